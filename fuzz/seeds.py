@@ -1,4 +1,4 @@
-"""Make the seed corpora anew from real stores: `python -m fuzz.seeds`. Needed when the format changes."""
+"""Write the seed corpora again from real stores: `python -m fuzz.seeds`. Needed when the format changes."""
 
 import json
 import tempfile
@@ -13,19 +13,31 @@ from zstandard import ZstdDecompressor
 from fuzz.__main__ import CORPUS
 from fuzz.targets import STORE
 from mcptools.edit.hashline import line_tag
-from objstore import Action, CallInfo, Operation, Origin, Unit, Workspace, unified_diff
+from objstore import Action, CallInfo, Operation, Origin, TurnInfo, Unit, Workspace, unified_diff
 from objstore.fs.disk import Disk
 from objstore.log.frames import FRAME_HEADER_SIZE, SEGMENT_HEADER_SIZE, FrameKind, SegmentHeader
 from objstore.log.segments import Log
-from objstore.model.basic_types import Seq
+from objstore.model.basic_types import CommentState, DocumentId, Seq
 from objstore.model.ids import HASH_SIZE, BlobId, blob_id
+from objstore.model.ranges import Range
 from objstore.model.record_codec import encode_record
-from objstore.model.records import Void
+from objstore.model.records import (
+    Anchor,
+    Comment,
+    Expiry,
+    Mark,
+    Pin,
+    Record,
+    SettingChange,
+    Snapshot,
+    Turn,
+    Void,
+)
 from objstore.model.tree import names_of
 from objstore.worktree.stat_cache import StatCache
 
 _KEPT_BEGIN: Final = 8 + HASH_SIZE
-"""Where what is kept in the cache begins: behind its magic and its hash."""
+"""Offset of the content of a cache file: after its magic and its hash."""
 
 _TEXT: Final = b"".join(b"line %d\n" % i for i in range(40))
 
@@ -40,7 +52,8 @@ class Story:
 
 def _write(workspace: Workspace, *contents: tuple[str, bytes], mode: int | None = None) -> None:
     notes = {"client": "seed", "model": "none"}
-    with workspace.call(CallInfo(tool="write_file", conversation="conv_1_seed", notes=notes)) as call:
+    turn = TurnInfo(session="seed", began=1, prompt="Write it", client="seed", model="none")
+    with workspace.call(CallInfo(tool="write_file", conversation="conv_1_seed", notes=notes, turn=turn)) as call:
         for path, content in contents:
             call.write(path, content, mode=mode, operation=Operation.EDIT)
         call.commit()
@@ -88,6 +101,32 @@ STORIES: Final = (
 )
 
 
+RARE_RECORDS: Final[tuple[Record, ...]] = (
+    Void(time=1, edits=(Seq(1), Seq(2)), decision=0, reason="no room"),
+    Snapshot(number=1, time=1, root=blob_id(b"a tree"), path=b"folder", who="seed", title="a folder"),
+    Pin(number=1, time=1, edits=(Seq(1),), blobs=(blob_id(b"kept"),), who="seed", title="kept"),
+    Expiry(time=1, edits=(Range(1, 3),), decisions=(Range(1, 1),), snapshots=(1,), pins=(1,), reason="old", who="seed"),
+    Turn(number=1, time=1, session="s", conversation="c", client="seed", model="none", prompt="Write it"),
+    Comment(
+        number=2,
+        time=1,
+        who="seed",
+        document=DocumentId(1),
+        path=b"a.txt",
+        first=Anchor(1, 0, 3),
+        last=Anchor(0, 0, 9),
+        lines=(4, 5),
+        units=(Unit(Seq(1), 0), Unit(Seq(2), 1)),
+        text="why?",
+        answers=1,
+        conversation="c",
+    ),
+    Mark(time=1, who="seed", comments=(1, 2), state=CommentState.SENT, conversation="c"),
+    SettingChange(time=1, who="seed", name="review.external", before="accepted", after="pending"),
+)
+"""A record of each kind that the stories don't leave, or leave without most of its fields."""
+
+
 def _long(workspace: Workspace) -> None:
     lines = [b"line %d\n" % number for number in range(9)]
     for number in range(70):
@@ -98,11 +137,11 @@ def _long(workspace: Workspace) -> None:
 
 
 _LONG: Final = Story(name="long", play=_long)
-"""So long that a weave is kept of it. Its segment would be most of the corpus."""
+"""A history long enough for a cached weave; its segment would be most of the corpus."""
 
 
 def segment_of(story: Story) -> bytes:
-    """Return the segment that the story leaves."""
+    """Return the segment that the history leaves."""
     with tempfile.TemporaryDirectory() as folder:
         with Workspace.init(folder) as workspace:
             story.play(workspace)
@@ -124,7 +163,7 @@ def records_of(segment: bytes) -> list[bytes]:
 
 
 def derived_of(story: Story) -> dict[tuple[str, str], bytes]:
-    """Return the trees, the bundle, the looks and the weaves that a story leads to, by target and name."""
+    """Return the trees, bundle, stat caches and weaves of a history, by target and name."""
     found: dict[tuple[str, str], bytes] = {}
     with tempfile.TemporaryDirectory() as folder:
         cache = Path(folder) / ".cas" / "cache"
@@ -155,8 +194,8 @@ def _folders(workspace: Workspace, root: BlobId) -> Iterator[BlobId]:
             yield from _folders(workspace, name)
 
 
-def spelt() -> dict[tuple[str, str], bytes]:
-    """Return what others spell: ignore files, patches, operations by anchor, and the logs of mcpdiff with its diffs."""
+def inputs_of_other_programs() -> dict[tuple[str, str], bytes]:
+    """Return inputs written by other programs: ignore files, patches, anchored operations, and logs of mcpdiff."""
     before = b"".join(b"line %d\n" % i for i in range(12))
     after = before.replace(b"line 3\n", b"LINE 3\n").replace(b"line 9\n", b"")
     diff = unified_diff(before, after, path_before="f.txt", path_after="f.txt")
@@ -177,8 +216,8 @@ def spelt() -> dict[tuple[str, str], bytes]:
         "hash_after": "1" * 64,
     }
     move = entry | {"operation": "move", "source_path": "/w/g.txt", "hash_after": "0" * 64}
-    told: list[object] = [entry, move, entry | {"status": "maybe"}, []]
-    lines = [json.dumps(line).encode() for line in told]
+    log_entries: list[object] = [entry, move, entry | {"status": "maybe"}, []]
+    lines = [json.dumps(line).encode() for line in log_entries]
     operations = [
         b"replace\t%d:%s\t\tnew" % (2, tags[1]),
         b"replace_range\t%d:%s\t%d:%s\tone\ttwo" % (4, tags[3], 6, tags[5]),
@@ -200,8 +239,31 @@ def spelt() -> dict[tuple[str, str], bytes]:
     }
 
 
+def git_indexes() -> dict[tuple[str, str], bytes]:
+    """Return git's index in each of its versions."""
+    paths = [b"a", b"p/pp/x", b"p/pp/yy", b"q" * 90, b"\xff/\n"]
+    found: dict[tuple[str, str], bytes] = {}
+    for version, hash_size in ((2, 20), (3, 20), (4, 20), (2, 32)):
+        entries = b""
+        for number, path in enumerate(paths):
+            stat = bytes(24) + (0o100644).to_bytes(4) + bytes(12)
+            is_extended = version == 3 and number == 1  # noqa: PLR2004 - the version with such flags
+            flags = (len(path) | (0x4000 if is_extended else 0)).to_bytes(2) + (b"\x20\0" if is_extended else b"")
+            head = stat + bytes([number]) * hash_size + flags
+            if version == 4:  # noqa: PLR2004 - the version with compressed paths
+                entries += head + bytes([len(paths[number - 1]) if number else 0]) + path + b"\0"
+            else:
+                entries += head + path + bytes(8 - (len(head) + len(path)) % 8)
+        whole = b"DIRC" + version.to_bytes(4) + len(paths).to_bytes(4) + entries + bytes(hash_size)
+        found["git_index", f"version-{version}-{hash_size}"] = whole
+    link = b"link" + (20).to_bytes(4) + b"\x07" * 20
+    plain = found["git_index", "version-2-20"]
+    found["git_index", "split"] = plain[:-20] + link + plain[-20:]
+    return found
+
+
 def damaged(segment: bytes) -> dict[str, bytes]:
-    """Return what may become of a segment, by what it suffered."""
+    """Return damaged variants of a segment, by the kind of damage."""
     third = len(segment) // 3
     return {
         "cut": segment[: len(segment) - 7],
@@ -221,7 +283,7 @@ def main() -> None:
     for name in ("deltas", "decisions"):
         seeds |= {("segment", f"{name}-{how}"): spoilt for how, spoilt in damaged(segments[name]).items()}
     records = records_of(segments["decisions"])
-    records.append(encode_record(Void(time=1, edits=(Seq(1), Seq(2)), decision=0, reason="no room"), None))
+    records += [encode_record(record, None) for record in RARE_RECORDS]
     seeds |= {("record", f"{i:02d}"): encoded for i, encoded in enumerate(records)}
     seeds |= {("record", f"{i:02d}-cut"): encoded[: len(encoded) // 2] for i, encoded in enumerate(records)}
     seeds[("record", "empty")] = b""
@@ -229,7 +291,7 @@ def main() -> None:
     for story in STORIES:
         seeds |= derived_of(story)
     seeds |= {where: kept for where, kept in derived_of(_LONG).items() if where[0] == "weave"}
-    seeds |= spelt()
+    seeds |= inputs_of_other_programs() | git_indexes()
     for old in CORPUS.glob("*/*"):
         old.unlink()
     for (target, name), data in sorted(seeds.items()):

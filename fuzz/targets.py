@@ -1,4 +1,4 @@
-"""The targets: each takes any bytes at all, and raises only when the store would do something wrong with them."""
+"""The targets: each accepts any bytes, and raises only if the store would handle them wrongly."""
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -39,7 +39,8 @@ from objstore.text.lines import split_lines
 from objstore.transfer.bundle import unpack_bundle
 from objstore.transfer.mcpdiff_format import BadLine, candidate_results, entries
 from objstore.weave.document import Document
-from objstore.worktree.gitignore import Rules
+from objstore.worktree.git_index import has_path, index_paths
+from objstore.worktree.gitignore import IgnoreTexts, Rules
 from objstore.worktree.stat_cache import StatCache
 
 __all__ = ["STORE", "TARGETS"]
@@ -47,13 +48,13 @@ __all__ = ["STORE", "TARGETS"]
 Target: TypeAlias = Callable[[bytes], None]
 
 STORE: Final = StoreId(bytes(16))
-"""Whose frames are looked for in bytes that do not begin as a segment does, and whose looks the corpus holds."""
+"""The store id assumed for bytes without a segment header, and for the stat caches of the corpus."""
 
 _MAGIC_SIZE: Final = 8
 
 
 def record(data: bytes) -> None:
-    """Hold that bytes are no record, or the one spelling of what is read from them."""
+    """Check that bytes are no record, or its only encoding."""
     try:
         read, previous = decode_record(data)
     except RecordInvalid:
@@ -62,13 +63,13 @@ def record(data: bytes) -> None:
 
 
 def segment_scan(data: bytes) -> None:
-    """Hold that a scan covers everything once, and yields no frame, group or blob that was not written so."""
+    """Check that a scan covers everything once, and yields only frames, groups and blobs that were written so."""
     key, start = _opened(data)
     found = list(scan_windows(lambda at, size: data[at : at + size], key, start, len(data)))
     _assert_covered(found, start, len(data))
     for frame in (item for item in found if isinstance(item, Frame)):
-        spelt = encode_frame(key, frame.kind, bytes(frame.payload), begins=frame.begins, commits=frame.commits)
-        assert spelt == data[frame.offset : frame.end]
+        encoded = encode_frame(key, frame.kind, bytes(frame.payload), begins=frame.begins, commits=frame.commits)
+        assert encoded == data[frame.offset : frame.end]
     groups = list(committed(iter(found)))
     flat: list[Frame | Gap] = []
     for item in groups:
@@ -85,7 +86,7 @@ def segment_scan(data: bytes) -> None:
 
 
 def tree(data: bytes) -> None:
-    """Hold that bytes are no tree, or the one spelling of what is read from them; and what is read of it in haste."""
+    """Check that bytes are no tree, or its only encoding, and that the quick reader agrees."""
     with suppress(TreeInvalid):
         names_of(data)
     try:
@@ -97,7 +98,7 @@ def tree(data: bytes) -> None:
 
 
 def bundle(data: bytes) -> None:
-    """Hold that bytes are no bundle, or that its segments are all that is in it."""
+    """Check that bytes are no bundle, or that it contains only its segments."""
     for each in (data, data + blake3(data).digest()):
         with tempfile.TemporaryDirectory() as scratch:
             (Path(scratch) / "bundle").write_bytes(each)
@@ -112,7 +113,7 @@ def bundle(data: bytes) -> None:
 
 
 def looks(data: bytes) -> None:
-    """Hold that kept looks with a right hash are none, or can all be asked, and are kept as they were."""
+    """Check that a stat cache with a correct hash is refused, or can be read and is encoded identically."""
     begin = StatCache().encoded(STORE, 0)[:_MAGIC_SIZE]
     for each in (data, begin + blob_id(data) + data):
         found = StatCache.decoded(each, STORE, 0)
@@ -128,14 +129,14 @@ def looks(data: bytes) -> None:
 
 
 def weave(data: bytes) -> None:
-    """Hold that a kept weave makes sense or is none."""
+    """Check that a cached weave is consistent or refused."""
     for packed in (data, ZstdCompressor(level=1).compress(data)):
         found = loaded_from_cache(packed, lambda _, __: True)
         assert found is None or isinstance(found[0], Document)
 
 
 def history(data: bytes) -> None:
-    """Hold that each line of mcpdiff's logs is an entry or told of, and that a diff that does not fit leads nowhere."""
+    """Check that each line of mcpdiff's logs is an entry or reported, and that a diff that doesn't fit is refused."""
     numbers = [item.number for item in entries(data) if isinstance(item, BadLine)]
     assert numbers == sorted(set(numbers))
     before, _, diff = data.partition(b"\0")
@@ -144,16 +145,30 @@ def history(data: bytes) -> None:
 
 
 def ignores(data: bytes) -> None:
-    """Hold that an ignore file of any kind says one thing of every name, and which of its lines are not heard."""
-    rules = Rules(Rules(texts=[data[::-1]]), "folder", [data])
+    """Check that any ignore file gives one answer for each name, and reports its unsupported lines."""
+    rules = Rules(Rules(texts=IgnoreTexts(data[::-1], data)), b"folder", IgnoreTexts(data, b""))
     assert all(isinstance(line, str) for line in rules.refused)
-    for name in ("a", ".git", "a.pyc", "\udcff\n", "[", "build " * 8):
+    for name in (b"a", b".git", b"a.pyc", b"\xff\n", b"[", b"build " * 8):
         for is_folder in (False, True):
-            assert rules.ignores(name, is_folder=is_folder) is rules.ignores(name, is_folder=is_folder)
+            assert rules.verdict(name, is_folder=is_folder) is rules.verdict(name, is_folder=is_folder)
+
+
+def git_index(data: bytes) -> None:
+    """Hold that bytes are no index of git, or have paths that are also found one by one."""
+    for hash_size in (20, 32):
+        try:
+            paths, shared = index_paths(data, hash_size)
+        except ValueError:
+            paths, shared = [], b""
+        assert len(shared) in {0, hash_size}
+        for path in paths[:20]:
+            has_path(data, path, hash_size, is_folder=True)
+        for path in (b"a", data[70:80], data[-9:]):
+            assert has_path(data, path, hash_size, is_folder=False) in {True, False, None}
 
 
 def patch(data: bytes) -> None:
-    """Hold that a text is no patch, or that one of each file; and that what it makes of a file can be taken back."""
+    """Check that a text is no patch, or has one part for each file, whose result can be reverted."""
     content, _, text = data.partition(b"\0")
     try:
         parts = parse_patches(text.decode("utf-8", "replace"))
@@ -166,9 +181,9 @@ def patch(data: bytes) -> None:
 
 
 def anchored(data: bytes) -> None:
-    """Hold that operations of any kind are refused, or leave all lines as they are that they are not about."""
-    content, _, spelt = data.partition(b"\0")
-    operations = [found for line in spelt.split(b"\n") if (found := _operation(line)) is not None]
+    """Check that operations are refused, or leave all lines unchanged that they don't name."""
+    content, _, encoded = data.partition(b"\0")
+    operations = [found for line in encoded.split(b"\n") if (found := _operation(line)) is not None]
     lines = split_lines(content)
     assert b"".join(lines) == content
     assert hashlines(lines).count("\n") == len(lines)
@@ -181,6 +196,7 @@ TARGETS: Final[Mapping[str, Target]] = MappingProxyType(
     {
         "anchored": anchored,
         "bundle": bundle,
+        "git_index": git_index,
         "history": history,
         "ignores": ignores,
         "looks": looks,
@@ -195,7 +211,7 @@ TARGETS: Final[Mapping[str, Target]] = MappingProxyType(
 
 
 def _operation(line: bytes) -> AnchoredEdit | None:
-    """Return the operation that a line spells: its name, its anchor, the end of its range and its lines, with tabs."""
+    """Return the operation of a line: name, anchor, end of the range and new lines, separated by tabs."""
     name, start, end, content = [*line.decode("utf-8", "replace").split("\t", 3), "", "", ""][:4]
     anchor, last = parse_anchor(start), parse_anchor(end)
     if name not in set(Op) or anchor is None or (Op(name).has_end and last is None):
@@ -206,7 +222,7 @@ def _operation(line: bytes) -> AnchoredEdit | None:
 
 
 def _opened(data: bytes) -> tuple[FrameKey, int]:
-    """Return the key and the place of the first frame, as the header says if there is one."""
+    """Return the key and the offset of the first frame, according to the header if there is one."""
     try:
         header = SegmentHeader.decode(data[:SEGMENT_HEADER_SIZE], segment=1)
     except (StoreDamaged, FormatTooNew):

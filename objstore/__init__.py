@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from objstore.config.settings import (
         RetentionLimits as RetentionLimits,
         Setting as Setting,
-        SettingKind as SettingKind,
-        value_of as value_of,
+        limit_of as limit_of,
     )
     from objstore.config.toml_edit import toml_value as toml_value, with_toml as with_toml, without_toml as without_toml
     from objstore.dates import date_of as date_of, is_moment as is_moment, moment_of as moment_of
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
         DecidedMeanwhile as DecidedMeanwhile,
         DiskFailed as DiskFailed,
         DiskFull as DiskFull,
+        EditAway as EditAway,
         EditExpired as EditExpired,
         FileChanged as FileChanged,
         FileExists as FileExists,
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         FormatTooNew as FormatTooNew,
         HistoryBroken as HistoryBroken,
         IndexDamaged as IndexDamaged,
+        LineMissing as LineMissing,
         NamesShared as NamesShared,
         NoChangeAtLine as NoChangeAtLine,
         NoSuchName as NoSuchName,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
         NotAmendable as NotAmendable,
         NotAWorkspace as NotAWorkspace,
         NotBundled as NotBundled,
+        NotClaimable as NotClaimable,
         NotInSnapshot as NotInSnapshot,
         PathError as PathError,
         PathInvalid as PathInvalid,
@@ -104,6 +106,7 @@ if TYPE_CHECKING:
     from objstore.model.basic_types import (
         MAX_INT as MAX_INT,
         Action as Action,
+        CommentState as CommentState,
         ConflictKind as ConflictKind,
         DocumentId as DocumentId,
         FileState as FileState,
@@ -134,13 +137,18 @@ if TYPE_CHECKING:
         NetFile as NetFile,
     )
     from objstore.model.records import (
+        Anchor as Anchor,
+        Comment as Comment,
         Decision as Decision,
         Edit as Edit,
         Expiry as Expiry,
+        Mark as Mark,
         Marks as Marks,
         Pin as Pin,
         Record as Record,
+        SettingChange as SettingChange,
         Snapshot as Snapshot,
+        Turn as Turn,
         Void as Void,
     )
     from objstore.model.results import (
@@ -155,8 +163,11 @@ if TYPE_CHECKING:
         MarkersWritten as MarkersWritten,
         NothingToDo as NothingToDo,
         Notice as Notice,
+        TurnInfo as TurnInfo,
     )
     from objstore.model.views import (
+        Collision as Collision,
+        CommentView as CommentView,
         Content as Content,
         DecisionView as DecisionView,
         DirectoryEntry as DirectoryEntry,
@@ -164,13 +175,19 @@ if TYPE_CHECKING:
         EditView as EditView,
         Expiration as Expiration,
         ExternalChange as ExternalChange,
+        GitEvent as GitEvent,
         PathInfo as PathInfo,
         PendingGroup as PendingGroup,
+        PendingTurn as PendingTurn,
         Reclaimable as Reclaimable,
         Rejection as Rejection,
+        SecretFiles as SecretFiles,
         Seen as Seen,
+        SessionView as SessionView,
         State as State,
         StatusReport as StatusReport,
+        TurnView as TurnView,
+        UnreportedComments as UnreportedComments,
         UnreportedRejections as UnreportedRejections,
         UnresolvedMarkers as UnresolvedMarkers,
     )
@@ -179,7 +196,7 @@ if TYPE_CHECKING:
     from objstore.retention.garbage_collection import GcPlan as GcPlan, GcResult as GcResult
     from objstore.retention.pins import PinView as PinView
     from objstore.retention.purge import PurgePlan as PurgePlan
-    from objstore.review.attribution import AgentCall as AgentCall
+    from objstore.review.open_calls import AgentCall as AgentCall
     from objstore.review.tracked_call import Call as Call
     from objstore.text.diff import (
         diff_lines as diff_lines,
@@ -216,6 +233,7 @@ if TYPE_CHECKING:
     from objstore.tracking.snapshot_list import PathState as PathState, SnapshotView as SnapshotView
     from objstore.tracking.snapshot_restore import RestoreResult as RestoreResult
     from objstore.transfer.import_export import Imported as Imported, import_bundle as import_bundle
+    from objstore.transfer.mcpdiff_export import McpdiffExport as McpdiffExport
     from objstore.transfer.mcpdiff_import import ImportProblem as ImportProblem, McpdiffImport as McpdiffImport
     from objstore.workspace import (
         Workspace as Workspace,
@@ -242,6 +260,7 @@ _HOMES: Final = {
         "DecidedMeanwhile",
         "DiskFailed",
         "DiskFull",
+        "EditAway",
         "EditExpired",
         "FileChanged",
         "FileExists",
@@ -250,12 +269,14 @@ _HOMES: Final = {
         "FormatTooNew",
         "HistoryBroken",
         "IndexDamaged",
+        "LineMissing",
         "NamesShared",
         "NoChangeAtLine",
         "NoSuchName",
         "NoSuchSetting",
         "NotAWorkspace",
         "NotAmendable",
+        "NotClaimable",
         "NotBundled",
         "NotInSnapshot",
         "PathError",
@@ -312,13 +333,18 @@ _HOMES: Final = {
     "retention.pins": ("PinView",),
     "retention.purge": ("PurgePlan",),
     "model.records": (
+        "Anchor",
+        "Comment",
         "Decision",
         "Edit",
         "Expiry",
+        "Mark",
         "Marks",
         "Pin",
         "Record",
+        "SettingChange",
         "Snapshot",
+        "Turn",
         "Void",
     ),
     "integrity.segment_scan": ("ScannedRecord",),
@@ -326,12 +352,13 @@ _HOMES: Final = {
     "retention.expiry": ("ExpiryPlan", "ExpiryBatch"),
     "integrity.salvage": ("Salvage", "salvage_store"),
     "history.patch_series": ("SeriesStep", "StepState"),
-    "config.settings": ("SettingKind", "RetentionLimits", "Setting", "value_of"),
+    "config.settings": ("RetentionLimits", "Setting", "limit_of"),
     "model.large_file_placeholder": ("MAX_BLOB", "is_placeholder", "placeholder"),
     "history.completions": ("NameSuggestion", "NameKind"),
     "model.basic_types": (
         "MAX_INT",
         "Action",
+        "CommentState",
         "ConflictKind",
         "DocumentId",
         "FileState",
@@ -342,6 +369,7 @@ _HOMES: Final = {
         "Status",
         "Unit",
     ),
+    "transfer.mcpdiff_export": ("McpdiffExport",),
     "transfer.mcpdiff_import": ("ImportProblem", "McpdiffImport"),
     "config.toml_edit": ("toml_value", "with_toml", "without_toml"),
     "transfer.import_export": ("Imported", "import_bundle"),
@@ -354,7 +382,7 @@ _HOMES: Final = {
         "touching_hunks",
         "unified_diff",
     ),
-    "review.attribution": ("AgentCall",),
+    "review.open_calls": ("AgentCall",),
     "model.results": (
         "CallInfo",
         "CallOutcome",
@@ -367,10 +395,14 @@ _HOMES: Final = {
         "MarkersWritten",
         "NothingToDo",
         "Notice",
+        "TurnInfo",
     ),
     "fastclass": ("value",),
     "model.net_file": ("ChangeKind", "ChangeSummary", "ChangesAtLine", "FileSummary", "NetChange", "NetFile"),
     "model.views": (
+        "Collision",
+        "CommentView",
+        "UnreportedComments",
         "Content",
         "DecisionView",
         "DirectoryEntry",
@@ -380,9 +412,14 @@ _HOMES: Final = {
         "ExternalChange",
         "PathInfo",
         "PendingGroup",
+        "PendingTurn",
         "Reclaimable",
         "Rejection",
+        "SecretFiles",
         "Seen",
+        "SessionView",
+        "TurnView",
+        "GitEvent",
         "UnresolvedMarkers",
         "State",
         "StatusReport",

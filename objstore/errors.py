@@ -21,6 +21,7 @@ __all__ = [
     "DecidedMeanwhile",
     "DiskFailed",
     "DiskFull",
+    "EditAway",
     "EditExpired",
     "FileChanged",
     "FileExists",
@@ -108,6 +109,16 @@ class NoChangeAtLine(CasError):
         super().__init__(f"{path}:{line} {reason}.{more}")
 
 
+class LineMissing(CasError):
+    """A file has fewer lines than a comment names."""
+
+    def __init__(self, path: str, line: int, count: int) -> None:
+        self.path = path
+        self.line = line
+        self.count = count
+        super().__init__(f"{path} has no line {line}: it has {count} line{'' if count == 1 else 's'}.")
+
+
 class NotInSnapshot(NoSuchName):
     """A path names nothing in a snapshot, and nothing created since in the folder that the snapshot covers."""
 
@@ -138,6 +149,34 @@ class EditExpired(CasError):
         super().__init__(f"Edit {seq} expired on {_day(time)}: {reason}. Its record is kept, but not its text.")
 
 
+class NotClaimable(CasError):
+    """It is recorded who made an edit, so that it can't be claimed."""
+
+    def __init__(self, seq: int, origin: str) -> None:
+        self.seq = seq
+        self.origin = origin
+        super().__init__(
+            f"It is recorded who made edit {seq} (origin {origin}), so it can't be claimed: "
+            "only changes that were found on disk can be."
+        )
+
+
+class EditAway(CasError):
+    """Hunks can't be decided on: git put other bytes in place of their file's, so they have no effect now."""
+
+    def __init__(self, units: Sequence[str]) -> None:
+        self.units = tuple(units)  # their names, such as 12:2
+        shown = 5
+        more = len(self.units) - shown
+        named = ", ".join(self.units[:shown]) + (f" and {more} more" if more > 0 else "")
+        it, its = ("it", "its") if len(self.units) == 1 else ("they", "their")
+        super().__init__(
+            f"{named} {'is' if it == 'it' else 'are'} away: git put other bytes in place of the file's. "
+            f"When git brings {its} file back (for example `git checkout` of the branch where {it} "
+            f"{'was' if it == 'it' else 'were'} made), {it} can be decided on again."
+        )
+
+
 class PurgeRefused(CasError):
     """Bytes can't be purged: a file, edit, snapshot or pin holds them, and only a person may give that up."""
 
@@ -146,36 +185,34 @@ class PurgeRefused(CasError):
         files: Sequence[str],
         changed_outside: Sequence[str],
         pending: Sequence[int],
-        snapshots: Sequence[int],
         pins: Sequence[int],
     ) -> None:
         self.files = tuple(files)
         self.changed_outside = tuple(changed_outside)
         self.pending = tuple(pending)
-        self.snapshots = tuple(snapshots)
         self.pins = tuple(pins)
         reasons = []
         if self.files:
             one = len(self.files) == 1
-            reasons.append(
-                f"{', '.join(self.files)} still {'contains' if one else 'contain'} these bytes; "
-                f"change {'it' if one else 'them'} first"
-            )
+            reasons.append(f"{', '.join(self.files)} still {'contains' if one else 'contain'} these bytes")
         if self.changed_outside:
             was = "was" if len(self.changed_outside) == 1 else "were"
-            reasons.append(f"{', '.join(self.changed_outside)} {was} changed outside; run `cas record` first")
+            reasons.append(
+                f"{', '.join(self.changed_outside)} {was} last recorded with them and changed since (see `cas record`)"
+            )
         if reasons:
             super().__init__(
-                f"Nothing was purged: {'. '.join(reasons)}. Then only the history has them, and they can be purged."
+                f"Nothing was purged: {'. '.join(reasons)}. Name these files too, to remove all that is stored of "
+                "them; or change them; or keep the bytes that they have, with --keep-shared."
             )
             return
-        kinds = {"pending edit": self.pending, "snapshot": self.snapshots, "pin": self.pins}
+        kinds = {"pending edit": self.pending, "pin": self.pins}
         held = "; ".join(
             f"{kind}{'' if len(numbers) == 1 else 's'} {' '.join(map(str, numbers))}"
             for kind, numbers in kinds.items()
             if numbers
         )
-        super().__init__(f"Nothing was purged, because this would be removed too: {held}. Use --force to remove it.")
+        super().__init__(f"Nothing was purged, because this would be removed too: {held}. Use --yes to remove it.")
 
 
 class NotAmendable(CasError):
@@ -652,11 +689,16 @@ class IndexUnusable(DiskFailed):
 
 
 class Unacknowledged(StoreError):
-    """A write failed so late that only opening the store again shows whether it was saved."""
+    """A write failed so late that its outcome is decided when the store is opened again.
 
-    def __init__(self, reason: str) -> None:
+    A change that `is_recorded` was neither applied to all files nor rolled back: the next writer applies it. Otherwise
+    only the next writer sees whether the change was recorded.
+    """
+
+    def __init__(self, reason: str, *, is_recorded: bool = False) -> None:
         self.reason = reason
-        super().__init__(f"The change may or may not be saved, which shows when the store is opened again: {reason}")
+        outcome = "is recorded, and will be made" if is_recorded else "may or may not be saved, which shows"
+        super().__init__(f"The change {outcome} when the store is opened again: {reason}")
 
 
 class FileUninspectable(DiskFailed):

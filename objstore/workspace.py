@@ -11,9 +11,8 @@ from objstore.errors import ConversationReserved
 from objstore.fs.confined_path import MAX_FILE, Tree, find_root
 from objstore.fs.disk import Disk, new_file_mode
 from objstore.fs.reserved_names import LOG_NAME, STORE_NAME
-from objstore.model.basic_types import Action, Origin, ignore_progress
+from objstore.model.basic_types import RESERVED_CONVERSATIONS, Action, Origin, ignore_progress
 from objstore.transaction.journal import Journal
-from objstore.worktree.external_changes import EXTERNAL_CONVERSATION
 
 # What only some methods need is imported in them: `cas status` must not wait for the review core to load.
 if TYPE_CHECKING:
@@ -21,15 +20,17 @@ if TYPE_CHECKING:
 
     from objstore.fs.tree_files import Files
     from objstore.model.basic_types import Progress, Unit
-    from objstore.model.results import CallInfo, DecisionOutcome
+    from objstore.model.results import CallInfo, DecisionOutcome, Whose
     from objstore.model.views import (
         Content,
         EditView,
     )
     from objstore.review.tracked_call import Call
+    from objstore.roles.comments import Comments
     from objstore.roles.history import History
     from objstore.roles.retention import Retention
     from objstore.roles.review import Review
+    from objstore.roles.sessions import Sessions
     from objstore.roles.snapshots import Snapshots
     from objstore.roles.transfer import Transfer
     from objstore.tracking.hook_sessions import HookSessions
@@ -142,7 +143,7 @@ class Workspace:
             from objstore.tracking import snapshot_restore
 
             with self._journal.reading():
-                written = snapshot_restore.as_spelt(self._journal, path, held_by)
+                written = snapshot_restore.held_literal_path(self._journal, path, held_by)
             if written is not None:
                 return written
         found = self.files.relative(path, gone=True)
@@ -197,27 +198,47 @@ class Workspace:
         info: CallInfo,
         paths: Sequence[str] | None = None,
         *,
-        ignored: bool = False,
         limits: ScanLimits | None = None,
     ) -> Recorded:
         """Record each file that is not in its known state as an edit of one call, and return what was found.
 
-        `info` says whose call it was: an agent's, a person's, or (origin external) unknown, as before a command.
-        `paths`: only these files and everything below these folders; for files, the tree is not walked. `ignored`:
-        without `paths`, also recorded files that ignore rules exclude by now. The first scan takes a baseline: files
-        that exist then are known from there on, and are not edits. Raises ConversationReserved, SnapshotIncomplete (at
-        the first scan), and what paths and Call.commit raise.
+        `info` says whose call it was: an agent's, a person's, or (origin external) unknown, as before a command; then
+        what an agent may have changed is recorded as such.
+        `paths`: only these files and everything below these folders; for files, the tree is not walked, and no ignore
+        rule applies. The first scan takes a baseline: files that exist then are known from there on, and are not edits.
+        Raises ConversationReserved, SnapshotIncomplete (at the first scan), and what paths and Call.commit raise.
         """
-        if info.conversation == EXTERNAL_CONVERSATION and info.origin is not Origin.EXTERNAL:
+        if info.conversation in RESERVED_CONVERSATIONS and info.origin is not Origin.EXTERNAL:
             raise ConversationReserved(info.conversation)
         from objstore.tracking import record
         from objstore.transaction import index_repair
 
+        def whose() -> CallInfo | Whose:
+            if info.origin is not Origin.EXTERNAL:
+                return info
+            from objstore.review.attribution import whose_if_found
+
+            return whose_if_found(self._journal)
+
         def recorded() -> Recorded:
-            with self._journal.translating_index_errors():
-                return record.record_changes(self._journal, info, paths, ignored=ignored, limits=limits)
+            with self._journal.translating_index_errors(), record.recording_git(self._journal, whose(), limits):
+                return record.record_changes(self._journal, whose(), paths, limits=limits)
 
         return index_repair.rebuild_index_and_retry(self._journal, recorded)
+
+    def note_git(self) -> None:
+        """Record what git did to the files since the last look, if a repository has moved.
+
+        Where none has, this reads a few small files. Raises what `record_changes` raises.
+        """
+        from objstore.tracking.git_positions import GitPositions
+
+        with self._journal.mutex:
+            positions = GitPositions(self._journal)
+            if not positions.movements():
+                positions.save()
+                return
+        self.hooks.notice_git()
 
     # ---- roles
 
@@ -234,6 +255,20 @@ class Workspace:
         from objstore.roles.history import History
 
         return History(self._journal)
+
+    @cached_property
+    def sessions(self) -> Sessions:
+        """Look up the sessions and turns of agents."""
+        from objstore.roles.sessions import Sessions
+
+        return Sessions(self._journal)
+
+    @cached_property
+    def comments(self) -> Comments:
+        """Comment on lines and hunks, and keep what becomes of each comment."""
+        from objstore.roles.comments import Comments
+
+        return Comments(self._journal)
 
     @cached_property
     def snapshots(self) -> Snapshots:

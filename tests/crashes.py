@@ -27,17 +27,17 @@ __all__ = ["main"]
 
 HOUSE: Final = Path(__file__).resolve().parents[1]
 ROUND_SECONDS: Final = (0.2, 2.0)
-"""From the first answers to the kill."""
+"""Seconds from the first answers to the kill."""
 
 ROUNDS_IN_ONE: Final = 8
-"""Rounds in one workspace, each of which goes on where the last one was killed."""
+"""Rounds in one workspace; each continues where the last one was killed."""
 
 WRITTEN: Final = ("server/a.txt", "server/b.txt", "a.txt")
-"""Files that the server's client writes; the last is one of the writer's too."""
+"""Files that the server's client writes; the writer writes the last one too."""
 
 
 def main(words: list[str]) -> int:
-    """Go on for so many seconds; print what came of it, and return 1 if anything was lost."""
+    """Run for a number of seconds; print the results, and return 1 if anything was lost."""
     parser = argparse.ArgumentParser(description="Kill everything that works in a workspace, and look at what is left.")
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=1)
@@ -52,14 +52,14 @@ def main(words: list[str]) -> int:
         with tempfile.TemporaryDirectory(prefix="crashes-") as folder:
             root = Path(folder)
             Workspace.init(root).close()
-            heard = _AcknowledgedWrites()
+            acknowledged_writes = _AcknowledgedWrites()
             for _ in range(ROUNDS_IN_ONE):
                 rounds += 1
-                kills += _killed_round(root, chance, heard, with_server=not asked.without_server)
-                faults += heard.lost_from(root)
+                kills += _killed_round(root, chance, acknowledged_writes, with_server=not asked.without_server)
+                faults += acknowledged_writes.lost_from(root)
                 if time.monotonic() >= ends or rounds >= asked.rounds or faults:
                     break
-            acknowledged += len(heard.edits) + len(heard.decisions)
+            acknowledged += len(acknowledged_writes.edits) + len(acknowledged_writes.decisions)
         for fault in faults:
             print(f"  after {kills} kills: {fault}")
         if faults:
@@ -70,7 +70,7 @@ def main(words: list[str]) -> int:
 
 
 class _AcknowledgedWrites:
-    """What the processes have acknowledged before they were killed."""
+    """The edits and decisions that the processes acknowledged before they were killed."""
 
     def __init__(self) -> None:
         self.edits: set[int] = set()
@@ -78,12 +78,12 @@ class _AcknowledgedWrites:
         self.answers = 0  # of the server
 
     def writer_line(self, line: bytes) -> None:
-        told = json.loads(line)
-        self.edits.update(told["edits"])
-        self.decisions.update({told["decision"]} - {0})
+        acknowledged = json.loads(line)
+        self.edits.update(acknowledged["edits"])
+        self.decisions.update({acknowledged["decision"]} - {0})
 
     def lost_from(self, root: Path) -> list[str]:
-        """Return what is wrong with the workspace, in words."""
+        """Return a description of each fault of the workspace."""
         with closing(Workspace.open(root)) as workspace:
             edits = {view.seq for view in workspace.history.edits()}
             decisions = {view.decision.number for view in workspace.history.decisions()}
@@ -99,8 +99,10 @@ class _AcknowledgedWrites:
         return found
 
 
-def _killed_round(root: Path, chance: random.Random, heard: _AcknowledgedWrites, *, with_server: bool) -> int:
-    """Let everything work for a while and kill it; return how many processes were killed."""
+def _killed_round(
+    root: Path, chance: random.Random, acknowledged_writes: _AcknowledgedWrites, *, with_server: bool
+) -> int:
+    """Let all processes work for a while and kill them; return how many were killed."""
     seed = str(chance.randrange(10**6))
     over, begun = Event(), Event()
     with ExitStack() as processes:
@@ -108,13 +110,13 @@ def _killed_round(root: Path, chance: random.Random, heard: _AcknowledgedWrites,
         writer = processes.enter_context(_process(*writing))
         victims = [writer]
         threads = [
-            Thread(target=_hear_writer, args=(writer, heard, Event() if with_server else begun)),
+            Thread(target=_read_writer, args=(writer, acknowledged_writes, Event() if with_server else begun)),
             Thread(target=_review, args=(root, random.Random(seed), over)),
         ]
         if with_server:
             server = processes.enter_context(_process("-m", "mcptools", str(root), talks=True))
             victims.append(server)
-            threads.append(Thread(target=_use_server, args=(server, random.Random(seed), heard, begun)))
+            threads.append(Thread(target=_use_server, args=(server, random.Random(seed), acknowledged_writes, begun)))
         for thread in threads:
             thread.start()
         begun.wait(timeout=30)
@@ -127,8 +129,8 @@ def _killed_round(root: Path, chance: random.Random, heard: _AcknowledgedWrites,
             thread.join()
         for victim in victims:
             if victim.wait() != -signal.SIGKILL:
-                said = b"" if victim.stderr is None else victim.stderr.read()
-                raise AssertionError(f"ended by itself: {victim.args!r}\n{said.decode()}")
+                errors = b"" if victim.stderr is None else victim.stderr.read()
+                raise AssertionError(f"ended by itself: {victim.args!r}\n{errors.decode()}")
     return len(victims) + 1
 
 
@@ -143,17 +145,17 @@ def _process(*words: str, talks: bool = False) -> Iterator[subprocess.Popen[byte
             process.kill()
 
 
-def _hear_writer(writer: subprocess.Popen[bytes], heard: _AcknowledgedWrites, begun: Event) -> None:
+def _read_writer(writer: subprocess.Popen[bytes], acknowledged_writes: _AcknowledgedWrites, begun: Event) -> None:
     for line in writer.stdout or ():
         if line.endswith(b"\n"):
             begun.set()
-            heard.writer_line(line)
+            acknowledged_writes.writer_line(line)
 
 
 def _use_server(
-    server: subprocess.Popen[bytes], chance: random.Random, heard: _AcknowledgedWrites, begun: Event
+    server: subprocess.Popen[bytes], chance: random.Random, acknowledged_writes: _AcknowledgedWrites, begun: Event
 ) -> None:
-    """Write files through the server until it is gone."""
+    """Write files through the server until it is killed."""
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "crashes", "version": "1"}}
     with suppress(BrokenPipeError):
         if _asked(server, 0, "initialize", hello) is None:
@@ -168,11 +170,11 @@ def _use_server(
             if answer is None:
                 return
             begun.set()
-            heard.answers += '"isError":true' not in answer.replace(" ", "")
+            acknowledged_writes.answers += '"isError":true' not in answer.replace(" ", "")
 
 
 def _asked(server: subprocess.Popen[bytes], number: int, method: str, params: object) -> str | None:
-    """Return the server's answer (None: it is gone)."""
+    """Return the server's answer (None: it has ended)."""
     _send(server, {"jsonrpc": "2.0", "id": number, "method": method, "params": params})
     for line in server.stdout or ():
         if line.endswith(b"\n") and json.loads(line).get("id") == number:
@@ -187,7 +189,7 @@ def _send(server: subprocess.Popen[bytes], message: object) -> None:
 
 
 def _review(root: Path, chance: random.Random, over: Event) -> None:
-    """Run commands that decide and let history go, one after the other, and kill the one that runs at the end."""
+    """Run commands that decide and expire history, one after the other, and kill the last one."""
     while not over.is_set():
         words = chance.choice(
             (

@@ -35,7 +35,7 @@ WEAVE: Final = (
 )
 CRASH: Final = "file_changes/test_apply recovery/test_power_loss review/test_refusals recovery/test_reboot"
 LOG: Final = "log/test_frames log/test_segments store/test_object_store log/test_read_ahead"
-GONE: Final = "retention/test_expiry retention/test_compaction"
+RETENTION: Final = "retention/test_expiry retention/test_compaction"
 FILES: Final = "file_changes/test_hardlinks file_changes/test_cross_device_staging fs/test_modeless_filesystem"
 PATHS: Final = "fs/test_confined_path fs/test_case_folding"
 
@@ -55,14 +55,14 @@ MODULES: Final = {
     "objstore/recovery/power_loss.py": CRASH,
     "objstore/log/segments.py": f"{LOG} index/test_relocate",
     "objstore/log/frames.py": f"{LOG} ../test_fuzz_corpus",
-    "objstore/retention/compaction.py": GONE,
-    "objstore/retention/expiry.py": f"{GONE} ../cli/commands/keeping/test_gc",
-    "objstore/index/refcounts.py": f"index/test_log_index review/test_large_states {GONE}",
+    "objstore/retention/compaction.py": RETENTION,
+    "objstore/retention/expiry.py": f"{RETENTION} ../cli/commands/keeping/test_gc",
+    "objstore/index/refcounts.py": f"index/test_log_index review/test_large_states {RETENTION}",
 }
 """The modules that decide about bytes, paths and durability, and the tests in `tests/objstore` that have to notice a
 change of each, quickest first."""
 
-PATIENCE: Final = 1200
+TIMEOUT: Final = 1200
 """Seconds for the tests of one mutant; one that takes longer is noticed."""
 
 LEFT_OUT: Final = ("core/RemoveDecorator", "core/ReplaceBinaryOperator_BitOr")
@@ -80,13 +80,13 @@ class Mutant:
     after: str
 
     def __str__(self) -> str:
-        """Return where it is, and the lines that differ."""
+        """Return its place, and the lines that differ."""
         lines = difflib.unified_diff(self.before.splitlines(), self.after.splitlines(), n=0, lineterm="")
         return "\n    ".join([f"{self.module}:{self.line} {self.operator}", *list(lines)[3:]])
 
 
-def drawn(modules: list[str], mutants: int, seed: int) -> list[Mutant]:
-    """Return so many changes: first the place is drawn, then one of the operators that fit there."""
+def draw_mutants(modules: list[str], mutants: int, seed: int) -> list[Mutant]:
+    """Draw a number of changes: first the place, then one of the operators that fit there."""
     plugins, trees, mutating = (import_module(f"cosmic_ray.{name}") for name in ("plugins", "ast", "mutating"))
     named = [(name, plugins.get_operator(name)) for name in sorted(plugins.operator_names())]
     plain = {name: made for name, made in named if not name.startswith(LEFT_OUT) and not made.arguments()}
@@ -110,14 +110,14 @@ def drawn(modules: list[str], mutants: int, seed: int) -> list[Mutant]:
     return found
 
 
-def failed(copy: Path, tests: Iterable[str]) -> str:
-    """Run tests in a copy of the tree; return the first that fails (empty: none does)."""
+def first_failing_test(copy: Path, tests: Iterable[str]) -> str:
+    """Run tests in a copy of the tree; return the first that fails (empty: none)."""
     words = [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", "--hypothesis-seed=0", *tests]
     environment = os.environ | {"PYTHONPATH": str(copy)}
     with (copy / "out").open("w+") as out:  # no pipe: a process that hangs may have left others that keep it open
         try:
             status = subprocess.run(
-                words, cwd=copy, env=environment, stdout=out, stderr=out, timeout=PATIENCE, check=False
+                words, cwd=copy, env=environment, stdout=out, stderr=out, timeout=TIMEOUT, check=False
             ).returncode
         except subprocess.TimeoutExpired:
             return "none in time"
@@ -127,24 +127,24 @@ def failed(copy: Path, tests: Iterable[str]) -> str:
 
 
 def main() -> int:
-    """Try mutants, and print of each which test noticed it; return 0 where each was noticed."""
+    """Try mutants, and print which test noticed each; return 0 if each was noticed."""
     parser = argparse.ArgumentParser(prog="tests.mutants", description=__doc__)
     parser.add_argument("--mutants", type=int, default=100)
     parser.add_argument("--seed", type=int, default=27)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("modules", nargs="*", metavar="MODULE", help="as objstore/text/diff.py; all by default")
     asked = parser.parse_args()
-    mutants = drawn(asked.modules or list(MODULES), asked.mutants, asked.seed)
+    mutants = draw_mutants(asked.modules or list(MODULES), asked.mutants, asked.seed)
     times = count(1)  # of the first seconds of 1970
     copies: SimpleQueue[Path] = SimpleQueue()
 
-    def tried(mutant: Mutant) -> str:
+    def try_mutant(mutant: Mutant) -> str:
         copy = copies.get()
         file = copy / mutant.module
         try:
             file.write_text(mutant.after)
             os.utime(file, times=(next(times),) * 2)  # else bytecode of another of its size might be taken
-            return failed(copy, [f"tests/objstore/{name}.py" for name in MODULES[mutant.module].split()])
+            return first_failing_test(copy, [f"tests/objstore/{name}.py" for name in MODULES[mutant.module].split()])
         finally:
             file.write_text(mutant.before)
             copies.put(copy)
@@ -155,12 +155,12 @@ def main() -> int:
             kept = shutil.ignore_patterns(".*", "build", "bench-*", "__pycache__")
             copies.put(Path(shutil.copytree(ROOT, Path(folder, str(job)), ignore=kept)))
         noticed = []
-        for mutant, by in zip(mutants, pool.map(tried, mutants), strict=True):
+        for mutant, by in zip(mutants, pool.map(try_mutant, mutants), strict=True):
             noticed += [by] if by else []
             print(f"{'noticed' if by else 'MISSED '} {mutant}\n    {by}".rstrip(), flush=True)
         # Which test fails before anything is changed notices nothing.
         tests = sorted({test.partition("[")[0] for test in noticed if "::" in test})
-        if tests and (wrong := failed(copies.get(), tests)):
+        if tests and (wrong := first_failing_test(copies.get(), tests)):
             sys.exit(f"Without a change this test fails, too: {wrong}")
     print(f"{len(mutants)} changes: {len(noticed)} noticed, {len(mutants) - len(noticed)} not")
     return 0 if len(noticed) == len(mutants) else 1

@@ -33,23 +33,23 @@ __all__ = ["main"]
 HOUSE: Final = Path(__file__).resolve().parents[1]
 IMAGE_BYTES: Final = 96 << 20
 CUTS_IN_ONE: Final = 10
-"""Cuts of one run of the writer."""
+"""Power cuts in one run of the writer."""
 
 LOAD_SECONDS: Final = (2.0, 7.0)
 """How long a run lasts; ext4 commits its journal every 5 seconds or, as some are mounted here, every second."""
 
 MEMORY: Final = "/dev/shm"  # noqa: S108 - a folder of a random name is made in it
-"""Where the images lie: each is copied for every cut."""
+"""The folder of the images: each is copied for every power cut."""
 
 BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
 ROTATIONS: Final = (64 << 20, 50_000)
-"""Sizes of full segments: that of every store, and one that is full after some calls."""
+"""Sizes of full segments: the default, and one that is full after some calls."""
 
 MOUNTS: Final = ("defaults", "commit=1", "data=writeback,commit=1")
 
 
 def main(words: list[str]) -> int:
-    """Make so many cuts; print what came of them, and return 1 if anything was lost."""
+    """Make a number of power cuts; print the results, and return 1 if anything was lost."""
     parser = argparse.ArgumentParser(description="Cut the power of an ext4 under load, and look at what is left.")
     parser.add_argument("--cuts", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
@@ -76,7 +76,7 @@ def main(words: list[str]) -> int:
 
 
 class _Tally:
-    """What came of all cuts."""
+    """The results of all power cuts."""
 
     def __init__(self) -> None:
         self.cuts = self.acknowledged = self.rolled_forward = self.lost_writes = 0
@@ -101,25 +101,25 @@ class _Tally:
 
 
 class _Session:
-    """One run of the writer on a fresh ext4, and the cuts made in it."""
+    """One run of the writer on a new ext4, and the power cuts made in it."""
 
     def __init__(self, folder: Path, chance: random.Random, tally: _Tally, asked: argparse.Namespace) -> None:
         self._folder = folder
         self._chance = chance
         self._tally = tally
         self._options = chance.choice(MOUNTS)
-        # Who lets go makes whole new files, which are synced with all that waits: without syncs there is none of that.
+        # Freeing space writes and syncs whole new files, which an unsynced run must not do.
         self._words = ["--rotate", str(chance.choice(ROTATIONS))]
         self._words += ["--unsynced"] if asked.unsynced else ["--keeps", "--lets-go"]
         self._keep: Path | None = asked.keep  # None: images are not kept
-        self._told: list[dict[str, Any]] = []
-        self._heard: list[int] = []  # how much the disk had been sent when each call was told
+        self._acknowledged_calls: list[dict[str, Any]] = []
+        self._requests_at_call: list[int] = []  # how many requests the disk had got when each call was acknowledged
         self._base = folder / "base.img"
         self._mountpoint = folder / "mounted"
         self._mountpoint.mkdir()
 
     def run(self, cuts: int) -> None:
-        """Load, cut so many times, and look at what each cut left."""
+        """Run the writer, cut the power a number of times, and check what each cut left."""
         with self._base.open("wb") as empty:
             empty.truncate(IMAGE_BYTES)
         subprocess.run(["mkfs.ext4", "-q", "-F", self._base], check=True)
@@ -137,7 +137,7 @@ class _Session:
             for cut in sorted(self._chance.randrange(begun, ended) for _ in range(cuts)):
                 image, certain, lost = recorder.left_by(base, certain, cut, self._chance)
                 self._tally.lost_writes += lost
-                self._check(image, sum(heard <= cut for heard in self._heard))
+                self._check(image, sum(requests <= cut for requests in self._requests_at_call))
 
     def _loaded(self, recorder: BlockRecorder) -> tuple[int, int]:
         """Let the writer work; return how much the disk was sent before it and, some calls before its end, with it."""
@@ -161,9 +161,9 @@ class _Session:
             while recorder.cut() == begun and writer.poll() is None:
                 time.sleep(0.01)
             ended = recorder.cut()
-            # The call that the last cut falls into has to be told too.
-            told = len(self._told)
-            while len(self._told) < told + 50 and writer.poll() is None:
+            # The call at the last cut has to be acknowledged too.
+            acknowledged_count = len(self._acknowledged_calls)
+            while len(self._acknowledged_calls) < acknowledged_count + 50 and writer.poll() is None:
                 time.sleep(0.01)
             writer.send_signal(signal.SIGKILL)
             reader.join()
@@ -174,9 +174,9 @@ class _Session:
     def _listen(self, output: IO[bytes], recorder: BlockRecorder) -> None:
         for line in output:
             if line.endswith(b"\n"):
-                # All that was said when the disk had been sent so much was acknowledged by then.
-                self._heard.append(recorder.cut())
-                self._told.append(json.loads(line))
+                # Everything read so far was acknowledged before this number of requests.
+                self._requests_at_call.append(recorder.cut())
+                self._acknowledged_calls.append(json.loads(line))
 
     def _check(self, image: bytearray, acknowledged: int) -> None:
         left = self._folder / "left.img"
@@ -194,18 +194,20 @@ class _Session:
             print(f"  cut {self._tally.cuts} ({self._options}; {' '.join(self._words)}): {fault}", flush=True)
 
     def _judged(self, found: dict[str, Any], acknowledged: int) -> tuple[str, int]:
-        """Return what is wrong ("": nothing), and how many calls more than the acknowledged are there."""
+        """Return the fault ("": none), and how many calls beyond the acknowledged ones are recorded."""
         if "error" in found:
             return f"the store does not open: {found['error']}", 0
         edits: set[int] = set()
         decisions = 0
-        calls = [{"edits": [], "decision": 0, "snapshots": [], "files": {}}, *self._told]
+        calls = [{"edits": [], "decision": 0, "snapshots": [], "files": {}}, *self._acknowledged_calls]
         fitting = None
         for at, call in enumerate(calls):
             edits.update(call["edits"])
             decisions += bool(call["decision"])
-            said = len(edits), decisions, call["snapshots"]
-            if said == (len(found["edits"]), found["decisions"], found["snapshots"]) and edits == set(found["edits"]):
+            recorded = len(edits), decisions, call["snapshots"]
+            if recorded == (len(found["edits"]), found["decisions"], found["snapshots"]) and edits == set(
+                found["edits"]
+            ):
                 fitting = at
         if fitting is None:
             counts = f"{len(found['edits'])} edits, {found['decisions']} decisions, snapshots {found['snapshots']}"
@@ -240,7 +242,7 @@ def _mounted_image(image: Path, mountpoint: Path, options: str) -> Iterator[None
 
 
 def _looked_at(root: Path, folder: Path) -> dict[str, Any]:
-    """Return what a process finds for which the machine has started anew."""
+    """Return what a process finds after a reboot of the machine."""
     boot = folder / "boot_id"
     boot.write_text(f"{uuid4()}\n")
     script = f'mount --bind "$1" {BOOT_ID} && exec "$2" -m tests.powercut --look "$3"'

@@ -48,38 +48,38 @@ from tests.support.mcp_agent import Agent, cold_starts, connected
 __all__ = ["main"]
 
 SETTINGS: Final = {"retention.max_size": "400kB", "gc.every": "1s"}
-"""So small that history goes all the time."""
+"""Limits so small that history expires continuously."""
 
 INTERRUPTED: Final = 130
 """The exit status of a command that Ctrl-C ended."""
 
 SAMPLES: Final = 40
 SETTLED: Final = 0.4
-"""Share of the time after which a process has met everything that it will meet."""
+"""Share of the time after which a process has settled."""
 
 GROWN_MEMORY: Final = 64.0
 """MB by which a process may have grown since it had settled: what it replays becomes longer all the time, some of that
 waits for the collector, and memory that was of use once is kept."""
 
 GROWN_FILES: Final = 8
-"""Descriptors by which it may: connections and files of the moment."""
+"""Descriptors by which a process may have grown: temporary connections and files."""
 
 NAMES: Final = 12
-"""Files of each of those who write."""
+"""Number of files of each writer."""
 
 _DAMAGE: Final = (StoreDamaged, HistoryBroken)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """What a process takes at one moment."""
+    """The resources of a process at one moment."""
 
     memory: float  # MB that are resident
     files: int  # open, but for segments of the log: every process holds all of them
 
 
 def main(words: list[str]) -> int:
-    """Go on for so many seconds; print what came of it, and return 1 if anything was lost or piled up."""
+    """Run for a number of seconds; print the results, and return 1 if anything was lost or grew without bound."""
     parser = argparse.ArgumentParser(description="Let everything work in one workspace for long.")
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--seed", type=int, default=1)
@@ -99,7 +99,7 @@ def main(words: list[str]) -> int:
 
 
 class _Soak:
-    """One workspace in which everybody works at once."""
+    """A workspace in which all processes work concurrently."""
 
     def __init__(self, root: Path, seed: int) -> None:
         self.root = root
@@ -112,7 +112,7 @@ class _Soak:
         self._segments = 0
 
     def work(self, seconds: float) -> list[str]:
-        """Let everybody work for so long; return which process grew, and how."""
+        """Let all processes work for a time; return which process grew, and how."""
         for folder in ("served", "typed", "shell"):
             (self.root / folder).mkdir()
         with (
@@ -135,7 +135,7 @@ class _Soak:
                 pause = seconds / SAMPLES
                 for _ in range(SAMPLES):
                     if self._over.wait(pause):
-                        break  # somebody met what should not be
+                        break  # a worker has failed
                     for name, process in processes.items():
                         self._samples.setdefault(name, []).append(_sample(process))
                     self._store_bytes.append(_store_bytes(self.root))
@@ -146,7 +146,7 @@ class _Soak:
         return [grown for name, samples in self._samples.items() for grown in _growth(name, samples)]
 
     def faults(self) -> list[str]:
-        """Return what is wrong with the workspace, in words."""
+        """Return a description of each fault of the workspace."""
         with Workspace.open(self.root) as workspace:
             edits = {view.seq for view in workspace.history.edits()}
             external = [change.path for change in workspace.review.status().external]
@@ -161,7 +161,7 @@ class _Soak:
         return found
 
     def figures(self) -> dict[str, object]:
-        """Return what was done, and what it took at first, once settled, and in the end."""
+        """Return the counts of operations, and the resources at the start, once settled, and at the end."""
         moments = (0, int(SETTLED * SAMPLES), -1)
         taken: dict[str, object] = {
             f"{name}, {what}": [round(getattr(samples[moment], what)) for moment in moments]
@@ -184,11 +184,11 @@ class _Soak:
             self._over.set()
 
     def _agents(self, agent: Agent, chance: random.Random) -> None:
-        """Change files through the server, several at once, each as a conversation of its own now and then."""
+        """Change files through the server, sometimes several concurrently in separate conversations."""
         conversation = ""
         while not self._over.is_set():
             calls = [self._call(chance, conversation) for _ in range(chance.randrange(1, 5))]
-            for (tool, _), result in zip(calls, agent.together(calls), strict=True):
+            for (tool, _), result in zip(calls, agent.call_concurrently(calls), strict=True):
                 kind = result.error["type"] if result.refused else "done"
                 self._done[f"{tool}: {kind}"] += 1
                 if kind == "internal_error":
@@ -218,7 +218,7 @@ class _Soak:
         return chance.choice(calls)
 
     def _shell(self, chance: random.Random) -> None:
-        """Change files by an agent's own tools, of which hooks tell."""
+        """Change files with an agent's own tools, which hooks report."""
         number = 0
         while not self._over.is_set():
             number += 1
@@ -248,7 +248,7 @@ class _Soak:
             self._done["saved by a person"] += 1
 
     def _reviewer(self, chance: random.Random) -> None:
-        """Decide, take back, look, and keep snapshots, in one process that stays."""
+        """Decide, undo, read and take snapshots in one long-running process."""
         with Workspace.open(self.root) as workspace:
             while not self._over.wait(chance.random() / 20):
                 act = chance.choice([_accept, _accept, _reject, _reject, _undo, _look, _snapshot])
@@ -261,7 +261,7 @@ class _Soak:
                     self._done[f"reviewer: {type(refused).__name__}"] += 1
 
     def _settle(self) -> None:
-        """Wait until the watcher has recorded what was typed last."""
+        """Wait until the watcher has recorded the last external change."""
         until = time.monotonic() + PATIENCE
         with Workspace.open(self.root) as workspace:
             while workspace.review.status().external and time.monotonic() < until:
@@ -313,7 +313,7 @@ def _text(chance: random.Random) -> str:
 
 @contextmanager
 def _staying(root: Path, *words: str, ready: Callable[[Path], bool]) -> Iterator[int]:
-    """Have `cas` stay with a command until the end, when it is interrupted; wait until it is ready."""
+    """Run a `cas` command until the end, when it is interrupted; wait until it is ready."""
     log = root.parent / f"{words[0]}.log"
     with (
         log.open("w") as out,
@@ -332,7 +332,7 @@ def _staying(root: Path, *words: str, ready: Callable[[Path], bool]) -> Iterator
 
 
 def _child(module: str) -> int:
-    """Return the process that this one has started for a module."""
+    """Return the child process that runs a module."""
     for told in Path("/proc/self/task").glob("*/children"):
         for process in told.read_text().split():
             if module.encode() in Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0"):

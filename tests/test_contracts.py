@@ -66,7 +66,7 @@ def test_every_row_names_tests_or_says_not_yet(seed: str) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_no_line_of_a_table_is_overlooked(seed: str) -> None:
+def test_every_line_of_a_table_is_parsed(seed: str) -> None:
     lines = [line for line in (PAGES / f"{seed}.md").read_text().splitlines() if line.startswith("|")]
     headings = [line for line in lines if line in {"| | requirement | shown by |", "|---|---|---|"}]
     assert len(rows(seed)) == len(lines) - len(headings)

@@ -5,5 +5,5 @@ import pytest
 from tests.crashes import main
 
 
-def test_whatever_is_killed_beside_gc_nothing_acknowledged_is_lost(capsys: pytest.CaptureFixture[str]) -> None:
+def test_kills_during_gc_lose_nothing_acknowledged(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--rounds", "2", "--without-server"]) == 0, capsys.readouterr().out

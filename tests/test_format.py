@@ -41,7 +41,7 @@ class Frame(NamedTuple):
 
 def frames_of(segment: bytes) -> Iterator[Frame]:
     """Yield the frames of an undamaged segment."""
-    assert segment[:10] == b"\x89CASLOG\n\x01\x00"
+    assert segment[:10] == b"\x89CASLOG\n\x02\x00"
     assert segment[48:64] == blake3(segment[:48]).digest()[:16]
     key = blake3(segment[16:32], derive_key_context="editledger 2026-11 segment frame checksum").digest()
     at = 64
@@ -81,7 +81,7 @@ class Read(NamedTuple):
     encodings: set[int]
 
 
-def read_by_the_page(segment: bytes) -> Read:
+def read_as_documented(segment: bytes) -> Read:
     """Return everything that a segment holds, and check what the page promises of it."""
     found = list(frames_of(segment))
     payloads: dict[bytes, bytes] = {}
@@ -123,8 +123,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def test_a_reader_made_from_the_page_reads_what_the_program_wrote(root: Path) -> None:
-    read = read_by_the_page((root / ".cas" / "segments" / "00000001.seg").read_bytes())
+def test_reader_written_from_the_document_reads_real_stores(root: Path) -> None:
+    read = read_as_documented((root / ".cas" / "segments" / "00000001.seg").read_bytes())
     assert read.encodings == {0, 1, 2, 3}
     with closing(Store(str(root / ".cas"), CountdownDisk(None))) as store:
         assert {name: store.blob(BlobId(name)) for name in read.blobs} == read.blobs
@@ -133,8 +133,8 @@ def test_a_reader_made_from_the_page_reads_what_the_program_wrote(root: Path) ->
     assert [record["seq"] for record in read.records if record["kind"] == "edit"] == seqs
 
 
-def test_the_records_of_real_stores_have_only_fields_that_the_page_names(root: Path) -> None:
-    read = read_by_the_page((root / ".cas" / "segments" / "00000001.seg").read_bytes())
+def test_records_of_real_stores_have_only_documented_fields(root: Path) -> None:
+    read = read_as_documented((root / ".cas" / "segments" / "00000001.seg").read_bytes())
     for record in read.records:
         assert set(record) <= fields_of(record["kind"]) | fields_of("")
         for written in record.get("written", []):
@@ -172,7 +172,7 @@ def layout(heading: str) -> list[tuple[int, int]]:
         ("Derived files", APPLIED_MARKER_SIZE),
     ],
 )
-def test_the_fields_of_a_structure_lie_one_behind_another_and_fill_it(heading: str, size: int) -> None:
+def test_documented_fields_of_a_structure_are_contiguous_and_fill_it(heading: str, size: int) -> None:
     at = 0
     for offset, length in layout(heading):
         assert offset == at
@@ -180,10 +180,10 @@ def test_the_fields_of_a_structure_lie_one_behind_another_and_fill_it(heading: s
     assert at == size
 
 
-@pytest.mark.parametrize("kind", ["edit", "decision", "void"])
-def test_every_field_that_a_record_can_have_is_on_the_page(kind: str) -> None:
+@pytest.mark.parametrize("kind", ["edit", "decision", "void", "turn", "comment", "mark", "setting"])
+def test_every_field_of_a_record_is_documented(kind: str) -> None:
     # Their source is what names the fields.
-    readers = {"edit": ["_edit"], "decision": ["_decision", "_written"], "void": ["_read"]}[kind]
+    readers = {"decision": ["_decision", "_written"], "void": ["_read"]}.get(kind, [f"_{kind}"])
     source = "".join(inspect.getsource(getattr(record_codec, name)) for name in readers)
     named = set(re.findall(r'fields\.\w+\(\s*"(\w+)"', source)) - {"kind", "previous"}
     assert named == (fields_of(kind) | {"time"})
@@ -204,7 +204,7 @@ def test_every_field_that_a_record_can_have_is_on_the_page(kind: str) -> None:
         ("numbers in a record | 2^63 \N{MINUS SIGN} 1", basic_types.MAX_INT == 2**63 - 1),
     ],
 )
-def test_a_limit_is_as_the_page_says(what: str, limit: bool) -> None:  # noqa: FBT001 - whether it is so
+def test_documented_limits_match_the_code(what: str, limit: bool) -> None:  # noqa: FBT001 - whether it is so
     assert f"| {what}" in PAGE
     assert limit
 
@@ -212,11 +212,11 @@ def test_a_limit_is_as_the_page_says(what: str, limit: bool) -> None:  # noqa: F
 # ---- the example
 
 
-def test_the_example_is_what_is_written_today() -> None:
+def test_example_equals_what_the_program_writes_today() -> None:
     assert with_example(PAGE) == PAGE, "python -m tests.support.format_example writes it anew"
 
 
-def test_the_example_is_a_store_that_the_program_reads(tmp_path: Path) -> None:
+def test_program_reads_the_example_store(tmp_path: Path) -> None:
     (tmp_path / "segments").mkdir()
     (tmp_path / "segments" / "00000001.seg").write_bytes(example_segment())
     with closing(Store(str(tmp_path), CountdownDisk(None))) as store:
@@ -224,11 +224,11 @@ def test_the_example_is_a_store_that_the_program_reads(tmp_path: Path) -> None:
         assert tip is not None
         assert tip.state is not None
         assert store.blob(tip.state.blob) == AFTER
-    read = read_by_the_page(example_segment())
+    read = read_as_documented(example_segment())
     assert set(read.blobs.values()) == {BEFORE, AFTER}
 
 
-def test_the_bytes_of_the_example_add_up_to_a_log(tmp_path: Path) -> None:
+def test_bytes_of_the_example_form_a_log(tmp_path: Path) -> None:
     rows = re.findall(r"^ *\d+  ((?:[0-9a-f]{2} )*[0-9a-f]{2})", section("Example"), re.MULTILINE)
     written = bytes.fromhex("".join(rows))
     (tmp_path / "00000001.seg").write_bytes(written)

@@ -131,7 +131,7 @@ def test_all_tools_agree_on_the_oldest_python() -> None:
 
 
 @pytest.mark.parametrize("lock", LOCKS)
-def test_a_lock_is_pins_and_hashes_and_names_no_host(lock: str) -> None:
+def test_lock_files_contain_pins_and_hashes_and_no_host(lock: str) -> None:
     text = (ROOT / lock).read_text()
     assert "://" not in text
     entries = re.sub(r"^ *#.*\n", "", text, flags=re.MULTILINE).replace(" \\\n", " ").splitlines()
@@ -140,7 +140,7 @@ def test_a_lock_is_pins_and_hashes_and_names_no_host(lock: str) -> None:
     assert entries
 
 
-def test_the_locks_satisfy_what_the_project_asks_for() -> None:
+def test_lock_files_satisfy_the_requirements_of_the_project() -> None:
     wanted = {
         "requirements/dev.txt": project()["project"]["dependencies"]
         + project()["dependency-groups"]["dev"]
@@ -156,7 +156,7 @@ def test_the_locks_satisfy_what_the_project_asks_for() -> None:
             assert requirement.specifier.contains(Version(pin)), f"{lock}: {requirement} has {pin}"
 
 
-def test_users_run_what_developers_tested() -> None:
+def test_runtime_lock_has_the_pins_of_the_development_lock() -> None:
     assert locked("requirements/runtime.txt").items() <= locked("requirements/dev.txt").items()
 
 
@@ -172,7 +172,7 @@ def test_no_file_names_a_registry_host_or_a_path_of_one_machine() -> None:
     assert found == []
 
 
-def test_every_module_says_in_its_first_line_what_it_is_for() -> None:
+def test_every_module_has_a_summary_as_first_line() -> None:
     silent = []
     for path in modules():
         source = path.read_bytes()
@@ -200,7 +200,7 @@ def test_pure_packages_use_neither_disk_nor_clock() -> None:
     assert reaching == []
 
 
-def test_the_packages_import_what_the_project_declares_and_nothing_else() -> None:
+def test_packages_import_exactly_the_declared_dependencies() -> None:
     declared = {Requirement(text).name for text in project()["project"]["dependencies"]}
     shipped = [path for path in modules() if path.relative_to(ROOT).parts[0] in PACKAGES]
     used = {name for path in shipped for name in imported(ast.parse(path.read_bytes()))}
@@ -210,7 +210,7 @@ def test_the_packages_import_what_the_project_declares_and_nothing_else() -> Non
 # ---- exceptions to the rules
 
 
-def test_every_rule_that_is_off_has_its_reason_beside_it() -> None:
+def test_every_disabled_rule_states_its_reason() -> None:
     lint = project()["tool"]["ruff"]["lint"]
     off = list(lint["ignore"])
     for rules in lint["per-file-ignores"].values():
@@ -219,7 +219,7 @@ def test_every_rule_that_is_off_has_its_reason_beside_it() -> None:
     assert sorted(reasoned) == sorted(off)
 
 
-def test_every_line_that_is_excused_has_its_reason_beside_it() -> None:
+def test_every_suppressed_warning_states_its_reason() -> None:
     excuse = re.compile(r"# (?:noqa|type: ignore)\b(.*)")
     reasoned = re.compile(r"(?:: [A-Z0-9, ]+ -{1,2}|\[[a-z, -]+\] {2}#) \S.*")
     bare = []
@@ -241,7 +241,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[zipfile.ZipFile]
         yield archive
 
 
-def test_the_wheel_holds_the_three_packages_whole_and_nothing_else(wheel: zipfile.ZipFile) -> None:
+def test_wheel_contains_exactly_the_three_packages(wheel: zipfile.ZipFile) -> None:
     version = project()["project"]["version"]
     shipped = {name for name in wheel.namelist() if not name.startswith(f"editledger-{version}.dist-info/")}
     ours = {path.relative_to(ROOT) for path in tree()}
@@ -249,13 +249,13 @@ def test_the_wheel_holds_the_three_packages_whole_and_nothing_else(wheel: zipfil
     assert {f"{package}/py.typed" for package in PACKAGES} <= shipped
 
 
-def test_the_wheel_carries_the_licence(wheel: zipfile.ZipFile) -> None:
+def test_wheel_contains_the_licence(wheel: zipfile.ZipFile) -> None:
     (name,) = [name for name in wheel.namelist() if name.endswith("/licenses/LICENSE")]
     assert wheel.read(name) == (ROOT / "LICENSE").read_bytes()
 
 
 @pytest.mark.parametrize("command", ["cas", "editledger"])
-def test_a_command_starts_something_that_can_be_called(command: str) -> None:
+def test_every_command_names_a_callable(command: str) -> None:
     target = project()["project"]["scripts"][command]
     assert callable(EntryPoint(command, target, "console_scripts").load())
 
@@ -263,7 +263,7 @@ def test_a_command_starts_something_that_can_be_called(command: str) -> None:
 # ---- what a developer types
 
 
-def test_continuous_integration_runs_what_a_developer_runs() -> None:
+def test_continuous_integration_runs_make_test() -> None:
     script = ROOT / ".ci" / "run"
     lines = script.read_text().splitlines()
     assert lines[0] == "#!/usr/bin/env bash"
@@ -299,13 +299,13 @@ def test_the_table_for_contributors_has_every_target() -> None:
     assert targets - {name for row in rows for name in re.findall(r"`make ([a-z]+)", row)} == set()
 
 
-def test_mutants_are_made_of_modules_that_there_are_and_tried_by_tests_that_there_are() -> None:
+def test_modules_and_tests_of_the_mutants_exist() -> None:
     assert [name for name in MODULES if not (ROOT / name).is_file()] == []
     tests = {f"tests/objstore/{name}.py" for names in MODULES.values() for name in names.split()}
     assert [name for name in sorted(tests) if not (ROOT / name).is_file()] == []
 
 
-def test_links_between_documents_lead_somewhere() -> None:
+def test_links_between_documents_are_valid() -> None:
     broken = []
     for page in (path for path in tree() if path.suffix == ".md"):
         links = re.findall(r"\]\(([^)#\s]+)", page.read_text())
@@ -317,7 +317,7 @@ def test_links_between_documents_lead_somewhere() -> None:
 # ---- the page about the architecture
 
 
-def test_the_drawing_is_the_import_contract() -> None:
+def test_architecture_drawing_matches_the_import_contracts() -> None:
     page = PAGE.read_text()
     assert page == with_drawing(page), "run `python -m tests.support.architecture_drawing`"
 
@@ -340,7 +340,7 @@ def test_every_path_on_the_page_exists() -> None:
     assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
-def test_the_page_says_where_to_make_at_least_twelve_changes_and_names_few_modules_for_each() -> None:
+def test_architecture_page_lists_at_least_twelve_tasks_with_few_modules_each() -> None:
     _, _, table = PAGE.read_text().partition("## Where do I change what")
     rows = re.findall(r"^\| (?!task|-)([^|]+) \| ([^|]+) \|$", table, re.MULTILINE)
     assert len(rows) >= 12  # as many as the project asks for
@@ -369,7 +369,7 @@ def test_every_decision_that_a_module_names_exists() -> None:
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_no_question_to_the_database_numbers_its_values(package: str) -> None:
+def test_no_sql_query_uses_numbered_parameters(package: str) -> None:
     """To Python 3.14, `?1` is a name, and values in a sequence have none: the question is refused."""
     for path in sorted((ROOT / package).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -41,7 +41,7 @@ def decided(root: Path, rounds: int) -> list[int]:
     return statuses
 
 
-def test_two_servers_and_a_reviewer_lose_and_tear_nothing(tmp_path: Path) -> None:
+def test_two_servers_and_a_reviewer_lose_nothing(tmp_path: Path) -> None:
     root = (tmp_path / "work").resolve()
     root.mkdir()
     file = root / "a.txt"

@@ -5,7 +5,7 @@ import pytest
 from tests.soak import main
 
 
-def test_with_everybody_at_work_for_a_while_nothing_is_lost_and_nothing_piles_up(
+def test_short_soak_loses_nothing_and_does_not_grow(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["--seconds", "3"]) == 0, capsys.readouterr().out

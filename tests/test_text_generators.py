@@ -24,7 +24,7 @@ def states(made: Iterable[object]) -> list[bytes]:
     ],
     ids=["functions", "few repeated", "many repeated", "undone"],
 )
-def test_a_third_of_the_lines_of_generated_texts_are_repeated_blank_or_alike(
+def test_a_third_of_generated_lines_are_repeated_blank_or_similar(
     texts: Callable[[], list[bytes]],
 ) -> None:
     alike = every = 0

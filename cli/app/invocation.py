@@ -1,8 +1,10 @@
 """The global options of every command (where to work, colours), and how commands and options are declared."""
 
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
@@ -15,14 +17,18 @@ if TYPE_CHECKING:
     from objstore import Workspace
 
 __all__ = [
+    "COLOR_CHOICES",
     "Command",
     "CommandGroup",
     "Invocation",
     "Number",
     "absolute",
+    "agent_option",
     "command",
     "command_group",
+    "first_sentence",
     "global_options",
+    "imported_command",
     "json_option",
     "recorded_text",
     "reviewer",
@@ -34,6 +40,10 @@ META: Final = "cli.app.invocation"
 
 NARROWING: Final = frozenset({"ID", "NAME", "PATH", "TIME"})
 """Metavariables of options that select edits or their owner: an empty value can't be meant there."""
+
+
+COLOR_CHOICES: Final = ("auto", "always", "never")
+"""The values of `--color`."""
 
 
 @value
@@ -72,6 +82,18 @@ class Invocation:
         from objstore import Workspace
 
         return Workspace.find(self.start())
+
+    def reviewed_workspace(self) -> "Workspace":
+        """Open the workspace as `workspace` does, and first record what git did to its files since the last look.
+
+        If that can't be recorded now, files that git changed are shown as changed outside. Raises NotAWorkspace.
+        """
+        from objstore import CasError
+
+        workspace = self.workspace()
+        with suppress(CasError, OSError):
+            workspace.note_git()
+        return workspace
 
     def is_set_by_environment(self) -> bool:
         """Return whether an environment variable names the workspace."""
@@ -124,7 +146,7 @@ def global_options() -> list[click.Parameter]:
         ),
         click.Option(
             ["--color"],
-            type=click.Choice(["auto", "always", "never"]),
+            type=click.Choice(COLOR_CHOICES),
             callback=_remember,
             expose_value=False,
             help="Colour: on a terminal (auto), always or never. Honours NO_COLOR.",
@@ -217,14 +239,40 @@ def command(name: str, cls: type[Command] = Command) -> Callable[[Callable[..., 
     return click.command(name, cls=cls)
 
 
+def first_sentence(command: click.Command) -> str:
+    """Return the first sentence of a command's help."""
+    said = " ".join((command.help or "").split("\n\n")[0].split())
+    said = re.sub(r" \(12(?::2)?\)", "", said)
+    return re.split(r"(?<!\.\.)\.(?: |$)|: ", said)[0] + "."
+
+
 class CommandGroup(click.Group):
     """A command of `cas` that has subcommands; it takes the global options, and so do they."""
 
     command_class = Command
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands, each with the first sentence of its help."""
+        found = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+        rows = [(name, first_sentence(command)) for name, command in found if command is not None]
+        if rows:
+            with formatter.section("Commands"):
+                formatter.write_dl(rows)
+
     def __init__(self, *arguments: Any, **settings: Any) -> None:  # noqa: ANN401 -- click's signature, passed on
         super().__init__(*arguments, **settings)
         self.params.extend(global_options())
+
+
+def imported_command(target: str) -> Command | CommandGroup:
+    """Import the command that `module:name` names: commands that don't run cost no start-up time."""
+    from importlib import import_module
+
+    module, _, attribute = target.partition(":")
+    found = getattr(import_module(module), attribute)
+    if not isinstance(found, Command | CommandGroup):
+        raise TypeError(f"{target} is no command")
+    return found
 
 
 def command_group(name: str, *, otherwise: str) -> Callable[[Callable[..., None]], CommandGroup]:
@@ -255,6 +303,12 @@ def command_group(name: str, *, otherwise: str) -> Callable[[Callable[..., None]
 def json_option(function: Function) -> Function:
     """Give a command the option --json."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(function)
+
+
+def agent_option(function: Function) -> Function:
+    """Give a command the option --agent, for edits that are an agent's."""
+    says = "Record the edits as an agent's, pending review."
+    return click.option("--agent", callback=recorded_text, default="", metavar="NAME", help=says)(function)
 
 
 def reviewer() -> str:

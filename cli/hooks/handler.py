@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, cast
 from cli.hooks.clients.event import NOWHERE, Client, Event, HookMoment, Payload
 
 if TYPE_CHECKING:
-    from objstore import AgentCall, HookSessions, UnreportedRejections
+    from objstore import AgentCall, Collision, HookSessions, TurnInfo, UnreportedComments, UnreportedRejections
 
 __all__ = ["CLIENTS", "HOOK_LOG", "client_of", "handle", "log_fault", "main"]
 
@@ -41,8 +41,16 @@ _REJECTED: Final = (
     "The person who reviews your edits has rejected some of them; the files no longer hold them. "
     "Read a file again before you edit it, and don't repeat what was rejected:"
 )
-_MOST_TOLD: Final = 20
-"""Rejected edits that are reported to an agent at once."""
+_COMMENTED: Final = (
+    "The person who reviews your edits has comments on them. Do what they ask for, or answer: with the tool "
+    "answer_comment of the server editledger if you have it, else in your reply."
+)
+_COLLIDED: Final = (
+    "Another agent has changed files that you have changed too, and neither is reviewed yet. "
+    "Read them again before you edit them:"
+)
+_MAX_REPORTED: Final = 20
+"""Rejected edits, and comments, that are reported to an agent at once."""
 
 
 def main(arguments: list[str], given: bytes) -> int:
@@ -108,10 +116,20 @@ def handle(client: Client, event: Event, say: Callable[[Payload | None], object]
         _record(calls, event)
         # A subagent would keep the text to itself: its session gets it, at the latest when the subagent reports back.
         hears = not event.agent and client.reply(event, "") is not None
-        rejected = calls.rejected(event.conversation, _MOST_TOLD) if hears else None
-        say(client.reply(event, _rejections(rejected)) if rejected else None)
+        rejected = calls.rejected(event.conversation, _MAX_REPORTED) if hears else None
+        heard = calls.conversations_heard(event.conversation) if hears else []
+        comments = workspace.comments.unsent_for(heard, _MAX_REPORTED) if hears else None
+        collisions = calls.collisions(event.conversation) if hears else []
+        message = [_rejections(rejected)] if rejected else []
+        message += [_comments(comments)] if comments else []
+        message += [_collisions(collisions)] if collisions else []
+        say(client.reply(event, "\n\n".join(message)) if message else None)
         if rejected:
             calls.mark_reported(event.conversation, rejected)
+        if collisions:
+            calls.mark_collisions_reported(event.conversation, collisions)
+        if comments:
+            workspace.comments.mark_sent([view.number for view in comments.comments], heard[0])
 
 
 def _roots(event: Event) -> list[str]:
@@ -201,16 +219,16 @@ def _note_call_begun_elsewhere(event: Event, roots: list[str]) -> None:
     """Tell the workspaces that may hear of the turn's end where a tool begins, if they would not know; never raise.
 
     The agent may end its turn where it is now, or where its session began, and all workspaces above hear of that. The
-    workspaces where the tool begins receive the prompt now.
+    workspaces where the tool begins receive the turn now.
     """
-    from objstore import Workspace
+    from objstore import TurnInfo, Workspace
 
     try:
         end = event._replace(moment=HookMoment.PAUSE, tool="", touched=NOWHERE)
         own = _roots(end) + (_roots(end._replace(place=event.home, others=())) if event.home else [])
         hearing = dict.fromkeys(own + _roots_elsewhere(end, own[:1]))
         news: dict[str, None] = {}
-        prompt = ""
+        turn: TurnInfo | None = None
         for root in hearing:
             known = {os.path.realpath(each) for each in [root, *_roots_elsewhere(end, [root])]}
             apart = [real for each in roots if (real := os.path.realpath(each)) not in known]
@@ -221,11 +239,11 @@ def _note_call_begun_elsewhere(event: Event, roots: list[str]) -> None:
                 if root in own or calls.knows(event.conversation):
                     calls.note_other_workspaces(event.conversation, apart)
                     news |= dict.fromkeys(apart)
-                    prompt = prompt or calls.prompt(event.conversation)
+                    turn = turn or calls.turn(event.conversation)
         for root in news:
             with Workspace.open(root) as workspace:
                 if not workspace.hooks.knows(event.conversation):
-                    workspace.hooks.note_prompt(event.conversation, prompt)
+                    workspace.hooks.note_turn(turn or TurnInfo(session=event.conversation, began=0), has_begun=True)
     except Exception as error:  # noqa: BLE001 - as above
         log_fault(event.place, [event.name], error)
 
@@ -254,6 +272,8 @@ def _record(calls: "HookSessions", event: Event) -> None:
                 if event.joins:
                     calls.join(event.conversation, event.joins, event.tool)
             finally:
+                if event.ended_task:
+                    calls.end_task(event.conversation, event.ended_task)
                 calls.end(_call(calls, event))
         case HookMoment.FAILED:
             calls.fail(_call(calls, event))
@@ -270,13 +290,13 @@ def _record_turn(calls: "HookSessions", event: Event) -> None:
     if event.moment is HookMoment.OVER:
         calls.over(event.conversation)
     elif event.moment is HookMoment.START:
-        calls.start(event.conversation)
+        calls.start(event.conversation, client=_noted(event, "client"), model=_noted(event, "model"))
     else:
         try:
-            calls.pause(event.conversation)
+            calls.pause(event.conversation, running=event.running)
         finally:
             if event.moment is HookMoment.PROMPT:
-                calls.note_prompt(event.conversation, event.prompt)
+                calls.note_turn(_turn(event), has_begun=True)
 
 
 def _record_question(calls: "HookSessions", call: "AgentCall", moment: HookMoment) -> None:
@@ -289,10 +309,28 @@ def _record_question(calls: "HookSessions", call: "AgentCall", moment: HookMomen
         calls.mark_not_run(call)
 
 
+def _turn(event: Event) -> "TurnInfo":
+    """Return the turn that begins with a prompt."""
+    from objstore import TurnInfo
+
+    return TurnInfo(
+        session=event.conversation,
+        began=0,
+        prompt=event.prompt,
+        client=_noted(event, "client"),
+        model=_noted(event, "model"),
+    )
+
+
+def _noted(event: Event, name: str) -> str:
+    return event.notes.get(name, "")
+
+
 def _call(calls: "HookSessions", event: Event) -> "AgentCall":
     from objstore import AgentCall
 
-    prompt = calls.prompt(event.conversation)
+    turn = calls.turn(event.conversation)
+    prompt = "" if turn is None else turn.prompt
     paths = event.touched
     if paths is not None:
         paths = tuple(os.path.join(event.place, path) for path in paths)  # noqa: PTH118 - pathlib costs start-up
@@ -302,6 +340,7 @@ def _call(calls: "HookSessions", event: Event) -> "AgentCall":
         tool=event.tool,
         paths=paths,
         agent=event.agent,
+        task=event.task,
         is_named=bool(event.call),
         notes={**event.notes, **({"prompt": prompt} if prompt else {}), **({"call": event.call} if event.call else {})},
     )
@@ -329,9 +368,30 @@ def _rejections(unreported: "UnreportedRejections") -> str:
     return "\n".join([_REJECTED, *lines, *more])
 
 
+def _comments(unsent: "UnreportedComments") -> str:
+    """Return the text that tells an agent what a person says about its lines."""
+    lines = []
+    for view in unsent.comments:
+        first, last = view.lines
+        where = "" if not first else f", line {first}" if first == last else f", lines {first} to {last}"
+        answers = f", on comment {view.comment.answers}" if view.comment.answers else ""
+        gone = "" if view.is_there else " (the file has these lines no more)"
+        said = "\n  ".join(view.comment.text.splitlines())
+        lines.append(f"- comment {view.number}{answers}, on {view.path!r}{where}{gone}: {said}")
+    more = [f"- and {unsent.more} more, with your next tool"] if unsent.more else []
+    return "\n".join([_COMMENTED, *lines, *more])
+
+
+def _collisions(found: "list[Collision]") -> str:
+    """Return the text that tells an agent which of its files other sessions have changed too."""
+    named = [f"- {collision.path!r}" for collision in found[:_MAX_REPORTED]]
+    more = [f"- and {len(found) - _MAX_REPORTED} more"] if len(found) > _MAX_REPORTED else []
+    return "\n".join([_COLLIDED, *named, *more])
+
+
 def log_fault(place: str, arguments: list[str], error: Exception) -> None:
-    """Write an error to the log of the workspace around `place`, if there is one; the agent is not told."""
-    # The last resort: if even this can't be written, no one can be told. No store is opened, because that may be what
+    """Write an error to the log of the workspace around `place`, if there is one; the agent gets no message."""
+    # The last resort: if even this can't be written, the error is lost. No store is opened, because that may be what
     # failed.
     with suppress(Exception):
         from objstore import find_root

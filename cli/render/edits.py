@@ -1,8 +1,9 @@
 """Edits and diffs as text for a person: lines, as bytes to write."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from cli.screen.terminal import Screen, shown_name, width_of_terminal
@@ -12,6 +13,7 @@ from objstore import (
     Origin,
     Status,
     Unit,
+    blob_id,
     date_of,
     is_either_binary,
     numbered_hunks,
@@ -36,6 +38,7 @@ __all__ = [
     "extended_header",
     "hunk_body",
     "hunk_head",
+    "line_counts",
     "moment",
     "not_looked_at",
     "shown_move",
@@ -52,9 +55,15 @@ FACT_AT: Final = 14
 SHORT_HASH: Final = 16
 """Digits of a shortened hash, which still name the blob."""
 
-STATUS_COLOR: Final = {Status.PENDING: "yellow", Status.ACCEPTED: "green", Status.REJECTED: "red"}
+STATUS_COLOR: Final = {
+    Status.PENDING: "yellow",
+    Status.ACCEPTED: "green",
+    Status.REJECTED: "red",
+    Status.AWAY: "cyan",
+}
 """Colour of each status."""
 
+EMPTY: Final = blob_id(b"")
 NO_NEWLINE: Final = b"\\ No newline at end of file"
 SIGN_COLOR: Final = {b"-": "red", b"+": "green", b"@": "cyan"}
 
@@ -65,7 +74,7 @@ def edit_header(view: "EditView", screen: Screen, unresolved: Sequence["Unresolv
     """Yield the facts about one edit. `unresolved`: the conflict markers that are in the files."""
     edit = view.edit
     name = shown_move(edit.source, edit.path)
-    title = f"edit {edit.seq}  {edit.operation.value}  {name}  +{edit.added} -{edit.removed}"
+    title = f"edit {edit.seq}  {edit.operation.value}  {name}  {line_counts(edit)}"
     yield screen.line(
         screen.paint(title, bold=True) + "  " + screen.paint(status_word(view), STATUS_COLOR[view.status])
     )
@@ -89,6 +98,15 @@ def edit_header(view: "EditView", screen: Screen, unresolved: Sequence["Unresolv
             yield screen.line(f"{name:{FACT_AT - 2}}  {fact}")
 
 
+def line_counts(edit: "Edit") -> str:
+    """Return how many lines an edit adds and removes, or that it changes a binary file."""
+    states = {state.blob for state in (edit.before, edit.after) if state is not None} - {EMPTY}
+    is_binary = (
+        not (edit.added or edit.removed) and len(states) > 0 and (edit.hunks or None in {edit.before, edit.after})
+    )
+    return "binary" if is_binary else f"+{edit.added} -{edit.removed}"
+
+
 def concerns(markers: "UnresolvedMarkers", edit: "Edit") -> bool:
     """Return whether one of the edit's hunks is between the markers."""
     return any(unit.seq == edit.seq for unit in (*markers.decided, *markers.aside))
@@ -105,12 +123,16 @@ def _shown_places(markers: "UnresolvedMarkers") -> str:
 
 
 def edit_diff(
-    view: "EditView", workspace: "Workspace", screen: Screen, units: Iterable[Unit] | None = None
+    view: "EditView",
+    workspace: "Workspace",
+    screen: Screen,
+    units: Iterable[Unit] | None = None,
+    remarks: Mapping[Unit, Iterable[bytes]] = MappingProxyType({}),
 ) -> Iterator[bytes]:
     """Yield the diff of one edit, each hunk under its own name and status (`12:1 pending`).
 
-    With `units`, only those hunks. The result is a unified diff: the names are where a diff allows a remark. Raises
-    EditExpired.
+    With `units`, only those hunks. The result is a unified diff: the names are where a diff allows a remark. `remarks`:
+    lines to show below some hunks; with any, the result is for reading only. Raises EditExpired.
     """
     view.refuse_if_expired()
     edit = view.edit
@@ -131,6 +153,8 @@ def edit_diff(
                 sizes = [_shown_size(workspace, state) for state in (edit.before, edit.after) if state is not None]
                 yield screen.line(f"{_label(view, concerned[0], screen)}  {' -> '.join(sizes)}")
             yield from diff_text(before, after, old_name, new_name, screen)
+        for hunk in sorted(wanted):
+            yield from remarks.get(Unit(view.seq, hunk), ())
         return
     old, new = split_lines(before), split_lines(after)
     numbered = numbered_hunks(old, new, edit.hunks, newline=edit.newline)
@@ -154,6 +178,8 @@ def edit_diff(
             label = ", ".join(_label(view, number, screen) for number, _ in piece)
             yield hunk_head(hunks, lead, trail, label, screen)
             yield from hunk_body(old, new, hunks, lead, trail, screen)
+            for number, _ in piece:
+                yield from remarks.get(Unit(view.seq, number), ())
 
 
 def hunk_body(

@@ -9,18 +9,31 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
+from cli.render.comments import comments_by_unit
 from cli.render.edits import concerns, edit_diff, states_diff
 from cli.render.external_prompt import external_diff
 from cli.render.outcomes import Preview, beginning, effect_text, is_of_binary
 from cli.render.status import shown_external
 from cli.render.unreadable import ReadErrors
 from cli.screen.terminal import EXACT
-from objstore import UNREADABLE, Action, BlobMissing, Conflicted, Decided, ExternalChanges, NothingToDo, Unit, date_of
+from objstore import (
+    UNREADABLE,
+    Action,
+    BlobMissing,
+    Conflicted,
+    Decided,
+    ExternalChanges,
+    NothingToDo,
+    Status,
+    Unit,
+    date_of,
+)
 
 if TYPE_CHECKING:
     from objstore import (
         BlobId,
         CallOutcome,
+        CommentView,
         Conflict,
         DecisionOutcome,
         EditView,
@@ -28,14 +41,17 @@ if TYPE_CHECKING:
         FileEffect,
         FileState,
         Notice,
+        SessionView,
         State,
         StatusReport,
+        TurnView,
         UnresolvedMarkers,
         Workspace,
     )
 
 __all__ = [
     "Json",
+    "comment_shape",
     "diff_shape",
     "edit_shape",
     "external_diff_shape",
@@ -43,8 +59,10 @@ __all__ = [
     "json_line",
     "outcome_shape",
     "restored_shape",
+    "session_shape",
     "shown_edit_shape",
     "status_shape",
+    "turn_shape",
 ]
 
 BYTES_QUOTED: Final = 65_536
@@ -93,6 +111,8 @@ def edit_shape(workspace: "Workspace", view: "EditView", read_errors: ReadErrors
         "mode_before": None if before is None else before.mode,
         "mode_after": None if after is None else after.mode,
         "origin": edit.origin.value,
+        "turn": edit.turn or None,
+        "owner": _text(view.owner) if view.owner else None,
         "amends": edit.amends,
         "marks": None
         if edit.marks is None
@@ -127,6 +147,38 @@ def edit_shape(workspace: "Workspace", view: "EditView", read_errors: ReadErrors
     }
 
 
+def turn_shape(turn: "TurnView") -> dict[str, Json]:
+    """Return a turn as JSON."""
+    return {
+        "turn": turn.number,
+        "session": turn.session,
+        "conversation_id": _text(turn.conversation),
+        "timestamp": _timestamp(turn.time),
+        "client": _text(turn.client),
+        "model": _text(turn.model),
+        "prompt": _text(turn.prompt),
+        "seqs": list(turn.seqs),
+        "paths": [_text(path) for path in turn.paths],
+        "lines_added": turn.added,
+        "lines_removed": turn.removed,
+        "statuses": {status.value: turn.counts.get(status, 0) for status in Status},
+    }
+
+
+def session_shape(session: "SessionView") -> dict[str, Json]:
+    """Return a session as JSON."""
+    return {
+        "session": session.number,
+        "name": _text(session.name),
+        "client": _text(session.client),
+        "prompt": _text(session.prompt),
+        "began": _timestamp(session.began),
+        "ended": _timestamp(session.ended),
+        "turns": session.turns,
+        "edits": session.edits,
+    }
+
+
 def shown_edit_shape(
     workspace: "Workspace", view: "EditView", units: Iterable[Unit], read_errors: ReadErrors
 ) -> dict[str, Json]:
@@ -140,12 +192,45 @@ def shown_edit_shape(
     shape["markers"] = [
         markers_shape(workspace.root, markers) for markers in workspace.review.markers() if concerns(markers, view.edit)
     ]
+    by_unit = comments_by_unit(workspace, units)
+    shape["comments"] = [comment_shape(workspace, comment) for unit in sorted(by_unit) for comment in by_unit[unit]]
     try:
         shape["diff"] = None if view.expired else _joined(edit_diff(view, workspace, EXACT, units))
     except UNREADABLE as error:  # the hashes may be known even if the bytes are lost
         shape |= {"diff": None, "lost": shape["lost"] or str(error)}
         read_errors.note(error)
     return shape
+
+
+def comment_shape(workspace: "Workspace", view: "CommentView") -> dict[str, Json]:
+    """Return a comment with its answers."""
+    made = view.comment
+    first, last = view.lines
+    return {
+        "comment": view.number,
+        "id": view.id.hex(),
+        "timestamp": _timestamp(made.time),
+        "who": _text(made.who),
+        "conversation_id": _text(made.conversation) or None,
+        "text": _text(made.text),
+        "state": view.word,
+        "sent_to": _text(view.sent_to) or None,
+        "file_path": _path(workspace, view.path),
+        "line": first - 1 if first else None,
+        "line_count": last - first + 1 if first else None,
+        "is_there": view.is_there,
+        "hunks": [str(unit) for unit in made.units],
+        "answers": [
+            {
+                "comment": answer.number,
+                "timestamp": _timestamp(answer.comment.time),
+                "who": _text(answer.comment.who),
+                "conversation_id": _text(answer.comment.conversation) or None,
+                "text": _text(answer.comment.text),
+            }
+            for answer in view.answers
+        ],
+    }
 
 
 def _sha256(workspace: "Workspace", view: "EditView", state: "FileState | None", read_errors: ReadErrors) -> str | None:
@@ -170,10 +255,12 @@ def status_shape(report: "StatusReport") -> dict[str, Json]:
         "pending": report.pending,
         "accepted": report.accepted,
         "rejected": report.rejected,
+        "away": report.away,
         "conversations": report.conversations,
         "pending_groups": [
             {
                 "conversation_id": _text(group.conversation),
+                "turn": group.turn or None,
                 "file_path": _text(os.path.join(report.root, group.path)),  # noqa: PTH118 -- a name, not a place
                 "edits": list(group.seqs),
                 "lines_added": group.added,
@@ -183,7 +270,20 @@ def status_shape(report: "StatusReport") -> dict[str, Json]:
         ],
         "external_changes": [external_shape(report.root, change) for change in report.external],
         "markers": [markers_shape(report.root, markers) for markers in report.markers],
+        "comments": {word: report.comments.get(word, 0) for word in ("open", "sent", "answered")},
+        "collisions": [
+            {
+                "file_path": _text(os.path.join(report.root, collision.path)),  # noqa: PTH118 -- a name, not a place
+                "sessions": [{"session": number, "edits": list(seqs)} for number, seqs in collision.edits.items()],
+            }
+            for collision in report.collisions
+        ],
+        "policies": [*report.policies],
         "unreadable": [_text(path) for path in report.unreadable],
+        "secrets": {
+            "not_recorded": [_text(path) for path in report.secrets.left_out],
+            "stored": [_text(path) for path in report.secrets.stored],
+        },
         "store": {
             "bytes": report.store_bytes,
             "blobs": report.blobs,

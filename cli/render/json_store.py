@@ -5,10 +5,21 @@ Ids and hashes are hex; paths are relative to the workspace, because a store may
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, assert_never
 
-from objstore import Decision, Edit, Expiry, Pin, Snapshot, Void
+from objstore import (
+    Comment,
+    Decision,
+    Edit,
+    Expiry,
+    Mark,
+    Pin,
+    SettingChange,
+    Snapshot,
+    Turn,
+    Void,
+)
 
 if TYPE_CHECKING:
     from cli.render.json_edits import Json
@@ -21,6 +32,7 @@ if TYPE_CHECKING:
         Salvage,
         ScannedRecord,
         SegmentView,
+        Seq,
         StoreStats,
     )
 
@@ -128,9 +140,10 @@ def _found_shape(found: "ScannedRecord") -> "dict[str, Json]":
 
 def record_shape(record: "Record") -> "dict[str, Json]":
     """Return all fields of a record, with their names in the format."""
+    shape: dict[str, Json]
     match record:
         case Edit():
-            return {
+            shape = {
                 "kind": "edit",
                 "seq": record.seq,
                 "document": record.document,
@@ -157,11 +170,12 @@ def record_shape(record: "Record") -> "dict[str, Json]":
                     [str(unit) for unit in record.marks.against],
                     {str(unit): status.value for unit, status in record.marks.aside},
                 ],
+                "turn": record.turn,
                 "tool": _text(record.tool),
                 "notes": {_text(key): _text(note) for key, note in record.notes.items()},
             }
         case Decision():
-            return {
+            shape = {
                 "kind": "decision",
                 "number": record.number,
                 "time": record.time,
@@ -180,9 +194,11 @@ def record_shape(record: "Record") -> "dict[str, Json]":
                 "who": _text(record.who),
                 "reason": _text(record.reason),
                 "takes_back": record.takes_back,
+                "commit": record.commit,
+                "conversation": _text(record.conversation),
             }
         case Snapshot():
-            return {
+            shape = {
                 "kind": "snapshot",
                 "number": record.number,
                 "time": record.time,
@@ -192,7 +208,7 @@ def record_shape(record: "Record") -> "dict[str, Json]":
                 "title": _text(record.title),
             }
         case Pin():
-            return {
+            shape = {
                 "kind": "pin",
                 "number": record.number,
                 "time": record.time,
@@ -202,7 +218,7 @@ def record_shape(record: "Record") -> "dict[str, Json]":
                 "title": _text(record.title),
             }
         case Expiry():
-            return {
+            shape = {
                 "kind": "expiry",
                 "time": record.time,
                 "edits": [list(_numbers(span)) for span in record.edits],
@@ -212,8 +228,53 @@ def record_shape(record: "Record") -> "dict[str, Json]":
                 "reason": _text(record.reason),
                 "who": _text(record.who),
             }
+        case Turn():
+            shape = {
+                "kind": "turn",
+                "number": record.number,
+                "time": record.time,
+                "session": _text(record.session),
+                "conversation": _text(record.conversation),
+                "client": _text(record.client),
+                "model": _text(record.model),
+                "prompt": _text(record.prompt),
+            }
+        case Comment():
+            shape = {
+                "kind": "comment",
+                "number": record.number,
+                "time": record.time,
+                "who": _text(record.who),
+                "document": record.document,
+                "path": _bytes(record.path),
+                "first": list(_numbers(record.first)),
+                "last": list(_numbers(record.last)),
+                "lines": list(_numbers(record.lines)),
+                "units": [list(_numbers(unit)) for unit in record.units],
+                "text": _text(record.text),
+                "answers": record.answers,
+                "conversation": _text(record.conversation),
+            }
+        case Mark():
+            shape = {
+                "kind": "mark",
+                "time": record.time,
+                "who": _text(record.who),
+                "comments": list(_numbers(record.comments)),
+                "state": record.state.value,
+                "conversation": _text(record.conversation),
+            }
+        case SettingChange():
+            shape = {
+                "kind": "setting",
+                "time": record.time,
+                "who": _text(record.who),
+                "name": _text(record.name),
+                "before": _text(record.before),
+                "after": _text(record.after),
+            }
         case Void():
-            return {
+            shape = {
                 "kind": "void",
                 "time": record.time,
                 "edits": list(_numbers(record.edits)),
@@ -222,6 +283,7 @@ def record_shape(record: "Record") -> "dict[str, Json]":
             }
         case _:
             assert_never(record)
+    return shape
 
 
 def record_view_shape(view: "RecordView") -> "dict[str, Json]":
@@ -281,8 +343,8 @@ def stats_shape(found: "StoreStats") -> "dict[str, Json]":
     }
 
 
-def blame_shape(part: "BlamedLines") -> "dict[str, Json]":
-    """Return lines that the same hunk inserted into a file."""
+def blame_shape(part: "BlamedLines", commits: "Mapping[Seq, str]") -> "dict[str, Json]":
+    """Return lines that the same hunk inserted into a file. `commits`: which git commits accepted edits."""
     edit = None if part.view is None else part.view.edit
     return {
         "start": part.start,
@@ -293,6 +355,7 @@ def blame_shape(part: "BlamedLines") -> "dict[str, Json]":
         "tool_name": None if edit is None else _text(edit.tool),
         "origin": None if edit is None else edit.origin.value,
         "time": None if edit is None else edit.time,
+        "commit": None if edit is None else commits.get(edit.seq),
         "status": None if part.view is None or part.unit is None else part.view.units[part.unit.hunk].value,
     }
 

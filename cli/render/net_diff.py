@@ -31,10 +31,10 @@ def net_diff(files: "Iterable[NetFile]", screen: Screen, program: str) -> Iterat
             yield from _file_diff(file, screen)
 
 
-def named_units(units: "Sequence[Unit]") -> str:
-    """Return the names of hunks, in brackets; of many, the first ones."""
-    more = len(units) - MOST_UNITS
-    names = " ".join(map(str, units[:MOST_UNITS]))
+def named_units(units: "Sequence[Unit]", most: int = MOST_UNITS) -> str:
+    """Return the names of hunks, in brackets; of more than `most`, the first ones."""
+    more = len(units) - most
+    names = " ".join(map(str, units[:most]))
     return f"[{names} and {more} more]" if more > 0 else f"[{names}]"
 
 

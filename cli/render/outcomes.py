@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from cli.render.status import shown_edits
 from cli.screen.terminal import Screen, shown_name, visible
 from cli.selection.selectors import UnitSelection
-from objstore import Action, ConflictKind, NoSuchName, OnExternal, Status, Unit, is_either_binary
+from objstore import Action, ConflictKind, NoSuchName, OnExternal, Unit, is_either_binary
 
 if TYPE_CHECKING:
     from objstore import Conflict, Conflicted, Decided, EditView, ExternalChange, FileEffect, Seq
@@ -39,6 +39,8 @@ DONE: Final = {
     Action.RESET: "Made pending again:",
     Action.UNDO: "Undid the decision on",
     Action.REDO: "Redid the decision on",
+    Action.GIT: "Followed git's change of",
+    Action.CLAIM: "Claimed",
 }
 WANTED: Final = {
     Action.ACCEPT: "accept",
@@ -46,6 +48,8 @@ WANTED: Final = {
     Action.RESET: "make pending again",
     Action.UNDO: "undo the decision on",
     Action.REDO: "redo the decision on",
+    Action.GIT: "follow git's change of",
+    Action.CLAIM: "claim",
 }
 
 Preview = Callable[["FileEffect"], tuple[bytes | None, bytes | None]]
@@ -136,7 +140,7 @@ def _markers_text(outcome: "Decided", screen: Screen, *, dry_run: bool) -> Itera
         said = (
             f"the conflict markers of edit{'' if len(outcome.unmarked) == 1 else 's'} {shown_edits(outcome.unmarked)}"
         )
-        is_back = any(status is not Status.REJECTED for _, status in outcome.verdicts)
+        is_back = any(status.is_live for _, status in outcome.verdicts)
         yield screen.line(
             f"Would remove {said}."
             if dry_run
@@ -224,10 +228,11 @@ def effect_line(effect: "FileEffect", *, dry_run: bool) -> str:
 
 def conflict_text(outcome: "Conflicted", advice: Sequence[str], screen: Screen) -> Iterator[bytes]:
     """Yield which edit needs which, on which lines, the lines themselves, and what can be done."""
-    number = len(outcome.conflicts)
+    conflicts = list({str(conflict): conflict for conflict in outcome.conflicts}.values())  # each said once
+    number = len(conflicts)
     yield screen.line(f"cas: refused, nothing was changed: {number} conflict{'' if number == 1 else 's'}.")
     quoted: tuple[Unit, bytes, bytes] | None = None
-    for conflict in outcome.conflicts[:CONFLICTS_SHOWN]:
+    for conflict in conflicts[:CONFLICTS_SHOWN]:
         yield screen.line(f"  {visible(str(conflict))}")
         lines = (conflict.unit, conflict.removed, conflict.inserted)
         if lines != quoted:  # a hunk may need several others: its lines are quoted once
@@ -237,6 +242,14 @@ def conflict_text(outcome: "Conflicted", advice: Sequence[str], screen: Screen) 
         yield screen.line(f"  and {number - CONFLICTS_SHOWN} more (--json has them all)")
     for line in advice:
         yield screen.line(line)
+
+
+_MY_CHANGES: Final = {
+    OnExternal.KEEP: "--my-changes keep",
+    OnExternal.DISCARD: "--my-changes drop",
+    OnExternal.ABORT: "--on-external abort",
+}
+"""The option that gives an answer about changes that were not recorded."""
 
 
 def resolution_commands(
@@ -259,14 +272,15 @@ def resolution_commands(
     """
     outside = set(outcome.outside)
     in_the_way = outcome.reject_first
-    dead = _spelt_units(outcome.accept_first, edit)
-    live = _spelt_units((unit for unit in in_the_way if unit.seq not in outside), edit)
+    dead = _unit_words(outcome.accept_first, edit)
+    live = _unit_words((unit for unit in in_the_way if unit.seq not in outside), edit)
+    command = "reject" if selection is None else selection.command or "reject"
     said = []
     is_dropped = any(unit.seq in outside for unit in in_the_way)
     if is_dropped:
         # It has no number yet to name it by.
         on_external = OnExternal.DISCARD
-    settled = "" if on_external is None else f" --on-external {on_external.value}"
+    settled = "" if on_external is None else f" {_MY_CHANGES[on_external]}"
     if is_dropped:
         said = [
             f"The change from outside is in conflict: pass{settled} to drop it (it can still be restored)"
@@ -278,24 +292,27 @@ def resolution_commands(
         for words, verb in ((dead, "accepted"), (live, "rejected")):
             said += [f"Would have to be {verb} too: {_first_of(words)} (--json lists all)."] if words else []
         if action is Action.REJECT and selection is not None and live:
-            said.append(f"To reject what depends on it too:  {program} reject --cascade {_spelt(selection)}{settled}")
+            said.append(
+                f"To reject what depends on it too:  {program} {command} --cascade {_words(selection)}{settled}"
+            )
         return said
-    named = "" if selection is None else _spelt(selection)
+    named = "" if selection is None else _words(selection)
     if selection is not None and selection.everything:
         named = f"1..{newest}"  # the same edits, for where --all can't be combined with others
     match action:
         case Action.REJECT if selection is not None:
             together = f"Or name them together:  {program} reject {named} {live}{settled}"
-            cascade = f"To reject what depends on it too:  {program} reject --cascade {_spelt(selection)}{settled}"
+            cascade = f"To reject what depends on it too:  {program} {command} --cascade {_words(selection)}{settled}"
             # What has taken a path doesn't depend on the rejected edits, so no cascade helps, nor for dropped changes.
             is_path = any(conflict.kind is ConflictKind.PATH_TAKEN for conflict in outcome.conflicts)
             if is_path:
                 together = f"To reject them together:  {program} reject {named} {live}{settled}"
             said += [] if is_path or (is_dropped and not live) else [cascade]
-            said += [together] if live else []
+            said += [together] if live and command == "reject" else []
         case Action.ACCEPT | Action.RESET if selection is not None:
             said += [f"To make room first:  {program} reject {live}{settled}"] if live else []
-            together = f"To {action.value} them together:  {program} {action.value} {named} {dead}{settled}"
+            verb = "reopen" if action is Action.RESET else action.value
+            together = f"To {verb} them together:  {program} {verb} {named} {dead}{settled}"
             said += [together] if dead else []
         case _ if dead or live:
             said.append(f"Decide on {' '.join(filter(None, (dead, live)))} first (`{program} show EDIT`).")
@@ -311,12 +328,13 @@ def _first_of(words: str) -> str:
     return " ".join(names[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-def _spelt(selection: UnitSelection) -> str:
+def _words(selection: UnitSelection) -> str:
     from cli.screen.quoting import typed
 
     words = list(selection.names)
     if selection.conversation:
         words += ["--conversation", selection.conversation]
+    words += selection.by.words
     if selection.file:
         words += ["--file", selection.file]
     if selection.everything:
@@ -324,7 +342,7 @@ def _spelt(selection: UnitSelection) -> str:
     return " ".join(map(typed, words))
 
 
-def _spelt_units(units: Iterable[Unit], edit: Callable[[int], "EditView"]) -> str:
+def _unit_words(units: Iterable[Unit], edit: Callable[[int], "EditView"]) -> str:
     by_edit: dict[int, list[int]] = {}
     for unit in units:
         by_edit.setdefault(unit.seq, []).append(unit.hunk)
@@ -381,5 +399,5 @@ def external_refusal(changes: Sequence["ExternalChange"], program: str = "cas") 
     return (
         f"refused, nothing was changed: {names}{more} changed outside since the last recorded state.\n"
         f"See `{program} diff --unrecorded`. "
-        "Pass --on-external keep to record it and continue, or --on-external discard to drop it."
+        "Pass --my-changes keep to record it and continue, or --my-changes drop to drop it."
     )

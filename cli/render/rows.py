@@ -4,17 +4,20 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from cli.render.edits import STATUS_COLOR, moment, shown_move, status_word
+from cli.render.edits import SHORT_HASH, STATUS_COLOR, line_counts, moment, shown_move, status_word
 from cli.screen.terminal import Screen, end_of, shown_name, shown_width, width_of_terminal
-from objstore import AmbiguousName, Origin, date_of
+from objstore import AmbiguousName, NoSuchName, Origin, date_of
 
 if TYPE_CHECKING:
-    from objstore import EditView, Workspace
+    from objstore import EditView, GitEvent, Workspace
 
-__all__ = ["Rows", "short_moment"]
+__all__ = ["SHORT_COMMIT", "Rows", "short_moment"]
 
 SHORTEST_CONVERSATION: Final = 8
 """Characters that are kept of a conversation's name, even if fewer would identify it."""
+
+SHORTEST_ID: Final = 8
+"""Digits of an edit's id on a narrow terminal."""
 
 SHORTEST_NAME: Final = 8
 """Columns below which a file's name is not cut."""
@@ -28,6 +31,9 @@ WITH_TIME: Final = 60
 NARROW: Final = 100
 """Width of a terminal below which times have no seconds."""
 
+SHORT_COMMIT: Final = 7
+"""Digits of a git commit that are shown."""
+
 RECENT: Final = 250 * 86_400
 """Seconds for which a time is shown without its year, as in listings of files."""
 
@@ -35,8 +41,10 @@ RECENT: Final = 250 * 86_400
 class Rows:
     """Edits as rows of a list. Names too long for the terminal are cut so that they can still be typed."""
 
-    def __init__(self, workspace: "Workspace", screen: Screen) -> None:
+    def __init__(self, workspace: "Workspace", screen: Screen, *, with_id: bool = False) -> None:
+        """`with_id`: begin with the edit's id instead of counting its lines."""
         self._workspace = workspace
+        self._with_id = with_id
         self._screen = screen
         self._width = width_of_terminal()
         self._is_narrow = 0 < self._width < NARROW
@@ -45,16 +53,26 @@ class Rows:
     def of(self, view: "EditView") -> Iterator[bytes]:
         """Yield one edit, and on a second line the reason of the decision on it."""
         edit = view.edit
-        counts = f"+{edit.added} -{edit.removed}"
-        ahead = f"{edit.seq:5}  {self._time(edit.time)}"
-        behind = (
-            f"  {counts:>9}  " if 0 < self._width < WITH_OPERATION else f"  {edit.operation.value:7}  {counts:>9}  "
-        )
+        operation, counts = f"  {edit.operation.value:7}", f"  {line_counts(edit):>9}"
+        if self._with_id:
+            digits = SHORTEST_ID if self._is_narrow else SHORT_HASH
+            ahead, behind = f"{edit.seq:5}  {view.id.hex()[:digits]}  {self._time(edit.time)}", f"{operation}  "
+        else:
+            is_with_operation = not 0 < self._width < WITH_OPERATION
+            ahead, behind = f"{edit.seq:5}  {self._time(edit.time)}", f"{operation * is_with_operation}{counts}  "
         name, last = self._fitted(view, len(ahead) + 9 + len(behind))
         status = self._screen.paint(f"{status_word(view):9}", STATUS_COLOR[view.status])
         yield self._screen.line(f"{ahead}{status}{behind}{name}{last}")
         if view.reason:
             yield self._screen.line(f"{'':7}reason: {shown_name(view.reason)}")
+
+    def of_event(self, event: "GitEvent") -> bytes:
+        """Return the line of what git did, and to how many files."""
+        if event.files:
+            said = f"git: {event.words}, {event.files} file{'' if event.files == 1 else 's'}"
+        else:
+            said = f"git: {event.words} {event.commit[:SHORT_COMMIT]} by an agent, not reviewed"
+        return self._screen.line(f"{'':5}  {self._time(event.time)}{shown_name(said)}")
 
     def _time(self, microseconds: int) -> str:
         if not self._is_narrow:
@@ -63,16 +81,50 @@ class Rows:
 
     def _fitted(self, view: "EditView", used: int) -> tuple[str, str]:
         """Return the file's name and the text after it, cut to the columns that are left."""
-        name, conversation, origin = shown_move(view.edit.source, view.edit.path), view.edit.conversation, _origin(view)
+        name, origin = shown_move(view.edit.source, view.edit.path), self._origin(view)
+        turn = self._turn(view)
+        conversation = turn or view.edit.conversation
         last = f"  {shown_name(conversation)}{origin}"
         room = self._width - used
         if not self._width or shown_width(name + last) <= room:
             return name, last
         # Shorten the text after it step by step, until enough of the name can be read.
         needed = min(SHORTEST_NAME, shown_width(name))
-        shorter = (f"  {shown_name(self._shortest(conversation))}{origin}", origin, "")
+        shortest = turn or self._shortest(conversation)
+        shorter = (f"  {shown_name(shortest)}{origin}", origin, "")
         last = next((last for last in shorter if room - shown_width(last) >= needed), "")
         return end_of(name, max(room - shown_width(last), needed)), last
+
+    def _turn(self, view: "EditView") -> str:
+        """Return the turn that made an edit, or whose it is since a claim; "": neither is known."""
+        if view.owner != view.edit.conversation:
+            return self._session_of(view) if view.owner else "claimed by you"
+        return f"turn {view.edit.turn}" if view.edit.turn else ""
+
+    def _session_of(self, view: "EditView") -> str:
+        session = self._workspace.sessions.of_edits([view.seq]).get(view.seq)
+        return f"session {session}" if session is not None else ""
+
+    def _origin(self, view: "EditView") -> str:
+        """Return the remark after an edit that is not simply an agent's."""
+        edit = view.edit
+        origin = "" if edit.origin is Origin.AGENT else f"  ({edit.origin.value}{self._candidates(view)})"
+        if edit.amends is not None:
+            origin = f"  (amends {edit.amends})"
+        if edit.marks is not None:
+            origin = f"  (markers of decision {edit.marks.decision})"
+        return f"{origin}  (expired)" if view.expired is not None else origin
+
+    def _candidates(self, view: "EditView") -> str:
+        """Return the sessions that may have made an unattributed edit."""
+        names = view.edit.notes.get("candidates", "").split("\n") if view.owner == view.edit.conversation else []
+        found = []
+        for name in filter(None, names):
+            try:
+                found.append(str(self._workspace.sessions.find_session(name).number))
+            except (NoSuchName, AmbiguousName):
+                continue  # a session without a recorded edit has no number
+        return f": session {' or '.join(found)}?" if found else ""
 
     def _shortest(self, conversation: str) -> str:
         """Return the shortest prefix of a conversation's name that is unique."""
@@ -96,14 +148,3 @@ def short_moment(microseconds: int) -> str:
     when = date_of(microseconds).astimezone()
     is_recent = 0 <= time.time() - microseconds / 1e6 < RECENT
     return when.strftime("%m-%d %H:%M" if is_recent else "%Y-%m-%d ")
-
-
-def _origin(view: "EditView") -> str:
-    """Return the remark after an edit that is not simply an agent's."""
-    edit = view.edit
-    origin = "" if edit.origin is Origin.AGENT else f"  ({edit.origin.value})"
-    if edit.amends is not None:
-        origin = f"  (amends {edit.amends})"
-    if edit.marks is not None:
-        origin = f"  (markers of decision {edit.marks.decision})"
-    return f"{origin}  (expired)" if view.expired is not None else origin

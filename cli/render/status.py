@@ -11,15 +11,18 @@ from cli.screen.terminal import Screen, end_of, padded, shown_name, shown_width,
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from objstore import ExternalChange, PendingGroup, StatusReport, UnresolvedMarkers
+    from objstore import Collision, ExternalChange, PendingGroup, PendingTurn, StatusReport, UnresolvedMarkers
 
-__all__ = ["counted", "shown_edits", "shown_external", "shown_markers", "size_text", "status_text"]
+__all__ = ["counted", "shown_edits", "shown_external", "shown_markers", "size_text", "status_text", "turn_heading"]
 
 # With these, a status takes at most 24 lines, the height of the smallest terminal in use.
 PENDING_LINES: Final = 10
+SECTIONS: Final = 4
+PROMPT: Final = 50
 SECTION_LINES: Final = 4
 PLACES: Final = 6
 NUMBERS: Final = 12
+SECRETS: Final = 3
 COUNTS: Final = 9
 LEAST_ROOT: Final = 12
 """Columns for the workspace's path, however narrow the terminal is."""
@@ -30,6 +33,7 @@ def status_text(report: StatusReport, screen: Screen) -> Iterator[bytes]:
     counts = (
         f"{counted(report.edits, 'edit')} in {counted(report.conversations, 'conversation')}, "
         f"{report.pending} pending, {report.accepted} accepted, {report.rejected} rejected"
+        f"{f', {report.away} away' if report.away else ''}"
     )
     root, room = shown_name(report.root), width_of_terminal()
     yield screen.line(f"{end_of(root, max(LEAST_ROOT, room - len(counts) - 2)) if room else root}: {counts}")
@@ -37,18 +41,32 @@ def status_text(report: StatusReport, screen: Screen) -> Iterator[bytes]:
         yield screen.line(
             "Nothing is recorded yet. To record an agent's edits, run `cas setup CLIENT`; `cas doctor` checks it."
         )
-    yield from _pending_text(report.groups, screen)
+    yield from _pending_text(report, screen)
     yield from _section(
         "changed outside (see `cas diff --unrecorded`):", len(report.external), _external(report, screen), screen
     )
     title = "conflict markers (resolve them in the file, or decide again):"
     yield from _section(title, len(report.markers), map(_markers_line, report.markers), screen)
+    if report.comments:
+        counts = ", ".join(f"{number} {word}" for word, number in report.comments.items())
+        yield screen.line()
+        yield screen.line(f"comments: {counts} (see `cas comment`)")
+    title = "several sessions have changed the same file:"
+    yield from _section(title, len(report.collisions), map(_collision_line, report.collisions), screen)
+    title = "policies changed, but not by `cas config` (set them with it, and they apply):"
+    yield from _section(title, len(report.policies), report.policies, screen)
     yield from _section("can't be read:", len(report.unreadable), map(shown_name, report.unreadable), screen)
     yield screen.line()
     yield screen.line(
         f"store: {size_text(report.store_bytes)} in {counted(report.blobs, 'blob')}{_reclaimable(report)}"
     )
+    yield from map(screen.line, _secrets(report))
     yield from map(screen.line, _faults(report.root))
+
+
+def _collision_line(collision: Collision) -> str:
+    sessions = (f"session {number}: {shown_edits(seqs)}" for number, seqs in collision.edits.items())
+    return f"{shown_name(collision.path)}  {'; '.join(sessions)}"
 
 
 def _section(title: str, count: int, rows: Iterable[str], screen: Screen) -> Iterator[bytes]:
@@ -72,6 +90,28 @@ def _external(report: StatusReport, screen: Screen) -> Iterator[str]:
 def _markers_line(markers: UnresolvedMarkers) -> str:
     places = ", ".join(map(str, markers.lines[:PLACES])) + (" ..." if len(markers.lines) > PLACES else "")
     return f"{shown_name(markers.path)}:{places}  {shown_markers(markers)}"
+
+
+def _secrets(report: StatusReport) -> Iterator[str]:
+    """Yield a line about files that look like secrets and are not recorded, and one about those that are stored."""
+    left_out, stored = report.secrets.left_out, report.secrets.stored
+    if left_out:
+        one = len(left_out) == 1
+        why = "because its name looks like a secret" if one else "because their names look like secrets"
+        are = f"{counted(len(left_out), 'file')} {'is' if one else 'are'}"
+        way = "`cas config set record.secrets 'default !NAME'` allows one"
+        yield f"{are} not recorded, {why}: {_few(left_out)} ({way})"
+    if stored:
+        from cli.screen.quoting import typed
+
+        ways = " ".join(typed(path) for path in stored[:SECRETS])
+        yield f"stored although the name looks like a secret: {_few(stored)} (`cas purge {ways}` removes the bytes)"
+
+
+def _few(paths: Sequence[str]) -> str:
+    """Return the first of some paths, and how many more there are."""
+    more = f" and {len(paths) - SECRETS} more" if len(paths) > SECRETS else ""
+    return ", ".join(map(shown_name, paths[:SECRETS])) + more
 
 
 def _faults(root: str) -> Iterator[str]:
@@ -113,27 +153,56 @@ def shown_markers(markers: UnresolvedMarkers) -> str:
     return f"edit {markers.edit}: {shown_edits(list(decided))} against {shown_edits(list(aside))}"
 
 
-def _pending_text(groups: Sequence[PendingGroup], screen: Screen) -> Iterator[bytes]:
-    if not groups:
+def _pending_text(report: StatusReport, screen: Screen) -> Iterator[bytes]:
+    """Yield the pending edits by turn and file: some of every turn, as far as the screen has room."""
+    if not report.groups:
         return
     yield screen.line()
     yield screen.line("pending (`cas review` goes through it):")
-    first = {group.conversation: at for at, group in reversed(list(enumerate(groups)))}
-    groups = sorted(groups, key=lambda group: first[group.conversation])
-    width = min(40, max(shown_width(shown_name(group.path)) for group in groups[:PENDING_LINES]))
-    digits = max(COUNTS, *(len(_counts(group)) for group in groups[:PENDING_LINES]))
-    conversation, left = None, PENDING_LINES
-    for at, group in enumerate(groups):
-        left -= 1 if group.conversation == conversation else 2
-        if left < 0:
-            yield screen.line(f"    and {counted(len(groups) - at, 'file')} more (see `cas log --status pending`)")
-            return
-        if group.conversation != conversation:
-            conversation = group.conversation
-            yield screen.line("  " + screen.paint(shown_name(conversation), bold=True))
-        yield screen.line(
-            f"    {padded(shown_name(group.path), width)}  {_counts(group):>{digits}}  {shown_edits(group.seqs)}"
-        )
+    sections: dict[tuple[int, str], list[PendingGroup]] = {}
+    for group in report.groups:
+        sections.setdefault((group.turn, "" if group.turn else group.conversation), []).append(group)
+    listed = list(sections)[:SECTIONS]
+    shown = _rows_shown([len(sections[key]) for key in listed])
+    groups = [group for key, rows in zip(listed, shown, strict=True) for group in sections[key][:rows]]
+    width = min(40, max(shown_width(shown_name(group.path)) for group in groups))
+    digits = max(COUNTS, *(len(_counts(group)) for group in groups))
+    turns = {turn.number: turn for turn in report.turns}
+    for (turn, conversation), rows in zip(listed, shown, strict=True):
+        yield screen.line("  " + turn_heading(turns.get(turn), conversation, screen))
+        own = sections[turn, conversation]
+        for group in own[:rows]:
+            yield screen.line(
+                f"    {padded(shown_name(group.path), width)}  {_counts(group):>{digits}}  {shown_edits(group.seqs)}"
+            )
+        if rows < len(own):
+            yield screen.line(f"    and {counted(len(own) - rows, 'file')} more (see `cas log --status pending`)")
+    if len(listed) < len(sections):
+        yield screen.line(f"  and {counted(len(sections) - len(listed), 'turn')} more (see `cas log --status pending`)")
+
+
+def _rows_shown(files: Sequence[int]) -> list[int]:
+    """Return how many files to show of each turn, given how many it has: at least one, and a fair share of the room."""
+    shown = [1] * len(files)
+    room = PENDING_LINES - 2 * len(files)
+    while room > 0 and shown != list(files):
+        for at, most in enumerate(files):
+            if shown[at] < most and room > 0:
+                shown[at] += 1
+                room -= 1
+    # A line that says that one file is hidden takes the room of that file.
+    return [most if most - rows == 1 else rows for rows, most in zip(shown, files, strict=True)]
+
+
+def turn_heading(turn: PendingTurn | None, conversation: str, screen: Screen) -> str:
+    """Return what the pending edits of one turn are listed under."""
+    if turn is None:
+        return screen.paint(shown_name(conversation), bold=True)
+    prompt = turn.prompt.strip().partition("\n")[0]
+    said = f'  "{shown_name(prompt[:PROMPT])}{"..." if len(prompt) > PROMPT else ""}"' if prompt else ""
+    return (
+        screen.paint(f"turn {turn.number}", bold=True) + (f"  {shown_name(turn.client)}" if turn.client else "") + said
+    )
 
 
 def _counts(group: PendingGroup) -> str:

@@ -1,5 +1,6 @@
-"""The interactive review of `cas review`: hunk after hunk, decided with single keys.
+"""The interactive review of `cas review`: change after change, or hunk after hunk, decided with single keys.
 
-Read `hunk_review` first: the keys and what each does. `hunk_queue` chooses the next hunk, `split_hunk` cuts one into
-parts, and `skipped` remembers skipped hunks between reviews. Decisions, amendments and conflicts belong to `objstore`.
+Read `change_review` first: the keys and what each does; `change_queue` chooses the next change. `hunk_review` and
+`hunk_queue` are the same for `--each`, and `split_hunk` cuts a hunk into parts. What both reviews do is in `dialogue`,
+and `skipped` remembers skipped hunks between reviews. Decisions, amendments and conflicts belong to `objstore`.
 """

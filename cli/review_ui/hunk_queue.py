@@ -1,6 +1,6 @@
 """Choose the hunks that a review shows, and their order."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from objstore import Status, Unit
@@ -19,9 +19,17 @@ class ReviewQueue:
     """
 
     def __init__(
-        self, workspace: "Workspace", skipped_hunks: "SkippedHunks", wanted: Callable[["PendingGroup", int], bool]
+        self,
+        workspace: "Workspace",
+        skipped_hunks: "SkippedHunks",
+        wanted: Callable[["PendingGroup", int], bool],
+        units: Collection[Unit] | None = None,
     ) -> None:
-        """Find the pending edits that are `wanted`, given a group of edits and the number of one of them."""
+        """Find the pending edits that are `wanted`, given a group of edits and the number of one of them.
+
+        `units`: only these hunks of them; None: all.
+        """
+        self._only: Final = units
         self._workspace = workspace
         self._skipped_hunks = skipped_hunks
         self._wanted = wanted
@@ -110,9 +118,9 @@ class ReviewQueue:
         for at in range(start, len(self._seqs)):
             yield at, self._workspace.history.edit(self._seqs[at])
 
-    @staticmethod
-    def _pending(view: "EditView") -> Sequence[Unit]:
-        return [unit for unit in real_units(view) if view.units[unit.hunk] is Status.PENDING]
+    def _pending(self, view: "EditView") -> Sequence[Unit]:
+        pending = [unit for unit in real_units(view) if view.units[unit.hunk] is Status.PENDING]
+        return pending if self._only is None else [unit for unit in pending if unit in self._only]
 
     def _is_due(self, view: "EditView", unit: Unit) -> bool:
         return unit not in self._put_off and self._skipped_hunks.is_skipped(view.id, unit.hunk) is self._again

@@ -2,32 +2,25 @@
 
 Each decision is recorded before the next hunk is shown, so whatever ends the review, nothing is lost, and the next
 review continues where it ended.
-
-This module is longer than 500 lines because it is one dialogue: each key's action shares the keyboard, the screen, the
-queue and the steps to undo. What doesn't need them is in the package's other modules.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum
-from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from click import ClickException
 
-from cli.app.invocation import Invocation, reviewer
-from cli.app.permission_hints import message_of
+from cli.app.invocation import reviewer
 from cli.render.edits import edit_diff, edit_header, shown_move
-from cli.render.outcomes import conflict_text, decided_text, shown_units
+from cli.render.outcomes import conflict_text
 from cli.render.status import shown_edits
 from cli.render.zoom import zoom
+from cli.review_ui.dialogue import DECIDING_KEYS, ReviewDialogue, Step, failure
 from cli.review_ui.hunk_queue import ReviewQueue, real_units
-from cli.review_ui.skipped import SkippedHunks
 from cli.review_ui.split_hunk import Part, Split, located, parts
-from cli.screen.editor import edited
-from cli.screen.keyboard import END, ENTER, Keyboard
-from cli.screen.progress import DECIDING, showing_progress
-from cli.screen.terminal import EXACT, Screen, flush, shown_name, visible, write
+from cli.screen.keyboard import END, Keyboard
+from cli.screen.terminal import EXACT, Screen, flush, shown_name, write
 from objstore import (
     Action,
     CasError,
@@ -35,7 +28,6 @@ from objstore import (
     ConflictKind,
     Decided,
     DecidedMeanwhile,
-    ExternalChanges,
     NothingToDo,
     OnExternal,
     Status,
@@ -46,7 +38,7 @@ from objstore import (
 )
 
 if TYPE_CHECKING:
-    from objstore import BlobId, DecisionOutcome, EditView, ExternalChange, Hunk, PendingGroup, Workspace
+    from objstore import DecisionOutcome, EditView, PendingGroup, Workspace
 
 __all__ = ["Review"]
 
@@ -68,9 +60,6 @@ KEYS: Final = {
     "?": "print this list",
 }
 
-DECIDING_KEYS: Final = frozenset("arRx")
-"""Keys that decide on the hunk as it is on the screen."""
-
 
 class _Same(Enum):
     """The review stays at the current hunk."""
@@ -83,23 +72,24 @@ Where: TypeAlias = "Unit | _Same | None"
 """Where a review goes: to a hunk, nowhere, or on to the next one."""
 
 
-class Review:
+class Review(ReviewDialogue):
     """One pass over the pending hunks."""
 
     def __init__(
-        self, workspace: "Workspace", keyboard: Keyboard, screen: Screen, wanted: Callable[["PendingGroup", int], bool]
+        self,
+        workspace: "Workspace",
+        keyboard: Keyboard,
+        screen: Screen,
+        wanted: Callable[["PendingGroup", int], bool],
+        units: Collection[Unit] | None = None,
     ) -> None:
-        """Begin a pass over the pending edits that are `wanted`, given a group of edits and one's number."""
-        self._workspace = workspace
-        self._keyboard = keyboard
-        self._screen = screen
-        self._skipped_hunks = SkippedHunks(workspace.root)
-        self._review_queue = ReviewQueue(workspace, self._skipped_hunks, wanted)
-        self._steps: list[_Step] = []
-        self._withdrawn: set[int] = set()  # decisions that took back amendments: they are no steps of their own
+        """Begin a pass over the pending edits that are `wanted`, given a group of edits and one's number.
+
+        `units`: only these hunks of them; None: all.
+        """
+        super().__init__(workspace, keyboard, screen)
+        self._review_queue = ReviewQueue(workspace, self._skipped_hunks, wanted, units)
         self._shown = Status.PENDING  # status of the hunk on the screen when it was shown
-        self._sought = ""
-        self._is_forgetful = False  # whether it was already reported that skipped hunks can't be saved
 
     def run(self) -> None:
         """Show hunk after hunk until none is left, or the person quits."""
@@ -108,6 +98,22 @@ class Review:
             _, others = self._review_queue.counts()
             self._say(f"Nothing of these is pending, {_others(others)}." if others else "Nothing is pending.")
             return
+        self._go_through(unit)
+        self._close()
+
+    def go_through(self) -> None:
+        """Show hunk after hunk, and don't report at the end."""
+        self._go_through(self._review_queue.next())
+
+    def split(self, unit: Unit) -> None:
+        """Split a pending hunk and ask about its parts."""
+        self._acted("x", unit)
+
+    def take_steps(self) -> tuple[list[Step], set[int]]:
+        """Return what was done here and can be undone, and the decisions that took back amendments."""
+        return self._steps, self._withdrawn
+
+    def _go_through(self, unit: Unit | None) -> None:
         is_shown = False
         while unit is not None:
             if not is_shown:
@@ -121,7 +127,6 @@ class Review:
                     is_shown = same is _Same.STAY
                 case other:
                     unit, is_shown = other or self._review_queue.next(), False
-        self._close()
 
     def _close(self) -> None:
         left, others = self._review_queue.counts()
@@ -162,39 +167,27 @@ class Review:
         except DecidedMeanwhile as error:
             self._say(str(error))
             return _Same.SHOWN_AGAIN
-        except (CasError, OSError) as error:
+        except (CasError, OSError, ClickException) as error:
             # A lock, a full disk, a file that is changed at this moment: the hunk is unchanged, and the user can try
             # again.
-            self._say(f"cas: {visible(message_of(error))}")
-            return _Same.STAY
-        except ClickException as error:
-            self._say(f"cas: {visible(error.format_message())}. Nothing was changed.")  # the editor failed
+            self._say(failure(error))
             return _Same.STAY
 
     # ---- deciding
 
     def _decided(self, action: Action, shown: Mapping[Unit, Status], *, reason: str = "") -> Where:
         """Decide on hunks, each given with the status that it was shown with, and return where that leads."""
-        outcome = self._outcome(action, [*shown], shown, reason=reason)
-        if isinstance(outcome, Conflicted):
-            goes = [unit for unit in outcome.reject_first if unit.seq not in outcome.outside]
-            views = {seq: self._workspace.history.edit(seq) for seq in {unit.seq for unit in goes}}
-            also = {unit: views[unit.seq].units[unit.hunk] for unit in goes}
-            self._write(conflict_text(outcome, [], self._screen))
-            if action is not Action.REJECT:
-                return _Same.STAY
-            listed = f" ({shown_units(goes)})" if goes else ""
-            self._ask(f"Reject what depends on it too{listed} [c], or leave it [any other key]")
-            if self._key() != "c":
-                return _Same.STAY
-            outcome = self._outcome(action, [*shown], {**also, **shown}, reason=reason, refused=outcome)
+        outcome = self._resolved(action, shown, reason=reason)
+        if outcome is None:
+            return _Same.STAY
         return self._concluded(outcome, next(iter(shown)))
 
     def _concluded(self, outcome: "DecisionOutcome", unit: Unit) -> Where:
         """Report the outcome of a decision, and return where it leads."""
         match outcome:
             case Decided():
-                self._note(unit, outcome)
+                self._note([unit], outcome)
+                self._review_queue.leave(unit)
                 return None
             case NothingToDo():
                 self._say("Nothing to do: that is already so.")
@@ -205,48 +198,6 @@ class Review:
             case _:
                 self._say("Left as it is.")
                 return _Same.STAY
-
-    def _outcome(
-        self,
-        action: Action,
-        units: Sequence[Unit],
-        shown: Mapping[Unit, Status],
-        *,
-        reason: str,
-        refused: Conflicted | None = None,
-    ) -> "DecisionOutcome":
-        """Take a decision; `refused`: the conflict whose hunks are to be rejected too (None: none are)."""
-        decide = partial(self._workspace.decide, action, units, reason=reason, who=reviewer(), shown=shown)
-        return self._carried_out(partial(decide, cascade=refused is not None, refused=refused))
-
-    def _carried_out(self, decide: "Callable[..., DecisionOutcome]") -> "DecisionOutcome":
-        """Take a decision, after asking about changes from outside if there are any."""
-        with showing_progress(self._workspace, DECIDING):
-            outcome = decide(on_external=OnExternal.ABORT, expected=())
-        if not isinstance(outcome, ExternalChanges):
-            return outcome
-        answer = self._asked_about(outcome.changes)
-        if answer is OnExternal.ABORT:
-            return outcome
-        with showing_progress(self._workspace, DECIDING):
-            return decide(on_external=answer, expected=outcome.changes)
-
-    def _asked_about(self, changes: "tuple[ExternalChange, ...]") -> OnExternal:
-        from cli.render.external_prompt import external_diff
-
-        for change in changes:
-            self._write(external_diff(self._workspace, change, self._screen))
-        self._say("This was changed outside, and never recorded.")
-        choices = {"k": OnExternal.KEEP, ENTER: OnExternal.KEEP, "d": OnExternal.DISCARD}
-        self._ask("Keep (record it and continue), discard (restore the recorded state), or abort? [K/d/a]")
-        return choices.get(self._key(), OnExternal.ABORT)
-
-    def _note(self, unit: Unit, outcome: Decided) -> None:
-        """Report a decision, and remember how to undo it."""
-        self._write(decided_text(outcome, self._workspace.history.edit, self._screen, dry_run=False))
-        self._review_queue.leave(unit)
-        self._steps.append(_Step(unit, decision=outcome.number, verdicts=outcome.verdicts))
-        self._remember(self._skipped_hunks.decided, [changed for changed, _ in outcome.verdicts])
 
     def _count_decided(self, status: Status) -> int:
         """Return how many of the hunks decided here have the status now; each counts once."""
@@ -289,75 +240,17 @@ class Review:
             self._review_queue.put_off(unit)
         self._remember(self._skipped_hunks.skip, units)
 
-    def _remember(self, note: Callable[[bytes, set[int]], None], units: Sequence[Unit]) -> None:
-        """Save something about hunks for the next review; this one continues even if that fails."""
-        by_edit: dict[int, set[int]] = {}
-        for unit in units:
-            by_edit.setdefault(unit.seq, set()).add(unit.hunk)
-        try:
-            for seq, hunks in by_edit.items():
-                note(self._workspace.history.edit(seq).id, hunks)
-        except OSError as error:
-            if not self._is_forgetful:
-                self._say(f"cas: The next review will not know what you skipped: {visible(str(error))}")
-            self._is_forgetful = True
-
     def _undone(self, _: Unit) -> Where:
-        if not self._steps:
-            undoes = f"`{Invocation.current().program} undo` undoes an earlier decision"
-            self._say(f"Nothing was done in this review. {undoes}.")
+        step = self._taken_back()
+        if step is None:
             return _Same.STAY
-        step = self._steps[-1]
-        if step.amendment:
-            units = real_units(self._workspace.history.edit(step.amendment))
-            outcome = self._outcome(Action.REJECT, units, {}, reason="")
-            if isinstance(outcome, NothingToDo):  # someone else has rejected it
-                self._steps.pop()
-                self._say("Nothing to do: that is already so.")
-                return _Same.STAY
-        else:
-            undo = partial(self._workspace.review.undo, step.decision, past=self._withdrawn, who=reviewer())
-            outcome = self._carried_out(undo)
-            if isinstance(outcome, NothingToDo):
-                self._say(f"Something else was decided since. `{Invocation.current().program} undo` undoes that.")
-                return _Same.STAY
-        if not isinstance(outcome, Decided):
-            if isinstance(outcome, Conflicted):
-                self._write(conflict_text(outcome, [], self._screen))
-            self._say("That can't be undone now.")
-            return _Same.STAY
-        self._steps.pop()
-        if step.amendment:
-            self._withdrawn.add(outcome.number)
-        self._write(decided_text(outcome, self._workspace.history.edit, self._screen, dry_run=False))
-        self._review_queue.go(step.unit)
-        return step.unit if not step.amendment else _Same.SHOWN_AGAIN
+        self._review_queue.go(step.units[0])
+        return step.units[0] if not step.amendment else _Same.SHOWN_AGAIN
 
     # ---- amending and splitting
 
     def _amended(self, unit: Unit) -> Where:
-        file = self._workspace.review.amendable(unit.seq)
-        with self._keyboard.released(), edited(file) as content:
-            return self._record_amendment(unit, content, file.blob, base=file.bytes)
-
-    def _record_amendment(
-        self,
-        unit: Unit,
-        content: bytes,
-        seen: "BlobId",
-        *,
-        base: bytes | None = None,
-        hunks: "Sequence[Hunk] | None" = None,
-    ) -> Where:
-        outcome = self._workspace.review.amend(unit.seq, content, seen=seen, base=base, hunks=hunks, who=reviewer())
-        if not outcome.edits:
-            self._say("Nothing was changed.")
-            return _Same.STAY
-        for view in outcome.edits:
-            self._steps.append(_Step(unit, amendment=view.seq))
-            self._say(f"Recorded edit {view.seq}, which amends edit {unit.seq}. {unit} itself is still pending.")
-            if view.edit.before is not None and view.edit.before.blob != seen:
-                self._say("The file changed meanwhile: your text was carried over to the new version.")
+        self._amend_in_editor(unit)
         return _Same.STAY
 
     def _split(self, unit: Unit) -> Where:
@@ -504,49 +397,6 @@ class Review:
         count = len(self._review_queue)
         place = f"({self._review_queue.position(unit)} of {count} edit{'s' * (count > 1)})"
         self._write(zoom(view, unit, place, self._workspace, self._screen))
-
-    def _say(self, sentence: str = "") -> None:
-        self._write([self._screen.line(sentence)])
-
-    def _write(self, lines: Iterable[bytes]) -> None:
-        write(lines)
-        flush()
-
-    def _ask(self, question: str) -> None:
-        asked = f"{self._screen.paint(question, 'cyan', bold=True)} ".encode()
-        self._keyboard.question = asked
-        write([asked])
-        flush()
-
-    def _key(self) -> str:
-        try:
-            key = self._keyboard.key()
-        except KeyboardInterrupt:
-            self._say()  # so that the shell's prompt begins a new line
-            raise
-        self._say("" if key in {ENTER, END} else visible(key))
-        return key
-
-    def _line(self, question: str) -> str | None:
-        self._ask(f"{question}:")
-        return self._keyboard.line()
-
-
-class _Step:
-    """One action of this review that can be undone."""
-
-    def __init__(
-        self,
-        unit: Unit,
-        *,
-        decision: int = 0,
-        verdicts: tuple[tuple[Unit, Status], ...] = (),
-        amendment: int | None = None,
-    ) -> None:
-        self.unit: Final = unit  # the hunk on the screen at the time
-        self.decision: Final = decision  # its number; 0: it was an amendment
-        self.verdicts: Final = verdicts  # of the decision
-        self.amendment: Final = amendment  # its number; None: it was a decision
 
 
 def _built_upon(unit: Unit, refused: Conflicted) -> str:

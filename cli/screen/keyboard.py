@@ -141,15 +141,15 @@ def await_typing(fd: int) -> None:
 
     Python notices a signal that comes just before a read begins only when the read ends: with the next key.
     """
-    heard, hears = os.pipe()
+    woken, waker = os.pipe()
     try:
-        os.set_blocking(hears, False)
-        known = signal.set_wakeup_fd(hears)
+        os.set_blocking(waker, False)
+        known = signal.set_wakeup_fd(waker)
         try:
-            while fd not in select.select([fd, heard], [], [])[0]:
-                os.read(heard, 64)
+            while fd not in select.select([fd, woken], [], [])[0]:
+                os.read(woken, 64)
         finally:
             signal.set_wakeup_fd(known)
     finally:
-        os.close(heard)
-        os.close(hears)
+        os.close(woken)
+        os.close(waker)

@@ -23,8 +23,8 @@ def numbered(word: str) -> str:
     bash, zsh and POSIX of 2024 support this form.
     """
     plain = word.replace("\\", "\\\\").replace("'", "\\'")
-    return "$'" + "".join(_spelt(byte) for byte in os.fsencode(plain)) + "'"
+    return "$'" + "".join(_escaped(byte) for byte in os.fsencode(plain)) + "'"
 
 
-def _spelt(byte: int) -> str:
+def _escaped(byte: int) -> str:
     return chr(byte) if byte in _ASCII_SHOWN else SHORT.get(byte, f"\\x{byte:02x}")

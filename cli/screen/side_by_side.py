@@ -71,7 +71,7 @@ def _remark(cell: Cell | None) -> Cell | None:
     return Cell("", b"", NO_NEWLINE, ()) if is_needed else None
 
 
-def _spelt_out(cell: Cell) -> Cell:
+def _escaped(cell: Cell) -> Cell:
     return cell._replace(text=visible(cell.line.removesuffix(b"\n").decode("utf-8", "surrogateescape")))
 
 
@@ -90,7 +90,7 @@ def _row(left: Cell | None, right: Cell | None, width: int, screen: Screen) -> I
         mark = " " if left.line == right.line else "|"
         if left.text == right.text and left.line.removesuffix(b"\n") != right.line.removesuffix(b"\n"):
             # A tab can look like spaces, and one undecodable byte like another.
-            left, right = _spelt_out(left), _spelt_out(right)
+            left, right = _escaped(left), _escaped(right)
     else:
         mark = "<" if right is None else ">"
     colors = {" ": ("", ""), "|": ("red", "green"), "<": ("red", ""), ">": ("", "green")}[mark]

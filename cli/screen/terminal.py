@@ -53,7 +53,7 @@ SHORT: Final = {0x07: r"\a", 0x08: r"\b", 0x09: r"\t", 0x0A: r"\n", 0x0B: r"\v",
 
 
 @cache
-def _spelt_out() -> dict[int, str]:
+def _escapes() -> dict[int, str]:
     """Return the escape for each character that must not be sent to a terminal."""
     return (
         {code: f"\\x{code:02x}" for code in CONTROL}
@@ -89,7 +89,7 @@ def visible(text: str, *, keep: str = "") -> str:
         any_hidden, with_owners = _hidden()
         if any_hidden.search(text):
             text = with_owners.sub(lambda found: found[1] or _numbered(found[2]), text)
-    return text.translate({code: shown for code, shown in _spelt_out().items() if chr(code) not in keep})
+    return text.translate({code: shown for code, shown in _escapes().items() if chr(code) not in keep})
 
 
 def shown_name(path: str) -> str:

@@ -1,4 +1,4 @@
-"""Find the values that a shell offers for an option or an argument, for click's `shell_complete=`.
+"""Find the values that a shell offers for an option or an argument, and define the options of several commands.
 
 Names come from the store of the workspace that the command line is about. An agent or a bundle may have given a name
 any content: `cli.app.completion` quotes it for the shell.
@@ -6,35 +6,58 @@ any content: `cli.app.completion` quotes it for the shell.
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from functools import wraps
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 import click
 
-from cli.app.invocation import Invocation
+from cli.app.invocation import Invocation, Number
+from cli.selection.turn_selection import TurnSelection
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from objstore import Workspace
+    from objstore import SessionView, TurnView, Workspace
 
-__all__ = ["files", "folders", "moments", "names", "setting_values", "settings"]
+__all__ = [
+    "conversation_option",
+    "file_option",
+    "files",
+    "folders",
+    "moments",
+    "names",
+    "setting_values",
+    "settings",
+    "takes_turns",
+]
 
 Completer = Callable[[click.Context, click.Parameter, str], "list[CompletionItem]"]
+Callback = Callable[[click.Context, click.Parameter, str], str]
+FunctionT = TypeVar("FunctionT", bound=Callable[..., object])
 
 _LIMIT: Final = 200
 _PATHS_READ: Final = 5_000
 """Number of recorded paths that are read to find the files and folders one level below the typed text."""
 
+_MOST_TURNS: Final = 2**63 - 1
+"""The highest number that a turn can have."""
+
 _TOOLS_IN: Final = 256
 """Number of newest edits whose tools are offered."""
+
+_LONGEST_ABOUT: Final = 60
+"""Characters of a prompt that are offered with a turn."""
 
 _MOMENTS: Final = {"today": "since midnight", "yesterday": "the day before", "1h": "an hour ago", "1d": "", "1w": ""}
 """Examples of times, and what they mean if that is not obvious."""
 
 
 def names(*kinds: str) -> Completer:
-    """Return a completer for names in the store. Kinds: edit, conversation, path, snapshot, pin, tool."""
+    """Return a completer for names in the store.
+
+    Kinds: edit, conversation, path, snapshot, pin, tool, turn, session.
+    """
 
     def offered(context: click.Context, parameter: click.Parameter, word: str) -> "list[CompletionItem]":
         from objstore import Workspace
@@ -53,6 +76,57 @@ def names(*kinds: str) -> Completer:
     return offered
 
 
+def conversation_option(says: str, callback: Callback | None = None) -> Callable[[FunctionT], FunctionT]:
+    """Return the option `--conversation` or `--conv` with its help; `callback` checks its value ("": not given)."""
+    return click.option(
+        "--conversation",
+        "--conv",
+        "conversation",
+        metavar="ID",
+        default="",
+        shell_complete=names("conversation"),
+        callback=callback,
+        help=says,
+    )
+
+
+def file_option(says: str) -> Callable[[FunctionT], FunctionT]:
+    """Return the option `--file` with its help; its value is a path ("": not given)."""
+    return click.option("--file", metavar="PATH", default="", shell_complete=names("path"), help=says)
+
+
+def takes_turns(says: str) -> Callable[[FunctionT], FunctionT]:
+    """Return the options `--turn` and `--session`, combined into one argument `by`.
+
+    `says`: the beginning of their help, such as `Only edits`.
+    """
+
+    def decorated(function: FunctionT) -> FunctionT:
+        @click.option(
+            "--turn",
+            "turns",
+            metavar="N",
+            type=Number(1, _MOST_TURNS),
+            multiple=True,
+            shell_complete=names("turn"),
+            help=f"{says} of turn N (`cas log --turns` lists them); may be repeated.",
+        )
+        @click.option(
+            "--session",
+            metavar="N|NAME",
+            default="",
+            shell_complete=names("session"),
+            help=f"{says} of this session (`cas log --sessions` lists them).",
+        )
+        @wraps(function)
+        def with_selection(*arguments: object, turns: tuple[int, ...], session: str, **others: object) -> object:
+            return function(*arguments, by=TurnSelection(turns=turns, session=session), **others)
+
+        return cast("FunctionT", with_selection)
+
+    return decorated
+
+
 def settings(_context: click.Context, _parameter: click.Parameter, word: str) -> "list[CompletionItem]":
     """Return the names of settings."""
     from objstore import Configuration
@@ -67,7 +141,8 @@ def setting_values(context: click.Context, _parameter: click.Parameter, word: st
 
     setting = Configuration().get(context.params["name"]).setting
     limitless = setting.kind.without_limit
-    values = dict.fromkeys((limitless,) if limitless else ("on", "off"), "") | {setting.default: "the default"}
+    words = (limitless,) if limitless else setting.choices or ("on", "off")
+    values = dict.fromkeys(words, "") | {setting.default: "the default"}
     return _items((name, about) for name, about in values.items() if name.startswith(word))
 
 
@@ -105,8 +180,20 @@ def _found(workspace: "Workspace", kind: str, word: str) -> Iterator[tuple[str, 
         newest = workspace.history.edits(EditFilter(newest_first=True, limit=_TOOLS_IN))
         tools = dict.fromkeys(view.edit.tool for view in newest)
         yield from ((tool, "") for tool in tools if tool and tool.startswith(word))
+    elif kind in {"turn", "session"}:
+        yield from _by_number(workspace, kind, word)
     else:
         yield from workspace.history.names_with_prefix(NameKind(kind), word, _LIMIT)
+
+
+def _by_number(workspace: "Workspace", kind: str, word: str) -> Iterator[tuple[str, str]]:
+    """Yield the turns or sessions whose numbers begin with the typed text, the newest first, with their prompts."""
+    rows: list[TurnView | SessionView] = []
+    rows += workspace.sessions.turns() if kind == "turn" else workspace.sessions.sessions()
+    for row in reversed(rows):
+        if str(row.number).startswith(word):
+            about = " ".join(filter(None, (row.client, row.prompt.strip().partition("\n")[0])))
+            yield str(row.number), about[:_LONGEST_ABOUT]
 
 
 def _unlike_options(found: Iterable[tuple[str, str]], *, is_path: bool) -> Iterator[tuple[str, str]]:

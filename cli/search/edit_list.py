@@ -7,14 +7,16 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from cli.selection.selectors import PathSelection, newest_first
+from cli.selection.turn_selection import is_of_turn
 from objstore import EditFilter, NoSuchName, value
 
 if TYPE_CHECKING:
     from cli.search.pickaxe import Pickaxe
-    from objstore import EditView, Workspace
+    from objstore import EditView, Seq, Workspace
 
 __all__ = [
     "EditConditions",
+    "accepted_by",
     "lineage_at",
     "matching",
     "tool_named",
@@ -30,12 +32,19 @@ class EditConditions:
     until: int | None = None
     document: int | None = None  # the file's lineage; None: any
     places: PathSelection | None = None  # where it happened; None: anywhere
+    turns: frozenset[int] = frozenset()  # made in one of these; empty: in any, or in none
+    seqs: "frozenset[Seq] | None" = None  # only these edits; None: any
     pickaxe: "Pickaxe | None" = None  # finds what added or removed a text; None: any
 
     @property
     def is_empty_condition(self) -> bool:
         """Return whether there is no condition."""
         return replace(self, places=None) == EditConditions() and (self.places is None or self.places.is_filter)
+
+    @property
+    def concern_only_times(self) -> bool:
+        """Return whether there is no condition but when an edit was made."""
+        return replace(self, since=None, until=None).is_empty_condition
 
     def matches_edit(self, view: "EditView") -> bool:
         """Return whether the edit meets the conditions."""
@@ -45,6 +54,8 @@ class EditConditions:
             and (self.since is None or edit.time >= self.since)
             and (self.until is None or edit.time <= self.until)
             and self.document in {None, edit.document}
+            and (not self.turns or any(is_of_turn(view, turn) for turn in self.turns))
+            and (self.seqs is None or edit.seq in self.seqs)
             and (self.places is None or self.places.hold(edit))
             and (self.pickaxe is None or self.pickaxe.changes_occurrences(view))
         )
@@ -56,6 +67,15 @@ def matching(
     """Yield the edits that match, newest first, at most `number` (None: all)."""
     views = newest_first(workspace, wanted, number if terms.is_empty_condition else None)
     return islice(filter(terms.matches_edit, views), number)
+
+
+def accepted_by(workspace: "Workspace", spelling: str) -> "frozenset[Seq]":
+    """Return the edits that a git commit accepted. `spelling`: a beginning of its id, or a name that git knows.
+
+    Raises NoSuchName, AmbiguousName.
+    """
+    commit = workspace.history.find_commit(spelling)
+    return frozenset(seq for seq, of in workspace.history.commits_of_edits().items() if of == commit)
 
 
 def lineage_at(workspace: "Workspace", path: str) -> int:

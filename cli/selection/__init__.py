@@ -1,6 +1,6 @@
-"""What names on the command line denote: edits, hunks, files, states and times.
+"""What names on the command line denote: edits, hunks, files and states.
 
-Read `selectors` first; `addresses` resolves lines of files, `net_selection` the names of `cas diff`, and `dates` parses
-times. Names are resolved through `objstore` and returned as its values. Nothing here suggests names
-(`cli.search.did_you_mean` does) or prints, except that `addresses` says which changes go with the named ones.
+Read `selectors` first; `addresses` resolves lines of files, and `net_selection` the names of `cas diff`. Names are
+resolved through `objstore` and returned as its values. Nothing here suggests names (`cli.search.did_you_mean` does) or
+prints, except that `addresses` says which changes go with the named ones.
 """

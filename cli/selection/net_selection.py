@@ -1,7 +1,7 @@
 """Select net changes by what is named on the command line: paths, lines, edits and hunks."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from objstore import value
@@ -21,9 +21,31 @@ class NetSelection:
     paths: dict[str, str]  # relative to the workspace, each with what was typed
     units: "frozenset[Unit]"
 
-    def files(self, workspace: "Workspace", unreadable: "Callable[[StoreError], object]") -> "list[NetFile]":
-        """Return the files with selected changes, by path. `unreadable`: called with why a file is left out."""
-        return self._found(workspace.review.changes, unreadable)
+    def files(
+        self,
+        workspace: "Workspace",
+        at: Collection[str] = (),
+        among: "frozenset[Unit] | None" = None,
+        *,
+        unreadable: "Callable[[StoreError], object] | None" = None,
+    ) -> "list[NetFile]":
+        """Return the files with selected changes, by path.
+
+        `at`: only files that are, or were in their accepted state, at or below these paths; (): all. `among`: only
+        changes that have any of these units; None: all. `unreadable`: called with why a file is left out.
+        """
+        if not at and among is None and unreadable is not None:
+            return self._found(workspace.review.changes, unreadable)
+        found: list[NetFile] = []
+        if self.paths or not self.units:
+            found = workspace.review.changes(at or self.paths, among)
+        if at and self.paths:
+            found = [file for file in found if any(_is_at(path, file) for path in self.paths)]
+        if self.units:
+            whole = {file.document for file in found}
+            units = self.units if among is None else self.units & among
+            found += [file for file in workspace.review.changes(at, units) if file.document not in whole]
+        return sorted(found, key=lambda file: (file.path, file.document))
 
     def summaries(self, workspace: "Workspace", unreadable: "Callable[[StoreError], object]") -> "list[FileSummary]":
         """Return the same without texts."""
@@ -41,15 +63,7 @@ class NetSelection:
 
     def paths_without(self, files: "Sequence[FileView]") -> dict[str, str]:
         """Return the selected paths at which none of the files is, or was in its accepted state."""
-        if not self.paths:
-            return {}
-        from cli.selection.selectors import covers
-
-        return {
-            path: typed
-            for path, typed in self.paths.items()
-            if not any(covers(path, file.path) or covers(path, file.path_before) for file in files)
-        }
+        return {path: typed for path, typed in self.paths.items() if not any(_is_at(path, file) for file in files)}
 
 
 def net_selection(workspace: "Workspace", names: tuple[str, ...]) -> NetSelection:
@@ -83,6 +97,12 @@ def require_recorded(workspace: "Workspace", paths: Mapping[str, str]) -> None:
         on_disk = os.path.join(workspace.root, path)  # noqa: PTH118 -- no link is followed
         if path != "." and not os.path.lexists(on_disk) and not _is_recorded(workspace, path):
             raise NoSuchName(typed, "file")
+
+
+def _is_at(path: str, file: "NetFile | FileSummary") -> bool:
+    from cli.selection.selectors import covers
+
+    return covers(path, file.path) or covers(path, file.path_before)
 
 
 def _is_path(workspace: "Workspace", name: str) -> bool:

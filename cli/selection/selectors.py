@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import click
 
 from cli.screen.terminal import shown_name
+from cli.selection.turn_selection import ANY_TURN, TurnSelection, is_of_agent
 from objstore import (
     Action,
     EditFilter,
@@ -52,6 +53,7 @@ EDIT: Final = re.compile(r"[0-9]+\^?")
 BLOB: Final = r"[0-9a-fA-F]{4,64}"
 EDITED: Final = "file that an agent edited"
 FIRST_READ: Final = 64
+MOST_SHOWN: Final = 5
 MOST_READ: Final = 4_096
 """Number of edits read at once: few for a user who leaves the pager early, many for one who wants them all."""
 
@@ -66,19 +68,22 @@ class UnitSelection:
     conversation: str = ""  # "": any
     file: str = ""  # "": any
     everything: bool = False
+    by: TurnSelection = ANY_TURN
+    command: str = ""  # the command that takes these names; "": that of the decision
 
     @property
     def is_group(self) -> bool:
         """Return whether edits are selected by a property that they share."""
-        return bool(self.conversation or self.file or self.everything)
+        return bool(self.conversation or self.file or self.everything or self.by.is_given)
 
     def check(self) -> None:
         """Raise click.UsageError if nothing is named, or `--all` is combined with others."""
         if not self.names and not self.is_group:
             raise click.UsageError(
-                "Name edits (12), hunks (12:2), lines (PATH:7), --conversation ID, --file PATH or --all."
+                "Name edits (12), hunks (12:2), lines (PATH:7), --turn N, --session N, --conversation ID, --file PATH "
+                "or --all."
             )
-        if self.everything and (self.names or self.conversation or self.file):
+        if self.everything and (self.names or self.conversation or self.file or self.by.is_given):
             raise click.UsageError("--all can't be combined with other names.")
 
 
@@ -140,10 +145,19 @@ def covers(wanted: str, path: str) -> bool:
 # ---- edits and hunks
 
 
-def edit_filter(workspace: "Workspace", *, conversation: str, status: Status | None) -> EditFilter:
-    """Return the filter for the conditions given ("" and None: not given). Raises NoSuchName, AmbiguousName."""
+def edit_filter(
+    workspace: "Workspace", *, conversation: str, status: Status | None, by: TurnSelection = ANY_TURN
+) -> EditFilter:
+    """Return the filter for the conditions given ("" and None: not given). Raises NoSuchName, AmbiguousName.
+
+    A filter has one turn: of several, `by.made` has to be asked too.
+    """
+    by.check(workspace)
     return EditFilter(
-        conversation=workspace.history.find_conversation(conversation) if conversation else "", status=status
+        conversation=workspace.history.find_conversation(conversation) if conversation else "",
+        status=status,
+        turn=by.turns[0] if len(by.turns) == 1 else 0,
+        session=by.session,
     )
 
 
@@ -152,7 +166,7 @@ def units_named(workspace: "Workspace", action: Action, selection: UnitSelection
 
     Edits and hunks that are named select themselves. A group, or a range of edits (3..7), selects edits of agents that
     have not expired: for `accept` the pending ones, so that rejected ones stay rejected (or all, if none is pending);
-    for `reject` the pending and the accepted ones; for `reset` all. Raises NoSuchName, AmbiguousName, EditExpired or
+    for `reject` the pending and the accepted ones; for `reopen` all. Raises NoSuchName, AmbiguousName, EditExpired or
     PathError.
     """
     named: dict[Unit, Status] = {}
@@ -175,17 +189,46 @@ def units_named(workspace: "Workspace", action: Action, selection: UnitSelection
             views = [view for view in found if view.edit.origin is Origin.PERSON]
         if not views and selection.conversation and selection.file:
             _refuse_if_not_of_conversation(workspace, selection)
+        if action is Action.ACCEPT and not selection.file:
+            views = _without_always_reviewed(workspace, views)
+            if not views:
+                return named
         if views or not selection.everything:
             what = EDITED if selection.file else "conversation of an agent"
+            if not views and selection.by.is_given:
+                raise click.ClickException(f"No edit of an agent matches {' '.join(_words_of(selection))}.")
             named |= _group(_kept(views, selection.file or selection.conversation, what), action)
     return named
+
+
+def _words_of(selection: UnitSelection) -> list[str]:
+    """Return the options of a selection that are shown in a message."""
+    of_file = ["--file", shown_name(selection.file)] if selection.file else []
+    return [*map(shown_name, selection.by.words), *of_file]
+
+
+def _without_always_reviewed(workspace: "Workspace", views: list["EditView"]) -> list["EditView"]:
+    """Return the edits without those of files that `review.always` names, and say what is left out.
+
+    Only a decision that names such a file, or its edit, accepts it.
+    """
+    policies = workspace.review.policies()
+    if not policies.always:
+        return views
+    kept = [view for view in views if not policies.needs_review(os.fsdecode(view.edit.path))]
+    left = {view.edit.path for view in views if view.status is Status.PENDING} - {view.edit.path for view in kept}
+    if left:
+        shown = ", ".join(shown_name(os.fsdecode(path)) for path in sorted(left)[:MOST_SHOWN])
+        more = f" and {len(left) - MOST_SHOWN} more" if len(left) > MOST_SHOWN else ""
+        click.echo(f"cas: not accepted, because review.always asks for a look: {shown}{more}. Name them.", err=True)
+    return kept
 
 
 def _grouped(workspace: "Workspace", selection: UnitSelection, *, anywhere: bool = False) -> list["EditView"]:
     """Return the edits of all that a group selects; with `anywhere`, also those of other conversations."""
     conversation = "" if anywhere else selection.conversation
     try:
-        return edits_meant(workspace, conversation=conversation, file=selection.file)
+        return edits_meant(workspace, conversation=conversation, file=selection.file, by=selection.by)
     except NoSuchName as error:
         if error.kind != "recorded file":
             raise
@@ -205,7 +248,7 @@ def _refuse_if_not_of_conversation(workspace: "Workspace", selection: UnitSelect
 
 
 def _by_agents(views: list["EditView"]) -> list["EditView"]:
-    return [view for view in views if view.edit.origin is Origin.AGENT]
+    return list(filter(is_of_agent, views))
 
 
 def _kept(views: list["EditView"], spelling: str, what: str) -> list["EditView"]:
@@ -237,7 +280,8 @@ def _group(views: list["EditView"], action: Action) -> dict[Unit, Status]:
         case Action.ACCEPT:
             return _units(views, {Status.PENDING}) or _units(views, set(Status))
         case Action.REJECT:
-            return _units(views, {Status.PENDING, Status.ACCEPTED})
+            # Units that are away can't be decided on; they are named so that the refusal can say why.
+            return _units(views, {Status.PENDING, Status.ACCEPTED}) or _units(views, {Status.AWAY})
         case _:
             return _units(views, set(Status))
 
@@ -422,14 +466,22 @@ def places_named(
     return PathSelection(documents=documents, folders=tuple(folders), patterns=tuple(patterns))
 
 
-def edits_meant(workspace: "Workspace", *, conversation: str, file: str) -> list["EditView"]:
-    """Return the edits of a conversation, of a place, or of a conversation at a place ("": any), oldest first.
+def edits_meant(
+    workspace: "Workspace", *, conversation: str, file: str, by: TurnSelection = ANY_TURN
+) -> list["EditView"]:
+    """Return the edits of a conversation, at a place ("": any) and `by` some turns or a session, oldest first.
 
     Raises NoSuchName, AmbiguousName, PathError.
     """
     places = places_named(workspace, [file] if file else [])
-    wanted = edit_filter(workspace, conversation=conversation, status=None)
-    return [view for view in workspace.history.edits(replace(wanted, path=places.file)) if places.hold(view.edit)]
+    wanted = edit_filter(workspace, conversation=conversation, status=None, by=by)
+    # The filter has looked up a session, and a turn if it is the only one.
+    turns = TurnSelection(turns=by.turns if len(by.turns) > 1 else ())
+    return [
+        view
+        for view in workspace.history.edits(replace(wanted, path=places.file))
+        if places.hold(view.edit) and turns.made(workspace, view)
+    ]
 
 
 def path_predicate(workspace: "Workspace", file: str) -> Callable[["Edit"], bool]:

@@ -192,7 +192,7 @@ def _settings_make_sense(root: Path) -> Iterator[Finding]:
 
 
 def _no_faults(root: Path) -> Finding:
-    check = "hooks had no errors"
+    check = "errors of hooks"
     lines = [line.decode("utf-8", "replace").rstrip("\n") for line in _logged(root)]
-    last = f"{len(lines)} in {HOOK_LOG}, the last: {lines[-1]}; `cas doctor --forget` empties it" if lines else ""
+    last = f"{len(lines)} in {HOOK_LOG}, the last: {lines[-1]}; `cas doctor --forget` empties it" if lines else "none"
     return Finding(check=check, ok=not lines, said=last)

@@ -23,7 +23,7 @@ class SetupState(Enum):
 
     NOTHING = "nothing of ours"
     SOME = "our server alone, or our hooks alone"
-    BROKEN = "some hooks of ours and others not, or what nobody can read"
+    BROKEN = "some of our hooks but not all, or text that can't be parsed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

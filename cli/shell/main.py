@@ -17,12 +17,11 @@ import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from importlib import import_module
 from typing import Final
 
 import click
 
-from cli.app.invocation import Command, CommandGroup, Invocation, global_options
+from cli.app.invocation import COLOR_CHOICES, Invocation, first_sentence, global_options, imported_command
 from cli.screen.terminal import OutputFailed, flush, visible
 
 __all__ = [
@@ -59,11 +58,16 @@ COMMANDS: Final = {
     "cat": "cli.commands.reviewing.diff_cat:cat",
     "accept": "cli.commands.reviewing.accept_reject_undo:accept",
     "reject": "cli.commands.reviewing.accept_reject_undo:reject",
-    "reset": "cli.commands.reviewing.accept_reject_undo:reset",
+    "reopen": "cli.commands.reviewing.accept_reject_undo:reopen",
+    "reset": "cli.commands.reviewing.accept_reject_undo:reopen",
     "undo": "cli.commands.reviewing.accept_reject_undo:undo",
     "redo": "cli.commands.reviewing.accept_reject_undo:redo",
+    "claim": "cli.commands.reviewing.claim:claim",
+    "rewind": "cli.commands.reviewing.rewind:rewind",
     "review": "cli.commands.reviewing.review:review",
     "amend": "cli.commands.reviewing.amend:amend",
+    "comment": "cli.commands.reviewing.comment:comment",
+    "send": "cli.commands.reviewing.comment:send",
     "blame": "cli.commands.reviewing.blame_restore:blame",
     "restore": "cli.commands.reviewing.blame_restore:restore",
     "snapshot": "cli.commands.keeping.snapshot:snapshot",
@@ -73,6 +77,7 @@ COMMANDS: Final = {
     "verify": "cli.commands.store.plumbing:verify",
     "records": "cli.commands.store.plumbing:records",
     "segments": "cli.commands.store.plumbing:segments",
+    "store": "cli.commands.store.group:store",
     "stats": "cli.commands.store.stats:stats",
     "fsck": "cli.commands.store.fsck_salvage:fsck",
     "salvage": "cli.commands.store.fsck_salvage:salvage",
@@ -94,13 +99,26 @@ COMMANDS: Final = {
 
 
 SECTIONS: Final = {
-    "Reviewing": (
-        ["status", "log", "show", "diff", "review", "accept", "reject", "reset", "undo", "redo", "amend", "blame"]
-    ),
-    "Keeping": ["snapshot", "restore", "record", "export", "import", "pin", "gc", "purge"],
-    "Looking into the store": ["stats", "ls", "cat", "hash", "verify", "records", "segments", "fsck", "salvage"],
+    "Review": [
+        "status",
+        "diff",
+        "review",
+        "accept",
+        "reject",
+        "reopen",
+        "undo",
+        "redo",
+        "rewind",
+        "claim",
+        "amend",
+        "comment",
+        "send",
+    ],
+    "History": ["log", "show", "blame", "restore", "snapshot", "record", "export", "import"],
+    "Project": ["init", "setup", "doctor", "config", "watch", "demo"],
+    "Store": ["gc", "fsck", "store"],
 }
-"""Commands under each heading of help; the others are about setting up."""
+"""The commands that help lists, by heading. The others are called by programs, or have new names."""
 
 
 class LazyGroup(click.Group):
@@ -112,11 +130,9 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands, each with the first sentence of its help, under the headings of SECTIONS."""
-        sectioned = {name for names in SECTIONS.values() for name in names}
-        others = [name for name in COMMANDS if name not in sectioned]
-        for heading, names in (*SECTIONS.items(), ("Setting up", others)):
+        for heading, names in SECTIONS.items():
             found = ((name, self.get_command(ctx, name)) for name in names)
-            rows = [(name, _sentence(command)) for name, command in found if command is not None]
+            rows = [(name, first_sentence(command)) for name, command in found if command is not None]
             if rows:
                 with formatter.section(heading):
                     formatter.write_dl(rows)
@@ -131,41 +147,42 @@ class LazyGroup(click.Group):
         if args[0] == "help":
             if ctx.resilient_parsing:  # a shell completes the command line: a command's name follows `help`
                 return super().resolve_command(ctx, args[1:]) if args[1:] else (None, None, [])
-            if len(args) == 1 or args[1:] == ["help"]:
+            # Options may come before the command that help is wanted for.
+            named = next((word for word in args[1:] if not word.startswith("-") and word not in COLOR_CHOICES), "help")
+            if named == "help":
                 click.echo(ctx.get_help())
                 ctx.exit()
-            args = [*args[1:], "--help"]
+            args = [named, "--help"]
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            from difflib import get_close_matches
+            from cli.search.did_you_mean import command_meant
 
-            from cli.shell.synonyms import COMMAND_SYNONYMS
-
-            if args[0] in COMMAND_SYNONYMS:
-                raise click.UsageError(f"There is no `{args[0]}`: {COMMAND_SYNONYMS[args[0]]}.", ctx) from error
-            near = get_close_matches(args[0], COMMANDS, 2)
-            if not near or args[0].startswith("-"):
+            if args[0].startswith("-") or not (message := command_meant(args[0], COMMANDS)):
                 raise
-            message = f"{error.format_message()} Did you mean {' or '.join(near)}?"
             raise click.UsageError(message, ctx) from error
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command that is named; without a name, show the status, or help where there is no workspace."""
+        if ctx._protected_args or ctx.args:  # noqa: SLF001 -- click has no other way to ask for a subcommand's name
+            return super().invoke(ctx)
+        from objstore import NotAWorkspace
+
+        command = self.get_command(ctx, "status")
+        if command is None:
+            raise click.UsageError("Missing command.", ctx)
+        try:
+            with command.make_context("status", [], parent=ctx) as status:
+                return command.invoke(status)
+        except NotAWorkspace:
+            click.echo(ctx.get_help())
+            return None
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 -- click's
         """Return the command of that name, or None."""
         if cmd_name not in COMMANDS:
             return None
-        module, _, attribute = COMMANDS[cmd_name].partition(":")
-        command = getattr(import_module(module), attribute)
-        if not isinstance(command, Command | CommandGroup):
-            raise TypeError(f"{COMMANDS[cmd_name]} is no command")
-        return command
-
-
-def _sentence(command: click.Command) -> str:
-    """Return the first sentence of a command's help."""
-    said = " ".join((command.help or "").split("\n\n")[0].split())
-    said = re.sub(r" \(12(?::2)?\)", "", said)
-    return re.split(r"(?<!\.\.)\.(?: |$)|: ", said)[0] + "."
+        return imported_command(COMMANDS[cmd_name])
 
 
 def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:  # noqa: FBT001 -- click's signature
@@ -180,7 +197,13 @@ def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
         ctx.exit()
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]}, params=global_options())
+@click.group(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    no_args_is_help=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    params=global_options(),
+)
 @click.option(
     "--version",
     is_flag=True,
@@ -190,7 +213,10 @@ def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
     help="Print the version.",
 )
 def cas() -> None:
-    """Review the edits that AI agents made to your files, one by one, and take back any of them."""
+    """Review the edits that AI agents made to your files, one by one, and take back any of them.
+
+    Without a command: the status.
+    """
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -249,7 +275,7 @@ def _ended(error: Exception, *, debug: bool, asked: Invocation | None = None) ->
             flush()
         except OutputFailed:
             _let_go_of_stdout()
-    # A reader that went away can't be told; stderr may be as full as stdout was.
+    # A reader that went away gets no message; stderr may be as full as stdout was.
     with suppress(OSError):
         if debug:
             from traceback import print_exception
@@ -288,9 +314,11 @@ def _sentences(error: Exception) -> list[str]:
         case click.exceptions.NoArgsIsHelpError():
             return [error.format_message()]
         case click.NoSuchOption():
-            from cli.shell.synonyms import option_meant
+            from cli.search.did_you_mean import option_meant
 
-            return [f"cas: {_one_line(f'{error.message} {option_meant(error)}'.rstrip())}", *_hint(error)]
+            params = error.ctx.command.get_params(error.ctx) if error.ctx is not None else []
+            meant = option_meant(error.option_name, (name for param in params for name in param.opts))
+            return [f"cas: {_one_line(f'{error.message} {meant}'.rstrip())}", *_hint(error)]
         case click.UsageError():
             # click lists choices on lines of their own, and those of an argument also instead of its name.
             said = error.format_message().replace("\n\t", " ")
@@ -345,12 +373,10 @@ def _suggestion(error: Exception, asked: Invocation | None) -> list[str]:
 
             sentence = permission_advice(error, asked.start())
         else:
-            from cli.search.did_you_mean import meant, other_form
+            from cli.search.did_you_mean import name_meant
 
-            sentence = (
-                other_form(error) if isinstance(error, FileMissing) else meant(error, asked.start(), asked.program)
-            )
-    except Exception:  # noqa: BLE001 -- it would only have helped, and must not stand in place of what is wrong
+            sentence = name_meant(error, asked.start(), asked.program)
+    except Exception:  # noqa: BLE001 -- it would only have helped, and must not replace the error
         return []
     return [visible(sentence)] if sentence else []
 

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 __all__ = [
     "AllowedDirectories",
+    "AnswerGiven",
+    "CommentAnswered",
+    "CommentListed",
     "EditListed",
     "EditShown",
     "EditsListed",
@@ -144,6 +147,7 @@ class EditListed:
     source_path: str  # of a move; else ""
     tool: str  # "": an external edit, which no tool recorded
     mcp_conversation_id: str
+    turn: int  # number of the turn that made it; 0: not known
     time: str  # UTC
     lines_added: int
     lines_removed: int
@@ -151,12 +155,46 @@ class EditListed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerGiven:
+    """An answer to a comment."""
+
+    by: str  # agent, person
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommentListed:
+    """What a reviewer says about some lines."""
+
+    comment: int
+    state: str  # open (not sent before), sent, answered, resolved
+    path: str
+    first_line: int  # from 1, as the file is now; 0: the file as a whole
+    last_line: int
+    gone: bool  # the file has these lines no more
+    text: str
+    answers: list[AnswerGiven]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommentAnswered:
+    """A comment with the answer that was recorded."""
+
+    success: bool = True
+    comment: int
+    answer: int  # number of the answer
+    path: str
+    mcp_conversation_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EditsListed:
-    """Recorded edits, the newest first."""
+    """Recorded edits, the newest first, and the reviewers' comments that wait for an answer."""
 
     success: bool = True
     edits: list[EditListed]
     next_offset: int  # in edits
+    comments: list[CommentListed]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,6 +35,7 @@ _KINDS: Final[Mapping[str, str]] = {
     "generate_patch": "read",
     "move_file": "move",
     "delete_file": "delete",
+    "answer_comment": "other",
 }
 """The kinds of the tools whose kind is not `edit`."""
 

@@ -41,6 +41,7 @@ TOOLS: Final = {
     "move_file": Traits(title="Move a file", destructive=True),
     "delete_file": Traits(title="Delete a file", destructive=True, idempotent=True),
     "Undo": Traits(title="Undo your last change", destructive=True),
+    "answer_comment": Traits(title="Answer a reviewer's comment"),
     "apply_patch": Traits(title="Apply a patch", destructive=True, flat_errors=True),
     "validate_patch": Traits(title="Validate a patch", read_only=True, idempotent=True, flat_errors=True),
     "revert_patch": Traits(title="Revert a patch", destructive=True, flat_errors=True),
@@ -81,6 +82,7 @@ SETS: Final[Mapping[str, tuple[str, ...]]] = {
         "Undo",
     ),
     "hashline": ("read_text_file", "read_file_by_keyword", "edit_text_file", "write_file", "Undo"),
+    "review": ("list_edits", "show_edit", "answer_comment"),
     "patch": (
         "read_file",
         "apply_patch",

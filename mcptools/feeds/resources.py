@@ -8,12 +8,14 @@ from typing import Final, TypeVar
 from mcptools.edit.display import one_line, shown
 from mcptools.files.workspaces import Directories
 from mcptools.model.failures import Failure, FailureKind, failure_of
+from mcptools.tools.comments import comment_listed
 from mcptools.tools.history import edit_diff, edit_listed, reasons_given
 from objstore import BlobId, BlobMissing, CasError, EditFilter, NoSuchName, Workspace
 
 __all__ = ["ListedResource", "Resources"]
 
 _HASH_BYTES: Final = 32
+_STATES: Final = ("open", "sent", "answered", "resolved", "all")
 _MOST_LISTED: Final = 50
 """Edits of each directory that are listed. Older ones can be read by their address."""
 
@@ -73,6 +75,26 @@ class Resources:
         if not edits:
             raise _missing(what, refusals)
         return _json({"mcp_conversation_id": id, "edits": edits})
+
+    def comments(self, state: str) -> str:
+        """Return the comments in a state, or all, with their answers as JSON, from every directory."""
+        if state not in _STATES:
+            raise Failure(
+                FailureKind.INVALID_REQUEST, f"No state of a comment: {shown(state)}; use {', '.join(_STATES)}"
+            )
+
+        def find(workspace: Workspace) -> list[dict[str, object]]:
+            return [
+                asdict(comment_listed(workspace, view, 0))
+                for view in workspace.comments.all()
+                if state in {"all", view.word} and self._directories.allows(workspace, view.path)
+            ]
+
+        refusals: list[CasError | OSError] = []
+        found = [comment for comments in self._each(find, refusals) for comment in comments]
+        if not found and refusals:
+            raise failure_of(refusals[0], "comments")
+        return _json({"comments": found})
 
     def blob(self, hash: str) -> bytes:  # noqa: A002 - the address has it so
         """Return the bytes with this BLAKE3 hash, in hex."""

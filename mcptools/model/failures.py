@@ -15,6 +15,7 @@ from objstore import (
     ConversationReserved,
     DiskFailed,
     DiskFull,
+    EditAway,
     EditExpired,
     FileChanged,
     FileExists,
@@ -139,6 +140,7 @@ _KIND_OF: Final[Mapping[type[CasError], FailureKind]] = {
     StoreLocked: FailureKind.LOCKED,
     DiskFull: FailureKind.DISK_SPACE,
     EditExpired: FailureKind.EXPIRED,
+    EditAway: FailureKind.REVIEW_CONFLICT,
     ConversationReserved: FailureKind.INVALID_REQUEST,
 }
 

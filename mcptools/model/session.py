@@ -1,6 +1,7 @@
 """Remember which version of each file a client's model knows, its last change, and the client's name."""
 
 import os
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -13,6 +14,9 @@ from objstore import BlobId, EditView
 __all__ = ["FileKey", "Knowledge", "LastChange", "Session"]
 
 NotedT = TypeVar("NotedT")
+
+_MOST_TURNS: Final = 1_000
+"""Turns of a session whose beginnings are remembered. The oldest is forgotten for a new one."""
 
 FileKey: TypeAlias = tuple[str, str]
 """A workspace's root and a canonical path in it."""
@@ -53,6 +57,7 @@ class Session:
     """
 
     def __init__(self, *, require_read: bool = False) -> None:
+        self.name: Final = f"mcp_{os.urandom(8).hex()}"  # as recorded with each turn
         self.client: dict[str, str] = {}  # the client's name and version, as recorded with each call; {}: unknown yet
         self.undoing: Final = Lock()  # held while a change is undone, so that it is undone once
         self._require_read = require_read
@@ -65,6 +70,7 @@ class Session:
         """Those of `_parts` that were shown for the first time; only noted if files must be read first."""
         self._to_read: set[FileKey] = set()  # files of which a change was undone
         self._last: LastChange | None = None  # None: nothing to undo
+        self._turns: OrderedDict[str, int] = OrderedDict()  # when each turn began, by its conversation
         self._seen = SeenVersions()
         self._has_news = False
         self._lock = Lock()
@@ -210,6 +216,25 @@ class Session:
                 self._last = LastChange(root=root, edits=edits)
                 self._has_news = True
                 self._extend_lineages(root, edits)
+
+    def turn_began(self, conversation: str, at: int) -> int:
+        """Return when the turn with this conversation began in the session. A turn that is not known begins at `at`.
+
+        In microseconds since 1970-01-01 UTC. "" is a turn whose conversation is not known yet: it always begins.
+        """
+        if not conversation:
+            return at
+        with self._lock:
+            began = self._turns.setdefault(conversation, at)
+            self._turns.move_to_end(conversation)
+            if len(self._turns) > _MOST_TURNS:
+                self._turns.popitem(last=False)
+            return began
+
+    def last_conversation(self) -> str:
+        """Return the conversation of the session's last change ("": none, or it was undone)."""
+        with self._lock:
+            return "" if self._last is None else self._last.edits[0].edit.conversation
 
     def _begin_lineage(self, file: FileKey, version: BlobId) -> None:
         """Begin a lineage of the file at a version, unless the current lineage has that version."""

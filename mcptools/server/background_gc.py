@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from mcptools.files.workspaces import Directories
 from objstore import CasError, Configuration, StoreReplaced, Workspace
@@ -108,9 +108,9 @@ class BackgroundGc:
         watched = self._watched.get(workspace.root)
         if watched is not None and time.monotonic() < watched.check_at:
             return
-        settings = {given.setting.name: given.value for given in Configuration(workspace.root).all()}
+        settings: dict[str, Any] = {given.setting.name: given.value for given in Configuration(workspace.root).all()}
         every = settings["gc.every"]
-        if not settings["gc.background"] or every is None:
+        if not settings["gc.background"] or not isinstance(every, int):
             self._watched[workspace.root] = _Watched(time.monotonic() + _AGAIN)
             return
         pause = max(_TICK, every)
@@ -118,7 +118,7 @@ class BackgroundGc:
             self._watched[workspace.root] = _Watched(time.monotonic() + min(_FIRST_CHECK, pause))
             return
         size, limit = workspace.retention.stored_bytes(), settings["retention.max_size"]
-        is_over = limit is not None and size > limit and size != watched.size
+        is_over = isinstance(limit, int) and size > limit and size != watched.size
         is_due = watched.collected_at is None or time.monotonic() - watched.collected_at >= _AGAIN
         if is_over or (is_due and settings["retention.older_than"] is not None):
             self._run_child(workspace.root, _LIMITS)

@@ -83,6 +83,7 @@ _NARROWED: Final = frozenset({"resources/list", "resources/subscribe", "subscrip
 _ADDRESSES: Final = (
     ("edit", "id", "application/json", "An edit with its diff, by its number, its id, or the beginning of its id"),
     ("conversation", "id", "application/json", "The edits of a conversation, in their order"),
+    ("comments", "state", "application/json", "Reviewers' comments that are open, sent, answered, resolved, or all"),
     ("blob", "hash", "application/octet-stream", "The bytes with this BLAKE3 hash"),
 )
 """The methods of `Resources` that are offered, by address: name, parameter, media type and description."""
@@ -298,7 +299,10 @@ class EditServer(MCPServer):
             client = self._clients.current()
             client.session.client = named(context)
             asked_about = self._approval_context.get() if asks else None
-            shared = ToolContext(self._roots.within(client, roots), client.session, self._limits, asked_about)
+            may_write = not all(each.read_only for each in self._offered.values())
+            shared = ToolContext(
+                self._roots.within(client, roots), client.session, self._limits, may_write, approval=asked_about
+            )
             work = functools.partial(_carried_out, functools.partial(method.call, shared, **arguments), traits)
             result = await run_on_thread(work, _progress_sender(context), changes=not traits.read_only)
             if not result.is_error:

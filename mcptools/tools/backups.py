@@ -14,7 +14,7 @@ from mcptools.answers.patches import BackupRestored, FileBackedUp
 from mcptools.edit.display import shown
 from mcptools.model.failures import Failure, FailureKind
 from mcptools.tools.context import ConversationArgument, ToolContext, absolute
-from mcptools.tools.notes import UNCHANGED, conversation_notes, edit_number, nothing_to_change
+from mcptools.tools.notes import UNCHANGED, edit_number, nothing_to_change, outcome_notes
 from mcptools.tools.safety import SafetyChecks, refusing
 from mcptools.tools.tracked_calls import ExistingFile, TrackedCalls, existing_file
 from objstore import BlobId, Call, CasError, Content, Operation, PathInfo, Workspace, blob_id
@@ -63,7 +63,7 @@ class BackupTools:
         return Answer(
             content=backed_up,
             text=f"{backed_up.message}: {backed_up.backup_file}",
-            notes=(*untimely, *conversation_notes(outcome)),
+            notes=(*untimely, *outcome_notes(outcome)),
         )
 
     def restore_backup(
@@ -119,7 +119,7 @@ class BackupTools:
                 *((_CHANGED,) if changed else ()),
                 *(() if mode == backup.mode else (_REGRANTED.format(mode, backup.mode),)),
                 *untimely,
-                *conversation_notes(outcome),
+                *outcome_notes(outcome),
             ),
         )
 

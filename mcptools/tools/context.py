@@ -48,6 +48,7 @@ class ToolContext:
     directories: Directories
     session: Session
     limits: ServerLimits
+    may_write: bool = True  # False: no tool is offered that changes anything
     approval: ApprovalContext | None = None  # None: the person was asked nothing that depends on the last change
 
     def read(self, path: str) -> tuple[Files, Content]:

@@ -41,7 +41,7 @@ from mcptools.edit.display import cut, shown
 from mcptools.edit.exact import AmbiguousString, Edited, EditsOverlap, MissingString, Replacement, apply_edits
 from mcptools.edit.hashline import hashlines_around
 from mcptools.edit.patch_parser import InvalidPatch, parse_patch
-from mcptools.edit.unified_diff import AmbiguousContext, Applied, ContextMismatch, FilePatch, apply_patch
+from mcptools.edit.unified_diff import FilePatch
 from mcptools.files.workspaces import not_absolute
 from mcptools.model import refusals
 from mcptools.model.cancellation import checkpoint
@@ -55,8 +55,8 @@ from mcptools.tools.context import (
     converting_errors,
     sha256,
 )
-from mcptools.tools.notes import UNCHANGED, conversation_notes, edit_number, nothing_to_change
-from mcptools.tools.patching import moves_of
+from mcptools.tools.notes import UNCHANGED, edit_number, nothing_to_change, outcome_notes
+from mcptools.tools.patching import applied, moves_of
 from mcptools.tools.text_edits import TextEdits
 from mcptools.tools.tracked_calls import TrackedCalls, existing_file
 from objstore import CallOutcome, FileExists, FileMissing, split_lines, unified_diff
@@ -158,7 +158,7 @@ class EditingTools:
                 mcp_conversation_id=outcome.conversation,
             ),
             text=f"{done if outcome.edits else nothing_to_change(place)} (+{added} -{removed} lines)",
-            notes=(*(() if outcome.edits else (UNCHANGED,)), *conversation_notes(outcome)),
+            notes=(*(() if outcome.edits else (UNCHANGED,)), *outcome_notes(outcome)),
         )
 
     def edit_file_diff(
@@ -172,21 +172,15 @@ class EditingTools:
     ) -> Answer[DiffEdited]:
         """Apply a unified diff to a file: every context and removed line must match exactly, or nothing changes."""
         patch = _patch(diff)
-
-        def change(before: bytes) -> Applied:
-            match apply_patch(before, patch, between=checkpoint):
-                case Applied() as applied:
-                    return applied
-                case ContextMismatch() as refusal:
-                    raise refusals.not_utf8(refusal) or refusals.context_mismatch(refusal)
-                case AmbiguousContext() as refusal:
-                    raise refusals.ambiguous_context(refusal)
-                case outcome:
-                    assert_never(outcome)
-
         hunks = len(patch.hunks)
         edited = self._edits.apply(
-            "edit_file_diff", path, mcp_conversation_id, change, searches=hunks, dry_run=dry_run, rebase=rebase
+            "edit_file_diff",
+            path,
+            mcp_conversation_id,
+            lambda before: applied(before, patch),
+            searches=hunks,
+            dry_run=dry_run,
+            rebase=rebase,
         )
         offsets = list(edited.made.moved)
         summary = f"{'Would apply' if dry_run else 'Applied'} {hunks} hunk{'s' if hunks > 1 else ''} to {edited.place}"
@@ -362,9 +356,7 @@ class EditingTools:
             edit=edit_number(outcome),
             mcp_conversation_id=outcome.conversation,
         )
-        return Answer(
-            content=moved, text=f"Moved {moved.source} to {moved.destination}", notes=conversation_notes(outcome)
-        )
+        return Answer(content=moved, text=f"Moved {moved.source} to {moved.destination}", notes=outcome_notes(outcome))
 
     def delete_file(self, path: PathArgument, mcp_conversation_id: ConversationArgument = "") -> Answer[FileDeleted]:
         """Delete a file. Refused if it has changed since you last read or wrote it."""
@@ -379,7 +371,7 @@ class EditingTools:
             self._context.session.saw((workspace.root, name), None)
         place = absolute(workspace, name)
         deleted = FileDeleted(path=place, edit=edit_number(outcome), mcp_conversation_id=outcome.conversation)
-        return Answer(content=deleted, text=f"Deleted {place}", notes=conversation_notes(outcome))
+        return Answer(content=deleted, text=f"Deleted {place}", notes=outcome_notes(outcome))
 
 
 def _patch(diff: str) -> FilePatch:

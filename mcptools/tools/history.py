@@ -9,14 +9,16 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 from mcptools.answers.edits import Answer
 from mcptools.answers.paging import Page, fitted, page_of
-from mcptools.answers.reading import EditListed, EditShown, EditsListed, ReasonGiven
+from mcptools.answers.reading import CommentListed, EditListed, EditShown, EditsListed, ReasonGiven
 from mcptools.edit.display import LONGEST_WORDS, cut, one_line, shown
 from mcptools.model.failures import Failure, FailureKind
+from mcptools.tools.comments import comment_line, comment_listed, list_comments, mark_listed
 from mcptools.tools.context import ToolContext, absolute, converting_errors
 from mcptools.tools.reading import OffsetArgument
 from objstore import (
     MAX_INT,
     AmbiguousName,
+    CasError,
     EditFilter,
     EditView,
     NoSuchName,
@@ -65,18 +67,21 @@ class HistoryTools:
         directory: DirectoryArgument = "",
         offset: OffsetArgument = 0,
     ) -> Answer[EditsListed]:
-        """List recorded edits, the newest first, with their status and the reviewer's reason."""
+        """List recorded edits, the newest first, with their status and the reviewer's reason, and open comments."""
         _check_offset(offset)
         wanted = EditFilter(
             path=path, conversation=conversation, status=Status(status) if status else None, newest_first=True
         )
         with converting_errors(path or directory or "."):
             workspace = self._recorded(directory or path)
-            page = self._listing([], offset) if workspace is None else self._newest(workspace, wanted, offset)
+            comments = [] if workspace is None or offset else self._comments(workspace, path, conversation)
+            taken = sum(map(len, map(comment_line, comments)))
+            page = self._listing([], offset) if workspace is None else self._newest(workspace, wanted, offset, taken)
         more = (f"Only the newest {_MAX_LISTED} edits were searched.",) if page.total == _MAX_LISTED else ()
         return Answer(
-            content=EditsListed(edits=list(page.items), next_offset=page.next_offset),
-            text="\n".join(map(_line, page.items)) or page.nothing("No recorded edits match."),
+            content=EditsListed(edits=list(page.items), next_offset=page.next_offset, comments=comments),
+            text="\n".join([*map(_line, page.items), *map(comment_line, comments)])
+            or page.nothing("No recorded edits match."),
             notes=(
                 *page.note("edits"),
                 *more,
@@ -147,24 +152,40 @@ class HistoryTools:
                 return (f"{shown(path)} belongs to {shown(own)}: give that as directory, or leave directory out.",)
         return ()
 
-    def _newest(self, workspace: Workspace, wanted: EditFilter, offset: int) -> Page[EditListed]:
-        """Return a page of the newest edits that match and are in the allowed directories, after the first `offset`."""
+    def _comments(self, workspace: Workspace, path: str, conversation: str) -> list[CommentListed]:
+        """Return the comments that wait for an answer, and record that they were sent."""
+        if path:
+            try:
+                path = workspace.relative(path)
+            except CasError:
+                return []
+        views = list_comments(self._context.directories, workspace, path)
+        if self._context.may_write:
+            mark_listed(workspace, views, conversation or self._context.session.last_conversation())
+        return [comment_listed(workspace, view) for view in views]
+
+    def _newest(self, workspace: Workspace, wanted: EditFilter, offset: int, taken: int) -> Page[EditListed]:
+        """Return a page of the newest edits that match and are in the allowed directories, after the first `offset`.
+
+        `taken`: characters of the answer that something else takes.
+        """
         if self._context.directories.covers(workspace):
             # As many as fit in an answer, and one more, which shows that there are more.
             most = self._context.limits.max_answer // _LISTED_SIZE + 2
             views = workspace.history.edits(replace(wanted, skip=offset, limit=most))
             if views or not offset:
-                return self._listing(self._listed(workspace, views), 0).of_many(offset)
+                return self._listing(self._listed(workspace, views), 0, taken).of_many(offset)
         views = workspace.history.edits(replace(wanted, limit=_MAX_LISTED))
         seen = [view for view in views if self._context.directories.shows(workspace, view)]
-        return self._listing(self._listed(workspace, seen), offset)
+        return self._listing(self._listed(workspace, seen), offset, taken)
 
     def _listed(self, workspace: Workspace, views: Sequence[EditView]) -> list[EditListed]:
         """Return edits as they are listed, each with at most half an answer of its reason."""
         return [edit_listed(workspace, view, self._context.limits.max_answer // 2) for view in views]
 
-    def _listing(self, edits: Sequence[EditListed], offset: int) -> Page[EditListed]:
-        return page_of(edits, _size, offset=offset, limit=0, budget=self._context.limits.max_answer)
+    def _listing(self, edits: Sequence[EditListed], offset: int, taken: int = 0) -> Page[EditListed]:
+        most = self._context.limits.max_answer
+        return page_of(edits, _size, offset=offset, limit=0, budget=max(most - taken, most // 2))
 
     def _recorded(self, path: str) -> Workspace | None:
         """Return the workspace that a path belongs to, or None if nothing is recorded there. Raises Failure."""
@@ -223,6 +244,7 @@ def edit_listed(workspace: Workspace, view: EditView, longest: int = 0) -> EditL
         source_path="" if edit.source is None else absolute(workspace, os.fsdecode(edit.source)),
         tool=edit.tool,
         mcp_conversation_id=edit.conversation,
+        turn=edit.turn,
         time=date_of(edit.time).isoformat(),
         lines_added=edit.added,
         lines_removed=edit.removed,

@@ -33,7 +33,7 @@ from mcptools.model.failures import Failure, FailureKind
 from mcptools.model.session import FileKey, Knowledge
 from mcptools.tools.backups import keep_times, stage_backup
 from mcptools.tools.context import ConversationArgument, ToolContext, absolute
-from mcptools.tools.notes import UNCHANGED, conversation_notes, nothing_to_change
+from mcptools.tools.notes import UNCHANGED, nothing_to_change, outcome_notes
 from mcptools.tools.patching import PatchTools, applied, changes_of, part_among, parts_of, preview_of
 from mcptools.tools.safety import SafetyChecks, refusing
 from mcptools.tools.text_edits import MemoizedChange, TextEdits, is_expensive
@@ -171,7 +171,7 @@ class PatchStrategyTools:
         message = f"Successfully applied {done} patches"
         tried = PatchesTried(patches_applied=done, message=message, **_recorded(outcome))
         text, idle = _summary(staging, message)
-        return Answer(content=tried, text=text, notes=(*idle, *conversation_notes(outcome)))
+        return Answer(content=tried, text=text, notes=(*idle, *outcome_notes(outcome)))
 
     def _backup_restore(self, op: _Patch, conversation: str, *, keep: bool) -> Answer[PatchesApplied]:
         path = op.file_path
@@ -200,7 +200,7 @@ class PatchStrategyTools:
         backup_file = None if backup is None else shown(backup)
         backed_up = PatchBackedUp(backup_file=backup_file, message=message, **_recorded(outcome))
         text, idle = _summary(staging, message, backup_file)
-        return Answer(content=backed_up, text=text, notes=(*idle, *untimely, *conversation_notes(outcome)))
+        return Answer(content=backed_up, text=text, notes=(*idle, *untimely, *outcome_notes(outcome)))
 
     def _atomic(self, patches: Sequence[_Patch], conversation: str) -> Answer[PatchesApplied]:
         failures: list[tuple[str, Failure]] = []
@@ -251,7 +251,7 @@ class PatchStrategyTools:
         message = f"Atomically applied {len(patches)} patches"
         batched = PatchesBatched(applied=len(patches), message=message, **_recorded(outcome))
         text, idle = _summary(staging, message)
-        return Answer(content=batched, text=text, notes=(*idle, *conversation_notes(outcome)))
+        return Answer(content=batched, text=text, notes=(*idle, *outcome_notes(outcome)))
 
     def _progressive(self, op: _Patch, conversation: str) -> Answer[PatchesApplied]:
         path = op.file_path
@@ -304,7 +304,7 @@ class PatchStrategyTools:
             steps=steps, backup_file=backed_up.backup_file, changes=patched.changes, **_recorded(outcome)
         )
         text, idle = _summary(staging, patched.message, backed_up.backup_file)
-        return Answer(content=stepped, text=text, notes=(*idle, *untimely, *conversation_notes(outcome)))
+        return Answer(content=stepped, text=text, notes=(*idle, *untimely, *outcome_notes(outcome)))
 
     # ---- inside
 

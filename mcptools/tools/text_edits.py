@@ -16,7 +16,7 @@ from mcptools.model import refusals
 from mcptools.model.failures import Failure, FailureKind, failure_of, resolving_lazy_failures
 from mcptools.model.session import FileKey, Knowledge
 from mcptools.tools.context import ToolContext, absolute, converting_errors, sha256
-from mcptools.tools.notes import UNCHANGED, conversation_notes, edit_number, not_applied
+from mcptools.tools.notes import UNCHANGED, edit_number, not_applied, outcome_notes
 from mcptools.tools.tracked_calls import TrackedCalls, refuse_reserved
 from objstore import (
     MAX_BLOB,
@@ -130,7 +130,7 @@ class EditedFile(Generic[EditResultT]):
         unchanged = (UNCHANGED,) if self.is_unchanged else ()
         stale = _REBASED if self.rebased else _STALE if unchanged else _CHANGED
         changed = (stale,) if self.changed_since_read else ()
-        return (*unchanged, *changed, *(() if self.outcome is None else conversation_notes(self.outcome)))
+        return (*unchanged, *changed, *(() if self.outcome is None else outcome_notes(self.outcome)))
 
 
 class TextEdits:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from mcptools.answers.edits import Answer
 from mcptools.tools.backups import BackupTools
+from mcptools.tools.comments import CommentTools
 from mcptools.tools.context import ToolContext
 from mcptools.tools.editing import EditingTools
 from mcptools.tools.history import HistoryTools
@@ -56,6 +57,7 @@ TOOL_METHODS: Final[Mapping[str, ToolMethod]] = {
     "move_file": ToolMethod(EditingTools, EditingTools.move_file),
     "delete_file": ToolMethod(EditingTools, EditingTools.delete_file),
     "Undo": ToolMethod(UndoTools, UndoTools.Undo),
+    "answer_comment": ToolMethod(CommentTools, CommentTools.answer_comment),
     "apply_patch": ToolMethod(PatchTools, PatchTools.apply_patch),
     "validate_patch": ToolMethod(PatchTools, PatchTools.validate_patch),
     "revert_patch": ToolMethod(PatchTools, PatchTools.revert_patch),

@@ -5,6 +5,7 @@ rules for unread and stale files, and the record of the session's last change, a
 """
 
 import re
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from objstore import (
     Content,
     ConversationReserved,
     FileTooLarge,
+    TurnInfo,
     Workspace,
 )
 
@@ -102,8 +104,11 @@ class TrackedCalls:
                 if (refusal := of_directory(named)) is not None:
                     raise refusal
                 context.directories.refuse_shown(named)
-            notes = dict(context.session.client)
-            info = CallInfo(tool=tool, conversation=conversation, notes=notes, within=within)
+            session = context.session
+            notes = dict(session.client)
+            began = session.turn_began(conversation, max(0, time.time_ns() // 1_000))
+            turn = TurnInfo(session=session.name, began=began, client=notes.get("client", ""))
+            info = CallInfo(tool=tool, conversation=conversation, notes=notes, within=within, turn=turn)
             progress(*waiting, "Waiting for its turn to write")
             paths = (path, *more_paths)
             with workspace.call(info, paths, precheck, waiting=checkpoint, dry_run=dry_run) as call:
@@ -115,6 +120,8 @@ class TrackedCalls:
         """Record the call and apply it; the next `Undo` takes it back. Raises what Call.commit raises."""
         checkpoint()
         outcome = call.commit()
+        if call.turn is not None:
+            self._context.session.turn_began(outcome.conversation, call.turn.began)
         self._context.session.changed(workspace.root, outcome.edits)
         return outcome
 

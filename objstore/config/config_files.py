@@ -8,11 +8,12 @@ because retention removes history for good: a variable left over in some shell m
 import fcntl
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, Self, TypeAlias
 
 from objstore.config.settings import (
+    FORMER_NAMES,
     OBSOLETE,
     SETTINGS,
     RetentionLimits,
@@ -20,8 +21,10 @@ from objstore.config.settings import (
     SettingValue,
     is_anything_set,
     settings_files,
+    spelling_of,
     stored_value,
     value_of,
+    variable_of,
 )
 from objstore.errors import NoSuchSetting, PermissionRefused, SettingInvalid, SettingsUnreadable
 from objstore.fastclass import value
@@ -75,7 +78,7 @@ class Configuration:
         found = [(path, self._read(path)) for path in self.files]
         for path, table in found:
             for name in _names(table):
-                if name not in SETTINGS and name not in OBSOLETE:
+                if name not in SETTINGS and name not in FORMER_NAMES and name not in OBSOLETE:
                     raise NoSuchSetting(name, path, _nearest(name))
         return [_configured(setting, found) for setting in SETTINGS.values()]
 
@@ -84,10 +87,18 @@ class Configuration:
 
         Raises NoSuchSetting, SettingInvalid, SettingsUnreadable.
         """
-        setting = SETTINGS.get(name)
-        if setting is None:
-            raise NoSuchSetting(name, "", _nearest(name))
-        return _configured(setting, [(path, self._read(path)) for path in self.files])
+        return self.several(name)[0]
+
+    def several(self, *names: str) -> list[ConfiguredValue]:
+        """Return some settings, with the files read once. Raises what `get` raises."""
+        settings = [_setting_named(name) for name in names]
+        found = [(path, self._read(path)) for path in self.files]
+        return [_configured(setting, found) for setting in settings]
+
+    @staticmethod
+    def knows_policy(name: str) -> bool:
+        """Return whether a setting with this name exists and says what needs a review."""
+        return name in SETTINGS and SETTINGS[name].is_policy
 
     # ---- changing
 
@@ -96,23 +107,29 @@ class Configuration:
 
         Raises NoSuchSetting, SettingInvalid, SettingsUnreadable, and what writing raises.
         """
-        from objstore.config.toml_edit import with_toml
+        from objstore.config.toml_edit import with_toml, without_toml
 
-        setting = SETTINGS.get(name)
-        if setting is None:
-            raise NoSuchSetting(name, "", _nearest(name))
+        setting = _setting_named(name)
         try:
-            stored = stored_value(setting.kind, spelling)
+            stored = stored_value(setting, spelling)
         except ValueError as error:
             raise SettingInvalid(name, spelling, "", str(error)) from None
         with self._locked_folder(own=own) as (path, folder):
             text = self._text(path)
             try:
-                table, _, key = name.rpartition(".")
+                table, _, key = setting.name.rpartition(".")
                 changed = with_toml(text, [table], {key: stored})
+                for former in _former_names(setting):
+                    changed = without_toml(changed, former.rsplit(".", 1))
             except ValueError as error:
                 raise SettingsUnreadable(path, str(error)) from error
             self._replace(path, folder, changed)
+
+    def add(self, name: str, patterns: Sequence[str]) -> None:
+        """Add patterns to those of a setting, in the workspace's file. Raises as `set`."""
+        given = self.get(name).value
+        held = given if isinstance(given, tuple) else ()
+        self.set(name, spelling_of(tuple(dict.fromkeys([*held, *patterns]))))
 
     def unset(self, name: str, *, own: bool = False) -> bool:
         """Remove a setting from the workspace's file, or (`own`) from the user's; return whether the file had it.
@@ -120,17 +137,20 @@ class Configuration:
         An unknown name is removed too. Raises NoSuchSetting if the file doesn't have that name; SettingsUnreadable, and
         what writing raises.
         """
-        if name in SETTINGS and not self._text(self.files[-1 if own else 0]):
+        name = FORMER_NAMES.get(name, name)
+        setting = SETTINGS.get(name)
+        if setting is not None and not self._text(self.files[-1 if own else 0]):
             return False  # the file is missing or empty: don't create its folder
         from objstore.config.toml_edit import without_toml
 
         with self._locked_folder(own=own) as (path, folder):
-            text = self._text(path)
+            changed = text = self._text(path)
             try:
-                changed = without_toml(text, name.rsplit(".", 1))
+                for each in (name, *(() if setting is None else _former_names(setting))):
+                    changed = without_toml(changed, each.rsplit(".", 1))
             except ValueError as error:
                 raise SettingsUnreadable(path, str(error)) from error
-            if changed == text and name not in SETTINGS:
+            if changed == text and setting is None:
                 raise NoSuchSetting(name, "", _nearest(name))
             if changed == text:
                 return False
@@ -206,25 +226,44 @@ def limits_of(root: str) -> RetentionLimits:
     if not is_anything_set(root):
         return RetentionLimits()
     values = {given.setting.name: given.value for given in Configuration(root).all()}
-    return RetentionLimits(older_than=values["retention.older_than"], max_size=values["retention.max_size"])
+    older_than, max_size = values["retention.older_than"], values["retention.max_size"]
+    return RetentionLimits(
+        older_than=older_than if isinstance(older_than, int) else None,
+        max_size=max_size if isinstance(max_size, int) else None,
+    )
+
+
+def _setting_named(name: str) -> Setting:
+    """Return the setting with a name, which may be its former one. Raises NoSuchSetting."""
+    setting = SETTINGS.get(FORMER_NAMES.get(name, name))
+    if setting is None:
+        raise NoSuchSetting(name, "", _nearest(name))
+    return setting
+
+
+def _former_names(setting: Setting) -> list[str]:
+    return [former for former, name in FORMER_NAMES.items() if name == setting.name]
 
 
 def _configured(setting: Setting, found: list[tuple[str, _Table]]) -> ConfiguredValue:
-    table, _, key = setting.name.rpartition(".")
+    names = [setting.name, *_former_names(setting)]
     for path, document in found:
-        inner = document.get(table, {})
-        if isinstance(inner, dict) and key in inner:
-            return _validated(setting, inner[key], path)
-    spelling = os.environ.get(setting.variable, "")
-    if spelling:
-        return _validated(setting, spelling, setting.variable)
+        for name in names:
+            table, _, key = name.rpartition(".")
+            inner = document.get(table, {})
+            if isinstance(inner, dict) and key in inner:
+                return _validated(setting, inner[key], path)
+    for variable in map(variable_of, names):
+        spelling = os.environ.get(variable, "")
+        if spelling:
+            return _validated(setting, spelling, variable)
     return _validated(setting, setting.default, "")
 
 
 def _validated(setting: Setting, given: object, origin: str) -> ConfiguredValue:
-    spelling = ("on" if given else "off") if isinstance(given, bool) else str(given)
+    spelling = spelling_of(given)
     try:
-        value = value_of(setting.kind, given)
+        value = value_of(setting, given)
     except ValueError as error:
         raise SettingInvalid(setting.name, spelling, origin, str(error)) from None
     return ConfiguredValue(setting=setting, value=value, spelling=spelling, origin=origin)

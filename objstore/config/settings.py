@@ -6,12 +6,15 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
+from objstore.config.name_patterns import NamePatterns, expanded
+from objstore.config.path_patterns import PathPatterns
 from objstore.fastclass import NamedTuple, value
 from objstore.fs.reserved_names import STORE_NAME
 from objstore.fs.store_owner import SETTINGS_FILE, user_settings_path
 from objstore.model.basic_types import MAX_INT
 
 __all__ = [
+    "FORMER_NAMES",
     "OBSOLETE",
     "SETTINGS",
     "RetentionLimits",
@@ -19,13 +22,16 @@ __all__ = [
     "SettingKind",
     "SettingValue",
     "is_anything_set",
+    "limit_of",
     "settings_files",
+    "spelling_of",
     "stored_value",
     "value_of",
+    "variable_of",
 ]
 
-SettingValue: TypeAlias = int | bool | None
-"""Seconds of an age, bytes of a size, or whether a switch is on. None: no limit."""
+SettingValue: TypeAlias = int | bool | str | tuple[str, ...] | None
+"""Seconds of an age, bytes of a size, whether a switch is on, a word, or patterns. None: no limit."""
 
 _UNITS_OF_TIME: Final = {"s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _UNITS_OF_SIZE: Final = {
@@ -40,6 +46,9 @@ _SWITCHES: Final = {"on": True, "true": True, "yes": True, "1": True} | {
     "no": False,
     "0": False,
 }
+_SPACES: Final = re.compile(r"(?<!\\)\s+")
+"""What separates patterns. A space in a pattern has a backslash in front."""
+
 _NUMBER: Final = re.compile(r"(?P<number>[0-9]{1,30}(?:\.[0-9]{1,9})?) ?(?P<unit>[A-Za-z]*)", re.ASCII)
 
 
@@ -49,27 +58,20 @@ class SettingKind(StrEnum):
     AGE = "age"
     SIZE = "size"
     SWITCH = "switch"
-
-    @property
-    def how(self) -> str:
-        """Return a description, for a person, of how to write a value of this kind."""
-        match self:
-            case SettingKind.AGE:
-                return "a number and a unit (s, min, h, d, w), as in 30d, or never"
-            case SettingKind.SIZE:
-                return "a number and a unit (B, kB, MB, GB, TB, or KiB, MiB, GiB, TiB), as in 2GB, or unlimited"
-            case SettingKind.SWITCH:
-                return "on or off"
+    CHOICE = "choice"  # one of a few words
+    PATTERNS = "patterns"  # of paths, as in .gitignore
+    NAMES = "names"  # patterns of names
 
     @property
     def unit(self) -> str:
-        """Return the unit of a value of this kind; "" for a switch."""
-        return {SettingKind.AGE: "seconds", SettingKind.SIZE: "bytes", SettingKind.SWITCH: ""}[self]
+        """Return the unit of a value of this kind; "" if it has none."""
+        return {SettingKind.AGE: "seconds", SettingKind.SIZE: "bytes"}.get(self, "")
 
     @property
     def without_limit(self) -> str:
-        """Return the word that means no limit; "" for a switch."""
-        return {SettingKind.AGE: "never", SettingKind.SIZE: "unlimited", SettingKind.SWITCH: ""}[self]
+        """Return the word that means no limit, or no patterns; "" if there is none."""
+        words = {SettingKind.AGE: "never", SettingKind.SIZE: "unlimited"}
+        return words.get(self, "none" if self in {SettingKind.PATTERNS, SettingKind.NAMES} else "")
 
 
 @value
@@ -80,11 +82,35 @@ class Setting:
     kind: SettingKind
     default: str  # as a person would write it
     meaning: str
+    choices: tuple[str, ...] = ()  # the words of a choice
+    is_policy: bool = False  # whether it says what needs a person's review: its changes are recorded
+
+    @property
+    def how(self) -> str:
+        """Return a description, for a person, of how to write a value."""
+        match self.kind:
+            case SettingKind.AGE:
+                return "a number and a unit (s, min, h, d, w), as in 30d, or never"
+            case SettingKind.SIZE:
+                return "a number and a unit (B, kB, MB, GB, TB, or KiB, MiB, GiB, TiB), as in 2GB, or unlimited"
+            case SettingKind.SWITCH:
+                return "on or off"
+            case SettingKind.CHOICE:
+                return " or ".join(self.choices)
+            case SettingKind.PATTERNS:
+                return "patterns as in .gitignore, separated by spaces, as in 'docs/** *.md !docs/api.md', or none"
+            case SettingKind.NAMES:
+                return "names or paths with * and ?, separated by spaces, as in 'default *.secret !test.pem', or none"
 
     @property
     def variable(self) -> str:
         """Return the name of its environment variable."""
-        return "CAS_" + self.name.replace(".", "_").upper()
+        return variable_of(self.name)
+
+
+def variable_of(name: str) -> str:
+    """Return the name of the environment variable of a setting."""
+    return "CAS_" + name.replace(".", "_").upper()
 
 
 SETTINGS: Final = MappingProxyType(
@@ -116,15 +142,67 @@ SETTINGS: Final = MappingProxyType(
                 meaning="How often the server checks whether the store is over a limit.",
             ),
             Setting(
-                name="snapshot.gitignored",
+                name="record.ignored",
                 kind=SettingKind.SWITCH,
-                default="on",
-                meaning="Whether snapshots and `cas record` cover files that .gitignore names.",
+                default="off",
+                meaning="Whether scans and snapshots also take files that git ignores.",
+            ),
+            Setting(
+                name="record.secrets",
+                kind=SettingKind.NAMES,
+                default="default",
+                meaning="Names of files that scans and snapshots never take, because they usually hold secrets.",
+            ),
+            Setting(
+                name="record.exclude",
+                kind=SettingKind.NAMES,
+                default="none",
+                meaning="Other names and paths that scans and snapshots never take; `cas purge` adds what it removes.",
+            ),
+            Setting(
+                name="review.external",
+                kind=SettingKind.CHOICE,
+                default="accepted",
+                meaning="Whether changes that no agent can have made are accepted, or pending until you review them.",
+                choices=("accepted", "pending"),
+            ),
+            Setting(
+                name="review.formatting",
+                kind=SettingKind.CHOICE,
+                default="with-edit",
+                meaning="Whether a formatter's change of an agent's edit is decided with it, on its own, or accepted.",
+                choices=("with-edit", "pending", "accepted"),
+            ),
+            Setting(
+                name="git.commit",
+                kind=SettingKind.CHOICE,
+                default="accept",
+                meaning="Whether your own git commits accept the pending edits that they contain.",
+                choices=("accept", "keep"),
+                is_policy=True,
+            ),
+            Setting(
+                name="review.accept",
+                kind=SettingKind.PATTERNS,
+                default="none",
+                meaning="Files whose edits by agents are accepted when they are recorded.",
+                is_policy=True,
+            ),
+            Setting(
+                name="review.always",
+                kind=SettingKind.PATTERNS,
+                default="none",
+                meaning="Files whose edits only a decision that names them accepts: no policy, no commit and no --all.",
+                is_policy=True,
             ),
         )
     }
 )
 """Every setting by name, in the order in which they are listed."""
+
+
+FORMER_NAMES: Final = MappingProxyType({"snapshot.gitignored": "record.ignored"})
+"""Names that settings had in earlier versions, with their names now: both can be read and set."""
 
 
 OBSOLETE: Final = frozenset({"hook.resident"})
@@ -150,33 +228,73 @@ def is_anything_set(root: str) -> bool:
     return is_written or any(name.startswith("CAS_RETENTION_") for name in os.environ)
 
 
-def value_of(kind: SettingKind, given: object) -> SettingValue:
+def value_of(setting: Setting, given: object) -> SettingValue:
     """Return the value that `given`, a text or a TOML value, means. Raises ValueError that describes valid values."""
+    kind = setting.kind
     match kind, given:
+        case SettingKind.CHOICE, str(text) if text.strip().lower() in setting.choices:
+            return text.strip().lower()
         case SettingKind.SWITCH, bool(switch):
             return switch
         case SettingKind.SWITCH, str(text) if text.strip().lower() in _SWITCHES:
             return _SWITCHES[text.strip().lower()]
+        case ((SettingKind.PATTERNS | SettingKind.NAMES), str() | list()):
+            return _patterns(setting, given)
         case SettingKind.SIZE, int(number) if not isinstance(number, bool) and 0 <= number <= MAX_INT:
             return number
         case ((SettingKind.AGE | SettingKind.SIZE), str(text)) if text.strip().lower() == kind.without_limit:
             return None
         case ((SettingKind.AGE | SettingKind.SIZE), str(text)):
-            return _measured(kind, text.strip())
-    raise ValueError(kind.how)
+            return _measured(kind, setting.how, text.strip())
+    raise ValueError(setting.how)
 
 
-def stored_value(kind: SettingKind, spelling: str) -> str | bool:
+def limit_of(name: str, given: object) -> int | None:
+    """Return the limit that `given` means for the setting of this name (None: no limit). Raises as `value_of`."""
+    value = value_of(SETTINGS[name], given)
+    if isinstance(value, str | tuple):
+        raise TypeError(f"{name} is no limit")
+    return value
+
+
+def stored_value(setting: Setting, spelling: str) -> str | bool | list[str]:
     """Return what a settings file stores for this text. Raises ValueError where `value_of` does."""
-    value = value_of(kind, spelling)
-    return value if isinstance(value, bool) else spelling.strip()
+    value = value_of(setting, spelling)
+    if isinstance(value, tuple):
+        return list(value)
+    return value if isinstance(value, bool | str) else spelling.strip()
 
 
-def _measured(kind: SettingKind, text: str) -> int:
+def spelling_of(given: object) -> str:
+    """Return the text that means a value from a settings file."""
+    if isinstance(given, list | tuple):
+        return " ".join(str(each).replace(" ", "\\ ") for each in given) or SettingKind.PATTERNS.without_limit
+    return ("on" if given else "off") if isinstance(given, bool) else str(given)
+
+
+def _patterns(setting: Setting, given: object) -> tuple[str, ...]:
+    """Return the patterns in a text or a list. Raises ValueError that describes valid patterns."""
+    if isinstance(given, str):
+        given = [each.replace("\\ ", " ") for each in _SPACES.split(given.strip()) if each]
+        given = [] if given == [SettingKind.PATTERNS.without_limit] else given
+    patterns = tuple(each for each in given if isinstance(each, str)) if isinstance(given, list) else ()
+    if not isinstance(given, list) or len(patterns) < len(given):
+        raise ValueError(setting.how)
+    try:
+        if setting.kind is SettingKind.NAMES:
+            NamePatterns(expanded(patterns))
+        else:
+            PathPatterns(patterns)
+    except ValueError as error:
+        raise ValueError(f"{setting.how}; {error}") from None
+    return patterns
+
+
+def _measured(kind: SettingKind, how: str, text: str) -> int:
     written = _NUMBER.fullmatch(text)
     units = _UNITS_OF_TIME if kind is SettingKind.AGE else _SIZE_FACTORS
     if written is None or written["unit"].lower() not in units:
-        raise ValueError(kind.how)
+        raise ValueError(how)
     whole, _, part = written["number"].partition(".")
     # In whole numbers: above 2^53 bytes, floats would make different sizes equal.
     value: int = int(whole + part) * units[written["unit"].lower()] // int("1" + "0" * len(part))

@@ -515,7 +515,7 @@ class Transition:
                 if found is None or step.before is None or found[0].blob != step.before.blob:
                     raise FileChanged(os.fsdecode(step.path))
         if failed:
-            raise Unacknowledged("; and ".join([str(cause), *failed])) from cause
+            raise Unacknowledged("; and ".join([str(cause), *failed]), is_recorded=True) from cause
 
     def _restore_if_ours(self, step: FileStep) -> bool:
         """Restore a file if this transition changed or removed it; return whether its bytes were restored."""

@@ -60,7 +60,7 @@ def _states(record: Edit | Decision, document: DocumentId) -> tuple[FileState | 
     """Return a file's states before and after a record; None if the record did not change it."""
     if isinstance(record, Edit):
         return record.before, record.after
-    return next(((found.before, found.after) for found in record.written if found.document == document), None)
+    return next(((file.before, file.after) for file in record.changed_files if file.document == document), None)
 
 
 def _text_step(step: Edit | Decision, document: DocumentId, text: Callable[[BlobId], bytes]) -> TextStep:

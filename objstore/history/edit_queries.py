@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from objstore.errors import NoSuchName
 from objstore.history.expired import expiration, expiration_by
-from objstore.history.revspec import recorded_paths
-from objstore.index.rows import EditRow, decode_reasons
+from objstore.history.revspec import find_session, recorded_paths
+from objstore.index.rows import EditConditions, EditRow, decode_reasons
 from objstore.model.basic_types import Status, Unit
 from objstore.model.records import Decision, Edit
 from objstore.model.views import DecisionView, EditFilter, EditView, Expiration, Rejection, Seen
@@ -15,16 +15,18 @@ __all__ = ["changed_since", "decisions", "edit", "edits", "rejections", "seen", 
 
 
 def edits(journal: Journal, wanted: EditFilter) -> list[EditView]:
-    """Return the edits that match, in order. Raises what path lookups raise."""
+    """Return the edits that match, in order. Raises NoSuchName, AmbiguousName, and what path lookups raise."""
     paths = recorded_paths(journal, wanted.path) if wanted.path else []
-    rows = journal.store.index.edits.matching(
+    conditions = EditConditions(
         conversation=wanted.conversation,
         paths=paths,
         status=wanted.status,
+        turn=wanted.turn,
+        session=find_session(journal, wanted.session) if wanted.session else 0,
         before=wanted.before,
-        newest_first=wanted.newest_first,
-        limit=wanted.limit,
-        skip=wanted.skip,
+    )
+    rows = journal.store.index.edits.matching(
+        conditions, newest_first=wanted.newest_first, limit=wanted.limit, skip=wanted.skip
     )
     numbers = {row.expired for row in rows} - {0}
     expirations = {number: expiration_by(journal, number) for number in numbers}
@@ -108,5 +110,6 @@ def _view(journal: Journal, row: EditRow, expired: Expiration | None) -> EditVie
         units=row.units,
         whole=row.whole,
         reasons=decode_reasons(row.reasons, len(row.units)),
+        owner=row.owner,
         expired=expired,
     )

@@ -46,7 +46,7 @@ def markers_removed_by(
     back: dict[Unit, Status] = {}
     for row in journal.store.index.edits.with_markers(document):
         marks = recorded_edit(journal, row.seq).marks
-        if row.status is Status.REJECTED or marks is None:
+        if not row.status.is_live or marks is None:
             continue
         between = {*marks.against, *(unit for unit, _ in marks.aside)}
         if not between.isdisjoint(verdicts):
@@ -60,7 +60,7 @@ def units_set_aside(journal: Journal) -> set[Unit]:
     found: set[Unit] = set()
     for row in journal.store.index.edits.with_markers():
         marks = recorded_edit(journal, row.seq).marks
-        if row.status is not Status.REJECTED and marks is not None:
+        if row.status.is_live and marks is not None:
             found.update(unit for unit, _ in marks.aside)
     return found
 
@@ -72,7 +72,7 @@ def markers_removed_by_step_back(
     gone: list[Seq] = []
     for row in journal.store.index.edits.with_markers(document):
         left = [verdicts.get(Unit(row.seq, hunk), status) for hunk, status in enumerate(row.units)]
-        if set(left) == {Status.REJECTED} and set(row.units) != {Status.REJECTED}:
+        if any(status.is_live for status in row.units) and not any(status.is_live for status in left):
             gone.append(row.seq)
     return gone, {}
 
@@ -108,7 +108,7 @@ def marker_edit_around(store: Store, document: DocumentId, before: bytes, hunks:
     """
     for row in store.index.edits.with_markers(document):
         edit, _ = store.record(row.place)
-        if row.status is Status.REJECTED or not isinstance(edit, Edit) or edit.after is None:
+        if not row.status.is_live or not isinstance(edit, Edit) or edit.after is None:
             continue
         places = regions_in(before, *labels_in(store.blob(edit.after.blob), edit.hunks))
         if hunks and all(any(_is_inside(hunk, place) for place in places) for hunk in hunks):
@@ -127,7 +127,7 @@ def written_by(journal: Journal, decision: int) -> list[Unit]:
     for row in journal.store.index.edits.with_markers():
         marks = recorded_edit(journal, row.seq).marks
         if marks is not None and marks.decision == decision:
-            found += [Unit(row.seq, hunk) for hunk, is_now in enumerate(row.units) if is_now is not Status.REJECTED]
+            found += [Unit(row.seq, hunk) for hunk, is_now in enumerate(row.units) if is_now.is_live]
     return found
 
 

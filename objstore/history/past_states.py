@@ -5,25 +5,22 @@ and snapshots hold states that no edit recorded. So the whole journal is read, a
 paths where the file was at that time.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from objstore.errors import BlobMissing, CasError
 from objstore.fs.file_state import file_at
 from objstore.history.snapshot_check import naming_snapshot
 from objstore.index.ingest import decoded
 from objstore.index.refcounts import held_blobs, written_blobs
+from objstore.model.basic_types import DocumentId, FileState, Seq
 from objstore.model.ids import BlobId
 from objstore.model.records import Decision, Edit, Record, Snapshot, Void
-from objstore.model.relpath import beginning
-from objstore.model.tree import TreeEntry, entry_at
+from objstore.model.relpath import beginning, is_within
+from objstore.model.tree import TreeEntry, entry_at, tree_files
 from objstore.transaction.journal import Journal
 
-if TYPE_CHECKING:
-    from objstore.model.basic_types import DocumentId, Seq
-
-__all__ = ["past_states"]
+__all__ = ["all_states", "past_states"]
 
 
 def past_states(journal: Journal, path: bytes) -> list[BlobId]:
@@ -32,21 +29,35 @@ def past_states(journal: Journal, path: bytes) -> list[BlobId]:
     A state that only snapshots name is left out while it is on disk: it is not past yet. Raises SnapshotUnreadable,
     BlobDamaged, StoreDamaged and TreeInvalid.
     """
-    reading = _Reading(journal, path)
-    for group in journal.store.log.groups(journal.store.log.first):
-        for chained in decoded(group):
-            reading.take(chained.record)
-    return [blob for blob in reading.states() if journal.store.has(blob)]
+    reading = _Reading(journal, [path], journal.store.index.documents.at(path), only_past=True)
+    return reading.all_states()
+
+
+def all_states(journal: Journal, paths: Iterable[bytes], own: Iterable[DocumentId]) -> list[BlobId]:
+    """Return every stored state that was at one of the paths or below it, and every state of the documents `own`.
+
+    That includes what snapshots hold at these paths, and at the paths that the documents had when they were taken.
+    Raises as `past_states`.
+    """
+    return _Reading(journal, paths, own, only_past=False).all_states()
 
 
 class _Reading:
     """What the journal says about some files, read in order."""
 
-    def __init__(self, journal: Journal, path: bytes) -> None:
+    def __init__(
+        self, journal: Journal, paths: Iterable[bytes], documents: Iterable[DocumentId], *, only_past: bool
+    ) -> None:
+        """Read about files at or below the paths, and about the documents.
+
+        `only_past`: a document that was ever at a path counts with all its states, and what snapshots hold counts only
+        if it is no longer on disk. Otherwise another document counts with the states that it had there.
+        """
         index = journal.store.index
         self._journal = journal
-        self._path = path
-        self._documents = set(index.documents.at(path))
+        self._paths = list(paths)
+        self._only_past = only_past
+        self._documents = set(documents)
         self._expired_snapshots = frozenset(row.number for row in index.holders.snapshots() if row.expired)
         self._recorded: dict[BlobId, None] = {}
         self._kept: dict[tuple[bytes, BlobId], None] = {}  # (path, blob) that snapshots hold
@@ -55,10 +66,16 @@ class _Reading:
         self._before_edits: dict[Seq, tuple[DocumentId, bytes | None]] = {}
         self._before_decision: tuple[int, dict[DocumentId, bytes | None]] = (0, {})
 
-    def states(self) -> list[BlobId]:
-        """Return what was found, each once: recorded states come first."""
+    def all_states(self) -> list[BlobId]:
+        """Read the whole journal, and return the states that are stored, each once: recorded states come first."""
+        for group in self._journal.store.log.groups(self._journal.store.log.first):
+            for chained in decoded(group):
+                self._take(chained.record)
+        return [blob for blob in self._states() if self._journal.store.has(blob)]
+
+    def _states(self) -> list[BlobId]:
         now: dict[bytes, BlobId] = {}
-        for path in {path for path, _ in self._kept}:
+        for path in {path for path, _ in self._kept} if self._only_past else ():
             with suppress(CasError):  # an unreadable file excludes nothing
                 found = file_at(self._journal.tree, path)
                 if found is not None:
@@ -66,14 +83,11 @@ class _Reading:
         kept = [blob for path, blob in self._kept if now.get(path) != blob]
         return list(self._recorded | dict.fromkeys(kept))
 
-    def take(self, record: Record) -> None:
+    def _take(self, record: Record) -> None:
         """Process the next record."""
         match record:
-            case Edit() if record.document in self._documents or self._path in (record.path, record.source):
-                self._documents.add(record.document)  # the index does not know documents of voided edits
-                self._recorded |= dict.fromkeys(held_blobs(record))
-                self._before_edits[record.seq] = record.document, self._paths_now.get(record.document)
-                self._paths_now[record.document] = record.path
+            case Edit():
+                self._take_edit(record)
             case Decision():
                 self._take_decision(record)
             case Void():
@@ -83,7 +97,30 @@ class _Reading:
             case _:
                 pass
 
+    def _is_wanted(self, path: bytes | None) -> bool:
+        if path is None:
+            return False
+        return path in self._paths if self._only_past else any(is_within(path, wanted) for wanted in self._paths)
+
+    def _take_edit(self, edit: Edit) -> None:
+        if self._only_past and (self._is_wanted(edit.path) or self._is_wanted(edit.source)):
+            self._documents.add(edit.document)  # the index does not know documents of voided edits
+        if edit.document in self._documents:
+            self._recorded |= dict.fromkeys(held_blobs(edit))
+            self._before_edits[edit.seq] = edit.document, self._paths_now.get(edit.document)
+            self._paths_now[edit.document] = edit.path
+        else:
+            self._take_states_here((edit.source or edit.path, edit.before), (edit.path, edit.after))
+
+    def _take_states_here(self, *states: tuple[bytes | None, FileState | None]) -> None:
+        """Take the states that a file of another document had at one of the paths."""
+        found = [state.blob for path, state in states if state is not None and self._is_wanted(path)]
+        self._recorded |= dict.fromkeys(found)
+
     def _take_decision(self, decision: Decision) -> None:
+        for one in decision.written:
+            if one.document not in self._documents:
+                self._take_states_here((one.path_before, one.before), (one.path_after, one.after))
         written = [one for one in decision.written if one.document in self._documents]
         self._recorded |= dict.fromkeys(written_blobs(written))
         self._before_decision = decision.number, {one.document: self._paths_now.get(one.document) for one in written}
@@ -99,7 +136,7 @@ class _Reading:
             self._paths_now |= before
 
     def _take_snapshot(self, snapshot: Snapshot) -> None:
-        paths_then = {self._path} | {path for path in self._paths_now.values() if path is not None}
+        paths_then = {*self._paths} | {path for path in self._paths_now.values() if path is not None}
         for path in sorted(paths_then):
             # Garbage collection may have removed the trees of an expired snapshot, which holds nothing any more.
             is_expired = snapshot.number in self._expired_snapshots
@@ -108,9 +145,18 @@ class _Reading:
                 self._kept |= dict.fromkeys((path, blob) for blob in self._held_at(snapshot, path))
 
     def _held_at(self, snapshot: Snapshot, path: bytes) -> Iterator[BlobId]:
-        scope = beginning(snapshot.path or b"")
-        if not path.startswith(scope):
+        load, folder = self._journal.store.blob, snapshot.path or b""
+        if not self._only_past and is_within(folder, path):
+            root: BlobId | None = snapshot.root  # all of it is below the path
+        elif not path.startswith(beginning(folder)):
             return
-        found = entry_at(snapshot.root, path[len(scope) :], self._journal.store.blob)
-        if isinstance(found, TreeEntry) and found.is_file:
-            yield found.blob
+        else:
+            found = entry_at(snapshot.root, path[len(beginning(folder)) :], load)
+            if isinstance(found, TreeEntry) and found.is_file:
+                yield found.blob
+            is_folder = not self._only_past and isinstance(found, TreeEntry) and found.is_folder
+            root = found.blob if is_folder and isinstance(found, TreeEntry) else None
+        if root is not None:
+            for _, entry in tree_files(root, load):
+                if isinstance(entry, TreeEntry):
+                    yield entry.blob

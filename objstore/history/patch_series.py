@@ -51,9 +51,7 @@ def series(journal: Journal, seqs: Sequence[Seq]) -> Iterator[SeriesStep]:
         view.refuse_if_expired()
         if view.edit.document not in documents:
             documents[view.edit.document] = load_document(journal, view.edit.document)
-        live[view.seq] = {
-            Unit(view.seq, hunk): status for hunk, status in enumerate(view.units) if status is not Status.REJECTED
-        }
+        live[view.seq] = {Unit(view.seq, hunk): status for hunk, status in enumerate(view.units) if status.is_live}
     for number, document in documents.items():
         chosen = [unit for view in views if view.edit.document == number for unit in live[view.seq]]
         document.set_statuses(dict.fromkeys(chosen, Status.REJECTED))

@@ -20,6 +20,7 @@ from objstore.transaction.journal import Journal
 __all__ = [
     "find_blob",
     "find_conversation",
+    "find_session",
     "find_state",
     "find_units",
     "hidden_path",
@@ -60,6 +61,23 @@ def find_conversation(journal: Journal, spelling: str) -> str:
     if spelling in found:
         return spelling
     return _only(found, spelling, "conversation")
+
+
+def find_session(journal: Journal, spelling: str) -> int:
+    """Return the number of the session with this number or name, or of the only one whose name begins with it.
+
+    Raises NoSuchName, AmbiguousName.
+    """
+    sessions = journal.store.index.sessions
+    number = number_of(spelling)
+    if number and sessions.get(number) is not None:
+        return number
+    found = sessions.names(spelling, _CANDIDATES) if spelling else []
+    for number, name in found:
+        if name == spelling:
+            return number
+    chosen = _only([name for _, name in found], spelling, "session")
+    return next(number for number, name in found if name == chosen)
 
 
 def find_blob(journal: Journal, spelling: str) -> BlobId:

@@ -8,7 +8,6 @@ changed since has a record, and a baseline that replaces another holds what exis
 
 import os
 import stat
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Final, NamedTuple, TypeGuard
@@ -42,7 +41,7 @@ class _Event(NamedTuple):
 class _SnapshotPlace(NamedTuple):
     """A snapshot that has not been deleted."""
 
-    place: Place  # of its record; for a baseline that replaced another, of the replaced one's
+    place: Place  # of its record; for a snapshot that replaced another, of the replaced one's
     record: Snapshot
 
     @property
@@ -215,24 +214,15 @@ class _Past:
 
 def _snapshots(journal: Journal) -> list[_SnapshotPlace]:
     """Return the snapshots that have not been deleted, in the order of the journal."""
-    places = journal.store.index.holders.snapshot_places()
-    baselines = [place for place, is_baseline, _ in places if is_baseline]
     taken: list[_SnapshotPlace] = []
-    for place, is_baseline, is_expired in places:
-        record = None if is_expired else journal.store.record(place)[0]
+    firsts: dict[tuple[bool, int], Place] = {}  # of the snapshots of one time: one that replaces another keeps its time
+    for place, is_baseline, is_expired in journal.store.index.holders.snapshot_places():
+        record = journal.store.record(place)[0]
         if isinstance(record, Snapshot):
-            before = baselines[: baselines.index(place)] if is_baseline else []
-            taken.append(_SnapshotPlace(_first_at(journal, before, record.time) or place, record))
+            first = firsts.setdefault((is_baseline, record.time), place)
+            if not is_expired:
+                taken.append(_SnapshotPlace(first, record))
     return sorted(taken, key=lambda one: (one.place, one.record.number))
-
-
-def _first_at(journal: Journal, baselines: Sequence[Place], time: int) -> Place | None:
-    """Return the first of the chain of baselines that one with this time replaced (None: it replaced none).
-
-    `baselines`: those before it. A baseline that replaces another keeps that one's time.
-    """
-    first = bisect_left(baselines, 1, key=lambda place: int(journal.store.record(place)[0].time == time))
-    return baselines[first] if first < len(baselines) else None
 
 
 def _is_imported(record: Record) -> bool:

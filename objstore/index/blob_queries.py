@@ -271,9 +271,9 @@ class BlobQueries:
 
     def _moved(self, place: Place, generation: int) -> Place | None:
         """Return the current place of a blob that was at `place`, in a segment now of that generation (None: gone)."""
-        if self._log.generations().get(place.segment, 0) < generation:
-            self._log.refresh(force=True)
-        moved = self._log.newest(place)
+        if self._log.files.generations().get(place.segment, 0) < generation:
+            self._log.files.refresh(force=True)
+        moved = self._log.files.newest(place)
         return moved if moved is not None and moved.generation >= generation else None
 
     def _depth(self, place: Place) -> int:
@@ -287,8 +287,8 @@ class BlobQueries:
         segments = self._places.moving()
         if not segments:
             return []
-        self._log.refresh(force=True)
-        now = self._log.offsets_now(segments)
+        self._log.files.refresh(force=True)
+        now = self._log.files.offsets_now(segments)
         rows = self._db.execute(
             "SELECT segment, offset, length FROM blobs INDEXED BY unheld "
             "WHERE refs = 0 AND segment IN (SELECT segment FROM moving)"

@@ -8,7 +8,6 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from objstore.model.basic_types import Origin
 from objstore.model.records import Decision, Edit
 from objstore.model.relpath import folders_of
 
@@ -36,8 +35,8 @@ class CreatedFolders:
         for folder in folders[existing:]:
             self._note(folder, _MADE, edit=edit.seq)
         if edit.before is None or edit.source is not None:
-            # An external edit came with its folder. A tool's edit would have created it, so someone else did.
-            fate = _MADE if edit.origin is Origin.EXTERNAL else _OTHERS
+            # A file that was found on disk came with its folder. A tool would have created it, so someone else did.
+            fate = _MADE if edit.origin.is_found else _OTHERS
             for folder in self._emptied(folders[:existing]):
                 self._note(folder, fate, edit=edit.seq)
 

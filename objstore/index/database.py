@@ -62,7 +62,7 @@ SqliteError: TypeAlias = sqlite3.DatabaseError | UnicodeDecodeError
 SQLITE_ERRORS: Final = (sqlite3.DatabaseError, UnicodeDecodeError)
 """What a database that can't be opened raises: SQLite's description of a damaged schema may not be UTF-8."""
 
-SCHEMA_VERSION: Final = 26
+SCHEMA_VERSION: Final = 27
 _BUSY_SECONDS: Final = 10
 _EMPTY_SECONDS: Final = 1
 """How long to wait for an empty file: the process that is creating it needs some milliseconds."""
@@ -87,7 +87,8 @@ _NO_SHARED_MEMORY: Final = frozenset(
 SCHEMA: Final = f"""
 CREATE TABLE position (
     store BLOB, segment INTEGER, offset INTEGER, last_record BLOB, last_segment INTEGER, last_offset INTEGER,
-    edits INTEGER, decisions INTEGER, snapshots INTEGER, pins INTEGER, baseline INTEGER, definitions BLOB
+    edits INTEGER, decisions INTEGER, snapshots INTEGER, pins INTEGER, turns INTEGER, comments INTEGER,
+    baseline INTEGER, definitions BLOB
 );
 CREATE TABLE generations (segment INTEGER PRIMARY KEY, generation INTEGER);
 CREATE TABLE moving (segment INTEGER PRIMARY KEY, generation INTEGER);
@@ -105,13 +106,15 @@ CREATE TABLE edits (
     seq INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, document INTEGER, conversation TEXT,
     call INTEGER, status TEXT, units TEXT, whole INTEGER, reasons BLOB,
     added INTEGER, removed INTEGER, void INTEGER, marks INTEGER,
-    time INTEGER, before BLOB, after BLOB, expired INTEGER, checksum BLOB
+    time INTEGER, before BLOB, after BLOB, expired INTEGER, turn INTEGER, owner TEXT, session INTEGER, checksum BLOB
 );
 CREATE INDEX edits_by_document ON edits (document, seq);
 CREATE INDEX edits_by_conversation ON edits (conversation, call);
 CREATE INDEX edits_rejected ON edits (conversation) WHERE instr(units, 'r');
 CREATE INDEX edits_by_status ON edits (status, seq, void, expired);
-CREATE INDEX edits_by_age ON edits (time) WHERE NOT void AND NOT expired AND status != 'p';
+CREATE INDEX edits_by_age ON edits (time) WHERE NOT void AND NOT expired AND status NOT IN ('p', 'w');
+CREATE INDEX edits_by_turn ON edits (turn) WHERE turn > 0;
+CREATE INDEX edits_by_session ON edits (session) WHERE session > 0;
 CREATE INDEX edits_taken_back ON edits (seq) WHERE void;
 CREATE INDEX edits_with_markers ON edits (document) WHERE marks > 0;
 CREATE TABLE paths (path BLOB, document INTEGER, PRIMARY KEY (path, document)) WITHOUT ROWID;
@@ -128,8 +131,9 @@ CREATE INDEX folders_by_record ON folders (edit, decision);
 CREATE INDEX folders_emptied ON folders (path) WHERE fate = 'e';
 CREATE TABLE decisions (
     number INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, takes_back INTEGER, before BLOB, void INTEGER,
-    time INTEGER, expired INTEGER, checksum BLOB
+    time INTEGER, expired INTEGER, git INTEGER, checksum BLOB
 );
+CREATE INDEX decisions_of_git ON decisions (number) WHERE git;
 CREATE TABLE snapshots (
     number INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, root BLOB, baseline INTEGER, expired INTEGER,
     checksum BLOB
@@ -137,6 +141,25 @@ CREATE TABLE snapshots (
 CREATE TABLE pins (
     number INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, expired INTEGER, checksum BLOB
 );
+CREATE TABLE turns (
+    number INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, time INTEGER, session INTEGER,
+    conversation TEXT, client TEXT, model TEXT, prompt TEXT, checksum BLOB
+);
+CREATE INDEX turns_by_session ON turns (session, number);
+CREATE INDEX turns_by_conversation ON turns (conversation, number);
+CREATE TABLE sessions (number INTEGER PRIMARY KEY, name TEXT UNIQUE, checksum BLOB);
+CREATE TABLE comments (
+    number INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, time INTEGER, document INTEGER,
+    answers INTEGER, conversation TEXT, state TEXT, sent TEXT, checksum BLOB
+);
+CREATE INDEX comments_by_document ON comments (document, number);
+CREATE INDEX comments_by_state ON comments (state, number);
+CREATE INDEX answers ON comments (answers, number) WHERE answers > 0;
+CREATE TABLE marks (number INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, time INTEGER);
+CREATE TABLE settings (
+    number INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, time INTEGER, name TEXT
+);
+CREATE INDEX settings_by_name ON settings (name, number);
 CREATE TABLE expiries (number INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, time INTEGER, reason TEXT);
 CREATE TABLE decided (document INTEGER, number INTEGER, PRIMARY KEY (document, number)) WITHOUT ROWID;
 CREATE TABLE totals (blobs INTEGER);
@@ -150,11 +173,15 @@ CREATE TABLE stood_until (edit INTEGER, decision INTEGER, taken_back INTEGER, fo
 SUMS: Final = {
     "blobs": "row_checksum('blobs', id, segment, offset, size, depth)",
     "edits": "row_checksum('edits', seq, id, segment, offset, document, conversation, call, status, units, whole, "
-    "reasons, added, removed, void, marks, time, before, after, expired)",
+    "reasons, added, removed, void, marks, time, before, after, expired, turn, owner, session)",
     "documents": "row_checksum('documents', id, path, blob, mode, edits, decisions)",
-    "decisions": "row_checksum('decisions', number, id, segment, offset, takes_back, before, void, time, expired)",
+    "decisions": "row_checksum('decisions', number, id, segment, offset, takes_back, before, void, time, expired, git)",
     "pins": "row_checksum('pins', number, id, segment, offset, expired)",
     "snapshots": "row_checksum('snapshots', number, id, segment, offset, root, baseline, expired)",
+    "turns": "row_checksum('turns', number, id, segment, offset, time, session, conversation, client, model, prompt)",
+    "sessions": "row_checksum('sessions', number, name)",
+    "comments": "row_checksum('comments', number, id, segment, offset, time, document, answers, conversation, state, "
+    "sent)",
     "seen": "row_checksum('seen', path, inode, size, mtime, ctime, blob)",
     "stood": "row_checksum('stood', folder, names, digest, others)",
     "stood_until": "row_checksum('stood_until', edit, decision, taken_back, folders)",
@@ -237,6 +264,11 @@ COMPARED: Final = {
     "snapshots": "SELECT * FROM snapshots ORDER BY number",
     "pins": "SELECT * FROM pins ORDER BY number",
     "expiries": "SELECT * FROM expiries ORDER BY number",
+    "turns": "SELECT * FROM turns ORDER BY number",
+    "sessions": "SELECT * FROM sessions ORDER BY number",
+    "comments": "SELECT * FROM comments ORDER BY number",
+    "marks": "SELECT * FROM marks ORDER BY number",
+    "settings": "SELECT * FROM settings ORDER BY number",
     "totals": "SELECT * FROM totals",
     "decided": "SELECT * FROM decided ORDER BY document, number",
 }

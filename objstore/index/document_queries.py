@@ -68,6 +68,22 @@ class DocumentQueries:
         query = "SELECT DISTINCT path FROM {} WHERE path > ? AND path < ? ORDER BY path"
         return [row[0] for row in self._twice(query, folder + b"/", folder + b"0")]
 
+    def holds_states_of(self, path: bytes) -> bool:
+        """Return whether edits that have not expired hold states of files that were ever at the path."""
+        row = self._db.execute(
+            "SELECT 1 FROM paths JOIN edits ON edits.document = paths.document WHERE path = ? AND NOT void "
+            "AND NOT expired AND (before IS NOT NULL OR after IS NOT NULL) LIMIT 1",
+            (path,),
+        ).fetchone()
+        return row is not None
+
+    def paths_of_edits_since(self, seq: int) -> list[bytes]:
+        """Return every path, current or former, of the files with edits after that number."""
+        rows = self._db.execute(
+            "SELECT DISTINCT path FROM paths WHERE document IN (SELECT document FROM edits WHERE seq > ?)", (seq,)
+        )
+        return [row[0] for row in rows]
+
     def paths(self, prefix: bytes, limit: int) -> list[bytes]:
         """Return up to `limit` paths of existing files that begin with `prefix`, ascending."""
         rows = self._db.execute(

@@ -11,6 +11,7 @@ from typing import Final, assert_never
 from msgpack import UnpackException, packb, unpackb
 
 from objstore.errors import RecordInvalid
+from objstore.fastclass import NamedTuple
 from objstore.index.created_dirs import CreatedFolders
 from objstore.index.database import BASELINE_NOTED, SUMS, checksum, unusable
 from objstore.index.refcounts import RefCounts, written_blobs
@@ -29,17 +30,59 @@ from objstore.log.chunking import Chunk
 from objstore.log.frames import FrameKind
 from objstore.log.segment_files import Place
 from objstore.log.segments import Group, Log
-from objstore.model.basic_types import MAX_INT, Action, DocumentId, FileState, Seq, Status
+from objstore.model.basic_types import (
+    MAX_INT,
+    Action,
+    CommentState,
+    DocumentId,
+    FileState,
+    Origin,
+    Seq,
+    Status,
+)
 from objstore.model.ids import BlobId, RecordId, record_id
 from objstore.model.ranges import ranges_of
 from objstore.model.record_codec import decode_record, written_by
-from objstore.model.records import Decision, Edit, Expiry, Numbering, Pin, Snapshot, Void
+from objstore.model.records import (
+    Comment,
+    Decision,
+    Edit,
+    Expiry,
+    Mark,
+    Numbering,
+    Pin,
+    SettingChange,
+    Snapshot,
+    Turn,
+    Void,
+)
 
 __all__ = ["LogIngest", "decoded"]
 
 _CALLED: Final = (
     "INSERT INTO calls VALUES (?, ?) ON CONFLICT (conversation) DO UPDATE SET newest = max(newest, excluded.newest)"
 )
+
+
+_UNDONE: Final = frozenset({Action.UNDO, Action.REDO})
+
+_WITH_SESSION: Final = frozenset({Origin.AGENT, Origin.FORMATTER})
+"""Origins of edits that belong to a session even if they name no turn."""
+
+
+class _Owner(NamedTuple):
+    """Whose an edit is: a conversation ("": the person), and the number of its session (0: none)."""
+
+    conversation: str
+    session: int
+
+
+class _Before(NamedTuple):
+    """What held of some units of one edit before a decision."""
+
+    letters: dict[int, str]
+    reasons: dict[int, str]
+    owner: _Owner | None  # None: the decision did not change it
 
 
 class LogIngest:
@@ -75,6 +118,8 @@ class LogIngest:
         self._numbers: dict[DocumentId, tuple[int, int]] = {}  # sums of edits and decisions, not written yet
         self._paths: set[tuple[bytes | None, DocumentId]] = set()  # not written yet
         self._calls: dict[str, int] = {}  # the newest of each conversation, not written yet
+        self._sessions: dict[str, int] = {}  # number of each session, by its name, as far as known
+        self._sessions_of: dict[str, int] = {}  # number of the session of each conversation, as far as known
         self._numbering: Final = Numbering(*newest)
         self.last_record = last_record
         self.last_place = last_place
@@ -123,6 +168,8 @@ class LogIngest:
                 self._take_pin(chained.record, chained.id, place)
             case Expiry():
                 self._take_expiry(chained.record, chained.id, place)
+            case Turn() | Comment() | Mark() | SettingChange():
+                self._take_without_blobs(chained.record, chained.id, place)
             case _:
                 assert_never(chained.record)
         self._counts.hold_record(chained.record)
@@ -151,6 +198,9 @@ class LogIngest:
             None if edit.before is None else edit.before.blob,
             None if edit.after is None else edit.after.blob,
             0,
+            edit.turn,
+            edit.conversation,
+            self._session_of_edit(edit),
         )
         self._count(edit.document, edit=edit.seq)
         self._calls[edit.conversation] = max(edit.call, self._calls.get(edit.conversation, 0))
@@ -161,7 +211,19 @@ class LogIngest:
 
     def _take_decision(self, decision: Decision, name: RecordId, place: Place) -> None:
         before = self._set_verdicts(decision)
-        self._insert("decisions", decision.number, name, *place, decision.takes_back, before, 0, decision.time, 0)
+        is_of_git = decision.action is Action.GIT or bool(decision.commit)
+        self._insert(
+            "decisions",
+            decision.number,
+            name,
+            *place,
+            decision.takes_back,
+            before,
+            0,
+            decision.time,
+            0,
+            int(is_of_git),
+        )
         documents = {
             row[0]
             for seq in {unit.seq for unit, _ in decision.verdicts}
@@ -174,7 +236,8 @@ class LogIngest:
         for document in documents:
             self._count(document, decision=decision.number)
         for written in decision.written:
-            self._set_tip(written.document, written.path, written.after)
+            if written.path:  # otherwise there was no file before and after it
+                self._set_tip(written.document, written.path, written.after)
         self._folders.note_recreated_folders(decision)
         left = self._folders.left(decision, sorted(documents))
         if left:
@@ -182,49 +245,67 @@ class LogIngest:
             self._folders.empty(left, decision)
 
     def _set_verdicts(self, decision: Decision) -> bytes:
-        """Give units their statuses and reasons; return the previous ones, for a void, an undo or a redo."""
+        """Give units their statuses and reasons; return the previous ones, for a void, an undo or a redo.
+
+        Also give edits their owners, if the decision is a claim, or reverses one.
+        """
         by_edit: dict[Seq, dict[int, str]] = {}
-        said: dict[Seq, dict[int, str]] = {}
+        said: dict[Seq, dict[int, str | None]] = {}  # None: the reason stays
+        owners: dict[Seq, _Owner | None] = {}
         for unit, status in decision.verdicts:
             by_edit.setdefault(unit.seq, {})[unit.hunk] = STATUS_LETTERS[status]
             # If a rejection gives a unit another status, the unit had been set aside: the reason is not about it.
             comes_back = decision.action is Action.REJECT and status is not Status.REJECTED
-            said.setdefault(unit.seq, {})[unit.hunk] = "" if comes_back else decision.reason
-        if decision.action in {Action.UNDO, Action.REDO}:
+            # What git did to the file is no reason for a status: the unit keeps its own until it is back.
+            reason = None if decision.action is Action.GIT else "" if comes_back else decision.reason
+            said.setdefault(unit.seq, {})[unit.hunk] = reason
+        if decision.action is Action.CLAIM:
+            session = self._session_of_conversation(decision.conversation) if decision.conversation else 0
+            owners = dict.fromkeys(by_edit, _Owner(decision.conversation, session))
+        if decision.action in _UNDONE:
             # A unit gets back its former reason with its former status, whether the undo or redo names it or not.
-            for seq, (_, reasons) in self._before(decision.takes_back).items():
-                said[seq] = said.get(seq, {}) | reasons
-        return bytes(packb([self._decide(seq, by_edit.get(seq, {}), said[seq]) for seq in said]))
+            for seq, before in self._before(decision.takes_back).items():
+                said.setdefault(seq, {}).update(before.reasons)
+                owners[seq] = before.owner
+        return bytes(packb([self._decide(seq, by_edit.get(seq, {}), said[seq], owners.get(seq)) for seq in said]))
 
-    def _decide(self, seq: Seq, letters: Mapping[int, str], said: Mapping[int, str]) -> tuple[object, ...]:
-        """Give units of an edit statuses and reasons; return the previous ones of the units in `said`."""
+    def _decide(
+        self, seq: Seq, letters: Mapping[int, str], said: Mapping[int, str | None], owner: _Owner | None
+    ) -> tuple[object, ...]:
+        """Give units of an edit statuses and reasons; return the previous ones of the units in `said`.
+
+        `owner`: whose the edit is from now on (None: as before).
+        """
         self._require_row_checksum("edits", "seq", seq, seq)
-        row = self._db.execute("SELECT units, whole, reasons FROM edits WHERE seq = ?", (seq,)).fetchone()
+        query = "SELECT units, whole, reasons, owner, session FROM edits WHERE seq = ?"
+        row = self._db.execute(query, (seq,)).fetchone()
         if row is None or max(said) >= len(row[0]):
             raise self.last_place.damaged(f"a decision names edit {seq}, which has no such hunk")
-        units, whole, encoded_reasons = row
+        units, whole, encoded_reasons, *former = row
         reasons = decode_reasons(encoded_reasons, len(units))
         self._set_units(
             seq,
             "".join(letters.get(unit, letter) for unit, letter in enumerate(units)),
             whole=bool(whole),
-            reasons=encode_reasons([said.get(unit, reason) for unit, reason in enumerate(reasons)]),
+            reasons=encode_reasons([_said(said.get(unit), reason) for unit, reason in enumerate(reasons)]),
+            owner=_Owner(*former) if owner is None else owner,
         )
         # Only these units: an edit of a thousand hunks may be decided hunk by hunk, each for its own reason.
         own = sorted(said)
         before = "".join(units[unit] for unit in own)
-        return seq, list(chain(*ranges_of(own))), before, encode_reasons([reasons[unit] for unit in own])
+        own_reasons = encode_reasons([reasons[unit] for unit in own])
+        return seq, list(chain(*ranges_of(own))), before, own_reasons, [] if owner is None else former
 
-    def _before(self, number: int) -> dict[Seq, tuple[dict[int, str], dict[int, str]]]:
-        """Return the statuses and reasons of units before a decision, by edit; empty if there is no such decision."""
+    def _before(self, number: int) -> dict[Seq, _Before]:
+        """Return what held of units before a decision, by edit; empty if there is no such decision."""
         self._require_row_checksum("decisions", "number", number, number)
         row = self._db.execute("SELECT before FROM decisions WHERE number = ?", (number,)).fetchone()
-        found: dict[Seq, tuple[dict[int, str], dict[int, str]]] = {}
-        for seq, own, letters, encoded_reasons in [] if row is None else _rows_before(row[0]):
+        found: dict[Seq, _Before] = {}
+        for seq, own, letters, encoded_reasons, owner in [] if row is None else _rows_before(row[0]):
             if max(own) >= self._count_of_units(seq):
                 raise unusable(f"edit {seq} had no hunk {max(own)} before a decision")
             reasons = decode_reasons(encoded_reasons, len(own))
-            found[seq] = dict(zip(own, letters, strict=True)), dict(zip(own, reasons, strict=True))
+            found[seq] = _Before(dict(zip(own, letters, strict=True)), dict(zip(own, reasons, strict=True)), owner)
         return found
 
     def _count_of_units(self, seq: Seq) -> int:
@@ -233,11 +314,12 @@ class LogIngest:
         row = self._db.execute(query, (min(seq, MAX_INT),)).fetchone()  # SQLite accepts no higher number
         return 0 if row is None else row[0]
 
-    def _set_units(self, seq: Seq, units: str, *, whole: bool, reasons: bytes) -> None:
+    def _set_units(self, seq: Seq, units: str, *, whole: bool, reasons: bytes, owner: _Owner) -> None:
         counted = units if whole or len(units) == 1 else units[1:]
-        status = "p" if "p" in counted else "a" if "a" in counted else "r"
+        status = next(letter for letter in "parw" if letter in counted)
         self._db.execute(
-            "UPDATE edits SET units = ?, status = ?, reasons = ? WHERE seq = ?", (units, status, reasons, seq)
+            "UPDATE edits SET units = ?, status = ?, reasons = ?, owner = ?, session = ? WHERE seq = ?",
+            (units, status, reasons, *owner, seq),
         )
         self._update_checksums("edits", "seq", seq, seq)
 
@@ -259,6 +341,10 @@ class LogIngest:
         self._db.execute(statement, (first, last))
 
     def _take_void(self, void: Void) -> None:
+        # Backwards, as recorded: a decision follows the edits that it was made with, and precedes those of its markers.
+        is_decision_last = bool(void.decision) and self._follows(void.decision, max(void.edits, default=Seq(0)))
+        if is_decision_last:
+            self._void_decision(void.decision)
         paths: set[bytes] = set()
         for seq in sorted(void.edits, reverse=True):
             query = "SELECT segment, offset, void OR expired FROM edits WHERE seq = ?"
@@ -278,8 +364,17 @@ class LogIngest:
                 self._forget_document(edit.document, paths)
             else:
                 self._set_tip(edit.document, edit.source or edit.path, edit.before)
-        if void.decision:
+        if void.decision and not is_decision_last:
             self._void_decision(void.decision)
+
+    def _follows(self, decision: int, seq: Seq) -> bool:
+        """Return whether a decision was recorded after an edit; false if one of them does not exist."""
+        query = (
+            "SELECT (decisions.segment, decisions.offset) > (edits.segment, edits.offset) FROM decisions, edits "
+            "WHERE number = ? AND seq = ?"
+        )
+        row = self._db.execute(query, (decision, seq)).fetchone()
+        return row is not None and bool(row[0])
 
     def _forget_document(self, document: DocumentId, paths: Iterable[bytes]) -> None:
         """Delete a document that never existed, at all paths where it would have been."""
@@ -304,11 +399,12 @@ class LogIngest:
         self._folders.forget(decision=number)
         if not row[2]:
             self._counts.hold_record(decision, -1)
-        for seq, (letters, reasons) in self._before(number).items():
-            self._decide(seq, letters, reasons)
+        for seq, before in self._before(number).items():
+            self._decide(seq, before.letters, before.reasons, before.owner)
         for written in decision.written:
             path = written.path_before if written.path_before is not None else written.path_after
-            self._set_tip(written.document, path, written.before)
+            if path is not None:
+                self._set_tip(written.document, path, written.before)
 
     def _set_tip(self, document: DocumentId, path: bytes | None, state: FileState | None) -> None:
         self._tips[document] = path, state
@@ -344,6 +440,69 @@ class LogIngest:
         """Add the number of an edit or decision to the sums in its document's row."""
         edits, decisions = self._numbers.get(document, (0, 0))
         self._numbers[document] = edits + edit, decisions + decision
+
+    # ---- turns and sessions, comments and their marks, settings: they hold no blobs
+
+    def _take_without_blobs(self, record: Turn | Comment | Mark | SettingChange, name: RecordId, place: Place) -> None:
+        match record:
+            case Turn():
+                self._take_turn(record, name, place)
+            case Comment():
+                about = record.time, record.document, record.answers, record.conversation
+                self._insert("comments", record.number, name, *place, *about, CommentState.OPEN.value, "")
+            case Mark():
+                self._take_mark(record, name, place)
+            case SettingChange():
+                row = (name, *place, record.time, record.name)
+                self._db.execute("INSERT INTO settings (id, segment, offset, time, name) VALUES (?, ?, ?, ?, ?)", row)
+            case _:
+                assert_never(record)
+
+    def _take_turn(self, turn: Turn, name: RecordId, place: Place) -> None:
+        session = self._session(turn.session)
+        self._sessions_of[turn.conversation] = session
+        texts = turn.conversation, turn.client, turn.model, turn.prompt
+        self._insert("turns", turn.number, name, *place, turn.time, session, *texts)
+
+    def _session_of_edit(self, edit: Edit) -> int:
+        """Return the number of the session that an edit belongs to (0: none)."""
+        if not edit.turn:
+            return self._session_of_conversation(edit.conversation) if edit.origin in _WITH_SESSION else 0
+        row = self._db.execute("SELECT session FROM turns WHERE number = ?", (edit.turn,)).fetchone()
+        if row is None:
+            raise unusable(f"it has no turn {edit.turn}")
+        session: int = row[0]
+        return session
+
+    def _session_of_conversation(self, conversation: str) -> int:
+        """Return the number of the session of a conversation's newest turn, or of the session with its name."""
+        known = self._sessions_of.get(conversation)
+        if known is None:
+            query = "SELECT session FROM turns WHERE conversation = ? ORDER BY number DESC LIMIT 1"
+            row = self._db.execute(query, (conversation,)).fetchone()
+            known = self._sessions_of[conversation] = self._session(conversation) if row is None else row[0]
+        return known
+
+    def _session(self, name: str) -> int:
+        """Return the number of the session with this name; a new session gets the next number."""
+        known = self._sessions.get(name)
+        if known is None:
+            row = self._db.execute("SELECT number FROM sessions WHERE name = ?", (name,)).fetchone()
+            if row is None:
+                row = self._db.execute("SELECT ifnull(max(number), 0) + 1 FROM sessions").fetchone()
+                self._insert("sessions", row[0], name)
+            known = self._sessions[name] = row[0]
+        return known
+
+    def _take_mark(self, mark: Mark, name: RecordId, place: Place) -> None:
+        row = (name, *place, mark.time)
+        self._db.execute("INSERT INTO marks (id, segment, offset, time) VALUES (?, ?, ?, ?)", row)
+        for number in mark.comments:
+            self._require_row_checksum("comments", "number", number, number)
+            self._db.execute("UPDATE comments SET state = ? WHERE number = ?", (mark.state.value, number))
+            if mark.state is not CommentState.RESOLVED:
+                self._db.execute("UPDATE comments SET sent = ? WHERE number = ?", (mark.conversation, number))
+            self._update_checksums("comments", "number", number, number)
 
     # ---- snapshots and pins, which hold blobs, and expiries, which let go of them
 
@@ -399,8 +558,15 @@ class LogIngest:
         self._update_checksums(table, "number", first, last)
 
 
-def _rows_before(packed: bytes) -> Iterator[tuple[Seq, list[int], str, bytes]]:
+def _said(reason: str | None, former: str) -> str:
+    """Return the reason of a unit: the one given, or (None) the former one."""
+    return former if reason is None else reason
+
+
+def _rows_before(packed: bytes) -> Iterator[tuple[Seq, list[int], str, bytes, _Owner | None]]:
     """Yield, for each edit of a decision, the units that it decided, and their letters and reasons before it.
+
+    The last value is whose the edit was (None: the decision did not change that).
 
     Raises IndexUnusable.
     """
@@ -410,14 +576,16 @@ def _rows_before(packed: bytes) -> Iterator[tuple[Seq, list[int], str, bytes]]:
     except (ValueError, TypeError, OverflowError, RecursionError, UnpackException) as error:
         raise unusable(repr(error)) from error
     for row in rows:
-        if [*map(type, row)] != [int, list, str, bytes] or not {int}.issuperset(map(type, row[1])) or len(row[1]) % 2:
+        if [*map(type, row)] != [int, list, str, bytes, list] or not {int}.issuperset(map(type, row[1])):
             raise unusable(f"no edit was {row!r} before a decision")
-        seq, ends, letters, reasons = row
+        seq, ends, letters, reasons, owner = row
+        if len(ends) % 2 or [*map(type, owner)] not in ([], [str, int]):
+            raise unusable(f"no edit was {row!r} before a decision")
         ranges = [(first, last) for first, last in zip(ends[::2], ends[1::2], strict=True) if 0 <= first <= last]
         if not ranges or sum(last + 1 - first for first, last in ranges) != len(letters):
             raise unusable(f"{letters!r} are not the statuses of {ends!r}")
         own = [unit for first, last in ranges for unit in range(first, last + 1)]
-        yield Seq(seq), own, letters, reasons
+        yield Seq(seq), own, letters, reasons, _Owner(*owner) if owner else None
 
 
 def decoded(group: Group) -> Iterator[ChainedRecord]:

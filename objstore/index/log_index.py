@@ -44,6 +44,7 @@ from objstore.index.record_queries import DecisionQueries, EditQueries, HolderQu
 from objstore.index.rows import ChainedRecord, NewestNumbers
 from objstore.index.shared_connection import CurrentPlaces, RecordNumbers, SharedConnection
 from objstore.index.stat_queries import CleanFolder, JournalPosition, StatQueries
+from objstore.index.turn_queries import CommentQueries, SessionQueries, SettingQueries, TurnQueries
 from objstore.log.frames import FrameKind
 from objstore.log.segment_files import Place
 from objstore.log.segments import Group, Log
@@ -83,8 +84,8 @@ class Index:
         self.end: Place = log.first
         self.last_record: RecordId | None = None
         self._last_place = Place(0, 0)
-        self._newest = NewestNumbers(0, 0, 0, 0)
-        self._known_generations = log.generations()
+        self._newest = NewestNumbers(0, 0, 0, 0, 0, 0)
+        self._known_generations = log.files.generations()
         self._checkpoints = Checkpoints(path)
         # Every object refers to the connection and to the log, none of them to the index: a reference cycle would keep
         # the files of an index open until the garbage collector runs.
@@ -95,6 +96,10 @@ class Index:
         self.edits: Final = EditQueries(self._db, self.places, self.numbers)
         self.decisions: Final = DecisionQueries(self._db, self.places, self.numbers)
         self.holders: Final = HolderQueries(self._db, self.places, self.numbers)
+        self.turns: Final = TurnQueries(self._db)
+        self.sessions: Final = SessionQueries(self._db)
+        self.comments: Final = CommentQueries(self._db, self.numbers)
+        self.settings: Final = SettingQueries(self._db)
         self.documents: Final = DocumentQueries(self._db)
         self.folders: Final = FolderQueries(self._db)
         self.history: Final = HistoryQueries(self._db, self.places, self.numbers, self.decisions)
@@ -157,7 +162,7 @@ class Index:
             return
         with self._transaction():
             # Another process may have rebuilt the index while this one waited for the database.
-            self._log.refresh(force=True)
+            self._log.files.refresh(force=True)
             self._load_position()
             is_held = self.holds()
         if not is_held:
@@ -201,19 +206,19 @@ class Index:
     @property
     def knows_generations(self) -> bool:
         """Return whether no segment has been rewritten since the index was last compared with the log."""
-        return self._known_generations is self._log.generations()
+        return self._known_generations is self._log.files.generations()
 
     def follow_generations(self) -> None:
         """Rebuild the index if a segment was rewritten by a process that died before it changed the index."""
         if not self._has_generations():
             with self._transaction():
                 # A process that is compacting now changes the index in one transaction with its own change.
-                self._log.refresh(force=True)
+                self._log.files.refresh(force=True)
                 is_known = self._has_generations()
             if not is_known:
                 self.rebuild()
         self._load_position()
-        self._known_generations = self._log.generations()
+        self._known_generations = self._log.files.generations()
 
     @property
     def last_place(self) -> Place:
@@ -227,7 +232,7 @@ class Index:
         Leaves checkpoints to `request_checkpoint`: one takes as long as many changes. At the end, note that every place
         is in the newest generation of its segment.
         """
-        self._db.connection.create_function("moved", 2, self._log.offsets_now(self.places.moving()))
+        self._db.connection.create_function("moved", 2, self._log.files.offsets_now(self.places.moving()))
         self._db.execute("PRAGMA wal_autocheckpoint = 0")
         try:
             yield
@@ -274,7 +279,7 @@ class Index:
         # In the same file: another process may have it open, and two files of one name would confuse SQLite.
         # And in one transaction: in between, another process would add its own groups to an index without the others.
         with self._with_larger_cache(), self._transaction():
-            self._log.refresh(force=True)
+            self._log.files.refresh(force=True)
             tables = self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
             for (name,) in tables:
                 self._db.execute(f'DROP TABLE "{name}"')
@@ -286,7 +291,7 @@ class Index:
             self._db.execute(UNHELD)
             self._db.execute("UPDATE position SET definitions = ?", (self._definitions(),))
             self._save_position()
-        self._known_generations = self._log.generations()
+        self._known_generations = self._log.files.generations()
 
     def recreate(self, second: "Index | None" = None) -> None:
         """Rebuild the index; in a new file if SQLite can't even empty the current one. Raises StoreDamaged.
@@ -296,9 +301,9 @@ class Index:
         """
         try:
             if second is not None and second.copy_to(self._db.connection):
-                self._log.refresh(force=True)
+                self._log.files.refresh(force=True)
                 self._load_position()
-                self._known_generations = self._log.generations()
+                self._known_generations = self._log.files.generations()
             else:
                 self.rebuild()
         except SQLITE_ERRORS as error:
@@ -316,7 +321,7 @@ class Index:
         Other processes see either the old or the new contents. Call it while no writer appends. Returns whether it was
         done: not if a segment was rewritten meanwhile, or if another connection is reading `db`. Raises StoreDamaged.
         """
-        self._log.refresh(force=True)
+        self._log.files.refresh(force=True)
         if not self._has_generations():
             return False
         self.catch_up()
@@ -414,7 +419,7 @@ class Index:
                 if not is_made:
                     self.rebuild()
             self._load_position()
-            self._known_generations = self._log.generations()
+            self._known_generations = self._log.files.generations()
             self.catch_up()
         except BaseException:
             db.close()
@@ -422,7 +427,7 @@ class Index:
 
     def _fits(self) -> bool:
         """Return whether the database has this version and store, and the log still has the record read last."""
-        self._log.refresh(force=True)
+        self._log.files.refresh(force=True)
         if self._db.number("PRAGMA user_version") != SCHEMA_VERSION:
             return False
         row = self._db.execute("SELECT * FROM position").fetchone()
@@ -430,7 +435,9 @@ class Index:
             return False
         if row[-1] != self._definitions():
             return False  # with one wrong letter, a query finds no rows or wrong ones
-        if not self._has_generations() or any(self._log.moves(segment) is None for segment in self.places.moving()):
+        if not self._has_generations() or any(
+            self._log.files.moves(segment) is None for segment in self.places.moving()
+        ):
             return False
         self._load_position()
         try:
@@ -443,14 +450,14 @@ class Index:
         return checksum(*chain.from_iterable(self.checks.schema()))
 
     def _has_generations(self) -> bool:
-        return dict(self._db.execute("SELECT segment, generation FROM generations")) == self._log.generations()
+        return dict(self._db.execute("SELECT segment, generation FROM generations")) == self._log.files.generations()
 
     def _create(self) -> None:
         for statement in (*SCHEMA.split(";"), *TRIGGERS):
             self._db.execute(statement)
         begin = self._log.store, *self._log.first
-        self._db.execute("INSERT INTO position VALUES (?, ?, ?, NULL, 0, 0, 0, 0, 0, 0, 0, NULL)", begin)
-        self._db.executemany("INSERT INTO generations VALUES (?, ?)", self._log.generations().items())
+        self._db.execute("INSERT INTO position VALUES (?, ?, ?, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL)", begin)
+        self._db.executemany("INSERT INTO generations VALUES (?, ?)", self._log.files.generations().items())
         self._db.execute("INSERT INTO totals VALUES (0)")
         self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
@@ -489,8 +496,8 @@ class Index:
 
     def _load_position(self) -> None:
         row = self._db.execute(
-            "SELECT segment, offset, last_record, last_segment, last_offset, edits, decisions, snapshots, pins "
-            "FROM position"
+            "SELECT segment, offset, last_record, last_segment, last_offset, edits, decisions, snapshots, pins, turns, "
+            "comments FROM position"
         ).fetchone()
         self.end = Place(row[0], row[1])
         self.last_record = None if row[2] is None else RecordId(row[2])
@@ -500,7 +507,7 @@ class Index:
     def _save_position(self) -> None:
         self._db.execute(
             "UPDATE position SET segment = ?, offset = ?, last_record = ?, last_segment = ?, last_offset = ?, "
-            "edits = ?, decisions = ?, snapshots = ?, pins = ?",
+            "edits = ?, decisions = ?, snapshots = ?, pins = ?, turns = ?, comments = ?",
             (*self.end, self.last_record, *self._last_place, *self._newest),
         )
 

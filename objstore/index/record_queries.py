@@ -12,6 +12,7 @@ from objstore.index.rows import (
     STATUS_LETTERS,
     Baseline,
     DocumentPosition,
+    EditConditions,
     EditRow,
     ExpiryRow,
     HolderRow,
@@ -19,9 +20,9 @@ from objstore.index.rows import (
     place_in_row,
     status_in_row,
 )
-from objstore.index.shared_connection import CurrentPlaces, RecordNumbers, SharedConnection, numbered_rows
+from objstore.index.shared_connection import CurrentPlaces, RecordNumbers, SharedConnection, is_utf8, numbered_rows
 from objstore.log.segment_files import Place
-from objstore.model.basic_types import MAX_INT, DocumentId, Seq, Status
+from objstore.model.basic_types import GIT_CONVERSATION, MAX_INT, DocumentId, Seq, Status
 from objstore.model.ids import BlobId, RecordId
 
 __all__ = ["DecisionQueries", "EditQueries", "HolderQueries"]
@@ -45,37 +46,34 @@ class EditQueries:
         return rows[0] if rows else None
 
     def matching(
-        self,
-        *,
-        conversation: str = "",
-        paths: Sequence[bytes] = (),
-        status: Status | None = None,
-        before: int = 0,
-        newest_first: bool = False,
-        limit: int = 0,
-        skip: int = 0,
+        self, wanted: EditConditions, *, newest_first: bool = False, limit: int = 0, skip: int = 0
     ) -> list[EditRow]:
         """Return the edits that fit every given condition, without the first `skip` of them.
 
-        `paths`: only edits of documents that were ever at one of these; `before`: only edits with lower numbers;
         `limit`: at most this many (0: all).
         """
-        if not _is_utf8(conversation):
+        if not is_utf8(wanted.conversation):
             return []
         conditions, values = ["NOT void"], list[int | str | bytes]()
-        if conversation:
+        if wanted.conversation:
             conditions.append("conversation = ?")
-            values.append(conversation)
-        if paths:
-            marks = ",".join("?" * len(paths))
+            values.append(wanted.conversation)
+        if wanted.paths:
+            marks = ",".join("?" * len(wanted.paths))
             conditions.append(f"document IN (SELECT document FROM paths WHERE path IN ({marks}))")  # noqa: S608 - nothing but question marks is put in
-            values += paths
-        if status is not None:
+            values += wanted.paths
+        if wanted.status is not None:
             conditions.append("status = ?")
-            values.append(STATUS_LETTERS[status])
-        if before:
+            values.append(STATUS_LETTERS[wanted.status])
+        if wanted.turn:
+            conditions.append("turn = ? AND turn > 0 AND owner = conversation")
+            values.append(_limited(wanted.turn))
+        if wanted.session:
+            conditions.append("session = ? AND session > 0")
+            values.append(_limited(wanted.session))
+        if wanted.before:
             conditions.append("seq < ?")
-            values.append(_limited(before))
+            values.append(_limited(wanted.before))
         order = f"ORDER BY seq {'DESC' if newest_first else 'ASC'}"
         if limit or skip:
             order += " LIMIT ? OFFSET ?"
@@ -84,13 +82,15 @@ class EditQueries:
 
     def rejected(self, conversations: Sequence[str]) -> list[EditRow]:
         """Return the edits of some conversations of which at least one unit is rejected."""
-        asked = tuple(filter(_is_utf8, conversations))
+        asked = tuple(filter(is_utf8, conversations))
         condition = f"conversation IN ({', '.join('?' * len(asked))}) AND instr(units, 'r') AND NOT void"
         return self._edits(condition, asked, "ORDER BY +seq")
 
-    def has_rejected(self, document: DocumentId) -> bool:
-        """Return whether at least one unit of any edit of the document is rejected."""
-        query = "SELECT 1 FROM edits WHERE document = ? AND instr(units, 'r') AND NOT void LIMIT 1"
+    def has_units_not_live(self, document: DocumentId) -> bool:
+        """Return whether at least one unit of any edit of the document is rejected or away."""
+        query = (
+            "SELECT 1 FROM edits WHERE document = ? AND (instr(units, 'r') OR instr(units, 'w')) AND NOT void LIMIT 1"
+        )
         return self._db.execute(query, (document,)).fetchone() is not None
 
     def with_markers(self, document: DocumentId | None = None) -> list[EditRow]:
@@ -115,7 +115,7 @@ class EditQueries:
 
         The newest come first.
         """
-        if not _is_utf8(digits):
+        if not is_utf8(digits):
             return []
         rows = self._db.execute(
             "SELECT seq, path, status FROM edits JOIN documents ON documents.id = document "
@@ -125,23 +125,28 @@ class EditQueries:
         return [(Seq(row[0]), row[1], status_in_row(row[2])) for row in rows]
 
     def counts(self) -> dict[Status, int]:
-        """Return the number of edits of each status."""
+        """Return the number of edits of each status, without git's."""
         by_status = "SELECT count(*) FROM edits WHERE status = ? AND NOT void"
         # An edit that was purged before it was decided on needs no decision any more.
         pending = self._db.number(f"{by_status} AND NOT expired", STATUS_LETTERS[Status.PENDING])
         undecided = self._db.number(by_status, STATUS_LETTERS[Status.PENDING])
         rejected = self._db.number(by_status, STATUS_LETTERS[Status.REJECTED])
+        away = self._db.number(by_status, STATUS_LETTERS[Status.AWAY])
+        of_git = "SELECT count(*) FROM edits WHERE conversation = ? AND status = ? AND NOT void"
+        away_of_git = self._db.number(of_git, GIT_CONVERSATION, STATUS_LETTERS[Status.AWAY]) if away else 0
         # Most edits are accepted: they are the remainder, so that they need not be counted one by one.
         return {
             Status.PENDING: pending,
-            Status.ACCEPTED: self.count() - undecided - rejected,
+            Status.ACCEPTED: self.count() - undecided - rejected - (away - away_of_git),
             Status.REJECTED: rejected,
+            Status.AWAY: away - away_of_git,
         }
 
     def count(self) -> int:
-        """Return the number of edits, including those that expired before anyone decided on them."""
+        """Return the number of edits without git's, including those that expired before anyone decided on them."""
         taken_back = self._db.number("SELECT count(*) FROM edits INDEXED BY edits_taken_back WHERE void")
-        return self._db.number("SELECT count(*) FROM edits") - taken_back
+        of_git = self._db.number("SELECT count(*) FROM edits WHERE conversation = ? AND NOT void", GIT_CONVERSATION)
+        return self._db.number("SELECT count(*) FROM edits") - taken_back - of_git
 
     def next_call(self, conversation: str) -> int:
         """Return the position that the conversation's next call gets. Raises IndexUnusable."""
@@ -156,7 +161,7 @@ class EditQueries:
 
     def conversations(self, prefix: str, limit: int) -> list[str]:
         """Return up to `limit` conversations whose names begin with `prefix`."""
-        if not _is_utf8(prefix):
+        if not is_utf8(prefix):
             return []
         rows = self._db.execute(
             "SELECT DISTINCT conversation FROM edits WHERE conversation >= ? AND substr(conversation, 1, ?) = ? "
@@ -170,7 +175,7 @@ class EditQueries:
 
         The conversation with the newest edit comes first.
         """
-        if not _is_utf8(prefix):
+        if not is_utf8(prefix):
             return []
         rows = self._db.execute(
             "SELECT conversation, count(*) FROM edits WHERE conversation >= ? AND substr(conversation, 1, ?) = ? "
@@ -180,12 +185,14 @@ class EditQueries:
         return [(row[0], row[1]) for row in rows]
 
     def conversation_count(self) -> int:
-        """Return the number of conversations."""
+        """Return the number of conversations, without that of git's edits."""
         # Step from each name to the next higher one: there are far fewer conversations than edits.
         return self._db.number(
             "WITH RECURSIVE named(name) AS (SELECT min(conversation) FROM edits UNION ALL "
             "SELECT (SELECT min(conversation) FROM edits WHERE conversation > name) FROM named WHERE name IS NOT NULL) "
-            "SELECT count(*) FROM named WHERE EXISTS (SELECT 1 FROM edits WHERE conversation = name AND NOT void)"
+            "SELECT count(*) FROM named WHERE name != ? "
+            "AND EXISTS (SELECT 1 FROM edits WHERE conversation = name AND NOT void)",
+            GIT_CONVERSATION,
         )
 
     def conversations_between(self, first: int, last: int) -> set[str]:
@@ -195,14 +202,22 @@ class EditQueries:
         )
         return {row[0] for row in rows}
 
-    def pending_groups(self) -> list[tuple[str, bytes, list[Seq], int, int]]:
-        """Return (conversation, current path, edits, lines added, lines removed) of the pending edits."""
+    def pending_groups(self) -> list[tuple[str, int, bytes, list[Seq], int, int]]:
+        """Return (conversation, turn, current path, edits, lines added, lines removed) of the pending edits.
+
+        The turn is its number; 0: none is known.
+        """
         rows = self._db.execute(
-            "SELECT conversation, documents.path, group_concat(seq), sum(added), sum(removed) FROM edits "
+            "SELECT conversation, turn, documents.path, group_concat(seq), sum(added), sum(removed) FROM edits "
             "JOIN documents ON documents.id = document WHERE status = 'p' AND NOT void AND NOT expired "
-            "GROUP BY conversation, document ORDER BY min(seq)"
+            "GROUP BY conversation, turn, document ORDER BY min(seq)"
         )
-        return [(row[0], row[1], sorted(Seq(int(n)) for n in row[2].split(",")), row[3], row[4]) for row in rows]
+        return [(*row[:3], sorted(Seq(int(n)) for n in row[3].split(",")), *row[4:]) for row in rows]
+
+    def pending_of(self, conversation: str) -> int:
+        """Return the number of pending edits of a conversation."""
+        query = "SELECT count(*) FROM edits WHERE status = ? AND conversation = ? AND NOT void AND NOT expired"
+        return self._db.number(query, STATUS_LETTERS[Status.PENDING], conversation)
 
     def pending_documents(self) -> list[DocumentPosition]:
         """Return the documents that have a pending edit which has not expired, ascending, with their positions."""
@@ -216,6 +231,20 @@ class EditQueries:
         )
         return [DocumentPosition._make(row) for row in rows]
 
+    def colliding(self) -> list[tuple[bytes, int, list[Seq]]]:
+        """Return the pending edits of each session in the files in which several have some, by file and session.
+
+        Each is (current path, number of the session, edits).
+        """
+        # The plus keeps SQLite from reading the edits of all sessions instead of the pending ones.
+        rows = self._db.execute(
+            "SELECT documents.path, session, group_concat(seq) FROM edits JOIN documents ON documents.id = document "
+            "WHERE status = 'p' AND NOT void AND NOT expired AND +session > 0 AND document IN (SELECT document "
+            "FROM edits WHERE status = 'p' AND NOT void AND NOT expired AND +session > 0 GROUP BY document "
+            "HAVING count(DISTINCT session) > 1) GROUP BY document, session ORDER BY documents.path, session"
+        )
+        return [(row[0], row[1], sorted(Seq(int(n)) for n in row[2].split(","))) for row in rows]
+
     def long_documents(self, least: int) -> list[DocumentId]:
         """Return the documents that have at least `least` unexpired edits."""
         rows = self._db.execute(
@@ -227,13 +256,15 @@ class EditQueries:
         """Yield edit, document, time (µs), current place, and whether it may expire, of each edit that has not expired.
 
         They are sorted by document, and then in the order of the journal. An edit may not expire while any edit of its
-        conversation is pending, or while its file has conflict markers.
+        conversation is pending, while a part of it is away, or while its file has conflict markers.
         """
         is_moving = bool(self._places.moving())
         for seq, document, moment, segment, offset, is_free in self._db.execute(
-            "SELECT seq, document, time, segment, offset, status != 'p' AND conversation NOT IN "
-            "(SELECT conversation FROM edits WHERE status = 'p' AND NOT void AND NOT expired) AND document NOT IN "
-            "(SELECT document FROM edits WHERE marks > 0 AND status != 'r' AND NOT void AND NOT expired) "
+            "SELECT seq, document, time, segment, offset, "
+            "status != 'p' AND NOT instr(units, 'w') AND conversation NOT IN "
+            "(SELECT conversation FROM edits WHERE status = 'p' AND NOT void AND NOT expired) "
+            "AND document NOT IN (SELECT document FROM edits "
+            "WHERE marks > 0 AND status NOT IN ('r', 'w') AND NOT void AND NOT expired) "
             "FROM edits WHERE NOT void AND NOT expired ORDER BY document, seq"
         ):
             place = place_in_row(segment, offset)
@@ -242,7 +273,8 @@ class EditQueries:
     def decided_before(self, moment: int) -> int:
         """Return how many unexpired edits are decided and older than the moment (µs since 1970-01-01 UTC)."""
         return self._db.number(
-            "SELECT count(*) FROM edits WHERE time < ? AND NOT void AND NOT expired AND status != 'p'", moment
+            "SELECT count(*) FROM edits WHERE time < ? AND NOT void AND NOT expired AND status NOT IN ('p', 'w')",
+            moment,
         )
 
     def mentioning(self, blob: BlobId) -> list[Seq]:
@@ -256,6 +288,27 @@ class EditQueries:
         """Return the blobs that the edits from `first` to `last` mention, once for each mention."""
         rows = self._db.execute("SELECT before, after FROM edits WHERE seq BETWEEN ? AND ?", (first, last))
         return [BlobId(blob) for states in rows for blob in states if blob is not None]
+
+    def newest_of(self, document: DocumentId) -> Seq | None:
+        """Return the newest edit of a document (None: it has none)."""
+        row = self._db.execute("SELECT max(seq) FROM edits WHERE document = ? AND NOT void", (document,)).fetchone()
+        return None if row is None or row[0] is None else Seq(row[0])
+
+    def next_of_call(self, seq: int) -> Seq | None:
+        """Return the next edit of the edit's document, if it is of the same call (None: it isn't, or there is none)."""
+        query = (
+            "SELECT later.seq FROM edits AS own JOIN edits AS later ON later.seq = (SELECT min(seq) FROM edits"
+            " WHERE document = own.document AND seq > own.seq AND NOT void)"
+            " WHERE own.seq = ? AND later.conversation = own.conversation AND later.call = own.call"
+        )
+        row = self._db.execute(query, (seq,)).fetchone() if 0 < seq <= MAX_INT else None
+        return None if row is None else Seq(row[0])
+
+    def edits_of_call(self, conversation: str, call: int) -> int:
+        """Return the number of edits that a call has."""
+        query = "SELECT count(*) FROM edits WHERE conversation = ? AND call = ?"
+        found: int = self._db.execute(query, (conversation, call)).fetchone()[0]
+        return found
 
     def document_of(self, seq: int) -> DocumentId | None:
         """Return the document of an edit (None: there is none, or it is voided or expired). Raises IndexUnusable."""
@@ -274,7 +327,7 @@ class EditQueries:
     def _edits(self, condition: str, values: tuple[int | str | bytes, ...], order: str) -> list[EditRow]:
         # Condition and order are texts of this module; every value is bound.
         rows = self._db.execute(
-            "SELECT seq, id, segment, offset, status, units, whole, reasons, expired, "  # noqa: S608 - see above
+            "SELECT seq, id, segment, offset, status, units, whole, reasons, expired, owner, "  # noqa: S608 - see above
             f"checksum IS {SUMS['edits']} FROM edits WHERE {condition} {order}",
             values,
         )
@@ -305,6 +358,11 @@ class DecisionQueries:
         """Return every decision's id and place, oldest first. Raises IndexUnusable."""
         rows = numbered_rows(self._db, "decisions", "void, id, segment, offset", self._numbers.newest().decisions)
         return [(RecordId(row[1]), place_in_row(row[2], row[3])) for row in rows if not row[0]]
+
+    def of_git(self) -> list[Place]:
+        """Return the places of the decisions that record what git did, or that a commit made, oldest first."""
+        rows = self._db.execute("SELECT segment, offset FROM decisions WHERE git AND NOT void ORDER BY number")
+        return list(self._places.now(place_in_row(*row) for row in rows))
 
     def until(self, moment: int) -> Iterator[Place]:
         """Yield the current places of the decisions up to a moment (µs since 1970-01-01 UTC), newest first."""
@@ -382,24 +440,15 @@ def _limited(number: int) -> int:
     return min(max(number, 0), MAX_INT)
 
 
-def _is_utf8(text: str) -> bool:
-    """Return whether SQLite accepts a text: it must be UTF-8, as every recorded text is."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def _edit_row(row: Row) -> EditRow:
     match row:
         case int(seq), bytes(name), int(segment), int(offset), status, str(units), whole, bytes(reasons), int(
             expired
-        ), 1:
+        ), str(owner), 1:
             place = place_in_row(segment, offset)
             statuses = tuple(map(status_in_row, units))
             return EditRow(
-                Seq(seq), RecordId(name), place, status_in_row(status), statuses, bool(whole), reasons, expired
+                Seq(seq), RecordId(name), place, status_in_row(status), statuses, bool(whole), reasons, expired, owner
             )
         case _:
             raise unusable(f"an edit can't be {row!r}")

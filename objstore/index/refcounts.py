@@ -21,7 +21,21 @@ from objstore.model.basic_types import DocumentId
 from objstore.model.ids import BlobId
 from objstore.model.large_file_placeholder import MAX_BLOB
 from objstore.model.ranges import Ranges
-from objstore.model.records import Decision, Edit, Expiry, Pin, Record, Snapshot, Void, VoidedRecords, WrittenFile
+from objstore.model.records import (
+    Comment,
+    Decision,
+    Edit,
+    Expiry,
+    Mark,
+    Pin,
+    Record,
+    SettingChange,
+    Snapshot,
+    Turn,
+    Void,
+    VoidedRecords,
+    WrittenFile,
+)
 from objstore.model.tree import decode_tree, named_blobs
 
 __all__ = ["RefCounts", "held_blobs", "recount", "unexpired", "written_blobs"]
@@ -204,7 +218,7 @@ def held_blobs(record: Record) -> list[BlobId]:
             return [record.root]
         case Pin():
             return list(record.blobs)
-        case Void() | Expiry():
+        case Void() | Expiry() | Turn() | Comment() | Mark() | SettingChange():
             return []
         case _:
             assert_never(record)
@@ -271,7 +285,7 @@ def unexpired(journal: Iterable[Record]) -> list[Record]:
                 is_gone = record.number in snapshots
             case Pin():
                 is_gone = record.number in pins
-            case Void() | Expiry():
+            case Void() | Expiry() | Turn() | Comment() | Mark() | SettingChange():
                 is_gone = False
             case _:
                 assert_never(record)

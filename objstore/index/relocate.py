@@ -30,6 +30,10 @@ _RECORD_TABLES: Final = {
     "snapshots": "number",
     "pins": "number",
     "expiries": "number",
+    "turns": "number",
+    "comments": "number",
+    "marks": "number",
+    "settings": "number",
 }
 """Tables whose rows have the place of a record, and the column that numbers the rows."""
 
@@ -126,15 +130,15 @@ def relocation_batches(index: "Index", log: "Log", size: Callable[[], int]) -> I
     for table in _RECORD_TABLES:
         yield from _records(index, table, size)
     last = index.last_place
-    moved = log.newest(last)
+    moved = log.files.newest(last)
     if moved is not None and moved != last:
         yield [(_LAST_MOVED, [(moved.offset, *last)])]
 
 
 def _reencoded(log: "Log", segment: int, size: Callable[[], int]) -> Iterator[Changes]:
-    moves = log.moves(segment)
+    moves = log.files.moves(segment)
     rows: list[tuple[int | bytes | None, ...]] = []
-    start = log.generations().get(segment, 0) * GENERATION
+    start = log.files.generations().get(segment, 0) * GENERATION
     ahead = ReadAhead(log)
     for position in () if moves is None else moves.reencoded:
         payload = ahead.payload(Place(segment, start + position), FrameKind.BLOB)

@@ -9,7 +9,7 @@ from objstore.fastclass import NamedTuple
 from objstore.index.database import unusable
 from objstore.log.segment_files import Place
 from objstore.model import canonical_msgpack
-from objstore.model.basic_types import DocumentId, FileState, Seq, Status, Unit
+from objstore.model.basic_types import CommentState, DocumentId, FileState, Seq, Status, Unit
 from objstore.model.ids import BlobId, RecordId
 from objstore.model.ranges import ranges_of
 
@@ -22,15 +22,21 @@ __all__ = [
     "Baseline",
     "BlobPlace",
     "ChainedRecord",
+    "CommentRow",
     "DocumentPosition",
+    "EditConditions",
     "EditRow",
     "ExpiryRow",
     "HolderRow",
     "NewestNumbers",
     "RecordedFileStat",
     "Row",
+    "SessionRow",
+    "SettingRow",
     "StateOrigin",
     "Tip",
+    "TurnEdit",
+    "TurnRow",
     "decode_reasons",
     "encode_reasons",
     "place_in_row",
@@ -40,7 +46,7 @@ __all__ = [
 NO_REASONS: Final = b""
 """The encoding if no unit has a reason, as in most edits."""
 
-STATUS_LETTERS: Final = {Status.PENDING: "p", Status.ACCEPTED: "a", Status.REJECTED: "r"}
+STATUS_LETTERS: Final = {Status.PENDING: "p", Status.ACCEPTED: "a", Status.REJECTED: "r", Status.AWAY: "w"}
 
 _STATUSES: Final = {letter: status for status, letter in STATUS_LETTERS.items()}
 
@@ -83,6 +89,19 @@ class NewestNumbers(NamedTuple):
     decisions: int
     snapshots: int
     pins: int
+    turns: int
+    comments: int
+
+
+class EditConditions(NamedTuple):
+    """Which edits to list. Every given condition must hold."""
+
+    conversation: str = ""
+    paths: Sequence[bytes] = ()  # documents that were ever at one of these
+    status: Status | None = None
+    turn: int = 0  # edits of this turn that were not claimed since; 0: any
+    session: int = 0  # edits of this session, after claims; 0: any
+    before: int = 0  # edits with lower numbers; 0: any
 
 
 class DocumentPosition(NamedTuple):
@@ -105,6 +124,7 @@ class EditRow(NamedTuple):
     whole: bool
     reasons: bytes  # as `encode_reasons` returns them
     expired: int  # number of the expiry that released the blobs that it mentions; 0: not expired
+    owner: str  # the conversation that it is attributed to, after claims; "": the person
 
     @property
     def rejected(self) -> list[Unit]:
@@ -119,6 +139,64 @@ class StateOrigin(NamedTuple):
     path: bytes  # current path of the document
     document: DocumentId
     before: BlobId | None  # None: the edit introduced the file
+
+
+class TurnRow(NamedTuple):
+    """The index's row of a turn."""
+
+    number: int
+    id: RecordId
+    place: Place
+    time: int  # microseconds since 1970-01-01 UTC
+    session: int  # number of its session
+    conversation: str
+    client: str
+    model: str
+    prompt: str
+
+
+class TurnEdit(NamedTuple):
+    """An edit of a turn, as far as an overview needs it."""
+
+    turn: int
+    seq: Seq
+    path: bytes  # current path of the file
+    status: Status
+    added: int  # lines
+    removed: int
+
+
+class SessionRow(NamedTuple):
+    """The index's row of a session, with what its turns and edits say."""
+
+    number: int
+    name: str
+    turns: int  # number of its turns
+    edits: int  # number of its edits
+    first_edit: Seq  # 0: it has none
+    began: int  # time of its first turn or edit, in microseconds since 1970-01-01 UTC; 0: it has none
+    ended: int  # time of its last one
+
+
+class CommentRow(NamedTuple):
+    """The index's row of a comment."""
+
+    number: int
+    id: RecordId
+    place: Place
+    document: DocumentId
+    answers: int  # number of the comment that it answers; 0: none
+    conversation: str  # of the agent that wrote it; "": a person wrote it
+    state: CommentState
+    sent: str  # the conversation that it was last sent to; "": none
+
+
+class SettingRow(NamedTuple):
+    """The index's row of a change of a setting."""
+
+    place: Place
+    time: int  # microseconds since 1970-01-01 UTC
+    name: str
 
 
 class ExpiryRow(NamedTuple):

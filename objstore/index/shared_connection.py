@@ -13,12 +13,13 @@ from objstore.log.segment_files import GENERATION, Place
 from objstore.log.segments import Log
 from objstore.model.basic_types import Seq
 
-__all__ = ["CurrentPlaces", "RecordNumbers", "SharedConnection", "numbered_rows"]
+__all__ = ["CurrentPlaces", "RecordNumbers", "SharedConnection", "is_utf8", "numbered_rows"]
 
 _NEWEST: Final = """
-SELECT edits, decisions, snapshots, pins,
+SELECT edits, decisions, snapshots, pins, turns, comments,
     (SELECT ifnull(max(seq), 0) FROM edits), (SELECT ifnull(max(number), 0) FROM decisions),
-    (SELECT ifnull(max(number), 0) FROM snapshots), (SELECT ifnull(max(number), 0) FROM pins)
+    (SELECT ifnull(max(number), 0) FROM snapshots), (SELECT ifnull(max(number), 0) FROM pins),
+    (SELECT ifnull(max(number), 0) FROM turns), (SELECT ifnull(max(number), 0) FROM comments)
 FROM position
 """
 
@@ -65,12 +66,12 @@ class CurrentPlaces:
     def now(self, places: Iterable[Place]) -> list[Place]:
         """Return where records are now, so that they can be sorted into the order of the journal."""
         found = list(places)
-        known = self._log.generations()
+        known = self._log.files.generations()
         if not known and all(place.offset < GENERATION for place in found):
             return found
         if any(place.generation > known.get(place.segment, 0) for place in found if place.offset >= GENERATION):
-            self._log.refresh(force=True)
-        return [self._log.newest(place) or place for place in found]
+            self._log.files.refresh(force=True)
+        return [self._log.files.newest(place) or place for place in found]
 
     def record_after(self, table: str, number: str, last: int, count: int) -> int | None:
         """Return the number `count` rows after `last`, or that of the last row (None: `last` is the last)."""
@@ -93,9 +94,10 @@ class RecordNumbers:
         good. So two pages of the database must agree. Raises the error that SQLite raises for a damaged file.
         """
         row = self._db.execute(_NEWEST).fetchone()
-        if row is None or row[:4] != row[4:]:
+        kinds = len(NewestNumbers._fields)
+        if row is None or row[:kinds] != row[kinds:]:
             raise malformed("what it has for the newest numbers are not those of its rows")
-        return NewestNumbers(*row[:4])
+        return NewestNumbers(*row[:kinds])
 
     def next_seq(self) -> Seq:
         """Return the number of the next edit."""
@@ -112,6 +114,23 @@ class RecordNumbers:
     def next_pin(self) -> int:
         """Return the number of the next pin."""
         return self.newest().pins + 1
+
+    def next_turn(self) -> int:
+        """Return the number of the next turn."""
+        return self.newest().turns + 1
+
+    def next_comment(self) -> int:
+        """Return the number of the next comment."""
+        return self.newest().comments + 1
+
+
+def is_utf8(text: str) -> bool:
+    """Return whether SQLite accepts a text: it must be UTF-8, as every recorded text is."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def numbered_rows(db: SharedConnection, table: str, columns: str, newest: int) -> list[tuple[Any, ...]]:

@@ -137,12 +137,12 @@ def segments(journal: Journal) -> list[SegmentView]:
     return [
         SegmentView(
             number=number,
-            size=log.size(number),
+            size=log.files.size(number),
             groups=groups[number],
             blobs=kinds[number, FrameKind.BLOB],
             records=kinds[number, FrameKind.RECORD],
         )
-        for number in log.numbers()
+        for number in log.files.numbers()
     ]
 
 
@@ -236,8 +236,8 @@ def _stats(journal: Journal) -> StoreStats:
         blob_bytes=tally.blob_bytes,
         stored_blob_bytes=tally.stored[FrameKind.BLOB],
         record_bytes=tally.stored[FrameKind.RECORD],
-        segments=len(log.numbers()),
-        segment_bytes=log.total_bytes(),
+        segments=len(log.files.numbers()),
+        segment_bytes=log.files.total_bytes(),
         depths=dict(sorted(tally.depths.items())),
         tools={tool: _count(made) for tool, made in sorted(tools.items())},
         files=_file_counts(journal, files),

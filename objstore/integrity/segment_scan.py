@@ -24,6 +24,7 @@ from objstore.errors import (
     StoreUnknown,
 )
 from objstore.log.blob_codec import BlobHeader, Encoding, decode_blob, parse_blob_header, parse_chunks
+from objstore.log.blob_reader import joined_chunks
 from objstore.log.chunking import Chunk
 from objstore.log.frames import (
     FRAME_HEADER_SIZE,
@@ -50,7 +51,7 @@ from objstore.log.segment_files import (
     open_segment,
     pread,
 )
-from objstore.model.ids import BlobHasher, BlobId, RecordId, record_id
+from objstore.model.ids import BlobId, RecordId, record_id
 from objstore.model.record_codec import decode_record
 from objstore.model.records import Record
 
@@ -252,15 +253,7 @@ class SegmentScan:
         if name not in self.large:
             yield self.blob(name)
             return
-        hasher = BlobHasher()
-        for chunk in self.chunks(name):
-            content = self.blob(chunk.id)
-            if len(content) != chunk.size:
-                raise BlobDamaged(name, "a chunk's size differs from the one in the list")
-            hasher.update(content)
-            yield content
-        if hasher.blob_id() != name:
-            raise BlobDamaged(name, "its bytes do not hash to its name")
+        yield from joined_chunks(name, self.chunks(name), self.blob)
 
     def verify(self, name: BlobId) -> None:
         """Read a blob. Raises BlobDamaged, also if a base or a chunk of it is missing."""

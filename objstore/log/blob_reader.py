@@ -1,6 +1,6 @@
-"""Read a blob from the log: follow its chain of bases, or list a large blob's chunks."""
+"""Read a blob from the log: follow its chain of bases, or list and join a large blob's chunks."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import TypeAlias
 
@@ -9,9 +9,9 @@ from objstore.log.blob_codec import MAX_DEPTH, BlobHeader, decode_blob, expand_b
 from objstore.log.chunking import Chunk
 from objstore.log.segment_files import Place
 from objstore.log.segments import Log
-from objstore.model.ids import BlobId, blob_id
+from objstore.model.ids import BlobHasher, BlobId, blob_id
 
-__all__ = ["read_chain", "read_chunks"]
+__all__ = ["joined_chunks", "read_chain", "read_chunks"]
 
 Buffer: TypeAlias = bytes | memoryview
 
@@ -33,13 +33,7 @@ def read_chain(
     content: bytes | None = None
     wanted: BlobId | None = name
     while wanted is not None and content is None and len(chain) <= MAX_DEPTH:
-        place = place_of(wanted)
-        if place is None:
-            raise BlobMissing(wanted)
-        payload = log.read(place).payload
-        header = parse_blob_header(payload)
-        if header.id != wanted:
-            raise place.damaged("another blob is at the place in the index")
+        header, payload = _frame(wanted, log, place_of)
         chain.append((header, payload))
         wanted = header.base
         content = None if wanted is None else cached(wanted)
@@ -69,6 +63,27 @@ def read_chunks(name: BlobId, log: Log, place_of: Callable[[BlobId], Place | Non
 
     Raises BlobMissing, BlobDamaged, StoreDamaged.
     """
+    return parse_chunks(*_frame(name, log, place_of))
+
+
+def joined_chunks(name: BlobId, chunks: Iterable[Chunk], content_of: Callable[[BlobId], bytes]) -> Iterator[bytes]:
+    """Yield the bytes of a large blob, chunk by chunk; `content_of` returns a chunk's verified bytes.
+
+    Raises BlobDamaged; after the last chunk, if together they are not the blob.
+    """
+    hasher = BlobHasher()
+    for chunk in chunks:
+        content = content_of(chunk.id)
+        if len(content) != chunk.size:
+            raise BlobDamaged(name, "a chunk's size differs from the one in the list")
+        hasher.update(content)
+        yield content
+    if hasher.blob_id() != name:
+        raise BlobDamaged(name, "its bytes do not hash to its name")
+
+
+def _frame(name: BlobId, log: Log, place_of: Callable[[BlobId], Place | None]) -> tuple[BlobHeader, Buffer]:
+    """Return the header and the payload of a blob's frame. Raises BlobMissing, StoreDamaged."""
     place = place_of(name)
     if place is None:
         raise BlobMissing(name)
@@ -76,4 +91,4 @@ def read_chunks(name: BlobId, log: Log, place_of: Callable[[BlobId], Place | Non
     header = parse_blob_header(payload)
     if header.id != name:
         raise place.damaged("another blob is at the place in the index")
-    return parse_chunks(header, payload)
+    return header, payload

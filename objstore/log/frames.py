@@ -44,7 +44,9 @@ __all__ = [
     "unverified_frames",
 ]
 
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
+"""Version of the segments that this program writes. It reads every lower one, and appends to none of them."""
+
 MARKER: Final = b"\xf5\xca\x5e\xfa"
 """The first bytes of every frame. 0xf5 and 0xfa occur in no UTF-8 text."""
 
@@ -99,10 +101,11 @@ class SegmentHeader:
     store: StoreId
     number: int
     created: int  # microseconds since 1970-01-01 UTC
+    version: int = FORMAT_VERSION
 
     def encode(self) -> bytes:
         """Return the 64 bytes at the start of the segment."""
-        fields = _SEGMENT_HEADER.pack(_MAGIC, FORMAT_VERSION, self.store, self.number, self.created)
+        fields = _SEGMENT_HEADER.pack(_MAGIC, self.version, self.store, self.number, self.created)
         return fields + blake3(fields).digest(_CHECKSUM_SIZE)
 
     @classmethod
@@ -123,7 +126,7 @@ class SegmentHeader:
             raise FormatTooNew(version, FORMAT_VERSION)
         if segment is not None and number != segment:
             raise StoreDamaged(segment, 0, f"the segment's header has the number {number}")
-        return cls(store=StoreId(store), number=number, created=created)
+        return cls(store=StoreId(store), number=number, created=created, version=version)
 
 
 @value

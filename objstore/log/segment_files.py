@@ -101,6 +101,7 @@ class SegmentFiles:
         self._rewritten: dict[int, int] = {}  # those of them that are not 0
         self._listed_at = _NEVER  # the folder's times at that listing
         self._descriptors: dict[tuple[int, int], int] = {}  # by segment and generation
+        self._versions: dict[tuple[int, int], int] = {}  # format versions, by segment and generation
         self._superseded: list[tuple[int, int]] = []  # those that an earlier listing found superseded
         self._superseded_at = 0.0  # when it did, by the monotonic clock
         self._moves: dict[int, tuple[int, FrameMoves]] = {}  # by segment: the generation moved to, and its moves
@@ -122,7 +123,12 @@ class SegmentFiles:
     @property
     def first(self) -> Place:
         """Return the place of the first frame."""
-        return self._start(min(self._generations))
+        return self.start(min(self._generations))
+
+    @property
+    def last(self) -> int:
+        """Return the number of the last segment, as of the last listing of the folder."""
+        return max(self._generations)
 
     def numbers(self) -> list[int]:
         """Return the numbers of the existing segments, ascending."""
@@ -134,11 +140,17 @@ class SegmentFiles:
 
     def size(self, segment: int) -> int:
         """Return the size of the segment's newest generation in bytes."""
-        return os.fstat(self._fd(segment, self._generations.get(segment, 0))).st_size
+        return os.fstat(self.descriptor(segment, self.generation(segment))).st_size
+
+    def version(self, segment: int) -> int:
+        """Return the format version of the segment's newest generation."""
+        newest = segment, self._generations.get(segment, 0)
+        self.descriptor(*newest)
+        return self._versions[newest]
 
     def exists(self, segment: int) -> bool:
         """Return whether a segment has this number."""
-        if segment in self._generations or os.access(self._path(segment, 0), os.F_OK):
+        if segment in self._generations or os.access(self.path(segment, 0), os.F_OK):
             return True
         self.refresh()
         return segment in self._generations
@@ -147,7 +159,39 @@ class SegmentFiles:
         """Make the folder's list of files durable, so that removed files stay removed. Raises DiskFull, DiskFailed."""
         self._disk.sync_directory(self._folder)
 
+    def start(self, segment: int) -> Place:
+        """Return the place of the segment's first frame."""
+        return Place(segment, self.generation(segment) * GENERATION + SEGMENT_HEADER_SIZE)
+
+    def path(self, segment: int, generation: int) -> str:
+        """Return the path of a segment's file."""
+        return f"{self._folder}/{segment_name(segment, generation)}"
+
+    def descriptor(self, segment: int, generation: int) -> int:
+        """Return a descriptor for reading a segment's file, open until a newer generation supersedes it.
+
+        Raises StoreDamaged.
+        """
+        fd = self._descriptors.get((segment, generation))
+        if fd is None:
+            self._header(segment, generation)
+            fd = self._descriptors[segment, generation]
+        return fd
+
+    @contextmanager
+    def kept_open(self, segment: int, generation: int) -> Iterator[int]:
+        """Yield a descriptor of the file that stays open until all of it is read, even if a newer one supersedes it."""
+        fd = os.dup(self.descriptor(segment, generation))
+        try:
+            yield fd
+        finally:
+            os.close(fd)
+
     # ---- generations
+
+    def generation(self, segment: int) -> int:
+        """Return the segment's newest generation, as of the last listing of the folder."""
+        return self._generations.get(segment, 0)
 
     def generations(self) -> dict[int, int]:
         """Return the generation of each rewritten segment, as of the last listing of the folder.
@@ -230,7 +274,7 @@ class SegmentFiles:
 
         That is `place` itself if the segment was not rewritten since, or so long ago that the frame moves are gone.
         """
-        generation = self._generations.get(place.segment, 0)
+        generation = self.generation(place.segment)
         if place.offset >= generation * GENERATION:
             return place
         moves = self.moves(place.segment)
@@ -244,7 +288,7 @@ class SegmentFiles:
 
         That is `start` itself where `newest` would return its argument.
         """
-        generation = self._generations.get(start.segment, 0)
+        generation = self.generation(start.segment)
         moves = self.moves(start.segment) if start.generation == generation - 1 else None
         if moves is None:
             return start
@@ -282,7 +326,7 @@ class SegmentFiles:
 
     def moves(self, segment: int) -> "FrameMoves | None":
         """Return the frame moves of the segment's last rewrite (None: they were removed, or are damaged)."""
-        generation = self._generations.get(segment, 0)
+        generation = self.generation(segment)
         kept = self._moves.get(segment)
         if kept is None or kept[0] != generation:
             try:
@@ -310,16 +354,17 @@ class SegmentFiles:
     def prepare(self, segment: int, pieces: Iterator[bytes]) -> str:
         """Write a segment's next generation from its frames, durably, under a temporary name; return its path.
 
+        It has the present format version, whichever the segment had: every older record has the same bytes in it.
         Raises DiskFull and DiskFailed, and then leaves no file behind.
         """
-        path = self._path(segment, self._generations[segment] + 1) + _PREPARED
+        path = self.path(segment, self._generations[segment] + 1) + _PREPARED
         header = SegmentHeader(store=self.store, number=segment, created=now())
         self._disk.create(path, chain([header.encode()], pieces))
         return path
 
     def adopt(self, prepared: str, segment: int) -> str:
         """Give a prepared file its final name; return the path of the generation that it supersedes."""
-        old = self._path(segment, self._generations[segment])
+        old = self.path(segment, self._generations[segment])
         final = prepared.removesuffix(_PREPARED)
         with open_store_folder(self._folder) as folder:
             self._disk.replace(folder, os.path.basename(prepared), folder, os.path.basename(final))
@@ -341,7 +386,7 @@ class SegmentFiles:
             try:
                 return self._header(*first).store
             except StoreDamaged:
-                if os.path.lexists(self._path(*first)):
+                if os.path.lexists(self.path(*first)):
                     raise
                 # The segment was rewritten since the folder was listed.
 
@@ -387,7 +432,7 @@ class SegmentFiles:
         fd = self._descriptors.get((last, self._generations.get(last, 0)))
         if fd is None or found.get(last, -1) > self._generations[last]:
             return
-        path = self._path(last, self._generations[last])
+        path = self.path(last, self._generations[last])
         # Since the names were read, a higher generation may have replaced this one.
         with suppress(FileNotFoundError):
             if last not in found or not os.path.samestat(os.stat(path), os.fstat(fd)):
@@ -402,49 +447,27 @@ class SegmentFiles:
     def _can_open(self, one: tuple[int, int]) -> bool:
         """Return whether the segment's generation could be opened (or is damaged, which reading it reports)."""
         try:
-            self._fd(*one)
+            self.descriptor(*one)
         except StoreDamaged:
-            return os.path.exists(self._path(*one))
+            return os.path.exists(self.path(*one))
         return True
 
-    def _start(self, segment: int) -> Place:
-        return Place(segment, self._generations.get(segment, 0) * GENERATION + SEGMENT_HEADER_SIZE)
-
-    def _path(self, segment: int, generation: int) -> str:
-        return f"{self._folder}/{segment_name(segment, generation)}"
-
     def _moves_path(self, segment: int, generation: int) -> str:
-        return self._path(segment, generation) + _MOVES
+        return self.path(segment, generation) + _MOVES
 
     def _bytes(self, segment: int, generation: int) -> int:
         # Prefer the open file to its name, which compaction removes as soon as a newer generation exists.
         try:
-            return os.fstat(self._fd(segment, generation)).st_size
+            return os.fstat(self.descriptor(segment, generation)).st_size
         except StoreDamaged as error:
             try:
-                return os.stat(self._path(segment, generation)).st_size
+                return os.stat(self.path(segment, generation)).st_size
             except FileNotFoundError:
                 raise error from None
 
-    def _fd(self, segment: int, generation: int) -> int:
-        fd = self._descriptors.get((segment, generation))
-        if fd is None:
-            self._header(segment, generation)
-            fd = self._descriptors[segment, generation]
-        return fd
-
-    @contextmanager
-    def _kept_open(self, segment: int, generation: int) -> Iterator[int]:
-        """Yield a descriptor of the file that stays open until all of it is read, even if a newer one supersedes it."""
-        fd = os.dup(self._fd(segment, generation))
-        try:
-            yield fd
-        finally:
-            os.close(fd)
-
     def _header(self, segment: int, generation: int) -> SegmentHeader:
         try:
-            fd = open_segment(self._path(segment, generation))
+            fd = open_segment(self.path(segment, generation))
         except FileNotFoundError as error:
             raise StoreDamaged(segment, 0, "the segment is missing") from error
         if fd is None:
@@ -457,6 +480,7 @@ class SegmentFiles:
             os.close(fd)
             raise
         self._descriptors[segment, generation] = fd
+        self._versions[segment, generation] = header.version
         if len(self._descriptors) % _MANY_FILES == 0:
             _allow_files(_LOGS_PER_PROCESS * (len(self._descriptors) + _MANY_FILES))
         return header

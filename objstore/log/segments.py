@@ -16,6 +16,7 @@ from objstore.fastclass import NamedTuple
 from objstore.fs.disk import Disk
 from objstore.fs.nofollow import open_store_file
 from objstore.log.frames import (
+    FORMAT_VERSION,
     SEGMENT_HEADER_SIZE,
     WRONG_CHECKSUM,
     Frame,
@@ -55,12 +56,18 @@ class Group(NamedTuple):
     end: Place
 
 
-class Log(SegmentFiles):
-    """The segments of one store, open for reading and, under the writer lock, for appending."""
+class Log:
+    """The segments of one store, open for reading and, under the writer lock, for appending.
+
+    `files` opens, lists and rewrites the files themselves.
+    """
 
     def __init__(self, folder: str, disk: Disk) -> None:
         """Open the log in `folder`. Raises NotAWorkspace, StoreDamaged or FormatTooNew."""
-        super().__init__(folder, disk)
+        self.files: Final = SegmentFiles(folder, disk)
+        self.store: Final = self.files.store
+        self.key: Final = self.files.key
+        self._disk: Final = disk
         self._appending: tuple[tuple[int, int], int] | None = None  # segment and generation, and the descriptor
         self._empty_segment: int | None = None  # a segment without a group, left by a writer that died
         self._appended_at = 0  # the file's change time after the last append, in ns
@@ -68,21 +75,26 @@ class Log(SegmentFiles):
 
     def close(self) -> None:
         """Close every segment."""
-        super().close()
+        self.files.close()
         if self._appending is not None:
             os.close(self._appending[1])
             self._appending = None
 
     # ---- reading
 
+    @property
+    def first(self) -> Place:
+        """Return the place of the first frame."""
+        return self.files.first
+
     def reaches(self, place: Place) -> bool:
         """Return whether the log has all the bytes before `place`."""
-        return os.fstat(self._fd(place.segment, place.generation)).st_size >= place.position
+        return os.fstat(self.files.descriptor(place.segment, place.generation)).st_size >= place.position
 
     def ends_at(self, place: Place) -> bool:
         """Return whether nothing follows `place`, not even something unfinished."""
-        size = os.fstat(self._fd(place.segment, place.generation)).st_size
-        return size == place.position and not self.exists(place.segment + 1)
+        size = os.fstat(self.files.descriptor(place.segment, place.generation)).st_size
+        return size == place.position and not self.files.exists(place.segment + 1)
 
     def is_as_appended(self, end: Place) -> bool:
         """Return whether the log ends at `end`, and no one wrote to it since this process appended up to there.
@@ -90,13 +102,13 @@ class Log(SegmentFiles):
         Its length alone doesn't show that: someone may have restored a backup into the same file, and others appended
         to it.
         """
-        found = os.fstat(self._fd(end.segment, end.generation))
+        found = os.fstat(self.files.descriptor(end.segment, end.generation))
         is_as_appended = (found.st_size, found.st_ctime_ns) == (end.position, self._appended_at)
-        return is_as_appended and not self.exists(end.segment + 1)
+        return is_as_appended and not self.files.exists(end.segment + 1)
 
     def bytes_behind(self, place: Place) -> int:
         """Return how many bytes follow `place` in its segment. Raises StoreDamaged if the segment no longer exists."""
-        return os.fstat(self._fd(place.segment, place.generation)).st_size - place.position
+        return os.fstat(self.files.descriptor(place.segment, place.generation)).st_size - place.position
 
     def has(self, group: Group) -> bool:
         """Return whether the log still has a group that this process has appended."""
@@ -108,15 +120,15 @@ class Log(SegmentFiles):
 
     def next_start(self, end: Place) -> Place | None:
         """Return the start of the next segment after one that ends at `end` (None: that has not begun)."""
-        with self._kept_open(end.segment, end.generation) as fd:
+        with self.files.kept_open(end.segment, end.generation) as fd:
             # In this order, because a writer completes a segment before it begins the next one.
-            goes_on = self.exists(end.segment + 1) and os.fstat(fd).st_size == end.position
-        return self._start(end.segment + 1) if goes_on else None
+            goes_on = self.files.exists(end.segment + 1) and os.fstat(fd).st_size == end.position
+        return self.files.start(end.segment + 1) if goes_on else None
 
     def read(self, place: Place) -> Frame:
         """Return the frame at `place`, or at its current place after a rewrite. Raises StoreDamaged."""
-        place = self.newest(place) or place
-        fd = self._fd(place.segment, place.generation)
+        place = self.files.newest(place) or place
+        fd = self.files.descriptor(place.segment, place.generation)
         # One read gets most frames whole; the header has the size of the others.
         head = pread(fd, 4096, place.position, place.segment)
         found = read_frame(head, self.key, 0, base=place.offset)
@@ -135,9 +147,9 @@ class Log(SegmentFiles):
         """
         place: Place | None = start
         while place is not None:
-            if place.generation != self._generations.get(place.segment, 0):
+            if place.generation != self.files.generation(place.segment):
                 raise StoreDamaged(place.segment, place.position, "the segment has been rewritten since")
-            with self._kept_open(place.segment, place.generation) as fd:
+            with self.files.kept_open(place.segment, place.generation) as fd:
                 place = yield from self._groups_in(fd, place)
 
     def frames_before(self, end: Place) -> Iterator[tuple[int, Frame | Gap]]:
@@ -146,7 +158,7 @@ class Log(SegmentFiles):
         The frames' offsets are positions in the file. Raises StoreDamaged if the disk can't read the bytes.
         """
         for number in range(self.first.segment, end.segment + 1):
-            with self._kept_open(number, self._generations.get(number, 0)) as fd:
+            with self.files.kept_open(number, self.files.generation(number)) as fd:
                 size = end.position if number == end.segment else os.fstat(fd).st_size
                 for found in scan_windows(_reader(fd, number), self.key, SEGMENT_HEADER_SIZE, size):
                     yield number, found
@@ -157,7 +169,7 @@ class Log(SegmentFiles):
         `end`: the position after its last whole group (None: the segment is full, and that is the end of the file).
         Raises StoreDamaged.
         """
-        with self._kept_open(start.segment, start.generation) as fd:
+        with self.files.kept_open(start.segment, start.generation) as fd:
             end = os.fstat(fd).st_size if end is None else end
             for found in raw_frames(_reader(fd, start.segment), self.key, SEGMENT_HEADER_SIZE, end):
                 if isinstance(found, Gap):
@@ -169,7 +181,7 @@ class Log(SegmentFiles):
 
         Verify those that are needed with `require_intact`. Raises StoreDamaged.
         """
-        with self._kept_open(start.segment, start.generation) as fd:
+        with self.files.kept_open(start.segment, start.generation) as fd:
             end = os.fstat(fd).st_size
             for frames, gap in unverified_frames(_reader(fd, start.segment), SEGMENT_HEADER_SIZE, end):
                 yield frames
@@ -183,7 +195,7 @@ class Log(SegmentFiles):
 
     def piece(self, place: Place, size: int) -> bytes:
         """Return `size` bytes from `place` on, or as many as there are. Raises StoreDamaged."""
-        return pread(self._fd(place.segment, place.generation), size, place.position, place.segment)
+        return pread(self.files.descriptor(place.segment, place.generation), size, place.position, place.segment)
 
     # ---- writing, only under the writer lock
 
@@ -194,7 +206,7 @@ class Log(SegmentFiles):
         """
         self._require_writable()
         cut = self._cut(end)
-        if self.exists(end.segment + 1):
+        if self.files.exists(end.segment + 1):
             # A writer died after creating this segment and before completing its first group.
             self._empty_segment = end.segment + 1
             cut += self._cut(Place(self._empty_segment, SEGMENT_HEADER_SIZE))
@@ -215,10 +227,10 @@ class Log(SegmentFiles):
         group = None if start is None else self._last_group(start)
         if group is not None and group.end.generation:
             group = None  # a rewritten segment was durable before it got its name
-        segment = max(self._generations) if group is None else group.segment
-        if self._generations[segment]:
+        segment = self.files.last if group is None else group.segment
+        if self.files.generation(segment):
             return
-        name = self._path(segment, 0)
+        name = self.files.path(segment, 0)
         with self._write_guard:
             fd = open_store_file(name, os.O_WRONLY)
             try:
@@ -227,7 +239,7 @@ class Log(SegmentFiles):
                     # the system considers its bytes written; only bytes that are written again are sent to the disk.
                     offset, end = group.frames[0].offset, group.end.offset
                     while offset < end:
-                        piece = _read(self._fd(segment, 0), min(_PIECE, end - offset), offset, segment)
+                        piece = _read(self.files.descriptor(segment, 0), min(_PIECE, end - offset), offset, segment)
                         self._disk.overwrite(fd, piece, offset, name)
                         offset += len(piece)
                 self._disk.sync(fd, name)
@@ -243,16 +255,17 @@ class Log(SegmentFiles):
         leads elsewhere, where no reader would find the group.
         """
         self._require_writable()
-        self.require_in_place()
-        if end.offset >= ROTATE_AT or self._empty_segment == end.segment + 1:
+        self.files.require_in_place()
+        is_full = end.offset >= ROTATE_AT or self._empty_segment == end.segment + 1
+        if is_full or self.files.version(end.segment) < FORMAT_VERSION:
             end = self._rotate(end.segment)
         elif end.offset == SEGMENT_HEADER_SIZE and end != self.first:
             # The writer that created the segment may have died before its name was durable.
-            self._disk.sync_directory(self._folder)
+            self.files.sync_names()
         last = len(payloads) - 1
         encoded = self._encoded_frames(payloads)
         fd = self._append_fd(end.segment)
-        name = self._path(end.segment, 0)
+        name = self.files.path(end.segment, 0)
         with self._write_guard:
             try:
                 self._disk.append(fd, b"".join(encoded), name)
@@ -296,10 +309,12 @@ class Log(SegmentFiles):
     def _rotate(self, full: int) -> Place:
         header = SegmentHeader(store=self.store, number=full + 1, created=now())
         try:
-            self._disk.create(self._path(full + 1, 0), header.encode())
+            self._disk.create(self.files.path(full + 1, 0), header.encode())
         except FileExistsError:
             # A writer that died here left the file, and repair_tail emptied it; but its name may not be durable.
-            self._disk.sync_directory(self._folder)
+            self.files.sync_names()
+            if self.files.version(full + 1) < FORMAT_VERSION:
+                return self._rotate(full + 1)  # an older program left it, and nothing is appended to its version
         return Place(full + 1, SEGMENT_HEADER_SIZE)
 
     def _last_group(self, start: Place) -> Group | None:
@@ -315,9 +330,9 @@ class Log(SegmentFiles):
 
     def _cut(self, end: Place) -> int:
         # The last segment is a rewritten one only if the segment that followed it has been lost.
-        unfinished = os.fstat(self._fd(end.segment, end.generation)).st_size - end.position
+        unfinished = os.fstat(self.files.descriptor(end.segment, end.generation)).st_size - end.position
         if unfinished > 0:
-            path = self._path(end.segment, end.generation)
+            path = self.files.path(end.segment, end.generation)
             with self._write_guard:
                 fd = self._append_fd(end.segment, end.generation)
                 self._disk.truncate(fd, end.position, path)
@@ -330,7 +345,7 @@ class Log(SegmentFiles):
         segment, offset = start
         while True:
             # Check before reading the segment: a writer appends its last group before it begins the next one.
-            is_full = self.exists(segment + 1)
+            is_full = self.files.exists(segment + 1)
             gap = None
             for found in self._committed(fd, Place(segment, offset)):
                 if isinstance(found, Gap):
@@ -347,8 +362,8 @@ class Log(SegmentFiles):
                 if isinstance(next(self._committed(fd, Place(segment, offset)), None), Gap):
                     raise StoreDamaged(segment, Place(segment, offset).position, gap.reason)
             elif is_full:
-                return self._start(segment + 1)
-            elif not self.exists(segment + 1):
+                return self.files.start(segment + 1)
+            elif not self.files.exists(segment + 1):
                 return None
 
     def _committed(self, fd: int, start: Place) -> Iterator[list[Frame] | Gap]:
@@ -361,7 +376,7 @@ class Log(SegmentFiles):
 
     def _is_tail(self, fd: int, segment: int, gap: Gap) -> bool:
         """Return whether nothing whole follows `gap`, so that a crashed or a running writer left it."""
-        if self.exists(segment + 1):
+        if self.files.exists(segment + 1):
             return False
         return not any(isinstance(found, list) for found in self._committed(fd, Place(segment, gap.end)))
 
@@ -370,11 +385,11 @@ class Log(SegmentFiles):
             if self._appending is not None:
                 os.close(self._appending[1])
                 self._appending = None
-            path = self._path(segment, generation)
+            path = self.files.path(segment, generation)
             fd = open_store_file(path, os.O_WRONLY | os.O_APPEND)
-            if not os.path.samestat(os.fstat(fd), os.fstat(self._fd(segment, generation))):
+            if not os.path.samestat(os.fstat(fd), os.fstat(self.files.descriptor(segment, generation))):
                 os.close(fd)
-                self.invalidate_listing()
+                self.files.invalidate_listing()
                 raise StoreReplaced(path)
             self._appending = (segment, generation), fd
         return self._appending[1]
@@ -450,8 +465,8 @@ class ReadAhead:
     def payload(self, place: Place, kind: FrameKind) -> bytes:
         """Return the payload of the frame at `place`, or at its current place after a rewrite. Raises StoreDamaged."""
         log = self._log
-        if log.generations():
-            place = log.newest(place) or place
+        if log.files.generations():
+            place = log.files.newest(place) or place
         segment, offset = place
         at = offset - self._offset
         is_near = segment == self._segment and 0 <= at < len(self._piece)

@@ -8,8 +8,12 @@ from objstore.fastclass import NamedTuple, value
 from objstore.model.ids import BlobId
 
 __all__ = [
+    "EXTERNAL_CONVERSATION",
+    "GIT_CONVERSATION",
     "MAX_INT",
+    "RESERVED_CONVERSATIONS",
     "Action",
+    "CommentState",
     "ConflictKind",
     "DocumentId",
     "FileState",
@@ -47,6 +51,16 @@ DocumentId = NewType("DocumentId", int)
 """Name of a file's lineage: the number of the edit that introduced the file."""
 
 
+EXTERNAL_CONVERSATION: Final = "external"
+"""The conversation of external edits: no tool recorded them when they were made."""
+
+GIT_CONVERSATION: Final = "(git)"
+"""The conversation of git's edits. They are part of what git did at once, and are not counted as edits."""
+
+RESERVED_CONVERSATIONS: Final = frozenset({EXTERNAL_CONVERSATION, GIT_CONVERSATION})
+"""Names that no call may use for its conversation."""
+
+
 Progress: TypeAlias = Callable[[str, int, int], None]
 """Receives what is being processed, how many units of it are done, and how many there are."""
 
@@ -69,16 +83,35 @@ class Origin(StrEnum):
     """Who made a change."""
 
     AGENT = "agent"  # a tool call
-    EXTERNAL = "external"  # an external edit: found on disk, recorded by no tool
+    EXTERNAL = "external"  # found on disk while no agent worked, recorded by no tool: the person's
     PERSON = "person"  # a person, through the `cas` command
+    UNATTRIBUTED = "unattributed"  # found on disk while an agent worked, and made by no known call
+    FORMATTER = "formatter"  # found on disk right after an agent's edit, made by a formatter or a hook
+    GIT = "git"  # found on disk after git changed the worktree
+
+    @property
+    def is_found(self) -> bool:
+        """Return whether the edit records what was found on disk; of an agent's edits some were found as well."""
+        return self not in {Origin.AGENT, Origin.PERSON}
+
+    @property
+    def needs_review(self) -> bool:
+        """Return whether edits of this origin are recorded as pending: an agent may have made them."""
+        return self in {Origin.AGENT, Origin.UNATTRIBUTED, Origin.FORMATTER}
 
 
 class Status(StrEnum):
-    """What a reviewer has decided on an edit or a hunk. Pending and accepted ones are live."""
+    """What holds of an edit or a hunk: what a reviewer decided, or that its effect is away. See `is_live`."""
 
     PENDING = "pending"
     ACCEPTED = "accepted"
     REJECTED = "rejected"
+    AWAY = "away"  # git put other bytes in place of the file's; it gets its earlier status back with these bytes
+
+    @property
+    def is_live(self) -> bool:
+        """Return whether a unit with this status has its effect on the text: pending and accepted ones have."""
+        return self is Status.PENDING or self is Status.ACCEPTED
 
 
 class Action(StrEnum):
@@ -89,6 +122,16 @@ class Action(StrEnum):
     RESET = "reset"
     UNDO = "undo"
     REDO = "redo"
+    GIT = "git"  # git changed the files; neither undone nor redone
+    CLAIM = "claim"  # says whose some edits are
+
+
+class CommentState(StrEnum):
+    """What became of a comment."""
+
+    OPEN = "open"
+    SENT = "sent"
+    RESOLVED = "resolved"
 
 
 class ConflictKind(StrEnum):

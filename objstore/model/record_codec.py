@@ -3,10 +3,21 @@
 The encoding of a record contains the id of the record before it. FORMAT.md lists every field.
 """
 
+from itertools import pairwise
 from typing import Final, assert_never
 
 from objstore.errors import RecordInvalid
-from objstore.model.basic_types import MAX_INT, Action, DocumentId, Operation, Origin, Seq, Status, Unit
+from objstore.model.basic_types import (
+    MAX_INT,
+    Action,
+    CommentState,
+    DocumentId,
+    Operation,
+    Origin,
+    Seq,
+    Status,
+    Unit,
+)
 from objstore.model.canonical_msgpack import (
     MAX_MODE,
     MAX_TEXT,
@@ -21,10 +32,29 @@ from objstore.model.canonical_msgpack import (
     unpack,
 )
 from objstore.model.ids import HASH_SIZE, BlobId, RecordId
-from objstore.model.records import Decision, Edit, Expiry, Marks, Pin, Record, Snapshot, Void, WrittenFile
+from objstore.model.records import (
+    Anchor,
+    Comment,
+    Decision,
+    Edit,
+    Expiry,
+    Mark,
+    Marks,
+    Pin,
+    Record,
+    SettingChange,
+    Snapshot,
+    Turn,
+    Void,
+    WrittenFile,
+)
 from objstore.text.hunks import Hunk
 
 __all__ = ["decode_record", "encode_record", "written_by"]
+
+_HEX: Final = frozenset("0123456789abcdef")
+_MAX_COMMIT: Final = 64
+"""Digits of the name of a git commit: 40 by SHA-1, 64 by SHA-256."""
 
 _INT: Final = frozenset({int})
 _STR: Final = frozenset({str})
@@ -70,6 +100,14 @@ def _fields_of(record: Record, previous: RecordId | None) -> dict[str, Value]:
             fields = _pin_fields(record)
         case Expiry():
             fields = _expiry_fields(record)
+        case Turn():
+            fields = _turn_fields(record)
+        case Comment():
+            fields = _comment_fields(record)
+        case Mark():
+            fields = _mark_fields(record)
+        case SettingChange():
+            fields = _setting_fields(record)
         case _:
             assert_never(record)
     if previous is not None:
@@ -122,6 +160,14 @@ def _read(fields: Fields) -> tuple[Record, RecordId | None]:
             record = _pin(fields)
         case "expiry":
             record = _expiry(fields)
+        case "turn":
+            record = _turn(fields)
+        case "comment":
+            record = _comment(fields)
+        case "mark":
+            record = _mark(fields)
+        case "setting":
+            record = _setting(fields)
         case _:
             raise RecordInvalid(f"unknown kind {kind!r}")
     fields.finish()
@@ -157,6 +203,7 @@ def _edit_fields(edit: Edit, previous: RecordId | None) -> dict[str, Value]:
         "status": None if edit.status is Status.PENDING else edit.status.value,
         "time": edit.time,
         "tool": edit.tool,
+        "turn": edit.turn or None,
     }
     return {name: value for name, value in fields.items() if value is not None}
 
@@ -195,6 +242,7 @@ def _edit(fields: Fields) -> Edit:
         status=fields.choice("status", Status, Status.PENDING),
         amends=Seq(fields.number("amends", least=1)) if fields.has("amends") else None,
         marks=_marks(fields.items("marks")) if fields.has("marks") else None,
+        turn=fields.number("turn", least=1) if fields.has("turn") else 0,
         tool=fields.text("tool"),
         notes=fields.texts("notes"),
     )
@@ -210,6 +258,7 @@ def _is_plain(edit: Edit) -> bool:
     if edit.source is not None or edit.amends is not None or edit.marks is not None:
         return False
     numbers = [edit.document, edit.seq, edit.time, edit.call, edit.ordinal, edit.folders, edit.added, edit.removed]
+    numbers.append(edit.turn)
     for hunk in edit.hunks:
         numbers += hunk
     for state in (edit.before, edit.after):
@@ -289,11 +338,15 @@ def _decision_fields(decision: Decision) -> dict[str, Value]:
         fields["reason"] = decision.reason
     if decision.takes_back:
         fields["takes_back"] = decision.takes_back
+    if decision.commit:
+        fields["commit"] = decision.commit
+    if decision.conversation:
+        fields["conversation"] = decision.conversation
     return fields
 
 
 def _decision(fields: Fields) -> Decision:
-    return Decision(
+    decision = Decision(
         number=fields.number("number", least=1),
         time=fields.number("time"),
         action=fields.choice("action", Action),
@@ -302,7 +355,12 @@ def _decision(fields: Fields) -> Decision:
         who=fields.text("who"),
         reason=fields.text("reason", ""),
         takes_back=fields.number("takes_back") if fields.has("takes_back") else 0,
+        commit=fields.text("commit", ""),
+        conversation=fields.text("conversation", ""),
     )
+    if len(decision.commit) > _MAX_COMMIT or not _HEX.issuperset(decision.commit):
+        raise RecordInvalid("the name of a commit is not hexadecimal")
+    return decision
 
 
 def _written_value(written: WrittenFile) -> Value:
@@ -419,3 +477,122 @@ def _expiry(fields: Fields) -> Expiry:
     if not (expiry.edits or expiry.decisions or expiry.snapshots or expiry.pins):
         raise RecordInvalid("an expiry of nothing")
     return expiry
+
+
+def _turn_fields(turn: Turn) -> dict[str, Value]:
+    fields: dict[str, Value] = {
+        "kind": "turn",
+        "number": turn.number,
+        "time": turn.time,
+        "session": turn.session,
+        "conversation": turn.conversation,
+    }
+    texts = {"client": turn.client, "model": turn.model, "prompt": turn.prompt}
+    return fields | {name: text for name, text in texts.items() if text}
+
+
+def _turn(fields: Fields) -> Turn:
+    return Turn(
+        number=fields.number("number", least=1),
+        time=fields.number("time"),
+        session=fields.text("session"),
+        conversation=fields.text("conversation"),
+        client=fields.text("client", ""),
+        model=fields.text("model", ""),
+        prompt=fields.text("prompt", ""),
+    )
+
+
+def _comment_fields(comment: Comment) -> dict[str, Value]:
+    fields: dict[str, Value] = {
+        "kind": "comment",
+        "number": comment.number,
+        "time": comment.time,
+        "who": comment.who,
+        "document": comment.document,
+        "path": comment.path,
+        "first": list(comment.first),
+        "last": list(comment.last),
+        "lines": list(comment.lines),
+        "text": comment.text,
+    }
+    if comment.units:
+        fields["units"] = [[unit.seq, unit.hunk] for unit in comment.units]
+    if comment.answers:
+        fields["answers"] = comment.answers
+    if comment.conversation:
+        fields["conversation"] = comment.conversation
+    return fields
+
+
+def _comment(fields: Fields) -> Comment:
+    lines = fields.numbers("lines")
+    if len(lines) != len(("first", "last")) or lines[0] > lines[1]:
+        raise RecordInvalid("lines are not a first and a last one")
+    comment = Comment(
+        number=fields.number("number", least=1),
+        time=fields.number("time"),
+        who=fields.text("who"),
+        document=DocumentId(fields.number("document", least=1)),
+        path=fields.path("path"),
+        first=_anchor(fields.numbers("first")),
+        last=_anchor(fields.numbers("last")),
+        lines=(lines[0], lines[1]),
+        units=tuple(map(_unit, fields.items("units", optional=True))),
+        text=fields.text("text"),
+        answers=fields.number("answers") if fields.has("answers") else 0,
+        conversation=fields.text("conversation", ""),
+    )
+    if any(a >= b for a, b in pairwise(comment.units)):
+        raise RecordInvalid("what a comment is about is not in ascending order")
+    if comment.answers >= comment.number:
+        raise RecordInvalid("an answer comes after the comment that it answers")
+    return comment
+
+
+def _anchor(numbers: tuple[int, ...]) -> Anchor:
+    if len(numbers) != len(Anchor._fields):
+        raise RecordInvalid("a line is not [edit, hunk, offset]")
+    return Anchor(*numbers)
+
+
+def _mark_fields(mark: Mark) -> dict[str, Value]:
+    fields: dict[str, Value] = {
+        "kind": "mark",
+        "time": mark.time,
+        "who": mark.who,
+        "comments": list(mark.comments),
+        "state": mark.state.value,
+    }
+    if mark.conversation:
+        fields["conversation"] = mark.conversation
+    return fields
+
+
+def _mark(fields: Fields) -> Mark:
+    mark = Mark(
+        time=fields.number("time"),
+        who=fields.text("who"),
+        comments=fields.ascending("comments"),
+        state=fields.choice("state", CommentState),
+        conversation=fields.text("conversation", ""),
+    )
+    if not mark.comments:
+        raise RecordInvalid("a mark of no comment")
+    return mark
+
+
+def _setting_fields(change: SettingChange) -> dict[str, Value]:
+    fields: dict[str, Value] = {"kind": "setting", "time": change.time, "who": change.who, "name": change.name}
+    texts = {"before": change.before, "after": change.after}
+    return fields | {name: text for name, text in texts.items() if text}
+
+
+def _setting(fields: Fields) -> SettingChange:
+    return SettingChange(
+        time=fields.number("time"),
+        who=fields.text("who"),
+        name=fields.text("name"),
+        before=fields.text("before", ""),
+        after=fields.text("after", ""),
+    )

@@ -7,22 +7,37 @@ field.
 from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias, assert_never
 
-from objstore.fastclass import field, value
-from objstore.model.basic_types import Action, DocumentId, FileState, Operation, Origin, Seq, Status, Unit
+from objstore.fastclass import NamedTuple, field, value
+from objstore.model.basic_types import (
+    Action,
+    CommentState,
+    DocumentId,
+    FileState,
+    Operation,
+    Origin,
+    Seq,
+    Status,
+    Unit,
+)
 from objstore.model.ids import BlobId
 from objstore.model.ranges import Range
 from objstore.text.hunks import Hunk
 
 __all__ = [
     "MCPDIFF_SOURCE",
+    "Anchor",
+    "Comment",
     "Decision",
     "Edit",
     "Expiry",
+    "Mark",
     "Marks",
     "Numbering",
     "Pin",
     "Record",
+    "SettingChange",
     "Snapshot",
+    "Turn",
     "Void",
     "VoidedRecords",
     "WrittenFile",
@@ -65,6 +80,7 @@ class Edit:
     status: Status = Status.PENDING  # the status it was recorded with; later decisions may change it
     amends: Seq | None = None  # the edit whose result a reviewer corrects by this one; None: it is not an amendment
     marks: Marks | None = None  # None: it wrote no conflict markers
+    turn: int = 0  # number of the turn that it was made in; 0: none is known
     tool: str
     notes: Mapping[str, str] = field(default_factory=dict)  # agent, client, model, prompt, …, if known
 
@@ -83,7 +99,7 @@ class Edit:
 
 @value
 class WrittenFile:
-    """What a decision did to one file."""
+    """What a decision did to one file, or the state that it left unchanged."""
 
     document: DocumentId
     path_before: bytes | None  # None: the file did not exist
@@ -96,6 +112,11 @@ class WrittenFile:
         """Return the path of the file since the decision, or before it if the decision removed the file."""
         return self.path_after or self.path_before or b""
 
+    @property
+    def is_changed(self) -> bool:
+        """Return whether the decision changed the file's bytes, mode or path."""
+        return self.before != self.after or self.path_before != self.path_after
+
 
 @value
 class Decision:
@@ -105,10 +126,17 @@ class Decision:
     time: int  # microseconds since 1970-01-01 UTC
     action: Action
     verdicts: tuple[tuple[Unit, Status], ...]  # the status that each unit has from now on
-    written: tuple[WrittenFile, ...]
+    written: tuple[WrittenFile, ...]  # of each document that it decided on and that has or had a file
     who: str
     reason: str = ""
     takes_back: int = 0  # number of the decision that an undo or redo reverses; 0: none
+    commit: str = ""  # of a `git` decision: HEAD after it, in hex; of an accept: the commit that made it; "": none
+    conversation: str = ""  # of a `git` decision: whose call ran git; of a `claim`: whose the edits are; "": a person's
+
+    @property
+    def changed_files(self) -> tuple[WrittenFile, ...]:
+        """Return those of the files whose bytes, mode or path the decision changed."""
+        return tuple(written for written in self.written if written.is_changed)
 
 
 @value
@@ -158,7 +186,74 @@ class Expiry:
     who: str
 
 
-Record: TypeAlias = Edit | Decision | Void | Snapshot | Pin | Expiry
+@value
+class Turn:
+    """What an agent did from one prompt to its stop; edits name it by number. A turn without edits leaves no record."""
+
+    number: int  # of the turn in its workspace, from 1
+    time: int  # when the prompt was given, in microseconds since 1970-01-01 UTC
+    session: str  # name of the run of the agent program
+    conversation: str  # of its edits; of a hooked client the same as the session
+    client: str = ""  # texts may be empty: not known
+    model: str = ""
+    prompt: str = ""
+
+
+class Anchor(NamedTuple):
+    """A line that a comment is about: the `offset`-th line, from 0, that hunk `hunk` of edit `seq` inserted.
+
+    `seq` 0: a line of the text before the first edit, whose number there is `offset`.
+    """
+
+    seq: int
+    hunk: int
+    offset: int
+
+
+@value
+class Comment:
+    """What a person or an agent says about some lines of a file, or an answer to that."""
+
+    number: int  # of the comment in its workspace, from 1
+    time: int  # microseconds since 1970-01-01 UTC
+    who: str
+    document: DocumentId
+    path: bytes  # of the file when the comment was made
+    first: Anchor
+    last: Anchor
+    lines: tuple[int, int]  # numbers of the first and last line when it was made, from 1; (0, 0): the whole file
+    units: tuple[Unit, ...] = ()  # what it is about, ascending
+    text: str
+    answers: int = 0  # number of the comment that it answers; 0: none
+    conversation: str = ""  # of the agent that wrote it; "": a person wrote it
+
+
+@value
+class Mark:
+    """What becomes of some comments: they are sent to an agent, resolved, or open again."""
+
+    time: int  # microseconds since 1970-01-01 UTC
+    who: str
+    comments: tuple[int, ...]  # ascending
+    state: CommentState
+    conversation: str = ""  # that they are sent to; "": none
+
+
+@value
+class SettingChange:
+    """A change of a policy by a person."""
+
+    time: int  # microseconds since 1970-01-01 UTC
+    who: str
+    name: str
+    before: str = ""  # "": it was not set
+    after: str = ""  # "": it is no longer set
+
+
+Record: TypeAlias = Edit | Decision | Void | Snapshot | Pin | Expiry | Turn | Comment | Mark | SettingChange
+
+
+_NUMBERED: Final[tuple[type[Record], ...]] = (Edit, Decision, Snapshot, Pin, Turn, Comment)
 
 
 class VoidedRecords:
@@ -180,25 +275,35 @@ class VoidedRecords:
 class Numbering:
     """Check that each record has the next number of its kind and names no number that does not exist yet."""
 
-    def __init__(self, edits: int = 0, decisions: int = 0, snapshots: int = 0, pins: int = 0) -> None:
+    def __init__(
+        self, edits: int = 0, decisions: int = 0, snapshots: int = 0, pins: int = 0, turns: int = 0, comments: int = 0
+    ) -> None:
         """Continue after the newest number of each kind (0: there is none)."""
-        self._newest: dict[type[Record], int] = {Edit: edits, Decision: decisions, Snapshot: snapshots, Pin: pins}
+        newest = edits, decisions, snapshots, pins, turns, comments
+        self._newest: dict[type[Record], int] = dict(zip(_NUMBERED, newest, strict=True))
 
-    def newest(self) -> tuple[int, int, int, int]:
-        """Return the newest numbers of edits, decisions, snapshots and pins."""
-        return self._newest[Edit], self._newest[Decision], self._newest[Snapshot], self._newest[Pin]
+    def newest(self) -> tuple[int, int, int, int, int, int]:
+        """Return the newest numbers of edits, decisions, snapshots, pins, turns and comments."""
+        edits, decisions, snapshots, pins, turns, comments = map(self._newest.__getitem__, _NUMBERED)
+        return edits, decisions, snapshots, pins, turns, comments
 
     def take(self, record: Record) -> str:
         """Advance by one record if its numbers are right; return what is wrong with them ("": nothing)."""
         match record:
             case Edit():
                 given = int(record.seq)
-            case Decision() | Snapshot() | Pin():
+                if record.turn > self._newest[Turn]:
+                    return f"the record names turn {record.turn}, which does not exist"
+            case Decision() | Snapshot() | Pin() | Turn() | Comment():
                 given = record.number
             case Expiry():
                 return self._beyond(record)
-            case Void():
-                return ""  # the ingest looks up what it names, so there is no range to check
+            case Mark():
+                newest = max(record.comments, default=0)
+                is_known = newest <= self._newest[Comment]
+                return "" if is_known else f"the record names comment {newest}, which does not exist"
+            case Void() | SettingChange():
+                return ""  # the ingest looks up what a void names, so there is no range to check
             case _:
                 assert_never(record)
         if given != self._newest[type(record)] + 1:

@@ -61,7 +61,7 @@ class ReplayDecision(NamedTuple):
     number: int
     size: int  # number of verdicts
     verdicts: dict[Seq, dict[Unit, Status]]  # by edit
-    written: dict[DocumentId, BlobId | None]  # the new blob of each changed file; None: it was removed
+    written: dict[DocumentId, BlobId | None]  # the blob of each changed file after it; None: it was removed
 
 
 def replay_decision(fields: dict[str, Any]) -> ReplayDecision:
@@ -69,7 +69,11 @@ def replay_decision(fields: dict[str, Any]) -> ReplayDecision:
     verdicts: dict[Seq, dict[Unit, Status]] = {}
     for seq, hunk, status in fields["verdicts"]:
         verdicts.setdefault(seq, {})[Unit(seq, hunk)] = _STATUSES[status]
-    written = {one["document"]: one["after"][0] if "after" in one else None for one in fields.get("written", ())}
+    written = {
+        one["document"]: one["after"][0] if "after" in one else None
+        for one in fields.get("written", ())
+        if one.get("before") != one.get("after")
+    }
     return ReplayDecision(fields["number"], len(fields["verdicts"]), verdicts, written)
 
 

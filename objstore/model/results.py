@@ -24,8 +24,20 @@ __all__ = [
     "MarkersWritten",
     "NothingToDo",
     "Notice",
+    "TurnInfo",
     "Whose",
 ]
+
+
+@value
+class TurnInfo:
+    """The turn that a call belongs to: what an agent does from one prompt to its stop."""
+
+    session: str  # name of the run of the agent program
+    began: int  # when the prompt was given, in microseconds since 1970-01-01 UTC
+    prompt: str = ""  # texts may be empty: not known
+    client: str = ""
+    model: str = ""
 
 
 @value
@@ -37,6 +49,7 @@ class CallInfo:
     origin: Origin = Origin.AGENT
     amends: Seq | None = None  # the edit whose result the call corrects; None: it is not an amendment
     notes: Mapping[str, str] = field(default_factory=dict)  # agent, client, model, prompt, …
+    turn: TurnInfo | None = None  # None: it belongs to no known turn
     within: tuple[str, ...] = ()  # canonical paths that the call may reach, and all below; (): the whole workspace
 
 
@@ -56,6 +69,7 @@ class CallOutcome:
     call: int  # position in the conversation
     edits: tuple[EditView, ...]  # the call's own edits; () if it changed nothing
     external: tuple[EditView, ...]  # external edits, found and recorded before the call's
+    secrets: tuple[str, ...] = ()  # paths of those of its files that look like secrets: their bytes are stored now
 
     @property
     def files(self) -> "tuple[FileEffect, ...]":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from objstore.errors import EditExpired
@@ -9,11 +10,15 @@ from objstore.fastclass import value
 from objstore.model.basic_types import Unit
 
 if TYPE_CHECKING:
-    from objstore.model.basic_types import DocumentId, Seq, Status
+    from collections.abc import Mapping
+
+    from objstore.model.basic_types import CommentState, DocumentId, Seq, Status
     from objstore.model.ids import BlobId, RecordId
-    from objstore.model.records import Decision, Edit
+    from objstore.model.records import Comment, Decision, Edit
 
 __all__ = [
+    "Collision",
+    "CommentView",
     "Content",
     "DecisionView",
     "DirectoryEntry",
@@ -21,13 +26,18 @@ __all__ = [
     "EditView",
     "Expiration",
     "ExternalChange",
+    "GitEvent",
     "PathInfo",
     "PendingGroup",
+    "PendingTurn",
     "Reason",
     "Reclaimable",
     "Rejection",
+    "SessionView",
     "State",
     "StatusReport",
+    "TurnView",
+    "UnreportedComments",
     "UnresolvedMarkers",
 ]
 
@@ -80,11 +90,12 @@ class EditView:
 
     id: RecordId
     edit: Edit
-    status: Status  # rejected: every unit is; pending: any unit is; else accepted
+    status: Status  # the first of pending, accepted, rejected and away that any unit has
     units: tuple[Status, ...]  # of units 0, 1, …: the whole-file part, then each hunk
     whole: bool  # whether unit 0 changes anything: existence, path, mode, final newline
     reasons: tuple[str, ...]  # of the newest decision on each unit; "": it gave none
     expired: Expiration | None = None  # None: it can be shown and decided on
+    owner: str  # the conversation that it is attributed to, after claims; "": the person
 
     @property
     def seq(self) -> Seq:
@@ -142,12 +153,58 @@ class UnreportedRejections:
 
 
 @value
+class CommentView:
+    """A comment, where its lines are now, and what became of it."""
+
+    id: RecordId
+    comment: Comment
+    path: str  # of the file now, or the last one if it is gone
+    lines: tuple[int, int]  # numbers of its first and last line now, from 1; (0, 0): it is about the file as a whole
+    is_there: bool  # whether the file has any of its lines now; if not, `lines` is where they were
+    state: CommentState
+    sent_to: str  # the conversation that it was last sent to, or is meant for; "": none
+    answers: tuple[CommentView, ...] = ()  # oldest first; of agents, and of persons
+
+    @property
+    def number(self) -> int:
+        """Return the comment's number in its workspace."""
+        return self.comment.number
+
+    @property
+    def is_by_agent(self) -> bool:
+        """Return whether an agent wrote it."""
+        return bool(self.comment.conversation)
+
+    @property
+    def is_resolved(self) -> bool:
+        """Return whether a person has resolved it."""
+        return self.state.value == "resolved"
+
+    @property
+    def word(self) -> str:
+        """Return its state in a word: open, sent, answered or resolved."""
+        if self.state.value == "sent" and self.answers:
+            return "answered" if self.answers[-1].is_by_agent else self.answers[-1].state.value
+        return self.state.value
+
+
+@value
+class UnreportedComments:
+    """The comments of persons that an agent has not been sent yet."""
+
+    comments: tuple[CommentView, ...]  # the first of them, oldest first; an answer is one of its own
+    more: int  # how many further ones there are
+
+
+@value
 class EditFilter:
     """Which edits to list. Every given condition must hold."""
 
     conversation: str = ""
     path: str = ""  # the file's path now, before or after the edit
     status: Status | None = None
+    turn: int = 0  # number of a turn; 0: any
+    session: str = ""  # a session's number, or the beginning of its name; "": any
     before: int = 0  # only edits with a lower number; 0: all
     newest_first: bool = False
     limit: int = 0  # 0: all
@@ -168,6 +225,51 @@ class DecisionView:
 
     id: RecordId
     decision: Decision
+
+
+@value
+class SessionView:
+    """One run of an agent program: its turns, or edits without turns."""
+
+    number: int  # by the order of the first records, from 1
+    name: str
+    client: str  # texts may be empty: not known
+    prompt: str  # of its first turn
+    began: int  # time of its first turn or edit, in microseconds since 1970-01-01 UTC
+    ended: int  # time of its last turn or edit
+    turns: int  # number of its turns
+    edits: int  # number of its edits
+
+
+@value
+class TurnView:
+    """What an agent did from one prompt to its stop. Edits that were claimed since are left out."""
+
+    number: int
+    session: int  # number of its session
+    conversation: str
+    time: int  # when the prompt was given, in microseconds since 1970-01-01 UTC
+    prompt: str  # texts may be empty: not known
+    client: str
+    model: str
+    seqs: tuple[Seq, ...]  # of its edits, ascending
+    paths: tuple[str, ...]  # current paths of its files, ascending
+    added: int  # lines
+    removed: int
+    counts: Mapping[Status, int]  # number of its edits of each status that any of them has
+
+
+@value
+class GitEvent:
+    """What git did to the recorded files at once, or a commit that an agent made."""
+
+    decision: int  # number of the decision that records it
+    time: int  # when it was recorded, in microseconds since 1970-01-01 UTC
+    words: str  # such as `main → feature`
+    commit: str  # HEAD after it, in hex; "": none
+    conversation: str  # of the call that ran git; "": a person's
+    files: int  # files that it changed; 0: it is a commit that an agent made
+    after: Seq  # the newest edit before it (0: none); its own edits follow
 
 
 @value
@@ -206,13 +308,23 @@ class ExternalChange:
 
 @value
 class PendingGroup:
-    """The pending edits of one conversation in one file."""
+    """The pending edits of one turn in one file, or of one conversation if its turns are not known."""
 
     conversation: str
+    turn: int  # number of the turn; 0: none is known
     path: str
     seqs: tuple[Seq, ...]
     added: int  # lines
     removed: int
+
+
+@value
+class PendingTurn:
+    """A turn that has pending edits."""
+
+    number: int
+    client: str  # texts may be empty: not known
+    prompt: str
 
 
 @value
@@ -240,6 +352,22 @@ class Reclaimable:
 
 
 @value
+class Collision:
+    """A file in which several sessions have pending edits."""
+
+    path: str
+    edits: Mapping[int, tuple[Seq, ...]]  # by the number of the session, ascending
+
+
+@value
+class SecretFiles:
+    """Files whose names look like secrets."""
+
+    left_out: tuple[str, ...]  # that the last scan left out, and of which nothing is stored
+    stored: tuple[str, ...]  # whose bytes are stored: a tool named them, or they were recorded before
+
+
+@value
 class StatusReport:
     """An overview of a workspace."""
 
@@ -248,11 +376,17 @@ class StatusReport:
     pending: int
     accepted: int
     rejected: int
+    away: int  # their effect is not in the files now, because git put other bytes there
     conversations: int
-    groups: tuple[PendingGroup, ...]  # pending edits by conversation and file, in order of their first edit
+    groups: tuple[PendingGroup, ...]  # pending edits by turn and file, in order of their first edit
+    turns: tuple[PendingTurn, ...]  # the turns of these groups, ascending
     external: tuple[ExternalChange, ...]
     markers: tuple[UnresolvedMarkers, ...]  # by edit
     unreadable: tuple[str, ...]  # recorded files that can't be read, each with the reason
     store_bytes: int  # of all segments
     blobs: int
     reclaimable: Reclaimable
+    secrets: SecretFiles
+    collisions: tuple[Collision, ...] = ()  # by path
+    comments: Mapping[str, int] = MappingProxyType({})  # how many are open, sent and answered
+    policies: tuple[str, ...] = ()  # settings about reviews that were changed, but not by `cas config`

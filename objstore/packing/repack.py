@@ -86,8 +86,8 @@ def plan_repack(journal: Journal, progress: Progress | None = None) -> RepackPla
     """
     with journal.reading() as store, BlobReencoder() as reencoder:
         count = _Count(store, progress)
-        before = after = store.log.total_bytes()
-        for segment in store.log.numbers():
+        before = after = store.log.files.total_bytes()
+        for segment in store.log.files.numbers():
             reencoder.begin(store, segment, store.index.blobs.bases_used_elsewhere(segment))
             reencoded = _ReencodedSegment(store, segment, reencoder, count)
             for _ in reencoded.pieces():
@@ -109,7 +109,7 @@ def repack(journal: Journal, progress: Progress | None = None) -> Repacked:
             if journal.store.end.position > SEGMENT_HEADER_SIZE:
                 journal.seal()
         with journal.reading() as store:
-            before, segments = store.log.total_bytes(), store.log.numbers()[:-1]
+            before, segments = store.log.files.total_bytes(), store.log.files.numbers()[:-1]
             count = _Count(store, progress)
         with BlobReencoder() as reencoder:
             repacking = _Repacking(journal, reencoder, count)
@@ -119,7 +119,7 @@ def repack(journal: Journal, progress: Progress | None = None) -> Repacked:
                 segments=written.count(True),
                 blobs=count.blobs,
                 bytes_before=before,
-                bytes_after=store.log.total_bytes(),
+                bytes_after=store.log.files.total_bytes(),
                 is_done=None not in written,
             )
 
@@ -147,19 +147,19 @@ class _ReencodedSegment:
         self._segment: Final = segment
         self._reencoder: Final = reencoder
         self._count: Final = count
-        self._base: Final = store.log.generations().get(segment, 0) * GENERATION
+        self._base: Final = store.log.files.generations().get(segment, 0) * GENERATION
         self._position = SEGMENT_HEADER_SIZE
         self.moves: Final = FrameMoves()
 
     @property
     def saved(self) -> int:
         """Return by how many bytes the new file is smaller, after all pieces were yielded."""
-        return self._store.log.size(self._segment) - self._position
+        return self._store.log.files.size(self._segment) - self._position
 
     @property
     def is_worthwhile(self) -> bool:
         """Return whether enough is saved for the new file to be used."""
-        return self.saved > WORTHWHILE * self._store.log.size(self._segment)
+        return self.saved > WORTHWHILE * self._store.log.files.size(self._segment)
 
     def pieces(self) -> Iterator[bytes]:
         """Yield the frames, many at a time, after verifying every blob.
@@ -280,10 +280,10 @@ class _Repacking:
                     fixed |= {tip.state.blob for tip in store.index.documents.tips() if tip.state is not None}
                 self._reencoder.begin(store, segment, fixed)
                 reencoded = _ReencodedSegment(store, segment, self._reencoder, self._count)
-                prepared = store.log.prepare(segment, reencoded.pieces())
+                prepared = store.log.files.prepare(segment, reencoded.pieces())
                 is_worthwhile = reencoded.is_worthwhile
                 if is_worthwhile:
-                    store.log.write_frame_moves(segment, reencoded.moves)
+                    store.log.files.write_frame_moves(segment, reencoded.moves)
             if is_worthwhile:
                 superseded = self._adopted(prepared, segment, since)
         finally:

@@ -18,7 +18,7 @@ from objstore.fs.confined_path import Tree
 from objstore.log.frames import FrameKind
 from objstore.log.segment_files import Place
 from objstore.log.segments import Group
-from objstore.model.basic_types import FileState, Origin
+from objstore.model.basic_types import Action, FileState, Origin
 from objstore.model.record_codec import decode_record
 from objstore.model.records import Decision, Edit, Record, Void, VoidedRecords
 from objstore.recovery.power_loss import (
@@ -131,9 +131,9 @@ def _clock_offset(clock: Callable[[], int]) -> int:
 
 
 def void_record(group: Group, reason: str) -> Void:
-    """Return the record that the group was rolled back."""
+    """Return the record that the group was rolled back. Edits that record what was found on disk remain valid."""
     records = list(_records(group))
-    edits = tuple(record.seq for record in records if isinstance(record, Edit) and record.origin is not Origin.EXTERNAL)
+    edits = tuple(record.seq for record in records if isinstance(record, Edit) and not record.origin.is_found)
     decision = next((record.number for record in records if isinstance(record, Decision)), 0)
     return Void(time=now(), edits=edits, decision=decision, reason=reason)
 
@@ -184,8 +184,8 @@ def _is_durable(record: Record, durable: tuple[int, int]) -> bool:
 def _steps_of(records: Sequence[Record], *, with_external: bool) -> list[FileStep]:
     """Return the steps of one group's records, path by path.
 
-    External edits need no step: they record states that existed before the group's other records, or result from them.
-    `with_external`: include them, because a power cut may have lost what they found.
+    Edits that record what was found on disk need no step: those states existed before the group's other records, or
+    result from them. `with_external`: include them, because a power cut may have lost what they found.
     """
     first: dict[bytes, FileState | None] = {}
     last: dict[bytes, FileState | None] = {}
@@ -198,7 +198,7 @@ def _steps_of(records: Sequence[Record], *, with_external: bool) -> list[FileSte
 
     for record in records:
         match record:
-            case Edit(origin=Origin.EXTERNAL) if not with_external:
+            case Edit(origin=origin) if origin.is_found and origin is not Origin.GIT and not with_external:
                 # If the group itself wrote the file before, the state that was found is the current one.
                 if record.path in last:
                     last[record.path] = record.after
@@ -210,8 +210,8 @@ def _steps_of(records: Sequence[Record], *, with_external: bool) -> list[FileSte
                 moved[record.path] = moved.pop(source, source)
             case Decision():
                 _note_decision(record, note)
-                moved |= {w.path_after: w.path_before for w in record.written if w.path_after and w.path_before}
-            case Void():
+                moved |= {w.path_after: w.path_before for w in record.changed_files if w.path_after and w.path_before}
+            case _:
                 pass
     return [
         FileStep(path=path, before=first[path], after=last[path], moved_from=moved.get(path), is_decided=is_decided)
@@ -221,15 +221,27 @@ def _steps_of(records: Sequence[Record], *, with_external: bool) -> list[FileSte
 
 def _note_decision(decision: Decision, note: Callable[[bytes, FileState | None, FileState | None], None]) -> None:
     # Files may swap paths: a path's state before is that of the file that leaves, its state after that of the new one.
-    before = {w.path_before: w.before for w in decision.written if w.path_before is not None}
-    after = {w.path_after: w.after for w in decision.written if w.path_after is not None}
+    before = {w.path_before: w.before for w in decision.changed_files if w.path_before is not None}
+    after = {w.path_after: w.after for w in decision.changed_files if w.path_after is not None}
     for path in sorted({*before, *after}):
         note(path, before.get(path), after.get(path))
 
 
-def _is_external_removal(record: Record) -> TypeGuard[Edit]:
+def _is_found_removal(record: Record) -> TypeGuard[Edit]:
     """Return whether the record says that someone else removed a file."""
-    return isinstance(record, Edit) and record.origin is Origin.EXTERNAL and record.after is None
+    return isinstance(record, Edit) and record.origin.is_found and record.after is None
+
+
+def _paths_of_git(record: Record) -> set[bytes]:
+    """Return the paths of the files that the record says git changed; git itself is responsible for their bytes."""
+    match record:
+        case Edit(origin=Origin.GIT):
+            paths = {record.path, record.source}
+        case Decision(action=Action.GIT):
+            paths = {path for w in record.changed_files for path in (w.path_before, w.path_after)}
+        case _:
+            paths = set()
+    return {path for path in paths if path is not None}
 
 
 class _Suspects:
@@ -241,9 +253,11 @@ class _Suspects:
             (_steps_of(records, with_external=with_external), max(record.time for record in records))
             for records in known
         ]
-        # If a file that a person removed exists again, only that person may remove it again.
-        self._removed = [
-            {record.path for record in records if _is_external_removal(record)} if with_external else set()
+        # If a file that a person removed exists again, only that person may remove it again. What git wrote is never
+        # written for it, but no earlier group's step on these paths may be applied after it either.
+        self._left_alone = [
+            {path for record in records for path in _paths_of_git(record)}
+            | ({record.path for record in records if _is_found_removal(record)} if with_external else set())
             for records in known
         ]
         # By path: its states before each of its steps (None: no file).
@@ -263,7 +277,7 @@ class _Suspects:
         """Return each group's steps and time, without those on paths that a later group changed again."""
         newest = {step.path: i for i, (steps, _) in enumerate(self._groups) for step in steps}
         return [
-            ([step for step in steps if newest[step.path] == i and step.path not in self._removed[i]], time)
+            ([step for step in steps if newest[step.path] == i and step.path not in self._left_alone[i]], time)
             for i, (steps, time) in enumerate(self._groups)
         ]
 

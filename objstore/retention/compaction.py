@@ -100,7 +100,7 @@ def plan_compaction(
         uncounted = store.index.blobs.uncounted()
         if uncounted is not None:
             raise BlobDamaged(uncounted, "what it refers to is not known, so nothing can be compacted; see `cas fsck`")
-        sizes = {segment: store.log.size(segment) for segment in store.log.numbers()}
+        sizes = {segment: store.log.files.size(segment) for segment in store.log.files.numbers()}
         if store.end.position == SEGMENT_HEADER_SIZE:
             del sizes[store.end.segment]  # begun and empty: rewriting it would free nothing and begin another one
         dead = store.index.blobs.dead_bytes()
@@ -146,7 +146,7 @@ def plan_compaction(
             dropped=dropped,
             freed=sum(dead.get(segment, 0) for segment in chosen) - sum(length for _, length in needed.values()),
             log_position=log_position_of(store),
-            generations=dict(store.log.generations()),
+            generations=dict(store.log.files.generations()),
         )
 
 
@@ -162,7 +162,7 @@ def compact(journal: Journal, plan: CompactionPlan, progress: Progress | None = 
             return CompactionResult(segments=0, freed=0, is_done=False)
         done = 0
         with journal.reading() as store:
-            before = store.log.total_bytes()
+            before = store.log.files.total_bytes()
         for segment in plan.segments:
             if progress is not None:
                 progress("segments", done, len(plan.segments))
@@ -175,7 +175,7 @@ def compact(journal: Journal, plan: CompactionPlan, progress: Progress | None = 
         with journal.reading() as store:
             return CompactionResult(
                 segments=done,
-                freed=max(0, before - store.log.total_bytes()),
+                freed=max(0, before - store.log.files.total_bytes()),
                 is_done=done == len(plan.segments),
             )
 
@@ -192,10 +192,10 @@ def adopt(journal: Journal, prepared: str, segment: int) -> str | None:
         known = db.execute("SELECT segment, offset FROM position").fetchone()
         if tuple(known) != tuple(end):
             return None
-        row = (segment, store.log.generations().get(segment, 0) + 1)
+        row = (segment, store.log.files.generations().get(segment, 0) + 1)
         db.execute("INSERT OR REPLACE INTO generations VALUES (?, ?)", row)
         db.execute("INSERT OR REPLACE INTO moving VALUES (?, ?)", row)
-        old = store.log.adopt(prepared, segment)
+        old = store.log.files.adopt(prepared, segment)
     store.catch_up()
     journal.relocate_applied_marker(segment)
     return old
@@ -208,7 +208,7 @@ def discard(journal: Journal, prepared: str, segment: int) -> None:
     except FileNotFoundError:
         # It was renamed already: the index needs the moves if it knows that, and is rebuilt if it does not.
         return
-    journal.store.log.delete_frame_moves(segment)
+    journal.store.log.files.delete_frame_moves(segment)
 
 
 @contextmanager
@@ -222,7 +222,7 @@ def require_compaction_space(journal: Journal, segment: int, *, drops_unused: bo
     except DiskFull as error:
         with journal.reading() as store:
             going = store.index.blobs.dead_bytes().get(segment, 0) if drops_unused else 0
-            needed = store.log.size(segment) - going + store.index.file_bytes()
+            needed = store.log.files.size(segment) - going + store.index.file_bytes()
         raise CompactionSpaceNeeded(error.path, needed) from error
 
 
@@ -293,7 +293,7 @@ class _Compaction:
         finish_compaction(self._journal)
         with self._journal.reading() as store:
             # Another compaction since then may have encoded deltas against other bases.
-            if store.log.generations() != self._plan.generations or not self._follow():
+            if store.log.files.generations() != self._plan.generations or not self._follow():
                 return False
         with self._journal.writing(may_use_reserve=True):
             if not self._follow():
@@ -327,8 +327,8 @@ class _Compaction:
                 if not log_still_holds(store, self._since):
                     return False
                 rewriting = SegmentRewrite(store, segment, frozenset(self._staying.pop(segment)), self._plan.dropped)
-                prepared = store.log.prepare(segment, rewriting.pieces())
-                store.log.write_frame_moves(segment, rewriting.moves)
+                prepared = store.log.files.prepare(segment, rewriting.pieces())
+                store.log.files.write_frame_moves(segment, rewriting.moves)
             asked = -1
             for tried in range(_TRIES):
                 # Most of what was written meanwhile is read before writers have to wait.

@@ -18,7 +18,7 @@ from objstore.fastclass import value
 from objstore.history.document_loader import delete_cached_document
 from objstore.index.refcounts import held_blobs
 from objstore.log.segment_files import GENERATION, Place
-from objstore.model.basic_types import MAX_INT, Progress, Status, Unit
+from objstore.model.basic_types import MAX_INT, Progress, Unit
 from objstore.model.ids import BlobId
 from objstore.model.ranges import Range, ranges_of
 from objstore.model.records import Decision, Expiry, Pin
@@ -229,7 +229,7 @@ class _Planner:
     def plan(self) -> None:
         limit, older_than = self._limits.max_size, self._limits.older_than
         # Compaction frees the bytes that nothing holds, so only the rest counts against the limit.
-        size = self._store.log.total_bytes() - self._store.index.blobs.unheld()[1]
+        size = self._store.log.files.total_bytes() - self._store.index.blobs.unheld()[1]
         is_over = limit is not None and size > limit
         if older_than is None and not is_over:
             return
@@ -348,13 +348,13 @@ class _Freed:
 
 def dated_decisions(store: Store) -> Iterator[DatedDecision]:
     """Yield every decision that has not expired, oldest first, with the edits whose text it removed or brought back."""
-    dead: set[Unit] = set()  # units that are rejected after the decisions so far
+    dead: set[Unit] = set()  # units that are rejected or away after the decisions so far
     for number, moment, place in store.index.decisions.aged():
         record, _ = store.record(place)
         if not isinstance(record, Decision):
             continue
-        rejected = {unit for unit, status in record.verdicts if status is Status.REJECTED}
-        others = {unit for unit, status in record.verdicts if status is not Status.REJECTED}
+        rejected = {unit for unit, status in record.verdicts if not status.is_live}
+        others = {unit for unit, status in record.verdicts if status.is_live}
         flipped = (rejected - dead) | (others & dead)
         dead = (dead | rejected) - others
         yield DatedDecision(

@@ -52,7 +52,7 @@ def plan_gc(journal: Journal, limits: RetentionLimits) -> GcPlan:
     return GcPlan(
         limits=limits,
         expiry=expiry,
-        store_bytes=store.log.total_bytes(),
+        store_bytes=store.log.files.total_bytes(),
         free_blobs=blobs + expiry.blobs,
         free_bytes=free_bytes + expiry.blob_bytes,
     )
@@ -123,4 +123,4 @@ def collect(
 
 def _store_bytes(journal: Journal) -> int:
     with journal.reading() as store:
-        return store.log.total_bytes()
+        return store.log.files.total_bytes()

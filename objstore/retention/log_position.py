@@ -37,7 +37,7 @@ def log_position_of(store: Store) -> LogPosition:
     """Return the present state of the log. Call it while the store is held still."""
     log, end = store.log, store.end
     place = store.index.last_place
-    place = log.newest(place) or place
+    place = log.files.newest(place) or place
     size = min(end.position, _TAIL)
     tail = b""
     with suppress(StoreDamaged):  # it was cut off since it was read, and `log_still_holds` will say so
@@ -54,7 +54,7 @@ def log_still_holds(store: Store, log_position: LogPosition) -> bool:
     """
     end, log = log_position.end, store.log
     try:
-        if log.generations().get(end.segment, 0) != end.generation or not log.reaches(end):
+        if log.files.generations().get(end.segment, 0) != end.generation or not log.reaches(end):
             return False
         if log.piece(_before(end, len(log_position.tail)), len(log_position.tail)) != log_position.tail:
             return False

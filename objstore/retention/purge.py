@@ -1,47 +1,66 @@
-"""Remove chosen blobs from history for good, after planning what else has to go.
+"""Remove chosen blobs, or all that is stored of chosen paths, from the store for good, after planning what else goes.
 
 Everything that mentions the blobs has to go, whatever its age. The edits before it in the same file go too, because the
 rest of the file's history must begin where replay can; if a decision that mentions them named other edits, these go
-with it. A file that contains the bytes now is not changed: nothing is purged until a person has changed it.
+with it. Snapshots are recorded again without the blobs.
+
+No file is changed. A file at a chosen path counts as deleted from then on, and the settings exclude its path, so that
+no later scan takes the bytes again. Any other file that contains the bytes now prevents the purge: a scan would.
+
+The module has more than 500 lines because each part of the plan depends on the blobs that the others find.
 """
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set as AbstractSet
 from contextlib import suppress
-from typing import Final
+from itertools import count
+from typing import Final, Self
 
-from objstore.errors import CasError, IndexDamaged, PurgeRefused, PurgeUnfinished, StoreError, StoreLocked
-from objstore.fastclass import value
+from objstore.config.config_files import Configuration
+from objstore.config.name_patterns import escaped
+from objstore.errors import CasError, DiskFull, IndexDamaged, PurgeRefused, PurgeUnfinished, StoreError, StoreLocked
+from objstore.fastclass import replace, value
 from objstore.fs.file_state import file_at
 from objstore.history.document_loader import delete_cached_documents
-from objstore.history.past_states import past_states
+from objstore.history.past_states import all_states, past_states
 from objstore.history.snapshot_check import naming_snapshot
 from objstore.index.refcounts import held_blobs
 from objstore.index.rows import Tip
 from objstore.log.blob_codec import parse_blob_header
 from objstore.log.frames import FrameKind
-from objstore.model.basic_types import Progress, Seq, Status
+from objstore.model.basic_types import EXTERNAL_CONVERSATION, Operation, Origin, Progress, Seq, Status
 from objstore.model.ids import BlobId, blob_id
+from objstore.model.large_file_placeholder import placeholder
 from objstore.model.ranges import Range, ranges_of
 from objstore.model.records import Expiry, Pin, Snapshot
+from objstore.model.relpath import is_within
 from objstore.model.tree import ExcludedEntry, TreeEntry, decode_tree, encode_tree, names_of
 from objstore.retention.compaction import CompactionResult, compact, plan_compaction
 from objstore.retention.expiry import dated_decisions, ordinal_of
-from objstore.review.edit_recorder import version_of
+from objstore.review.edit_recorder import Change, Recorder, Version, version_of
 from objstore.store.object_store import Store
 from objstore.store.write_batch import Batch, now
-from objstore.tracking.snapshot_list import find
 from objstore.transaction.index_repair import retry_with_rebuilt_index
 from objstore.transaction.journal import Journal
 from objstore.transaction.space_reserve import with_compaction_space
 from objstore.worktree.external_changes import found_changes
+from objstore.worktree.scan_rules import rules_of_workspace
 
-__all__ = ["PurgePlan", "blobs_of_paths", "plan_purge", "purge"]
+__all__ = ["PurgePlan", "PurgeTarget", "blobs_of_paths", "plan_purge", "purge"]
 
 _TRIES = 5
 
 _EMPTY: Final = blob_id(b"")
+
+
+@value
+class PurgeTarget:
+    """What to purge."""
+
+    blobs: frozenset[BlobId] = frozenset()
+    paths: tuple[bytes, ...] = ()  # relative to the workspace: every state of what is or was at them and below them
+    keeps_shared: bool = False  # whether to keep the blobs that other files contain now
 
 
 @value
@@ -52,16 +71,26 @@ class PurgePlan:
     edits: tuple[Range, ...]  # that can no longer be shown or decided afterwards
     decisions: tuple[Range, ...]
     pending: tuple[Seq, ...]  # those of the edits that are pending
-    snapshots: tuple[int, ...]  # that hold one of the blobs
-    baseline: int | None  # the one that is replaced by one without the blobs; None: the baseline holds none of them
+    snapshots: tuple[int, ...]  # that hold one of the blobs: each is replaced by one without them
+    renewed: tuple[int, ...]  # the numbers of those, in the same order; 0: its whole tree goes, and none replaces it
+    baseline: int | None  # the one of them that is the baseline; None: the baseline holds none of the blobs
     pins: tuple[int, ...]
-    files: tuple[str, ...]  # that contain one of the blobs now: while there are any, nothing is purged
+    paths: tuple[str, ...]  # files at the target's paths whose present bytes go too
+    excluded: tuple[str, ...]  # patterns that the settings exclude from now on
+    shared: tuple[str, ...]  # other files that had the same bytes once, and lose these states
+    kept: tuple[str, ...]  # other files that contain some of the bytes, which are therefore kept
+    files: tuple[str, ...]  # other files that contain one of the blobs now: while there are any, nothing is purged
     changed_outside: tuple[str, ...]  # that had one when last recorded and have changed since: as above
 
     @property
+    def is_empty(self) -> bool:
+        """Return whether there is nothing to remove."""
+        return not self.blobs and not self.excluded
+
+    @property
     def needs_force(self) -> bool:
-        """Return whether something goes that a person has kept, or has not reviewed yet."""
-        return bool(self.pending or self.snapshots or self.pins)
+        """Return whether something goes that a person has pinned, or has not reviewed yet."""
+        return bool(self.pending or self.pins)
 
 
 def blobs_of_paths(journal: Journal, paths: Iterable[bytes]) -> list[BlobId]:
@@ -77,24 +106,23 @@ def blobs_of_paths(journal: Journal, paths: Iterable[bytes]) -> list[BlobId]:
     return [blob for blob in past if blob not in held and blob != _EMPTY]
 
 
-def plan_purge(journal: Journal, blobs: Iterable[BlobId]) -> PurgePlan:
-    """Return what has to go with the blobs, and change nothing.
+def plan_purge(journal: Journal, target: PurgeTarget) -> PurgePlan:
+    """Return what has to go with the target, and change nothing.
 
     Raises SnapshotUnreadable, because the contents of such a snapshot are unknown, StoreDamaged, BlobDamaged, and what
     `file_at` raises.
     """
-    return _plan(journal, _TreesHolding(journal.store, frozenset(blobs)))
+    return _plan(journal, _Holding.of(journal, target))
 
 
 def purge(
-    journal: Journal, blobs: Iterable[BlobId], *, force: bool, who: str, progress: Progress | None = None
+    journal: Journal, target: PurgeTarget, *, force: bool, who: str, progress: Progress | None = None
 ) -> PurgePlan:
-    """Remove the blobs from the store, with everything that mentions them, and return what that was.
+    """Remove the target from the store, with everything that mentions it, and return what that was.
 
-    If the baseline holds one of them, a new baseline with the rest replaces it.
-    Raises PurgeRefused, with nothing changed, while a file contains one of them, and without `force` also if a pending
-    edit, a snapshot or a pin holds them; StoreLocked, with nothing changed, while a compaction is running;
-    PurgeUnfinished; and what Journal.commit and `compact` raise.
+    Raises PurgeRefused, with nothing changed, while another file contains one of the blobs, and without `force` also if
+    an edit that mentions one is pending or pinned; StoreLocked, with nothing changed, while a compaction is running;
+    PurgeUnfinished; and what Journal.commit, Configuration.set and `compact` raise.
     """
 
     def compact_once() -> CompactionResult:
@@ -103,9 +131,9 @@ def purge(
             _require_gone(journal, wanted)
         return outcome
 
-    with journal.reading() as store:
-        holding = _TreesHolding(store, frozenset(blobs))
-    wanted = holding.blobs
+    with journal.reading():
+        holding = _Holding.of(journal, target)
+    wanted = holding.trees.blobs
     # Planned once before writers have to wait: the trees of many snapshots take long to read, and never change. What
     # can't be read is reported under the lock, unless the snapshot is deleted by then.
     with suppress(StoreError), journal.reading():
@@ -115,16 +143,18 @@ def purge(
     with journal.writing(may_use_reserve=True) as batch:
         plan = _plan(journal, holding)
         if plan.files or plan.changed_outside or (plan.needs_force and not force):
-            raise PurgeRefused(plan.files, plan.changed_outside, plan.pending, plan.snapshots, plan.pins)
+            raise PurgeRefused(plan.files, plan.changed_outside, plan.pending, plan.pins)
+        # Before the expiry, so that no scan takes the bytes again. On a full disk, after the space has become free.
+        is_excluded = _exclude(journal, plan)
         # Before the expiry, or a crash would leave the text in a cached weave that nothing refers to any more. All of
         # them, because documents whose edits had all expired before may still be cached.
         delete_cached_documents(journal)
-        if plan.edits or plan.decisions or plan.snapshots or plan.pins:
-            if plan.baseline is not None:
-                _renew_baseline(journal, batch, holding)
+        edits = plan.edits + _end_documents(journal, batch, holding)
+        if edits or plan.decisions or plan.snapshots or plan.pins:
+            _renew_snapshots(journal, batch, holding, plan)
             expiry = Expiry(
                 time=now(),
-                edits=plan.edits,
+                edits=ranges_of(seq for first, last in edits for seq in range(first, last + 1)),
                 decisions=plan.decisions,
                 snapshots=plan.snapshots,
                 pins=plan.pins,
@@ -133,13 +163,15 @@ def purge(
             )
             batch.record(expiry)
             journal.commit(batch, ())
-    for _ in range(_TRIES):
+    for _ in range(_TRIES if wanted else 0):
         try:
             if with_compaction_space(journal, lambda: retry_with_rebuilt_index(journal, compact_once))[0].is_done:
                 break
         except StoreLocked as error:
             raise PurgeUnfinished from error
-    journal.store.log.sync_names()  # otherwise a power cut could bring the old files back
+    if not is_excluded:
+        _exclude(journal, plan, is_last_try=True)
+    journal.store.log.files.sync_names()  # otherwise a power cut could bring the old files back
     with journal.reading() as store:
         store.forget()
         if any(store.blob_place(name) is not None for name in wanted):
@@ -153,42 +185,125 @@ def _is_changed_outside(journal: Journal, tip: Tip) -> bool:
     return bool(found) and found[0].found != found[0].recorded
 
 
-def _plan(journal: Journal, holding: "_TreesHolding") -> PurgePlan:
+def _plan(journal: Journal, holding: "_Holding") -> PurgePlan:
     with journal.store.index.still():
         return _Closure(journal, holding).plan()
 
 
-def _renew_baseline(journal: Journal, batch: Batch, holding: "_TreesHolding") -> None:
-    """Record a baseline with the states of the old one, and with the present files where that held one of the blobs.
+@value
+class _Holding:
+    """The blobs of a target, and what holds them."""
 
-    Without a baseline, changes of files that were never recorded could no longer be detected.
+    target: PurgeTarget
+    trees: "_TreesHolding"
+    kept: tuple[bytes, ...]  # other files that contain some of the target's bytes, which are therefore kept
+
+    @classmethod
+    def of(cls, journal: Journal, target: PurgeTarget) -> Self:
+        """Find the blobs of a target. Raises what `all_states` raises."""
+        blobs = target.blobs
+        if target.paths:
+            own = {tip.document for tip in journal.store.index.documents.tips() if _is_own(target, tip.path)}
+            blobs = blobs.union(all_states(journal, target.paths, own)) - {_EMPTY}
+        holding = cls(target=target, trees=_TreesHolding(journal.store, blobs), kept=())
+        if not target.keeps_shared:
+            return holding
+        with journal.store.index.still():
+            shared = _Closure(journal, holding).shared()
+        trees = _TreesHolding(journal.store, blobs - shared.keys())
+        return cls(target=target, trees=trees, kept=tuple(sorted({path for each in shared.values() for path in each})))
+
+    def is_own(self, path: bytes) -> bool:
+        """Return whether a path is one of the target's, or below one."""
+        return _is_own(self.target, path)
+
+
+def _is_own(target: PurgeTarget, path: bytes) -> bool:
+    return any(is_within(path, own) for own in target.paths)
+
+
+def _end_documents(journal: Journal, batch: Batch, holding: _Holding) -> tuple[Range, ...]:
+    """Record that the files at the target's paths are gone, so that no document holds their bytes; return the edits.
+
+    Their files stay. Nothing that recovers from a crash removes a file because of such an edit: it says what happened
+    outside, and not what to do.
     """
-    baseline = journal.store.index.holders.baseline()
-    if baseline is None or baseline.root in holding.blobs:
-        return
+    recorder = Recorder(journal, batch)
+    seqs: list[Seq] = []
+    for tip in journal.store.index.documents.tips():
+        if tip.state is not None and tip.state.blob in holding.trees.blobs and holding.is_own(tip.path):
+            change = Change(
+                document=tip.document,
+                operation=Operation.DELETE,
+                path=tip.path,
+                source=None,
+                before=Version(content=placeholder(tip.state.blob), state=tip.state),
+                after=None,
+                hunks=None,
+                origin=Origin.EXTERNAL,
+            )
+            view = recorder.record(
+                change,
+                document=tip.document,
+                conversation=EXTERNAL_CONVERSATION,
+                call=journal.store.next_call(EXTERNAL_CONVERSATION),
+                ordinal=len(seqs),
+                tool="purge",
+                notes={},
+            )
+            seqs.append(view.edit.seq)
+    return ranges_of(seqs)
+
+
+def _exclude(journal: Journal, plan: PurgePlan, *, is_last_try: bool = False) -> bool:
+    """Add the plan's patterns to the settings; return False if the disk is full, unless it is the last try."""
+    if not plan.excluded:
+        return True
+    try:
+        Configuration(journal.tree.root).add("record.exclude", plan.excluded)
+    except DiskFull:
+        if is_last_try:
+            raise
+        return False
+    return True
+
+
+def _renew_snapshots(journal: Journal, batch: Batch, holding: _Holding, plan: PurgePlan) -> None:
+    """Record each snapshot of the plan again, without the blobs and with the time that it had.
+
+    In the baseline, the present state of a file takes the place of one of the blobs. Without a baseline, changes of
+    files that were never recorded could no longer be detected.
+    """
 
     def present_entry(path: bytes) -> TreeEntry | ExcludedEntry | None:
         name = path.rpartition(b"/")[2]
-        if journal.store.ever_at(path):
-            return ExcludedEntry(name)  # the file has edits, which say what it was
+        if journal.store.ever_at(path) or holding.is_own(path):
+            return ExcludedEntry(name)  # a file with edits: they say what it was
         try:
             found = version_of(file_at(journal.tree, path), journal.tree, path)
         except CasError:
             return ExcludedEntry(name)
         if found is None:
             return None
-        if found.state.blob in holding.blobs:
+        if found.state.blob in holding.trees.blobs:
             return ExcludedEntry(name)
         batch.state(found.content, name=found.state.blob, source=found.source)
         return TreeEntry(name, stat.S_IFREG | found.state.mode, found.state.blob)
 
-    trees = holding.rewrite_trees_without(baseline.root, present_entry)
-    for encoded in trees.values():
-        batch.blob(encoded)
-    root = blob_id(trees[b""])
-    number = journal.store.index.numbers.next_snapshot()
-    since = find(journal, baseline.number).time  # the states are of that time
-    batch.record(Snapshot(number=number, time=since, root=root, path=None, who="", title="baseline"))
+    def no_entry(path: bytes) -> ExcludedEntry:
+        return ExcludedEntry(path.rpartition(b"/")[2])
+
+    renewed = dict(zip(plan.snapshots, plan.renewed, strict=True))
+    for row in journal.store.index.holders.snapshots():
+        number = renewed.get(row.number, 0)
+        record = journal.store.record(row.place)[0] if number else None
+        if not isinstance(record, Snapshot):
+            continue
+        instead = present_entry if row.number == plan.baseline else no_entry
+        trees = holding.trees.rewrite_trees_without(record.root, instead)
+        for encoded in trees.values():
+            batch.blob(encoded)
+        batch.record(replace(record, number=number, root=blob_id(trees[b""])))
 
 
 def _require_gone(journal: Journal, blobs: frozenset[BlobId]) -> None:
@@ -205,12 +320,12 @@ def _require_gone(journal: Journal, blobs: frozenset[BlobId]) -> None:
 class _Closure:
     """Computation of what has to go with some blobs."""
 
-    def __init__(self, journal: Journal, holding: "_TreesHolding") -> None:
+    def __init__(self, journal: Journal, holding: _Holding) -> None:
         self._journal = journal
         self._store = journal.store
         self._index = journal.store.index
         self._holding = holding
-        self._blobs = holding.blobs
+        self._blobs = holding.trees.blobs
         self._flipped: dict[int, int] = {}  # the place of the last decision that changed the text of each edit
         self._edits: set[int] = set()
         self._pending: set[Seq] = set()
@@ -234,23 +349,72 @@ class _Closure:
         kept = {seq for numbers in named.values() for seq in numbers if self._index.edits.document_of(seq) is not None}
         kept -= self._edits
         gone |= {number for number, numbers in named.items() if kept.isdisjoint(numbers)}
-        tips = [tip for tip in self._index.documents.tips() if tip.state is not None and tip.state.blob in self._blobs]
-        changed = [tip.path for tip in tips if _is_changed_outside(self._journal, tip)]
-        snapshots, baseline = tuple(self._snapshots()), self._index.holders.baseline()
-        files = [tip.path for tip in tips if tip.path not in changed]
-        if baseline is not None and baseline.number in snapshots and baseline.root not in self._blobs:
-            files += self._unrecorded(baseline.root)
+        snapshots, baseline = [*self._snapshots()], self._index.holders.baseline()
+        next_number = count(self._index.numbers.next_snapshot())
+        now, changed = self._other_files()
         return PurgePlan(
             blobs=tuple(sorted(self._blobs)),
             edits=ranges_of(self._edits),
             decisions=ranges_of(gone),
             pending=tuple(sorted(self._pending)),
-            snapshots=snapshots,
-            baseline=None if baseline is None or baseline.number not in snapshots else baseline.number,
+            snapshots=tuple(number for number, _ in snapshots),
+            renewed=tuple(0 if root in self._blobs else next(next_number) for _, root in snapshots),
+            baseline=next((number for number, _ in snapshots if baseline and number == baseline.number), None),
             pins=tuple(self._pins()),
-            files=tuple(map(os.fsdecode, files)),
+            paths=tuple(os.fsdecode(path) for path in self._own_files()),
+            excluded=tuple(self._excluded()),
+            shared=tuple(map(os.fsdecode, self._losing_states(now.keys() | changed.keys()))),
+            kept=tuple(map(os.fsdecode, self._holding.kept)),
+            files=tuple(map(os.fsdecode, now)),
             changed_outside=tuple(map(os.fsdecode, changed)),
         )
+
+    def shared(self) -> dict[BlobId, list[bytes]]:
+        """Return the blobs that files outside the target contain, or had when last recorded, with these files."""
+        found: dict[BlobId, list[bytes]] = {}
+        for files in self._other_files():
+            for path, blob in files.items():
+                found.setdefault(blob, []).append(path)
+        return found
+
+    def _other_files(self) -> tuple[dict[bytes, BlobId], dict[bytes, BlobId]]:
+        """Return the files outside the target that contain one of the blobs, with the blob.
+
+        And those that had one when last recorded, and have changed since without a record.
+        """
+        now: dict[bytes, BlobId] = {}
+        changed: dict[bytes, BlobId] = {}
+        for tip in self._index.documents.tips():
+            if tip.state is not None and tip.state.blob in self._blobs and not self._holding.is_own(tip.path):
+                (changed if _is_changed_outside(self._journal, tip) else now)[tip.path] = tip.state.blob
+        baseline = self._index.holders.baseline()
+        if baseline is not None and baseline.root not in self._blobs and self._holding.trees.holds(baseline.root):
+            now |= self._unrecorded(baseline.root)
+        return now, changed
+
+    def _own_files(self) -> list[bytes]:
+        """Return the files at the target's paths whose present state is one of the blobs."""
+        return [
+            tip.path
+            for tip in self._index.documents.tips()
+            if tip.state is not None and tip.state.blob in self._blobs and self._holding.is_own(tip.path)
+        ]
+
+    def _losing_states(self, present: AbstractSet[bytes]) -> list[bytes]:
+        """Return the files outside the target, besides `present`, some of whose edits go."""
+        documents = {self._index.edits.document_of(seq) for seq in self._edits} - {None}
+        tips = {tip.document: tip.path for tip in self._index.documents.tips()}
+        paths = {tips[document] for document in documents if document is not None and document in tips}
+        return sorted(path for path in paths - present if self._holding.target.paths and not self._holding.is_own(path))
+
+    def _excluded(self) -> Iterator[str]:
+        """Yield a pattern for each of the target's paths that exists and that scans take."""
+        rules = rules_of_workspace(self._journal.tree.root)
+        for path in map(os.fsdecode, self._holding.target.paths):
+            with suppress(OSError):
+                is_folder = stat.S_ISDIR(os.lstat(path, dir_fd=self._journal.tree.fd).st_mode)
+                if not rules.is_never_taken(path, is_folder=is_folder):
+                    yield escaped(path) + ("/" if is_folder else "")
 
     def _take(self, seq: int) -> None:
         """Add an edit, with those before it in its file, and as many after it as a late decision binds to it."""
@@ -268,26 +432,28 @@ class _Closure:
             if status is Status.PENDING:
                 self._pending.add(own)
 
-    def _unrecorded(self, baseline: BlobId) -> list[bytes]:
+    def _unrecorded(self, baseline: BlobId) -> dict[bytes, BlobId]:
         """Return the files without an edit that contained one of the blobs at the baseline, and still do."""
         paths: list[bytes] = []
-        self._holding.rewrite_trees_without(baseline, paths.append)
-        return [path for path in paths if not self._store.ever_at(path) and self._still_holds(path)]
+        self._holding.trees.rewrite_trees_without(baseline, paths.append)
+        found: dict[bytes, BlobId] = {}
+        for path in paths:
+            with suppress(CasError):  # an unreadable file says nothing
+                unrecorded = not self._store.ever_at(path) and not self._holding.is_own(path)
+                state = file_at(self._journal.tree, path) if unrecorded else None
+                if state is not None and state[0].blob in self._blobs:
+                    found[path] = state[0].blob
+        return found
 
-    def _still_holds(self, path: bytes) -> bool:
-        with suppress(CasError):  # an unreadable file says nothing
-            found = file_at(self._journal.tree, path)
-            return found is not None and found[0].blob in self._blobs
-        return False
-
-    def _snapshots(self) -> Iterator[int]:
+    def _snapshots(self) -> Iterator[tuple[int, BlobId]]:
+        """Yield the number and the root of each snapshot that holds one of the blobs."""
         for row in self._index.holders.snapshots():
             record, _ = self._store.record(row.place)
             if not row.expired and isinstance(record, Snapshot):
                 with naming_snapshot(self._store, (record.number, record.root)):
-                    is_holding = self._holding.holds(record.root)
+                    is_holding = self._holding.trees.holds(record.root)
                 if is_holding:
-                    yield row.number
+                    yield row.number, record.root
 
     def _pins(self) -> Iterator[int]:
         for row in self._index.holders.pins():

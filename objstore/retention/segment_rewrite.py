@@ -57,7 +57,7 @@ class SegmentRewrite:
         going = store.index.blobs.dead_frames(segment)
         self._going: Final = {offset: size for name, offset, size in going if name in dropped}
         self._dropped: Final = dropped
-        self._generation: Final = store.log.generations().get(segment, 0)
+        self._generation: Final = store.log.files.generations().get(segment, 0)
         self._position = SEGMENT_HEADER_SIZE  # where the next kept frame will begin
         self.moves: Final = FrameMoves()
 

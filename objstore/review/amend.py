@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 
-from objstore.errors import FileChanged, NotAmendable
+from objstore.errors import EditAway, FileChanged, NotAmendable
 from objstore.history.edit_queries import edit
 from objstore.model.basic_types import Operation, Origin, Seq, Status
 from objstore.model.ids import BlobId
@@ -19,13 +19,18 @@ __all__ = ["amend", "amendable_path"]
 
 
 def amendable_path(journal: Journal, seq: int) -> str:
-    """Return the current path of the file that the edit changed. Raises NoSuchName, EditExpired, NotAmendable."""
+    """Return the current path of the file that the edit changed.
+
+    Raises NoSuchName, EditExpired, EditAway and NotAmendable.
+    """
     view = edit(journal, seq)
     view.refuse_if_expired()
     if view.edit.origin is Origin.EXTERNAL:
         raise NotAmendable(seq, "it is an external edit; change the file yourself")
     if view.status is Status.REJECTED:
         raise NotAmendable(seq, "it is rejected")
+    if view.status is Status.AWAY:
+        raise EditAway([str(seq)])
     tip = journal.store.index.documents.tip(view.edit.document)
     if tip.state is None:
         raise NotAmendable(seq, "its file is deleted")

@@ -1,8 +1,8 @@
 """Carry out decision requests: plan them, record them and change the files; find what undo and redo take back."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
-from objstore.errors import DecidedMeanwhile, DiskFull, NoSpaceToRecord, NoSuchName
+from objstore.errors import DecidedMeanwhile, DiskFull, EditAway, NoSpaceToRecord, NoSuchName
 from objstore.fastclass import field, replace, value
 from objstore.history.edit_queries import decisions, edit, statuses_before
 from objstore.history.expired import refuse_expired
@@ -30,6 +30,7 @@ class DecisionRequest:
     verdicts: Mapping[Unit, Status] = field(default_factory=dict)  # for an undo or redo: computed under the lock
     who: str
     reason: str = ""
+    commit: str = ""  # the git commit that makes the decision, in hex; "": a person does
     cascade: bool = False  # also reject the hunks that depend on the rejected ones
     markers: bool = False  # set conflicting hunks aside, and write both versions into the text
     on_external: OnExternal
@@ -38,6 +39,7 @@ class DecisionRequest:
     refusal: Conflicted | None = None  # the refusal that the reviewer saw before asking for a cascade; None: none
     seen: Seen | None = None  # for an undo or redo: the end of the history that the reviewer saw; None: not known
     dry_run: bool
+    is_claim: bool = False  # for an undo or redo: whether it is that of a claim, which may change no status
     takes_back: int = 0  # number of the decision that an undo or redo takes back; 0: the next one
     past: frozenset[int] = frozenset()  # for an undo: later decisions to keep
     before: Seq = Seq(0)  # for an undo or redo: the newest edit before that decision, also found under the lock
@@ -48,7 +50,8 @@ def decide(journal: Journal, request: DecisionRequest) -> tuple[DecisionOutcome,
 
     That function also knows the blobs that a dry run would write. A decision that changes no file may use the space
     reserve, so that a reviewer can decide on a full disk, and expire history then.
-    Raises NoSuchName, EditExpired, FileChanged, DecidedMeanwhile, HistoryBroken and what Journal.commit raises.
+    Raises NoSuchName, EditExpired, EditAway, FileChanged, DecidedMeanwhile, HistoryBroken, and what Journal.commit
+    raises.
     """
     try:
         return _decided(journal, request)
@@ -71,8 +74,9 @@ def _decided(journal: Journal, request: DecisionRequest) -> tuple[DecisionOutcom
 
 
 def _refuse_if_decided_since(journal: Journal, seen: Seen) -> None:
-    """Raise DecidedMeanwhile if there are decisions after the end of the history that is `seen`."""
-    since = [view.decision for view in decisions(journal) if view.decision.number >= seen.next_decision]
+    """Raise DecidedMeanwhile if anyone decided after the end of the history that is `seen`."""
+    made = [view.decision for view in decisions(journal) if view.decision.number >= seen.next_decision]
+    since = [decision for decision in made if decision.action is not Action.GIT]
     if since:
         raise DecidedMeanwhile({str(unit): status.value for decision in since for unit, status in decision.verdicts})
 
@@ -93,8 +97,22 @@ def _undo(journal: Journal, request: DecisionRequest) -> DecisionRequest:
     if not kept_units.isdisjoint(unit for unit, _ in taken.verdicts):
         return request
     verdicts = dict.fromkeys(written_by(journal, number), Status.REJECTED) | statuses_before(journal, taken.number)
+    verdicts |= dict.fromkeys(_made_with(journal, number, taken), Status.REJECTED)
     before = journal.store.index.history.newest_edit_before(taken.number)
-    return replace(request, verdicts=verdicts, takes_back=number, before=before)
+    is_claim = _is_claim(journal, number)
+    return replace(request, verdicts=verdicts, takes_back=number, before=before, is_claim=is_claim)
+
+
+def _made_with(journal: Journal, number: int, decision: Decision) -> Iterable[Unit]:
+    """Return the units of the edits that were made together with a decision, as by an exact rewind: before, none was.
+
+    `decision`: the record of the decision, or of its last redo.
+    """
+    if not decision.verdicts:
+        return ()
+    first = edit(journal, decision.verdicts[0][0].seq).edit
+    is_one = first.origin is Origin.PERSON and first.notes.get("decision") == str(number)
+    return (unit for unit, _ in decision.verdicts) if is_one else ()
 
 
 def _redo(journal: Journal, request: DecisionRequest) -> DecisionRequest:
@@ -102,7 +120,7 @@ def _redo(journal: Journal, request: DecisionRequest) -> DecisionRequest:
     _, undone = _stacks(journal)
     if not undone:
         return request
-    (_, decision), undo = undone[-1]
+    (number, decision), undo = undone[-1]
     decided = {unit for unit, _ in decision.verdicts}
     # Amendments that the undo also rejected come back; external edits that it discarded do not.
     verdicts = {
@@ -111,13 +129,24 @@ def _redo(journal: Journal, request: DecisionRequest) -> DecisionRequest:
         if unit in decided or not _is_from_outside(journal, unit)
     }
     before = journal.store.index.history.newest_edit_before(undo.number)
-    return replace(request, verdicts=verdicts, reason=decision.reason, takes_back=undo.number, before=before)
+    return replace(
+        request,
+        verdicts=verdicts,
+        reason=decision.reason,
+        takes_back=undo.number,
+        before=before,
+        is_claim=_is_claim(journal, number),
+    )
+
+
+def _is_claim(journal: Journal, number: int) -> bool:
+    return any(view.decision.action is Action.CLAIM for view in decisions(journal) if view.decision.number == number)
 
 
 def _is_from_outside(journal: Journal, unit: Unit) -> bool:
-    """Return whether a unit is of an external edit that amends no other edit."""
+    """Return whether a unit is of an edit that was found on disk, is no known call's, and amends no other edit."""
     record = edit(journal, unit.seq).edit
-    return record.origin is Origin.EXTERNAL and record.amends is None
+    return record.origin in {Origin.EXTERNAL, Origin.UNATTRIBUTED} and record.amends is None
 
 
 _UndoneDecision = tuple[int, Decision]
@@ -127,12 +156,15 @@ _UndoneDecision = tuple[int, Decision]
 def _stacks(journal: Journal) -> tuple[list[_UndoneDecision], list[tuple[_UndoneDecision, Decision]]]:
     """Return the effective decisions, and the undone ones with their undo, each list with the next one to change last.
 
-    A new decision after an undo empties the second list: there is nothing to redo then.
+    A new decision after an undo empties the second list: there is nothing to redo then. What git did to files is in
+    neither list, and changes nothing in them.
     """
     effective: list[_UndoneDecision] = []
     undone: list[tuple[_UndoneDecision, Decision]] = []
     for view in decisions(journal):
         match view.decision.action:
+            case Action.GIT:
+                pass
             case Action.UNDO if effective:
                 # The newest, except for later ones that the undo kept.
                 at = next((at for at, (number, _) in enumerate(effective) if number == view.decision.takes_back), -1)
@@ -163,11 +195,18 @@ def _outcome(journal: Journal, request: DecisionRequest, batch: Batch, *, is_wri
     plan = _plan(planner, request)
     if isinstance(plan, Conflicted):
         return plan
+    if request.is_claim:
+        plan.verdicts = dict(request.verdicts) | plan.verdicts
     number = 0
     markers = tuple(file.report(0) for file in plan.marked.files)
     if not request.dry_run:
         decision, markers = planner.record(
-            plan, request.action, who=request.who, reason=request.reason, takes_back=request.takes_back
+            plan,
+            request.action,
+            who=request.who,
+            reason=request.reason,
+            takes_back=request.takes_back,
+            commit=request.commit,
         )
         steps = plan.steps()
         try:
@@ -232,16 +271,19 @@ def _without_no_ops(journal: Journal, request: DecisionRequest) -> DecisionReque
     """Return the request without verdicts that change nothing visible; None: none is left.
 
     A whole-file part without an effect is decided together with the rest of its edit, and ignored if that has the
-    requested status already, because it is not shown. An undo or redo takes back every verdict.
+    requested status already, because it is not shown. An undo or redo takes back every verdict. Raises EditAway.
     """
     # Each edit is read once, with all its units: thousands of them may be decided.
     rows = {seq: journal.store.index.edits.get(seq) for seq in {unit.seq for unit in request.verdicts}}
     without_effect: set[Unit] = set()
+    away: list[Unit] = []
     changed_edits: set[int] = set()
     for unit, wanted in request.verdicts.items():
         row = rows[unit.seq]
         if row is None or not 0 <= unit.hunk < len(row.units):
             raise NoSuchName(str(unit), "hunk")
+        if row.units[unit.hunk] is Status.AWAY and _has_visible_effect(row, unit):
+            away.append(unit)
         if row.units[unit.hunk] is not wanted:
             if request.takes_back or _has_visible_effect(row, unit):
                 changed_edits.add(unit.seq)
@@ -249,8 +291,14 @@ def _without_no_ops(journal: Journal, request: DecisionRequest) -> DecisionReque
                 without_effect.add(unit)
     for row in filter(None, rows.values()):
         refuse_expired(journal, row)
+    if away:
+        raise EditAway([str(unit) for unit in sorted(away)])
     # Units that markers set aside are rejected only until the conflict is resolved.
-    if not changed_edits and (request.takes_back or units_set_aside(journal).isdisjoint(request.verdicts)):
+    if (
+        not changed_edits
+        and not request.is_claim
+        and (request.takes_back or units_set_aside(journal).isdisjoint(request.verdicts))
+    ):
         return None
     verdicts = request.verdicts.items()
     effective = {unit: to for unit, to in verdicts if unit not in without_effect or unit.seq in changed_edits}

@@ -5,24 +5,26 @@ A change is what a call did to one file, or an unrecorded difference that was fo
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 
-from objstore.errors import UNREADABLE
+from objstore.errors import UNREADABLE, CasError
 from objstore.fastclass import replace, variable
 from objstore.fs.confined_path import FileOnDisk, Tree
 from objstore.fs.content_source import FileSource, Source
-from objstore.model.basic_types import DocumentId, FileState, Operation, Origin, Seq, Status
+from objstore.model.basic_types import EXTERNAL_CONVERSATION, DocumentId, FileState, Operation, Origin, Seq, Status
+from objstore.model.canonical_msgpack import MAX_TEXT
 from objstore.model.ids import BlobId
 from objstore.model.large_file_placeholder import is_placeholder, placeholder
-from objstore.model.records import Edit, Marks
-from objstore.model.results import NOBODY, CallInfo
+from objstore.model.records import Edit, Marks, Turn
+from objstore.model.results import CallInfo, TurnInfo
 from objstore.model.views import EditView
+from objstore.review.policies import ACCEPTED_BY, Policies
 from objstore.store.write_batch import Batch, now
 from objstore.text.diff import diff_lines
 from objstore.text.hunks import Hunk, VerifiedHunks
 from objstore.text.lines import Affixes, common_affixes, is_closed
 from objstore.text.unified_diff import is_either_binary
 from objstore.transaction.journal import Journal
-from objstore.worktree.external_changes import EXTERNAL_CONVERSATION
 
 __all__ = [
     "Change",
@@ -63,6 +65,8 @@ class Change:
     origin: Origin
     amends: Seq | None = None  # the edit that this one amends; None: it amends none
     marks: Marks | None = None  # None: it writes no conflict markers
+    turn: TurnInfo | None = None  # the turn that it was made in; None: not known
+    formats: Edit | None = None  # the agent's edit whose result a formatter changed by it; None: it is no formatting
     folders: int = 0  # how many of the path's folders, counted from the innermost, are new with the file
     is_last: bool = False  # whether it ends a document whose recorded state can't be read
 
@@ -71,10 +75,16 @@ class Recorder:
     """Adds the edit records of changes to a batch, and gives them their numbers."""
 
     def __init__(self, journal: Journal, batch: Batch) -> None:
+        self._root = journal.tree.root
         self._store = journal.store
         self._batch = batch
         self._seq = self._store.next_seq()
         self._time = now()
+        self._turns: dict[tuple[str, str, int], int] = {}  # numbers by session, conversation and time
+        self._ordinals: dict[tuple[str, int], int] = {}  # the next ordinals of calls that formatters' edits belong to
+        self._next_turn = 0  # the number that the next new turn gets; 0: ask the store
+        self._root = journal.tree.root
+        self._policies: Policies | None = None  # read when they are first needed
 
     def record(
         self,
@@ -90,8 +100,13 @@ class Recorder:
     ) -> EditView:
         """Add the change's blobs and its record to the batch, and return the edit as it will be shown.
 
-        `time`: when it was made, in microseconds since 1970-01-01 UTC; 0: now.
+        `time`: when it was made, in microseconds since 1970-01-01 UTC; 0: now. The record of the change's turn is
+        added before it if there is none yet. If the group is rolled back, that record stays, without edits, and the
+        next call of the turn uses it.
         """
+        turn = 0 if change.turn is None else self._turn(change.turn, conversation)
+        if change.formats is not None:
+            turn = change.formats.turn
         before, after = change.before, change.after
         affixes = None
         # A placeholder without a source is of a recorded state: its blob is stored, or lost.
@@ -105,6 +120,10 @@ class Recorder:
             shared = None if before is not None and is_placeholder(before.content) else affixes
             self._batch.state(after.content, base, name=after.state.blob, affixes=shared, source=after.source)
         hunks, newline = _hunks(before, after, change.hunks, affixes)
+        added, removed = _line_counts(before, after, hunks)
+        status = Status.PENDING if self._needs_review(change) else Status.ACCEPTED
+        if status is Status.PENDING and self._is_accepted_by_policy(change):
+            status, notes = Status.ACCEPTED, {**notes, ACCEPTED_BY: "review.accept"}
         edit = Edit(
             seq=self._seq,
             document=DocumentId(self._seq) if document is None else document,
@@ -120,13 +139,13 @@ class Recorder:
             hunks=hunks,
             folders=change.folders,
             newline=newline,
-            added=_line_count(after) if before is None else sum(hunk.new_count for hunk in hunks),
-            removed=_line_count(before) if after is None else sum(hunk.old_count for hunk in hunks),
+            added=added,
+            removed=removed,
             origin=change.origin,
-            # A person's own edits need no review.
-            status=Status.PENDING if change.origin is Origin.AGENT else Status.ACCEPTED,
+            status=status,
             amends=change.amends,
             marks=change.marks,
+            turn=turn,
             tool=tool,
             notes=notes,
         )
@@ -138,22 +157,90 @@ class Recorder:
             units=(edit.status,) * (1 + len(edit.hunks)),
             whole=edit.changes_whole,
             reasons=("",) * (1 + len(edit.hunks)),
+            owner=conversation,
         )
 
-    def record_external(self, changes: Sequence[Change]) -> list[EditView]:
-        """Record changes that were found on disk as external edits."""
-        return self.record_found([(change, NOBODY) for change in changes])
+    def _needs_review(self, change: Change) -> bool:
+        """Return whether a change is recorded as pending."""
+        if change.origin is Origin.EXTERNAL and change.amends is None:
+            return self._external != "accepted"
+        if change.origin is Origin.FORMATTER:
+            return self._formatting != "accepted"
+        return change.origin.needs_review
+
+    @cached_property
+    def _external(self) -> str:
+        return self._setting("review.external")
+
+    @cached_property
+    def _formatting(self) -> str:
+        return self._setting("review.formatting")
+
+    def _setting(self, name: str) -> str:
+        """Return the value of a setting; if it can't be read, the one with which most is reviewed."""
+        from objstore.config.config_files import Configuration
+
+        try:
+            return str(Configuration(self._root).get(name).value)
+        except CasError:
+            return "pending"
+
+    def record_formatting(self, change: Change, made: Edit) -> EditView:
+        """Record what a formatter made of an agent's edit: an edit of the same call, decided together with it."""
+        known = self._store.index.edits.edits_of_call(made.conversation, made.call)
+        ordinal = max(known, self._ordinals.get((made.conversation, made.call), 0))
+        self._ordinals[made.conversation, made.call] = ordinal + 1
+        amends = None if self._formatting == "pending" else made.seq
+        return self.record(
+            replace(change, origin=Origin.FORMATTER, amends=amends, turn=None),
+            document=change.document,
+            conversation=made.conversation,
+            call=made.call,
+            ordinal=ordinal,
+            tool=made.tool,
+            notes=made.notes,
+        )
+
+    def _is_accepted_by_policy(self, change: Change) -> bool:
+        if change.marks is not None:
+            return False
+        if self._policies is None:
+            self._policies = Policies(self._root, self._store)
+        return self._policies.accepts(change.origin, change.path, change.source)
+
+    def _turn(self, turn: TurnInfo, conversation: str) -> int:
+        """Return the number of a turn, and add its record to the batch if there is none yet."""
+        which = turn.session, conversation, turn.began
+        number = self._turns.get(which) or self._store.turn_at(*which)
+        if not number:
+            number = self._next_turn or self._store.next_turn()
+            self._next_turn = number + 1
+            self._batch.record(
+                Turn(
+                    number=number,
+                    time=turn.began,
+                    session=turn.session,
+                    conversation=conversation,
+                    client=turn.client[:MAX_TEXT],
+                    model=turn.model[:MAX_TEXT],
+                    prompt=turn.prompt[:MAX_TEXT],
+                )
+            )
+        self._turns[which] = number
+        return number
 
     def record_found(self, changes: Sequence[tuple[Change, CallInfo]]) -> list[EditView]:
         """Record changes that were found on disk, each with the call that it is attributed to."""
         views: list[EditView] = []
         calls: dict[str, list[EditView]] = {}  # by conversation
         for change, info in changes:
-            is_external = info.origin is Origin.EXTERNAL
-            conversation = EXTERNAL_CONVERSATION if is_external else info.conversation
+            if change.formats is not None and info.origin is not Origin.AGENT:
+                views.append(self.record_formatting(change, change.formats))
+                continue
+            conversation = info.conversation or EXTERNAL_CONVERSATION
             edits = calls.setdefault(conversation, [])
             view = self.record(
-                self.bound_to_markers(replace(change, origin=info.origin)),
+                self.bound_to_markers(replace(change, origin=info.origin, turn=info.turn)),
                 document=change.document,
                 conversation=conversation,
                 call=edits[0].edit.call if edits else self._store.next_call(conversation),
@@ -168,9 +255,9 @@ class Recorder:
     def bound_to_markers(self, change: Change) -> Change:
         """Return a change found on disk as an amendment of the marker edit, if all of it is between conflict markers.
 
-        An agent's change is returned as it is, because it needs a review of its own.
+        A change that an agent may have made is returned as it is, because it needs a review of its own.
         """
-        if change.origin is Origin.AGENT or change.document is None or change.before is None or change.after is None:
+        if change.origin.needs_review or change.document is None or change.before is None or change.after is None:
             return change
         if change.before.state.mode != change.after.state.mode:
             return change  # markers are never about the mode
@@ -281,6 +368,16 @@ def _hunks(
         return hunks, False
     ends_inside = bool(hunks) and hunks[-1].new_count > 0 and hunks[-1].new_end == _line_count(after)
     return hunks, not ends_inside
+
+
+def _line_counts(before: Version | None, after: Version | None, hunks: Sequence[Hunk]) -> tuple[int, int]:
+    """Return how many lines an edit adds and removes: none if a state is binary, because its lines mean nothing."""
+    if is_either_binary(b"" if before is None else before.content, b"" if after is None else after.content):
+        return 0, 0
+    return (
+        _line_count(after) if before is None else sum(hunk.new_count for hunk in hunks),
+        _line_count(before) if after is None else sum(hunk.old_count for hunk in hunks),
+    )
 
 
 def _line_count(version: Version | None) -> int:

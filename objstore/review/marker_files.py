@@ -158,8 +158,8 @@ class MarkerWriter:
 
     def _labels(self, decided: Mapping[Unit, Status], aside: Collection[Unit]) -> Labels:
         """Return the labels of the markers around one conflict between these units."""
-        rejected = [unit for unit, status in decided.items() if status is Status.REJECTED]
-        live = [unit for unit, status in decided.items() if status is not Status.REJECTED]
+        rejected = [unit for unit, status in decided.items() if not status.is_live]
+        live = [unit for unit, status in decided.items() if status.is_live]
         ours = [*(["without " + self._named(rejected)] if rejected else []), *([self._named(live)] if live else [])]
         return Labels(
             ours=_label(" and ".join(ours) or "as decided"),

@@ -26,7 +26,7 @@ class Plan:
 
     verdicts: dict[Unit, Status]  # changed statuses, and all of a decision that removes markers or takes another back
     cascaded: tuple[Unit, ...]  # units decided in addition to those that were named
-    written: tuple[WrittenFile, ...]
+    written: tuple[WrittenFile, ...]  # the files of all decided documents, before markers; some may stay unchanged
     external: list[Edit]  # external edits in the batch, recorded before the decision
     disk_stats: dict[bytes, os.stat_result]  # stat results of the files that were compared with their tips, by path
     notices: tuple[Notice, ...]
@@ -37,11 +37,11 @@ class Plan:
 
     def effects(self) -> tuple[FileEffect, ...]:
         """Return what the decision does to each file that it changes."""
-        return tuple(map(_effect, self.marked.add_to(self.written)))
+        return tuple(map(_effect, self._changed_files()))
 
     def steps(self) -> list[FileStep]:
         """Return the changes on disk, ordered by path."""
-        files = self.marked.add_to(self.written)
+        files = self._changed_files()
         before = {w.path_before: w.before for w in files if w.path_before is not None}
         after = {w.path_after: w.after for w in files if w.path_after is not None}
         moves = {
@@ -59,6 +59,10 @@ class Plan:
             )
             for path in sorted({*before, *after})
         ]
+
+    def _changed_files(self) -> list[WrittenFile]:
+        """Return the files that change, with the markers in them."""
+        return [written for written in self.marked.add_to(self.written) if written.is_changed]
 
     @staticmethod
     def _source(

@@ -32,6 +32,7 @@ from objstore.worktree.external_changes import concerns_disk, external_view, fou
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+    from objstore.model.results import CallInfo
     from objstore.review.edit_recorder import Change, Recorder
     from objstore.transaction.journal import Journal
     from objstore.weave.document import Document
@@ -94,6 +95,11 @@ class Planner:
         """
         documents = self._documents_of(verdicts)
         discarded = self._record_external(documents, on_external, expected)
+        if is_new:
+            from objstore.review.formatting import with_formatting
+
+            verdicts = with_formatting(self.journal, verdicts, self._external)
+            self._documents_of(verdicts)
         statuses_only = self._without_effect(self._by_document(verdicts))
         documents = [document for document in documents if document not in statuses_only]
         before: dict[DocumentId, bytes] = {}
@@ -137,7 +143,7 @@ class Planner:
         return Plan(
             verdicts=restated | changed,
             cascaded=tuple(unit for unit in cascaded if unit in changed),
-            written=tuple(self._written(documents)),
+            written=(*self._written(documents), *self._unchanged(statuses_only)),
             external=self._external,
             disk_stats=self._disk_stats,
             notices=tuple(self._notices(changes)),
@@ -148,7 +154,7 @@ class Planner:
         )
 
     def record(
-        self, plan: Plan, action: Action, *, who: str, reason: str, takes_back: int
+        self, plan: Plan, action: Action, *, who: str, reason: str, takes_back: int, commit: str = ""
     ) -> tuple[Decision, tuple[MarkersWritten, ...]]:
         """Add the decision to the batch, and the edits that write its markers; return both."""
         decision = Decision(
@@ -160,6 +166,7 @@ class Planner:
             who=who,
             reason=reason,
             takes_back=takes_back,
+            commit=commit,
         )
         self.batch.record(decision)
         return decision, plan.marked.record(self._recording(), decision, who) if plan.marked.files else ()
@@ -197,7 +204,7 @@ class Planner:
         for document, share in shares.items():
             if document in self._documents or Status.REJECTED in share.values():
                 continue
-            if index.edits.has_rejected(document) or index.edits.with_markers(document):
+            if index.edits.has_units_not_live(document) or index.edits.with_markers(document):
                 continue
             units = {
                 seq: row.units for seq in {unit.seq for unit in share} if (row := index.edits.get(seq)) is not None
@@ -261,16 +268,33 @@ class Planner:
             raise FileChanged(min(change.path for change in set(expected) ^ set(seen)))
         if not changes:
             return []
-        self._external = [view.edit for view in self._recording().record_external(changes)]
+        self._external = [view.edit for view in self._recording().record_found(self._attributed(changes))]
         discarded: list[Unit] = []
         for edit in self._external:
             self._lineages[edit.seq] = edit.document
             loaded = self._document(edit.document)
             loaded.add(edit, None if edit.after is None else self.batch.text(edit.after.blob))
+            self._before[edit.document] = loaded.statuses()  # what was found may be pending
             self._tips[edit.document] = Tip(edit.document, edit.path, edit.after)
             if on_external is OnExternal.DISCARD:
                 discarded += loaded.units(edit.seq)
         return discarded
+
+    def _attributed(self, changes: Sequence[Change]) -> list[tuple[Change, CallInfo]]:
+        """Return changes found on disk, each with whose it is: unattributed if an agent may have made it."""
+        from objstore.review.attribution import UNKNOWN_TIME, CallAttribution
+        from objstore.review.formatting import as_formatting
+        from objstore.review.open_calls import OpenCalls
+
+        attribution = CallAttribution(OpenCalls(self.journal).calls().values())
+
+        def attributed(change: Change) -> tuple[Change, CallInfo]:
+            seen = self._disk_stats.get(change.path)
+            moment, tick = (0, UNKNOWN_TIME) if seen is None else (seen.st_ctime_ns, 0)
+            info = attribution.outside(os.fsdecode(change.path), moment, tick)
+            return as_formatting(self.journal, change, moment, tick), info
+
+        return list(map(attributed, changes))
 
     def _remove_markers(self, loaded: Document, named: Mapping[Unit, Status], *, is_new: bool) -> _WithoutMarkers:
         """Remove the markers that the verdicts are about from a document, and return the rest of the decision.
@@ -351,7 +375,7 @@ class Planner:
             if unit not in wanted.setdefault(document, {}):
                 statuses.setdefault(document, self._document(document).statuses())
                 rejections.setdefault(document, {})[unit] = wanted[document][unit] = Status.REJECTED
-        makes_live = any(status is not Status.REJECTED for share in given.values() for status in share.values())
+        makes_live = any(status.is_live for share in given.values() for status in share.values())
         for document, current in statuses.items():
             share, rejected = wanted.setdefault(document, {}), rejections.setdefault(document, {})
             if not self._complete(
@@ -362,7 +386,7 @@ class Planner:
         if not all(self._is_possible(statuses, shares, is_new=is_new) for shares in tries):
             return [], []
         verdicts = {unit: status for document in statuses for unit, status in wanted[document].items()}
-        live = {unit for unit, status in verdicts.items() if status is not Status.REJECTED}
+        live = {unit for unit, status in verdicts.items() if status.is_live}
         return [*live.difference(*given.values())], [unit for document in statuses for unit in rejections[document]]
 
     def _complete(
@@ -466,7 +490,7 @@ class Planner:
                     raise FileTooLarge(os.fsdecode(version.path), len(version.content), MAX_BLOB)
                 base = None if tip.state is None else tip.state.blob
                 after = FileState(blob=self.batch.state(version.content, base), mode=version.mode)
-            if after == tip.state and (after is None or version.path == tip.path):
+            if after is None and tip.state is None:
                 continue
             yield WrittenFile(
                 document=document,
@@ -475,3 +499,15 @@ class Planner:
                 path_after=None if after is None else version.path,
                 after=after,
             )
+
+    def _unchanged(self, documents: Iterable[DocumentId]) -> Iterator[WrittenFile]:
+        """Yield the files of documents of which a decision changes nothing but statuses."""
+        for tip in map(self._tip, documents):
+            if tip.state is not None:
+                yield WrittenFile(
+                    document=tip.document,
+                    path_before=tip.path,
+                    before=tip.state,
+                    path_after=tip.path,
+                    after=tip.state,
+                )

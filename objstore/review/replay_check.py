@@ -52,7 +52,7 @@ def find_doubt(store: Store, loaded: Document, before: bytes, external: Sequence
     flipped = [
         unit
         for unit, status in loaded.changed_since(before).items()
-        if loaded.was_live(unit, before) is (status is Status.REJECTED)
+        if loaded.was_live(unit, before) is not status.is_live
     ]
     compared = _suspect_edits(store, loaded, external, load) if flipped else ()
     if not compared:
@@ -76,7 +76,7 @@ def find_doubt(store: Store, loaded: Document, before: bytes, external: Sequence
 
 
 def live_units(loaded: Document, seq: Seq) -> list[Unit]:
-    """Return the units of an edit that are not rejected."""
+    """Return the units of an edit that are live."""
     return [unit for unit in loaded.units(seq) if not loaded.is_rejected(unit)]
 
 

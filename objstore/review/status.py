@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from objstore.config.settings import RetentionLimits, is_anything_set, settings_files
 from objstore.errors import CasError, DiskFailed, PathError, StoreDamaged
-from objstore.model.basic_types import Origin, Status
-from objstore.model.views import ExternalChange, PendingGroup, Reclaimable, StatusReport, UnresolvedMarkers
+from objstore.model.basic_types import CommentState, Status
+from objstore.model.views import (
+    Collision,
+    ExternalChange,
+    PendingGroup,
+    PendingTurn,
+    Reclaimable,
+    StatusReport,
+    UnresolvedMarkers,
+)
 from objstore.worktree.dirty_files import changed_tips
 from objstore.worktree.external_changes import found_changes
+from objstore.worktree.secret_files import secret_files
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from objstore.log.segment_files import Place
     from objstore.store.object_store import Store
     from objstore.transaction.journal import Journal
@@ -37,36 +50,77 @@ def report(journal: Journal) -> StatusReport:
 def _status_report(journal: Journal, external: tuple[ExternalChange, ...], unreadable: tuple[str, ...]) -> StatusReport:
     index = journal.store.index
     counts = index.edits.counts()
-    store_bytes, blobs = journal.store.log.total_bytes(), index.blobs.count()
+    groups = index.edits.pending_groups()
+    turns = filter(None, map(index.turns.turn, sorted({turn for _, turn, *_ in groups} - {0})))
+    store_bytes, blobs = journal.store.log.files.total_bytes(), index.blobs.count()
     return StatusReport(
         root=journal.tree.root,
         edits=index.edits.count(),
         pending=counts[Status.PENDING],
         accepted=counts[Status.ACCEPTED],
         rejected=counts[Status.REJECTED],
+        away=counts[Status.AWAY],
         conversations=index.edits.conversation_count(),
         groups=tuple(
             PendingGroup(
                 conversation=conversation,
+                turn=turn,
                 path=os.fsdecode(path),
                 seqs=tuple(seqs),
                 added=added,
                 removed=removed,
             )
-            for conversation, path, seqs, added, removed in index.edits.pending_groups()
+            for conversation, turn, path, seqs, added, removed in groups
         ),
+        turns=tuple(PendingTurn(number=turn.number, client=turn.client, prompt=turn.prompt) for turn in turns),
         external=external,
         markers=unresolved_markers(journal),
         unreadable=unreadable,
         store_bytes=store_bytes,
         blobs=blobs,
         reclaimable=_reclaimable(journal),
+        collisions=_collisions(journal),
+        comments=_comments(journal),
+        policies=_changed_policies(journal),
+        secrets=secret_files(journal),
     )
+
+
+def _comments(journal: Journal) -> dict[str, int]:
+    """Return how many comments are open, sent and answered, as CommentView.word says of each."""
+    words: dict[int, str] = {}  # by the number of the comment: its own state, or that of the newest answer
+    own: dict[int, CommentState] = {}
+    if journal.store.index.numbers.next_comment() == 1:
+        return {}
+    for row in journal.store.index.comments.all():
+        about = row.answers or row.number
+        own.setdefault(about, row.state)
+        if about == row.number or own[about] is CommentState.SENT:
+            words[about] = "answered" if row.conversation else row.state.value
+    counts = Counter(word for word in words.values() if word != CommentState.RESOLVED.value)
+    return {word: counts[word] for word in ("open", "sent", "answered") if counts[word]}
+
+
+def _collisions(journal: Journal) -> tuple[Collision, ...]:
+    if not journal.store.index.edits.colliding():
+        return ()
+    from objstore.review.collisions import collisions
+
+    return tuple(collisions(journal))
+
+
+def _changed_policies(journal: Journal) -> tuple[str, ...]:
+    is_written = os.path.lexists(settings_files(journal.tree.root)[0])
+    if not is_written and not journal.store.index.settings.changes():
+        return ()
+    from objstore.review import policies
+
+    return tuple(policies.changed_outside(journal.tree.root, journal.store))
 
 
 def unresolved_markers(journal: Journal) -> tuple[UnresolvedMarkers, ...]:
     """Return the conflict markers that decisions wrote and that are still in their files, ordered by edit."""
-    marker_rows = [row for row in journal.store.index.edits.with_markers() if row.status is not Status.REJECTED]
+    marker_rows = [row for row in journal.store.index.edits.with_markers() if row.status.is_live]
     if not marker_rows:
         return ()
     from objstore.history.marked_text import markers_still_in_file
@@ -77,8 +131,6 @@ def unresolved_markers(journal: Journal) -> tuple[UnresolvedMarkers, ...]:
 
 def _reclaimable(journal: Journal) -> Reclaimable:
     """Return what garbage collection could free, from numbers that the index keeps."""
-    from objstore.config.settings import RetentionLimits, is_anything_set
-
     index = journal.store.index
     unheld, free_bytes = index.blobs.unheld()
     limits, unreadable, old_edits = RetentionLimits(), "", 0
@@ -101,15 +153,18 @@ def _reclaimable(journal: Journal) -> Reclaimable:
     )
 
 
-def external_changes(journal: Journal) -> tuple[ExternalChange, ...]:
+def external_changes(journal: Journal, naming: Collection[str] = ()) -> tuple[ExternalChange, ...]:
     """Return the external change of every recorded file that differs from its record.
 
-    Files that can't be read, or that a writer may be writing, are left out.
+    Files that can't be read, or that a writer may be writing, are left out; and so are files that scans leave out,
+    except those that `naming` has.
     """
-    return _stable_changes(journal)[0]
+    return _stable_changes(journal, naming)[0]
 
 
-def _stable_changes(journal: Journal) -> tuple[tuple[ExternalChange, ...], tuple[str, ...]]:
+def _stable_changes(
+    journal: Journal, naming: Collection[str] = ()
+) -> tuple[tuple[ExternalChange, ...], tuple[str, ...]]:
     """Return the external changes of recorded files, and a message for each file that can't be read.
 
     Only files whose times changed are read. This takes no lock, so a writer may have written the log and not its files
@@ -122,7 +177,7 @@ def _stable_changes(journal: Journal) -> tuple[tuple[ExternalChange, ...], tuple
         with journal.reading() as store:
             was_finished, end = not journal.unfinished(), store.end
             marked, is_of_this_boot = journal.applied_until()
-            found, unreadable = _changes_now(journal)
+            found, unreadable = _changes_now(journal, naming)
         if not found:
             return found, unreadable
         until = time.monotonic() + _WAIT_SECONDS if until is None else until
@@ -149,10 +204,10 @@ def _written(store: Store, since: Place) -> set[str]:
         for group in store.log.groups(since):
             for record in (chained.record for chained in decoded(group)):
                 match record:
-                    case Edit(origin=origin) if origin is not Origin.EXTERNAL:
+                    case Edit(origin=origin) if not origin.is_found:
                         paths |= {record.path, record.source}
                     case Decision():
-                        paths.update(path for each in record.written for path in (each.path_before, each.path_after))
+                        paths.update(path for w in record.changed_files for path in (w.path_before, w.path_after))
                     case _:
                         pass
     return {os.fsdecode(path) for path in paths if path is not None}
@@ -170,7 +225,7 @@ def _without(
     return certain, (*unreadable, *unfinished)
 
 
-def _changes_now(journal: Journal) -> tuple[tuple[ExternalChange, ...], tuple[str, ...]]:
+def _changes_now(journal: Journal, naming: Collection[str]) -> tuple[tuple[ExternalChange, ...], tuple[str, ...]]:
     suspects = changed_tips(journal)
     # A deleted document matters only if no other has its path since, and a file exists there again.
     suspects += [tip for tip in journal.store.index.documents.deleted() if _exists(journal, tip.path)]
@@ -181,7 +236,18 @@ def _changes_now(journal: Journal) -> tuple[tuple[ExternalChange, ...], tuple[st
             found += found_changes(journal, [tip])
         except (PathError, DiskFailed) as error:
             unreadable.append(f"{os.fsdecode(tip.path)}: {error}")
-    return tuple(found), tuple(unreadable)
+    return tuple(_scanned(journal, found, naming)), tuple(unreadable)
+
+
+def _scanned(journal: Journal, found: list[ExternalChange], naming: Collection[str]) -> list[ExternalChange]:
+    """Return the changes without those of files that scans leave out: no scan would ever record them."""
+    unnamed = [change for change in found if change.path not in naming]
+    if not unnamed:
+        return found
+    from objstore.worktree.rule_files import files_left_out
+
+    left_out = files_left_out(journal.tree, [(os.fsencode(change.path), change.found is None) for change in unnamed])
+    return [change for change in found if change.path in naming or os.fsencode(change.path) not in left_out]
 
 
 def _exists(journal: Journal, path: bytes) -> bool:

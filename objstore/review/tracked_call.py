@@ -14,6 +14,7 @@ from typing import Final
 
 from objstore.errors import (
     UNREADABLE,
+    CasError,
     ConversationReserved,
     FileExists,
     FileMissing,
@@ -28,11 +29,12 @@ from objstore.fs.confined_path import FileOnDisk, ResolvedPath, missing_at
 from objstore.fs.content_source import MemorySource
 from objstore.fs.file_state import contents_below, file_at, large_files, state_at
 from objstore.history.ancestry import steps_since
-from objstore.model.basic_types import MAX_INT, DocumentId, FileState, Operation, Origin
+from objstore.model.basic_types import RESERVED_CONVERSATIONS, DocumentId, FileState, Operation, Origin
 from objstore.model.ids import BlobId, blob_id
 from objstore.model.large_file_placeholder import MAX_BLOB, is_placeholder, placeholder
+from objstore.model.records import Decision
 from objstore.model.relpath import folders_of
-from objstore.model.results import CallInfo, CallOutcome
+from objstore.model.results import CallInfo, CallOutcome, TurnInfo
 from objstore.model.views import Content, EditView
 from objstore.review.edit_recorder import (
     Change,
@@ -48,7 +50,7 @@ from objstore.text.hunks import Hunk, VerifiedHunks, hunks_fit, hunks_through
 from objstore.text.rebase import RebaseConflict, Rebased, rebased
 from objstore.transaction.journal import Journal
 from objstore.transaction.prestore import prestore_large_files
-from objstore.worktree.external_changes import EXTERNAL_CONVERSATION
+from objstore.worktree.scan_rules import rules_of_workspace
 
 __all__ = ["Call", "open_call"]
 
@@ -88,6 +90,11 @@ class Call:
         self._names: dict[str, bytes] = {}  # canonical paths, by the paths that callers used
 
     # ---- reading
+
+    @property
+    def turn(self) -> TurnInfo | None:
+        """Return the turn that the call belongs to (None: not known)."""
+        return self._info.turn
 
     def read(self, path: str) -> Content:
         """Return the file as the call has made it so far. Raises FileMissing, FileTooLarge and what paths raise."""
@@ -258,10 +265,13 @@ class Call:
 
     # ---- the end
 
-    def commit(self, *, dry_run: bool = False) -> CallOutcome:
+    def commit(
+        self, *, dry_run: bool = False, decided_with: Callable[[Sequence[EditView]], Decision] | None = None
+    ) -> CallOutcome:
         """Record the call and apply it to the disk; a call is committed once.
 
         `dry_run`: return what would be recorded and raise what would be raised, without recording anything.
+        `decided_with`: returns a decision on the call's edits that is recorded in the same group, if there are any.
         Raises PathInvalid and what Journal.commit raises.
         """
         if self._committed:
@@ -271,9 +281,10 @@ class Call:
         given = self._info.conversation
         conversation = given or new_conversation()
         self._find_deleted_in_the_way()
-        recorded_first = None if dry_run else self._record_external_first()
+        found = self._found()
+        recorded_first = None if dry_run else self._record_agents_changes(found)
         recorder = Recorder(self._journal, self._batch)
-        external = recorder.record_external(self._external) if recorded_first is None else recorded_first
+        external = recorder.record_found(found) if recorded_first is None else recorded_first
         call = self._journal.store.next_call(given) if given else 0
         edits: list[EditView] = []
         # An external edit may have begun a document that the call's own changes continue.
@@ -283,6 +294,7 @@ class Call:
         for ordinal, change in enumerate(self._changes):
             began = self._lineages.get(id(change))
             document = change.document if began is None else numbers.get(id(began))
+            change.turn = self._info.turn
             view = recorder.record(
                 change,
                 document=document,
@@ -294,6 +306,8 @@ class Call:
             )
             numbers[id(change)] = view.edit.document
             edits.append(view)
+        if decided_with is not None and edits:
+            self._batch.record(decided_with(edits))
         if dry_run:
             self._journal.check_commit(self._batch, self._steps(), self._disk_stats())
         elif self._batch:
@@ -309,29 +323,45 @@ class Call:
             call=call,
             edits=tuple(edits),
             external=tuple(external),
+            secrets=() if dry_run else self._secrets(edits),
         )
 
     # ---- inside
 
-    def _record_external_first(self) -> list[EditView] | None:
+    def _secrets(self, edits: Sequence[EditView]) -> tuple[str, ...]:
+        """Return the paths of files in the edits that look like secrets; none if the settings can't be read."""
+        try:
+            rules = rules_of_workspace(self._journal.tree.root)
+        except CasError:
+            return ()
+        paths = (path for view in edits for path in (view.edit.source, view.edit.path) if path is not None)
+        return tuple(path for path in dict.fromkeys(map(os.fsdecode, paths)) if rules.secrets.match_path(path))
+
+    def _found(self) -> list[tuple[Change, CallInfo]]:
+        """Return what was found on disk, each change with the call that it is attributed to."""
+        if not self._external:
+            return []
+        from objstore.review.attribution import UNKNOWN_TIME, whose_if_found
+        from objstore.review.formatting import as_formatting
+
+        whose = whose_if_found(self._journal)
+
+        def attributed(change: Change) -> tuple[Change, CallInfo]:
+            file = self._files.get(change.path)
+            seen = None if file is None or file.found is None else file.found.stat
+            moment, tick = (0, UNKNOWN_TIME) if seen is None else (seen.st_ctime_ns, 0)
+            info = whose(os.fsdecode(change.path), moment, tick)
+            return as_formatting(self._journal, change, moment, tick), info
+
+        return list(map(attributed, self._external))
+
+    def _record_agents_changes(self, found: Sequence[tuple[Change, CallInfo]]) -> list[EditView] | None:
         """Record what was found on disk, if some of it is attributed to an agent's open call (None: none of it is).
 
         It gets a group of its own: after a crash, recovery takes every agent's edit in the call's group for a change
         that the call was about to make.
         """
-        if not self._external:
-            return None
-        from objstore.review.attribution import CallAttribution, OpenCalls
-
-        attribution = CallAttribution(OpenCalls(self._journal).calls().values())
-
-        def whose(path: bytes) -> CallInfo:
-            file = self._files.get(path)
-            moment = MAX_INT if file is None or file.found is None else file.found.stat.st_ctime_ns
-            return attribution.of(os.fsdecode(path), moment)
-
-        found = [(change, whose(change.path)) for change in self._external]
-        if all(info.origin is Origin.EXTERNAL for _, info in found):
+        if all(info.origin.is_found for _, info in found):
             return None
         views = Recorder(self._journal, self._batch).record_found(found)
         self._journal.commit(self._batch, ())
@@ -517,7 +547,7 @@ def open_call(
 
     Raises StoreLocked, and ConversationReserved for the reserved conversation of external edits.
     """
-    if info.conversation == EXTERNAL_CONVERSATION:
+    if info.conversation in RESERVED_CONVERSATIONS:
         raise ConversationReserved(info.conversation)
     large = []
     if paths:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         DecisionView,
         EditFilter,
         EditView,
+        GitEvent,
         Seen,
         State,
     )
@@ -101,6 +102,27 @@ class History:
 
         with self._journal.reading():
             return edit_queries.decisions(self._journal)
+
+    def git_events(self) -> list[GitEvent]:
+        """Return what git did to the recorded files, newest first."""
+        from objstore.history import git_events
+
+        with self._journal.reading():
+            return git_events.git_events(self._journal)
+
+    def commits_of_edits(self) -> dict[Seq, str]:
+        """Return the commit, in hex, that accepted each edit, for edits that a commit accepted."""
+        from objstore.history import git_events
+
+        with self._journal.reading():
+            return git_events.commits_of_edits(self._journal)
+
+    def find_commit(self, spelling: str) -> str:
+        """Return the recorded commit, in hex, that a user's text names. Raises NoSuchName, AmbiguousName."""
+        from objstore.history import git_events
+
+        with self._journal.reading():
+            return git_events.find_commit(self._journal, spelling)
 
     def seen(self) -> Seen:
         """Return how far the history goes now: cheap enough to be called twice a second."""

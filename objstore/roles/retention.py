@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 # What only some methods need is imported in them: `cas status` must not wait for the review core to load.
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from objstore.config.settings import RetentionLimits
     from objstore.model.basic_types import Progress, Seq
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from objstore.packing.repack import Repacked, RepackPlan
     from objstore.retention.garbage_collection import GcPlan, GcResult
     from objstore.retention.pins import PinView
-    from objstore.retention.purge import PurgePlan
+    from objstore.retention.purge import PurgePlan, PurgeTarget
     from objstore.transaction.journal import Journal
 
 
@@ -121,10 +121,13 @@ class Retention:
         with self._journal.translating_index_errors():
             return expiry.expire(self._journal, plan, who=who) == plan.edit_count
 
-    def plan_purge(self, *, blobs: Iterable[BlobId] = (), path: str = "") -> PurgePlan:
-        """Return what a purge of some blobs, or of all states of a file except its current one, would remove.
+    def plan_purge(
+        self, *, blobs: Iterable[BlobId] = (), path: str = "", paths: Sequence[str] = (), keep_shared: bool = False
+    ) -> PurgePlan:
+        """Return what a purge would remove: of some blobs, and of all that is stored of what is or was at `paths`.
 
-        If the path now leads through a symlink, the states recorded at the path as written are included. Raises what
+        `path`: all states of a file except its current one. `keep_shared`: without the bytes that other files contain
+        now. If a path now leads through a symlink, what was recorded at the path as written is included. Raises what
         paths raise, and StoreDamaged.
         """
         from objstore.history import revspec
@@ -134,29 +137,46 @@ class Retention:
             wanted = list(blobs)
             if path:
                 wanted += purge.blobs_of_paths(self._journal, revspec.paths_to_search(self._journal, path))
-            return purge.plan_purge(self._journal, wanted)
+            return purge.plan_purge(self._journal, self._purge_target(wanted, paths, keep_shared=keep_shared))
 
     def purge(
-        self, blobs: Iterable[BlobId], *, force: bool = False, who: str = "", progress: Progress | None = None
+        self,
+        blobs: Iterable[BlobId] = (),
+        *,
+        paths: Sequence[str] = (),
+        keep_shared: bool = False,
+        force: bool = False,
+        who: str = "",
+        progress: Progress | None = None,
     ) -> PurgePlan:
-        """Remove blobs, and everything that mentions them, from the store for good; return what was removed.
+        """Remove what `plan_purge` returns for this from the store for good; return what was removed.
 
-        Raises PurgeRefused, with nothing changed, while a file holds one of them, and, unless `force`, if anything that
-        mentions them is pending or a snapshot or pin holds them; StoreLocked, with nothing changed, while a garbage
-        collection is running; PurgeUnfinished if other processes kept it from finishing, and it has to be repeated; and
-        what Call.commit raises.
+        No file is changed. From then on, scans leave out those of `paths` that exist. Raises PurgeRefused, with nothing
+        changed, while another file holds one of the blobs, and, unless `force`, if an edit that mentions them is
+        pending or pinned; StoreLocked, with nothing changed, while a garbage collection is running; PurgeUnfinished if
+        other processes kept it from finishing, and it has to be repeated; and what Call.commit and Configuration.set
+        raise.
         """
         from objstore.retention import purge
 
         with self._journal.translating_index_errors():
-            return purge.purge(self._journal, blobs, force=force, who=who, progress=progress)
+            with self._journal.reading():
+                target = self._purge_target(blobs, paths, keep_shared=keep_shared)
+            return purge.purge(self._journal, target, force=force, who=who, progress=progress)
+
+    def _purge_target(self, blobs: Iterable[BlobId], paths: Sequence[str], *, keep_shared: bool) -> PurgeTarget:
+        from objstore.history import revspec
+        from objstore.retention import purge
+
+        found = dict.fromkeys(each for path in paths for each in revspec.paths_to_search(self._journal, path))
+        return purge.PurgeTarget(blobs=frozenset(blobs), paths=tuple(found), keeps_shared=keep_shared)
 
     def stored_bytes(self) -> int:
         """Return the size of the store: the bytes of its segments."""
         with self._journal.mutex:
-            return self._journal.store.log.total_bytes()
+            return self._journal.store.log.files.total_bytes()
 
     def close_superseded_files(self) -> None:
         """Find segment files that others have replaced, so that they can be closed: an open file keeps its space."""
         with self._journal.mutex:
-            self._journal.store.log.refresh()
+            self._journal.store.log.files.refresh()

@@ -13,10 +13,19 @@ from objstore.model.large_file_placeholder import MAX_BLOB
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from objstore.model.basic_types import Unit
+    from objstore.model.basic_types import Seq, Unit
     from objstore.model.ids import BlobId
     from objstore.model.net_file import ChangesAtLine, FileSummary, NetFile
-    from objstore.model.results import CallOutcome, Conflicted, DecisionOutcome, FileEffect
+    from objstore.model.records import SettingChange
+    from objstore.model.results import (
+        CallOutcome,
+        Conflicted,
+        Decided,
+        DecisionOutcome,
+        ExternalChanges,
+        FileEffect,
+        NothingToDo,
+    )
     from objstore.model.views import (
         Content,
         ExternalChange,
@@ -26,6 +35,7 @@ if TYPE_CHECKING:
         UnresolvedMarkers,
     )
     from objstore.review.decisions import DecisionRequest
+    from objstore.review.policies import Policies
     from objstore.text.hunks import Hunk
     from objstore.transaction.journal import Journal
 
@@ -50,12 +60,44 @@ class Review:
         with self._journal.translating_index_errors():
             return status.report(self._journal)
 
-    def external_changes(self) -> tuple[ExternalChange, ...]:
-        """Return every recorded file whose current state on disk differs from the journal."""
+    def pending_counts(self) -> tuple[int, int]:
+        """Return how many edits are pending, and how many of them are unattributed; no file is compared."""
+        from objstore.model.basic_types import EXTERNAL_CONVERSATION
+
+        with self._journal.reading() as store:
+            edits = store.index.edits
+            return edits.counts()[Status.PENDING], edits.pending_of(EXTERNAL_CONVERSATION)
+
+    def policies(self) -> Policies:
+        """Return what the settings say about reviews."""
+        from objstore.review.policies import Policies
+
+        with self._journal.reading() as store:
+            return Policies(self._journal.tree.root, store)
+
+    def policy_changes(self, name: str = "") -> list[SettingChange]:
+        """Return the recorded changes of a policy ("": of all), oldest first."""
+        from objstore.review import policies
+
+        with self._journal.reading() as store:
+            return policies.changes(store, name)
+
+    def record_policy(self, name: str, before: str, after: str, *, who: str = "") -> None:
+        """Record that a person changed a policy. Texts: "" means not set. Raises as Call.commit."""
+        from objstore.review import policies
+
+        policies.record_change(self._journal, name, before, after, who=who)
+
+    def external_changes(self, naming: Collection[str] = ()) -> tuple[ExternalChange, ...]:
+        """Return every recorded file whose current state on disk differs from the journal.
+
+        Files that scans leave out, because git ignores them or they look like secrets, are returned only if `naming`
+        has their paths.
+        """
         from objstore.review import status
 
         with self._journal.translating_index_errors():
-            return status.external_changes(self._journal)
+            return status.external_changes(self._journal, naming)
 
     def changes(
         self,
@@ -127,7 +169,7 @@ class Review:
         since, FileChanged is raised. `shown`: the statuses that the reviewer saw, including those of cascading units;
         if a unit has neither this status nor the wanted one, DecidedMeanwhile is raised. `refused`: the conflict that
         the reviewer was shown before choosing to cascade; if there is a different conflict by now, that is the outcome.
-        `dry_run`: only report what would happen. Raises NoSuchName, HistoryBroken and what Call.commit raises.
+        `dry_run`: only report what would happen. Raises NoSuchName, EditAway, HistoryBroken, and as Call.commit does.
         """
         from objstore.review.decisions import DecisionRequest
 
@@ -202,6 +244,49 @@ class Review:
             dry_run=dry_run,
         )
         return self._outcome(request)
+
+    def claim(
+        self, seqs: Iterable[Seq], *, session: int | None = None, who: str = "", dry_run: bool = False
+    ) -> Decided | NothingToDo:
+        """Attribute edits that were found on disk to the session with this number (None: to the person).
+
+        A person's are accepted, a session's await review; no file changes, and `undo` takes it back. Raises NoSuchName,
+        NotClaimable, EditExpired.
+        """
+        from objstore.review.claim import Claim, claim
+        from objstore.transaction import index_repair
+
+        wanted = Claim(seqs=tuple(seqs), session=session, who=who, dry_run=dry_run)
+        return index_repair.rebuild_index_and_retry(self._journal, lambda: claim(self._journal, wanted))
+
+    def units_since_turn(self, turn: int) -> dict[Unit, Status]:
+        """Return the live units of what a turn's session did from that turn on, with their statuses.
+
+        Raises NoSuchName.
+        """
+        from objstore.review.rewind import units_since
+
+        with self._journal.reading():
+            return units_since(self._journal, turn)
+
+    def rewind_exactly(
+        self, turn: int, *, who: str = "", on_external: OnExternal = OnExternal.ABORT, dry_run: bool = False
+    ) -> CallOutcome | ExternalChanges:
+        """Restore every recorded file to its state when a turn began, as edits of a person's that `undo` takes out.
+
+        Changes of these files that were not recorded stop it, or are recorded first (`on_external`). Raises NoSuchName,
+        FileChanged if a folder of a path is now a symlink, and what Call.restore and Call.commit raise.
+        """
+        from objstore.review import rewind
+        from objstore.review.tracked_call import Call
+
+        with self._journal.session(dry_run=dry_run) as (batch, _):
+            found = rewind.unrecorded(self._journal, turn, on_external)
+            if found is not None:
+                return found
+            call = Call(self._journal, batch, rewind.exact_info(self._journal, turn, who=who))
+            self._preview = call.text if dry_run else None
+            return rewind.rewind_exactly(self._journal, call, turn, who=who, dry_run=dry_run)
 
     def amendable(self, seq: int) -> Content:
         """Return the current file on disk that an edit changed. Raises NoSuchName, NotAmendable, FileMissing."""

@@ -1,4 +1,4 @@
-"""Export the store, and import the history of another tool."""
+"""Export the store or its history, and import the history of another tool."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Final
 
 # What only some methods need is imported in them: `cas status` must not wait for the review core to load.
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
 
-    from objstore.model.basic_types import Progress
+    from objstore.model.basic_types import Progress, Seq
     from objstore.transaction.journal import Journal
+    from objstore.transfer.mcpdiff_export import McpdiffExport
     from objstore.transfer.mcpdiff_import import McpdiffImport
 
 
@@ -17,7 +18,7 @@ __all__ = ["Transfer"]
 
 
 class Transfer:
-    """Export the store, and import the history of another tool."""
+    """Export the store or its history, and import the history of another tool."""
 
     def __init__(self, journal: Journal) -> None:
         """Wrap an open journal."""
@@ -42,6 +43,17 @@ class Transfer:
 
         with self._journal.translating_index_errors():
             send_bundle(self._journal, take, progress)
+
+    def send_mcpdiff_history(self, seqs: Sequence[Seq], take: Callable[[str, Iterable[bytes]], None]) -> McpdiffExport:
+        """Pass the edits to `take` as the files of mcpdiff's history: logs, diffs and checkpoints.
+
+        `take` gets each file's name, relative to the folder of the history, and its bytes in pieces; the logs come
+        last. Raises NoSuchName, PathInvalid if a path is not UTF-8, BlobMissing, BlobDamaged, and what `take` raises.
+        """
+        from objstore.transfer.mcpdiff_export import send_mcpdiff_history
+
+        with self._journal.translating_index_errors():
+            return send_mcpdiff_history(self._journal, seqs, take)
 
     def import_mcpdiff_history(
         self, history: str, *, origin: str | None = None, partly: bool = False, dry_run: bool = False

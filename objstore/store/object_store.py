@@ -31,7 +31,7 @@ from objstore.fs.reserved_names import INDEX_NAME, LOG_NAME
 from objstore.index.database import SQLITE_ERRORS, is_broken, is_unwritable, remove_index
 from objstore.index.log_index import NAMELESS, Index
 from objstore.log.segments import Group, Log, create_log
-from objstore.model.ids import BlobHasher, BlobId, RecordId, record_id
+from objstore.model.ids import BlobId, RecordId, record_id
 from objstore.model.large_file_placeholder import MAX_BLOB, placeholder, text_of_state
 from objstore.store.unindexed import UnindexedGroups
 
@@ -218,7 +218,7 @@ class Store:
 
     def _refresh_log(self) -> None:
         """Refresh the log, and drop the unindexed groups if the log doesn't have them. Raises StoreReplaced."""
-        self.log.refresh()
+        self.log.files.refresh()
         if self._unindexed.groups and not self.log.has(self._unindexed.groups[-1][0]):
             self._unindexed, self._appended = UnindexedGroups(), None  # an older log was restored into the same file
 
@@ -240,7 +240,7 @@ class Store:
     def is_far_behind(self) -> bool:
         """Return whether so much was appended since that no caller should wait until it is read."""
         with suppress(StoreDamaged):
-            return self.log.bytes_behind(self.end) > _FEW_BYTES or self.log.exists(self.end.segment + 1)
+            return self.log.bytes_behind(self.end) > _FEW_BYTES or self.log.files.exists(self.end.segment + 1)
         return True  # the generation that the known log ended in is gone
 
     @contextmanager
@@ -346,6 +346,16 @@ class Store:
         known = self._answerable_unindexed.calls.get(conversation)
         return self._ask_index(lambda index: index.edits.next_call(conversation)) if known is None else known
 
+    def next_turn(self) -> int:
+        """Return the number of the next turn."""
+        return self._answerable_unindexed.turn or self._ask_index(lambda index: index.numbers.next_turn())
+
+    def turn_at(self, session: str, conversation: str, time: int) -> int:
+        """Return the number of the newest turn of a session and conversation if it began at `time`; 0 otherwise."""
+        known = self._answerable_unindexed.turns.get((session, conversation))
+        newest = known or self._ask_index(lambda index: index.turns.newest_of(session, conversation))
+        return newest.number if newest is not None and newest.time == time else 0
+
     @property
     def _answerable_unindexed(self) -> UnindexedGroups:
         """Return the unindexed groups if they can answer; otherwise let the index ingest them and return none.
@@ -420,15 +430,9 @@ class Store:
         if self.size(name) <= MAX_BLOB:
             yield self.blob(name)
             return
-        hasher = BlobHasher()
-        for chunk in self.chunks(name):
-            content = self.read_once(chunk.id)
-            if len(content) != chunk.size:
-                raise BlobDamaged(name, "a chunk's size differs from the one in the list")
-            hasher.update(content)
-            yield content
-        if hasher.blob_id() != name:
-            raise BlobDamaged(name, "its bytes do not hash to its name")
+        from objstore.log.blob_reader import joined_chunks
+
+        yield from joined_chunks(name, self.chunks(name), self.read_once)
 
     def chunks(self, name: BlobId) -> tuple[Chunk, ...]:
         """Return the chunks of a large blob. Raises BlobMissing, BlobDamaged, StoreDamaged."""

@@ -18,7 +18,7 @@ from objstore.model.basic_types import Operation, Seq
 if TYPE_CHECKING:
     from objstore.log.blob_codec import BlobHeader
     from objstore.model.ids import BlobId, RecordId
-    from objstore.model.records import Edit
+    from objstore.model.records import Edit, Turn
 
 __all__ = ["UnindexedGroups"]
 
@@ -34,6 +34,14 @@ def _edit_type() -> "type[Edit]":
     return Edit
 
 
+@cache
+def _turn_type() -> "type[Turn]":
+    """Return `Turn`, as `_edit_type`."""
+    from objstore.model.records import Turn
+
+    return Turn
+
+
 class UnindexedGroups:
     """Groups after the end of the index, with the answers that the next write asks for."""
 
@@ -46,7 +54,9 @@ class UnindexedGroups:
         self.tips: dict[bytes, Tip] = {}
         self.calls: dict[str, int] = {}  # the next call of each conversation
         self.seq: Seq | None = None  # number of the next edit; None: ask the index
-        self.is_plain = True  # whether all records in the groups are edits that don't move their file
+        self.turns: dict[tuple[str, str], Turn] = {}  # the newest turn of each session and conversation
+        self.turn: int | None = None  # number of the next turn; None: ask the index
+        self.is_plain = True  # whether all records in the groups are turns and edits that don't move their file
 
     @property
     def is_full(self) -> bool:
@@ -69,6 +79,10 @@ class UnindexedGroups:
             self.blobs.setdefault(header.id, place)
         for chained in records:
             edit = chained.record
+            if isinstance(edit, _turn_type()):
+                self.turns[edit.session, edit.conversation] = edit
+                self.turn = edit.number + 1
+                continue
             if not isinstance(edit, _edit_type()) or edit.operation is Operation.MOVE:
                 self.is_plain = False
                 continue

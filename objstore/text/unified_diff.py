@@ -85,12 +85,13 @@ def unified_diff(
     path_after: str,
     hunks: Sequence[Hunk] | None = None,
     context: int = 3,
+    binary_lines: bool = False,
 ) -> bytes:
     r"""Return the diff from one state to another (None: no file); b"" if no byte differs.
 
     Names follow `---` and `+++` as given (`/dev/null` for no file). They are quoted as git does if they hold quotes,
     backslashes, control characters or bytes that are not UTF-8. `hunks`: the recorded ones if known; else they are
-    computed.
+    computed. `binary_lines`: write the lines of binary contents too, for programs; else one line says that they differ.
     """
     old, new = before or b"", after or b""
     if old == new:
@@ -99,7 +100,7 @@ def unified_diff(
         b"/dev/null" if before is None else quoted_name(path_before),
         b"/dev/null" if after is None else quoted_name(path_after),
     )
-    if is_either_binary(old, new):
+    if not binary_lines and is_either_binary(old, new):
         return b"Binary files %b and %b differ\n" % names
     if hunks is None:
         from objstore.text.diff import diff_lines

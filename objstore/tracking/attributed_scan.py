@@ -1,7 +1,7 @@
 """Scan for changed files while agents' calls are open, and record each change as that of the call that made it.
 
 Files that a call has named are scanned first, each attributed by its name; then everything else, which counts as the
-change of whichever open call may touch any file, or as external.
+change of whichever open call may touch any file, as unattributed, or as external.
 """
 
 import os
@@ -15,7 +15,8 @@ from objstore.fs.confined_path import look_at, open_folder
 from objstore.fs.disk import reaching
 from objstore.model.results import NOBODY, CallInfo, Whose
 from objstore.model.views import EditView
-from objstore.review.attribution import AgentCall, CallAttribution, OpenCalls
+from objstore.review.attribution import CallAttribution
+from objstore.review.open_calls import AgentCall, OpenCalls
 from objstore.transaction.journal import Journal
 
 if TYPE_CHECKING:
@@ -36,16 +37,13 @@ class AttributedScan:
         self,
         paths: Sequence[str] | None,
         open_calls: Mapping[str, AgentCall],
-        unattributed: CallInfo,
-        *,
-        ignored: bool = False,
+        otherwise: CallInfo,
     ) -> "Recorded":
-        """Record what changed, as the change of the open call that made it or else as `unattributed` says.
+        """Record what changed, as the change of the open call that made it, or as `otherwise` if none can have.
 
-        `paths`: only these files, and what is below these folders. `ignored`: without `paths`, also the recorded files
-        that ignore rules now leave out. Raises what `record_changes` raises.
+        `paths`: only these files, and what is below these folders. Raises what `record_changes` raises.
         """
-        return _merged(list(self._scans(paths, open_calls, unattributed, ignored=ignored)))
+        return _merged(list(self._scans(paths, open_calls, otherwise)))
 
     def record_edits(self, paths: Sequence[str] | None, open_calls: Mapping[str, AgentCall]) -> list[EditView]:
         """Record what changed, as `record`; return the edits. Paths that can't be scanned are skipped."""
@@ -63,10 +61,13 @@ class AttributedScan:
         return found
 
     def record_released(self, paths: Iterable[str], open_calls: Mapping[str, AgentCall]) -> list[EditView]:
-        """Record as external the changes of files that were left to a call which then did not run; return the edits."""
+        """Record the changes of files that waited for a call which then may not have run; return the edits.
+
+        They are unattributed if it is among the open calls, because it may have run.
+        """
         attribution = CallAttribution(open_calls.values())
         waiting = [path for path in paths if attribution.has_no_confirmed_call(path)]
-        return list(self._record(NOBODY, waiting, are_canonical=True).edits) if waiting else []
+        return list(self._record(attribution.of, waiting, are_canonical=True).edits) if waiting else []
 
     def missing_files_below(self, path: str) -> list[str]:
         """Return the known files below a path that is no longer a folder."""
@@ -95,19 +96,23 @@ class AttributedScan:
         self,
         paths: Sequence[str] | None,
         open_calls: Mapping[str, AgentCall],
-        unattributed: CallInfo = NOBODY,
-        *,
-        ignored: bool = False,
+        otherwise: CallInfo = NOBODY,
     ) -> "Iterator[Recorded]":
         """Scan and record; yield what each scan found, last the one of files that no call has named.
 
-        `paths`: only these files, and what is below these folders. `unattributed`: whose changes are while no call is
-        open.
+        `paths`: only these files, and what is below these folders. `otherwise`: whose changes are that no call can have
+        made.
         """
+        from objstore.tracking.record import recording_git
+
         finished = [name for name, call in open_calls.items() if call.is_over]
         if finished:
             paths = None  # what those calls changed is not recorded yet
         attribution = CallAttribution(open_calls.values())
+
+        def others(_: str, moment: int, tick: int) -> CallInfo:
+            return attribution.of_others(otherwise, moment, tick)
+
         named: dict[str, str] = {}  # files that a call named, and files below them that are gone, by the path it named
         for path in attribution.named:
             if (paths is not None and path in paths) or (
@@ -117,22 +122,24 @@ class AttributedScan:
                 for each in self.missing_files_below(path):
                     if each not in attribution.named:
                         named.setdefault(each, path)
-        if named:
-            yield self._record(
-                lambda path, moment, tick: attribution.of(named[path], moment, tick), list(named), are_canonical=True
-            )
-        rest = None
-        if paths is not None:
-            # A named path can be a folder, now or always; the files in it were not named.
-            rest = [path for path in paths if path not in attribution.named or self._is_folder(path)]
-        if rest is None or rest:
-            # Later changes of a named file are recorded by the call that named it, which is still open.
-            yield self._record(
-                lambda _, moment, tick: attribution.of_others(unattributed, moment, tick),
-                rest,
-                excluding=attribution.named,
-                ignored=ignored,
-            )
+        with recording_git(self._journal, others):
+            if named:
+                yield self._record(
+                    lambda path, moment, tick: attribution.of(named[path], moment, tick),
+                    list(named),
+                    are_canonical=True,
+                )
+            rest = None
+            if paths is not None:
+                # A named path can be a folder, now or always; the files in it were not named.
+                rest = [path for path in paths if path not in attribution.named or self._is_folder(path)]
+            if rest is None or rest:
+                # Later changes of a named file are recorded by the call that named it, which is still open.
+                yield self._record(
+                    others,
+                    rest,
+                    excluding=attribution.named,
+                )
         for name in finished:
             self._open.remove(name)
 
@@ -163,16 +170,13 @@ class AttributedScan:
         *,
         are_canonical: bool = False,
         excluding: Collection[str] = (),
-        ignored: bool = False,
     ) -> "Recorded":
         from objstore.tracking.record import record_changes
         from objstore.transaction.index_repair import rebuild_index_and_retry
 
         return rebuild_index_and_retry(
             self._journal,
-            lambda: record_changes(
-                self._journal, info, paths, are_canonical=are_canonical, excluding=excluding, ignored=ignored
-            ),
+            lambda: record_changes(self._journal, info, paths, are_canonical=are_canonical, excluding=excluding),
         )
 
 

@@ -11,17 +11,19 @@ from objstore.errors import UNREADABLE, BlobMissing, PathError
 from objstore.fastclass import replace, value
 from objstore.fs.disk import reaching
 from objstore.fs.file_state import file_at, linked
-from objstore.model.basic_types import MAX_INT, DocumentId, FileState, Operation, Origin
+from objstore.model.basic_types import EXTERNAL_CONVERSATION, MAX_INT, DocumentId, FileState, Operation, Origin
 from objstore.model.ids import BlobId, blob_id
 from objstore.model.relpath import beginning, folders_above, joined
 from objstore.model.results import CallInfo, Whose
 from objstore.model.views import EditView
 from objstore.review.edit_recorder import Change, Recorder, Version, external_changes, new_conversation, version_of
+from objstore.review.formatting import as_formatting
 from objstore.store.write_batch import Batch
 from objstore.tracking.baseline_update import BaselineUpdate
+from objstore.tracking.git_changes import FoundState, GitChanges
+from objstore.tracking.git_positions import watch_repositories
 from objstore.transaction.journal import Journal
 from objstore.worktree.baseline import KnownStates
-from objstore.worktree.external_changes import EXTERNAL_CONVERSATION
 from objstore.worktree.scan import WorktreeScan
 from objstore.worktree.stat_cache import UNKNOWN, CachedFolder, StatCache
 from objstore.worktree.tree_writer import ContentWriter
@@ -55,7 +57,7 @@ class _Difference:
 
 def record_differences(
     journal: Journal,
-    info: CallInfo | Whose,
+    info: CallInfo | Whose | GitChanges,
     scan: WorktreeScan | None,
     suspects: Mapping[bytes, Sequence[bytes]],
     files: Sequence[bytes],
@@ -67,13 +69,15 @@ def record_differences(
     """Record the files that are not in their known state: of `files`, and of what a walk of the `suspects` finds.
 
     `suspects`: for each folder to scan, the folders below it to list. `excluding`: paths that another scan will record.
+    `info`: whose the changes are; GitChanges records only what git changed, and leaves all else to the next scan.
     Returns the conversation of the edits ("": there are none), the edits, and the paths that could not be scanned. Or
     UnstoredLargeFiles, if nothing was recorded; the scan can't be used again then. If `store_large`, large files are
     stored under the lock instead, however long that takes. Raises what Journal.commit and paths raise.
     """
     pieces = ContentWriter(journal, is_locked=True, store_large=store_large)
-    walks = {} if scan is None else {scope: scan.walk(pieces.keep, limits) for scope in suspects}
     with journal.writing() as batch:
+        # Made under the lock, so that they leave out what a purge has just removed from the store.
+        walks = {} if scan is None else {scope: scan.walk(pieces.keep, limits) for scope in suspects}
         known = KnownStates(journal)
         last = cache(lambda: (WorktreeScan(journal) if scan is None else scan).stat_cache)  # lazy: few files need it
         other_names = _other_names(journal, last, files)
@@ -92,15 +96,15 @@ def record_differences(
             return UnstoredLargeFiles(paths=pieces.large)
         pieces.put(batch)
         found = _readable(journal, batch, found, known)
-        incomplete: set[bytes] = set()  # folders with differences that are not recorded
+        by_folder: dict[bytes, list[bytes]] = {}  # the paths of the differences in each folder
         for row in dirty:
             differences = list(_folder_differences(journal, scan, row, known))
-            wanted = _wanted(row, differences, excluding, excluded_inodes)
-            readable = _readable(journal, batch, wanted, known)
-            incomplete |= {row.path} if len(readable) < len(differences) else set()
-            found += readable
+            by_folder[row.path] = [difference.path for difference in differences]
+            found += _readable(journal, batch, _wanted(row, differences, excluding, excluded_inodes), known)
         found = _last_by_path(found)
-        edits, conversation = _recorded(journal, batch, info, found, other_names)
+        edits, conversation, recorded = _recorded(journal, batch, info, found, other_names)
+        if found and not recorded:
+            return conversation, edits, []
         kept = _update_baseline(journal, batch, known, scan, files, dirty, excluding)
         if batch:
             journal.commit(batch, ())
@@ -109,14 +113,21 @@ def record_differences(
         if scan is not None:
             scan.note_position()
     for row in dirty:
-        if row.path not in incomplete:
-            row.is_fully_recorded, row.touched = True, None
+        row.is_fully_recorded = row.is_fully_recorded or recorded.issuperset(by_folder[row.path])
+        row.touched = None if row.is_fully_recorded else row.touched
+    watch_repositories(journal, [row.path for row in dirty])
     if scan is not None and (dirty or any(walk.has_changes for walk in walks.values())):
         kept = scan
     if kept is not None:
         kept.save()
     skipped = [*(place for walk in walks.values() for place in walk.skipped), *known.skipped]
     return conversation, edits, skipped
+
+
+def _found_state(here: _Difference) -> FoundState:
+    return FoundState(
+        path=here.path, document=here.document, known=here.known, now=here.now, changed=here.changed, tick=here.tick
+    )
 
 
 # ---- what differs
@@ -332,43 +343,50 @@ def _last_by_path(found: Iterable[_Difference]) -> list[_Difference]:
 def _recorded(
     journal: Journal,
     batch: Batch,
-    info: CallInfo | Whose,
+    info: CallInfo | Whose | GitChanges,
     found: Sequence[_Difference],
     other_names: Mapping[bytes, bytes],
-) -> tuple[list[EditView], str]:
-    """Add the edits to the batch; return them, and the conversation of the first ("": there are none).
+) -> tuple[list[EditView], str, set[bytes]]:
+    """Add the edits to the batch; return them, the conversation of the first ("": none), and the recorded paths.
 
     `other_names`: hard links, each with the path that a call named; the change is attributed by that path.
     """
-    edits: list[EditView] = []
+    if isinstance(info, GitChanges):
+        edits, explained = info.record(batch, list(map(_found_state, found)))
+        return edits, "", explained
+    edits = []
     recorder = Recorder(journal, batch)
     calls: list[tuple[CallInfo, str, int, list[EditView]]] = []  # with conversation, position in it, edits
     for change, here in _changes(found, batch):
-        whose = info
-        if not isinstance(whose, CallInfo):
-            whose = whose(os.fsdecode(other_names.get(here.path, here.path)), here.changed, here.tick)
-        own = next((call for call in calls if call[0] == whose), None)
+        author = info
+        if not isinstance(author, CallInfo):
+            author = author(os.fsdecode(other_names.get(here.path, here.path)), here.changed, here.tick)
+            made = as_formatting(journal, change, here.changed, here.tick).formats
+            if made is not None and author.origin is not Origin.AGENT:
+                edits.append(recorder.record_formatting(replace(change, formats=made), made))
+                continue
+        own = next((call for call in calls if call[0] == author), None)
         if own is None:
-            conversation = whose.conversation or new_conversation()
-            if whose.origin is Origin.EXTERNAL:
+            conversation = author.conversation or new_conversation()
+            if author.origin in {Origin.EXTERNAL, Origin.UNATTRIBUTED}:
                 conversation = EXTERNAL_CONVERSATION
             before = sum(call[1] == conversation for call in calls)
-            own = (whose, conversation, journal.store.next_call(conversation) + before, [])
+            own = (author, conversation, journal.store.next_call(conversation) + before, [])
             calls.append(own)
         _, conversation, call, edits_of_call = own
         view = recorder.record(
-            recorder.bound_to_markers(replace(change, origin=whose.origin)),
+            recorder.bound_to_markers(replace(change, origin=author.origin, turn=author.turn)),
             document=change.document,
             conversation=conversation,
             call=call,
             ordinal=len(edits_of_call),
-            tool=whose.tool,
-            notes=whose.notes,
+            tool=author.tool,
+            notes=author.notes,
         )
         edits_of_call.append(view)
         edits.append(view)
         journal.progress("changes", len(edits), len(found))
-    return edits, calls[0][1] if calls else ""
+    return edits, edits[0].edit.conversation if edits else "", {difference.path for difference in found}
 
 
 def _changes(found: Sequence[_Difference], batch: Batch) -> Iterator[tuple[Change, _Difference]]:

@@ -1,22 +1,23 @@
 """Follow agents' tool calls by what their hooks report, and record each call's changes as its own.
 
-A hook reports when a tool of an agent begins and when it ends; in between, the agent's own program changes files. If
-a person was asked about a call and no hook reports its end, the call was not allowed and has changed nothing.
+A hook reports when a tool of an agent begins and when it ends; in between, the agent's own program changes files. What
+an agent may have changed, though none is known to have, is recorded as unattributed, and needs a review.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from objstore.clock import now
-from objstore.errors import PathError
+from objstore.errors import CasError, PathError
 from objstore.fastclass import replace
 from objstore.fs.disk import reaching
 from objstore.fs.writer_lock import WriterLock
-from objstore.model.results import CallInfo
-from objstore.model.views import EditFilter, EditView, UnreportedRejections
-from objstore.review.attribution import AgentCall, OpenCalls, sanitized_name, sanitized_text
+from objstore.model.results import NOBODY, CallInfo, TurnInfo
+from objstore.model.views import Collision, EditFilter, EditView, UnreportedRejections
+from objstore.review.attribution import CallAttribution
+from objstore.review.open_calls import AgentCall, OpenCalls, sanitized_name, sanitized_text
 from objstore.tracking.attributed_scan import AttributedScan
 from objstore.transaction.journal import Journal
 
@@ -35,6 +36,9 @@ _MAX_SUBAGENTS: Final = 200
 _MAX_OTHER_WORKSPACES: Final = 20
 _MAX_REMEMBERED_ENDS: Final = 20
 """Ends of calls remembered for each conversation: no more tools run at once."""
+
+_MAX_COLLISIONS: Final = 100
+"""Reported collisions that are remembered of each conversation."""
 
 _MAX_SCANNED_PATHS: Final = 20
 """The newest edits of a conversation, among which the edit of a tool that has just ended is searched."""
@@ -61,27 +65,37 @@ class HookSessions:
         known = self._known(call)
         if known.paths == ():
             return []
-        with self._locked():
-            if call.agent and not self._is_subagent_at_work(known, reports_subagents=reports_subagents):
-                return []
-            open_calls = self._open.calls()
-            begun = open_calls.get(self._open.name_of(call))
-            if (begun is not None and not begun.is_over) or (begun is None and self._is_done(known)):
-                return []
-            paths = known.paths
-            if any(map(self._scan.missing_files_below, paths or ())):
-                paths = None  # files below were deleted or moved anywhere, and not by this call
-            found = self._scan.record_edits(paths, open_calls)
-            # An earlier call of this name, whose hook was killed, may have left the note of its end.
-            self._open.remove(self._open.name_of(call))
-            # The files that a tool names were just scanned. Others may be ignored and found only later.
-            self._open.put(self._open.name_of(call), replace(known, since=None if known.paths is None else 0))
-            return found
+        name = self._open.name_of(call)
+        try:
+            with self._locked():
+                if call.agent and not self._is_subagent_at_work(known, reports_subagents=reports_subagents):
+                    return []
+                open_calls = self._open.calls()
+                begun = open_calls.get(name)
+                if (begun is not None and not begun.is_over) or (begun is None and self._is_done(known)):
+                    return []
+                paths = known.paths
+                if any(map(self._scan.missing_files_below, paths or ())):
+                    paths = None  # files below were deleted or moved anywhere, and not by this call
+                found = self._scan.record_edits(paths, open_calls)
+                # An earlier call of this name, whose hook was killed, may have left the note of its end.
+                self._open.remove(name)
+                # The files that a tool names were just scanned. Others may be ignored and found only later.
+                since = None if known.paths is None else 0
+                self._open.put(name, self._in_turn(replace(known, since=since)))
+                return found
+        except (CasError, OSError):
+            # The agent goes on in any case: what the tool does must not count as the person's.
+            with suppress(CasError, OSError):
+                if not self._open.is_open(call) and not self._is_done(known):
+                    self._open.put(name, self._in_turn(replace(known, since=None)))
+            raise
 
     def end(self, call: AgentCall) -> list[EditView]:
         """Note that a call has ended; return the edits for what it and others changed. Raises what `begin` raises.
 
-        If no hook reported its beginning, changes of the files that it named are its own, and all others external.
+        If no hook reported its beginning, changes of the files that it named are its own. If it may have changed any
+        file, what is found now may be its own. The same holds of a call whose turn has ended before.
         """
         known = self._known(call)
         if known.paths == () and not self._open.is_open(call):
@@ -92,13 +106,16 @@ class HookSessions:
             open_calls = self._open.calls()
             name = self._open.name_of(call)
             if name not in open_calls and self._is_done(known, before=True):
+                if self._open.was_cut_off(known):
+                    open_calls[name] = replace(known, is_left=True)
+                    self._note_done([known])
                 return self._scan.record_edits(known.paths, open_calls)
             if not call.is_named:
                 name = _name_among(open_calls, known, self._ended_at(known)) or name
                 self._note_end(known)
             paths = known.paths
             if paths is not None:
-                open_calls.setdefault(name, known)
+                open_calls.setdefault(name, self._in_turn(known))
             if name in open_calls:
                 # It was allowed. The paths that it named may resolve differently than when it began.
                 begun = open_calls[name]
@@ -108,11 +125,13 @@ class HookSessions:
                     begun,
                     paths=begun.paths if paths is None else paths,
                     is_asked=False,
+                    is_left=begun.is_left and begun.is_behind,
                     # A formatter that the client runs in parallel with this hook may still change the named files.
                     ended=begun.ended if paths is None or not is_first_report else 0,
                 )
             else:
                 self._note_done([known])  # its beginning may be reported late, and no second end would follow
+                open_calls[name] = replace(known, is_left=True)
             found = self._scan.record_edits(paths, open_calls)
             self._open.remove(name)
             return found
@@ -123,23 +142,44 @@ class HookSessions:
         For a client that reports both the answer and the end: the answer may be reported after the end.
         """
         begun = self._open.calls().get(self._open.name_of(call))
-        return self.end(call) if begun is None or begun.is_known_to_run else self.mark_not_run(call)
+        if begun is None or begun.is_known_to_run:
+            return self.end(call)
+        return self.mark_not_run(call, may_have_run=True)
 
     def keep_running(self, call: AgentCall) -> list[EditView]:
-        """Note that a call has answered and runs on until its turn ends; return the edits found. Raises as `begin`."""
+        """Note that a call has answered and runs on; return the edits found. Raises as `begin`.
+
+        Until its turn ends, changes are attributed to it as to any call. Later, until its session ends or `pause` or
+        `end_task` ends it, it may have made a change, but none is attributed to it. The same holds from the start if
+        its beginning was not reported.
+        """
         known = self._known(call)
         if known.paths == ():
             return []
         with self._locked():
             open_calls = self._open.calls()
             name = self._open.name_of(call)
+            begun = open_calls.get(name)
+            if begun is not None:  # it was allowed
+                open_calls[name] = replace(begun, is_asked=False, is_behind=True, task=call.task)
+            elif not self._is_done(known, before=True):
+                open_calls[name] = self._in_turn(replace(known, is_behind=True, is_left=True))
             if name in open_calls:
-                open_calls[name] = replace(open_calls[name], is_asked=False)  # it was allowed
                 self._open.put(name, open_calls[name])
             return self._scan.record_edits(known.paths, open_calls)
 
-    def mark_not_run(self, call: AgentCall) -> list[EditView]:
-        """Note that a call did not run after all; return the edits found, none of them its own. Raises as `begin`."""
+    def end_task(self, conversation: str, task: str) -> list[EditView]:
+        """Note that what a call left running in the background has ended. Returns and raises as `pause`.
+
+        `task`: the client's id of it, as in `AgentCall.task`.
+        """
+        return self._end_all(conversation, lambda call: bool(task) and call.task == task, lambda _: {})
+
+    def mark_not_run(self, call: AgentCall, *, may_have_run: bool = False) -> list[EditView]:
+        """Note that a call did not run after all; return the edits found, none of them its own. Raises as `begin`.
+
+        `may_have_run`: that is not certain, so that what is found may be its own.
+        """
         known = self._known(call)
         if known.paths == () and not self._open.is_open(call):
             return []
@@ -151,10 +191,13 @@ class HookSessions:
         with self._locked():
             open_calls = self._open.calls()
             begun = open_calls.pop(name, known)
+            if may_have_run:
+                open_calls[name] = replace(begun, is_asked=True)
+            paths = _all_of(begun.paths, known.paths)
+            found = self._scan.record_released(paths or (), open_calls) + self._scan.record_edits(paths, open_calls)
             self._note_done([begun, known])
             self._open.remove(name)
-            paths = _all_of(begun.paths, known.paths)
-            return self._scan.record_released(paths or (), open_calls) + self._scan.record_edits(paths, open_calls)
+            return found
 
     def asked(self, call: AgentCall) -> None:
         """Note that a person is asked whether a call may run.
@@ -177,48 +220,60 @@ class HookSessions:
             if begun is not None:
                 self._open.put(self._open.name_of(call), replace(begun, is_asked=False))
 
-    def pause(self, conversation: str, agent: str = "") -> list[EditView]:
+    def pause(self, conversation: str, agent: str = "", running: Collection[str] | None = None) -> list[EditView]:
         """Note that one agent of the conversation has no running call; return the edits found. Raises as `begin`.
 
         `agent`: the id of the subagent; "": the conversation's main agent, which may go on without its subagents.
+        `running`: the client's ids of what runs on in the background (None: not reported). What may run on, a
+        subagent's call included, stays a possible author of changes.
         """
         old = now() - _SUBAGENT_PATIENCE
         return self._end_all(
             conversation,
             lambda call: call.agent == agent or (not agent and call.began < old),
             lambda kept: {"agents": _agents_without(agent, kept)} if agent else {"waits": True},
+            lambda call: call.agent != agent or (call.is_behind and _may_run(call, running)),
         )
 
     def over(self, conversation: str) -> list[EditView]:
         """Note that neither the conversation nor its subagents have a running call. Returns and raises as `pause`."""
         return self._end_all(conversation, lambda _: True, lambda _: {"agents": []})
 
-    def start(self, conversation: str) -> list[EditView]:
-        """Note that a conversation begins, or resumes with a deferred call. Returns and raises as `over`."""
+    def start(self, conversation: str, *, client: str = "", model: str = "") -> list[EditView]:
+        """Note that a conversation begins, or resumes with a deferred call. Returns and raises as `over`.
+
+        `client`, `model`: "": not reported. What follows without a prompt is a turn of its own.
+        """
         try:
             return self.over(conversation)
         finally:
-            self._open.begin_turn(conversation)
+            self.note_turn(TurnInfo(session=conversation, began=0, client=client, model=model))
 
     def note_subagent(self, conversation: str, agent: str) -> None:
         """Note that a subagent of the conversation begins."""
         self._open.note(conversation, lambda kept: {"agents": [*_agents_without(agent, kept), agent][-_MAX_SUBAGENTS:]})
 
-    def notice(
-        self, unattributed: CallInfo, paths: Sequence[str] | None = None, *, ignored: bool = False
-    ) -> "Recorded":
-        """Record what changed: as the change of the open call that made it if that is known, else as `unattributed`.
+    def notice(self, otherwise: CallInfo, paths: Sequence[str] | None = None) -> "Recorded":
+        """Record what changed: as the change of the open call that made it, or as `otherwise` if no call can have.
 
-        While calls of several agents are open, an unknown change is external, whatever `unattributed` says. `paths`:
-        only these files, and what is below these folders. `ignored`: without `paths`, also the recorded files that
-        ignore rules now leave out. Raises what `begin` and paths raise.
+        A change that some call may have made, but none is known to have made, is unattributed. `paths`:
+        only these files, and what is below these folders. Raises what `begin` and paths raise.
         """
         with self._locked(None):  # no agent waits for this
             open_calls = self._open.calls()
             if paths is not None and any(call.is_over for call in open_calls.values()):
                 self._scan.record_edits(None, open_calls)
                 open_calls = self._open.calls()
-            return self._scan.record(paths, open_calls, unattributed, ignored=ignored)
+            return self._scan.record(paths, open_calls, otherwise)
+
+    def notice_git(self) -> None:
+        """Record what git did since the last look, and leave other changes to the next scan. Raises as `notice`."""
+        from objstore.tracking.record import recording_git
+
+        with self._locked(None):
+            attribution = CallAttribution(self._open.calls().values())
+            with recording_git(self._journal, lambda _, moment, tick: attribution.of_others(NOBODY, moment, tick)):
+                pass
 
     def knows(self, conversation: str) -> bool:
         """Return whether hooks have reported the conversation in this workspace, or it has an open call."""
@@ -239,15 +294,26 @@ class HookSessions:
         """Return the other workspaces in which calls of the conversation began, the newest last."""
         return _other_workspaces(self._open.session(conversation))
 
-    def note_prompt(self, conversation: str, prompt: str) -> None:
-        """Remember what a person asked the agent to do: it explains the edits that follow."""
-        self._open.note(conversation, lambda _: {"prompt": sanitized_text(prompt), "waits": False})
-        self._open.begin_turn(conversation)
+    def note_turn(self, turn: TurnInfo, *, has_begun: bool = False) -> None:
+        """Note that a turn begins: the edits that follow belong to it, and its prompt explains them.
 
-    def prompt(self, conversation: str) -> str:
-        """Return what a person last asked in the conversation ("": not reported)."""
-        prompt = self._open.session(conversation).get("prompt")
-        return prompt if isinstance(prompt, str) else ""
+        `turn.began`: 0: now. `has_begun`: the agent works on its prompt, and doesn't wait for one.
+        """
+        session = sanitized_name(turn.session)
+        before = self._open.turn(session)
+        noted = TurnInfo(
+            session=session,
+            began=turn.began or now(),
+            prompt=sanitized_text(turn.prompt),
+            client=sanitized_text(turn.client or ("" if before is None else before.client)),
+            model=sanitized_text(turn.model or ("" if before is None else before.model)),
+        )
+        self._open.note_turn(noted, {"waits": False} if has_begun else {})
+        self._open.begin_turn(turn.session)
+
+    def turn(self, conversation: str) -> TurnInfo | None:
+        """Return the turn of the conversation that began last (None: no beginning was reported)."""
+        return self._open.turn(conversation)
 
     # ---- what is reported to an agent
 
@@ -292,6 +358,47 @@ class HookSessions:
                 rejections=tuple(described), more=len(edits) - len(first), units=frozenset(unreported)
             )
 
+    def conversations_heard(self, conversation: str) -> list[str]:
+        """Return a conversation and those whose edits are reported to it too."""
+        return [sanitized_name(conversation), *self._open.reported_rejections(conversation)[1]]
+
+    def collisions(self, conversation: str) -> list[Collision]:
+        """Return the files of a conversation that other sessions have pending edits in, which it was not told of yet.
+
+        Each has only the edits of the others. It is told of a session in a file once.
+        """
+        with self._journal.reading() as store:
+            if not store.index.edits.colliding():
+                return []
+            # Imported only now, because mostly there is nothing to report.
+            from objstore.review.collisions import collisions
+
+            own = store.index.sessions.number(sanitized_name(conversation))
+            known = set(_texts_of(self._open.session(conversation).get("collisions")))
+            found = [
+                replace(
+                    collision,
+                    edits={
+                        number: seqs
+                        for number, seqs in collision.edits.items()
+                        if number != own and _collision_name(collision, number) not in known
+                    },
+                )
+                for collision in collisions(self._journal)
+                if own in collision.edits
+            ]
+            return [collision for collision in found if collision.edits]
+
+    def mark_collisions_reported(self, conversation: str, reported: Iterable[Collision]) -> None:
+        """Remember that a conversation was told of collisions. Raises what the disk raises."""
+        names = [_collision_name(collision, number) for collision in reported for number in collision.edits]
+
+        def noted(kept: Mapping[str, object]) -> dict[str, object]:
+            known = [name for name in _texts_of(kept.get("collisions")) if name not in names]
+            return {"collisions": [*known, *names][-_MAX_COLLISIONS:]}
+
+        self._open.note(conversation, noted)
+
     def mark_reported(self, conversation: str, reported: UnreportedRejections) -> None:
         """Remember that rejections have been reported to the conversation. Raises what the disk raises.
 
@@ -335,6 +442,18 @@ class HookSessions:
             began=call.began or now(),
         )
 
+    def _in_turn(self, call: AgentCall) -> AgentCall:
+        """Return the call with the turn that its conversation is in.
+
+        If no hook has reported one, because the prompt came elsewhere or its hook failed, one begins with the call.
+        """
+        turn = self._open.turn(call.conversation)
+        client, model = (sanitized_text(call.notes.get(note, "")) for note in ("client", "model"))
+        if turn is None:
+            turn = TurnInfo(session=call.conversation, began=call.began, client=client, model=model)
+            self._open.note_turn(turn)
+        return replace(call, turn=replace(turn, client=turn.client or client, model=model or turn.model))
+
     def _located(self, path: str, *, real: bool) -> str:
         """Return a path relative to the workspace, or "" if it is outside or no valid path (one with a NUL).
 
@@ -370,11 +489,11 @@ class HookSessions:
         """
         return call.is_named and self._open.is_done(call, before=before)
 
-    def _note_done(self, calls: Iterable[AgentCall]) -> None:
-        """Remember that calls have ended, as far as they have ids."""
+    def _note_done(self, calls: Iterable[AgentCall], *, are_cut_off: bool = False) -> None:
+        """Remember that calls have ended, as far as they have ids. `are_cut_off`: as for `OpenCalls.note_done`."""
         named = [call for call in calls if call.is_named]
         if named:
-            self._open.note_done(named[0].conversation, named)
+            self._open.note_done(named[0].conversation, named, are_cut_off=are_cut_off)
 
     def _is_subagent_at_work(self, call: AgentCall, *, reports_subagents: bool) -> bool:
         """Return whether a call is of a subagent that works for the conversation, as far as that is known."""
@@ -391,10 +510,13 @@ class HookSessions:
         conversation: str,
         is_ended: Callable[[AgentCall], bool],
         update: Callable[[Mapping[str, object]], Mapping[str, object]],
+        runs_on: Callable[[AgentCall], bool] = lambda _: False,
     ) -> list[EditView]:
         """End the calls of a conversation whose end was not reported; return the edits found.
 
-        `update`: the change of what is remembered of the conversation, as `OpenCalls.note` takes it.
+        `update`: the change of what is remembered of the conversation, as `OpenCalls.note` takes it. `runs_on`: which
+        of these calls may go on, and stay possible authors of changes. A call that a person was asked about may have
+        run as well: what is found now may be its own.
         """
         conversation = sanitized_name(conversation)
 
@@ -404,21 +526,29 @@ class HookSessions:
         # Noted first: if anything fails from here on, the time of their ends is known.
         open_calls = self._open.calls()
         for name in chosen(open_calls):
-            if open_calls[name].is_known_to_run:
+            if open_calls[name].is_known_to_run and not runs_on(open_calls[name]):
                 self._open.note_end(name)
         self._open.note(conversation, update)
         with self._locked():
             open_calls = self._open.calls()
             ended = chosen(open_calls)
-            refused = {name for name in ended if not open_calls[name].is_known_to_run}
-            allowed = {name: call for name, call in open_calls.items() if name not in refused}
+            running = {name for name in ended if not open_calls[name].is_over and runs_on(open_calls[name])}
+            refused = {name for name in ended if open_calls[name].is_asked and not open_calls[name].is_over}
             paths = dict.fromkeys(path for name in sorted(refused) for path in open_calls[name].paths or ())
-            found = self._scan.record_released(paths, allowed) + self._scan.record_edits(None, allowed)
-            self._note_done([open_calls[name] for name in ended - refused])
+            found = self._scan.record_released(paths, open_calls) + self._scan.record_edits(None, open_calls)
+            self._note_done([open_calls[name] for name in ended - refused - running], are_cut_off=True)
             for name in ended:
-                self._open.remove(name)
+                if name in running:
+                    self._open.put(name, replace(open_calls[name], is_left=True))
+                else:
+                    self._open.remove(name)
             self._open.forget_old_sessions()
             return found
+
+
+def _may_run(call: AgentCall, running: Collection[str] | None) -> bool:
+    """Return whether a call may run in the background. `running`: what is known to (None: nothing is known)."""
+    return running is None or not call.task or call.task in running
 
 
 def _agents(kept: Mapping[str, object]) -> list[str]:
@@ -430,6 +560,16 @@ def _agents(kept: Mapping[str, object]) -> list[str]:
 def _agents_without(agent: str, kept: Mapping[str, object]) -> list[str]:
     """Return the subagents without one of them."""
     return [each for each in _agents(kept) if each != agent]
+
+
+def _texts_of(held: object) -> list[str]:
+    """Return the texts in a list of what is kept of a conversation."""
+    return [each for each in held if isinstance(each, str)] if isinstance(held, list) else []
+
+
+def _collision_name(collision: Collision, session: int) -> str:
+    """Return what identifies a session's edits of a file among the reported collisions; a path may be any bytes."""
+    return f"{session}:{os.fsencode(collision.path).hex()}"
 
 
 def _other_workspaces(kept: Mapping[str, object]) -> list[str]:

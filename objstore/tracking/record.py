@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from objstore.errors import BlobMissing, PathError, TreeInvalid
@@ -24,18 +25,19 @@ from objstore.fs.file_state import file_at
 from objstore.model.relpath import folders_above, is_within
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from objstore.model.ids import BlobId
     from objstore.model.results import CallInfo, Whose
     from objstore.model.views import EditView
+    from objstore.tracking.git_changes import GitChanges
     from objstore.tracking.snapshot_create import SnapshotResult
     from objstore.tracking.snapshot_list import SnapshotView
     from objstore.transaction.journal import Journal
     from objstore.worktree.scan import WorktreeScan
     from objstore.worktree.walk import ScanLimits, SkippedPath
 
-__all__ = ["Recorded", "record_changes", "renew_baseline"]
+__all__ = ["Recorded", "record_changes", "recording_git", "renew_baseline"]
 
 _TRIES: Final = 3
 """Rounds of storing large files and then scanning again: they may change in the meantime."""
@@ -59,7 +61,6 @@ def record_changes(
     *,
     are_canonical: bool = False,
     excluding: Collection[str] = (),
-    ignored: bool = False,
     limits: ScanLimits | None = None,
 ) -> Recorded:
     """Record every file that is not in its known state as an edit of one call, and return what was found.
@@ -67,15 +68,12 @@ def record_changes(
     `info` attributes the changes: to an agent's or a person's call, or (origin external) to no one, as before a
     command; a function attributes each change separately. `paths`: only these files, and the files below these
     folders; for a file, the tree is not walked. `are_canonical`: `paths` are recorded paths of files, and symlinks on
-    the way are not followed. `excluding`: files, relative to the workspace, that another scan will record. `ignored`:
-    without `paths`, also record the recorded files that ignore rules now leave out; this takes a status in addition.
-    Raises SnapshotIncomplete (at the first scan), what Journal.commit raises, and what paths raise.
+    the way are not followed. `excluding`: files, relative to the workspace, that another scan will record. Raises
+    SnapshotIncomplete (at the first scan), what Journal.commit raises, and what paths raise.
     """
 
     def found() -> Recorded:
-        return _recorded(
-            journal, info, paths, are_canonical=are_canonical, excluding=excluding, ignored=ignored, limits=limits
-        )
+        return _recorded(journal, info, paths, are_canonical=are_canonical, excluding=excluding, limits=limits)
 
     try:
         return found()
@@ -95,16 +93,11 @@ def _recorded(
     *,
     are_canonical: bool,
     excluding: Collection[str],
-    ignored: bool,
     limits: ScanLimits | None,
 ) -> Recorded:
     """Do what `record_changes` does, if the baseline is readable or missing. Raises BlobMissing, TreeInvalid."""
     scopes, files = ([], list(map(os.fsencode, paths or ()))) if are_canonical else _scopes_and_files(journal, paths)
     named = len(files)
-    if ignored and paths is None:
-        from objstore.review.status import external_changes
-
-        files = [os.fsencode(change.path) for change in external_changes(journal) if change.path not in excluding]
     with journal.reading() as store:
         is_first = store.baseline() is None
         changed = [path for path in files if is_first or not _is_as_recorded(journal, path)]
@@ -112,32 +105,8 @@ def _recorded(
     taken = None
     if is_first:
         taken = _take_baseline(journal, limits)
-    conversation = ""
-    edits: list[EditView] = []
-    skipped: list[SkippedPath] = []
-    scan, suspects = _find_suspects(journal, scopes, limits)
-    tries = _TRIES
-    while tries and (changed or suspects):
-        from objstore.tracking.detect import UnstoredLargeFiles, record_differences
-
-        tries -= 1
-        found = record_differences(
-            journal,
-            info,
-            scan,
-            suspects,
-            changed,
-            limits,
-            excluding={os.fsencode(path) for path in excluding},
-            store_large=not tries,
-        )
-        if not isinstance(found, UnstoredLargeFiles):
-            conversation, edits, skipped = found
-            break
-        from objstore.transaction.prestore import prestore_large_files
-
-        prestore_large_files(journal, found.paths)
-        scan, suspects = _find_suspects(journal, scopes, limits)
+    scan, found = _scanned(journal, info, scopes, changed, limits, excluding={os.fsencode(path) for path in excluding})
+    conversation, edits, skipped = found
     scanned = 0 if scan is None else sum(scan.stat_cache.files(scope) for scope in scopes)
     return Recorded(
         conversation=conversation,
@@ -148,6 +117,71 @@ def _recorded(
     )
 
 
+def _scanned(
+    journal: Journal,
+    info: CallInfo | Whose | GitChanges,
+    scopes: Sequence[bytes],
+    changed: Sequence[bytes],
+    limits: ScanLimits | None,
+    *,
+    excluding: Collection[bytes] = (),
+) -> tuple[WorktreeScan | None, tuple[str, list[EditView], list[SkippedPath]]]:
+    """Scan the scopes, and record the files there and in `changed` that differ; return the scan and what was recorded.
+
+    `info`: as for `record_differences`. Large files are stored before the lock is taken, a few times; then under it.
+    """
+    scan, suspects = _find_suspects(journal, scopes, limits)
+    for tries_left in reversed(range(_TRIES)):
+        if not (changed or suspects):
+            break
+        from objstore.tracking.detect import UnstoredLargeFiles, record_differences
+
+        found = record_differences(
+            journal,
+            info,
+            scan,
+            suspects,
+            changed,
+            limits,
+            excluding=excluding,
+            store_large=not tries_left,
+        )
+        if not isinstance(found, UnstoredLargeFiles):
+            return scan, found
+        from objstore.transaction.prestore import prestore_large_files
+
+        prestore_large_files(journal, found.paths)
+        scan, suspects = _find_suspects(journal, scopes, limits)
+    return scan, ("", [], [])
+
+
+@contextmanager
+def recording_git(journal: Journal, whose: CallInfo | Whose, limits: ScanLimits | None = None) -> Iterator[None]:
+    """Record what git did since the last look: changes of files before the block, and what its commits decide after.
+
+    `whose`: says whose call ran git. In the block, all other changes are recorded. Where no repository moved, this
+    reads a few small files. Raises what `record_changes` raises.
+    """
+    from objstore.tracking.git_positions import GitPositions
+
+    positions = GitPositions(journal)
+    movements = positions.movements()
+    with journal.reading() as store:
+        is_first = store.baseline() is None
+    if movements and not is_first:
+        from objstore.tracking.git_changes import GitChanges
+
+        for movement in movements:
+            _scanned(journal, GitChanges(journal, movement, whose), [b""], [], limits)
+    yield
+    if movements and not is_first:
+        from objstore.tracking.git_commits import record_commits
+
+        for movement in movements:
+            record_commits(journal, movement, whose)
+    positions.save()
+
+
 def renew_baseline(journal: Journal) -> None:
     """Take a new baseline, then record what changed against the old one, which can then be deleted.
 
@@ -155,15 +189,14 @@ def renew_baseline(journal: Journal) -> None:
     nothing can be compared with it. Raises what `record_changes` raises.
     """
     from objstore.history.snapshot_check import is_tree_readable
-    from objstore.model.basic_types import Origin
-    from objstore.model.results import CallInfo
+    from objstore.review.attribution import whose_if_found
 
     _take_baseline(journal, None)
     with journal.reading() as store:
         old = store.baseline()
         is_known = old is not None and is_tree_readable(store, old.root)
     if is_known:
-        record_changes(journal, CallInfo(tool="", origin=Origin.EXTERNAL))
+        record_changes(journal, whose_if_found(journal))
 
 
 def _readable_baseline(journal: Journal, lost: BlobId, limits: ScanLimits | None) -> SnapshotView | None:
@@ -249,6 +282,9 @@ def _take_baseline(journal: Journal, limits: ScanLimits | None) -> SnapshotResul
         if known is not None:
             known.is_fully_recorded = False
     scan.save()
+    from objstore.tracking.git_positions import watch_repositories
+
+    watch_repositories(journal, [row.path for row in scan.stat_cache])
     return taken
 
 

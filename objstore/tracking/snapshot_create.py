@@ -5,6 +5,7 @@ Folders that have not changed since the last scan keep their trees, so the next 
 
 import os
 import stat
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -15,21 +16,26 @@ from objstore.errors import (
 )
 from objstore.fastclass import value
 from objstore.fs.confined_path import look_at
+from objstore.fs.file_state import linked
+from objstore.fs.writer_lock import GAP_SECONDS
 from objstore.index.rows import Baseline
 from objstore.model.ids import BlobId
-from objstore.model.records import Snapshot
+from objstore.model.records import Decision, Edit, Snapshot
 from objstore.store.write_batch import Batch, now
 from objstore.tracking.snapshot_list import SnapshotView, newest, view_of
 from objstore.transaction.journal import Journal
-from objstore.worktree.concurrent_writes import ConcurrentWrites
 from objstore.worktree.scan import WorktreeScan
+from objstore.worktree.stat_cache import StatCache
 from objstore.worktree.tree_writer import ContentWriter, TreeBuilder
 from objstore.worktree.walk import ScanLimits, SkippedPath, TreeWalk
 
-__all__ = ["SnapshotResult", "are_held", "create", "refuse_part"]
+__all__ = ["ConcurrentWrites", "SnapshotResult", "are_held", "create", "refuse_part"]
 
 _TRIES: Final = 3
 """Rescans without the lock before one with it; and attempts, if garbage collection removes blobs meanwhile."""
+
+_CHECKS: Final = 50
+"""Checks for unfinished writes before the lock is taken: a writer that never pauses seldom leaves none."""
 
 
 @value
@@ -62,6 +68,8 @@ def create(
         walk = scan.walk(pieces.keep, limits)
         walk.run(path)
         with _with_whole_calls(journal, walk, pieces, concurrent, path) as (batch, trees_now):
+            if scan.is_outdated():
+                continue  # a purge may just have removed what this walk has read
             trees = trees_now
             lost = _lost(journal, trees)
             if lost is None:
@@ -115,7 +123,7 @@ def are_held(journal: Journal, trees: Iterable[BlobId]) -> bool:
 
 @contextmanager
 def _with_whole_calls(
-    journal: Journal, walk: TreeWalk, pieces: ContentWriter, concurrent: ConcurrentWrites, scope: bytes
+    journal: Journal, walk: TreeWalk, pieces: ContentWriter, concurrent: "ConcurrentWrites", scope: bytes
 ) -> Iterator[tuple[Batch, TreeBuilder]]:
     """Hold the writer lock when the walk contains each call whole or not at all; yield a batch and the walk's trees.
 
@@ -148,3 +156,46 @@ def _lost(journal: Journal, trees: TreeBuilder) -> set[BlobId] | None:
     if not are_held(journal, trees.kept):
         return None
     return {blob for blob in trees.files if not journal.store.has(blob)}
+
+
+class ConcurrentWrites:
+    """The records that are written from now on, at a moment when the files match all records before.
+
+    A call is durable in the log before the first of its files changes, and the applied marker says when the last one
+    has changed. So a scan without the writer lock that begins when every file matches the log sees each call whole or
+    not at all, except for the calls that are recorded after that moment.
+    """
+
+    def __init__(self, journal: Journal) -> None:
+        """Wait until every running writer has finished; roll forward what a crashed writer left.
+
+        Raises what Journal.writing raises.
+        """
+        self._journal: Final = journal
+        for _ in range(_CHECKS):
+            with journal.reading() as store:
+                if not journal.unfinished():
+                    self._until = store.index.stats.position()
+                    return
+            time.sleep(GAP_SECONDS)
+        with journal.writing():
+            self._until = journal.store.index.stats.position()
+
+    def paths(self, stat_cache: StatCache) -> set[bytes]:
+        """Return the old and new paths of all files that records since the last call of this method name.
+
+        The first call counts from the beginning. A file with several hard links changes under each of its names, so
+        the names that `stat_cache` has for it are included. The caller holds the writer lock.
+        """
+        store = self._journal.store
+        since, self._until = self._until, store.index.stats.position()
+        paths: set[bytes | None] = set()
+        for place in [] if since == self._until else store.index.stats.recorded_since(since):
+            record, _ = store.record(place)
+            if isinstance(record, Edit):
+                paths |= {record.path, record.source}
+            elif isinstance(record, Decision):
+                paths.update(path for file in record.changed_files for path in (file.path_before, file.path_after))
+        found = {path for path in paths if path is not None}
+        inodes = linked(self._journal.tree, found)
+        return found.union(stat_cache.names_of(inodes)) if inodes else found

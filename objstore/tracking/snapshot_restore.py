@@ -30,7 +30,7 @@ from objstore.transaction.journal import Journal
 from objstore.worktree.stat_cache import StatCache
 from objstore.worktree.walk import ScanLimits, SkippedPath
 
-__all__ = ["RestoreResult", "as_spelt", "carry_out", "plan_restore"]
+__all__ = ["RestoreResult", "carry_out", "held_literal_path", "plan_restore"]
 
 
 @value
@@ -104,7 +104,7 @@ def carry_out(plan: RestoreResult, call: Call, tree: Tree, progress: Progress = 
     return call.commit()
 
 
-def as_spelt(journal: Journal, spelling: str, numbers: Sequence[int]) -> str | None:
+def held_literal_path(journal: Journal, spelling: str, numbers: Sequence[int]) -> str | None:
     """Return a path without following symlinks, if it contains one and one of the snapshots holds the path itself.
 
     So a folder that has become a symlink hides nothing that snapshots hold in it. None: follow the symlink.

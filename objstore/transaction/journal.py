@@ -297,7 +297,9 @@ class Journal:
                     self._void(group, str(error))
                 except DiskFailed as failure:
                     # Without the void record the group is valid, and the next writer rolls it forward.
-                    raise Unacknowledged(str(error)) from failure
+                    reason = f"{error.path} could not be replaced ({error.reason})"
+                    reason += f"; and the rollback could not be recorded: {failure}"
+                    raise Unacknowledged(reason, is_recorded=True) from failure
                 raise
         self._update_marker()
 
@@ -327,7 +329,9 @@ class Journal:
         this, the marker's place no longer exists, and the newest records are checked against the files.
         """
         marked, boot = self._mark.read()
-        place = None if marked is None or marked.segment != segment else self.store.log.start_after_rewrite(marked)
+        place = (
+            None if marked is None or marked.segment != segment else self.store.log.files.start_after_rewrite(marked)
+        )
         if place is not None and place != marked and self._mark.is_of_this_boot(boot):
             self._mark.write(place)
 
@@ -383,7 +387,7 @@ class Journal:
         """
         self.disk.remove_store_file(path)
         with self.mutex:
-            self.store.log.release_superseded()
+            self.store.log.files.release_superseded()
 
     def finish_moves(self) -> None:
         """Let the index follow the frames that a compaction moved. The caller is `compacting`. Raises StoreDamaged."""
@@ -394,10 +398,10 @@ class Journal:
                 from objstore.index.relocate import relocate
 
                 # The process that moved the frames may have died after this one last listed the generations.
-                log.refresh(force=True)
+                log.files.refresh(force=True)
                 relocate(index, log)
         for segment in segments:
-            log.delete_frame_moves(segment)
+            log.files.delete_frame_moves(segment)
 
     def recreate(self, *, index: bool, mark: bool) -> None:
         """Rebuild what is derived: the index from the log; the applied marker as if all files matched the log.
@@ -428,7 +432,7 @@ class Journal:
         """
         if not self._users:
             try:
-                self.store.log.refresh()
+                self.store.log.files.refresh()
             except StoreReplaced:
                 self._open_again()
         self._users += 1

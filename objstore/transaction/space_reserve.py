@@ -62,7 +62,7 @@ def finish_compaction(journal: "Journal") -> None:
     journal.finish_moves()
     with journal.writing(may_use_reserve=True):
         # Under the lock no one else creates a segment, so an unfinished one will never be completed.
-        left = journal.store.log.superseded()
+        left = journal.store.log.files.superseded()
     for path in left:
         journal.disk.remove_store_file(path)
 

@@ -59,7 +59,7 @@ def bundle_pieces(log: Log, end: Place, progress: Progress | None = None) -> Ite
     """
     # The folder is not listed again: `end`, the sizes and the bytes have to be of the same generations.
     numbers = range(log.first.segment, end.segment + 1)
-    sizes = tuple(end.position if number == end.segment else log.size(number) for number in numbers)
+    sizes = tuple(end.position if number == end.segment else log.files.size(number) for number in numbers)
     bundle, done = Bundle(sizes=sizes), 0
     hasher = blake3()
     for piece in _contents(log, numbers, bundle):
@@ -97,7 +97,7 @@ def unpack_bundle(path: str, folder: str, disk: Disk) -> None:
 def _contents(log: Log, numbers: Iterable[int], bundle: Bundle) -> Iterator[bytes]:
     yield bundle.encode()
     last: RecordId | None = None
-    generations = log.generations()
+    generations = log.files.generations()
     for number, size in zip(numbers, bundle.sizes, strict=True):
         begins = Place(number, generations.get(number, 0) * GENERATION)
         waiting = [log.piece(begins, SEGMENT_HEADER_SIZE)]

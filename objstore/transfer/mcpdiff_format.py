@@ -1,27 +1,43 @@
-"""Parse the edit history of mcpdiff: log entries, and the diffs that lead from one file state to the next.
+"""Parse and write the edit history of mcpdiff: log entries, and the diffs from one file state to the next.
 
-Pure functions from bytes to values; nothing in the history is trusted. An entry needs the fields of the tool's own
-description, and a diff is applied only if every line that it keeps or removes is where it says. The caller compares
-hashes.
+Pure functions between bytes and values. Nothing in a history that is read is trusted: an entry needs the fields of the
+tool's own description, and a diff is applied only if every line that it keeps or removes is where it says. The caller
+compares hashes.
 """
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
+from objstore.dates import date_of
 from objstore.fastclass import value
 from objstore.model.basic_types import Operation, Status
 from objstore.text.lines import split_lines
 
-__all__ = ["BadLine", "DiffChains", "McpdiffEntry", "candidate_origins", "candidate_results", "entries"]
+__all__ = [
+    "BadLine",
+    "DiffChains",
+    "McpdiffEntry",
+    "candidate_origins",
+    "candidate_results",
+    "entries",
+    "log_line",
+    "safe_file_name",
+]
 
 _LONGEST_LINE: Final = 1 << 20
 _LONGEST_NAME: Final = 200
 """Characters of an id, a tool or a conversation."""
+
+_LONGEST_STEM: Final = 160
+"""Characters of a file's name before what makes it distinct; a file system takes at least 255 bytes in all."""
+
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]")
+"""What a file name does not get: besides slashes, all that a shell, a terminal or another system may take amiss."""
 
 _SHA256: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _HUNK: Final = re.compile(rb"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@[^\n]*(?:\n|\Z)")
@@ -71,6 +87,44 @@ def entries(log: bytes) -> Iterator[McpdiffEntry | BadLine]:
             yield _entry(line)
         except (ValueError, RecursionError) as error:
             yield BadLine(number, str(error) or type(error).__name__)
+
+
+def log_line(entry: McpdiffEntry) -> bytes:
+    """Return the line of a log that `entries` reads as this entry: the fields of the description, in its order."""
+    fields = {
+        "edit_id": entry.id,
+        "conversation_id": entry.conversation,
+        "tool_call_index": entry.index,
+        "timestamp": date_of(entry.time).isoformat(timespec="microseconds"),
+        "operation": entry.operation.value,
+        "file_path": entry.path,
+        "source_path": entry.source,
+        "tool_name": entry.tool,
+        "status": entry.status.value,
+        "diff_file": entry.diff,
+        "checkpoint_file": entry.checkpoint,
+        "hash_before": entry.before,
+        "hash_after": entry.after,
+    }
+    return json.dumps(fields).encode() + b"\n"
+
+
+def safe_file_name(text: str, taken: Container[str], distinct: str) -> str:
+    """Return a file name for a path or a conversation: itself if it is safe, with `_` for other characters if not.
+
+    The name can't be hidden, too long, or lead anywhere. If it was shortened, or is in `taken` in lower case, it ends
+    with `distinct`.
+    """
+    safe = _UNSAFE.sub("_", text)
+    if safe[:1] in {"", ".", "-"}:
+        safe = f"_{safe[1:]}"
+    name = safe[:_LONGEST_STEM]
+    if name == safe and name.lower() not in taken:
+        return name
+    name = f"{name}-{distinct}"
+    while name.lower() in taken:
+        name += "_"
+    return name
 
 
 def candidate_results(before: bytes, diff: bytes) -> Iterator[bytes]:

@@ -20,7 +20,17 @@ from objstore.fs.file_state import file_at
 from objstore.fs.reserved_names import is_reserved
 from objstore.history.document_loader import load_document
 from objstore.history.edit_queries import edits
-from objstore.model.basic_types import Action, DocumentId, FileState, Operation, Origin, Seq, Status, Unit
+from objstore.model.basic_types import (
+    EXTERNAL_CONVERSATION,
+    Action,
+    DocumentId,
+    FileState,
+    Operation,
+    Origin,
+    Seq,
+    Status,
+    Unit,
+)
 from objstore.model.ids import blob_id
 from objstore.model.large_file_placeholder import MAX_BLOB, is_placeholder
 from objstore.model.records import MCPDIFF_SOURCE, Decision, WrittenFile
@@ -30,7 +40,6 @@ from objstore.store.write_batch import Batch, now
 from objstore.transaction.journal import Journal
 from objstore.transfer.mcpdiff_format import BadLine, DiffChains, McpdiffEntry, candidate_results, entries
 from objstore.weave.document import Document
-from objstore.worktree.external_changes import EXTERNAL_CONVERSATION
 
 __all__ = ["ImportProblem", "McpdiffImport", "import_mcpdiff_history"]
 
@@ -131,6 +140,8 @@ class _McpdiffImporter:
             if entry.id in known:
                 self._already += 1
                 continue
+            if entry.conversation == entry.tool == EXTERNAL_CONVERSATION:
+                continue  # written by our export: found again as a gap between the other entries and the files
             try:
                 self._add_entry(entry)
             except (PathError, ValueError) as error:

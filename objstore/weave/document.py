@@ -14,10 +14,10 @@ from typing import Final, Generic, NamedTuple, Self, TypeVar
 
 from objstore.errors import HistoryBroken
 from objstore.fastclass import replace, value
-from objstore.model.basic_types import ConflictKind, DocumentId, Seq, Status, Unit
+from objstore.model.basic_types import MAX_INT, ConflictKind, DocumentId, Seq, Status, Unit
 from objstore.model.ids import BlobId
 from objstore.model.large_file_placeholder import is_placeholder, mixes_placeholders
-from objstore.model.records import Edit
+from objstore.model.records import Anchor, Edit
 from objstore.model.replay_records import ReplayDecision, ReplayEdit
 from objstore.model.results import Conflict, Notice
 from objstore.text.diff import diff_lines
@@ -25,20 +25,21 @@ from objstore.text.splice import Splice
 from objstore.text.unified_diff import is_binary
 from objstore.weave.conflict_markers import Labels, MarkedText
 from objstore.weave.dependents import Cascade, cascade
-from objstore.weave.line_weave import UnitIndex, Weave, WeaveConflict
+from objstore.weave.line_weave import BASE, UnitIndex, Weave, WeaveConflict
 from objstore.weave.serialize import WeaveState
 
 __all__ = ["Document", "DocumentState", "DocumentVersion", "replayed"]
 
 Value = TypeVar("Value")
 
-_LETTERS: Final = {Status.PENDING: b"p", Status.ACCEPTED: b"a", Status.REJECTED: b"r"}
+_LETTERS: Final = {Status.PENDING: b"p", Status.ACCEPTED: b"a", Status.REJECTED: b"r", Status.AWAY: b"w"}
 _STATUSES: Final = {letter[0]: status for status, letter in _LETTERS.items()}
+_LIVE: Final = frozenset(_LETTERS[status][0] for status in Status if status.is_live)
 NO_EDIT: Final = Unit(Seq(0), 0)
 """The unit of text that no edit wrote: an older version wrote it by a decision, in addition to what it meant."""
 
 _OPPOSITE: Final = {ord("a"): ord("r"), ord("r"): ord("a")}
-"""The opposite status; a pending unit has none."""
+"""The opposite status; a unit that is pending or away has none."""
 
 
 @value
@@ -185,7 +186,7 @@ class Document:
             self._modes.write(Unit(edit.seq, 0), edit.after.mode)
         if edit.amends is not None:
             self._amendments.append((edit.seq, edit.amends))
-        if status is Status.REJECTED:
+        if not status.is_live:
             self._weave.flip(dict.fromkeys(indexes, False))
 
     def replay(self, decision: ReplayDecision) -> None:
@@ -246,7 +247,7 @@ class Document:
         return self._has(seq)
 
     def first_ever_rejected(self) -> Seq | None:
-        """Return the first edit of which anything is rejected, or ever was; None if there is none."""
+        """Return the first edit of which anything is not live, or ever was not; None if there is none."""
         index = self._weave.first_ever_rejected()
         return None if index is None else self._unit(index).seq
 
@@ -255,7 +256,7 @@ class Document:
         return len(self._seqs) - bisect_left(self._seqs, seq)
 
     def is_rejected(self, unit: Unit) -> bool:
-        """Return whether the unit is one of this document's and not live."""
+        """Return whether the unit is one of this document's and not live: rejected, or away."""
         return self.knows(unit) and not self._is_live(unit)
 
     def statuses(self) -> bytes:
@@ -280,11 +281,8 @@ class Document:
 
     def restore_statuses(self, statuses: bytes) -> None:
         """Restore every unit's status at the time of `statuses`; units recorded since keep theirs."""
-        rejected = _LETTERS[Status.REJECTED][0]
         pairs = enumerate(zip(statuses, self._statuses, strict=False))
-        self._weave.flip(
-            {UnitIndex(i): old != rejected for i, (old, new) in pairs if (old == rejected) is not (new == rejected)}
-        )
+        self._weave.flip({UnitIndex(i): old in _LIVE for i, (old, new) in pairs if (old in _LIVE) != (new in _LIVE)})
         self._statuses[: len(statuses)] = statuses
 
     def set_with_dependents(self, verdicts: Mapping[Unit, Status]) -> tuple[Unit, ...]:
@@ -350,7 +348,7 @@ class Document:
             if seq <= after:
                 continue
             units = self._units_with_effect(amended)
-            goes = all(given.get(unit, self._status(unit)) is Status.REJECTED for unit in units)
+            goes = not any(given.get(unit, self._status(unit)).is_live for unit in units)
             if goes and any(map(self._is_live, units)):
                 given |= {
                     unit: Status.REJECTED for unit in self.units(seq) if unit not in given and self._is_live(unit)
@@ -460,14 +458,14 @@ class Document:
         return tuple(self._conflict(conflict) for conflict in found or ([] if mixed is None else [mixed]))
 
     def doubt(self, unit: Unit, needs: tuple[Unit, ...]) -> Conflict:
-        """Return the conflict that a hunk's lines can't be told apart from equal ones, and the units concerned."""
+        """Return the conflict that a hunk's lines can't be distinguished from equal ones, and the units concerned."""
         found = self._weave.described(self._index(unit), ConflictKind.IN_DOUBT)
         return replace(self._conflict(found), needs=needs)
 
     def was_live(self, unit: Unit, statuses: bytes) -> bool:
         """Return whether a unit was live at the time of `statuses`; one recorded since then was live when recorded."""
         index = self._index(unit)
-        return index >= len(statuses) or statuses[index] != _LETTERS[Status.REJECTED][0]
+        return index >= len(statuses) or statuses[index] in _LIVE
 
     def _mixed_placeholder_conflict(self) -> WeaveConflict | None:
         """Return a conflict if the text mixes binary or large states into one that was never a file."""
@@ -480,6 +478,43 @@ class Document:
     def line(self, unit: Unit) -> int:
         """Return the 1-based line at which the text shows the unit, or would if it were live."""
         return self._weave.line_at(self._index(unit))
+
+    def lines(self, unit: Unit) -> tuple[int, int] | None:
+        """Return where the text shows the unit: its first line, from 1, and how many lines there are up to its last.
+
+        For a pure deletion the count is 0, and the line is the one before which text is missing. None: it isn't shown.
+        """
+        return self._weave.unit_lines(self._index(unit))
+
+    def anchor(self, line: int) -> Anchor:
+        """Return what identifies line `line` of the text, from 1; if no edit inserted it, an anchor that finds nothing.
+
+        Raises ValueError if the text has fewer lines.
+        """
+        index, offset = self._weave.origin(line)
+        if index == BASE:
+            return Anchor(0, 0, offset)
+        unit = self._unit(index)
+        return Anchor(0, 0, MAX_INT) if unit == NO_EDIT else Anchor(unit.seq, unit.hunk, offset)
+
+    def line_of(self, anchor: Anchor) -> tuple[int, bool] | None:
+        """Return the number, from 1, of the line that `anchor` identifies, and whether the text shows it.
+
+        If the text does not show it, the number is that of the line in its place. None: the document has no such line.
+        """
+        if anchor.seq == 0:
+            return self._weave.line_of(BASE, anchor.offset)
+        unit = Unit(Seq(anchor.seq), anchor.hunk)
+        return self._weave.line_of(self._index(unit), anchor.offset) if self.knows(unit) else None
+
+    def inserted_lines(self, unit: Unit) -> int:
+        """Return how many lines the unit inserted, shown or not."""
+        return self._weave.inserted_lines(self._index(unit))
+
+    @property
+    def first(self) -> Seq:
+        """Return the oldest edit that it has (0: it has none)."""
+        return self._seqs[0] if self._seqs else Seq(0)
 
     def notices(self, units: Iterable[Unit]) -> Iterator[Notice]:
         """Yield a notice for each of `units` with a neighbour that was decided the other way."""
@@ -526,7 +561,7 @@ class Document:
         return self._firsts[at + 1] if at + 1 < len(self._firsts) else len(self._statuses)
 
     def _live(self, index: UnitIndex) -> bool:
-        return self._statuses[index] != _LETTERS[Status.REJECTED][0]
+        return self._statuses[index] in _LIVE
 
     def _is_live(self, unit: Unit) -> bool:
         return self._live(self._index(unit))
@@ -535,7 +570,7 @@ class Document:
         return {index: live for index, live in self._wanted(verdicts).items() if live is not self._live(index)}
 
     def _wanted(self, verdicts: Mapping[Unit, Status]) -> dict[UnitIndex, bool]:
-        return {self._index(unit): status is not Status.REJECTED for unit, status in verdicts.items()}
+        return {self._index(unit): status.is_live for unit, status in verdicts.items()}
 
     def _set_status(self, verdicts: Mapping[Unit, Status]) -> None:
         for unit, status in verdicts.items():

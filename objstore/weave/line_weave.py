@@ -150,6 +150,36 @@ class Weave:
             return None
         return self._order.lines_above(of.deleted[0]) + 1, 0
 
+    def origin(self, line: int) -> tuple[UnitIndex, int]:
+        """Return which unit inserted line `line` of the text, from 1, and which of its lines that is, from 0.
+
+        Raises ValueError if the text has fewer lines.
+        """
+        run, above = self._order.run_at(line - 1)
+        return run.inserter.index, run.start + above
+
+    def line_of(self, unit: UnitIndex, offset: int) -> tuple[int, bool] | None:
+        """Return where the text shows the `offset`-th line, from 0, that `unit` inserted: its number, from 1, and True.
+
+        If the text does not show it: the number of the line that is in its place, and False. None: `unit` inserted
+        fewer lines.
+        """
+        of = self._units[unit]
+        run = None if of is None else next((run for run in of.inserted if run.start <= offset < run.end), None)
+        if run is None:
+            return None
+        for form in (run, *run.descendants()):
+            # A copy begins with the same line as its original, and either may have been cut since.
+            if form.shown and offset - run.start < form.lines:
+                return self._order.lines_above(form) + offset - run.start + 1, True
+        place = slot(self._order, run, None) or run
+        return self._order.lines_above(place) + 1, False
+
+    def inserted_lines(self, unit: UnitIndex) -> int:
+        """Return how many lines `unit` inserted, shown or not."""
+        of = self._units[unit]
+        return 0 if of is None else sum(run.lines for run in of.inserted)
+
     def line_at(self, unit: UnitIndex) -> int:
         """Return the line, from 1, at which the text shows `unit`, or would if it were live."""
         shown = self.unit_lines(unit)

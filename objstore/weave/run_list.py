@@ -311,6 +311,14 @@ class RunList:
                 offset += len(run.text)
         raise ValueError("the text has fewer lines")
 
+    def run_at(self, line: int) -> tuple[Run, int]:
+        """Return the run that shows line `line`, from 0, and the number of its lines above that one.
+
+        Raises ValueError if the text has fewer lines.
+        """
+        found = self._find(line)
+        return found.run, found.above
+
     def offset(self, line: int) -> int:
         """Return the byte of the shown text at which line `line` begins; the end for the line after the last.
 

@@ -65,7 +65,8 @@ def state_of(
     runs = [run for block, _ in blocks for run in block]
     # Few units have attributes other than their runs.
     detailed = [unit for unit in units if unit is not None and unit.__dict__]
-    numbers = {run: number for number, run in enumerate(runs)} if detailed else {}
+    with_copies = [(number, run) for number, run in enumerate(runs) if run.copies]
+    numbers = {run: number for number, run in enumerate(runs)} if detailed or with_copies else {}
 
     def number_of(run: Run | None) -> int:
         return 0 if run is None else numbers[run] + 1
@@ -103,7 +104,7 @@ def state_of(
         deleted_copies=[
             [unit.index, *(numbers[run] for run in unit.deleted_copies)] for unit in detailed if unit.deleted_copies
         ],
-        copies=[[n, *(numbers[copy] for copy in run.copies)] for n, run in enumerate(runs) if run.copies],
+        copies=[[number, *(numbers[copy] for copy in run.copies)] for number, run in with_copies],
         endings=[[unit.index, numbers[unit.ending[0]], int(unit.ending[1])] for unit in enders],
         fixed=sorted(fixed),
         text=b"".join([run.text for run in runs]),

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterable
-from typing import Final
 
 from objstore.fs.confined_path import FileOnDisk
 from objstore.fs.file_state import file_at
@@ -11,10 +10,7 @@ from objstore.model.basic_types import FileState
 from objstore.model.views import ExternalChange
 from objstore.transaction.journal import Journal
 
-__all__ = ["EXTERNAL_CONVERSATION", "concerns_disk", "external_view", "found_changes"]
-
-EXTERNAL_CONVERSATION: Final = "external"
-"""The conversation of external edits: no tool recorded them when they were made."""
+__all__ = ["concerns_disk", "external_view", "found_changes"]
 
 
 def found_changes(journal: Journal, tips: Iterable[Tip]) -> tuple[ExternalChange, ...]:

@@ -1,42 +1,43 @@
 """Decide which names in the folder tree are ignored.
 
-There are three layers, and the last one that matches a name decides: folders that are huge and rebuilt by a program,
-known by their names; `.gitignore` files, if the settings include them; `.casignore` files. The files have the syntax of
-gitignore, and a rule deeper in the tree overrides one above. An ignored folder is never listed, so no rule can include
-a file in it again, as in git. A test lists where pathspec differs from git.
+There are three layers: folders that are huge and rebuilt by a program, known by their names; what git ignores, if the
+settings say so; `.casignore` files. The files have the syntax of gitignore, a rule deeper in the tree overrides one
+above, and in one folder `.casignore` overrides `.gitignore`. An ignored folder is never listed, so no rule can include
+a file in it again, as in git; except that git's rules don't concern what its index has.
 """
 
-import re
-import warnings
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Final, Protocol
 
+from objstore.fastclass import NamedTuple
 from objstore.model.ids import BlobId, blob_id
+from objstore.worktree.ignore_pattern import IgnorePattern
 
-__all__ = ["GIT_IGNORE_FILE", "IGNORE_FILE", "REBUILT_FOLDERS", "TAGS", "Rules"]
+__all__ = ["GIT_IGNORE_FILE", "IGNORE_FILE", "NO_TEXTS", "REBUILT_FOLDERS", "TAGS", "IgnoreTexts", "Rules", "Verdict"]
 
 IGNORE_FILE: Final = b".casignore"
 GIT_IGNORE_FILE: Final = b".gitignore"
 
 REBUILT_FOLDERS: Final = frozenset(
     {
-        "__pycache__",
-        "bower_components",
-        "node_modules",
-        ".eggs",
-        ".gradle",
-        ".hypothesis",
-        ".mypy_cache",
-        ".next",
-        ".nox",
-        ".nuxt",
-        ".parcel-cache",
-        ".pytest_cache",
-        ".ruff_cache",
-        ".terraform",
-        ".tox",
-        ".turbo",
-        ".venv",
+        b"__pycache__",
+        b"bower_components",
+        b"node_modules",
+        b".eggs",
+        b".gradle",
+        b".hypothesis",
+        b".mypy_cache",
+        b".next",
+        b".nox",
+        b".nuxt",
+        b".parcel-cache",
+        b".pytest_cache",
+        b".ruff_cache",
+        b".terraform",
+        b".tox",
+        b".turbo",
+        b".venv",
     }
 )
 """Names of folders that programs rebuild; no name that a person might give to a folder of sources."""
@@ -49,119 +50,157 @@ TAGS: Final = {
 
 Source: the Cache Directory Tagging Specification; PEP 405."""
 
-_RULES_VERSION: Final = "5"
+_RULES_VERSION: Final = b"6"
 """Raised when the meaning of a line changes, so that every folder is scanned again."""
 
-_BUILT_IN: Final = blob_id("\n".join([*sorted(REBUILT_FOLDERS), _RULES_VERSION]).encode())
+_BUILT_IN: Final = blob_id(b"\n".join([*sorted(REBUILT_FOLDERS), _RULES_VERSION]))
 _MOST_TEXT: Final = 1 << 20
-_NAMED: Final = re.compile(r"\(\?P<\w+>")
-_INSIDE: Final = re.compile(r"^(?!!)(.+)/\*\*(/?)$")
-"""A line that ends in `/**`, for everything in a folder; pathspec would apply it to the folder too."""
+_BOM: Final = b"\xef\xbb\xbf"
 
-_MOST_STARS: Final = 8
-"""Wildcards in one pattern. With more, matching one name could take a regular expression hours."""
+
+class Verdict(StrEnum):
+    """What the rules say of a name."""
+
+    SCANNED = "scanned"
+    IGNORED_BY_GIT = "ignored by git"  # unless git's index has it
+    LEFT_OUT = "left out"
+
+
+class IgnoreTexts(NamedTuple):
+    """The ignore files of one folder. A later line overrides an earlier one, and `own` overrides `git`."""
+
+    git: bytes  # of .gitignore; at the top of a repository, what its other ignore files say goes before it
+    own: bytes  # of .casignore
+
+
+NO_TEXTS: Final = IgnoreTexts(b"", b"")
+
+
+class GitIndex(Protocol):
+    """What git has in its index, for the names below the top folder of a repository."""
+
+    def has(self, path: bytes, *, is_folder: bool) -> bool:
+        """Return whether the index has a file, or a file below a folder. `path`: relative to the workspace."""
 
 
 class _Lines:
-    """The compiled patterns of one ignore file."""
+    """The patterns of some ignore files of one folder."""
 
     def __init__(self, text: bytes) -> None:
-        # Imported here, because most folders have no ignore file, and a status needs none.
-        from pathspec import GitIgnoreSpec
-
-        self.refused: list[str] = []
-        with warnings.catch_warnings(action="ignore"):  # `re` warns of sets that a later Python may read differently
-            self._spec: Final = GitIgnoreSpec.from_lines(self._usable_lines(text))
-            self._for_folders: Final = [one for one in reversed(self._spec.patterns) if one.include is not None]
-            # Most names fit no pattern: one search finds that out in a third of the time that pathspec takes.
-            expressions = [f"(?:{_NAMED.sub('(?:', one.regex.pattern)})" for one in self._for_folders if one.regex]
-            self._any: Final = re.compile("|".join(expressions) or "(?!)")
-
-    def verdict(self, path: str, *, is_folder: bool) -> bool | None:
-        """Return whether the path is ignored (None: no pattern matches it)."""
-        candidate = f"{path}/" if is_folder else path
-        if self._any.search(candidate) is None:
-            return None
-        if not is_folder:
-            return self._spec.check_file(candidate).include
-        # GitIgnoreSpec is for files: with `*` it would ignore each folder despite a later `!*/`.
-        # A pattern that matches the folder above too may be meant only for that one.
-        above = path[: path.rfind("/") + 1]
-        matching = (one for one in self._for_folders if one.match_file(candidate) is not None)
-        return next((one.include for one in matching if not above or one.match_file(above) is None), None)
-
-    def _usable_lines(self, text: bytes) -> Iterator[str]:
-        """Yield the lines that pathspec accepts, and keep the others in `refused`."""
-        from pathspec import GitIgnoreSpec
-
+        self.refused: str = ""
+        found: list[IgnorePattern] = []
         if len(text) > _MOST_TEXT:
-            self.refused.append(f"the file is longer than {_MOST_TEXT} bytes")
-            return
-        for raw in text.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
-            line = raw.removesuffix(b"\r").decode("utf-8", "surrogateescape")
-            if line.startswith("#"):
-                continue
-            pattern = _INSIDE.sub(r"\1/*\2", line)
+            self.refused = f"its ignore files are longer than {_MOST_TEXT} bytes"
+            text = b""
+        for line in _lines(text):
             try:
-                GitIgnoreSpec.from_lines([pattern])
-            except (ValueError, re.error):  # a pattern that pathspec refuses, or a set that `re` refuses
-                self.refused.append(line)
-                continue
-            # pathspec reads `[[:digit:]]` as letters; skipping such a line is better than ignoring the wrong files.
-            if "[:" in line or line.replace("**", "").count("*") > _MOST_STARS:
-                self.refused.append(line)
-            else:
-                yield pattern
+                found.append(IgnorePattern(line))
+            except ValueError:
+                continue  # to git, too, it matches nothing
+        # Most names match no pattern. A name that does is one of these names, or has one of these beginnings or ends.
+        self._newest_first: Final = found[::-1]
+        self._names: Final = frozenset(pattern.name for pattern in found if pattern.name is not None)
+        others = [pattern for pattern in found if pattern.name is None]
+        self._beginnings: Final = tuple({pattern.beginning for pattern in others if pattern.beginning})
+        self._ends: Final = tuple({end for pattern in others if not pattern.beginning for end in pattern.ends})
+
+    def verdict(self, path: bytes, name: bytes, *, is_folder: bool) -> bool | None:
+        """Return whether a path, which ends with `name`, is ignored (None: no pattern matches it)."""
+        if name not in self._names and not name.startswith(self._beginnings) and not name.endswith(self._ends):
+            return None
+        for pattern in self._newest_first:
+            if (pattern.name is None or pattern.name == name) and pattern.matches(path, is_folder=is_folder):
+                return not pattern.is_negated
+        return None
+
+
+def _lines(text: bytes) -> Iterator[bytes]:
+    """Yield the lines of an ignore file that are patterns, without the spaces at their ends."""
+    for raw in text.removeprefix(_BOM).split(b"\n"):
+        line = raw.removesuffix(b"\r")
+        bare = line.rstrip(b" ")
+        # Of the spaces at the end, one after a backslash belongs to the pattern.
+        if len(bare) < len(line) and (len(bare) - len(bare.rstrip(b"\\"))) % 2:
+            bare += b" "
+        if bare and not bare.startswith(b"#"):
+            yield bare
 
 
 class Rules:
     """The rules that apply in one folder: its own, and those of the folders above it."""
 
-    __slots__ = ("_lines", "_texts", "above", "fingerprint", "name")
+    __slots__ = ("_lines", "_texts", "above", "fingerprint", "index", "is_ignored", "is_top", "name")
 
     def __init__(
-        self, above: "Rules | None" = None, name: str = "", texts: Sequence[bytes] = (), *, kind: bytes = b""
+        self,
+        above: "Rules | None" = None,
+        name: bytes = b"",
+        texts: IgnoreTexts = NO_TEXTS,
+        *,
+        index: GitIndex | None = None,
+        is_ignored: bool = False,
+        kind: bytes = b"",
     ) -> None:
         """Take the rules of the folder above (None: only the built-in ones), this folder's name and its ignore files.
 
-        A later one of `texts` overrides those before it. `kind`: which ignore files are used, as part of the
-        fingerprint.
+        `index`: git's index, if the folder is the top of a repository: git's rules of the folders above end there.
+        `is_ignored`: git ignores the folder, and it is scanned only for what the index has. `kind`: which rules there
+        are besides ignore files, as part of the fingerprint.
         """
         self.above: Final = above
         self.name: Final = name
+        self.is_top: Final = index is not None
+        self.index: Final[GitIndex | None] = above.index if index is None and above is not None else index
+        self.is_ignored: Final[bool] = is_ignored or (above is not None and above.is_ignored and not self.is_top)
         self._texts: Final = texts
-        self._lines: list[_Lines] | None = None if texts else []
+        self._lines: tuple[_Lines | None, _Lines | None] | None = None if any(texts) else (None, None)
         fingerprint = blob_id(_BUILT_IN + kind) if above is None else above.fingerprint
-        for text in texts:
-            fingerprint = blob_id(fingerprint + blob_id(text))
+        if any(texts) or self.is_top or is_ignored:
+            own = (blob_id(texts.git), blob_id(texts.own), bytes([self.is_top, is_ignored]))
+            fingerprint = blob_id(b"".join([fingerprint, *own]))
         self.fingerprint: Final[BlobId] = fingerprint
 
     @property
-    def lines(self) -> list[_Lines]:
-        """The folder's own ignore files, compiled when they are first needed."""
-        if self._lines is None:
-            self._lines = [_Lines(text) for text in self._texts]
-        return self._lines
-
-    @property
     def refused(self) -> list[str]:
-        """The lines of the folder's own ignore files that are not applied."""
-        return [line for lines in self.lines for line in lines.refused]
+        """Why ignore files of the folder are not applied."""
+        return [lines.refused for lines in self.lines if lines is not None and lines.refused]
 
-    def ignores(self, name: str, *, is_folder: bool) -> bool:
-        """Return whether `name` in this folder is ignored."""
-        verdict = self.verdict(name, is_folder=is_folder)
-        return is_folder and name in REBUILT_FOLDERS if verdict is None else verdict
+    def verdict(self, name: bytes, *, is_folder: bool) -> Verdict:
+        """Return what the rules say of `name` in this folder."""
+        found = self._found(name, is_folder=is_folder)
+        if found is None:
+            return Verdict.LEFT_OUT if is_folder and name in REBUILT_FOLDERS else Verdict.SCANNED
+        if found is Verdict.IGNORED_BY_GIT and is_folder and name in REBUILT_FOLDERS:
+            return Verdict.LEFT_OUT
+        return found
 
-    def verdict(self, name: str, *, is_folder: bool) -> bool | None:
-        """Return whether ignore files ignore `name` or include it (None: no rule matches it)."""
+    def includes(self, name: bytes) -> bool:
+        """Return whether an ignore file includes a folder explicitly."""
+        return self._found(name, is_folder=True) is Verdict.SCANNED
+
+    def _found(self, name: bytes, *, is_folder: bool) -> Verdict | None:
+        """Return what ignore files say (None: nothing)."""
         rules: Rules | None = self
         path = name
+        hears_git = not self.is_ignored
         while rules is not None:
-            for lines in reversed(rules.lines):
-                verdict = lines.verdict(path, is_folder=is_folder)
+            of_git, own = rules.lines
+            verdict = None if own is None else own.verdict(path, name, is_folder=is_folder)
+            if verdict is not None and (verdict or not self.is_ignored):
+                return Verdict.LEFT_OUT if verdict else Verdict.SCANNED
+            if of_git is not None and hears_git:
+                verdict = of_git.verdict(path, name, is_folder=is_folder)
                 if verdict is not None:
-                    return verdict
-            path = f"{rules.name}/{path}"
+                    return Verdict.IGNORED_BY_GIT if verdict else Verdict.SCANNED
+            hears_git = hears_git and not rules.is_top
+            path = rules.name + b"/" + path
             rules = rules.above
-        return None
+        return Verdict.IGNORED_BY_GIT if self.is_ignored else None
+
+    @property
+    def lines(self) -> "tuple[_Lines | None, _Lines | None]":
+        """The folder's own ignore files, git's and ours (None: it has none), parsed when they are first needed."""
+        if self._lines is None:
+            git, own = self._texts
+            self._lines = _Lines(git) if git else None, _Lines(own) if own else None
+        return self._lines

@@ -5,7 +5,6 @@ import time
 from contextlib import suppress
 from typing import Final
 
-from objstore.config.config_files import Configuration
 from objstore.errors import CasError, DiskFailed, PermissionRefused, StoreLinked, StoreNotRegular
 from objstore.fs.nofollow import open_store_folder, read_store_file, write_derived_file
 from objstore.fs.reserved_names import STAT_CACHE_NAME, STORE_NAME
@@ -14,6 +13,9 @@ from objstore.model.ids import BlobId
 from objstore.model.relpath import folders_above, joined
 from objstore.model.tree import ExcludedEntry, TreeEntry, entry_at
 from objstore.transaction.journal import Journal
+from objstore.worktree.rule_files import IgnoreReader, RepositoryIndex
+from objstore.worktree.scan_rules import ScanRules, rules_of_workspace
+from objstore.worktree.secret_files import note_left_out
 from objstore.worktree.stat_cache import UNKNOWN, StatCache
 from objstore.worktree.walk import Keep, ReadFile, ScanLimits, TreeWalk
 
@@ -34,21 +36,30 @@ class WorktreeScan:
         with journal.reading() as store:
             self.baseline = store.index.holders.baseline()
         self.stat_cache: Final = self._loaded()
+        self._rules: ScanRules | None = None  # None: nothing has been walked yet
+        self._repositories: dict[bytes, RepositoryIndex | None] = {}
         self.apply_new_records()
 
     def walk(self, keep: Keep, limits: ScanLimits | None = None) -> TreeWalk:
-        """Return a walk for the caller to run; it gives what it reads to `keep`."""
-        gitignored = Configuration(self._journal.tree.root).get("snapshot.gitignored").value
+        """Return a walk for the caller to run; it gives what it reads to `keep`.
+
+        Raises SettingInvalid, SettingsUnreadable.
+        """
+        self._rules = self._rules_now()
         return TreeWalk(
             self._journal.tree,
             self.stat_cache,
             clock=self._clock(),
             keep=keep,
             progress=self._journal.progress,
-            gitignored=gitignored is not False,
+            reader=IgnoreReader(self._journal.tree, self._rules, self._repositories),
             limits=limits,
             is_covered=self._was_covered,
         )
+
+    def is_outdated(self) -> bool:
+        """Return whether the settings leave out other names than when the last walk was made."""
+        return self._rules is not None and self._rules.fingerprint != self._rules_now().fingerprint
 
     def apply_new_records(self) -> None:
         """Mark the files as unrecorded that records name which were written since their folders were fully recorded.
@@ -90,6 +101,7 @@ class WorktreeScan:
         encoded = self.stat_cache.encoded(self._journal.store.log.store, self._number)
         with suppress(CasError, OSError):
             write_derived_file(self._journal.disk, self._folder, *os.path.split(STAT_CACHE_NAME), encoded)
+            note_left_out(self._journal, self._rules or self._rules_now(), self.stat_cache)
 
     # ---- inside
 
@@ -111,6 +123,9 @@ class WorktreeScan:
                 return not isinstance(entry_at(found.blob, tag, store.blob), ExcludedEntry)
             except CasError:
                 return True  # scanning too much is safer than too little
+
+    def _rules_now(self) -> ScanRules:
+        return rules_of_workspace(self._journal.tree.root)
 
     @property
     def _scratch(self) -> str:

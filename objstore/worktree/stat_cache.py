@@ -22,10 +22,11 @@ from objstore.fs.stat_signature import (
 from objstore.model.basic_types import MAX_INT
 from objstore.model.ids import HASH_SIZE, BlobId, blob_id
 from objstore.model.relpath import folders_above, is_within, joined
+from objstore.worktree.gitignore import IgnoreTexts
 
 __all__ = ["UNKNOWN", "CachedFolder", "ChangedNames", "StatCache"]
 
-_MAGIC: Final = b"caslook3"
+_MAGIC: Final = b"caslook4"
 
 UNKNOWN: Final = BlobId(bytes(HASH_SIZE))
 """The entry instead of a blob id for a file that could not be read, or was not read."""
@@ -47,13 +48,15 @@ class CachedFolder:
     clock: int  # the file system's time just before the scan; a file changed then or later may have the same signature
     needs_rescan: bool  # whether the next scan must list it again, whatever its times are
     is_incomplete: bool  # whether a tag file says that all of it can be rebuilt, so that it is not scanned
-    texts: list[bytes]  # contents of its ignore files
+    texts: IgnoreTexts  # its ignore files
     rules: BlobId  # fingerprint of the ignore rules that apply in it
     names: list[bytes]  # of its files and symlinks, ascending
     facts: bytes  # their stat signatures, as `pack_signatures` packs them
     blobs: bytes  # their blob ids, 32 bytes each; UNKNOWN: not read
     folders: list[bytes]  # names of its folders that are not ignored, ascending
     left_out: list[bytes]  # names of everything else in it, ascending
+    tracked: list[bytes]  # names of its files and folders that git's rules ignore and its index has, ascending
+    secrets: list[bytes]  # those of the names left out that look like secrets, ascending
     tree: bytes  # id of its tree; b"": not computed since a change
     is_fully_recorded: bool  # whether every file in it is in its known state
     touched: ChangedNames | None = None  # the only names that may differ; None: any may. Not saved
@@ -77,6 +80,10 @@ class StatCache:
         """Begin with no folders."""
         self.until = (0, 0, 0)  # journal position up to which `is_fully_recorded` is true
         self.newest = (b"", b"")  # ids of the newest edit and the newest decision at that position
+        # The repositories in the workspace and around it, each with two hashes: of git's ignore files, and of the stat
+        # signature of its index.
+        self.repositories: dict[bytes, tuple[BlobId, BlobId]] = {}
+        self.changed_indexes: set[bytes] = set()  # those whose index has changed since the last scan. Not saved
         self._rows: dict[bytes, list[Any]] = {}  # folders in their encoded form
         self._open: dict[bytes, CachedFolder] = {}  # decoded or new folders; they override `_rows`
 
@@ -91,14 +98,16 @@ class StatCache:
         packed = memoryview(stored)[body:]
         if stored[:body] == _MAGIC + blob_id(packed):
             try:
-                kept_for, kept_baseline, until, newest, rows = unpackb(packed)
+                kept_for, kept_baseline, until, newest, repositories, rows = unpackb(packed)
                 is_ours = store == kept_for and _are_types(until, _UNTIL) and _are_types(newest, _NEWEST)
+                is_ours = is_ours and all(_are_types(each, _REPOSITORY) for each in repositories)
                 if not is_ours or not 0 <= min(until) <= max(until) <= MAX_INT or not all(map(_is_row, rows)):
                     return stat_cache
             # The hash detects damage; it has no key, so anyone could have written valid bytes with other contents.
             except (ValueError, TypeError):
                 return stat_cache
             stat_cache.until, stat_cache.newest = tuple(until), tuple(newest)
+            stat_cache.repositories = {path: (BlobId(texts), BlobId(index)) for path, texts, index in repositories}
             stat_cache._rows = {row[_PATH]: row for row in rows}
             if kept_baseline != baseline:
                 stat_cache.mark_recorded(is_fully_recorded=False)
@@ -110,7 +119,8 @@ class StatCache:
             *(row for path, row in self._rows.items() if path not in self._open),
             *map(_encode_folder, self._open.values()),
         ]
-        packed = packb((store, baseline, self.until, self.newest, rows))
+        repositories = [(path, *key) for path, key in self.repositories.items()]
+        packed = packb((store, baseline, self.until, self.newest, repositories, rows))
         return _MAGIC + blob_id(packed) + packed
 
     # ---- asking
@@ -187,6 +197,26 @@ class StatCache:
         opened = [path for path, cached in self._open.items() if not cached.tree]
         return [path for path in kept + opened if is_within(path, scope)]
 
+    def ignored_names(self) -> Iterator[tuple[bytes, list[bytes], list[bytes]]]:
+        """Yield the path of each folder that has any, the names that were left out, and those that git's index has."""
+        for path, row in self._rows.items():
+            if path not in self._open and (row[_LEFT_OUT] or row[_TRACKED]):
+                yield path, _split(row[_LEFT_OUT]), _split(row[_TRACKED])
+        for path, cached in list(self._open.items()):
+            if cached.left_out or cached.tracked:
+                yield path, cached.left_out, cached.tracked
+
+    def secrets(self) -> list[bytes]:
+        """Return the paths that were left out because they look like secrets, ascending."""
+        found = [
+            joined(path, name)
+            for path, row in self._rows.items()
+            if row[_SECRETS] and path not in self._open
+            for name in _split(row[_SECRETS])
+        ]
+        found += [joined(path, name) for path, cached in self._open.items() for name in cached.secrets]
+        return sorted(found)
+
     def appeared_at(self, path: bytes) -> int:
         """Return the latest time at which a folder can have appeared (ns of the file system; 0: before the last scan).
 
@@ -222,7 +252,15 @@ class StatCache:
         for folder in gone:
             self._rows.pop(folder, None)
             self._open.pop(folder, None)
+            self.repositories.pop(folder, None)
         return bool(gone)
+
+    def note_repository(self, path: bytes, key: tuple[BlobId, BlobId] | None) -> None:
+        """Note that a folder is the top of a repository (None: of none)."""
+        if key is None:
+            self.repositories.pop(path, None)
+        else:
+            self.repositories[path] = key
 
     def forget_trees(self) -> None:
         """Mark every tree as not computed."""
@@ -274,14 +312,18 @@ class StatCache:
     _BLOBS,
     _FOLDERS,
     _LEFT_OUT,
+    _TRACKED,
+    _SECRETS,
     _TREE,
-) = range(15)
+) = range(17)
 """The position of each field in a folder's encoded form."""
 
 
 _UNTIL: Final = [int, int, int]
 _NEWEST: Final = [bytes, bytes]
-_ROW: Final = [bytes, list, int, bool, bool, bool, int, list, bytes, bytes, bytes, bytes, bytes, bytes, bytes]
+_REPOSITORY: Final = [bytes, bytes, bytes]
+_ROW: Final = [bytes, list, int, bool, bool, bool, int, list, *[bytes] * 9]
+_TEXT_TYPES: Final = [bytes] * len(IgnoreTexts._fields)
 _KEY_TYPES: Final = [int] * len(FolderKey._fields)
 
 
@@ -298,7 +340,7 @@ def _is_row(row: object) -> bool:
         len(row[_SIGNATURES]) == count * SIGNATURE_SIZE
         and len(row[_BLOBS]) == count * HASH_SIZE
         and count == (names.count(b"\0") + 1 if names else 0)
-        and all(type(text) is bytes for text in row[_TEXTS])
+        and _are_types(row[_TEXTS], _TEXT_TYPES)
     )
 
 
@@ -318,6 +360,8 @@ def _encode_folder(folder: CachedFolder) -> list[Any]:
         folder.blobs,
         b"\0".join(folder.folders),
         b"\0".join(folder.left_out),
+        b"\0".join(folder.tracked),
+        b"\0".join(folder.secrets),
         folder.tree,
     ]
 
@@ -330,13 +374,15 @@ def _decode_folder(row: list[Any]) -> CachedFolder:
         needs_rescan=row[_NEEDS_RESCAN],
         is_incomplete=row[_INCOMPLETE],
         is_fully_recorded=row[_RECORDED],
-        texts=row[_TEXTS],
+        texts=IgnoreTexts._make(row[_TEXTS]),
         rules=BlobId(row[_RULES]),
         names=_split(row[_NAMES]),
         facts=row[_SIGNATURES],
         blobs=row[_BLOBS],
         folders=_split(row[_FOLDERS]),
         left_out=_split(row[_LEFT_OUT]),
+        tracked=_split(row[_TRACKED]),
+        secrets=_split(row[_SECRETS]),
         tree=row[_TREE],
     )
 

@@ -1,7 +1,7 @@
 """Walk the folder tree, bring the stat cache up to date, and read only the files that changed since the last scan.
 
-The walk opens every folder name by name from the root and follows no symlink, so it never reads outside the workspace.
-It reports files that it can't read and special files, and goes on; at a limit it stops, and reports that.
+The walk opens every folder name by name from the root and follows no symlink, so it takes no file from outside the
+workspace. It reports files that it can't read and special files, and goes on; at a limit it stops, and reports that.
 
 The module has more than 500 lines because reading one folder needs nearly all state of the walk: the ignore rules of
 the folders above, the limits, the cache and the list of skipped paths.
@@ -12,13 +12,13 @@ import re
 import stat
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
 from objstore.errors import CasError, FileChanged, FileMissing, PermissionRefused
 from objstore.fastclass import field, value, variable
-from objstore.fs.confined_path import ResolvedPath, Tree, read_at
+from objstore.fs.confined_path import ResolvedPath, Tree
 from objstore.fs.content_source import FileSource, Source
 from objstore.fs.disk import failure, is_absence
 from objstore.fs.file_state import state_at
@@ -29,7 +29,15 @@ from objstore.model.ids import BlobId, blob_id
 from objstore.model.large_file_placeholder import is_placeholder
 from objstore.model.relpath import folders_above, is_within, joined
 from objstore.worktree.changed_dirs import changed_folders, key_of
-from objstore.worktree.gitignore import GIT_IGNORE_FILE, IGNORE_FILE, TAGS, Rules
+from objstore.worktree.gitignore import REBUILT_FOLDERS, TAGS, IgnoreTexts, Rules, Verdict
+from objstore.worktree.rule_files import (
+    RULE_FILES,
+    IgnoreReader,
+    RepositoryIndex,
+    folder_at,
+    nearest_repository,
+)
+from objstore.worktree.scan_rules import ScanRules
 from objstore.worktree.stat_cache import UNKNOWN, CachedFolder, ChangedNames, StatCache
 
 __all__ = ["COARSEST_TIMESTAMP_NS", "Keep", "ReadFile", "ScanLimits", "SkippedPath", "TreeWalk"]
@@ -48,11 +56,10 @@ class ReadFile(NamedTuple):
 Keep = Callable[[ReadFile], None]
 """Take a file that a walk has read. May raise FileChanged or FileMissing if the file has changed or is gone."""
 
-_READING: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OURS: Final = re.compile(r"\.cas[.-][0-9a-f]{16}")
 """Names that this program itself uses for a moment: a staged file, a store that is being created."""
 
-_RULE_FILES: Final = {IGNORE_FILE, GIT_IGNORE_FILE, *TAGS}
+_DECIDING_FILES: Final = {*RULE_FILES, *TAGS}
 """Files that decide what is scanned."""
 
 _FEW: Final = 500
@@ -89,6 +96,8 @@ class _Names:
     files: list[bytes] = field(default_factory=list)  # and symlinks
     folders: list[bytes] = field(default_factory=list)
     left_out: list[bytes] = field(default_factory=list)
+    tracked: list[bytes] = field(default_factory=list)  # files and folders, ignored by git's rules, that its index has
+    secrets: list[bytes] = field(default_factory=list)  # left out, because they look like secrets
 
 
 class TreeWalk:
@@ -101,21 +110,21 @@ class TreeWalk:
         *,
         clock: int,
         keep: Keep,
-        gitignored: bool = True,
+        reader: IgnoreReader | None = None,
         limits: ScanLimits | None = None,
         progress: Progress = ignore_progress,
         is_covered: Callable[[bytes, bytes], bool] = lambda _, __: False,
     ) -> None:
         """Take the stat cache to bring up to date, and the file system's current time (ns).
 
-        `keep` gets every file that is read. `gitignored`: also scan what `.gitignore` files ignore. `progress` gets the
-        number of files checked, and the number expected in the folders to list. `is_covered(folder, tag)`: whether the
-        folder was scanned before the tag file appeared in it, by other sources than the stat cache.
+        `keep` gets every file that is read. `reader`: says what is left out (None: rebuilt folders, and what
+        `.casignore` files name). `progress` gets the number of files checked, and the number expected in the folders to
+        list. `is_covered(folder, tag)`: whether the folder was scanned before the tag file appeared in it, by other
+        sources than the stat cache.
         """
         self._tree: Final = tree
         self._clock: Final = clock
         self._keep: Final = keep
-        self._rule_files: Final = (IGNORE_FILE,) if gitignored else (GIT_IGNORE_FILE, IGNORE_FILE)
         self._limits: Final = limits or ScanLimits()
         self._progress: Final = progress
         self._seen = 0  # files reported to `progress`
@@ -123,7 +132,10 @@ class TreeWalk:
         self._is_covered: Final = is_covered
         self._device: Final = os.fstat(tree.fd).st_dev
         self._scope = b""
-        self._above_scope = Rules()
+        self.skipped: list[SkippedPath] = []
+        self._reader: Final = reader or IgnoreReader(tree, ScanRules())
+        self._reader.report = self._skip
+        self._above_scope = self._reader.base
         self._until = 0.0
         self._read = 0
         self._count = 0  # files in the folders that were listed
@@ -132,7 +144,7 @@ class TreeWalk:
         self.has_changes = False  # whether the stat cache has changed
         self.unreadable: set[bytes] = set()  # existing folders that could not be listed, or were not because of a limit
         self._errors: dict[bytes, CasError] = {}  # why folders could not be listed
-        self.skipped: list[SkippedPath] = []
+        self._is_git_checked = False
 
     @property
     def is_whole(self) -> bool:
@@ -146,15 +158,17 @@ class TreeWalk:
 
     def suspects(self, scope: bytes = b"") -> list[bytes]:
         """Return the cached folders at and below `scope` that must be listed; the others have not changed."""
+        self._check_repositories()
         signatures, to_list = self.stat_cache.folder_signatures(scope)
         return to_list + changed_folders(self._tree.fd, signatures)
 
     def is_unchanged(self, scope: bytes, suspects: Iterable[bytes]) -> bool:
         """Return whether nothing at or below `scope` needs to be listed or recorded, given its suspects."""
+        self._scope = scope
         known = self.stat_cache.get(scope)
         if known is None or set(suspects) or self.stat_cache.not_fully_recorded(scope):
             return False
-        return known.rules == Rules(self._rules_above(scope), _name(scope), known.texts).fingerprint
+        return known.rules == self._cached_rules(known, self._rules_above(scope)).fingerprint
 
     def run(self, scope: bytes = b"", *, suspects: Iterable[bytes] | None = None) -> None:
         """Bring the stat cache up to date for the folder at `scope` (b"": the root) and everything below it.
@@ -164,10 +178,11 @@ class TreeWalk:
         """
         self._scope = scope
         self._until = time.monotonic() + self._limits.seconds
+        self._check_repositories()
         todo = set(self.suspects(scope) if suspects is None else suspects)
         above = self._rules_above(scope)
         known = self.stat_cache.get(scope)
-        if known is None or known.rules != Rules(above, _name(scope), known.texts).fingerprint:
+        if known is None or known.rules != self._cached_rules(known, above).fingerprint:
             todo.add(scope)
         self._above_scope = above
         if self._progress is not ignore_progress:
@@ -192,7 +207,7 @@ class TreeWalk:
 
     def is_quick_rescan(self, paths: Collection[bytes]) -> bool:
         """Return whether a `rescan` of these files takes a few milliseconds, so that it may hold the writer lock."""
-        if any(path.rpartition(b"/")[2] in _RULE_FILES for path in paths):
+        if any(path.rpartition(b"/")[2] in _DECIDING_FILES for path in paths):
             return False  # a change in them may include any number of files
         cached = [found for path in self._folders_of(paths) if (found := self.stat_cache.get(path)) is not None]
         return len(paths) + sum(len(folder.names) + len(folder.folders) for folder in cached) <= _FEW
@@ -266,8 +281,25 @@ class TreeWalk:
                 rules = self._rules.get(path)
         for folder in reversed(unknown):
             cached = self.stat_cache.get(folder)
-            rules = self._rules[folder] = Rules(rules, _name(folder), () if cached is None else cached.texts)
+            rules = self._rules[folder] = rules if cached is None else self._cached_rules(cached, rules)
         return rules
+
+    def _cached_rules(self, cached: CachedFolder, above: Rules) -> Rules:
+        """Return the rules in a cached folder, from those of the folder above."""
+        return self._reader.rules_in(
+            cached.path,
+            above,
+            cached.texts,
+            is_ignored=self._is_ignored(cached.path),
+            is_top=cached.path in self.stat_cache.repositories,
+        )
+
+    def _is_ignored(self, path: bytes) -> bool:
+        """Return whether git ignores a folder, and it is scanned only for what git's index has in it."""
+        if path == self._scope:
+            return False  # it was named
+        above = self.stat_cache.get(path.rpartition(b"/")[0])
+        return above is not None and bool(above.tracked) and path.rpartition(b"/")[2] in above.tracked
 
     def _read_folder(self, fd: int, path: bytes, above: Rules, old: CachedFolder | None) -> tuple[CachedFolder, Rules]:
         own = os.fstat(fd)
@@ -275,12 +307,11 @@ class TreeWalk:
         with os.scandir(fd) as found:
             entries = [(entry.name, _kind(entry)) for entry in found]
         file_names = {os.fsencode(entry) for entry, kind in entries if kind == "file"}
-        texts = [self._text(fd, path, file) for file in self._rule_files if file in file_names]
-        rules = Rules(above, _name(path), texts)
-        for line in rules.refused:
-            self._skip(path, f"unsupported line in its ignore files: {line}")
+        rules, texts = self._rules_of(fd, path, above, entries, file_names)
+        for reason in rules.refused:
+            self._skip(path, reason)
         is_incomplete = self._is_rebuilt_folder(fd, path, file_names, above, old)
-        names = _Names() if is_incomplete else self._sort_names(path, entries, rules)
+        names = _Names() if is_incomplete else self._sort_names(path, entries, rules, old)
         known = {} if old is None else old.files()
         files, signatures, blobs = self._read_files(fd, path, names.files, known, 0 if old is None else old.clock)
         self._count += len(files)
@@ -291,7 +322,7 @@ class TreeWalk:
             == [(name, now.mode, blob) for name, now, blob in zip(files, signatures, blobs, strict=True)]
         )
         # An ignored rule file has no cached signature, so a change of it would not show.
-        is_rule_file_ignored = any(file in file_names and file in names.left_out for file in self._rule_files)
+        is_rule_file_ignored = any(file in file_names and file in names.left_out for file in RULE_FILES)
         newest = max((own.st_ctime_ns, *(signature.ctime for signature in signatures)))
         tick = 0 if own.st_dev == self._device else COARSEST_TIMESTAMP_NS
         return (
@@ -310,43 +341,80 @@ class TreeWalk:
                 blobs=b"".join(blobs),
                 folders=names.folders,
                 left_out=names.left_out,
+                tracked=names.tracked,
+                secrets=names.secrets,
                 tree=old.tree if old is not None and is_same else b"",
                 touched=_touched(old, known, names, zip(files, signatures, blobs, strict=True)),
             ),
             rules,
         )
 
+    def _rules_of(
+        self, fd: int, path: bytes, above: Rules, entries: Iterable[tuple[str, str]], file_names: Collection[bytes]
+    ) -> tuple[Rules, IgnoreTexts]:
+        """Return the rules of an open folder, and its ignore files."""
+        has_git = self._reader.rules.uses_git and any(name == ".git" for name, _ in entries)
+        repository = self._reader.repository(path) if has_git else None
+        self.stat_cache.note_repository(path, None if repository is None else repository.key)
+        texts = self._reader.texts(fd, path, file_names, repository)
+        is_ignored, is_top = self._is_ignored(path), repository is not None
+        return self._reader.rules_in(path, above, texts, is_ignored=is_ignored, is_top=is_top), texts
+
     def _is_rebuilt_folder(
         self, fd: int, path: bytes, file_names: set[bytes], above: Rules, old: CachedFolder | None
     ) -> bool:
         """Return whether a tag file says that a folder's contents can be rebuilt, so that they are not scanned."""
         tags = [tag for tag in TAGS if tag in file_names]
-        if not tags or path in {b"", self._scope} or above.verdict(_name(path), is_folder=True) is False:
+        if not tags or path in {b"", self._scope} or above.includes(path.rpartition(b"/")[2]):
             return False
         if old is not None and not old.is_incomplete:
             return False  # a scanned folder stays scanned: a tag file must not be a way to hide a change
-        valid = [tag for tag in tags if self._text(fd, path, tag).startswith(TAGS[tag])]
+        valid = [tag for tag in tags if self._reader.text(fd, path, tag).startswith(TAGS[tag])]
         return bool(valid) and (old is not None or not all(self._is_covered(path, tag) for tag in valid))
 
-    def _sort_names(self, path: bytes, entries: Iterable[tuple[str, str]], rules: Rules) -> _Names:
+    def _sort_names(
+        self, path: bytes, entries: Iterable[tuple[str, str]], rules: Rules, old: CachedFolder | None
+    ) -> _Names:
         names = _Names()
+        folder = os.fsdecode(path)
+        secrets, excluded = self._reader.rules.secrets, self._reader.rules.excluded
         for name, kind in sorted(entries):
             if is_reserved(name) or _OURS.fullmatch(name):
                 continue
-            encoded = os.fsencode(name)
-            if rules.ignores(name, is_folder=kind == "folder"):
+            encoded, is_folder = os.fsencode(name), kind == "folder"
+            if secrets.match(name, folder, is_folder=is_folder):
                 names.left_out.append(encoded)
-            elif kind == "folder":
+                names.secrets.append(encoded)
+                continue
+            verdict = rules.verdict(encoded, is_folder=is_folder)
+            if verdict is Verdict.IGNORED_BY_GIT and self._is_tracked(path, encoded, rules, old, is_folder=is_folder):
+                verdict = Verdict.SCANNED
+                names.tracked.append(encoded)
+            if verdict is not Verdict.SCANNED or excluded.match(name, folder, is_folder=is_folder):
+                names.left_out.append(encoded)
+            elif is_folder:
                 names.folders.append(encoded)
             elif kind == "file":
                 names.files.append(encoded)
             else:
                 names.left_out.append(encoded)
                 self._skip(joined(path, encoded), "no file, link or folder")
-        names.files.sort()
-        names.folders.sort()
-        names.left_out.sort()
+        for found in (names.files, names.folders, names.left_out, names.tracked, names.secrets):
+            found.sort()
         return names
+
+    def _is_tracked(self, path: bytes, name: bytes, rules: Rules, old: CachedFolder | None, *, is_folder: bool) -> bool:
+        """Return whether git's index has a name in a folder. The index is read only if it or the name is new."""
+        index = rules.index
+        if not isinstance(index, RepositoryIndex):
+            return False
+        is_known = index.path in self.stat_cache.repositories and index.path not in self.stat_cache.changed_indexes
+        if is_known and old is not None and old.rules == rules.fingerprint:
+            if name in old.tracked:
+                return True
+            if name in old.left_out:
+                return False
+        return index.has(joined(path, name), is_folder=is_folder)
 
     def _read_files(
         self,
@@ -437,11 +505,9 @@ class TreeWalk:
                 with os.scandir(fd) as found:
                     entries = [(entry.name, _kind(entry)) for entry in found]
                 file_names = {os.fsencode(entry) for entry, kind in entries if kind == "file"}
-                rules = Rules(
-                    above, _name(path), [self._text(fd, path, f) for f in self._rule_files if f in file_names]
-                )
+                rules, _ = self._rules_of(fd, path, above, entries, file_names)
                 if not self._is_rebuilt_folder(fd, path, file_names, above, None):
-                    names = self._sort_names(path, entries, rules)
+                    names = self._sort_names(path, entries, rules, None)
                     count += len(names.files)
                     waiting += [(joined(path, folder), rules) for folder in names.folders]
         del self.skipped[skipped:]
@@ -452,26 +518,57 @@ class TreeWalk:
 
     def _rules_above(self, scope: bytes) -> Rules:
         """Return the rules for the folder above `scope`. Raises FileMissing, PermissionRefused, DiskFailed."""
-        rules = Rules(kind=b" ".join(self._rule_files))
+        rules = self._reader.base
         parts = scope.split(b"/") if scope else []
         for depth in range(len(parts)):
             path = b"/".join(parts[:depth])
             with self._opened(path) as fd:
                 if fd is None:
                     raise self._errors.get(path) or FileMissing(os.fsdecode(scope))
-                texts = [text for file in self._rule_files if (text := self._text(fd, path, file))]
-            rules = Rules(rules, os.fsdecode(path.rpartition(b"/")[2]), texts)
+                rules = self._reader.read_rules(fd, path, rules)
         return rules
 
-    def _text(self, fd: int, path: bytes, name: bytes) -> bytes:
-        resolved = ResolvedPath(folder=fd, name=os.fsdecode(name), path=os.fsdecode(joined(path, name)), missing=())
-        try:
-            return read_at(resolved).content
-        except FileMissing:
-            return b""
-        except CasError as error:
-            self._skip(joined(path, name), str(error))
-            return b""
+    def _check_repositories(self) -> None:
+        """Mark the cached folders to list again because of what has changed in git's own files.
+
+        Nothing in a folder shows that git's index has a name now which git otherwise ignores, or no longer has it.
+        """
+        if self._is_git_checked:
+            return
+        self._is_git_checked = True
+        known = self.stat_cache.repositories
+        before = dict(known)
+        if not self._reader.rules.uses_git:
+            known.clear()
+        changed: dict[bytes, RepositoryIndex] = {}
+        for path in [*known, *self._reader.repositories().keys() - known.keys()]:
+            index = self._reader.repository(path)
+            cached = self.stat_cache.get(path)
+            if cached is not None and (index is None or index.key[0] != known[path][0]):
+                cached.needs_rescan = True  # for what its ignore files say now
+            if index is None:
+                del known[path]
+                continue
+            if path not in known or known[path][1] != index.key[1]:
+                changed[path] = index
+            known[path] = index.key
+        self.has_changes |= known != before
+        self.stat_cache.changed_indexes |= changed.keys()
+        if changed:
+            self._relist_ignored(changed)
+
+    def _relist_ignored(self, changed: Mapping[bytes, RepositoryIndex]) -> None:
+        """Mark the folders to list again in which an index that has changed has other names than before."""
+        for path, left_out, tracked in self.stat_cache.ignored_names():
+            top = nearest_repository(path, self.stat_cache.repositories)
+            index = None if top is None else changed.get(top)
+            cached = self.stat_cache.get(path) if index is not None else None
+            if index is None or cached is None:
+                continue
+            was_tracked = set(tracked)
+            names = (was_tracked | set(left_out)) - set(cached.secrets) - REBUILT_FOLDERS
+            if any(index.has(joined(path, name), is_folder=True) is not (name in was_tracked) for name in names):
+                cached.needs_rescan = True
 
     # ---- limits and skipped paths
 
@@ -510,24 +607,15 @@ class TreeWalk:
     @contextmanager
     def _opened(self, path: bytes) -> Iterator[int | None]:
         """Open a folder, name by name and following no symlink (None: it doesn't exist, or can't be read)."""
-        fd = self._tree.fd
-        try:
-            for name in path.split(b"/") if path else [b"."]:
-                inner = os.open(name, _READING, dir_fd=fd)
-                if fd != self._tree.fd:
-                    os.close(fd)
-                fd = inner
-        except OSError as error:
-            if fd != self._tree.fd:
-                os.close(fd)
-            if not is_absence(error):
-                self._skip_folder(path, error)
-            yield None
-            return
-        try:
+        with ExitStack() as stack:
+            try:
+                fd = stack.enter_context(folder_at(self._tree, path))
+            except OSError as error:
+                if not is_absence(error):
+                    self._skip_folder(path, error)
+                yield None
+                return
             yield fd
-        finally:
-            os.close(fd)
 
 
 def _touched(
@@ -561,7 +649,3 @@ def _kind(entry: "os.DirEntry[str]") -> str:
 
 def _self_and_above(path: bytes) -> tuple[bytes, bytes]:
     return path, path.rpartition(b"/")[0]
-
-
-def _name(path: bytes) -> str:
-    return os.fsdecode(path.rpartition(b"/")[2])

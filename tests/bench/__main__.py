@@ -48,7 +48,7 @@ BENCHES: Final[dict[str, Callable[[Report], None]]] = {
 
 
 def main(names: list[str]) -> int:
-    """Run the benchmarks; return 2 for a name that there is not."""
+    """Run the benchmarks; return 2 for an unknown name."""
     unknown = set(names) - set(BENCHES)
     if unknown:
         print(f"No benchmark is called {', '.join(sorted(unknown))}; there are {', '.join(BENCHES)}.", file=sys.stderr)

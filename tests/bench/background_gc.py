@@ -32,7 +32,7 @@ CHILD: Final = "import sys; from mcptools.server.background_gc import main; sys.
 
 
 class _TimedDisk(Disk):
-    """The disk, and how long its syncs took."""
+    """A disk that measures how long its syncs take."""
 
     def __init__(self) -> None:
         self.synced: Milliseconds = 0.0
@@ -44,7 +44,7 @@ class _TimedDisk(Disk):
 
 
 class _Waits:
-    """How long each edit took of one file, with and without its syncs."""
+    """The durations of edits of one file, with and without their syncs."""
 
     def __init__(self, root: Path) -> None:
         self._disk = _TimedDisk()
@@ -54,7 +54,7 @@ class _Waits:
         self.apart: list[Milliseconds] = []
 
     def edit(self) -> None:
-        """Make one."""
+        """Make one edit."""
         began, synced = time.perf_counter(), self._disk.synced
         with self.workspace.call(CallInfo(tool="bench", conversation="busy")) as call:
             call.write("busy.py", b"value = %d\n" % next(self._numbers) * 400, operation=Operation.EDIT)
@@ -63,13 +63,13 @@ class _Waits:
         self.apart.append(self.whole[-1] - (self._disk.synced - synced))
 
     def taken(self) -> tuple[list[Milliseconds], list[Milliseconds]]:
-        """Return both since this was last asked."""
+        """Return both durations since the last call of this method."""
         taken, self.whole, self.apart = (self.whole, self.apart), [], []
         return taken
 
 
 def bench_upkeep(report: Report) -> None:
-    """Edit one file while a process lets go of 2,000 edits in 50 others, or takes half of 50,000 blobs away."""
+    """Edit one file while a process expires 2,000 edits of 50 others, or removes half of 50,000 blobs."""
     # Beside this file, not in /tmp: that may be a memory file system, where a sync costs nothing.
     with tempfile.TemporaryDirectory(dir=Path(__file__).parent, prefix="bench-") as folder:
         root = Path(folder)

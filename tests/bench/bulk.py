@@ -1,4 +1,4 @@
-"""Long histories in a moment: edits recorded in groups, and files written once, as they are at the end."""
+"""Create long histories quickly: record edits in groups, and write files once, in their last state."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,7 +21,7 @@ class Bulk:
     """A new workspace in which edits are recorded that change one file each."""
 
     def __init__(self, root: Path) -> None:
-        """Make the store in `root`."""
+        """Create the store in `root`."""
         Workspace.init(root).close()
         self._root = root
         self._journal = Journal(str(root), Disk())
@@ -39,11 +39,11 @@ class Bulk:
         self._journal.close()
 
     def begin(self, name: str, content: bytes) -> None:
-        """Say what a file holds before its first edit."""
+        """Set the content of a file before its first edit."""
         self._versions[name] = _version(content)
 
     def call(self, conversation: str, edits: Sequence[tuple[str, bytes, Hunk]], origin: Origin = Origin.AGENT) -> None:
-        """Record a call: for each edit the file's name, what it holds then, and the hunk that led there."""
+        """Record a call: for each edit the file's name, its new content, and the hunk."""
         number = self._calls[conversation] = self._calls.get(conversation, -1) + 1
         with self._journal.writing() as batch:
             recorder = Recorder(self._journal, batch)

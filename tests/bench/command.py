@@ -25,13 +25,13 @@ ENTRY: Final = "import sys; from cli.shell.entry import main; sys.exit(main())"
 """What the installed script does."""
 
 HELLO: Final = "import click\n@click.command()\ndef hello():\n    click.echo('hello')\nhello()\n"
-WEIGHING: Final = (
+MEASURE_MEMORY: Final = (
     "import os, sys; null = os.open(os.devnull, os.O_WRONLY);"
     "child = os.posix_spawnp(sys.argv[1], sys.argv[1:], os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, null, 1)]);"
     "print(os.wait4(child, 0)[2].ru_maxrss)"
 )
 TARGETS: Final = {"status": 1.5, "log -n 20": 1.8, "show 1": 1.8, "reject 1": 2.5, "completion": 1.8}
-"""The time of each command at most, where that of a bare click program is 1."""
+"""The maximal time of each command, relative to a bare click program."""
 
 
 def bench_command(report: Report) -> None:
@@ -44,7 +44,7 @@ def bench_command(report: Report) -> None:
         cas = [sys.executable, "-c", ENTRY, "-C", str(root)]
         asking = ["_CAS_COMPLETE=fish_complete", f"COMP_WORDS=cas -C {root} show 9", "COMP_CWORD=9"]
         completing = ["env", *asking, sys.executable, "-c", ENTRY]
-        ran(*cas, "status")
+        run_command(*cas, "status")
         numbers = iter(range(1, EDITS))
         commands = {
             "status": [*cas, "status"],
@@ -55,14 +55,14 @@ def bench_command(report: Report) -> None:
         times = timed_in_turn(
             {
                 **{name: partial(_again, words) for name, words in commands.items()},
-                "reject 1": lambda _: ran(*cas, "reject", str(next(numbers))),
-                "click": lambda _: ran(sys.executable, str(hello)),
-                "python": lambda _: ran(sys.executable, "-c", "pass"),
+                "reject 1": lambda _: run_command(*cas, "reject", str(next(numbers))),
+                "click": lambda _: run_command(sys.executable, str(hello)),
+                "python": lambda _: run_command(sys.executable, "-c", "pass"),
             },
             ROUNDS,
         )
-        memory = {name: held(*words) for name, words in commands.items()}
-        memory["reject 1"] = held(*cas, "reject", str(next(numbers)))
+        memory = {name: peak_memory(*words) for name, words in commands.items()}
+        memory["reject 1"] = peak_memory(*cas, "reject", str(next(numbers)))
         bare = report.times("a click command that says hello", times["click"])
         report.times("python -c pass", times["python"])
         for name, target in TARGETS.items():
@@ -73,11 +73,11 @@ def bench_command(report: Report) -> None:
 
 
 def _again(words: list[str], _: int) -> None:
-    ran(*words)
+    run_command(*words)
 
 
 def _watched(report: Report, root: Path) -> None:
-    """Time how a change in one of very many files is found."""
+    """Time how long a change in one of very many files takes to be found."""
     # Its housekeeping would go on in the background, on one of the processors, beside what is timed.
     quietly = ["-c", "gc.auto=0"]
     git = ["git", "-c", "user.name=b", "-c", "user.email=b@localhost", *quietly, "-C", str(root)]
@@ -88,9 +88,9 @@ def _watched(report: Report, root: Path) -> None:
                 for name in names[at : at + 1_000]:
                     call.write(name, b"of %b\n" % name.encode())
                 call.commit()
-    ran(*git, "init", "-q")
-    ran(*git, "add", "-A")
-    ran(*git, "commit", "-q", "-m", "base")
+    run_command(*git, "init", "-q")
+    run_command(*git, "add", "-A")
+    run_command(*git, "commit", "-q", "-m", "base")
     past = (root / names[0]).stat().st_mtime - 60
     for name in names:
         os.utime(root / name, (past, past))
@@ -98,12 +98,12 @@ def _watched(report: Report, root: Path) -> None:
     cas = [sys.executable, "-c", ENTRY, "-C", str(root), "status"]
     found = subprocess.run(cas, capture_output=True, check=True).stdout
     assert names[WATCHED // 2].encode() in found, found
-    ran(*git, "status")
+    run_command(*git, "status")
     times = timed_in_turn(
         {
-            "cas": lambda _: ran(*cas),
-            "git": lambda _: ran(*git, "status"),
-            "python": lambda _: ran(sys.executable, "-c", "pass"),
+            "cas": lambda _: run_command(*cas),
+            "git": lambda _: run_command(*git, "status"),
+            "python": lambda _: run_command(sys.executable, "-c", "pass"),
         },
         2 * ROUNDS,
     )
@@ -114,7 +114,7 @@ def _watched(report: Report, root: Path) -> None:
 
 
 def large_store(root: Path) -> None:
-    """Make a workspace with EDITS edits in FILES files, of which the newest PENDING wait for a word."""
+    """Create a workspace with EDITS edits in FILES files, of which the newest PENDING are undecided."""
     root.mkdir(parents=True, exist_ok=True)
     texts = [[b"value_%d = %d\n" % (j, j) for j in range(LINES)] for _ in range(FILES)]
     names = [f"d{i // 100}/f{i}.py" for i in range(FILES)]
@@ -140,13 +140,13 @@ def _made(root: Path) -> Workspace:
     return Workspace.init(root)
 
 
-def ran(*command: str) -> None:
-    """Run a command to its end."""
+def run_command(*command: str) -> None:
+    """Run a command until it ends."""
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
-def held(*command: str) -> float:
-    """Run a command, and return the most memory that it held, in MB."""
+def peak_memory(*command: str) -> float:
+    """Run a command; return its peak memory in MB."""
     # By way of a small process: a child counts as having held what its parent held when it was made.
-    told = subprocess.run([sys.executable, "-c", WEIGHING, *command], check=True, capture_output=True).stdout
-    return int(told) / (1e6 if sys.platform == "darwin" else 1e3)
+    output = subprocess.run([sys.executable, "-c", MEASURE_MEMORY, *command], check=True, capture_output=True).stdout
+    return int(output) / (1e6 if sys.platform == "darwin" else 1e3)

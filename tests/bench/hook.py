@@ -1,4 +1,4 @@
-"""What a hook costs the agent that waits for it: a whole process an event; and what the looks alone take."""
+"""The cost of hooks for a waiting agent: one process for each event, and the scans alone."""
 
 import json
 import os
@@ -22,12 +22,12 @@ SIZES: Final = (1_000, 20_000)
 ROUNDS: Final = 25
 PER_FOLDER: Final = 50
 PROGRAM: Final = (sys.executable, "-P", "-c", ENTRY)
-ALONE: Final = ", the look alone"
+SCAN_ALONE: Final = ", the look alone"
 EVENTS: Final = ("before a shell", "after a shell", "before a write", "after a write")
 
 
 def tree(root: Path, files: int) -> None:
-    """Make so many small files, 50 to a folder."""
+    """Create a number of small files, 50 in each folder."""
     for number in range(files):
         folder = root / f"d{number // PER_FOLDER}"
         if number % PER_FOLDER == 0:
@@ -41,56 +41,56 @@ def shell_call(number: int) -> AgentCall:
 
 
 def git_status(root: Path) -> Callable[[int], object]:
-    """Have git know the same tree, and return what looks at it."""
+    """Commit the same tree to git; return a function that runs `git status`."""
     git = ["git", "-C", str(root)]
     subprocess.run([*git, "init", "-q"], check=True)
     (root / ".gitignore").write_text(".cas\n")
     subprocess.run([*git, "add", "-A"], check=True)
-    # Without a commit it would list every file as new, which takes longer than the look.
+    # Without a commit, git would list every file as new, which takes longer than the comparison.
     # And its housekeeping would go on in the background, on one of the processors.
     author = ["-c", "user.name=b", "-c", "user.email=b@localhost", "-c", "gc.auto=0"]
     subprocess.run([*git, *author, "commit", "-q", "-m", "base"], check=True)
     return lambda _: subprocess.run([*git, "status"], check=True, capture_output=True)
 
 
-def looks_alone(root: Path) -> dict[str, Callable[[int], object]]:
-    """Return both looks of a shell as this process takes them, which has started already."""
+def scans_alone(root: Path) -> dict[str, Callable[[int], object]]:
+    """Return the scans before and after a shell command, made in this running process."""
 
     def before(number: int) -> None:
         with Workspace.find(root) as workspace:
             workspace.hooks.begin(shell_call(number))
 
     def after(number: int) -> None:
-        (root / "d1" / "f1.txt").write_text(f"changed {number}{ALONE}\n")
+        (root / "d1" / "f1.txt").write_text(f"changed {number}{SCAN_ALONE}\n")
         with Workspace.find(root) as workspace:
             (found,) = workspace.hooks.end(shell_call(number))
             assert found.edit.path == b"d1/f1.txt", found
 
-    return {f"before a shell{ALONE}": before, f"after a shell{ALONE}": after}
+    return {f"before a shell{SCAN_ALONE}": before, f"after a shell{SCAN_ALONE}": after}
 
 
-def spent(
+def measure_processor_time(
     acts: Mapping[str, Callable[[int], object]], taken: dict[str, list[float]]
 ) -> dict[str, Callable[[int], object]]:
-    """Return acts that note in `taken` the processor time (ms) of the processes that they start."""
+    """Return acts that add to `taken` the processor time (ms) of the processes that they start."""
 
-    def noting(name: str, act: Callable[[int], object]) -> Callable[[int], object]:
-        def noted(number: int) -> None:
+    def with_processor_time(name: str, act: Callable[[int], object]) -> Callable[[int], object]:
+        def measured(number: int) -> None:
             before = getrusage(RUSAGE_CHILDREN)
             act(number)
             after = getrusage(RUSAGE_CHILDREN)
             used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
             taken.setdefault(name, []).append(used * 1e3)
 
-        return noted
+        return measured
 
-    return {name: noting(name, act) for name, act in acts.items()}
+    return {name: with_processor_time(name, act) for name, act in acts.items()}
 
 
-def _tell(
+def _report(
     report: Report, size: int, times: Mapping[str, Sequence[float]], taken: Mapping[str, Sequence[float]]
 ) -> None:
-    """Report the times of each act in a tree of so many files, and the ratios to what they are held against."""
+    """Report the times of each act in a tree of this size, and the ratios to those of the peers."""
     for name, each in times.items():
         report.times(f"{size} files: {name}", each)
         report.figures[f"{size} files: {name} p95 ms"] = round(percentile(each, 0.95), 3)
@@ -102,7 +102,7 @@ def _tell(
             )
         return
     git = median(times["git status"])
-    for by, without in (("", "python"), (ALONE, None)):
+    for by, without in (("", "python"), (SCAN_ALONE, None)):
         pairs = zip(times[f"before a shell{by}"], times[f"after a shell{by}"], strict=True)
         looks = report.times(f"{size} files: both looks of a shell{by}", [sum(pair) for pair in pairs])
         if without is None:
@@ -113,32 +113,32 @@ def _tell(
 
 
 def bench_hook(report: Report) -> None:
-    """Tell of a shell command and of a file tool, before and after: by hooks, and by this process; git status."""
-    unheard = ("CAS_", "PYTHONDONTWRITEBYTECODE")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(unheard)}
+    """Report a shell command and a file tool, before and after, by hooks and in this process; run git status."""
+    excluded_prefixes = ("CAS_", "PYTHONDONTWRITEBYTECODE")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(excluded_prefixes)}
     environment["PYTHONPATH"] = str(Path(__file__).parents[2])
 
     def cas(*words: str, given: bytes = b"") -> None:
         subprocess.run([*PROGRAM, *words], cwd=root, env=environment, input=given, check=True, capture_output=True)
 
-    def tell(name: str, tool: str, given: dict[str, Any], call: int) -> None:
+    def report_event(name: str, tool: str, given: dict[str, Any], call: int) -> None:
         event: dict[str, Any] = {"session_id": "bench", "cwd": str(root), "hook_event_name": name, "tool_name": tool}
         event |= {"tool_input": given, "tool_use_id": f"call-{tool}-{call}"}
         cas("hook", "claude-code", given=json.dumps(event).encode())
 
     def shell_before(call: int) -> None:
-        tell("PreToolUse", "Bash", {"command": "work"}, call)
+        report_event("PreToolUse", "Bash", {"command": "work"}, call)
 
     def shell_after(call: int) -> None:
         (root / "d1" / "f1.txt").write_text(f"changed {call}\n")
-        tell("PostToolUse", "Bash", {"command": "work"}, call)
+        report_event("PostToolUse", "Bash", {"command": "work"}, call)
 
     def file_before(call: int) -> None:
-        tell("PreToolUse", "Write", {"file_path": str(root / "d2" / "f2.txt")}, call)
+        report_event("PreToolUse", "Write", {"file_path": str(root / "d2" / "f2.txt")}, call)
 
     def file_after(call: int) -> None:
         (root / "d2" / "f2.txt").write_text(f"changed {call}\n")
-        tell("PostToolUse", "Write", {"file_path": str(root / "d2" / "f2.txt")}, call)
+        report_event("PostToolUse", "Write", {"file_path": str(root / "d2" / "f2.txt")}, call)
 
     def started(program: str) -> Callable[[int], object]:
         command = [sys.executable, "-P", "-c", program]
@@ -153,8 +153,8 @@ def bench_hook(report: Report) -> None:
             acts: dict[str, Callable[[int], object]] = dict(
                 zip(EVENTS, (shell_before, shell_after, file_before, file_after), strict=True)
             )
-            acts |= looks_alone(root) | {"git status": git_status(root)}
+            acts |= scans_alone(root) | {"git status": git_status(root)}
             acts |= {"python": started("import json, sqlite3"), "click": started(HELLO)}
             taken: dict[str, list[float]] = {}
-            times = timed_in_turn(spent(acts, taken), ROUNDS)
-        _tell(report, size, times, taken)
+            times = timed_in_turn(measure_processor_time(acts, taken), ROUNDS)
+        _report(report, size, times, taken)

@@ -1,4 +1,4 @@
-"""A file of 500 MB taken in, read back, changed and restored, against a plain copy with fsync and `git add`."""
+"""A file of 500 MB stored, read back, changed and restored, against a plain copy with fsync and `git add`."""
 
 import os
 import random
@@ -20,7 +20,7 @@ PIECE: Final = 1 << 20
 
 
 def bench_large(report: Report) -> None:
-    """Half of the file is noise and half of it text; the change is a line put into its middle."""
+    """Half of the file is noise and half is text; the change inserts a line in the middle."""
     # Beside this file, not in /tmp: that may be a memory file system, where a sync costs nothing.
     with tempfile.TemporaryDirectory(dir=Path(__file__).parent, prefix="bench-") as folder:
         base = Path(folder)
@@ -42,7 +42,7 @@ def bench_large(report: Report) -> None:
         def git_add() -> None:
             subprocess.run([*git, "-c", "core.fsync=all", "add", "big"], check=True)
 
-        def taken_in() -> None:
+        def store_file() -> None:
             # The move itself is a rename: what takes time is that the file was never recorded.
             with workspace.call(CallInfo(tool="bench", conversation="bench")) as call:
                 call.move("big", "moved")
@@ -55,7 +55,7 @@ def bench_large(report: Report) -> None:
 
         with Workspace.init(tracked) as workspace:
             copied = _timed(report, "plain copy with fsync", plain_copy)
-            first = _timed(report, "take in and move", taken_in)
+            first = _timed(report, "take in and move", store_file)
             added = _timed(report, "git add", git_add)
             report.ratio("take in / plain copy", first / copied, "-")
             report.ratio("take in / git add", first / added, "<= 1")

@@ -1,4 +1,4 @@
-"""How a benchmark times, compares and reports."""
+"""Timing, comparison and reports of benchmarks."""
 
 import json
 import time
@@ -17,7 +17,7 @@ def timed(act: Callable[[int], object], rounds: int, start: int = 0) -> list[Mil
 
 
 def timed_in_turn(acts: Mapping[str, Callable[[int], object]], rounds: int) -> dict[str, list[Milliseconds]]:
-    """Time several acts turn by turn, so that a slow moment of the machine falls on all of them."""
+    """Time several acts alternately, so that a slow moment of the machine affects all of them."""
     found: dict[str, list[Milliseconds]] = {name: [] for name in acts}
     for i in range(rounds):
         for name, act in acts.items():
@@ -28,20 +28,20 @@ def timed_in_turn(acts: Mapping[str, Callable[[int], object]], rounds: int) -> d
 
 
 def percentile(times: Sequence[Milliseconds], share: float) -> Milliseconds:
-    """Return the value below which `share` (0 to 1) of the times lie."""
+    """Return the value below which a `share` (0 to 1) of the times is."""
     ordered = sorted(times)
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
 
 
 @dataclass
 class Report:
-    """What one benchmark found."""
+    """The results of one benchmark."""
 
     name: str
     figures: dict[str, float] = field(default_factory=dict)
 
     def times(self, what: str, times: Sequence[Milliseconds]) -> Milliseconds:
-        """Print and keep the median and the 99th percentile; return the median."""
+        """Print and store the median and the 99th percentile; return the median."""
         middle, high = median(times), percentile(times, 0.99)
         print(f"  {what:<52} p50 {middle:9.3f} ms   p99 {high:9.3f} ms   n {len(times)}")
         self.figures[f"{what} p50 ms"] = round(middle, 4)
@@ -49,7 +49,7 @@ class Report:
         return middle
 
     def ratio(self, what: str, value: float, target: str) -> None:
-        """Print and keep a ratio beside its target."""
+        """Print and store a ratio with its target."""
         print(f"  {what:<52} {value:9.3f}      target {target}")
         self.figures[what] = round(value, 4)
 

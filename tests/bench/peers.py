@@ -1,4 +1,4 @@
-"""Stores of blobs that are measured beside ours: git, dulwich, disk-objectstore, and a file for each blob."""
+"""Blob stores to compare with: git, dulwich, disk-objectstore, and one file for each blob."""
 
 import hashlib
 import importlib
@@ -24,7 +24,7 @@ from objstore.transaction.journal import Journal
 __all__ = ["OpenStore", "Peer", "content", "is_kept", "keys_of", "peers"]
 
 AT_ONCE: Final = 1_000
-"""Blobs that are put in together when a store is filled, and files in one folder of a tree."""
+"""Blobs that are stored together when a store is filled, and files in one folder of a tree."""
 
 _LINES: Final = tuple(
     b"    " + hashlib.sha256(b"%d" % i).hexdigest()[: 8 + i % 40].encode() + b" = compute(%d)\n" % (i * 7919 % 9973)
@@ -34,21 +34,21 @@ _TEXT: Final = b"".join(_LINES)
 
 
 def content(number: int) -> bytes:
-    """Return a text of about 2 kB that no other number has, of lines that others have too."""
+    """Return a text of about 2 kB that is unique for its number, made of lines shared with others."""
     at = number * 2_654_435_761 % (len(_TEXT) - 1_000)
     return b"# number %d\n" % number + _TEXT[at : at + 1_000] + _TEXT[at * 31 % (len(_TEXT) - 900) :][:900]
 
 
 def is_kept(number: int) -> bool:
-    """Return whether a blob is among those that are held in the end."""
+    """Return whether a blob is held in the end."""
     return number % 2 == 0
 
 
 class OpenStore(Protocol):
-    """A store that is open, for reading and for writing single blobs."""
+    """An open store, for reading and writing single blobs."""
 
     def put(self, data: bytes) -> None:
-        """Store a blob; where the peer can, durably."""
+        """Store a blob, durably if the peer supports it."""
         ...
 
     def get(self, key: str) -> bytes:
@@ -61,16 +61,16 @@ class OpenStore(Protocol):
 
 
 class Peer(Protocol):
-    """One way to keep blobs."""
+    """One kind of blob store."""
 
     @property
     def name(self) -> str:
-        """Return what it is called."""
+        """Return its name."""
         ...
 
     @property
     def most(self) -> int:
-        """Return how many blobs it is asked to hold: more would take the machine too long."""
+        """Return the maximal number of blobs, above which it would take too long."""
         ...
 
     @property
@@ -79,19 +79,19 @@ class Peer(Protocol):
         ...
 
     def fill(self, root: Path, count: int) -> None:
-        """Make a store of the texts 0 to count - 1, the odd ones of which are let go of again."""
+        """Create a store of the texts 0 to count - 1, of which the odd ones are no longer held."""
         ...
 
     def key(self, data: bytes) -> str:
-        """Return the name that the peer has for a blob."""
+        """Return the peer's id of a blob."""
         ...
 
     def open(self, root: Path) -> OpenStore:
-        """Open it."""
+        """Open the store."""
         ...
 
     def collect(self, root: Path) -> list[str]:
-        """Return the command that takes away what is let go of."""
+        """Return the command that removes unheld blobs."""
         ...
 
 
@@ -433,7 +433,7 @@ class _FilesOpen:
 
 
 def peers() -> list[Peer]:
-    """Return ours and those of the others that are installed."""
+    """Return our store and those of the installed peers."""
     found: list[Peer] = [_Ours()]
     if shutil.which("git") is not None:
         found += map(_Git, (_PACKS, _LOOSE, _ITSELF))
@@ -445,5 +445,5 @@ def peers() -> list[Peer]:
 
 
 def keys_of(peer: Peer, numbers: Iterable[int]) -> list[str]:
-    """Return the names that the peer has for texts."""
+    """Return the peer's ids of texts."""
     return [peer.key(content(number)) for number in numbers]

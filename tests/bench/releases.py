@@ -26,7 +26,7 @@ PACKAGE: Final = "sqlglot"
 FILE: Final = "sqlglot/parser.py"
 VERSIONS: Final = [f"25.{minor}.0" for minor in range(34)]
 FEWEST: Final = 8
-"""Releases that make a history; with fewer, the figures would say little."""
+"""Minimal number of releases of a history; with fewer, the figures would mean little."""
 
 NAME: Final = "parser.py"
 TOGGLES: Final = 2_000
@@ -115,12 +115,12 @@ def _review(report: Report, journal: Journal, states: list[bytes]) -> dict[int, 
     free = [unit for unit in hunks if not _conflicting(loaded, unit)]
     report.figures |= {"releases": len(states), "hunks": len(hunks), "hunks free of conflict": len(free)}
     print(f"  {len(states)} releases, {len(hunks)} hunks, {len(free)} of them can go alone")
-    said = dict.fromkeys(free, Status.PENDING)
+    current_statuses = dict.fromkeys(free, Status.PENDING)
 
     def toggle(i: int) -> None:
         unit = free[i // 2 * 7919 % len(free)]
-        said[unit] = Status.PENDING if said[unit] is Status.REJECTED else Status.REJECTED
-        loaded.set_statuses({unit: said[unit]})
+        current_statuses[unit] = Status.PENDING if current_statuses[unit] is Status.REJECTED else Status.REJECTED
+        loaded.set_statuses({unit: current_statuses[unit]})
         if loaded.conflicts() or loaded.version().content is None:
             raise AssertionError("a free hunk is in conflict")
 
@@ -165,7 +165,7 @@ def _conflicting(loaded: Document, unit: Unit) -> bool:
 
 
 def _merge_replay(report: Report, root: Path, states: list[bytes], without: dict[int, bytes]) -> None:
-    """Drop a release by merging every later one into the one before it, as one without a weave would; compare."""
+    """Drop a release by merging every later one into the one before it, without a weave; compare."""
 
     def replay(dropped: int) -> bytes | None:
         (root / "ours").write_bytes(states[dropped - 1])

@@ -38,7 +38,7 @@ RELEASES: Final = {
     ],
 }
 FEWEST: Final = 60
-"""Releases of all packages together that make a history; with fewer, the figures would say little."""
+"""Minimal number of releases of all packages; with fewer, the figures would mean little."""
 
 READS: Final = 3_000
 
@@ -53,7 +53,7 @@ print(time.perf_counter() - began, took.ru_utime, took.ru_stime, took.ru_maxrss)
 
 
 class Change(NamedTuple):
-    """What a release did to one file."""
+    """The change of one file by a release."""
 
     release: str
     path: str
@@ -61,7 +61,7 @@ class Change(NamedTuple):
 
 
 class ProcessCost(NamedTuple):
-    """What a child process took."""
+    """The resources that a child process used."""
 
     wall: float  # seconds
     cpu: float  # seconds of user and system
@@ -98,24 +98,24 @@ def bench_repack(report: Report) -> None:
 
 
 def _compare(report: Report, tracked: Path, shadow: Path, written: int) -> None:
-    git, spelt = _git_bytes(shadow), _blob_bytes(tracked)
+    git, repacked_bytes = _git_bytes(shadow), _blob_bytes(tracked)
     with Workspace.open(tracked) as workspace:
         whole, edits = workspace.retention.stored_bytes(), len(workspace.history.edits())
     pack = sum(path.stat().st_size for path in (shadow / ".git" / "objects" / "pack").iterdir())
     report.figures |= {
         "edits": edits,
         "blob bytes as written": written,
-        "blob bytes repacked": spelt,
+        "blob bytes repacked": repacked_bytes,
         "blob bytes of git": git,
         "bytes of the whole store, records and all": whole,
         "bytes of git's whole pack": pack,
     }
-    print(f"  {edits:,} edits; blobs {written:,} bytes as written, {spelt:,} repacked, {git:,} in git's pack")
+    print(f"  {edits:,} edits; blobs {written:,} bytes as written, {repacked_bytes:,} repacked, {git:,} in git's pack")
     print(
         f"  all in: the store {whole:,} bytes, with each edit's record; git's pack {pack:,}, with each release's trees"
     )
-    report.ratio("blob bytes repacked / as written", spelt / written, "-")
-    report.ratio("blob bytes repacked / git's", spelt / git, "< 1")
+    report.ratio("blob bytes repacked / as written", repacked_bytes / written, "-")
+    report.ratio("blob bytes repacked / git's", repacked_bytes / git, "< 1")
     report.ratio("whole store / git's blob bytes", whole / git, "< 1")
 
 
@@ -137,7 +137,7 @@ def _wheels() -> Iterator[Path]:
 
 
 def _changes(wheels: list[Path]) -> Iterator[Change]:
-    """Yield what each release did, file by file."""
+    """Yield the changes of each release, file by file."""
     tree: dict[str, bytes] = {}
     for path in wheels:
         package = path.name.split("-")[0] + "/"
@@ -191,13 +191,15 @@ def _import(root: Path, wheels: list[Path]) -> None:
 
 def _run(command: list[str]) -> ProcessCost:
     # By a small process in between: what a child took of memory begins with what its parent has.
-    told = subprocess.run([sys.executable, "-c", MEASURE, *command], check=True, capture_output=True, text=True).stdout
-    wall, user, system, peak = map(float, told.split())
+    output = subprocess.run(
+        [sys.executable, "-c", MEASURE, *command], check=True, capture_output=True, text=True
+    ).stdout
+    wall, user, system, peak = map(float, output.split())
     return ProcessCost(wall, user + system, peak / 1024)
 
 
 def _git_bytes(root: Path) -> int:
-    """Return what the blobs take in git's pack, without their share of its index."""
+    """Return the size of the blobs in git's pack, without their share of its index."""
     command = [
         "git",
         "-C",
@@ -206,12 +208,12 @@ def _git_bytes(root: Path) -> int:
         "--batch-all-objects",
         "--batch-check=%(objecttype) %(objectsize:disk)",
     ]
-    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return sum(int(line.split()[1]) for line in told.splitlines() if line.startswith("blob "))
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return sum(int(line.split()[1]) for line in output.splitlines() if line.startswith("blob "))
 
 
 def _blob_bytes(root: Path) -> int:
-    """Return what the blobs take in the store, frames and all."""
+    """Return the size of the blobs in the store, including frames."""
     with closing(Journal(str(root), Disk())) as journal, journal.reading() as store:
         return sum(store.index.blobs.frame_bytes(BlobId(name)) for name, _ in store.index.blobs.all_refs())
 

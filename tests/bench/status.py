@@ -30,7 +30,7 @@ hello()
 
 
 def bench_status(report: Report) -> None:
-    """Time it on 1,000 edits in 100 files; git has the same files, modified since the commit."""
+    """Time `cas status` on 1,000 edits in 100 files; git has the same files, modified since the commit."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         root = Path(folder) / "work"
         root.mkdir()

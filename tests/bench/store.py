@@ -1,4 +1,4 @@
-"""The store alone, by itself and beside its peers, as it grows: bytes, opening, reading, writing, taking away.
+"""The store alone and compared with its peers, as it grows: bytes, opening, reading, writing, collecting.
 
 Half of the blobs are let go of: first a hundred thousand at most, so that a run takes minutes. With CAS_BENCH_BLOBS a
 run goes up to as many as that says (1000000 takes two hours, of which git works the most at its loose objects).
@@ -32,13 +32,13 @@ _, status, usage = os.wait4(os.posix_spawnp(sys.argv[1], sys.argv[1:], os.enviro
 print(time.perf_counter() - began, usage.ru_utime + usage.ru_stime, usage.ru_maxrss)
 sys.exit(os.waitstatus_to_exitcode(status))
 """
-"""Runs a command and says what it took."""
+"""A program that runs a command and prints the resources it used."""
 
 SOURCE: Final = str(Path(__file__).parents[2])
 
 
 def bench_store(report: Report) -> None:
-    """Fill each with texts of 2 kB, half of which go; git, dulwich, disk-objectstore and files do the same."""
+    """Fill each store with texts of 2 kB, half of which are removed; git, dulwich, disk-objectstore and files too."""
     for size in (size for size in SIZES if size <= MOST):
         print(f"  --- {size} blobs")
         ours: dict[str, float] = {}
@@ -99,7 +99,7 @@ def _measured(report: Report, peer: Peer, root: Path, size: int) -> dict[str, fl
 
 
 def _opened(peer: Peer, root: Path, key: str) -> float:
-    """Return how many ms a new process takes from opening the store to its first blob, all imported before."""
+    """Return the time (ms) in which a new process opens the store and reads its first blob, after all imports."""
     imports, opening = peer.opening.split("# open\n")
     code = (
         f"import time\nROOT, KEY = {str(root)!r}, {key!r}\n{imports}\nbegan = time.perf_counter()\n{opening}\n"
@@ -110,7 +110,7 @@ def _opened(peer: Peer, root: Path, key: str) -> float:
 
 
 def _taken_away(command: list[str]) -> dict[str, float]:
-    """Run a command; return its seconds, its processor seconds and its most memory in MB."""
+    """Run a command; return its seconds, processor seconds and peak memory in MB."""
     # By a process of its own, because the memory of who starts a command counts as the command's.
     done = subprocess.run(
         [sys.executable, "-c", WAITING, *command], check=True, env=_environment(), stdout=subprocess.PIPE
@@ -120,7 +120,7 @@ def _taken_away(command: list[str]) -> dict[str, float]:
 
 
 def _forget_pages(root: Path) -> None:
-    """Have the system read the files anew."""
+    """Drop the files from the system's cache."""
     os.sync()
     for path in root.rglob("*"):
         if path.is_file():
@@ -132,7 +132,7 @@ def _forget_pages(root: Path) -> None:
 
 
 def _bytes_in(root: Path) -> int:
-    """Return what the files take on disk."""
+    """Return the size of the files on disk."""
     return sum(path.lstat().st_blocks * 512 for path in root.rglob("*"))
 
 

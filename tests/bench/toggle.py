@@ -1,4 +1,4 @@
-"""One edit of ten thousand is switched off and on again, in process."""
+"""Toggle one edit of ten thousand, in this process."""
 
 import random
 from typing import Final
@@ -16,7 +16,7 @@ ROUNDS: Final = 2_000
 
 
 def bench_toggle(report: Report) -> None:
-    """Toggle any of 10,000 one-line edits of a file of 10,000 lines, with all bytes and the conflict check."""
+    """Toggle each of 10,000 one-line edits of a file of 10,000 lines, including its bytes and the conflict check."""
     random_line = random.Random(1)
     lines = [b"line %d of the file, with some text to it\n" % i for i in range(LINES)]
     weave = Weave(b"".join(lines))

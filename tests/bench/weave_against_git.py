@@ -1,4 +1,4 @@
-"""Hold the weave against `git merge-file`: reject the first edit of random histories both ways.
+"""Compare the weave with `git merge-file`: reject the first edit of random histories both ways.
 
 Run as `python -m tests.bench.weave_against_git [HISTORIES]`. For git, the text after the first edit is the
 common ancestor, the text before it one side, and the last text the other. Prints how often the two agree;
@@ -35,7 +35,7 @@ def line(rng: random.Random, repeats: float) -> bytes:
 
 
 def merged_by_git(folder: Path, ours: bytes, ancestor: bytes, theirs: bytes) -> bytes | None:
-    """Return what git makes of the three texts, or None when it finds a conflict."""
+    """Return git's merge of the three texts, or None if it finds a conflict."""
     names = [folder / name for name in ("ours", "ancestor", "theirs")]
     for name, content in zip(names, (ours, ancestor, theirs), strict=True):
         name.write_bytes(content)
@@ -44,7 +44,7 @@ def merged_by_git(folder: Path, ours: bytes, ancestor: bytes, theirs: bytes) -> 
 
 
 def main(histories: int) -> int:
-    """Compare so many histories at each share of repeated lines."""
+    """Compare a number of histories at each share of repeated lines."""
     failed = False
     with tempfile.TemporaryDirectory() as folder:
         for repeats in (0.0, 0.3, 0.7):

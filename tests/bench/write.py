@@ -1,4 +1,4 @@
-"""A durable tracked write, against git and against a write that nobody tracks."""
+"""A durable tracked write, against git and against an untracked write."""
 
 import os
 import subprocess

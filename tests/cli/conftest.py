@@ -1,4 +1,4 @@
-"""The desk at which these tests sit."""
+"""Fixtures that several modules of these tests use."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from tests.support.command_runner import CommandRunner
 
 @pytest.fixture
 def runner(tmp_path: Path) -> CommandRunner:
-    """Return a desk with an empty workspace."""
+    """Return a runner with an empty workspace."""
     folder = tmp_path / "ws"
     folder.mkdir()
     return CommandRunner(folder)
@@ -18,7 +18,7 @@ def runner(tmp_path: Path) -> CommandRunner:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a home of our own, in which clients keep what they keep."""
+    """Return an empty home folder for the settings of clients."""
     for variable, _ in HOMES.values():
         monkeypatch.delenv(variable, raising=False)
     home = tmp_path / "home"
@@ -28,7 +28,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """Return a project that is no workspace yet."""
+    """Return a project folder that is not a workspace yet."""
     project = tmp_path / "project"
     project.mkdir()
     (project / "a.txt").write_text("one\n")

@@ -1,4 +1,4 @@
-"""The examples of the pages are run, one after the other, in a real workspace; a page has to tell the truth."""
+"""Run the examples of the documentation in a real workspace, and compare the output with the page."""
 
 import re
 import shlex
@@ -26,8 +26,8 @@ def main():
 """
 
 
-def hello(runner: CommandRunner) -> None:
-    """Record what the page says that the agents have done."""
+def record_greet_edits(runner: CommandRunner) -> None:
+    """Record the agents' edits that docs/review.md and docs/transfer.md describe."""
     runner.write("greet.py", FIRST, conversation="conv_hello")
 
     def two_hunks(call: Call) -> None:
@@ -42,26 +42,26 @@ def hello(runner: CommandRunner) -> None:
     runner.edit("greet.py", b'"Hello, " + name', b'f"Hello, {name}!"', conversation="conv_polish")
 
 
-def notes(runner: CommandRunner) -> None:
-    """Record what docs/repair.md says that an agent has done."""
+def record_notes(runner: CommandRunner) -> None:
+    """Record the agent's edits that docs/repair.md describes."""
     for content in (b"one\n", b"one\ntwo\n", b"one\ntwo\nthree\n"):
         runner.write("notes.txt", content, conversation="conv_notes")
 
 
-def drafts(runner: CommandRunner) -> None:
-    """Record what docs/retention.md says that an agent has done."""
+def record_drafts(runner: CommandRunner) -> None:
+    """Record the agent's edits that docs/retention.md describes."""
     for number in range(1, 7):
         runner.write("notes.txt", b"draft %d\n" % number, conversation="conv_notes")
 
 
-def images(runner: CommandRunner) -> None:
-    """Record what docs/large-files.md says that an agent has done."""
+def record_images(runner: CommandRunner) -> None:
+    """Record the agent's edits that docs/large-files.md describes."""
     for content in (b"image 1\n" + bytes(70 << 20), b"image 2\n" + bytes(70 << 20) + b"the end\n"):
         runner.write("disk.img", content, conversation="conv_image")
 
 
-def sources(runner: CommandRunner) -> None:
-    """Put down what docs/snapshots.md says that there is."""
+def write_sources(runner: CommandRunner) -> None:
+    """Write the files that docs/snapshots.md describes."""
     for path, content in (
         ("README", b"a small program\n"),
         ("src/greet.py", b'print("hi")\n'),
@@ -74,12 +74,12 @@ def sources(runner: CommandRunner) -> None:
     (runner.folder / "src/run.sh").chmod(0o755)
 
 
-def nothing(_: CommandRunner) -> None:
-    """docs/agents.md makes what it needs."""
+def prepare_nothing(_: CommandRunner) -> None:
+    """Prepare nothing: docs/agents.md creates what it needs."""
 
 
 def examples(page: Path) -> list[tuple[str, str]]:
-    """Return every command of the page with what it is said to print."""
+    """Return every command of a page with the output that the page shows."""
     found = []
     for block in re.findall(r"^```console\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE):
         for command, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE):
@@ -98,16 +98,16 @@ def pattern_of(shown: str) -> str:
 @pytest.mark.parametrize(
     ("page", "prepare"),
     [
-        ("review.md", hello),
-        ("transfer.md", hello),
-        ("repair.md", notes),
-        ("snapshots.md", sources),
-        ("retention.md", drafts),
-        ("large-files.md", images),
-        ("agents.md", nothing),
+        ("review.md", record_greet_edits),
+        ("transfer.md", record_greet_edits),
+        ("repair.md", record_notes),
+        ("snapshots.md", write_sources),
+        ("retention.md", record_drafts),
+        ("large-files.md", record_images),
+        ("agents.md", prepare_nothing),
     ],
 )
-def test_the_page_shows_what_happens(
+def test_commands_print_what_the_page_shows(
     runner: CommandRunner, tmp_path: Path, page: str, prepare: Callable[[CommandRunner], None]
 ) -> None:
     prepare(runner)

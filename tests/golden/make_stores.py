@@ -1,9 +1,9 @@
-"""The golden stores: of this format version, with everything that a store may hold, to be read for ever.
+"""Make the golden stores: of each format version, with everything that a store may hold, to be read for ever.
 
-`python -m tests.golden.make_stores FOLDER NAME` makes one: `1`, `1-rest` with what that one lacks, or `1-decided` with
-decisions of which the version that made it wrote another text than later ones make of the same verdicts. What lies in
-`tests/golden/stores/` was made so once and is never made again: a store that this version wrote must be read by every
-later one. A new format version gets folders beside them.
+`python -m tests.golden.make_stores FOLDER NAME` makes one with the present version: `1`, `1-rest` with what that one
+lacks, `1-decided` with decisions of which the version that made it wrote another text than later ones make of the same
+verdicts, or `2` with what version 2 added. What is in `tests/golden/stores/` was made so once and is never made again:
+a store that a version wrote must be read by every later one. A new format version gets folders of its own.
 """
 
 import json
@@ -11,30 +11,57 @@ import os
 import random
 import sys
 import tempfile
-from contextlib import suppress
+from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from objstore import MAX_BLOB, Action, BlobId, CallAborted, CallInfo, Edit, OnExternal, Origin, Seq, Status, Workspace
+from objstore import (
+    MAX_BLOB,
+    Action,
+    Anchor,
+    BlobId,
+    CallAborted,
+    CallInfo,
+    Comment,
+    CommentState,
+    Decision,
+    Edit,
+    Mark,
+    OnExternal,
+    Origin,
+    Seq,
+    SettingChange,
+    Status,
+    TurnInfo,
+    Unit,
+    Workspace,
+)
 from objstore.config.settings import RetentionLimits
 from objstore.errors import DiskFailed
 from objstore.fs.disk import Disk
+from objstore.fs.file_state import file_at
+from objstore.index.rows import EditConditions
 from objstore.log import segments
 from objstore.model.ids import BlobHasher
+from objstore.model.records import WrittenFile
+from objstore.review.edit_recorder import Recorder, external_change, version_of
+from objstore.store.write_batch import now
+from objstore.transaction.journal import Journal
 
-__all__ = ["SEGMENTS", "TOLD", "told"]
+__all__ = ["CONTENTS_NAME", "SEGMENTS", "stored_contents"]
 
 SEGMENTS: Final = "segments"
-TOLD: Final = "told.json"
+CONTENTS_NAME: Final = "told.json"
 ROTATE_AT: Final = 12_000
-"""Bytes of a full segment: the golden store is small, and has several."""
+"""Size of a full segment, so that the small golden store has several."""
 
 DEEP: Final = 40
-"""Edits of one file, more than a chain of deltas has."""
+"""Edits of one file, more than the maximal depth of deltas."""
 
 
 def make(folder: Path, name: str) -> None:
-    """Make a golden store in the new folder `folder`: its segments, and what they tell."""
+    """Create a golden store in the new folder `folder`: its segments, and their expected contents."""
     vars(segments)["ROTATE_AT"] = ROTATE_AT
     with tempfile.TemporaryDirectory() as temporary:
         root = Path(temporary) / "work"
@@ -50,18 +77,23 @@ def make(folder: Path, name: str) -> None:
             elif name == "1-rest":
                 _deep(workspace)
                 _rest(workspace, root, disk)
+            elif name == "2":
+                _deep(workspace)
             else:
                 _deep(workspace)
                 _decided(workspace)
+        if name == "2":
+            _talked(root, disk)
+        with Workspace.open(root, disk) as workspace:
             folder.mkdir(parents=True)
             (folder / SEGMENTS).mkdir()
             for segment in sorted((root / ".cas" / SEGMENTS).iterdir()):
                 (folder / SEGMENTS / segment.name).write_bytes(segment.read_bytes())
-            (folder / TOLD).write_text(json.dumps(told(workspace), indent=1, sort_keys=True) + "\n")
+            (folder / CONTENTS_NAME).write_text(json.dumps(stored_contents(workspace), indent=1, sort_keys=True) + "\n")
 
 
-def told(workspace: Workspace) -> dict[str, Any]:
-    """Return what a store tells: its records in order, and every state that it still has, read and hashed."""
+def stored_contents(workspace: Workspace) -> dict[str, Any]:
+    """Return the contents of a store: its records in order, and every state that it still has, read and hashed."""
     edits = [
         {
             "seq": view.seq,
@@ -101,6 +133,7 @@ def told(workspace: Workspace) -> dict[str, Any]:
             [view.pin.number, view.pin.title, *(blob.hex() for blob in view.pin.blobs)]
             for view in workspace.retention.pins()
         ],
+        **_since_version_2(workspace),
         "records": [view.id.hex() for view in workspace.history.records()],
         "files": {path: [state.blob.hex(), state.mode] for path, state in workspace.history.files_at().items()},
         "blobs": {blob.hex(): _size(workspace, blob) for blob in workspace.history.blobs()},
@@ -121,6 +154,35 @@ def _besides(edit: Edit) -> dict[str, Any]:
     if edit.newline:
         found["newline"] = True
     return found
+
+
+def _since_version_2(workspace: Workspace) -> dict[str, Any]:
+    """Return what stores of version 1 don't have."""
+    records = [view.record for view in workspace.history.records()]
+    found: dict[str, Any] = {
+        "sessions": [
+            [view.number, view.name, view.client, view.prompt, view.turns, view.edits]
+            for view in workspace.sessions.sessions()
+        ]
+        if workspace.sessions.turns()
+        else [],
+        "turns": [
+            [view.number, view.session, view.conversation, view.prompt, view.client, view.model, list(view.seqs)]
+            for view in workspace.sessions.turns()
+        ],
+        "owners": {
+            str(view.seq): view.owner for view in workspace.history.edits() if view.owner != view.edit.conversation
+        },
+        "commits": {str(each.number): each.commit for each in records if isinstance(each, Decision) and each.commit},
+        "comments": [
+            [each.number, each.path.decode(), list(each.first), list(each.lines), each.text, each.answers]
+            for each in records
+            if isinstance(each, Comment)
+        ],
+        "marks": [[list(each.comments), each.state.value] for each in records if isinstance(each, Mark)],
+        "settings": [[each.name, each.before, each.after] for each in records if isinstance(each, SettingChange)],
+    }
+    return {name: rows for name, rows in found.items() if rows}
 
 
 def _size(workspace: Workspace, blob: BlobId) -> int:
@@ -259,6 +321,105 @@ def _decided(workspace: Workspace) -> None:
         _write(workspace, ("open.js", content))
     text = workspace.history.text(workspace.history.find_state("alike.js").blob or BlobId(b""))
     _write(workspace, ("alike.js", b"// first\n" + text))
+
+
+def _talked(root: Path, disk: Disk) -> None:
+    """Write what version 2 added: turns, comments and their marks, a setting, git's changes, claims, new origins."""
+    turns = [
+        TurnInfo(session="run", began=1_000_000, prompt="Write a list", client="golden", model="none"),
+        TurnInfo(session="run", began=2_000_000, prompt="Make it longer", client="golden", model="none"),
+    ]
+    one, two, three = (b"one\n", b"one\ntwo\n", b"one\ntwo\nthree\n")
+    first = Seq(0)
+    with Workspace.open(root, disk) as workspace:
+        for turn, content in zip(turns, (one, two), strict=True):
+            with workspace.call(CallInfo(tool="write_file", conversation="run", turn=turn)) as call:
+                call.write("list.txt", content)
+                first = call.commit().edits[0].seq
+        _decide(workspace, Action.ACCEPT, first - 1)
+    with closing(Journal(str(root), disk)) as journal:
+        _found(journal, root, "list.txt", three, CallInfo(tool="", origin=Origin.FORMATTER, conversation="run"))
+        _found(journal, root, "list.txt", b"zero\n" + three, CallInfo(tool="", origin=Origin.UNATTRIBUTED))
+        document = journal.store.index.documents.tip_at(b"list.txt")
+        if document is None:
+            raise AssertionError("the file is recorded")
+        unit, away = Unit(Seq(first + 2), 1), Unit(Seq(first), 1)
+        states = [journal.store.record(row.place)[0] for row in journal.store.index.edits.matching(EditConditions())]
+        before, after = (state.after for state in states[-2:] if isinstance(state, Edit))
+        with journal.writing() as batch:
+            number = journal.store.index.numbers.next_decision()
+            written = WrittenFile(
+                document=document.document,
+                path_before=b"list.txt",
+                before=after,
+                path_after=b"list.txt",
+                after=after,
+            )
+            batch.record(
+                Decision(
+                    number=number,
+                    time=now(),
+                    action=Action.CLAIM,
+                    verdicts=((unit, Status.ACCEPTED),),
+                    written=(written,),
+                    who="golden",
+                )
+            )
+            journal.commit(batch, ())
+        # Git takes the person's line out, and with another branch brings it back.
+        for verdict, commit, states_of in (
+            (Status.AWAY, "a" * 40, (after, before)),
+            (Status.ACCEPTED, "b" * 64, (before, after)),
+        ):
+            number += 1
+            (root / "list.txt").write_bytes(three if verdict is Status.AWAY else b"zero\n" + three)
+            with journal.writing() as batch:
+                batch.record(
+                    Decision(
+                        number=number,
+                        time=now(),
+                        action=Action.GIT,
+                        verdicts=((unit, verdict),),
+                        written=(replace(written, before=states_of[0], after=states_of[1]),),
+                        who="",
+                        reason="main \u2192 feature",
+                        commit=commit,
+                        conversation="run",
+                    )
+                )
+                journal.commit(batch, ())
+        _found(journal, root, "list.txt", b"zero\n" + three + b"four\n", CallInfo(tool="", origin=Origin.GIT))
+        about = Comment(
+            number=1,
+            time=now(),
+            who="golden",
+            document=document.document,
+            path=b"list.txt",
+            first=Anchor(away.seq, away.hunk, 0),
+            last=Anchor(away.seq, away.hunk, 0),
+            lines=(3, 3),
+            units=(away,),
+            text="why two?",
+        )
+        with journal.writing() as batch:
+            batch.record(about)
+            batch.record(Mark(time=now(), who="golden", comments=(1,), state=CommentState.SENT, conversation="run"))
+            batch.record(replace(about, number=2, text="because", answers=1, conversation="run", who="", units=()))
+            batch.record(Mark(time=now(), who="golden", comments=(1, 2), state=CommentState.RESOLVED))
+            batch.record(SettingChange(time=now(), who="golden", name="review.external", after="pending"))
+            journal.commit(batch, ())
+
+
+def _found(journal: Journal, root: Path, path: str, content: bytes, info: CallInfo) -> None:
+    """Record that a file was found with other content."""
+    (root / path).write_bytes(content)
+    with journal.writing() as batch:
+        tip = journal.store.tip_at(path.encode())
+        found = version_of(file_at(journal.tree, path.encode()), journal.tree, path.encode())
+        document, known = (None, None) if tip is None else (tip.document, tip.state)
+        change = external_change(path.encode(), document, known, found, journal.store.text)
+        Recorder(journal, batch).record_found([] if change is None else [(change, info)])
+        journal.commit(batch, ())
 
 
 if __name__ == "__main__":

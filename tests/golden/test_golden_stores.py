@@ -7,8 +7,20 @@ from typing import Any, Final
 
 import pytest
 
-from objstore import Action, Conflicted, ConflictKind, Seq, Status, Unit, Workspace, check_store
-from tests.golden.make_stores import SEGMENTS, TOLD, told
+from objstore import (
+    Action,
+    Conflicted,
+    ConflictKind,
+    Seq,
+    Status,
+    Unit,
+    Workspace,
+    check_store,
+    import_bundle,
+    salvage_store,
+)
+from objstore.config.settings import RetentionLimits
+from tests.golden.make_stores import CONTENTS_NAME, SEGMENTS, stored_contents
 from tests.support.crash_scenarios import rejected, write
 
 STORES: Final = Path(__file__).with_name("stores")
@@ -21,7 +33,7 @@ def golden(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, dict[s
     kept = STORES / request.param
     (tmp_path / ".cas").mkdir(mode=0o700)
     shutil.copytree(kept / SEGMENTS, tmp_path / ".cas" / SEGMENTS)
-    return tmp_path, json.loads((kept / TOLD).read_text())
+    return tmp_path, json.loads((kept / CONTENTS_NAME).read_text())
 
 
 def test_a_golden_store_is_small() -> None:
@@ -29,16 +41,16 @@ def test_a_golden_store_is_small() -> None:
         assert sum(path.stat().st_size for path in kept.rglob("*") if path.is_file()) < MOST_BYTES
 
 
-def test_a_golden_store_tells_what_it_was_told_and_nothing_is_wrong_with_it(
+def test_golden_store_has_its_recorded_contents_and_no_fault(
     golden: tuple[Path, dict[str, Any]],
 ) -> None:
     root, expected = golden
     with Workspace.open(root) as workspace:
-        assert json.loads(json.dumps(told(workspace))) == expected
+        assert json.loads(json.dumps(stored_contents(workspace))) == expected
     assert check_store(str(root)).faults == ()
 
 
-def test_a_golden_store_is_worked_on(golden: tuple[Path, dict[str, Any]]) -> None:
+def test_work_can_continue_in_a_golden_store(golden: tuple[Path, dict[str, Any]]) -> None:
     root, expected = golden
     with Workspace.open(root) as workspace:
         workspace.review.restore(workspace.history.find_state("deep.txt@20"))
@@ -54,7 +66,28 @@ def test_a_golden_store_is_worked_on(golden: tuple[Path, dict[str, Any]]) -> Non
     assert check_store(str(root)).faults == ()
 
 
-def test_decisions_that_an_older_version_carried_out_otherwise_are_named_and_the_history_is_worked_on(
+def test_a_golden_store_that_was_worked_on_is_compacted_exported_and_salvaged(
+    golden: tuple[Path, dict[str, Any]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    root, _ = golden
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    with Workspace.open(root) as workspace:
+        write(workspace, "new.txt", b"new\n")
+        before = stored_contents(workspace)
+        workspace.transfer.export_bundle(str(elsewhere / "bundle"))
+        imported = import_bundle(str(elsewhere / "bundle"), str(elsewhere / "imported"))
+        assert imported.records == len(before["records"])
+        assert salvage_store(str(root), str(elsewhere / "salvaged")).is_whole
+        workspace.retention.collect(RetentionLimits(), who="me")
+    for name in (root, elsewhere / "imported", elsewhere / "salvaged"):
+        with Workspace.open(name) as workspace:
+            assert stored_contents(workspace)["edits"] == before["edits"]
+            assert stored_contents(workspace)["records"][: len(before["records"])] == before["records"]
+            write(workspace, "more.txt", b"more\n")
+        assert check_store(str(name)).faults == ()
+
+
+def test_decisions_that_an_older_version_made_differently_are_named(
     tmp_path: Path,
 ) -> None:
     """One rejection lost lines that no edit touched, another the change of a final newline."""
@@ -79,7 +112,7 @@ def test_decisions_that_an_older_version_carried_out_otherwise_are_named_and_the
             assert (tmp_path / path).read_bytes() == written[path]
 
 
-def test_a_rejection_that_would_lose_alike_lines_by_what_an_older_version_recorded_is_refused(tmp_path: Path) -> None:
+def test_rejection_that_would_lose_equal_lines_of_an_older_record_is_refused(tmp_path: Path) -> None:
     (tmp_path / ".cas").mkdir(mode=0o700)
     shutil.copytree(STORES / "1-decided" / SEGMENTS, tmp_path / ".cas" / SEGMENTS)
     with Workspace.open(tmp_path) as workspace:

@@ -11,7 +11,7 @@ ZONES = st.integers(-23, 23).map(lambda hours: timezone(timedelta(hours=hours)))
 
 
 @given(st.integers(-(2**63), 2**63), ZONES)
-def test_every_moment_has_a_date_in_every_zone(microseconds: int, zone: timezone) -> None:
+def test_every_time_has_a_date_in_every_zone(microseconds: int, zone: timezone) -> None:
     found = date_of(microseconds)
     assert datetime.fromisoformat(found.isoformat()) == found
     assert found.astimezone(zone) == found
@@ -19,11 +19,11 @@ def test_every_moment_has_a_date_in_every_zone(microseconds: int, zone: timezone
 
 
 @given(st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30)))  # noqa: DTZ001 - the zone is put to it below
-def test_a_moment_that_a_calendar_has_is_that_moment(when: datetime) -> None:
+def test_time_within_the_calendar_is_converted_exactly(when: datetime) -> None:
     when = when.replace(tzinfo=UTC)
     assert date_of((when - EPOCH) // timedelta(microseconds=1)) == when
 
 
 @given(st.integers(), st.integers())
-def test_dates_are_in_the_order_of_their_moments(one: int, other: int) -> None:
+def test_dates_are_ordered_like_their_times(one: int, other: int) -> None:
     assert date_of(min(one, other)) <= date_of(max(one, other))

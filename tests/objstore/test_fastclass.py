@@ -28,7 +28,7 @@ class Ours:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Theirs:
-    """The same, as the standard library makes it."""
+    """The same class, made by the standard library."""
 
     name: str
     count: int = 3
@@ -50,33 +50,33 @@ class Empty:
 
 
 @pytest.mark.parametrize("at", [0, 5, 39])
-def test_the_first_instances_are_as_those_that_follow(at: int) -> None:
+def test_first_instances_behave_like_later_ones(at: int) -> None:
     @value
     class Fresh:
         name: str
         count: int
 
-    made: list[Fresh] = []
+    instances: list[Fresh] = []
     for number in range(40):
         if number == at:
             for wrong in ({"name": "a"}, {"name": "a", "count": 1, "more": 2}):
                 with pytest.raises(TypeError):
                     Fresh(**wrong)
-        made.append(Fresh(count=number, name=str(number)))
-    assert [(one.name, one.count) for one in made] == [(str(number), number) for number in range(40)]
-    assert Fresh(name="0", count=0) == made[0]
-    assert hash(Fresh(name="39", count=39)) == hash(made[39])
+        instances.append(Fresh(count=number, name=str(number)))
+    assert [(one.name, one.count) for one in instances] == [(str(number), number) for number in range(40)]
+    assert Fresh(name="0", count=0) == instances[0]
+    assert hash(Fresh(name="39", count=39)) == hash(instances[39])
 
 
-@pytest.mark.parametrize("made", BOTH)
-def test_what_one_refuses_the_other_refuses(made: Any) -> None:  # noqa: ANN401 -- either class
-    known = made(name="a")
+@pytest.mark.parametrize("cls", BOTH)
+def test_value_and_dataclass_refuse_the_same_arguments(cls: Any) -> None:  # noqa: ANN401 -- either class
+    known = cls(name="a")
     with pytest.raises(TypeError, match="name"):
-        made()
+        cls()
     with pytest.raises(TypeError, match="positional"):
-        made("a")
+        cls("a")
     with pytest.raises(TypeError, match="other"):
-        made(name="a", other=1)
+        cls(name="a", other=1)
     with pytest.raises(FrozenInstanceError, match="name"):
         known.name = "b"
     with pytest.raises(FrozenInstanceError, match="name"):
@@ -88,8 +88,8 @@ def test_what_one_refuses_the_other_refuses(made: Any) -> None:  # noqa: ANN401 
     assert not hasattr(known, "__dict__")
 
 
-def test_both_say_the_same() -> None:
-    ours, theirs = (made(name="a", count=7) for made in BOTH)
+def test_value_and_dataclass_have_the_same_repr_and_fields() -> None:
+    ours, theirs = (cls(name="a", count=7) for cls in BOTH)
     assert repr(ours) == repr(theirs).replace("Theirs", "Ours")
     assert [each.name for each in fields(ours)] == [each.name for each in fields(theirs)]
     assert [each.default for each in fields(ours)] == [each.default for each in fields(theirs)]
@@ -109,13 +109,13 @@ def test_equal_fields_make_equal_values_of_one_class() -> None:
     assert len({Empty(), Empty()}) == 1
 
 
-def test_a_default_is_made_anew_for_each() -> None:
+def test_default_factory_runs_for_each_instance() -> None:
     first, second = Ours(name="a"), Ours(name="b")
     first.notes["x"] = 1
     assert second.notes == {}
 
 
-def test_replace_and_match_know_the_fields() -> None:
+def test_replace_and_match_use_the_fields() -> None:
     assert replace(Ours(name="a"), count=5) == dataclasses.replace(Ours(name="a"), count=5) == Ours(name="a", count=5)
     match Ours(name="a", count=5):
         case Ours(count=count):
@@ -123,7 +123,7 @@ def test_replace_and_match_know_the_fields() -> None:
     assert Ours(name="a", count=4).double == 8
 
 
-def test_a_method_of_its_own_counts() -> None:
+def test_own_method_overrides_the_generated_one() -> None:
     @value
     class Named:
         name: str
@@ -140,7 +140,7 @@ class Changing:
     notes: list[int] = field(default_factory=list)
 
 
-def test_a_variable_changes_and_has_no_hash() -> None:
+def test_variable_is_mutable_and_unhashable() -> None:
     known = Changing(name="a")
     known.name = "b"
     known.notes.append(1)
@@ -166,7 +166,7 @@ class OurPair(NamedTuple):
 
 
 class TheirPair(typing.NamedTuple):
-    """The same, as the standard library makes it."""
+    """The same class, made by the standard library."""
 
     name: str
     size: int = 3
@@ -179,16 +179,14 @@ class TheirPair(typing.NamedTuple):
 PAIRS: Any = [OurPair, TheirPair]
 
 
-@pytest.mark.parametrize("made", PAIRS)
-def test_a_named_tuple_is_a_tuple_with_names(made: Any) -> None:  # noqa: ANN401 -- either class
-    pair = made("a", size=4)
-    assert (
-        pair == ("a", 4) == made(name="a", size=4) == made._make(iter(["a", 4])) == made("b")._replace(name="a", size=4)
-    )
+@pytest.mark.parametrize("cls", PAIRS)
+def test_a_named_tuple_is_a_tuple_with_names(cls: Any) -> None:  # noqa: ANN401 -- either class
+    pair = cls("a", size=4)
+    assert pair == ("a", 4) == cls(name="a", size=4) == cls._make(iter(["a", 4])) == cls("b")._replace(name="a", size=4)
     assert (pair.name, pair.size, pair.double, pair[1], len(pair), hash(pair)) == ("a", 4, 8, 4, 2, hash(("a", 4)))
-    assert (made("a"), made(name="a")) == (("a", 3), ("a", 3))
-    assert repr(pair) == f"{made.__name__}(name='a', size=4)"
-    assert (pair._asdict(), made._fields, made._field_defaults) == (
+    assert (cls("a"), cls(name="a")) == (("a", 3), ("a", 3))
+    assert repr(pair) == f"{cls.__name__}(name='a', size=4)"
+    assert (pair._asdict(), cls._fields, cls._field_defaults) == (
         {"name": "a", "size": 4},
         ("name", "size"),
         {"size": 3},
@@ -196,7 +194,7 @@ def test_a_named_tuple_is_a_tuple_with_names(made: Any) -> None:  # noqa: ANN401
     assert not hasattr(pair, "__dict__")
     assert pickle.loads(pickle.dumps(pair)) == copy.copy(pair) == pair  # noqa: S301 -- its own
     match pair:
-        case made(name, size):
+        case cls(name, size):
             assert (name, size) == ("a", 4)
         case _:
             pytest.fail("no match")
@@ -204,19 +202,19 @@ def test_a_named_tuple_is_a_tuple_with_names(made: Any) -> None:  # noqa: ANN401
         pair.size = 5
 
 
-@pytest.mark.parametrize("made", PAIRS)
+@pytest.mark.parametrize("cls", PAIRS)
 @pytest.mark.parametrize(
     ("values", "named"),
     [((), {}), (("a", 1, 2), {}), (("a",), {"name": "b"}), (("a",), {"other": 1}), ((), {"size": 1})],
 )
 def test_a_named_tuple_has_a_value_for_each_field_and_no_other(
-    made: Any,  # noqa: ANN401 -- either class
+    cls: Any,  # noqa: ANN401 -- either class
     values: tuple[Any, ...],
     named: dict[str, Any],
 ) -> None:
     with pytest.raises(TypeError):
-        made(*values, **named)
+        cls(*values, **named)
 
 
-def test_nothing_is_compiled_for_a_named_tuple() -> None:
+def test_named_tuple_classes_share_one_constructor() -> None:
     assert OurPair.__new__ is NamedTuple.__new__

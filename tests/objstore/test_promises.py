@@ -53,8 +53,8 @@ def on_disk(root: Path, disk: Disk) -> Scene:
     return scene
 
 
-def everything_that_changes_files(scene: Scene) -> None:
-    """Work with every operation there is, and every kind of decision."""
+def use_every_operation(scene: Scene) -> None:
+    """Use every kind of operation and decision."""
     (scene.root / "found").write_bytes(TEXT)
     scene.call(writes("found", TEXT + b"more\n"), writes("d/new", b"new\n"))
     edit = scene.edit("found", b"line 7\n", b"seven\n")
@@ -74,8 +74,8 @@ def everything_that_changes_files(scene: Scene) -> None:
 # ---- 1. Nothing is lost
 
 
-class DurableOnly(ObservedDisk):
-    """Before each change of a file, looks for its bytes in a copy of the store as a power cut would leave it."""
+class DurabilityCheckingDisk(ObservedDisk):
+    """A disk that checks before each change of a file that a power cut would leave its bytes in the store."""
 
     def __init__(self, root: Path, scratch: Path) -> None:
         super().__init__(root)
@@ -87,7 +87,7 @@ class DurableOnly(ObservedDisk):
         super().sync(fd, name)
         self.synced[Path(name).name] = os.fstat(fd).st_size
 
-    def comes(self, before: bytes | None, after: bytes | None) -> None:
+    def before_change(self, before: bytes | None, after: bytes | None) -> None:
         folder = self.copy / f"at {self.operations}"
         shutil.copytree(self.segments, folder / ".cas" / "segments")
         for segment in (folder / ".cas" / "segments").iterdir():
@@ -98,15 +98,15 @@ class DurableOnly(ObservedDisk):
                     assert workspace.history.blob(blob_id(content)) == content
 
 
-def test_before_a_file_changes_what_it_held_and_will_hold_is_durable(root: Path, tmp_path: Path) -> None:
-    disk = DurableOnly(root, tmp_path)
+def test_old_and_new_bytes_are_durable_before_a_file_changes(root: Path, tmp_path: Path) -> None:
+    disk = DurabilityCheckingDisk(root, tmp_path)
     scene = on_disk(root, disk)
-    everything_that_changes_files(scene)
+    use_every_operation(scene)
     scene.close()
     assert disk.kinds >= {"exchange", "rename_new", "rewrite", "unlink"}
 
 
-def test_whatever_goes_stays_retrievable_by_hash(scene: Scene) -> None:
+def test_removed_states_can_be_retrieved_by_hash(scene: Scene) -> None:
     states = [b"overwritten\n", b"rejected\n", b"by hand, kept\n", b"by hand, discarded\n", b"deleted\n", b"last\n"]
     (scene.root / "f").write_bytes(states[0])
     scene.reject(scene.write("f", states[1]))
@@ -127,33 +127,33 @@ def test_whatever_goes_stays_retrievable_by_hash(scene: Scene) -> None:
 # ---- 2. A decision touches what it names, and nothing else
 
 
-class Doors:
-    """Hears of every path that this process opens, lists, renames or removes by way of Python."""
+class PathRecorder:
+    """Records every path that this process opens, lists, renames or removes through Python."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
         self.open = False
-        sys.addaudithook(self._hear)  # for good: such a hook can't be taken away
+        sys.addaudithook(self._record)  # permanently: an audit hook can't be removed
 
-    def _hear(self, event: str, arguments: tuple[object, ...]) -> None:
+    def _record(self, event: str, arguments: tuple[object, ...]) -> None:
         if self.open and event.startswith(("open", "os.", "shutil.")):
             self.names += [os.fsdecode(name) for name in arguments if isinstance(name, str | bytes)]
 
 
-DOORS = Doors()
+PATH_RECORDER = PathRecorder()
 
 
 @contextmanager
-def heard_names() -> Iterator[list[str]]:
-    DOORS.names = []
-    DOORS.open = True
+def recorded_paths() -> Iterator[list[str]]:
+    PATH_RECORDER.names = []
+    PATH_RECORDER.open = True
     try:
-        yield DOORS.names
+        yield PATH_RECORDER.names
     finally:
-        DOORS.open = False
+        PATH_RECORDER.open = False
 
 
-def test_a_decision_touches_what_it_names_and_nothing_else(scene: Scene) -> None:
+def test_decision_touches_only_the_files_that_it_names(scene: Scene) -> None:
     (scene.root / ".git" / "refs").mkdir(parents=True)
     (scene.root / ".git" / "HEAD").write_bytes(b"ref: refs/heads/main\n")
     (scene.root / "untracked").write_bytes(b"mine\n")
@@ -166,7 +166,7 @@ def test_a_decision_touches_what_it_names_and_nothing_else(scene: Scene) -> None
     (scene.root / "d" / "h").write_bytes(TEXT + b"typed, and not yet recorded\n")
     before = scene.files()
 
-    with heard_names() as names:
+    with recorded_paths() as names:
         scene.reject(edit)
         scene.accept(other)
         scene.undo()
@@ -180,7 +180,7 @@ def test_a_decision_touches_what_it_names_and_nothing_else(scene: Scene) -> None
     assert scene.external().keys() == {"d/h"}
 
 
-def test_rejecting_keeps_other_edits_and_what_a_person_typed(scene: Scene) -> None:
+def test_rejecting_keeps_other_edits_and_external_changes(scene: Scene) -> None:
     scene.write("f", TEXT)
     edit = scene.edit("f", b"line 7\n", b"seven\nand a half\n")
     scene.edit("f", b"line 9\n", b"nine\n")
@@ -194,7 +194,7 @@ def test_rejecting_keeps_other_edits_and_what_a_person_typed(scene: Scene) -> No
     assert scene.text("f") == expected
 
 
-def test_rejecting_a_text_keeps_its_mode_and_its_place(scene: Scene) -> None:
+def test_rejecting_a_text_change_keeps_mode_and_path(scene: Scene) -> None:
     scene.write("f", TEXT, mode=0o640)
     edit = scene.edit("f", b"line 7\n", b"seven\n")
     scene.write("f", TEXT.replace(b"line 7\n", b"seven\n"), mode=0o750)
@@ -223,7 +223,7 @@ def test_reject_accept_reject_gives_identical_bytes(scene: Scene) -> None:
     assert scene.text("f") == TEXT
 
 
-def test_undo_gives_every_unit_the_status_it_had(scene: Scene) -> None:
+def test_undo_restores_the_status_of_every_unit(scene: Scene) -> None:
     scene.write("f", TEXT)
     first, second = scene.edit("f", b"line 7\n", b"7\n"), scene.edit("f", b"line 9\n", b"9\n")
     scene.accept(first)
@@ -241,7 +241,7 @@ def test_undo_gives_every_unit_the_status_it_had(scene: Scene) -> None:
         assert (scene.statuses(), scene.text("f")) == before
 
 
-def test_decisions_are_records(scene: Scene) -> None:
+def test_decisions_are_recorded(scene: Scene) -> None:
     scene.write("f", TEXT)
     scene.reject(scene.edit("f", b"line 7\n", b"7\n"), reason="no")
     scene.undo()
@@ -267,7 +267,7 @@ EDITS = st.lists(
 
 
 def record(scene: Scene, edits: Sequence[tuple[int, int, list[bytes], str]]) -> None:
-    """Record a history of one file that was there before."""
+    """Record a history of one file that existed before."""
     (scene.root / "f").write_bytes(b"".join(b"%d\n" % number for number in range(8)))
     path = "f"
     for number, (start, count, new, kind) in enumerate(edits):
@@ -300,7 +300,7 @@ def test_two_orders_of_the_same_decisions_give_identical_files(
     with ExitStack() as stack:
         scenes = [Scene(folder / "one"), Scene(folder / "two")]
         for scene in scenes:
-            stack.callback(scene.close)  # also where the history that is drawn turns out to be too long
+            stack.callback(scene.close)  # even if the drawn history turns out to be too long
             record(scene, edits)
         units = scenes[0].units(*(view.seq for view in scenes[0].workspace.history.edits()))
         # Both take detours on their way, each where no conflict is in it.
@@ -331,7 +331,7 @@ def test_two_orders_of_the_same_decisions_give_identical_files(
     shutil.rmtree(folder)
 
 
-def test_places_and_modes_are_those_of_the_last_live_edit_in_whatever_order(scene: Scene) -> None:
+def test_path_and_mode_are_those_of_the_last_live_edit_in_any_order(scene: Scene) -> None:
     scene.write("a", TEXT, mode=0o644)
     moves = [scene.move("a", "b"), scene.move("b", "c")]
     modes = [scene.write("c", TEXT, mode=0o600), scene.write("c", TEXT, mode=0o755)]
@@ -351,10 +351,10 @@ def test_places_and_modes_are_those_of_the_last_live_edit_in_whatever_order(scen
         assert scene.mode("c") == 0o755
 
 
-# ---- 5. A conflict is said, exactly
+# ---- 5. A conflict is reported exactly
 
 
-def test_a_conflict_is_said_exactly_and_nothing_changes(scene: Scene) -> None:
+def test_conflict_is_reported_exactly_and_changes_nothing(scene: Scene) -> None:
     scene.write("f", b"a\nb\nc\n")
     needed = scene.edit("f", b"b\n", b"x\ny\n")
     scene.edit("f", b"a\n", b"A\n")
@@ -368,7 +368,7 @@ def test_a_conflict_is_said_exactly_and_nothing_changes(scene: Scene) -> None:
     assert scene.statuses()[needed] is Status.PENDING
 
 
-def test_what_a_conflict_names_is_what_stands_in_the_way(scene: Scene) -> None:
+def test_rejecting_the_units_of_a_conflict_resolves_it(scene: Scene) -> None:
     scene.write("f", b"a\nb\nc\n")
     needed = scene.edit("f", b"b\n", b"x\ny\n")
     scene.edit("f", b"a\n", b"A\n")
@@ -379,17 +379,17 @@ def test_what_a_conflict_names_is_what_stands_in_the_way(scene: Scene) -> None:
     assert scene.text("f") == b"A\nb\nc\n"
 
 
-# ---- 6. The truth is told
+# ---- 6. Reports are true
 
 
 class LyingDisk(ObservedDisk):
-    """Says that a file was written, and another content is there."""
+    """A disk that reports a write as done but leaves other content."""
 
     def __init__(self, root: Path, lie_at: int) -> None:
         super().__init__(root)
         self.lie_at = lie_at
 
-    def came(self, folder: int, name: str) -> None:
+    def after_change(self, folder: int, name: str) -> None:
         if self.operations == self.lie_at:
             fd = os.open(name, os.O_WRONLY | os.O_CREAT, 0o600, dir_fd=folder)
             with os.fdopen(fd, "wb") as file:
@@ -411,7 +411,7 @@ def five_files(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("lie_at", [1, 2, 3, 4, 5])
-def test_no_success_is_told_of_a_file_that_does_not_read_back(root: Path, lie_at: int) -> None:
+def test_call_fails_if_a_file_does_not_read_back_as_written(root: Path, lie_at: int) -> None:
     disk = LyingDisk(root, 0)
     scene = on_disk(root, disk)
     five_files(scene)
@@ -429,14 +429,14 @@ def test_no_success_is_told_of_a_file_that_does_not_read_back(root: Path, lie_at
 
 
 class FailingDisk(ObservedDisk):
-    """Fails at one of the user's files, once."""
+    """A disk that fails once, at one of the user's files."""
 
     def __init__(self, root: Path, fail_at: int, error: BaseException) -> None:
         super().__init__(root)
         self.fail_at = fail_at
         self.error = error
 
-    def comes(self, before: bytes | None, after: bytes | None) -> None:
+    def before_change(self, before: bytes | None, after: bytes | None) -> None:
         del before, after
         if self.operations == self.fail_at:
             raise self.error
@@ -490,12 +490,12 @@ def test_a_call_over_many_files_is_whole_after_a_crash(root: Path, fail_at: int)
 # ---- 7. The journal is the only truth
 
 
-def test_whatever_is_derived_can_be_deleted_at_any_moment(scene: Scene) -> None:
-    everything_that_changes_files(scene)
+def test_derived_data_can_be_deleted_at_any_time(scene: Scene) -> None:
+    use_every_operation(scene)
     scene.reject(1, reason="because", cascade=True)
     derived = [path for path in (scene.root / ".cas").iterdir() if path.name not in {"segments", "lock", ".gitignore"}]
     assert len(derived) >= 2
-    said = scene.workspace.history.edits(), scene.workspace.history.decisions(), scene.workspace.review.status()
+    before = scene.workspace.history.edits(), scene.workspace.history.decisions(), scene.workspace.review.status()
     files = scene.files()
     for path in derived:
         scene.workspace.close()
@@ -509,18 +509,18 @@ def test_whatever_is_derived_can_be_deleted_at_any_moment(scene: Scene) -> None:
             scene.workspace.history.edits(),
             scene.workspace.history.decisions(),
             scene.workspace.review.status(),
-        ) == said
+        ) == before
         scene.undo()
         scene.reject(1, reason="because", cascade=True)
-        said = scene.workspace.history.edits(), scene.workspace.history.decisions(), scene.workspace.review.status()
+        before = scene.workspace.history.edits(), scene.workspace.history.decisions(), scene.workspace.review.status()
         assert {path: look.content for path, look in scene.files().items()} == {
             path: look.content for path, look in files.items()
         }
 
 
-def test_an_index_that_is_no_index_is_made_anew(scene: Scene) -> None:
-    everything_that_changes_files(scene)
-    said = scene.workspace.history.edits(), scene.workspace.history.decisions(), scene.workspace.review.status()
+def test_invalid_index_is_rebuilt(scene: Scene) -> None:
+    use_every_operation(scene)
+    before = scene.workspace.history.edits(), scene.workspace.history.decisions(), scene.workspace.review.status()
     for rubbish in (b"", b"not a database", bytes(8192)):
         scene.workspace.close()
         for path in (scene.root / ".cas").glob("index*"):
@@ -531,10 +531,10 @@ def test_an_index_that_is_no_index_is_made_anew(scene: Scene) -> None:
             scene.workspace.history.edits(),
             scene.workspace.history.decisions(),
             scene.workspace.review.status(),
-        ) == said
+        ) == before
 
 
-def test_an_index_of_another_store_is_not_believed(scene: Scene, tmp_path: Path) -> None:
+def test_index_of_another_store_is_not_used(scene: Scene, tmp_path: Path) -> None:
     scene.write("f", TEXT)
     other = Scene(tmp_path / "other")
     other.write("g", b"another\n")
@@ -545,8 +545,8 @@ def test_an_index_of_another_store_is_not_believed(scene: Scene, tmp_path: Path)
     assert [view.edit.path for view in scene.workspace.history.edits()] == [b"f"]
 
 
-def test_a_journal_that_was_tampered_with_is_not_believed(scene: Scene) -> None:
-    everything_that_changes_files(scene)
+def test_altered_journal_is_refused(scene: Scene) -> None:
+    use_every_operation(scene)
     scene.workspace.close()
     (segment,) = (scene.root / ".cas" / "segments").iterdir()
     content = bytearray(segment.read_bytes())
@@ -561,7 +561,7 @@ def test_a_journal_that_was_tampered_with_is_not_believed(scene: Scene) -> None:
     scene.workspace = Workspace.open(scene.root)
 
 
-def test_a_call_taken_out_of_the_journal_is_missed(scene: Scene) -> None:
+def test_call_removed_from_the_journal_is_detected(scene: Scene) -> None:
     sizes = []
     for number in range(3):
         scene.write(f"f{number}", b"%d\n" % number)
@@ -583,8 +583,8 @@ def test_a_call_taken_out_of_the_journal_is_missed(scene: Scene) -> None:
 # ---- 8. Storage is bounded and visible
 
 
-def test_status_says_how_much_there_is(scene: Scene) -> None:
-    everything_that_changes_files(scene)
+def test_status_reports_the_size_of_the_store(scene: Scene) -> None:
+    use_every_operation(scene)
     segments = observe_tree(scene.root, store=True)
     report = scene.workspace.review.status()
     assert report.store_bytes == sum(len(look.content) for look in segments.values())
@@ -604,16 +604,16 @@ def test_status_says_how_much_there_is(scene: Scene) -> None:
     assert report.blobs == len(states)
 
 
-def test_every_segment_counts(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_status_counts_every_segment(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("objstore.log.segments.ROTATE_AT", 1000)
-    everything_that_changes_files(scene)
+    use_every_operation(scene)
     segments = observe_tree(scene.root, store=True)
     assert len(segments) > 2
     assert scene.workspace.review.status().store_bytes == sum(len(look.content) for look in segments.values())
 
 
-def test_a_state_is_stored_once_and_an_edit_costs_what_it_changes(scene: Scene) -> None:
-    # Text that does not compress, so that only a delta can be small.
+def test_state_is_stored_once_and_an_edit_stores_only_its_change(scene: Scene) -> None:
+    # Incompressible text, so that only a delta can be small.
     content = b"".join(blob_id(b"%d" % number).hex().encode() + b"\n" for number in range(2000))
     scene.write("f", content)
     before = scene.workspace.review.status()
@@ -635,8 +635,8 @@ def test_a_state_is_stored_once_and_an_edit_costs_what_it_changes(scene: Scene) 
     assert toggled.store_bytes - after.store_bytes < len(content)
 
 
-def test_looking_costs_no_storage(scene: Scene) -> None:
-    everything_that_changes_files(scene)
+def test_reading_stores_nothing(scene: Scene) -> None:
+    use_every_operation(scene)
     before = observe_tree(scene.root, store=True)
     scene.workspace.review.status()
     scene.workspace.history.edits()
@@ -650,7 +650,7 @@ def test_looking_costs_no_storage(scene: Scene) -> None:
 
 EVERYTHING = RetentionLimits(older_than=0, max_size=None)
 LATER = 1 << 60
-"""A moment, in microseconds, before which everything was."""
+"""A time in microseconds, later than every record."""
 
 
 def long_history(scene: Scene) -> list[bytes]:
@@ -662,22 +662,22 @@ def long_history(scene: Scene) -> list[bytes]:
     return states
 
 
-def test_what_collecting_would_free_is_told_before(scene: Scene) -> None:
+def test_gc_plan_reports_what_a_collection_frees(scene: Scene) -> None:
     long_history(scene)
     assert scene.workspace.review.status().reclaimable.free_blobs == 0
     plan = scene.workspace.retention.plan_gc(RetentionLimits(older_than=0, max_size=None))
     assert [expiry_batch.edit_count for expiry_batch in plan.expiry.batches] == [30]
-    # All but the state that the file is in.
+    # All states except the current one.
     assert plan.free_blobs == 29
     assert 29 * 3000 < plan.free_bytes < scene.workspace.retention.stored_bytes()
     scene.workspace.retention.expire(EVERYTHING, moment=LATER)
-    told = scene.workspace.review.status().reclaimable
-    assert (told.free_blobs, told.free_bytes) == (plan.free_blobs, plan.free_bytes)
+    report = scene.workspace.review.status().reclaimable
+    assert (report.free_blobs, report.free_bytes) == (plan.free_blobs, plan.free_bytes)
     again = scene.workspace.retention.plan_gc(EVERYTHING)
     assert (again.free_blobs, again.free_bytes) == (plan.free_blobs, plan.free_bytes)
 
 
-def test_collecting_frees_what_was_told_and_keeps_to_the_limit(scene: Scene) -> None:
+def test_collection_frees_what_the_plan_reported_and_meets_the_limit(scene: Scene) -> None:
     long_history(scene)
     before = scene.workspace.retention.stored_bytes()
     limit = before // 2
@@ -688,19 +688,19 @@ def test_collecting_frees_what_was_told_and_keeps_to_the_limit(scene: Scene) -> 
     gone = [view.seq for view in scene.workspace.history.edits() if view.expired is not None]
     assert gone == list(range(1, done.edits + 1))
     assert len(gone) < 30
-    told = scene.workspace.review.status()
-    assert (told.store_bytes, told.reclaimable.free_blobs) == (done.bytes_after, 0)
+    report = scene.workspace.review.status()
+    assert (report.store_bytes, report.reclaimable.free_blobs) == (done.bytes_after, 0)
     scene.forget_index()
     scene.reject(30)
 
 
-def test_a_collection_keeps_to_the_limit_though_little_is_to_go(scene: Scene) -> None:
+def test_collection_meets_a_limit_slightly_below_the_size(scene: Scene) -> None:
     long_history(scene)
     limit = scene.workspace.retention.stored_bytes() - 3000
     assert scene.workspace.retention.collect(RetentionLimits(older_than=None, max_size=limit)).bytes_after <= limit
 
 
-def test_a_plan_and_a_look_change_nothing(scene: Scene) -> None:
+def test_gc_plan_and_status_change_nothing(scene: Scene) -> None:
     long_history(scene)
     before = scene.everything()
     scene.workspace.retention.plan_gc(EVERYTHING)
@@ -710,8 +710,8 @@ def test_a_plan_and_a_look_change_nothing(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("limits", [EVERYTHING, RetentionLimits(older_than=None, max_size=1)])
-def test_nothing_that_somebody_may_need_ever_goes(scene: Scene, limits: RetentionLimits) -> None:
-    """Neither what is pending, nor what is pinned, nor what a file holds, nor what these stand on."""
+def test_collection_keeps_everything_that_is_still_needed(scene: Scene, limits: RetentionLimits) -> None:
+    """Pending edits, pins, current states and what these depend on are never removed."""
     states = long_history(scene)
     scene.workspace.retention.pin([Seq(21)], [blob_id(states[4])])
     (pending,) = scene.call(writes("g", b"pending\n"), conversation="conv_pending").edits

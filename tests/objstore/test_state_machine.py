@@ -286,8 +286,10 @@ class Histories(RuleBasedStateMachine):
     def telling(self, wanted: dict[Unit, Status]) -> dict[Unit, Status]:
         """Leave out whole-file parts that nobody is shown, of edits of which nothing else changes."""
         idle = {Unit(view.seq, 0) for view in self.workspace.history.edits() if not view.whole and len(view.units) > 1}
-        told = {unit.seq for unit, status in wanted.items() if unit not in idle and self.statuses[unit] is not status}
-        return {unit: status for unit, status in wanted.items() if unit not in idle or unit.seq in told}
+        changed_edits = {
+            unit.seq for unit, status in wanted.items() if unit not in idle and self.statuses[unit] is not status
+        }
+        return {unit: status for unit, status in wanted.items() if unit not in idle or unit.seq in changed_edits}
 
     @rule(on_external=answers)
     def undo(self, on_external: OnExternal) -> None:
@@ -522,7 +524,11 @@ class Histories(RuleBasedStateMachine):
 
     def rebuild(self) -> None:
         """Make the index anew: it says the same."""
-        said = self.workspace.history.edits(), self.workspace.history.decisions(), self.workspace.review.status()
+        reports_before = (
+            self.workspace.history.edits(),
+            self.workspace.history.decisions(),
+            self.workspace.review.status(),
+        )
         self.workspace.close()
         for path in (self.root / ".cas").glob("index*"):
             path.unlink()
@@ -531,7 +537,7 @@ class Histories(RuleBasedStateMachine):
             self.workspace.history.edits(),
             self.workspace.history.decisions(),
             self.workspace.review.status(),
-        ) == said
+        ) == reports_before
 
     def check_states(self) -> None:
         """Every state that was ever recorded is there, by name."""
@@ -564,14 +570,14 @@ class Histories(RuleBasedStateMachine):
         report = self.workspace.review.status()
         counted = {Status.PENDING: 0, Status.ACCEPTED: 0, Status.REJECTED: 0}
         for view in self.workspace.history.edits():
-            said = [self.statuses[Unit(view.seq, hunk)] for hunk in range(len(view.units))]
-            assert list(view.units) == said
-            if not view.whole and len(said) > 1:
-                said = said[1:]
+            expected_statuses = [self.statuses[Unit(view.seq, hunk)] for hunk in range(len(view.units))]
+            assert list(view.units) == expected_statuses
+            if not view.whole and len(expected_statuses) > 1:
+                expected_statuses = expected_statuses[1:]
             status = Status.ACCEPTED
-            if all(one is Status.REJECTED for one in said):
+            if all(one is Status.REJECTED for one in expected_statuses):
                 status = Status.REJECTED
-            elif Status.PENDING in said:
+            elif Status.PENDING in expected_statuses:
                 status = Status.PENDING
             assert view.status is status
             counted[status] += 1
@@ -618,10 +624,10 @@ class Histories(RuleBasedStateMachine):
     def external(self) -> dict[DocumentId, tuple[str, bytes | None]]:
         """Return what stands on disk otherwise than recorded, by document."""
         found: dict[DocumentId, tuple[str, bytes | None]] = {}
-        standing = {d.path for d in self.documents.values() if d.recorded is not None}
+        existing = {d.path for d in self.documents.values() if d.recorded is not None}
         newest = {d.path: name for name, d in sorted(self.documents.items()) if d.recorded is None}
         for name, document in self.documents.items():
-            if document.recorded is None and (document.path in standing or newest[document.path] != name):
+            if document.recorded is None and (document.path in existing or newest[document.path] != name):
                 continue
             stands = self.disk.get(document.path)
             if stands != document.recorded:

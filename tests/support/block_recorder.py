@@ -1,4 +1,4 @@
-"""A file that remembers every write and every flush it is sent, so that what a power cut leaves of it can be made.
+"""A file that records every write and flush, so that the state after a power cut can be constructed.
 
 It is served over /dev/fuse by a process of its own, for a loop device to stand on: the kernel's file system sits above,
 and what reaches the file is what a real disk would be sent. A disk with a volatile cache keeps, when the power goes,
@@ -22,7 +22,7 @@ from typing import Final
 __all__ = ["BlockRecorder", "mounted_recorder"]
 
 SECTOR: Final = 512
-"""Bytes that a disk writes whole or not at all."""
+"""Bytes that a disk writes completely or not at all."""
 
 _MAX_WRITE: Final = 1 << 20
 _IN: Final = struct.Struct("<IIQQIIIHH")
@@ -39,7 +39,7 @@ _FOREVER: Final = 1 << 30
 
 
 class _Operation(IntEnum):
-    """What the kernel asks for (linux/fuse.h)."""
+    """The requests of the kernel (linux/fuse.h)."""
 
     FORGET = 2
     GETATTR = 3
@@ -62,31 +62,31 @@ _PLAIN: Final[dict[int, bytes]] = {
     _Operation.FLUSH: b"",
     _Operation.DESTROY: b"",
 }
-"""Answers that are always the same."""
+"""Constant answers."""
 
 
 class BlockRecorder:
-    """What was sent, in order: a write as (offset, bytes), a flush as None."""
+    """The recorded requests in order: a write as (offset, bytes), a flush as None."""
 
     def __init__(self, image: Path) -> None:
-        """Begin with the bytes of `image`."""
+        """Start with the bytes of `image`."""
         self.content: Final = bytearray(image.read_bytes())
         self.sent: list[tuple[int, bytes] | None] = []
         self._lock: Final = Lock()
 
     def cut(self) -> int:
-        """Return how much was sent by now: a moment at which the power may fail."""
+        """Return the number of requests so far, a moment at which the power may fail."""
         with self._lock:
             return len(self.sent)
 
     def write(self, offset: int, content: bytes) -> None:
-        """Take a write."""
+        """Record a write."""
         with self._lock:
             self.content[offset : offset + len(content)] = content
             self.sent.append((offset, content))
 
     def flush(self) -> None:
-        """Take a flush; when this returns, it counts as answered."""
+        """Record a flush; it counts as answered when this returns."""
         with self._lock:
             self.sent.append(None)
 
@@ -139,7 +139,7 @@ class _Server:
                 os.write(self._fd, _OUT.pack(_OUT.size + len(content), failure, unique) + content)
 
     def _answer(self, operation: int, body: bytes) -> bytes | int | None:
-        """Return what is answered: bytes, an error number, or nothing."""
+        """Return the answer: bytes, an error number, or None."""
         recorder = self._recorder
         match operation:
             case _Operation.INIT:

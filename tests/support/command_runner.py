@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from objstore import Call, CallInfo, CallOutcome, EditFilter, Operation, Status, Unit, Workspace
+from objstore import Call, CallInfo, CallOutcome, EditFilter, Operation, Status, TurnInfo, Unit, Workspace
 from tests.support.faulty_disk import UnsyncedDisk
 from tests.support.fork_server import forked_program
 
@@ -150,23 +150,19 @@ def on_terminal(
     """Run `cas` on a terminal of its own, answer it, and return its exit status and all that the terminal showed."""
     master, terminal = pty.openpty()
     # A session of its own, with the terminal in control of it: Ctrl-C typed there interrupts the process.
-    login = [sys.executable, "-P", "-c", LOGIN, *PROGRAM, *words]
-    with subprocess.Popen(
-        login,
-        cwd=folder,
-        env=environment({"PAGER": "cat", "COLUMNS": "120"} | (settings or {})),
-        stdin=terminal,
-        stdout=terminal,
-        stderr=terminal,
-        start_new_session=True,
-    ) as process:
-        os.close(terminal)
-        try:
-            shown = _answered(master, answers)
-            status = process.wait(timeout=PATIENCE)
-        except BaseException:
-            process.kill()  # else what hangs would be waited for
-            raise
+    process = forked_program("cli").start_on_terminal(
+        words,
+        folder=folder,
+        environment=environment({"PAGER": "cat", "COLUMNS": "120"} | (settings or {})),
+        terminal=terminal,
+    )
+    os.close(terminal)
+    try:
+        shown = _answered(master, answers)
+        status = process.wait(PATIENCE)
+    except BaseException:
+        process.kill()  # else what hangs would go on
+        raise
     os.close(master)
     return status, shown.decode(errors="replace").replace("\r\n", "\n")
 
@@ -231,11 +227,16 @@ class CommandRunner:
     # ---- the agent
 
     def call(
-        self, change: Callable[[Call], None], *, conversation: str = "conv_one", tool: str = "write_file"
+        self,
+        change: Callable[[Call], None],
+        *,
+        conversation: str = "conv_one",
+        tool: str = "write_file",
+        turn: TurnInfo | None = None,
     ) -> CallOutcome:
         """Record one tracked call."""
         with self.workspace() as workspace:
-            info = CallInfo(tool=tool, conversation=conversation)
+            info = CallInfo(tool=tool, conversation=conversation, turn=turn)
             with workspace.call(info) as call:
                 change(call)
                 return call.commit()

@@ -1,12 +1,13 @@
-"""Scenes for crash tests: a workspace with some history, and one thing that is then done to it."""
+"""Scenarios for crash tests: a workspace with some history, and one operation on it."""
 
 import os
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from objstore import Action, CallInfo, Decided, Origin, Status, Unit, Workspace
+from objstore import Action, CallInfo, Decided, Origin, Status, TurnInfo, Unit, Workspace
 
 __all__ = [
     "LINKED",
@@ -35,7 +36,7 @@ History: TypeAlias = tuple[tuple[tuple[int, Status], ...], int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrashScenario:
-    """What there is, and what is done."""
+    """The preparation of a workspace, and the operation that is tested."""
 
     name: str
     prepare: Callable[[Workspace], None]
@@ -55,7 +56,7 @@ def files(root: Path) -> Files:
 
 
 def history(workspace: Workspace) -> History:
-    """Return what the journal says, as far as a reviewer sees it."""
+    """Return the statuses of edits and the number of decisions, as a reviewer sees them."""
     return tuple((edit.seq, edit.status) for edit in workspace.history.edits()), len(workspace.history.decisions())
 
 
@@ -75,7 +76,7 @@ def change(workspace: Workspace, *contents: tuple[str, bytes]) -> None:
 
 
 def rejected(workspace: Workspace, *seqs: int) -> None:
-    """Reject whole edits, and see that it was done."""
+    """Reject whole edits, and check that the decision was made."""
     units = [Unit(view.seq, hunk) for view in map(workspace.history.edit, seqs) for hunk in range(len(view.units))]
     assert isinstance(workspace.decide(Action.REJECT, units), Decided)
 
@@ -118,7 +119,7 @@ def _folder_and_file(workspace: Workspace) -> None:
 
 
 def _traded(workspace: Workspace) -> None:
-    """Have a file take a folder's name, and a folder a file's."""
+    """Replace a folder by a file, and a file by a folder."""
     with workspace.call(CallInfo(tool="apply", conversation="scene")) as call:
         call.delete("d/e/x.txt")
         call.write("d", b"was a folder\n")
@@ -128,7 +129,7 @@ def _traded(workspace: Workspace) -> None:
 
 
 def _in_its_place(workspace: Workspace) -> None:
-    """Have a shell put empty folders in a file's place, and change another file."""
+    """Replace a file by empty folders with a shell, and change another file."""
     root = Path(workspace.root)
     (root / "f").write_bytes(TEXT)
     (root / "g").write_bytes(TEXT)
@@ -140,7 +141,7 @@ def _in_its_place(workspace: Workspace) -> None:
 
 
 def _swapped(workspace: Workspace) -> None:
-    """Have a shell swap the names of a folder and a file that nobody had recorded."""
+    """Swap the names of an unrecorded folder and file with a shell."""
     root = Path(workspace.root)
     (root / "d").mkdir()
     (root / "d/x.txt").write_bytes(TEXT)
@@ -164,8 +165,25 @@ def _rejected_two(workspace: Workspace) -> None:
     rejected(workspace, 3)
 
 
+def _taken_turns(workspace: Workspace) -> None:
+    """Take a turn that makes files, and one that changes, makes and deletes some."""
+    for contents in ((("a.txt", TEXT), ("b.txt", b"bee\n")), (("a.txt", TEXT + b"more\n"), ("src/c.py", TEXT))):
+        turn = TurnInfo(session="scene", began=time.time_ns() // 1_000)
+        with workspace.call(CallInfo(tool="write", conversation="scene", turn=turn)) as call:
+            for path, content in contents:
+                call.write(path, content)
+            if call.exists("b.txt") and len(contents[0][1]) > len(TEXT):
+                call.delete("b.txt")
+            call.commit()
+
+
+def _rewound(workspace: Workspace) -> None:
+    _taken_turns(workspace)
+    workspace.review.rewind_exactly(2)
+
+
 def _strewn(workspace: Workspace) -> None:
-    """Have files that no call recorded beside one that was."""
+    """Create unrecorded files next to a recorded one."""
     write(workspace, "a.txt", TEXT)
     for path, content in (("b.txt", b"bee\n"), ("src/c.py", TEXT), ("src/deep/d.py", b"dee\n")):
         file = Path(workspace.root) / path
@@ -178,7 +196,7 @@ def _snapshot(workspace: Workspace) -> None:
 
 
 def _disturbed(workspace: Workspace) -> None:
-    """Change, delete and make files behind a snapshot's back."""
+    """Change, delete and create files after a snapshot."""
     _strewn(workspace)
     _snapshot(workspace)
     write(workspace, "a.txt", b"other\n")
@@ -189,7 +207,7 @@ def _disturbed(workspace: Workspace) -> None:
 
 
 def _known(workspace: Workspace) -> None:
-    """Change, delete, move and make files after a first look."""
+    """Change, delete, move and create files after a first scan."""
     _strewn(workspace)
     workspace.record_changes(CallInfo(tool="", origin=Origin.EXTERNAL))
     root = Path(workspace.root)
@@ -226,6 +244,8 @@ SCENES: Final = (
         name="reject of a folder for a file", prepare=_in_its_place, act=lambda workspace: rejected(workspace, 1, 2)
     ),
     CrashScenario(name="restored snapshot", prepare=_disturbed, act=lambda workspace: workspace.snapshots.restore(1)),
+    CrashScenario(name="exact rewind", prepare=_taken_turns, act=lambda w: w.review.rewind_exactly(2)),
+    CrashScenario(name="undo of an exact rewind", prepare=_rewound, act=lambda workspace: workspace.review.undo()),
     CrashScenario(name="undo", prepare=_rejected_two, act=lambda workspace: workspace.review.undo()),
 )
 

@@ -25,7 +25,7 @@ class Tools:
         *,
         approval: ApprovalContext | None = None,
     ) -> None:
-        self._context = ToolContext(directories, session, limits, approval)
+        self._context = ToolContext(directories, session, limits, approval=approval)
 
     def __getattr__(self, name: str) -> Callable[..., Answer[Any]]:
         return partial(TOOL_METHODS[name].call, self._context)

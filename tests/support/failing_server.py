@@ -13,7 +13,7 @@ FLAG: Final = Path(sys.argv.pop(1))
 
 
 class FailingDisk(Disk):
-    """Fails to sync as long as the file is there, and then works again."""
+    """A disk whose sync fails while the file exists."""
 
     def sync(self, fd: int, name: str) -> None:
         if FLAG.exists():

@@ -21,13 +21,13 @@ __all__ = [
 ]
 
 WHOLE: Final = os.environ.get("CAS_CRASH_STEPS") == "1"
-"""Whether whole matrices are run, as `make crash` does, or a sample of them."""
+"""Whether all steps are tried, as `make crash` does, or a sample of them."""
 
-_EVERY: Final = int(os.environ.get("CAS_CRASH_STEPS", "5"))
+_EVERY: Final = int(os.environ.get("CAS_CRASH_STEPS", "8"))
 
 
 def sampled_steps(steps: int, way: int = 0) -> range:
-    """Return every fifth of so many steps and the last one, or one `way` before it: all for `CAS_CRASH_STEPS=1`.
+    """Return every eighth of so many steps and the last one, or one `way` before it: all for `CAS_CRASH_STEPS=1`.
 
     `make crash` goes through all of them. For what takes long at each.
     """
@@ -35,21 +35,21 @@ def sampled_steps(steps: int, way: int = 0) -> range:
 
 
 class PowerCut(BaseException):
-    """The machine has stopped: nothing catches this, and nothing is cleaned up."""
+    """The machine has stopped; no handler catches this or cleans up."""
 
 
 def power_cut(_: str) -> BaseException:
-    """Return what a process sees of a power cut or of kill -9."""
+    """Return the exception that stands for a power cut or kill -9."""
     return PowerCut()
 
 
 def full_disk(name: str) -> BaseException:
-    """Return what the disk raises for ENOSPC."""
+    """Return the exception for ENOSPC."""
     return DiskFull(name)
 
 
 def broken_disk(name: str) -> BaseException:
-    """Return what the disk raises for EIO."""
+    """Return the exception for EIO."""
     return DiskFailed(name, "Input/output error")
 
 
@@ -89,7 +89,7 @@ class CountdownDisk(Disk):
         return self.failed in {"append", "overwrite", "stage", "rewrite", "create", "rename_new"}
 
     def lose_unsynced(self) -> None:
-        """Take from the log what a power cut would: bytes and names that were not synced."""
+        """Remove from the log what a power cut may lose: bytes and names that were not synced."""
         for name, size in self._synced.items():
             os.truncate(name, size)
         for names in self._nameless.values():
@@ -238,14 +238,14 @@ class CountdownDisk(Disk):
 
 
 class UnsyncedDisk(CountdownDisk):
-    """A disk that works and is not waited for: for tests of whatever no power cut has a part in."""
+    """A working disk that doesn't wait for syncs, for tests without power cuts."""
 
     def __init__(self) -> None:
         super().__init__(None)
 
 
 class TooFullDisk(CountdownDisk):
-    """A disk with room for what is small, and not for a segment that is written anew."""
+    """A disk with space for small files, but not for a rewritten segment."""
 
     def __init__(self) -> None:
         super().__init__(None)

@@ -7,6 +7,7 @@ were made before it began. Tests of the start itself, and of what a process inhe
 """
 
 import atexit
+import fcntl
 import functools
 import gc
 import os
@@ -16,23 +17,27 @@ import signal
 import socket
 import subprocess
 import sys
+import termios
+import threading
 import time
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, NoReturn
 
-__all__ = ["ForkServer", "ProcessResult", "forked_program"]
+__all__ = ["ForkServer", "ForkedProcess", "ProcessResult", "forked_program"]
 
 REPOSITORY: Final = Path(__file__).resolve().parents[2]
 LAUNCHER: Final = Path(__file__).with_name("process_launcher.py")
 PACKAGES: Final = {"cli": ("cli", "objstore"), "mcptools": ("mcptools", "objstore")}
 MAINS: Final = {"cli": "cli.shell.entry", "mcptools": "mcptools.server.command"}
-BESIDE: Final = {"cli": ("rich.console", "filelock", "pathspec"), "mcptools": ("filelock",)}
+BESIDE: Final = {
+    "cli": ("rich.console", "filelock"),
+    "mcptools": ("rich.logging", "anyio._backends._asyncio", "filelock"),
+}
 """What those import when they need it."""
 
 NOT_BEFOREHAND: Final = {
@@ -44,6 +49,10 @@ NOT_BEFOREHAND: Final = {
 """Modules that run when they are imported, or import what only they need."""
 
 PIECE: Final = 1 << 16
+ONCE, ON_TERMINAL, REPEATEDLY = b"+", b"t", b"*"
+"""What a process is forked for; process_launcher.py asks for the first."""
+
+LENGTH: Final = 4  # bytes that say how long a request is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +88,8 @@ class ForkServer:
         self._address = str(Path(self._folder.name, "socket"))
         # Without bytecode it would compile the program anew.
         kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        self._idle: list[_Worker] = []
+        os.register_at_fork(after_in_child=self._idle.clear)
         self._process = subprocess.Popen(
             [*begun_by, sys.executable, "-P", "-m", "tests.support.fork_server", program, self._address],
             stdin=subprocess.PIPE,  # nothing is written there; its end tells that nobody asks any more
@@ -94,6 +105,8 @@ class ForkServer:
 
     def close(self) -> None:
         """End it."""
+        while self._idle:
+            self._idle.pop().close()
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
@@ -105,38 +118,170 @@ class ForkServer:
         self, words: Sequence[str], *, folder: Path, environment: Mapping[str, str], stdin: bytes, patience: float
     ) -> ProcessResult:
         """Run the program with nothing but pipes around it, and wait for its end, but not for ever."""
+        try:
+            worker = self._idle.pop()
+        except IndexError:
+            worker = _Worker(self._address)
+        asked = _asked_for(words, folder, environment)
         pipes = [os.pipe() for _ in range(3)]
         theirs = [pipes[0][0], pipes[1][1], pipes[2][1]]
-        with socket.socket(socket.AF_UNIX) as connection, ThreadPoolExecutor(3) as beside:
-            connection.settimeout(patience)
-            connection.connect(self._address)
-            socket.send_fds(connection, [b"+"], theirs)
-            for fd in theirs:
-                os.close(fd)
-            written = beside.submit(_write, pipes[0][1], stdin)
-            out, err = (beside.submit(_read, pipe) for pipe, _ in pipes[1:])
-            variables = [f"{name}={value}" for name, value in environment.items()]
-            connection.sendall(b"\0".join(map(os.fsencode, [str(folder), str(len(words)), *words, *variables])))
-            connection.shutdown(socket.SHUT_WR)
-            with connection.makefile("rb") as told:
-                pid = int(told.readline())
-                try:
-                    status = int(told.readline())
-                except TimeoutError:
-                    os.kill(pid, signal.SIGKILL)
-                    raise
-            written.result()
-        return ProcessResult(status=status, out=out.result(), err=err.result())
+        deadline = time.monotonic() + patience
+        try:
+            worker.begin(asked, theirs, deadline)
+            out, err = _exchanged(stdin, pipes[0][1], pipes[1][0], pipes[2][0], deadline)
+            status, is_reusable = worker.ended(deadline)
+        except BaseException:
+            worker.kill()
+            raise
+        if is_reusable:
+            self._idle.append(worker)
+        else:
+            worker.close()
+        return ProcessResult(status=status, out=out, err=err)
+
+    def start_on_terminal(
+        self, words: Sequence[str], *, folder: Path, environment: Mapping[str, str], terminal: int
+    ) -> "ForkedProcess":
+        """Start the program as the leader of a session, with a terminal in control of it."""
+        return ForkedProcess(self._address, _asked_for(words, folder, environment), terminal)
 
 
-def _read(fd: int) -> bytes:
-    with open(fd, "rb") as pipe:
-        return pipe.read()
+class ForkedProcess:
+    """A process that runs the program on a terminal."""
+
+    def __init__(self, address: str, asked: bytes, terminal: int) -> None:
+        """Have it forked."""
+        self._forked = socket.socket(socket.AF_UNIX)  # says the number of the process, and how it ends
+        self._forked.connect(address)
+        socket.send_fds(self._forked, [ON_TERMINAL], [terminal] * 3)
+        self._forked.sendall(asked)
+        self._forked.shutdown(socket.SHUT_WR)
+        self.pid: Final = int(_line(self._forked))
+        self.returncode: int | None = None  # as subprocess has it; None: not known to have ended
+
+    def poll(self) -> int | None:
+        """Return the status if it has ended."""
+        try:
+            return self.wait(timeout=0.0001)
+        except TimeoutError:
+            return None
+
+    def wait(self, timeout: float) -> int:
+        """Wait for its end, and return the status. Raises TimeoutError."""
+        if self.returncode is None:
+            self._forked.settimeout(timeout)
+            self.returncode = int(_line(self._forked))
+            self._forked.close()
+        return self.returncode
+
+    def kill(self) -> None:
+        """End it at once."""
+        os.kill(self.pid, signal.SIGKILL)
+        self.wait(timeout=60)
 
 
-def _write(fd: int, content: bytes) -> None:
-    with suppress(BrokenPipeError), open(fd, "wb") as pipe:
-        pipe.write(content)
+def _asked_for(words: Sequence[str], folder: Path, environment: Mapping[str, str]) -> bytes:
+    """Return how a run is asked for."""
+    variables = [f"{name}={value}" for name, value in environment.items()]
+    return b"\0".join(map(os.fsencode, [str(folder), str(len(words)), *words, *variables]))
+
+
+class _Worker:
+    """A process that runs the program once or more often."""
+
+    def __init__(self, address: str) -> None:
+        """Have it forked."""
+        self._channel, theirs = socket.socketpair()
+        self._forked = socket.socket(socket.AF_UNIX)  # says the number of the process, and how it ends
+        self._forked.connect(address)
+        with theirs:
+            socket.send_fds(self._forked, [REPEATEDLY], [theirs.fileno()])
+        self._pid = int(_line(self._forked))
+
+    def begin(self, asked: bytes, files: Sequence[int], deadline: float) -> None:
+        """Begin a run, and close the files that are its standard input, output and error."""
+        self._channel.settimeout(_remaining(deadline))
+        socket.send_fds(self._channel, [len(asked).to_bytes(LENGTH, "big")], files)
+        for fd in files:
+            os.close(fd)
+        self._channel.sendall(asked)
+
+    def ended(self, deadline: float) -> tuple[int, bool]:
+        """Return the status of the run that began, and whether another one may begin. Raises TimeoutError."""
+        self._channel.settimeout(_remaining(deadline))
+        if told := _line(self._channel):
+            status, is_reusable = map(int, told.split())
+            return status, bool(is_reusable)
+        self._forked.settimeout(_remaining(deadline))
+        return int(_line(self._forked)), False  # the process has ended, by a signal or an exception
+
+    def kill(self) -> None:
+        """End it at once."""
+        os.kill(self._pid, signal.SIGKILL)
+        self.close()
+
+    def close(self) -> None:
+        """Let it end."""
+        self._channel.close()
+        self._forked.close()
+
+
+def _remaining(deadline: float) -> float:
+    """Return the seconds up to a moment, or a short while after it."""
+    return max(deadline - time.monotonic(), 0.001)
+
+
+def _line(connection: socket.socket) -> bytes:
+    """Return the line that is sent next, or nothing at the end."""
+    told = bytearray()
+    while not told.endswith(b"\n"):
+        piece = connection.recv(1)  # the next line may have been sent already
+        if not piece:
+            break
+        told += piece
+    return bytes(told)
+
+
+def _exchanged(given: bytes, stdin: int, stdout: int, stderr: int, deadline: float) -> tuple[bytes, bytes]:
+    """Write to one pipe, and return what comes out of the two others up to their ends. Raises TimeoutError."""
+    read = {stdout: bytearray(), stderr: bytearray()}
+    left = memoryview(given)
+    os.set_blocking(stdin, False)
+    opened = {stdin, stdout, stderr}
+    try:
+        with selectors.PollSelector() as selector:
+            for fd in opened:
+                selector.register(fd, selectors.EVENT_WRITE if fd == stdin else selectors.EVENT_READ)
+            while opened:
+                ready = selector.select(_remaining(deadline))
+                if not ready:
+                    raise TimeoutError
+                for key, _ in ready:
+                    if key.fd == stdin:
+                        left = _written(stdin, left)
+                        is_over = not left
+                    else:
+                        piece = os.read(key.fd, PIECE)
+                        read[key.fd] += piece
+                        is_over = not piece
+                    if is_over:
+                        selector.unregister(key.fd)
+                        opened.remove(key.fd)
+                        os.close(key.fd)
+    finally:
+        for fd in opened:
+            os.close(fd)
+    return bytes(read[stdout]), bytes(read[stderr])
+
+
+def _written(fd: int, content: memoryview) -> memoryview:
+    """Write a piece; return what is left, which is nothing where no one reads any more."""
+    try:
+        return content[os.write(fd, content[:PIECE]) :] if content else content
+    except BlockingIOError:
+        return content
+    except BrokenPipeError:
+        return content[:0]
 
 
 # ---- who is forked from
@@ -149,6 +294,7 @@ class _Start(NamedTuple):
     words: list[str]
     environment: dict[bytes, bytes]
     files: list[int]  # standard input, output and error
+    leads_session: bool = False  # with the terminal that is its standard input
 
 
 def main(program: str, address: str) -> int:
@@ -165,17 +311,85 @@ def main(program: str, address: str) -> int:
     start = _asked(address)
     if start is None:
         return 0
+    run = import_module(MAINS[program]).main
+    if isinstance(start, socket.socket):
+        return _run_repeatedly(program, run, start)
     _become(start)
     sys.argv = [MAINS[program], *start.words]
-    ended: int | None = import_module(MAINS[program]).main()
+    ended: int | None = run()
     # To take the interpreter apart would cost as much as the command itself: all that it has in common would be copied.
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(ended or 0)
 
 
-def _asked(address: str) -> _Start | None:
-    """Serve those who ask; return what to begin with in a child, and None at the end, in this process."""
+class _Ended(BaseException):
+    """The program has ended the process without flushing anything."""
+
+
+def _end(status: int) -> NoReturn:
+    raise _Ended(status)
+
+
+def _run_repeatedly(program: str, run: Callable[[], int | None], channel: socket.socket) -> int:
+    """Run the program whenever that is asked for, until a run leaves something behind. Raises what a run raises."""
+    exit_at_once, thresholds = os._exit, gc.get_threshold()
+    vars(os)["_exit"] = _end
+    null = os.open(os.devnull, os.O_RDWR)
+    before = _left_behind()
+    while start := _next_start(channel):
+        _become(start)
+        del start.files[:]
+        sys.argv = [MAINS[program], *start.words]
+        try:
+            status = run() or 0
+            sys.stdout.flush()
+            sys.stderr.flush()
+        except _Ended as ended:
+            (status,) = ended.args
+        for number in range(3):
+            os.dup2(null, number)
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()  # what the process would have lost
+        gc.enable()
+        gc.set_threshold(*thresholds)
+        is_reusable = _left_behind() == before
+        channel.sendall(b"%d %d\n" % (status, is_reusable))
+        if not is_reusable:
+            break
+    exit_at_once(0)
+
+
+def _left_behind() -> tuple[object, ...]:
+    """Return what a run may leave in its process."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    try:
+        os.waitpid(-1, os.WNOHANG)
+        has_children = True
+    except ChildProcessError:
+        has_children = False
+    handlers = [signal.getsignal(number) for number in sorted(signal.valid_signals())]
+    files = sorted(os.listdir("/dev/fd"))  # noqa: PTH208 - each is only a number
+    return files, handlers, threading.active_count(), has_children, mask
+
+
+def _next_start(channel: socket.socket) -> _Start | None:
+    """Return what the next run begins with; None if there is none."""
+    length, files, _, _ = socket.recv_fds(channel, LENGTH, 3)
+    if not length:
+        return None
+    told = bytearray()
+    while len(told) < int.from_bytes(length, "big"):
+        told += channel.recv(PIECE)
+    return _parsed(bytes(told), files)
+
+
+def _asked(address: str) -> _Start | socket.socket | None:
+    """Serve those who ask; return what to begin with in a child, and None at the end, in this process.
+
+    In a child that is to run more than once, return where it is asked to.
+    """
     asked: dict[int, socket.socket] = {}  # by child
     woken, waking = os.pipe()
     os.set_blocking(waking, False)
@@ -209,19 +423,28 @@ def _asked(address: str) -> _Start | None:
                     os.close(woken)
                     os.close(waking)
                     return start
-                for fd in start.files:
-                    os.close(fd)
+                if isinstance(start, socket.socket):
+                    start.close()
+                else:
+                    for fd in start.files:
+                        os.close(fd)
                 connection.sendall(b"%d\n" % child)
                 asked[child] = connection
 
 
-def _told(connection: socket.socket) -> _Start:
-    """Return what a process is to begin with."""
-    _, files, _, _ = socket.recv_fds(connection, 1, 3)
+def _told(connection: socket.socket) -> _Start | socket.socket:
+    """Return what a process is to begin with, or where it is asked to run."""
+    kind, files, _, _ = socket.recv_fds(connection, 1, 3)
+    if kind == REPEATEDLY:
+        return socket.socket(fileno=files[0])
     told = bytearray()
     while piece := connection.recv(PIECE):
         told += piece
-    folder, count, *parts = bytes(told).split(b"\0")
+    return _parsed(bytes(told), files)._replace(leads_session=kind == ON_TERMINAL)
+
+
+def _parsed(told: bytes, files: list[int]) -> _Start:
+    folder, count, *parts = told.split(b"\0")
     words, variables = parts[: int(count)], parts[int(count) :]
     environment = dict(variable.split(b"=", 1) for variable in variables)
     return _Start(folder, [os.fsdecode(word) for word in words], environment, files)
@@ -238,6 +461,9 @@ def _become(start: _Start) -> None:
     for number, fd in enumerate(start.files):
         os.dup2(fd, number)
         os.close(fd)
+    if start.leads_session:
+        os.setsid()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     os.chdir(start.folder)
     os.environb.clear()
     os.environb.update(start.environment)

@@ -106,7 +106,7 @@ def _parts(segment: bytes) -> Iterator[Part]:
     header = SegmentHeader.decode(segment[:SEGMENT_HEADER_SIZE], segment=1)
     yield Part(0, "segment header")
     yield Part(8, "magic")
-    yield Part(2, "format version 1")
+    yield Part(2, f"format version {header.version}")
     yield Part(6, "reserved")
     yield Part(16, "store id")
     yield Part(8, f"segment {header.number}")

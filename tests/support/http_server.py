@@ -39,7 +39,7 @@ INITIALIZE: Final[dict[str, Any]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpServer:
-    """A server that listens."""
+    """A server that listens for HTTP."""
 
     root: Path
     port: int
@@ -70,26 +70,26 @@ class HttpServer:
 
     @contextmanager
     def talk(self, capabilities: Mapping[str, object]) -> Iterator["LegacyHttpSession"]:
-        """Begin a session of the older era in which nothing listens but who waits for an answer."""
+        """Begin a session of the older protocol version that opens no stream for notifications."""
         headers = {"Authorization": f"Bearer {self.token}", "Accept": "application/json, text/event-stream"}
         url = f"http://127.0.0.1:{self.port}"
         with httpx2.Client(base_url=url, headers=headers, timeout=SECONDS_TO_ANSWER) as connection:
             params = {**INITIALIZE["params"], "capabilities": capabilities}
-            began = connection.post("/mcp", json={**INITIALIZE, "params": params})
-            connection.headers["Mcp-Session-Id"] = began.headers["mcp-session-id"]
+            response = connection.post("/mcp", json={**INITIALIZE, "params": params})
+            connection.headers["Mcp-Session-Id"] = response.headers["mcp-session-id"]
             talk = LegacyHttpSession(connection)
             talk.say({"jsonrpc": "2.0", "method": "notifications/initialized"})
             yield talk
 
     @contextmanager
-    def agent(self, *, mode: str, name: str = "test", heard: MessageHandlerFnT | None = None) -> Iterator[Agent]:
-        """Connect the official client. `heard`: gets what the server says unasked."""
+    def agent(self, *, mode: str, name: str = "test", on_message: MessageHandlerFnT | None = None) -> Iterator[Agent]:
+        """Connect the official client. `on_message`: gets the notifications of the server."""
         with start_blocking_portal() as portal:
             headers = {"Authorization": f"Bearer {self.token}"}
             with portal.wrap_async_context_manager(httpx2.AsyncClient(headers=headers, timeout=None)) as connection:
                 transport = streamable_http_client(f"http://127.0.0.1:{self.port}/mcp", http_client=connection)
-                named = Implementation(name=name, version="1")
-                client = Client(transport, mode=mode, client_info=named, message_handler=heard)
+                client_implementation = Implementation(name=name, version="1")
+                client = Client(transport, mode=mode, client_info=client_implementation, message_handler=on_message)
                 with portal.wrap_async_context_manager(client):
                     yield Agent(portal, client, self.root)
 
@@ -102,14 +102,14 @@ class HttpServer:
         headers: Mapping[str, str] | None = None,
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> ResultT:
-        """Do something with the official client. `headers`: sent with each request; `transport`: which sends them."""
+        """Run a coroutine with the official client. `headers`: sent with each request; `transport`: sends them."""
 
         async def connected() -> ResultT:
             sent = {"Authorization": f"Bearer {self.token}", **(headers or {})}
             async with httpx2.AsyncClient(headers=sent, transport=transport) as connection:
                 streams = streamable_http_client(f"http://127.0.0.1:{self.port}/mcp", http_client=connection)
-                named = Implementation(name=name, version="1")
-                async with Client(streams, mode=mode, client_info=named) as client:
+                client_implementation = Implementation(name=name, version="1")
+                async with Client(streams, mode=mode, client_info=client_implementation) as client:
                     with anyio.fail_after(SECONDS_TO_ANSWER):
                         return await work(client)
 
@@ -117,11 +117,11 @@ class HttpServer:
 
 
 class LegacyHttpSession:
-    """A session of the older era over HTTP, message by message."""
+    """A session of the older protocol version over HTTP, message by message."""
 
     def __init__(self, connection: httpx2.Client) -> None:
         self._connection = connection
-        self._asked = 1
+        self._last_id = 1
 
     @property
     def session(self) -> str:
@@ -130,7 +130,7 @@ class LegacyHttpSession:
         return session
 
     def say(self, message: Mapping[str, object]) -> None:
-        """Send what is no request."""
+        """Send a notification or an answer."""
         assert self.post(message).status_code == 202
 
     def post(self, message: Mapping[str, object]) -> httpx2.Response:
@@ -140,39 +140,39 @@ class LegacyHttpSession:
     def ask(
         self, method: str, params: Mapping[str, object], answers: Mapping[str, Mapping[str, object]]
     ) -> tuple[dict[str, Any], list[str]]:
-        """Send a request. Return its result, and what the server asked on its stream; `answers`: to that, by method."""
-        self._asked += 1
-        asked: list[str] = []
-        message = {"jsonrpc": "2.0", "id": self._asked, "method": method, "params": params}
+        """Send a request; return its result and methods of the server's requests. `answers`: to these, by method."""
+        self._last_id += 1
+        requested: list[str] = []
+        message = {"jsonrpc": "2.0", "id": self._last_id, "method": method, "params": params}
         with self._connection.stream("POST", "/mcp", json=message) as answer:
             for line in answer.iter_lines():
                 if not line.startswith("data: {"):
                     continue
-                came: dict[str, Any] = json.loads(line.removeprefix("data: "))
-                if "method" not in came:
-                    return came["result"], asked
-                asked.append(came["method"])
-                self.say({"jsonrpc": "2.0", "id": came["id"], "result": answers[came["method"]]})
-        raise AssertionError(f"the stream ended without an answer: {asked}")
+                received: dict[str, Any] = json.loads(line.removeprefix("data: "))
+                if "method" not in received:
+                    return received["result"], requested
+                requested.append(received["method"])
+                self.say({"jsonrpc": "2.0", "id": received["id"], "result": answers[received["method"]]})
+        raise AssertionError(f"the stream ended without an answer: {requested}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InProcessServer:
-    """A server in this process, spoken to in the older era over HTTP without a socket."""
+    """A server in this process, used with the older protocol version over HTTP without a socket."""
 
     app: Starlette
     connection: httpx2.AsyncClient
 
     async def session(self) -> dict[str, str]:
         """Begin a session, and return the headers of its requests."""
-        began = await self.connection.post("/mcp", json=INITIALIZE)
-        session = {"Mcp-Session-Id": began.headers["mcp-session-id"]}
+        response = await self.connection.post("/mcp", json=INITIALIZE)
+        session = {"Mcp-Session-Id": response.headers["mcp-session-id"]}
         initialized = {"jsonrpc": "2.0", "method": "notifications/initialized"}
         assert (await self.connection.post("/mcp", json=initialized, headers=session)).is_success
         return session
 
     async def ask(self, session: Mapping[str, str], method: str, **params: object) -> dict[str, Any]:
-        """Send a request, and return its result, within bounds."""
+        """Send a request; return its result within a time limit."""
         message = {"jsonrpc": "2.0", "id": 2, "method": method, "params": params}
         with anyio.fail_after(SECONDS_TO_ANSWER):
             answer = await self.connection.post("/mcp", json=message, headers=session)
@@ -181,7 +181,7 @@ class InProcessServer:
         return result
 
     async def listen(self, session: Mapping[str, str], take: Callable[[bytes], Awaitable[None]]) -> None:
-        """Open a session's stream, and have what comes on it taken: what is not taken stays where it is."""
+        """Open the stream of a session, and pass each message to `take`; the server waits while `take` does."""
         headers = {**self.connection.headers, **session}
         scope = {
             "type": "http",

@@ -21,12 +21,12 @@ __all__ = ["Tables", "counted_refs", "rebuilt_tables", "records_of", "tables"]
 Tables: TypeAlias = dict[str, list[tuple[object, ...]]]
 
 # What is worked out when it is asked for, and so may be there or not; and blobs whose second frame may have gone since.
-_REMEMBERED: Final = {"seen", "stood", "stood_until", "doubled"}
-_REMEMBERED_COLUMNS: Final = {"sha256"}
+_CACHE_TABLES: Final = {"seen", "stood", "stood_until", "doubled"}
+_CACHE_COLUMNS: Final = {"sha256"}
 
 
 def tables(path: Path) -> Tables:
-    """Return every row of every table of an index, except what it merely remembers."""
+    """Return every row of every table of an index, except cached values that are not derived from the log."""
     with closing(sqlite3.connect(path)) as db:
         return _rows(db)
 
@@ -42,10 +42,10 @@ def _rows(db: sqlite3.Connection) -> Tables:
     names = [row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
     found: Tables = {}
     for name in names:
-        if name in _REMEMBERED:
+        if name in _CACHE_TABLES:
             continue
         columns = [row[1] for row in db.execute(f"PRAGMA table_info({name})")]
-        kept = ", ".join(column for column in columns if column not in _REMEMBERED_COLUMNS)
+        kept = ", ".join(column for column in columns if column not in _CACHE_COLUMNS)
         found[name] = sorted(db.execute(f"SELECT {kept} FROM {name}"), key=repr)  # noqa: S608 - its own names
     return found
 

@@ -1,4 +1,4 @@
-"""Overtaking: a writer acts at a chosen moment of what a reader in the same process does, before one of its questions.
+"""Let a writer act at a chosen moment of a reader in the same process, before one of its system calls.
 
 Between two questions to the system nothing can change for a reader, so who tries each has tried every interleaving.
 """
@@ -13,7 +13,7 @@ __all__ = ["InterruptionPoint", "interrupted_at", "interruption_points"]
 
 
 class InterruptionPoint:
-    """Just before a call of the system, and whether it has come to that."""
+    """The moment before the n-th system call, and whether that call was reached."""
 
     def __init__(self, step: int) -> None:
         self.step = step  # of the calls, counted from 0
@@ -21,7 +21,7 @@ class InterruptionPoint:
 
 
 def interruption_points(stride: int = 1) -> Iterator[InterruptionPoint]:
-    """Yield one moment after the other, until one has not come. AssertionError where not even the first has."""
+    """Yield successive moments until one was not reached. Raises AssertionError if the first was not."""
     moment = InterruptionPoint(0)
     yield moment
     assert moment.came
@@ -32,7 +32,7 @@ def interruption_points(stride: int = 1) -> Iterator[InterruptionPoint]:
 
 @contextmanager
 def interrupted_at(moment: InterruptionPoint, act: Callable[[], object]) -> Iterator[None]:
-    """Have `act` done at that moment of what is done inside."""
+    """Run `act` at that moment of the code in the block."""
     left = moment.step
 
     def watch(_: FrameType, event: str, called: Any) -> None:  # noqa: ANN401 - whatever was called

@@ -1,4 +1,4 @@
-"""A process to be killed: it edits and decides without end, and acknowledges each call on its standard output.
+"""A process to be killed: it edits and decides endlessly, and acknowledges each call on its standard output.
 
 Run as `python -m tests.support.kill_target FOLDER SEED`. One JSON object a line: the edits, the number of the decision
 (0: none), the snapshots that there are and the SHA-256 of each file, as it stands when the call has returned.
@@ -39,10 +39,10 @@ from tests.support.crash_scenarios import files
 
 NAMES: Final = ("a.txt", "b.txt", "folder/c.txt", "folder/d.txt")
 SHARE: Final = 0.08
-"""Share of the calls that keep, and of those that let go, where that is asked for."""
+"""Share of calls that take snapshots, and of those that free space, if requested."""
 
 SNAPSHOTS: Final = 3
-"""So many are kept at most."""
+"""The maximal number of snapshots that are kept."""
 
 
 def sums(root: Path) -> dict[str, str]:
@@ -51,14 +51,14 @@ def sums(root: Path) -> dict[str, str]:
 
 
 class UnsyncedDisk(Disk):
-    """Says that it has synced, and has not."""
+    """A disk that reports syncs as done without doing them."""
 
     def sync(self, fd: int, name: str) -> None:
         pass
 
 
 def main(words: list[str]) -> None:
-    """Go on until killed."""
+    """Run until killed."""
     parser = argparse.ArgumentParser()
     parser.add_argument("root", type=Path)
     parser.add_argument("seed", type=int)
@@ -75,7 +75,7 @@ def main(words: list[str]) -> None:
             if asked.keeps and chance.random() < SHARE:
                 seqs, decision = _keep(workspace, chance), 0
             elif asked.lets_go and chance.random() < SHARE:
-                seqs, decision = [], _let_go(workspace, chance)
+                seqs, decision = [], _free_space(workspace, chance)
             else:
                 seqs, decision = _reject(workspace, chance) if chance.random() < 0.3 else _edit(workspace, chance)
             kept = [view.number for view in workspace.snapshots.all()]
@@ -123,7 +123,7 @@ def _decided(workspace: Workspace, action: Action, edits: list[EditView]) -> int
 
 
 def _keep(workspace: Workspace, chance: random.Random) -> list[int]:
-    """Take a snapshot, or bring one back; return the edits that this made."""
+    """Take or restore a snapshot; return the edits of the restore."""
     snapshots = [view.number for view in workspace.snapshots.all()]
     # Beside others that write, what was looked at may have changed, and who purges takes the first look anew, which is
     # another snapshot then.
@@ -138,8 +138,8 @@ def _keep(workspace: Workspace, chance: random.Random) -> list[int]:
     return []
 
 
-def _let_go(workspace: Workspace, chance: random.Random) -> int:
-    """Let history expire and sweep, purge a state, or decide what has to be decided before; return the decision."""
+def _free_space(workspace: Workspace, chance: random.Random) -> int:
+    """Expire and collect history, purge a state, or decide edits first; return the number of the decision."""
     edits = [view for view in workspace.history.edits() if view.expired is None]
     match chance.randrange(4):
         case 0:

@@ -39,7 +39,7 @@ ResultT = TypeVar("ResultT")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What a tool call came back with."""
+    """The result of a tool call."""
 
     refused: bool
     structured: dict[str, Any]
@@ -47,19 +47,19 @@ class Result:
 
     @property
     def text(self) -> str:
-        """Return the first text, which is the document's message or content."""
+        """Return the first text, which is the message or content according to the contract."""
         return self.texts[0]
 
     @property
     def error(self) -> dict[str, Any]:
-        """Return what a failure says of itself."""
+        """Return the error of a refused call."""
         assert self.refused, self.structured
         error: dict[str, Any] = self.structured["error"]
         return error
 
 
 class Agent:
-    """One client with its server, and the first of the server's directories."""
+    """A client with its server, and the first of the server's directories."""
 
     def __init__(self, portal: BlockingPortal, client: Client, root: Path) -> None:
         self.root = root
@@ -67,59 +67,59 @@ class Agent:
         self._client = client
 
     def tools(self) -> list[Tool]:
-        """Return what the server offers."""
+        """Return the tools that the server offers."""
         return self._portal.call(self._client.list_tools).tools
 
     def call(self, tool: str, **arguments: object) -> Result:
-        """Call a tool, and wait for what it says."""
-        return self.together([(tool, arguments)])[0]
+        """Call a tool; return its result."""
+        return self.call_concurrently([(tool, arguments)])[0]
 
     def done(self, tool: str, **arguments: object) -> Result:
-        """Call a tool that has to succeed."""
+        """Call a tool, which has to succeed; return its result."""
         result = self.call(tool, **arguments)
         assert not result.refused, result.structured
         return result
 
-    def together(self, calls: Sequence[tuple[str, Mapping[str, object]]]) -> list[Result]:
-        """Make calls at once, and wait for all of them."""
-        return self._portal.call(self._together, calls)
+    def call_concurrently(self, calls: Sequence[tuple[str, Mapping[str, object]]]) -> list[Result]:
+        """Make calls concurrently; return their results when all have ended."""
+        return self._portal.call(self._call_concurrently, calls)
 
     def start(self, calls: Sequence[tuple[str, Mapping[str, object]]]) -> "Future[list[Result]]":
-        """Make calls at once, and don't wait."""
-        return self._portal.start_task_soon(self._together, calls)
+        """Start calls concurrently, without waiting for them."""
+        return self._portal.start_task_soon(self._call_concurrently, calls)
 
     def resource(self, address: str) -> TextResourceContents | BlobResourceContents:
-        """Return what stands at an address."""
+        """Return the resource at an address."""
         (content,) = self._portal.call(self._client.read_resource, address).contents
         return content
 
     def run(self, work: Callable[[Client], Awaitable[ResultT]]) -> ResultT:
-        """Do with the client what has no method here, and wait for it, but not for ever."""
+        """Run a coroutine with the client, with a time limit; return its result."""
 
-        async def bounded() -> ResultT:
+        async def with_timeout() -> ResultT:
             with anyio.fail_after(SECONDS_TO_ANSWER):
                 return await work(self._client)
 
-        return self._portal.call(bounded)
+        return self._portal.call(with_timeout)
 
     def history(self) -> list[EditView]:
-        """Return what the first directory's store has recorded; nothing where there is none yet."""
+        """Return the edits recorded in the store of the first directory; none if it has no store yet."""
         try:
             with Workspace.open(self.root) as workspace:
                 return workspace.history.edits()
         except NotAWorkspace:
             return []
 
-    async def _together(self, calls: Sequence[tuple[str, Mapping[str, object]]]) -> list[Result]:
+    async def _call_concurrently(self, calls: Sequence[tuple[str, Mapping[str, object]]]) -> list[Result]:
         results: dict[int, Result] = {}
 
-        async def one(index: int, tool: str, arguments: Mapping[str, object]) -> None:
+        async def call_one(index: int, tool: str, arguments: Mapping[str, object]) -> None:
             with anyio.fail_after(SECONDS_TO_ANSWER):
                 results[index] = _result(await self._client.call_tool(tool, dict(arguments)))
 
         async with anyio.create_task_group() as tasks:
             for index, (tool, arguments) in enumerate(calls):
-                tasks.start_soon(one, index, tool, arguments)
+                tasks.start_soon(call_one, index, tool, arguments)
         return [results[index] for index in range(len(calls))]
 
 
@@ -130,16 +130,16 @@ def connected(
     options: Sequence[str] = (),
     person: ElicitationFnT | None = None,
     served: Sequence[Path] | None = None,
-    named: Callable[[], Sequence[str]] | None = None,
-    heard: MessageHandlerFnT | None = None,
+    client_roots: Callable[[], Sequence[str]] | None = None,
+    on_message: MessageHandlerFnT | None = None,
     environment: dict[str, str] | None = None,
     program: Sequence[str] = (),
 ) -> Iterator[Agent]:
     """Start a server on directories, and connect to it. Whatever the server logs is a failure of the test.
 
-    `served`: those on its command line, where they are not `roots`. `named`: the addresses that the client names as
-    its roots, whenever it is asked. `heard`: gets what the server says unasked.
-    `program`: another module that is the server, and its first arguments.
+    `served`: the directories on the command line, if they are not `roots`. `client_roots`: returns the addresses that
+    the client answers whenever it is asked for its roots. `on_message`: gets the notifications of the server.
+    `program`: another module to run as the server, and its first arguments.
     """
     log = roots[0].parent / f"{roots[0].name}.log"
     command, *arguments = (sys.executable, "-m", *program) if program else server_command()
@@ -150,24 +150,24 @@ def connected(
             stdio_client(server, errors),
             mode=mode,
             elicitation_callback=person,
-            list_roots_callback=None if named is None else _names(named),
-            message_handler=heard,
+            list_roots_callback=None if client_roots is None else _list_roots_callback(client_roots),
+            message_handler=on_message,
             client_info=Implementation(name="test agent", version="1.2.3"),
         )
         with portal.wrap_async_context_manager(client):
             yield Agent(portal, client, roots[0])
-    said = log.read_text()
-    assert said == "", said
+    logged = log.read_text()
+    assert logged == "", logged
 
 
 def server_command() -> Sequence[str]:
-    """Return what starts a server, for its words to stand behind."""
+    """Return the command that starts a server, to which its arguments are appended."""
     return (sys.executable, "-m", "mcptools") if _is_cold.get() else forked_program("mcptools").command
 
 
 @contextmanager
 def cold_starts() -> Iterator[None]:
-    """Have servers started with all that their start does: slower, and for tests of which that is a part."""
+    """Start servers cold instead of forked: slower, for tests that concern the start itself."""
     token = _is_cold.set(True)
     try:
         yield
@@ -178,10 +178,10 @@ def cold_starts() -> Iterator[None]:
 _is_cold: Final = ContextVar("is_cold", default=False)
 
 
-def _names(named: Callable[[], Sequence[str]]) -> ListRootsFnT:
+def _list_roots_callback(client_roots: Callable[[], Sequence[str]]) -> ListRootsFnT:
     async def names(context: ClientRequestContext) -> ListRootsResult:
         del context
-        return ListRootsResult(roots=[Root(uri=FileUrl(address)) for address in named()])
+        return ListRootsResult(roots=[Root(uri=FileUrl(address)) for address in client_roots()])
 
     return names
 

@@ -1,4 +1,4 @@
-"""A workspace with the edit history of mcpdiff, written as that tool's description says."""
+"""Write an edit history in the documented format of mcpdiff."""
 
 import json
 from dataclasses import dataclass, field
@@ -10,12 +10,12 @@ from typing import Any, Final
 
 __all__ = ["McpDiff"]
 
-BEGAN: Final = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+START: Final = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 
 @dataclass(slots=True)
 class McpDiff:
-    """The tool's server: changes files, and writes down what it did."""
+    """The server of mcpdiff: changes files and logs each edit."""
 
     root: Path
     count: int = 0
@@ -28,12 +28,12 @@ class McpDiff:
 
     def write(self, conversation: str, path: str, content: str | bytes) -> str:
         """Write a file; return the edit's id."""
-        place = self.root / path
-        before = place.read_bytes() if place.exists() else None
+        file = self.root / path
+        before = file.read_bytes() if file.exists() else None
         after = content if isinstance(content, bytes) else content.encode()
         checkpoint = self._checkpoint(conversation, path, before)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(after)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(after)
         operation = "create" if before is None else "replace"
         return self._log(conversation, operation, path, before, after, checkpoint, tool="write_file")
 
@@ -46,17 +46,17 @@ class McpDiff:
 
     def move(self, conversation: str, source: str, path: str) -> str:
         """Move a file; return the edit's id."""
-        held = (self.root / source).read_bytes()
-        checkpoint = self._checkpoint(conversation, source, held)
+        content = (self.root / source).read_bytes()
+        checkpoint = self._checkpoint(conversation, source, content)
         (self.root / path).parent.mkdir(parents=True, exist_ok=True)
         (self.root / source).rename(self.root / path)
-        return self._log(conversation, "move", path, held, held, checkpoint, tool="move_file", source=source)
+        return self._log(conversation, "move", path, content, content, checkpoint, tool="move_file", source=source)
 
-    def give(self, edit: str, status: str) -> None:
-        """Write down a verdict. What becomes of the file is the test's to do."""
-        self.change(edit, {"status": status})
+    def set_status(self, edit: str, status: str) -> None:
+        """Log a decision on an edit. The caller changes the file itself."""
+        self.change_entry(edit, {"status": status})
 
-    def change(self, edit: str, fields: dict[str, Any]) -> None:
+    def change_entry(self, edit: str, fields: dict[str, Any]) -> None:
         """Change fields of an entry."""
         for log in (self.history / "logs").iterdir():
             entries = [json.loads(line) for line in log.read_text().splitlines()]
@@ -64,12 +64,12 @@ class McpDiff:
             log.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
 
     def _checkpoint(self, conversation: str, path: str, before: bytes | None) -> str | None:
-        place = f"checkpoints/{conversation}/{path.replace('/', '_')}.chkpt"
-        if before is None or (self.history / place).exists():
+        checkpoint = f"checkpoints/{conversation}/{path.replace('/', '_')}.chkpt"
+        if before is None or (self.history / checkpoint).exists():
             return None
-        (self.history / place).parent.mkdir(parents=True, exist_ok=True)
-        (self.history / place).write_bytes(before)
-        return place
+        (self.history / checkpoint).parent.mkdir(parents=True, exist_ok=True)
+        (self.history / checkpoint).write_bytes(before)
+        return checkpoint
 
     def _log(
         self,
@@ -89,14 +89,14 @@ class McpDiff:
         if operation in {"create", "replace", "edit"}:
             diff = f"diffs/{conversation}/{edit}.diff"
             old, new = ((text or b"").decode("latin-1").splitlines(keepends=True) for text in (before, after))
-            place = self.history / diff
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes("".join(unified_diff(old, new, f"a/{path}", f"b/{path}")).encode("latin-1"))
+            diff_path = self.history / diff
+            diff_path.parent.mkdir(parents=True, exist_ok=True)
+            diff_path.write_bytes("".join(unified_diff(old, new, f"a/{path}", f"b/{path}")).encode("latin-1"))
         entry = {
             "edit_id": edit,
             "conversation_id": conversation,
             "tool_call_index": self.calls.get(conversation, 0),
-            "timestamp": (BEGAN + timedelta(seconds=self.count)).isoformat(),
+            "timestamp": (START + timedelta(seconds=self.count)).isoformat(),
             "operation": operation,
             "file_path": str(self.root / path),
             "source_path": None if source is None else str(self.root / source),

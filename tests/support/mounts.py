@@ -1,4 +1,4 @@
-"""File systems of a test's own, where the machine lets one be mounted."""
+"""File systems mounted for a test, if the machine permits that."""
 
 import ctypes
 import os
@@ -23,7 +23,7 @@ def small_disk(place: Path) -> Iterator[None]:
 
 @contextmanager
 def bind_mount(folder: Path, place: Path) -> Iterator[None]:
-    """Mount a folder at another place too. Raises CalledProcessError where that is not permitted."""
+    """Mount a folder at a second path. Raises CalledProcessError where that is not permitted."""
     subprocess.run(["mount", "--bind", str(folder), str(place)], check=True, capture_output=True)
     try:
         yield
@@ -33,7 +33,7 @@ def bind_mount(folder: Path, place: Path) -> Iterator[None]:
 
 @contextmanager
 def unreachable_mount(place: Path) -> Iterator[None]:
-    """Mount a file system at a folder whose server has gone: whatever looks there fails with ENOTCONN.
+    """Mount a file system whose server has ended: every access fails with ENOTCONN.
 
     Raises OSError where that is not permitted, or there is no FUSE.
     """

@@ -1,4 +1,4 @@
-"""A disk that lets itself be watched: it tells of every change of the user's files, before and after."""
+"""A disk with methods that are called before and after every change of the user's files."""
 
 import os
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ __all__ = ["ObservedDisk"]
 
 
 def content_at(folder: int, name: str) -> bytes | None:
-    """Return the bytes of what stands at a name in an open folder; None where nothing does."""
+    """Return the bytes of a file in an open folder, None if there is none."""
     try:
         fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=folder)
     except FileNotFoundError:
@@ -21,18 +21,18 @@ def content_at(folder: int, name: str) -> bytes | None:
 
 
 class ObservedDisk(Disk):
-    """Tells, before and after each operation on the user's files, that it comes or came."""
+    """Calls `before_change` and `after_change` around each operation on the user's files."""
 
     def __init__(self, root: Path) -> None:
         self.scratch = root / ".cas" / "tmp"
         self.operations = 0
         self.kinds: set[str] = set()
 
-    def comes(self, before: bytes | None, after: bytes | None) -> None:
-        """Hear that what a name holds is about to change."""
+    def before_change(self, before: bytes | None, after: bytes | None) -> None:
+        """Handle the announcement of a change of a file."""
 
-    def came(self, folder: int, name: str) -> None:
-        """Hear that it has."""
+    def after_change(self, folder: int, name: str) -> None:
+        """Handle the end of a change of a file."""
 
     def _is_users(self, folder: int) -> bool:
         return not os.path.samestat(os.fstat(folder), self.scratch.stat())
@@ -42,10 +42,10 @@ class ObservedDisk(Disk):
         if self._is_users(folder):
             self.operations += 1
             self.kinds.add(kind)
-            self.comes(content_at(folder, name), after)
+            self.before_change(content_at(folder, name), after)
         yield
         if self._is_users(folder):
-            self.came(folder, name)
+            self.after_change(folder, name)
 
     def replace(self, source_directory: int, source: str, directory: int, name: str) -> None:
         with self._around("replace", directory, name, content_at(source_directory, source)):

@@ -1,4 +1,4 @@
-"""A folder to be kept in, with what must stay out of reach around it."""
+"""A folder that must not be left, and files around it that must stay out of reach."""
 
 import os
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ SECRET = b"what lies outside\n"
 
 
 class PathSandbox:
-    """A folder `ws` with files, beside others that must stay out of reach."""
+    """A folder `ws` with files, next to others that must stay out of reach."""
 
     def __init__(self, base: Path) -> None:
         self.base = base
@@ -44,7 +44,7 @@ class PathSandbox:
 
 @contextmanager
 def as_unprivileged_user() -> Iterator[None]:
-    """Act without the rights of the superuser, whom permissions don't stop."""
+    """Run without the rights of the superuser, who ignores permissions."""
     if os.geteuid() != 0:
         yield
         return

@@ -11,7 +11,7 @@ from types import FrameType
 
 
 def main(address: str, *words: str) -> None:
-    """Have it started, and end as it does."""
+    """Start the program, and exit with its status."""
     asked: list[int] = []
     child = 0
 

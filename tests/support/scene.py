@@ -1,9 +1,9 @@
-"""A scene: a folder with a store, an agent that edits there, a person who decides, and a close look at the disk."""
+"""A workspace for tests: an agent edits, a person decides, and the disk is observed."""
 
 import os
 import shutil
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -16,6 +16,7 @@ from objstore import (
     Conflict,
     Conflicted,
     Decided,
+    Decision,
     DecisionOutcome,
     EditView,
     ExternalChange,
@@ -27,7 +28,10 @@ from objstore import (
     Unit,
     Workspace,
 )
+from objstore.fastclass import replace
 from objstore.fs.disk import Disk
+from objstore.model.ids import blob_id
+from objstore.model.records import Record, WrittenFile
 from tests.support.faulty_disk import UnsyncedDisk
 
 __all__ = ["TEN", "FileObservation", "Scene", "deletes", "lines", "moves", "observe_tree", "words", "writes"]
@@ -38,7 +42,7 @@ TEN: Final = b"1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileObservation:
-    """What one name in a folder is, as closely as can be seen without changing it."""
+    """Everything observable about one path without changing it."""
 
     kind: int
     mode: int
@@ -48,7 +52,7 @@ class FileObservation:
 
 
 def observe_tree(root: Path, *, store: bool = False) -> dict[str, FileObservation]:
-    """Return everything below `root` (or, with `store`, what the journal is made of), by relative path."""
+    """Return everything below `root` (with `store`: the files of the journal), by relative path."""
     top = root / ".cas" / "segments" if store else root
     found: dict[str, FileObservation] = {}
     for folder, folders, names in os.walk(top):
@@ -74,12 +78,12 @@ def observe_tree(root: Path, *, store: bool = False) -> dict[str, FileObservatio
 
 
 def lines(text: str) -> bytes:
-    """Return a text that is spelt with spaces between its lines."""
+    """Return a text, given its lines separated by spaces."""
     return "".join(f"{word}\n" for word in text.split()).encode()
 
 
 def words(content: bytes | None) -> str:
-    """Return a text with spaces between its lines."""
+    """Return the lines of a text separated by spaces."""
     return "gone" if content is None else " ".join(content.decode().split("\n")).strip()
 
 
@@ -99,7 +103,7 @@ def moves(source: str, destination: str) -> Callable[[Call], None]:
 
 
 class Scene:
-    """A workspace, and short words for what is done in it."""
+    """A workspace with short methods for common operations."""
 
     def __init__(self, root: Path, disk: type[Disk] = UnsyncedDisk) -> None:
         self.root = root
@@ -186,12 +190,65 @@ class Scene:
         return outcome
 
     def refused(self, action: Action, *names: str | int) -> tuple[Conflict, ...]:
-        """Return the conflicts for which a decision is refused; nothing at all may have changed."""
+        """Return the conflicts for which a decision is refused; check that nothing has changed."""
         before = self.everything()
         outcome = self.decide(action, *names)
         assert isinstance(outcome, Conflicted), outcome
         assert self.everything() == before
         return outcome.conflicts
+
+    # ---- git, and other records that no surface makes
+
+    def record(self, *records: Record) -> None:
+        """Append records as one group. The files are as the caller left them."""
+        journal = self.workspace._journal  # noqa: SLF001 - no public name makes such records yet
+        with journal.writing() as batch:
+            for record in records:
+                batch.record(record)
+            journal.commit(batch, ())
+
+    def git(self, path: str, content: bytes, verdicts: Mapping[Unit, Status]) -> None:
+        """Let git put a recorded state of a file in place, which gives units the statuses that they had in it."""
+        (self.root / path).write_bytes(content)
+        store = self.workspace._journal.store  # noqa: SLF001 - as above
+        tip = store.index.documents.tip_at(path.encode())
+        assert tip is not None
+        assert tip.state is not None
+        self.record(
+            Decision(
+                number=store.index.numbers.next_decision(),
+                time=1,
+                action=Action.GIT,
+                verdicts=tuple(sorted(verdicts.items())),
+                written=(
+                    WrittenFile(
+                        document=tip.document,
+                        path_before=tip.path,
+                        before=tip.state,
+                        path_after=tip.path,
+                        after=replace(tip.state, blob=blob_id(content)),
+                    ),
+                ),
+                who="",
+                reason="main → feature",
+                commit="c" * 40,
+            )
+        )
+
+    def claim(self, *names: str | int, status: Status = Status.ACCEPTED, conversation: str = "") -> None:
+        """Say whose some edits are, without a change of any file."""
+        number = self.workspace._journal.store.index.numbers.next_decision()  # noqa: SLF001 - as above
+        self.record(
+            Decision(
+                number=number,
+                time=1,
+                action=Action.CLAIM,
+                verdicts=tuple((unit, status) for unit in sorted(self.units(*names))),
+                written=(),
+                who="reviewer",
+                conversation=conversation,
+            )
+        )
 
     # ---- what is so
 

@@ -5,14 +5,40 @@ from typing import Final
 from hypothesis import strategies as st
 
 from objstore.log.frames import FrameKind
-from objstore.model.basic_types import Action, DocumentId, FileState, Operation, Origin, Seq, Status, Unit
+from objstore.model.basic_types import (
+    Action,
+    CommentState,
+    DocumentId,
+    FileState,
+    Operation,
+    Origin,
+    Seq,
+    Status,
+    Unit,
+)
 from objstore.model.ids import HASH_SIZE, BlobId, RecordId
 from objstore.model.ranges import Range
-from objstore.model.records import Decision, Edit, Expiry, Marks, Pin, Record, Snapshot, Void, WrittenFile
+from objstore.model.records import (
+    Anchor,
+    Comment,
+    Decision,
+    Edit,
+    Expiry,
+    Mark,
+    Marks,
+    Pin,
+    Record,
+    SettingChange,
+    Snapshot,
+    Turn,
+    Void,
+    WrittenFile,
+)
 from objstore.text.hunks import Hunk
 
 __all__ = [
     "blob_ids",
+    "comments",
     "contents",
     "decisions",
     "edits",
@@ -101,6 +127,7 @@ def edits(draw: st.DrawFn) -> Edit:
         status=draw(st.sampled_from(list(Status))),
         amends=Seq(draw(st.integers(1, seq - 1))) if origin is not Origin.AGENT and seq > 1 else None,
         marks=draw(st.none() | marks) if origin is Origin.PERSON and operation is Operation.EDIT else None,
+        turn=draw(numbers),
         tool=draw(texts),
         notes=draw(st.dictionaries(texts, texts, max_size=3)),
     )
@@ -129,6 +156,8 @@ decisions: Final = st.builds(
     who=texts,
     reason=texts,
     takes_back=numbers,
+    commit=st.text("0123456789abcdef", max_size=64),
+    conversation=texts,
 )
 voids: Final = st.builds(
     Void, time=numbers, edits=st.lists(seqs, max_size=4).map(tuple), decision=numbers, reason=texts
@@ -170,7 +199,52 @@ expiries: Final = st.builds(
     reason=texts,
     who=texts,
 )
-records: Final[st.SearchStrategy[Record]] = st.one_of(edits(), decisions, voids, snapshots, pins, expiries)
+turns: Final = st.builds(
+    Turn,
+    number=seqs.map(int),
+    time=numbers,
+    session=texts,
+    conversation=texts,
+    client=texts,
+    model=texts,
+    prompt=texts,
+)
+anchors: Final = st.builds(Anchor, numbers, numbers, numbers)
+
+
+@st.composite
+def comments(draw: st.DrawFn) -> Comment:
+    """Draw a comment or an answer to an earlier one."""
+    number = draw(seqs)
+    first, last = sorted((draw(numbers), draw(numbers)))
+    return Comment(
+        number=number,
+        time=draw(numbers),
+        who=draw(texts),
+        document=DocumentId(draw(seqs)),
+        path=draw(paths),
+        first=draw(anchors),
+        last=draw(anchors),
+        lines=(first, last),
+        units=tuple(sorted(draw(st.sets(units, max_size=3)))),
+        text=draw(texts),
+        answers=draw(st.integers(0, number - 1)),
+        conversation=draw(texts),
+    )
+
+
+comment_marks: Final = st.builds(
+    Mark,
+    time=numbers,
+    who=texts,
+    comments=st.sets(seqs.map(int), min_size=1, max_size=3).map(lambda found: tuple(sorted(found))),
+    state=st.sampled_from(CommentState),
+    conversation=texts,
+)
+setting_changes: Final = st.builds(SettingChange, time=numbers, who=texts, name=texts, before=texts, after=texts)
+records: Final[st.SearchStrategy[Record]] = st.one_of(
+    edits(), decisions, voids, snapshots, pins, expiries, turns, comments(), comment_marks, setting_changes
+)
 
 # File contents: text of few lines that repeat, bytes of any kind, and long ones made from short.
 contents: Final = st.one_of(

@@ -1,4 +1,4 @@
-"""A terminal with `cas` in it: types keys, and waits for what the screen shows."""
+"""Run `cas` in a terminal: type keys, and wait for text on the screen."""
 
 import os
 import pty
@@ -23,7 +23,7 @@ SIZE: Final = (100, 40)
 """Columns and lines."""
 
 PATIENCE: Final = 20
-"""Seconds after which a terminal that doesn't show what it should counts as hung."""
+"""Seconds to wait for expected text before the terminal counts as hung."""
 
 
 class TerminalDriver(Protocol):
@@ -32,8 +32,8 @@ class TerminalDriver(Protocol):
     def type(self, keys: str) -> None:
         """Press keys, one after the other."""
 
-    def sees(self, pattern: str) -> str:
-        """Wait until something new on the screen fits the pattern; return what is new up to its end."""
+    def wait_for(self, pattern: str) -> str:
+        """Wait until new text on the screen matches the pattern; return the new text up to the end of the match."""
 
     def kill(self) -> None:
         """Kill the process at once, with no chance to do anything."""
@@ -41,37 +41,37 @@ class TerminalDriver(Protocol):
     def signal(self, number: int) -> None:
         """Send the process a signal."""
 
-    def ends(self) -> int:
+    def wait_for_exit(self) -> int:
         """Wait for the process to end, and return its status."""
 
-    def takes_lines(self) -> bool:
-        """Return whether the terminal shows what is typed and hands it on line by line, as a shell leaves it."""
+    def is_in_line_mode(self) -> bool:
+        """Return whether the terminal echoes keys and passes on whole lines, as it does in a shell."""
 
 
-class _Waiting:
-    """What both kinds of terminal share: looking at what is new."""
+class _TerminalBase:
+    """Base of both kinds of terminal: waits for new text."""
 
     def __init__(self) -> None:
-        self._looked = 0
+        self._seen = 0
 
     def shown(self) -> str:
         """Return all that the terminal has shown."""
         raise NotImplementedError
 
-    def sees(self, pattern: str) -> str:
+    def wait_for(self, pattern: str) -> str:
         deadline = time.monotonic() + PATIENCE
         while True:
-            new = self.shown()[self._looked :]
+            new = self.shown()[self._seen :]
             found = re.search(pattern, new)
             if found:
-                self._looked += found.end()
+                self._seen += found.end()
                 return new[: found.end()]
             assert time.monotonic() < deadline, f"no {pattern!r} in:\n{new}"
             time.sleep(0.01)
 
 
-class PlainTerminal(_Waiting):
-    """A pseudo-terminal of which everything that was written is kept."""
+class PlainTerminal(_TerminalBase):
+    """A pseudo-terminal; keeps everything that was written to it."""
 
     def __init__(self, words: list[str], folder: Path, settings: dict[str, str], _: Path) -> None:
         super().__init__()
@@ -111,7 +111,7 @@ class PlainTerminal(_Waiting):
         os.kill(self._process.pid, signal.SIGKILL)
         self._process.wait(timeout=PATIENCE)
 
-    def ends(self) -> int:
+    def wait_for_exit(self) -> int:
         deadline = time.monotonic() + PATIENCE
         while self._process.poll() is None:
             assert time.monotonic() < deadline, self.shown()
@@ -119,8 +119,8 @@ class PlainTerminal(_Waiting):
             time.sleep(0.01)
         return self._process.returncode
 
-    def takes_lines(self) -> bool:
-        return _takes_lines(self._master)
+    def is_in_line_mode(self) -> bool:
+        return _is_in_line_mode(self._master)
 
     def close(self) -> None:
         if self._process.poll() is None:
@@ -128,8 +128,8 @@ class PlainTerminal(_Waiting):
         os.close(self._master)
 
 
-class TmuxTerminal(_Waiting):
-    """A window of tmux: a real terminal, of which only what it would show can be seen."""
+class TmuxTerminal(_TerminalBase):
+    """A window of tmux: a real terminal, of which only the shown text can be read."""
 
     def __init__(self, words: list[str], folder: Path, settings: dict[str, str], scratch: Path) -> None:
         super().__init__()
@@ -137,13 +137,13 @@ class TmuxTerminal(_Waiting):
         self._pid = scratch / "pid"
         script = scratch / "run"
         program = " ".join(map(_quoted, [*PROGRAM, *words]))
-        # Ctrl-C reaches everything in the window; the shell has to outlive it, to tell the status.
+        # Ctrl-C reaches every process in the window; the shell must survive it to write the status.
         script.write_text(
             f"trap : INT\nsh -c 'echo $$ > {self._pid}; exec \"$@\"' sh {program}\necho $? > {self._status}\nread _\n"
         )
-        settled = scratch / "tmux.conf"
-        settled.write_text("set -g history-limit 100000\n")
-        self._tmux = ["tmux", "-S", str(scratch / "tmux"), "-f", str(settled)]
+        configuration = scratch / "tmux.conf"
+        configuration.write_text("set -g history-limit 100000\n")
+        self._tmux = ["tmux", "-S", str(scratch / "tmux"), "-f", str(configuration)]
         size = ["-x", str(SIZE[0]), "-y", str(SIZE[1])]
         self._run("new-session", "-d", *size, "-c", str(folder), "sh", str(script), settings=settings)
 
@@ -166,19 +166,19 @@ class TmuxTerminal(_Waiting):
 
     def kill(self) -> None:
         os.kill(int(self._pid.read_text()), signal.SIGKILL)
-        self.ends()
+        self.wait_for_exit()
 
-    def ends(self) -> int:
+    def wait_for_exit(self) -> int:
         deadline = time.monotonic() + PATIENCE
         while not self._status.exists() or not self._status.read_text().endswith("\n"):
             assert time.monotonic() < deadline, self.shown()
             time.sleep(0.01)
         return int(self._status.read_text())
 
-    def takes_lines(self) -> bool:
+    def is_in_line_mode(self) -> bool:
         terminal = os.open(self._run("display-message", "-p", "#{pane_tty}").strip(), os.O_RDONLY | os.O_NOCTTY)
         try:
-            return _takes_lines(terminal)
+            return _is_in_line_mode(terminal)
         finally:
             os.close(terminal)
 
@@ -186,7 +186,7 @@ class TmuxTerminal(_Waiting):
         self._run("kill-server")
 
 
-def _takes_lines(terminal: int) -> bool:
+def _is_in_line_mode(terminal: int) -> bool:
     local = termios.tcgetattr(terminal)[3]
     return bool(local & termios.ECHO and local & termios.ICANON)
 
@@ -198,15 +198,15 @@ def _quoted(word: str) -> str:
 Kind = Callable[[list[str], Path, dict[str, str], Path], PlainTerminal | TmuxTerminal]
 
 TERMINALS: Final[dict[str, Kind]] = {"plain": PlainTerminal} | ({"tmux": TmuxTerminal} if shutil.which("tmux") else {})
-"""The kinds of terminal that this machine has."""
+"""The kinds of terminal available on this machine."""
 
 
 @contextmanager
 def run_in_terminal(kind: str, *words: str, folder: Path, scratch: Path, **settings: str) -> Iterator[TerminalDriver]:
     """Run `cas` in a terminal of that kind."""
     scratch.mkdir(exist_ok=True)
-    stage = TERMINALS[kind](list(words), folder, environment(settings), scratch)
+    terminal = TERMINALS[kind](list(words), folder, environment(settings), scratch)
     try:
-        yield stage
+        yield terminal
     finally:
-        stage.close()
+        terminal.close()

@@ -1,6 +1,6 @@
 """A server whose disk waits at a sync while a certain file exists: `python -m tests.support.waiting_server FILE DIR…`.
 
-A file beside it, whose name ends in `.reached`, says that a sync waits.
+While a sync waits, it creates a file of the same name with the suffix `.reached`.
 """
 
 import sys
@@ -16,7 +16,7 @@ FLAG: Final = Path(sys.argv.pop(1))
 
 
 class WaitingDisk(Disk):
-    """Waits at each sync as long as the file is there."""
+    """A disk whose sync waits while the file exists."""
 
     def sync(self, fd: int, name: str) -> None:
         while FLAG.exists():

@@ -12,8 +12,9 @@ import click
 from cli.app.invocation import Invocation, command, json_option
 from cli.screen.progress import Progress, showing_progress
 from cli.screen.terminal import guarded, shown_name, write
-from cli.search.candidates import files, folders, names
+from cli.search.candidates import conversation_option, file_option, files, folders, names, takes_turns
 from cli.selection.selectors import edits_meant, edits_named
+from cli.selection.turn_selection import TurnSelection
 
 if TYPE_CHECKING:
     from cli.render.json_edits import Json
@@ -32,47 +33,49 @@ __all__ = ["export", "import_"]
     help="Write the whole store to the new file FILE (- for standard output).",
 )
 @click.option(
+    "--diffs",
+    metavar="DIR",
+    shell_complete=folders,
+    help="Write logs, diffs and checkpoints into the new or empty DIR, in the layout of mcpdiff.",
+)
+@click.option(
     "-o",
     "--output",
     metavar="DIR",
     shell_complete=folders,
     help="Write the patches into DIR, one file each, instead of to standard output.",
 )
-@click.option(
-    "--conversation",
-    metavar="ID",
-    shell_complete=names("conversation"),
-    default="",
-    help="Only patches of this conversation.",
-)
-@click.option(
-    "--file",
-    metavar="PATH",
-    shell_complete=names("path"),
-    default="",
-    help="Only patches of this file, of a folder, or of a pattern.",
-)
+@takes_turns("Only edits")
+@conversation_option("Only edits of this conversation.")
+@file_option("Only edits of this file, of a folder, or of a pattern.")
 @json_option
-def export(
+def export(  # noqa: PLR0913 -- each is an option of the command
     *,
     names: tuple[str, ...],
     patch: bool,
     bundle: str | None,
+    diffs: str | None,
     output: str | None,
+    by: TurnSelection,
     conversation: str,
     file: str,
     as_json: bool,
 ) -> None:
-    """Export edits as patches (--patch), or the whole store with its history in one file (--bundle).
+    """Export edits as patches (--patch) or as a log with diffs (--diffs), or the whole store in one file (--bundle).
 
     Patches contain live edits: rejected ones are left out, and all patches together lead to the current files. If you
     select edits, their patches assume all other live edits.
+
+    With --diffs, DIR gets every edit, whatever its status: a log for each conversation, a diff for each edit, and
+    checkpoints to start from. `cas import mcpdiff DIR` reads it.
     """
-    if patch is bool(bundle):
-        raise click.UsageError("Pass either --patch or --bundle FILE.")
-    if bundle and (names or output or conversation or file):
+    if patch + bool(bundle) + bool(diffs) != 1:
+        raise click.UsageError("Pass one of --patch, --diffs DIR and --bundle FILE.")
+    if diffs and output is not None:
+        raise click.UsageError("--output is for patches: --diffs DIR already names a folder.")
+    if bundle and (names or output or conversation or file or by.is_given):
         raise click.UsageError(
-            "A bundle holds the whole store: pass --bundle without edits, --output, --conversation or --file."
+            "A bundle holds the whole store: pass --bundle without --output, edits or their selection."
         )
     if bundle == "-" and (as_json or (sys.stdout is not None and sys.stdout.isatty())):
         raise click.UsageError("A bundle can't be written to a terminal or inside JSON. Name a file: --bundle FILE.")
@@ -99,7 +102,13 @@ def export(
                 imports = "`cas import FILE DIR` makes a workspace from it"
                 write([screen.line(f"Wrote {shown_name(bundle)}: {size} bytes. {imports}.")])
             return
-        _write_patches(workspace, names, output, conversation=conversation, file=file, as_json=as_json)
+        if diffs:
+            from cli.commands.keeping.export_diffs import export_diffs
+
+            seqs = _chosen(workspace, names, by, conversation=conversation, file=file, as_diffs=True)
+            export_diffs(workspace, seqs, diffs, as_json=as_json)
+            return
+        _write_patches(workspace, names, output, by, conversation=conversation, file=file, as_json=as_json)
 
 
 @command("import")
@@ -209,28 +218,47 @@ def _taken(path: str, directory: str, *, store_only: bool) -> str:
     return f"{shown_name(directory)} is not empty ({shown_name(path)}). Import into a new folder, or pass --store-only."
 
 
-def _chosen(workspace: "Workspace", names: tuple[str, ...], *, conversation: str, file: str) -> "list[Seq]":
-    """Return the edits to export as patches. Raises NoSuchName, AmbiguousName, PathError."""
+def _chosen(
+    workspace: "Workspace",
+    names: tuple[str, ...],
+    by: TurnSelection,
+    *,
+    conversation: str,
+    file: str,
+    as_diffs: bool = False,
+) -> "list[Seq]":
+    """Return the edits to export as patches or diffs; of a group, patches leave out those that have expired.
+
+    Raises NoSuchName, AmbiguousName, PathError.
+    """
     named = [edit for name in names for edit in edits_named(workspace, name)]
     for view, units in named:
         if len(units) < len(view.units):
-            raise click.UsageError(f"Patches are of whole edits, not of hunks. Name edit {view.seq}.")
+            what = "Diffs" if as_diffs else "Patches"
+            raise click.UsageError(f"{what} are of whole edits, not of hunks. Name edit {view.seq}.")
     seqs = [view.seq for view, _ in named]
-    if not names or conversation or file:
-        meant = edits_meant(workspace, conversation=conversation, file=file)
-        seqs += [view.seq for view in meant if view.expired is None]
+    if not names or conversation or file or by.is_given:
+        meant = edits_meant(workspace, conversation=conversation, file=file, by=by)
+        seqs += [view.seq for view in meant if as_diffs or view.expired is None]
     return seqs
 
 
 def _write_patches(
-    workspace: "Workspace", names: tuple[str, ...], output: str | None, *, conversation: str, file: str, as_json: bool
+    workspace: "Workspace",
+    names: tuple[str, ...],
+    output: str | None,
+    by: TurnSelection,
+    *,
+    conversation: str,
+    file: str,
+    as_json: bool,
 ) -> None:
     from cli.commands.keeping.git_patches import is_expressible, patches
     from objstore import require_not_reserved
 
     if output is not None:
         require_not_reserved(output)
-    seqs = _chosen(workspace, names, conversation=conversation, file=file)
+    seqs = _chosen(workspace, names, by, conversation=conversation, file=file)
     with showing_progress(workspace, {"edits": "working out"}):
         steps = workspace.history.series(seqs)
         found = list(patches([step for step in steps if is_expressible(step)]))

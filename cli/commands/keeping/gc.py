@@ -57,18 +57,16 @@ def gc(*, older_than: str | None, max_size: str | None, repack: bool, dry_run: b
 
 def _limits(workspace: "Workspace", older_than: str | None, max_size: str | None) -> "RetentionLimits":
     """Return the limits given as options, and the settings for the others."""
-    from objstore import SettingKind, value_of
+    from objstore import limit_of
 
     limits = workspace.retention.limits()
-    for option, name, kind, given in (
-        ("--older-than", "older_than", SettingKind.AGE, older_than),
-        ("--max-size", "max_size", SettingKind.SIZE, max_size),
-    ):
+    for option, name, given in (("--older-than", "older_than", older_than), ("--max-size", "max_size", max_size)):
         if given is not None:
             try:
-                limits = limits._replace(**{name: value_of(kind, given)})
+                value = limit_of(f"retention.{name}", given)
             except ValueError as error:
                 raise click.BadParameter(f"{given!r}: it takes {error}.", param_hint=option) from None
+            limits = limits._replace(**{name: value})
     return limits
 
 

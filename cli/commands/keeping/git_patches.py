@@ -112,19 +112,19 @@ def _as_author(name: str) -> str:
     """Return a name in the form that git accepts for an author; "" if git would refuse it."""
     # git takes the text around the first @ as the address, and reads past the end for a quote or a parenthesis that is
     # not closed, even in quotes or encoded.
-    said = _spelt(name.replace("@", " at ").replace('"', "'")).strip()
+    said = _without_brackets(name.replace("@", " at ").replace('"', "'")).strip()
     if not CLOSED.fullmatch(said):
         said = said.replace("(", "[").replace(")", "]")
     return said if said.strip(NAMELESS) else ""
 
 
 def _header(text: str) -> str:
-    safe = _spelt(text)
+    safe = _without_brackets(text)
     # A word that begins like an encoded word must be one.
     return safe if safe.isascii() and "=?" not in safe else Header(safe, "utf-8", maxlinelen=10_000).encode()
 
 
-def _spelt(text: str) -> str:
+def _without_brackets(text: str) -> str:
     return "".join(c for c in visible(text) if c not in "<>")
 
 

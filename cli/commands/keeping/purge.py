@@ -1,43 +1,71 @@
-"""The command `cas purge`: remove bytes from the history for good."""
+"""The command `cas purge`: remove bytes from the store for good."""
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
 from cli.app.invocation import Invocation, command, json_option, reviewer
 from cli.screen.progress import Progress
-from cli.screen.terminal import Screen, shown_name, write
+from cli.screen.terminal import FOR_STDERR, Screen, can_ask, shown_name, write
 from cli.search.candidates import names
-from cli.selection.selectors import from_here, looks_like_state, state_named, state_parts, was_recorded
+from cli.selection.selectors import from_here, looks_like_state, path_named, state_named, state_parts, was_recorded
 
 if TYPE_CHECKING:
     from cli.render.json_edits import Json
-    from objstore import PurgePlan, Workspace
+    from objstore import BlobId, PurgePlan, Workspace
 
 __all__ = ["purge"]
+
+
+MOST_FILES: Final = 10
+"""Files that a line names."""
+
+
+class _Target(NamedTuple):
+    """What the names on the command line mean."""
+
+    blobs: "list[BlobId]"
+    paths: list[str]  # all that is stored of what is or was there goes
 
 
 @command("purge")
 @click.argument("names", metavar="PATH|STATE...", nargs=-1, shell_complete=names("path"), required=True)
 @click.option("-n", "--dry-run", is_flag=True, help="Show what would be purged; change nothing.")
-@click.option("--force", is_flag=True, help="Also purge pending edits, snapshots and pins that hold the bytes.")
+@click.option("-y", "--yes", is_flag=True, help="Don't ask, and purge pending and pinned edits too.")
+@click.option("--past", is_flag=True, help="Only past states of PATH: keep the current one, and go on recording it.")
+@click.option("--keep-shared", is_flag=True, help="Keep the bytes that other files contain, too.")
+@click.option("--force", is_flag=True, hidden=True)
 @json_option
-def purge(*, names: tuple[str, ...], dry_run: bool, force: bool, as_json: bool) -> None:
-    """Remove bytes from the history for good: every past state of the file at PATH, or a state (PATH@12, a hash).
+def purge(
+    *, names: tuple[str, ...], dry_run: bool, yes: bool, past: bool, keep_shared: bool, force: bool, as_json: bool
+) -> None:
+    """Remove bytes from the store for good: all that is stored of a file or folder, or one state (PATH@12, a hash).
 
-    Edits that mention them, and earlier edits of the same files, can then be neither shown nor decided. Files are not
-    changed; while a file still holds the bytes, nothing is purged. Copies elsewhere, such as a backup of .cas, are
-    yours to find.
+    Edits that mention the bytes, and earlier edits of the same files, can then be neither shown nor decided. No file is
+    changed. What is at PATH now is not recorded any more: it is added to the setting `record.exclude`. Copies
+    elsewhere, such as a backup of .cas, are yours to find.
     """
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
-        blobs = [blob for name in names for blob in _plan(workspace, name).blobs]
-        if dry_run:
-            plan = workspace.retention.plan_purge(blobs=blobs)
-        else:
+        target = _target(workspace, names, past=past)
+        retention = workspace.retention
+        plan = None
+        if dry_run or (can_ask() and not yes and not as_json):
+            plan = retention.plan_purge(blobs=target.blobs, paths=target.paths, keep_shared=keep_shared)
+        is_asked = plan is not None and not dry_run and not plan.files and not plan.changed_outside and bool(plan.blobs)
+        if is_asked and plan is not None:
+            _confirm(plan)
+        if plan is None or not dry_run:
             with Progress({"edits": "expiring", "segments": "sweeping"}) as progress:
-                plan = workspace.retention.purge(blobs, force=force, who=reviewer(), progress=progress.report)
+                plan = retention.purge(
+                    target.blobs,
+                    paths=target.paths,
+                    keep_shared=keep_shared,
+                    force=yes or force or is_asked,
+                    who=reviewer(),
+                    progress=progress.report,
+                )
     if as_json:
         from cli.render.json_store import json_line
 
@@ -46,25 +74,69 @@ def purge(*, names: tuple[str, ...], dry_run: bool, force: bool, as_json: bool) 
         write(_text(plan, invocation.screen(), dry_run=dry_run))
 
 
-def _plan(workspace: "Workspace", name: str) -> "PurgePlan":
-    """Return the plan for one name. Raises NoSuchName if it names nothing that is stored."""
+def _confirm(plan: "PurgePlan") -> None:
+    """Show the plan, and ask whether to carry it out. Raises click.ClickException if not."""
+    for line in _text(plan, FOR_STDERR, dry_run=True, is_question=True):
+        click.echo(line, err=True, nl=False)
+    if not click.confirm("This can't be undone. Purge it?", err=True):
+        raise click.ClickException("Nothing was purged.")
+
+
+def _target(workspace: "Workspace", spellings: Sequence[str], *, past: bool) -> _Target:
+    """Return what to purge. Raises NoSuchName for a name of nothing that is stored."""
+    target = _Target([], [])
+    for spelling in spellings:
+        if looks_like_state(workspace, spelling):
+            target.blobs.extend(_state_blobs(workspace, spelling))
+        elif past:
+            target.blobs.extend(_past_blobs(workspace, spelling))
+        else:
+            target.paths.append(_path(workspace, spelling))
+    return target
+
+
+def _state_blobs(workspace: "Workspace", spelling: str) -> "tuple[BlobId, ...]":
     from objstore import NoSuchName
 
-    if looks_like_state(workspace, name):
-        _refuse_guess(workspace, name)
-        state = state_named(workspace, name)
-        found = workspace.retention.plan_purge(blobs=[] if state.blob is None else [state.blob])
-    else:
-        found = from_here(workspace, name, lambda path: workspace.retention.plan_purge(path=path))
-        if not found.blobs and _exists(workspace, name):
-            records = f"`{Invocation.current().program} record`"
-            raise click.ClickException(
-                f"{shown_name(name)} has no past state: what is recorded is its current content. "
-                f"Change the file and run {records}; then the old content can be purged."
-            )
+    _refuse_guess(workspace, spelling)
+    state = state_named(workspace, spelling)
+    found = workspace.retention.plan_purge(blobs=[] if state.blob is None else [state.blob])
     if not found.blobs:
-        raise NoSuchName(name, "file with a past state, and no state with bytes,")
-    return found
+        raise NoSuchName(spelling, "state with bytes")
+    return found.blobs
+
+
+def _past_blobs(workspace: "Workspace", spelling: str) -> "tuple[BlobId, ...]":
+    from objstore import NoSuchName
+
+    found = from_here(workspace, spelling, lambda path: workspace.retention.plan_purge(path=path))
+    if not found.blobs and _exists(workspace, spelling):
+        raise click.ClickException(
+            f"{shown_name(spelling)} has no past state: what is recorded is its current content. "
+            f"Without --past, `{Invocation.current().program} purge` removes that too."
+        )
+    if not found.blobs:
+        raise NoSuchName(spelling, "file with a past state")
+    return found.blobs
+
+
+def _path(workspace: "Workspace", spelling: str) -> str:
+    """Return a path, as the core takes it, of which something is stored. Raises NoSuchName if nothing is."""
+    from objstore import NoSuchName, PathError
+
+    try:
+        if path_named(workspace, spelling) == ".":
+            raise click.ClickException("To remove all that is stored of the workspace, delete the folder .cas.")
+    except PathError:
+        pass  # a link leads elsewhere, and what was recorded at the path itself can be purged
+
+    def stored(path: str) -> "tuple[str, PurgePlan]":
+        return path, workspace.retention.plan_purge(paths=[path])
+
+    path, found = from_here(workspace, spelling, stored)
+    if not found.blobs:
+        raise NoSuchName(spelling, "file or folder of which bytes are stored")
+    return path
 
 
 def _refuse_guess(workspace: "Workspace", name: str) -> None:
@@ -89,12 +161,15 @@ def _exists(workspace: "Workspace", name: str) -> bool:
         return False
 
 
-def _text(plan: "PurgePlan", screen: Screen, *, dry_run: bool) -> Iterator[bytes]:
+def _text(plan: "PurgePlan", screen: Screen, *, dry_run: bool, is_question: bool = False) -> Iterator[bytes]:
     from cli.render.status import counted
 
-    if dry_run:
+    if dry_run and not is_question:
         yield screen.line("Dry run: nothing was changed.")
-    yield screen.line(f"{'Would purge' if dry_run else 'Purged'} {counted(len(plan.blobs), 'blob')}.")
+    present = (
+        f", with what {_listed(plan.paths)} contain{'s' if len(plan.paths) == 1 else ''} now" if plan.paths else ""
+    )
+    yield screen.line(f"{'Would purge' if dry_run else 'Purged'} {counted(len(plan.blobs), 'blob')}{present}.")
     can = "can" if dry_run else "can now"
     for kind, spans, lost in (
         ("Edit", plan.edits, "neither shown nor decided"),
@@ -104,22 +179,53 @@ def _text(plan: "PurgePlan", screen: Screen, *, dry_run: bool) -> Iterator[bytes
             shown = " ".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
             several = "" if shown.isdigit() else "s"
             yield screen.line(f"{kind}{several} {shown} {can} be {lost}.")
-    for kind, numbers in (("Pending edit", plan.pending), ("Snapshot", plan.snapshots), ("Pin", plan.pins)):
+    for kind, numbers in (("Pending edit", plan.pending), ("Pin", plan.pins)):
         if numbers:
             several = "" if len(numbers) == 1 else "s"
-            gone = "would be purged too (needs --force)" if dry_run else "purged too"
+            needs = "" if is_question else " (needs --yes)"
+            gone = f"would be purged too{needs}" if dry_run else "purged too"
             yield screen.line(f"{kind}{several} {' '.join(map(str, numbers))} {gone}.")
-    if plan.baseline is not None:
+    yield from map(screen.line, _snapshot_lines(plan, dry_run=dry_run))
+    yield from map(screen.line, _file_lines(plan, dry_run=dry_run))
+
+
+def _snapshot_lines(plan: "PurgePlan", *, dry_run: bool) -> Iterator[str]:
+    for number, renewed in zip(plan.snapshots, plan.renewed, strict=True):
         kept = "would be kept" if dry_run else "is kept"
-        yield screen.line(f"Snapshot {plan.baseline} is the baseline; the rest of what it holds {kept} in a new one.")
+        if not renewed:
+            yield f"Snapshot {number} {'would be purged' if dry_run else 'purged'} too."
+        elif number == plan.baseline:
+            yield f"Snapshot {number} is the baseline; the rest of what it holds {kept} in a new one."
+        else:
+            yield f"Snapshot {number} {kept} without these bytes, as snapshot {renewed}."
+
+
+def _file_lines(plan: "PurgePlan", *, dry_run: bool) -> Iterator[str]:
+    """Yield what happens to files, and which other files have the same bytes."""
+    program = Invocation.current().program
+    if plan.excluded:
+        patterns = " ".join(map(shown_name, plan.excluded))
+        will = "would be left out of scans from then on" if dry_run else "is left out of scans from now on"
+        yield f"{patterns} {will} (`{program} config get record.exclude`)."
+    if plan.shared:
+        yield f"Other files had the same bytes and lose those states: {_listed(plan.shared)}."
+    if plan.kept:
+        yield f"Other files have some of the bytes, which stay in the store: {_listed(plan.kept)}."
     if plan.files:
-        yield screen.line(
-            f"Change these files first, they still hold the bytes: {', '.join(map(shown_name, plan.files))}."
-        )
+        yield f"Other files contain the bytes now, so nothing can be purged: {_listed(plan.files)}."
     if plan.changed_outside:
-        changed = ", ".join(map(shown_name, plan.changed_outside))
-        records = f"`{Invocation.current().program} record`"
-        yield screen.line(f"Run {records} first, these files changed outside: {changed}.")
+        yield (
+            "Other files were last recorded with the bytes and changed since, so nothing can be purged: "
+            f"{_listed(plan.changed_outside)}."
+        )
+    if plan.files or plan.changed_outside:
+        yield "Name these files too, change them, or keep the bytes that they have with --keep-shared."
+
+
+def _listed(paths: Sequence[str]) -> str:
+    """Return the names of files, of many only the first ones."""
+    more = f" and {len(paths) - MOST_FILES} more" if len(paths) > MOST_FILES else ""
+    return ", ".join(map(shown_name, paths[:MOST_FILES])) + more
 
 
 def _shape(plan: "PurgePlan", *, dry_run: bool) -> "dict[str, Json]":
@@ -132,8 +238,13 @@ def _shape(plan: "PurgePlan", *, dry_run: bool) -> "dict[str, Json]":
         "decisions": [list(span) for span in plan.decisions],
         "pending": list(plan.pending),
         "snapshots": list(plan.snapshots),
+        "renewed": list(plan.renewed),
         "baseline": plan.baseline,
         "pins": list(plan.pins),
+        "paths": [text_shape(path) for path in plan.paths],
+        "excluded": [text_shape(pattern) for pattern in plan.excluded],
+        "shared": [text_shape(path) for path in plan.shared],
+        "kept": [text_shape(path) for path in plan.kept],
         "files": [text_shape(path) for path in plan.files],
         "changed_outside": [text_shape(path) for path in plan.changed_outside],
     }

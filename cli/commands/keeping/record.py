@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.app.invocation import Invocation, command, json_option, recorded_text, reviewer
+from cli.app.invocation import Invocation, agent_option, command, json_option, recorded_text, reviewer
 from cli.screen.progress import LOOKING, showing_progress
 from cli.screen.terminal import Screen, write
-from cli.search.candidates import names
+from cli.search.candidates import conversation_option, names
 
 if TYPE_CHECKING:
     from objstore import Recorded, Workspace
@@ -19,29 +19,17 @@ __all__ = ["record"]
 
 @command("record")
 @click.argument("paths", nargs=-1, metavar="[PATH]...", shell_complete=names("path"))
-@click.option(
-    "--conversation",
-    callback=recorded_text,
-    default="",
-    metavar="ID",
-    shell_complete=names("conversation"),
-    help="Conversation to record the edits under.",
-)
+@conversation_option("Conversation to record the edits under.", callback=recorded_text)
 @click.option("--note", callback=recorded_text, default="", metavar="TEXT", help="Note to record with the edits.")
-@click.option(
-    "--agent",
-    callback=recorded_text,
-    default="",
-    metavar="NAME",
-    help="Record the edits as an agent's, pending review.",
-)
+@agent_option
 @json_option
 def record(*, paths: tuple[str, ...], conversation: str, note: str, agent: str, as_json: bool) -> None:
     """Scan the files once and record each change since the last scan as an edit of yours.
 
     While a hook reports that an agent's tool is running, changes that it may have made are recorded as the agent's,
     unless you say whose they are. With PATH, only these files and everything below these folders are scanned. The first
-    scan of a workspace saves a baseline and records nothing for files that no tool has edited.
+    scan of a workspace saves a baseline and records nothing for files that no tool has edited. Files that git ignores,
+    or that look like secrets, are recorded only if PATH names them.
     """
     from cli.render.edits import not_looked_at
     from cli.selection.selectors import path_named, places_named
@@ -59,7 +47,7 @@ def record(*, paths: tuple[str, ...], conversation: str, note: str, agent: str, 
         with showing_progress(workspace, LOOKING):
             # A user who names the owner knows; otherwise agents at work may have made some of the changes.
             is_said = bool(agent or conversation)
-            found = (workspace.record_changes if is_said else workspace.hooks.notice)(info, named, ignored=True)
+            found = (workspace.record_changes if is_said else workspace.hooks.notice)(info, named)
         if as_json:
             from cli.render.json_snapshots import recorded_shape
             from cli.render.json_store import json_line
@@ -85,7 +73,8 @@ def _text(workspace: "Workspace", found: "Recorded", screen: Screen) -> Iterator
     from cli.render.status import counted
 
     if found.baseline is not None:
-        files = counted(len(workspace.snapshots.files(found.baseline.number)), "file")
+        held = [path for path, state in workspace.snapshots.files(found.baseline.number) if state.kind != "left-out"]
+        files = counted(len(held), "file")
         yield screen.line(f"Saved a baseline of {files}. From now on, changes are recorded.")
     rows = Rows(workspace, screen)
     for view in found.edits:

@@ -1,6 +1,6 @@
 """Commands to look at edits and decide on them.
 
 Each module holds the commands of its name: `status`, `log_show`, `diff_cat`, `review`, `accept_reject_undo` (also
-`reset` and `redo`), `amend`, `blame_restore`. The interactive part of `cas review` is in `cli.review_ui`. Decisions
+`reopen` and `redo`), `amend`, `blame_restore`. The interactive part of `cas review` is in `cli.review_ui`. Decisions
 themselves belong to `objstore.review`.
 """

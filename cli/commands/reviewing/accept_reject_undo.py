@@ -1,6 +1,6 @@
-"""The commands `cas accept`, `reject`, `reset`, `undo` and `redo`: take a decision on edits and report it."""
+"""The commands `cas accept`, `reject`, `reopen`, `undo` and `redo`: take a decision on edits and report it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from functools import partial, wraps
 from itertools import chain
@@ -11,10 +11,12 @@ import click
 from cli.app.invocation import Command, Invocation, command, json_option, recorded_text, reviewer
 from cli.render.external_prompt import settled
 from cli.render.outcomes import conflict_text, decided_text, effect_text, external_refusal, resolution_commands
+from cli.render.status import counted
 from cli.screen.progress import DECIDING, showing_progress
-from cli.screen.terminal import FOR_STDERR, write
-from cli.search.candidates import names
+from cli.screen.terminal import FOR_STDERR, can_ask, write
+from cli.search.candidates import conversation_option, file_option, names, takes_turns
 from cli.selection.selectors import UnitSelection, edits_meant, units_named
+from cli.selection.turn_selection import TurnSelection
 from objstore import (
     Action,
     CasError,
@@ -26,15 +28,16 @@ from objstore import (
     OnExternal,
     Origin,
     Status,
+    Unit,
     value,
 )
 
 if TYPE_CHECKING:
     from objstore import DecisionOutcome, ExternalChange, Workspace
 
-__all__ = ["DecisionCommand", "accept", "redo", "reject", "reset", "undo"]
+__all__ = ["DecisionCommand", "accept", "redo", "reject", "reopen", "takes_decision_options", "undo"]
 
-STANDING: Final = {Action.ACCEPT: "accepted", Action.REJECT: "rejected", Action.RESET: "pending"}
+RESULTS: Final = {Action.ACCEPT: "accepted", Action.REJECT: "rejected", Action.RESET: "pending"}
 
 STEPS: Final = {Action.UNDO: "undo", Action.REDO: "redo"}
 
@@ -45,50 +48,48 @@ def _takes_selection(function: Function) -> Function:
     """Give a command the parameters that name edits, combined into one argument `selection`."""
 
     @click.argument("names", metavar="[EDIT|HUNK|PATH:LINE]...", nargs=-1, shell_complete=names("edit"))
-    @click.option(
-        "--conversation",
-        metavar="ID",
-        shell_complete=names("conversation"),
-        default="",
-        help="The edits of this conversation.",
-    )
-    @click.option(
-        "--file",
-        metavar="PATH",
-        shell_complete=names("path"),
-        default="",
-        help="The edits of this file, in a folder, or of a pattern.",
-    )
+    @takes_turns("The edits")
+    @conversation_option("The edits of this conversation.")
+    @file_option("The edits of this file, in a folder, or of a pattern.")
     @click.option("--all", "everything", is_flag=True, help="The edits of all agents.")
     @wraps(function)
     def with_selection(
-        *, names: tuple[str, ...], conversation: str, file: str, everything: bool, **others: object
+        *, names: tuple[str, ...], by: TurnSelection, conversation: str, file: str, everything: bool, **others: object
     ) -> object:
-        selection = UnitSelection(names=names, conversation=conversation, file=file, everything=everything)
+        selection = UnitSelection(names=names, conversation=conversation, file=file, everything=everything, by=by)
         return function(selection=selection, **others)
 
     return cast("Function", with_selection)
 
 
+_MY_CHANGES: Final = {"keep": OnExternal.KEEP, "drop": OnExternal.DISCARD}
+"""What to do about changes that were not recorded."""
+
 MARKERS_HELP: Final = "On a conflict, write both versions into the file, between conflict markers."
 
 
-def _takes_decision_options(function: Function) -> Function:
+def takes_decision_options(function: Function) -> Function:
     """Give a command the options that say how to decide, combined into one argument `decision_command`."""
 
     @click.option("-n", "--dry-run", is_flag=True, help="Show exactly what would change on disk; change nothing.")
     @click.option(
-        "--on-external",
-        type=click.Choice([choice.value for choice in OnExternal]),
-        help="What to do about changes that were not recorded. Default: ask, or abort without a terminal.",
+        "--my-changes",
+        type=click.Choice(list(_MY_CHANGES)),
+        help="Keep or drop changes to these files that were not recorded. Default: ask, or stop without a terminal.",
     )
+    @click.option("--on-external", type=click.Choice([choice.value for choice in OnExternal]), hidden=True)
     @json_option
     @wraps(function)
-    def with_desk(*, dry_run: bool, on_external: str | None, as_json: bool, **others: object) -> object:
+    def with_desk(
+        *, dry_run: bool, my_changes: str | None, on_external: str | None, as_json: bool, **others: object
+    ) -> object:
+        if my_changes is not None and on_external is not None:
+            raise click.UsageError("--my-changes and --on-external are the same option: pass one of them.")
+        answer = None if on_external is None else OnExternal(on_external)
         decision_command = DecisionCommand(
             invocation=Invocation.current(),
             dry_run=dry_run,
-            on_external=None if on_external is None else OnExternal(on_external),
+            on_external=answer if my_changes is None else _MY_CHANGES[my_changes],
             as_json=as_json,
         )
         return function(decision_command=decision_command, **others)
@@ -99,11 +100,11 @@ def _takes_decision_options(function: Function) -> Function:
 @command("accept")
 @_takes_selection
 @click.option("--markers", is_flag=True, help=MARKERS_HELP)
-@_takes_decision_options
+@takes_decision_options
 def accept(*, decision_command: "DecisionCommand", selection: UnitSelection, markers: bool) -> None:
     """Accept edits (12), hunks (12:2) or the changes at lines (PATH:7). Rejected ones come back.
 
-    --conversation, --file and --all select pending edits, or all if none is pending.
+    --turn, --session, --conversation, --file and --all select pending edits, or all if none is pending.
     """
     decision_command.decide(Action.ACCEPT, selection, markers=markers)
 
@@ -119,25 +120,32 @@ def accept(*, decision_command: "DecisionCommand", selection: UnitSelection, mar
     help="Reason to record and to report to the agent.",
 )
 @click.option("--cascade", is_flag=True, help="Also reject what depends on them.")
+@click.option("-y", "--yes", is_flag=True, help="Don't ask before rejecting more than a screenful.")
 @click.option("--markers", is_flag=True, help=MARKERS_HELP)
-@_takes_decision_options
+@takes_decision_options
 def reject(
-    *, decision_command: "DecisionCommand", selection: UnitSelection, reason: str, cascade: bool, markers: bool
+    *,
+    decision_command: "DecisionCommand",
+    selection: UnitSelection,
+    reason: str,
+    cascade: bool,
+    yes: bool,
+    markers: bool,
 ) -> None:
     """Reject edits (12) or hunks (12:2): their changes are taken out, every other edit stays.
 
-    --conversation, --file and --all select pending and accepted edits.
+    --turn, --session, --conversation, --file and --all select pending and accepted edits.
     """
     if cascade and markers:
         raise click.UsageError("--cascade and --markers exclude each other: pass one of them.")
-    decision_command.decide(Action.REJECT, selection, reason=reason, cascade=cascade, markers=markers)
+    decision_command.decide(Action.REJECT, selection, reason=reason, cascade=cascade, markers=markers, asks=not yes)
 
 
-@command("reset")
+@command("reopen")
 @_takes_selection
 @click.option("--markers", is_flag=True, help=MARKERS_HELP)
-@_takes_decision_options
-def reset(*, decision_command: "DecisionCommand", selection: UnitSelection, markers: bool) -> None:
+@takes_decision_options
+def reopen(*, decision_command: "DecisionCommand", selection: UnitSelection, markers: bool) -> None:
     """Make edits (12) or hunks (12:2) pending again. Rejected ones come back."""
     decision_command.decide(Action.RESET, selection, markers=markers)
 
@@ -160,14 +168,14 @@ class _Undo(Command):
 
 
 @command("undo", cls=_Undo)
-@_takes_decision_options
+@takes_decision_options
 def undo(*, decision_command: "DecisionCommand") -> None:
     """Undo the newest decision."""
     decision_command.step(Action.UNDO)
 
 
 @command("redo")
-@_takes_decision_options
+@takes_decision_options
 def redo(*, decision_command: "DecisionCommand") -> None:
     """Redo the decision that was last undone, unless another decision was made since."""
     decision_command.step(Action.REDO)
@@ -190,39 +198,63 @@ class DecisionCommand:
         markers: bool,
         reason: str = "",
         cascade: bool = False,
+        asks: bool = False,
     ) -> None:
-        """Take a decision and report it; exits 1 when it is refused."""
+        """Take a decision and report it; exits 1 when it is refused. `asks`: confirm one of more than a screenful."""
         selection.check()
-        with self.invocation.workspace() as workspace:
+        with self.invocation.reviewed_workspace() as workspace:
             units = units_named(workspace, action, selection)
-            # Before the decision: the current folder may become empty by it and be removed.
-            paths = _paths(workspace, selection)
+            if asks and not self.dry_run:
+                _confirm(workspace, units)
+            self.decide_units(workspace, action, selection, units, markers=markers, reason=reason, cascade=cascade)
 
-            decision = partial(workspace.decide, action, [*units], reason=reason, who=reviewer(), shown=units)
+    def decide_units(
+        self,
+        workspace: "Workspace",
+        action: Action,
+        selection: UnitSelection,
+        units: "Mapping[Unit, Status]",
+        *,
+        markers: bool = False,
+        reason: str = "",
+        cascade: bool = False,
+    ) -> None:
+        """Take a decision on units, which are what `selection` selects, and report it, as `decide`."""
+        # Before the decision: the current folder may become empty by it and be removed.
+        paths = _paths(workspace, selection)
 
-            def decide(on_external: OnExternal, expected: tuple["ExternalChange", ...]) -> "DecisionOutcome":
-                with showing_progress(workspace, DECIDING):
-                    return decision(
-                        cascade=cascade,
-                        markers=markers,
-                        on_external=on_external,
-                        expected=expected,
-                        dry_run=self.dry_run,
-                    )
+        decision = partial(workspace.decide, action, [*units], reason=reason, who=reviewer(), shown=units)
 
-            outcome = settled(workspace, decide, self.on_external) if units else NothingToDo()
-            can_mark = False
-            if isinstance(outcome, Conflicted) and outcome.outside and not (markers or cascade):
-                with suppress(CasError), showing_progress(workspace, DECIDING):
-                    kept = decision(markers=True, on_external=OnExternal.KEEP, dry_run=True)
-                    can_mark = isinstance(kept, Decided)
-            self._report(
-                workspace, action, outcome, selection, paths=paths, markers=markers, can_mark=can_mark, reason=reason
-            )
+        def decide(on_external: OnExternal, expected: tuple["ExternalChange", ...]) -> "DecisionOutcome":
+            with showing_progress(workspace, DECIDING):
+                return decision(
+                    cascade=cascade,
+                    markers=markers,
+                    on_external=on_external,
+                    expected=expected,
+                    dry_run=self.dry_run,
+                )
+
+        outcome = settled(workspace, decide, self.on_external) if units else NothingToDo()
+        can_mark = False
+        if isinstance(outcome, Conflicted) and outcome.outside and not (markers or cascade or selection.command):
+            with suppress(CasError), showing_progress(workspace, DECIDING):
+                kept = decision(markers=True, on_external=OnExternal.KEEP, dry_run=True)
+                can_mark = isinstance(kept, Decided)
+        self._report(
+            workspace,
+            action,
+            outcome,
+            selection,
+            paths=paths,
+            markers=markers,
+            can_mark=can_mark,
+            reason=reason,
+        )
 
     def step(self, action: Action) -> None:
         """Undo or redo one decision and report it; exits 1 when there is none, or it is refused."""
-        with self.invocation.workspace() as workspace:
+        with self.invocation.reviewed_workspace() as workspace:
             stepped = workspace.review.undo if action is Action.UNDO else workspace.review.redo
             seen = workspace.history.seen()
 
@@ -282,10 +314,10 @@ class DecisionCommand:
                     raise click.ClickException(said + (self._own_edit(workspace) if action is Action.UNDO else ""))
                 if not self.as_json:
                     screen = self.invocation.screen()
-                    write([screen.line(f"Nothing to do: already {STANDING[action]}.")])
+                    write([screen.line(f"Nothing to do: already {RESULTS[action]}.")])
                     if reason:
                         # Say so: no agent will ever read this reason.
-                        resets = f"`{self.invocation.program} reset` them first, then reject them with the reason"
+                        resets = f"`{self.invocation.program} reopen` them first, then reject them with the reason"
                         write([screen.line(f"The reason was not recorded. To record it, {resets}.")])
             case _:
                 assert_never(outcome)
@@ -304,9 +336,28 @@ class DecisionCommand:
     def _own_edit(self, workspace: "Workspace") -> str:
         """Return how to undo the newest edit if the user made it, as by `cas restore`: no decision made it."""
         for view in workspace.history.edits(EditFilter(newest_first=True, limit=1)):
-            if view.edit.origin is Origin.PERSON and view.status is not Status.REJECTED and view.expired is None:
+            if view.edit.origin is Origin.PERSON and view.status.is_live and view.expired is None:
                 return f"\nThe newest edit is your own. To undo it, run `{self.invocation.program} reject {view.seq}`."
         return ""
+
+
+def _confirm(workspace: "Workspace", units: Collection[Unit]) -> None:
+    """At a terminal, ask before more than a screenful of changes is rejected. Raises Abort if the answer is no."""
+    if not can_ask():
+        return
+    from shutil import get_terminal_size
+
+    if len(units) <= get_terminal_size().lines:
+        return
+    named = set(units)
+    files: set[int] = set()
+    changes = 0
+    for seq in dict.fromkeys(unit.seq for unit in units):
+        view = workspace.history.edit(seq)
+        files.add(view.edit.document)
+        changes += sum(Unit(seq, hunk) in named and view.units[hunk] is not Status.REJECTED for hunk in view.telling)
+    if changes > get_terminal_size().lines:
+        click.confirm(f"Reject {changes} changes in {counted(len(files), 'file')}?", abort=True, err=True)
 
 
 def _paths(workspace: "Workspace", selection: UnitSelection) -> dict[int, str]:
@@ -315,5 +366,5 @@ def _paths(workspace: "Workspace", selection: UnitSelection) -> dict[int, str]:
         return {}
     from os import fsdecode
 
-    meant = edits_meant(workspace, conversation=selection.conversation, file=selection.file)
+    meant = edits_meant(workspace, conversation=selection.conversation, file=selection.file, by=selection.by)
     return {view.seq: fsdecode(view.edit.path) for view in meant}

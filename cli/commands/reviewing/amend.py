@@ -33,7 +33,7 @@ def amend(*, name: str, source: str | None, as_json: bool) -> None:
     Rejecting the edit also rejects its amendments. Rejecting an amendment restores the edit's own result.
     """
     invocation = Invocation.current()
-    with invocation.workspace() as workspace:
+    with invocation.reviewed_workspace() as workspace:
         seq = workspace.history.find_units(name)[0].seq
         file = workspace.review.amendable(seq)
         if source is None:

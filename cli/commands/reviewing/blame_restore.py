@@ -1,6 +1,6 @@
 """The commands `cas blame` and `cas restore`: where each line comes from, and restoring a recorded state."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import click
@@ -8,7 +8,6 @@ import click
 from cli.app.invocation import Invocation, command, json_option
 from cli.screen.terminal import listed, padded, shown_name, shown_width, write
 from cli.search.candidates import names
-from cli.search.did_you_mean import last_held
 from cli.selection.selectors import looks_like_state, recorded_named, state_named, state_parts
 from objstore import NoSuchName
 
@@ -28,8 +27,9 @@ def blame(*, path: str, as_json: bool) -> None:
     counted from zero.
     """
     invocation = Invocation.current()
-    with invocation.workspace() as workspace:
+    with invocation.reviewed_workspace() as workspace:
         name, at = _past(workspace, path)
+        commits = workspace.history.commits_of_edits()
         try:
             content, blamed = workspace.history.blame(recorded_named(workspace, name), at)
         except NoSuchName:
@@ -37,9 +37,9 @@ def blame(*, path: str, as_json: bool) -> None:
     if as_json:
         from cli.render.json_store import blame_shape, json_line
 
-        write(json_line(blame_shape(part)) for part in blamed)
+        write(json_line(blame_shape(part, commits)) for part in blamed)
     else:
-        write(_blame_text(content, blamed), paged=True)
+        write(_blame_text(content, blamed, commits), paged=True)
 
 
 def _past(workspace: "Workspace", spelling: str) -> "tuple[str, tuple[Seq, bool] | None]":
@@ -69,8 +69,17 @@ def restore(*, name: str, dry_run: bool, as_json: bool) -> None:
     This is an ordinary edit of yours: `cas reject` undoes it. Unrecorded changes to the file are recorded first.
     """
     invocation = Invocation.current()
-    with invocation.workspace() as workspace:
-        state = state_named(workspace, name)
+    with invocation.reviewed_workspace() as workspace:
+        try:
+            state = state_named(workspace, name)
+        except NoSuchName:
+            from cli.search.did_you_mean import last_held
+
+            held = last_held(workspace, recorded_named(workspace, name))
+            if not held:
+                raise
+            advice = f"`{invocation.program} restore {held}` restores its last content"
+            raise click.ClickException(f"{shown_name(name)} no longer exists: {advice}.") from None
         if not state.path:
             raise click.UsageError("A hash doesn't say which file to restore. Name the state as PATH@EDIT.")
         outcome = workspace.review.restore(state, dry_run=dry_run)
@@ -98,10 +107,12 @@ def _restored_text(
         )
     if not outcome.edits:
         yield screen.line(f"No file {'changes' if dry_run else 'changed'}: {name} already is in this state.")
-        if state.blob is None and (held := last_held(workspace, state.path)):
-            yield screen.line(
-                f"In this state there is no such file. `{invocation.program} restore {held}` restores its last content."
-            )
+        if state.blob is None:
+            from cli.search.did_you_mean import last_held
+
+            if held := last_held(workspace, state.path):
+                restores = f"`{invocation.program} restore {held}` restores its last content."
+                yield screen.line(f"In this state there is no such file. {restores}")
     elif dry_run:
         from cli.render.outcomes import effect_line, effect_text
 
@@ -113,8 +124,9 @@ def _restored_text(
         yield screen.line(f"{done} {name} as edit {seq}; `{invocation.program} reject {seq}` takes it back.")
 
 
-def _blame_text(content: bytes, blamed: "list[BlamedLines]") -> Iterator[bytes]:
+def _blame_text(content: bytes, blamed: "list[BlamedLines]", commits: "Mapping[Seq, str]") -> Iterator[bytes]:
     from cli.render.edits import moment
+    from cli.render.rows import SHORT_COMMIT
 
     lines = content.split(b"\n")
     heads = []
@@ -126,6 +138,7 @@ def _blame_text(content: bytes, blamed: "list[BlamedLines]") -> Iterator[bytes]:
             heads.append(
                 f"{part.unit}  {moment(edit.time)}  {shown_name(edit.tool or edit.origin.value)}  "
                 f"{shown_name(edit.conversation)}"
+                + (f"  {commits[edit.seq][:SHORT_COMMIT]}" if edit.seq in commits else "")
             )
     width = max(map(shown_width, heads), default=0)
     for part, head in zip(blamed, heads, strict=True):

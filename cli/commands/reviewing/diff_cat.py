@@ -43,7 +43,7 @@ def diff(*, names: tuple[str, ...], unrecorded: bool, stat: bool, columns: bool,
     invocation = Invocation.current()
     screen = in_columns(invocation.screen(), columns)
     layout = Layout.JSON if as_json else Layout.STAT if stat else Layout.DIFF
-    with invocation.workspace() as workspace:
+    with invocation.reviewed_workspace() as workspace:
         if not unrecorded and _names_states(workspace, names):
             if len(names) != 2:  # noqa: PLR2004 -- from and to
                 raise click.UsageError(f"`cas diff` compares two states, as in `cas diff {_two_states(names)}`.")
@@ -64,7 +64,7 @@ def cat(*, name: str) -> None:
     from cli.selection.selectors import state_named, state_parts
 
     invocation = Invocation.current()
-    with invocation.workspace() as workspace:
+    with invocation.reviewed_workspace() as workspace:
         state = state_named(workspace, name)
         if state.blob is None:
             from cli.search.did_you_mean import last_held
@@ -103,7 +103,7 @@ def _write_net(workspace: "Workspace", names: tuple[str, ...], layout: Layout, s
         remarks = net_remarks(summaries, screen, Invocation.current().program)
         write([b"".join((*table, *remarks))], paged=True)
     else:
-        files = found = selection.files(workspace, read_errors.note)
+        files = found = selection.files(workspace, unreadable=read_errors.note)
         outside = _outside(workspace, selection.paths_without(found))
         if layout is Layout.JSON:
             from cli.render.json_changes import net_file_shape
@@ -185,7 +185,7 @@ def _unrecorded(workspace: "Workspace", paths: Mapping[str, str]) -> list["Exter
     require_recorded(workspace, paths)
     return [
         change
-        for change in workspace.review.external_changes()
+        for change in workspace.review.external_changes(paths.keys())
         if not paths or any(covers(path, change.path) for path in paths)
     ]
 

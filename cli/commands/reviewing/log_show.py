@@ -3,7 +3,7 @@
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING, Final
@@ -16,18 +16,19 @@ from cli.render.rows import Rows
 from cli.render.unreadable import ReadErrors
 from cli.screen.diff_layout import in_columns, takes_layout
 from cli.screen.terminal import Screen, write
-from cli.search.candidates import moments, names
-from cli.search.edit_list import EditConditions, lineage_at, matching, tool_named
+from cli.search.candidates import conversation_option, file_option, moments, names, takes_turns
+from cli.search.edit_list import EditConditions, accepted_by, lineage_at, matching, tool_named
+from cli.search.git_lines import with_git_events
 from cli.search.pickaxe import Pickaxe
-from cli.selection.dates import since_named, until_named
-from cli.selection.selectors import edit_filter, edits_named, places_named
-from objstore import UNREADABLE, EditFilter, NoSuchName, Status
+from cli.selection.selectors import edit_filter, edits_meant, edits_named, places_named
+from cli.selection.turn_selection import TurnSelection
+from objstore import MAX_INT, UNREADABLE, EditFilter, EditView, GitEvent, NoSuchName, Status, Unit
 
 if TYPE_CHECKING:
     from cli.screen.progress import Progress
-    from objstore import EditView, Unit, Workspace
+    from objstore import Workspace
 
-__all__ = ["log", "show"]
+__all__ = ["log", "moment_named", "show"]
 
 _MOST_EDITS: Final = sys.maxsize
 """Larger numbers are taken for a mistake and refused."""
@@ -52,22 +53,43 @@ class _Log(Command):
         return super().parse_args(ctx, expanded)
 
 
+def since_named(_: click.Context, __: click.Parameter, spelling: str | None) -> int | None:
+    """Return the first moment of an option's value (None: it is not given)."""
+    return None if spelling is None else moment_named(spelling)
+
+
+def until_named(_: click.Context, __: click.Parameter, spelling: str | None) -> int | None:
+    """Return the last moment of an option's value (None: it is not given)."""
+    return None if spelling is None else moment_named(spelling, end=True)
+
+
+def moment_named(spelling: str, *, end: bool = False) -> int:
+    """Return the time that `2h`, `3 days ago`, `yesterday`, `2026-11-20` or `2026-11-20 14:30` names.
+
+    In microseconds since 1970-01-01 UTC. A day, or a week (2026-W47), means its first moment; with `end`, its last.
+    Raises click.BadParameter.
+    """
+    if not spelling:
+        raise click.BadParameter("it is empty.")
+    from datetime import UTC, datetime
+
+    from objstore import moment_of
+
+    moment = moment_of(spelling, datetime.now(UTC).astimezone(), end=end)
+    if moment is None:
+        raise click.BadParameter(
+            f"{spelling!r} is not a time: use 2h, 3d, yesterday, 2026-11-20 or '2026-11-20 14:30'."
+        )
+    return moment
+
+
 @command("log", cls=_Log)
 @click.argument("paths", metavar="[PATH]...", nargs=-1, shell_complete=names("path"))
-@click.option(
-    "--conversation",
-    metavar="ID",
-    shell_complete=names("conversation"),
-    default="",
-    help="Only edits of this conversation.",
-)
-@click.option(
-    "--file",
-    metavar="PATH",
-    shell_complete=names("path"),
-    default="",
-    help="Only edits of the files that were ever at PATH.",
-)
+@click.option("--turns", "group", flag_value="turns", help="List the turns instead of their edits.")
+@click.option("--sessions", "group", flag_value="sessions", help="List the sessions instead of their edits.")
+@takes_turns("Only edits")
+@conversation_option("Only edits of this conversation.")
+@file_option("Only edits of the files that were ever at PATH.")
 @click.option("--follow", is_flag=True, help="Follow the file that is at PATH now through its renames.")
 @click.option("--tool", metavar="NAME", shell_complete=names("tool"), default="", help="Only edits by this tool.")
 @click.option("--status", type=click.Choice([status.value for status in Status]), help="Only edits of this status.")
@@ -79,6 +101,7 @@ class _Log(Command):
     help="Only edits since TIME: 2h, yesterday, 2026-11-20 14:30.",
 )
 @click.option("--until", callback=until_named, metavar="TIME", shell_complete=moments, help="Only edits until TIME.")
+@click.option("--commit", metavar="REV", default="", help="Only edits that this git commit accepted.")
 @click.option("-S", "text", metavar="TEXT", help="Only edits that added or removed TEXT; reads every state of them.")
 @click.option("-n", "--number", type=Number(1, _MOST_EDITS), help="Only the newest NUMBER edits; -3 is -n 3.")
 @click.option("-p", "--patch", is_flag=True, help="Show the diff of each edit.")
@@ -88,6 +111,8 @@ class _Log(Command):
 def log(  # noqa: PLR0913 -- each is an option of the command
     *,
     paths: tuple[str, ...],
+    group: str | None,
+    by: TurnSelection,
     conversation: str,
     file: str,
     follow: bool,
@@ -95,6 +120,7 @@ def log(  # noqa: PLR0913 -- each is an option of the command
     status: str | None,
     since: int | None,
     until: int | None,
+    commit: str,
     text: str | None,
     number: int | None,
     patch: bool,
@@ -105,24 +131,27 @@ def log(  # noqa: PLR0913 -- each is an option of the command
 ) -> None:
     """List the recorded edits, newest first: all, or those of each PATH, a file or a folder.
 
+    A turn is what an agent did from one prompt to its stop, a session one run of an agent's program.
+
     With --json, one object a line.
     """
     places = (*paths, file) if file else paths
-    if follow and len(places) != 1:
-        raise click.UsageError("--follow follows one file: name one PATH.")
-    if text == "":
-        raise click.UsageError("-S needs a text of at least one character.")
-    if patch and as_json:
-        raise click.UsageError("`cas log --json` has no diffs. Use `cas show EDIT --json` for those of an edit.")
+    if group is not None:
+        conditions = [*places, conversation, tool, status or "", commit, text or ""]
+        _refuse_with_turns(group, conditions, is_shown_otherwise=follow or patch or stat or columns)
+        _list_turns(group, by, since, until, number, reverse=reverse, as_json=as_json)
+        return
+    _refuse_combinations(places, text, follow=follow, patch=patch, as_json=as_json)
     invocation = Invocation.current()
     read_errors = ReadErrors()
     from cli.screen.progress import Progress
 
-    with invocation.workspace() as workspace, Progress({"edits": "searching"}) as progress:
+    with invocation.reviewed_workspace() as workspace, Progress({"edits": "searching"}) as progress:
         found = places_named(workspace, places, hidden=not follow)
         if follow and not found.file:
             raise NoSuchName(places[0], "recorded file")  # it is a folder, or a pattern
-        named = edit_filter(workspace, conversation=conversation, status=None if status is None else Status(status))
+        decided = None if status is None else Status(status)
+        named = edit_filter(workspace, conversation=conversation, status=decided, by=by)
         wanted = replace(named, path=found.file)
         terms = EditConditions(
             tool=tool_named(workspace, tool) if tool else "",
@@ -130,11 +159,19 @@ def log(  # noqa: PLR0913 -- each is an option of the command
             until=until,
             document=lineage_at(workspace, wanted.path) if follow else None,
             places=found,
+            turns=frozenset(by.turns),
+            seqs=accepted_by(workspace, commit) if commit else None,
             pickaxe=None if text is None else Pickaxe(workspace, os.fsencode(text), progress, read_errors),
         )
-        views = matching(workspace, wanted, terms, number)
+        # Without other conditions, what git did is one line for each event; else its edits are listed like others.
+        with_events = not (as_json or stat) and wanted == EditFilter() and terms.concern_only_times
+        views = matching(workspace, wanted, terms, None if with_events else number)
+        rows: Iterator[EditView | GitEvent] = views
+        if with_events:
+            rows = islice(with_git_events(workspace, views, since, until), number)
         if reverse:
-            views = reversed(list(views))
+            rows = reversed(list(rows))
+            views = (row for row in rows if isinstance(row, EditView))
         screen = in_columns(invocation.screen(), columns)
         if as_json:
             from cli.render.json_edits import edit_shape, json_line
@@ -147,34 +184,99 @@ def log(  # noqa: PLR0913 -- each is an option of the command
         elif stat:
             pieces = _stat_text(workspace, views, screen, read_errors, newest_first=not reverse)
         else:
-            pieces = _log_text(workspace, views, screen, read_errors, patch=patch or columns)
+            pieces = _log_text(workspace, rows, screen, read_errors, patch=patch or columns)
         write(pieces if text is None else _searched(pieces, progress), paged=not as_json)
         if not as_json and not workspace.history.edits(EditFilter(limit=1)):
             click.echo("Nothing is recorded yet.", err=True)
-        if terms.pickaxe is not None and terms.pickaxe.expired:
-            gone = terms.pickaxe.expired
-            click.echo(f"Not searched: {gone} expired edit{'s' * (gone > 1)}, whose content is gone.", err=True)
-        if terms.pickaxe is not None and terms.pickaxe.lost:
-            lost = terms.pickaxe.lost
-            click.echo(f"Not searched: {lost} edit{'s' * (lost > 1)}, whose content is lost.", err=True)
+        if terms.pickaxe is not None:
+            _say_what_was_not_searched(terms.pickaxe)
     read_errors.raise_first()
+
+
+def _refuse_combinations(
+    places: tuple[str, ...], text: str | None, *, follow: bool, patch: bool, as_json: bool
+) -> None:
+    """Raise click.UsageError if the options make no sense together."""
+    if follow and len(places) != 1:
+        raise click.UsageError("--follow follows one file: name one PATH.")
+    if text == "":
+        raise click.UsageError("-S needs a text of at least one character.")
+    if patch and as_json:
+        raise click.UsageError("`cas log --json` has no diffs. Use `cas show EDIT --json` for those of an edit.")
+
+
+def _refuse_with_turns(group: str, conditions: Iterable[str], *, is_shown_otherwise: bool) -> None:
+    """Raise click.UsageError if a list of turns or sessions is combined with what only lists of edits have."""
+    if is_shown_otherwise or any(conditions):
+        raise click.UsageError(f"--{group} can be combined with --turn, --session, --since, --until, -n and --reverse.")
+
+
+def _list_turns(
+    group: str,
+    by: TurnSelection,
+    since: int | None,
+    until: int | None,
+    number: int | None,
+    *,
+    reverse: bool,
+    as_json: bool,
+) -> None:
+    """List turns or sessions, newest first. Raises NoSuchName, AmbiguousName."""
+    from cli.render.turns import TurnRows
+
+    invocation = Invocation.current()
+    with invocation.reviewed_workspace() as workspace:
+        by.check(workspace)
+        session = workspace.sessions.find_session(by.session).number if by.session else None
+        turns = [turn for turn in workspace.sessions.turns(session) if not by.turns or turn.number in by.turns]
+        sessions = [found for found in workspace.sessions.sessions() if session in {None, found.number}]
+        if by.turns:
+            sessions = [found for found in sessions if found.number in {turn.session for turn in turns}]
+    first, last = since or 0, MAX_INT if until is None else until
+    turns = [turn for turn in reversed(turns) if first <= turn.time <= last][:number]
+    shown = [found for found in reversed(sessions) if found.ended >= first and found.began <= last][:number]
+    if reverse:
+        turns, shown = turns[::-1], shown[::-1]
+    is_of_turns = group == "turns"
+    if as_json:
+        from cli.render.json_edits import json_line, session_shape, turn_shape
+
+        write(map(json_line, map(turn_shape, turns) if is_of_turns else map(session_shape, shown)))
+        return
+    rows = TurnRows(sessions, invocation.screen())
+    write(map(rows.of_turn, turns) if is_of_turns else map(rows.of_session, shown), paged=True)
+    if not (turns if is_of_turns else shown):
+        click.echo(f"No {group[:-1]} is recorded{'' if by == TurnSelection() else ' that matches'}.", err=True)
+
+
+def _say_what_was_not_searched(pickaxe: Pickaxe) -> None:
+    for count, what, fate in ((pickaxe.expired, "expired edit", "gone"), (pickaxe.lost, "edit", "lost")):
+        if count:
+            click.echo(f"Not searched: {count} {what}{'s' * (count > 1)}, whose content is {fate}.", err=True)
 
 
 @command("show")
 @click.argument(
     "names", metavar="[EDIT|HUNK|PATH:LINE|CONVERSATION]...", nargs=-1, shell_complete=names("edit", "conversation")
 )
+@takes_turns("The edits")
 @takes_layout
 @json_option
-def show(*, names: tuple[str, ...], stat: bool, columns: bool, as_json: bool) -> None:
+def show(*, names: tuple[str, ...], by: TurnSelection, stat: bool, columns: bool, as_json: bool) -> None:
     """Show edits (12, or 3..7), hunks (12:2), changes at lines (PATH:7) or conversations, with the diff hunk by hunk.
 
-    Without a name, the newest edit.
+    Without a name, --turn or --session, the newest edit.
     """
     invocation = Invocation.current()
     read_errors = ReadErrors()
-    with invocation.workspace() as workspace:
-        meant = [edit for name in names or (_newest(workspace),) for edit in edits_named(workspace, name)]
+    with invocation.reviewed_workspace() as workspace:
+        chosen = names or (() if by.is_given else (_newest(workspace),))
+        meant = [edit for name in chosen for edit in edits_named(workspace, name)]
+        if by.is_given:
+            views = edits_meant(workspace, conversation="", file="", by=by)
+            meant += [(view, tuple(Unit(view.seq, hunk) for hunk in range(len(view.units)))) for view in views]
+            if not meant:
+                raise click.ClickException(f"No edit is recorded of {' '.join(by.words)}.")
         screen = in_columns(invocation.screen(), columns)
         if as_json:
             from cli.render.json_edits import json_line, shown_edit_shape
@@ -210,7 +312,7 @@ def _searched(pieces: Iterator[bytes], progress: "Progress") -> Iterator[bytes]:
 
 def _stat_text(
     workspace: "Workspace",
-    views: Iterable["EditView"],
+    views: Iterable[EditView],
     screen: Screen,
     read_errors: ReadErrors,
     *,
@@ -218,7 +320,7 @@ def _stat_text(
 ) -> Iterator[bytes]:
     from cli.render.diffstat import FileChange, diffstat, edit_change
 
-    def change(view: "EditView") -> FileChange:
+    def change(view: EditView) -> FileChange:
         try:
             return edit_change(view, workspace.history.text)
         except UNREADABLE as error:
@@ -230,10 +332,18 @@ def _stat_text(
 
 
 def _log_text(
-    workspace: "Workspace", views: Iterable["EditView"], screen: Screen, read_errors: ReadErrors, *, patch: bool
+    workspace: "Workspace",
+    views: Iterable[EditView | GitEvent],
+    screen: Screen,
+    read_errors: ReadErrors,
+    *,
+    patch: bool,
 ) -> Iterator[bytes]:
     rows = Rows(workspace, screen)
     for view in views:
+        if isinstance(view, GitEvent):
+            yield rows.of_event(view)
+            continue
         yield from rows.of(view)
         if patch and view.expired is None:
             yield from _diff_text(workspace, view, None, screen, read_errors)
@@ -241,24 +351,38 @@ def _log_text(
 
 
 def _show_text(
-    workspace: "Workspace", meant: list[tuple["EditView", tuple["Unit", ...]]], screen: Screen, read_errors: ReadErrors
+    workspace: "Workspace", meant: list[tuple[EditView, tuple[Unit, ...]]], screen: Screen, read_errors: ReadErrors
 ) -> Iterator[bytes]:
     unresolved = workspace.review.markers()
     for at, (view, units) in enumerate(meant):
         if at:
             yield screen.line()
         yield from edit_header(view, screen, unresolved)
+        from cli.render.comments import comments_by_unit, comments_text
+
+        comments = comments_by_unit(workspace, units)
+        is_read = sys.stdout is not None and sys.stdout.isatty()
+        if not is_read or view.expired is not None:
+            # A program can take the diff only if nothing comes between its hunks.
+            for unit in sorted(comments):
+                yield from comments_text(comments.pop(unit), screen)
         if view.expired is None:
             yield screen.line()
-            yield from _diff_text(workspace, view, units, screen, read_errors)
+            remarks = {unit: [*comments_text(found, screen)] for unit, found in comments.items()}
+            yield from _diff_text(workspace, view, units, screen, read_errors, remarks)
 
 
 def _diff_text(
-    workspace: "Workspace", view: "EditView", units: tuple["Unit", ...] | None, screen: Screen, read_errors: ReadErrors
+    workspace: "Workspace",
+    view: EditView,
+    units: tuple[Unit, ...] | None,
+    screen: Screen,
+    read_errors: ReadErrors,
+    remarks: Mapping[Unit, Iterable[bytes]] | None = None,
 ) -> Iterator[bytes]:
     """Yield the diff of an edit, or a line saying that its content is lost: other edits may be readable."""
     try:
-        yield from edit_diff(view, workspace, screen, units)
+        yield from edit_diff(view, workspace, screen, units, remarks or {})
     except UNREADABLE as error:
         read_errors.note(error)
         yield screen.line(f"No diff of edit {view.seq}: {error}")

@@ -1,4 +1,4 @@
-"""The command `cas review`: go through the pending hunks with single keys."""
+"""The command `cas review`: go through pending changes, or hunk by hunk, with single keys."""
 
 import sys
 from typing import TYPE_CHECKING
@@ -6,63 +6,99 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.app.invocation import Invocation, command
+from cli.screen.diff_layout import in_columns
 from cli.screen.terminal import can_ask
-from cli.search.candidates import names
+from cli.search.candidates import conversation_option, file_option, names, takes_turns
+from objstore import Unit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
-    from objstore import PendingGroup, Workspace
+    from cli.selection.turn_selection import TurnSelection
+    from objstore import NetFile, PendingGroup, Workspace
 
 __all__ = ["review"]
 
 
 @command("review")
-@click.argument("names", metavar="[EDIT|CONVERSATION]...", nargs=-1, shell_complete=names("edit", "conversation"))
-@click.option(
-    "--conversation",
-    metavar="ID",
-    shell_complete=names("conversation"),
-    default="",
-    help="Only edits of this conversation.",
+@click.argument(
+    "names",
+    metavar="[PATH|EDIT|HUNK|CONVERSATION]...",
+    nargs=-1,
+    shell_complete=names("path", "edit", "conversation"),
 )
-@click.option(
-    "--file",
-    metavar="PATH",
-    shell_complete=names("path"),
-    default="",
-    help="Only edits of this file, in a folder, or of a pattern.",
-)
-def review(*, names: tuple[str, ...], conversation: str, file: str) -> None:
-    """Go through the pending hunks: one key accepts, rejects, skips, splits or amends. ? lists the keys.
+@takes_turns("Only what")
+@conversation_option("Only what edits of this conversation changed.")
+@file_option("Only this file, files in a folder, or files of a pattern.")
+@click.option("--each", is_flag=True, help="Go through the hunks, edit by edit, instead of what they change together.")
+@click.option("-y", "--side-by-side", "columns", is_flag=True, help="Show both sides of a change in columns.")
+def review(
+    *, names: tuple[str, ...], by: "TurnSelection", conversation: str, file: str, each: bool, columns: bool
+) -> None:
+    """Go through what pending edits change, file by file: one key accepts, rejects, skips or amends. ? lists the keys.
 
-    Each decision is recorded at once. Whenever you quit, the next review continues with what is still pending.
+    Name paths, lines of a file (PATH:LINE), edits or hunks to see only the changes that they are part of. Each decision
+    is recorded at once. Whenever you quit, the next review continues with what is still pending.
     """
     if not can_ask() or not sys.stdout.isatty():
         raise click.UsageError(
-            "`cas review` needs a terminal. Without one, use `cas show`, `cas accept` and `cas reject`."
+            "`cas review` needs a terminal. Without one, use `cas diff`, `cas accept` and `cas reject`."
         )
-    from cli.review_ui.hunk_review import Review
     from cli.screen.keyboard import Keyboard
 
     invocation = Invocation.current()
-    with invocation.workspace() as workspace:
-        wanted = _wanted(workspace, names, conversation=conversation, file=file)
-        with Keyboard() as keyboard:
-            Review(workspace, keyboard, invocation.screen(), wanted).run()
+    screen = in_columns(invocation.screen(), columns)
+    with invocation.reviewed_workspace() as workspace:
+        if each:
+            from cli.review_ui.hunk_review import Review
+
+            wanted = _wanted(workspace, names, by=by, conversation=conversation, file=file)
+            with Keyboard() as keyboard:
+                Review(workspace, keyboard, screen, wanted).run()
+        else:
+            from cli.review_ui.change_review import ChangeReview
+
+            select = _selected(workspace, names, by=by, conversation=conversation, file=file)
+            with Keyboard() as keyboard:
+                ChangeReview(workspace, keyboard, screen, select).run()
+
+
+def _selected(
+    workspace: "Workspace", names: tuple[str, ...], *, by: "TurnSelection", conversation: str, file: str
+) -> "Callable[[Collection[str]], list[NetFile]]":
+    """Return a function that returns the files with the wanted changes, of all paths or only at some."""
+    from cli.selection.net_selection import net_selection, require_recorded
+
+    selection = net_selection(workspace, names)
+    require_recorded(workspace, selection.paths)
+    wanted = _wanted(workspace, (), by=by, conversation=conversation, file=file)
+
+    def select(at: "Collection[str]") -> "list[NetFile]":
+        among = None
+        if conversation or file or by.is_given:
+            seqs = [seq for group in workspace.review.status().groups for seq in group.seqs if wanted(group, seq)]
+            views = [workspace.history.edit(seq) for seq in dict.fromkeys(seqs)]
+            among = frozenset(Unit(view.seq, hunk) for view in views for hunk in range(len(view.units)))
+        return selection.files(workspace, at, among)
+
+    return select
 
 
 def _wanted(
-    workspace: "Workspace", names: tuple[str, ...], *, conversation: str, file: str
+    workspace: "Workspace", names: tuple[str, ...], *, by: "TurnSelection", conversation: str, file: str
 ) -> "Callable[[PendingGroup, int], bool]":
     from cli.selection.selectors import edits_named, path_predicate
 
     seqs = {view.seq for name in names for view, _ in edits_named(workspace, name)}
     spoken = workspace.history.find_conversation(conversation) if conversation else ""
     is_there = path_predicate(workspace, file)
+    by.check(workspace)
 
     def wanted(group: "PendingGroup", seq: int) -> bool:
         is_named = (not seqs or seq in seqs) and spoken in {"", group.conversation}
-        return is_named and (not file or is_there(workspace.history.edit(seq).edit))
+        if not is_named or not (file or by.is_given):
+            return is_named
+        view = workspace.history.edit(seq)
+        return (not file or is_there(view.edit)) and by.made(workspace, view)
 
     return wanted

@@ -1,18 +1,49 @@
-"""The command `cas status`: the workspace at a glance."""
+"""The command `cas status`: the workspace at a glance, or the edits that match a filter."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
 
 from cli.app.invocation import Invocation, command, json_option
 from cli.render.status import status_text
-from cli.screen.terminal import write
+from cli.screen.terminal import Screen, write
+from cli.search.candidates import conversation_option, file_option, takes_turns
+from cli.selection.turn_selection import TurnSelection
+from objstore import Status
+
+if TYPE_CHECKING:
+    from objstore import Workspace
 
 __all__ = ["status"]
 
 
 @command("status")
+@takes_turns("List the edits")
+@conversation_option("List the edits of this conversation.")
+@file_option("List the edits of the files that were ever at PATH.")
+@click.option(
+    "--status", "decided", type=click.Choice([status.value for status in Status]), help="List the edits of this status."
+)
+@click.option("--short", is_flag=True, help="Only what is pending, in a few words for a shell's prompt; else nothing.")
 @json_option
-def status(*, as_json: bool) -> None:
-    """Show what is pending, what changed outside, and how much is stored."""
+def status(*, by: TurnSelection, conversation: str, file: str, decided: str | None, short: bool, as_json: bool) -> None:
+    """Show what is pending, what changed outside, and how much is stored.
+
+    With --turn, --session, --conversation, --file or --status, list the matching edits instead, newest first: number,
+    id, time, status, operation, file and turn. With --json, one object a line, as `cas log --json`.
+    """
     invocation = Invocation.current()
-    with invocation.workspace() as workspace:
+    if short and (conversation or file or decided or by.is_given or as_json):
+        raise click.UsageError("--short takes no other option.")
+    with invocation.reviewed_workspace() as workspace:
+        if short:
+            write(_short(workspace, invocation.screen()))
+            return
+        if conversation or file or decided or by.is_given:
+            wanted = None if decided is None else Status(decided)
+            _list_edits(workspace, conversation, file, wanted, by, as_json=as_json)
+            return
         report = workspace.review.status()
     if as_json:
         from cli.render.json_edits import json_line, status_shape
@@ -20,3 +51,43 @@ def status(*, as_json: bool) -> None:
         write([json_line(status_shape(report))])
     else:
         write(status_text(report, invocation.screen()))
+
+
+def _short(workspace: "Workspace", screen: Screen) -> Iterator[bytes]:
+    """Yield one line about what is pending, or nothing if nothing is."""
+    pending, unattributed = workspace.review.pending_counts()
+    said = [f"{pending - unattributed} pending"] if pending > unattributed else []
+    said += [f"{unattributed} unattributed"] if unattributed else []
+    if said:
+        yield screen.line(", ".join(said))
+
+
+def _list_edits(
+    workspace: "Workspace", conversation: str, file: str, status: Status | None, by: TurnSelection, *, as_json: bool
+) -> None:
+    """List the edits that meet every condition given. Raises NoSuchName, AmbiguousName, PathError."""
+    # Imported here: the overview needs none of it, and its start-up time matters.
+    from dataclasses import replace
+    from itertools import chain
+
+    from cli.render.rows import Rows
+    from cli.render.unreadable import ReadErrors
+    from cli.search.edit_list import EditConditions, matching
+    from cli.selection.selectors import edit_filter, places_named
+
+    places = places_named(workspace, [file] if file else [], hidden=True)
+    wanted = replace(edit_filter(workspace, conversation=conversation, status=status, by=by), path=places.file)
+    views = matching(workspace, wanted, EditConditions(places=places, turns=frozenset(by.turns)), None)
+    read_errors = ReadErrors()
+    if as_json:
+        from cli.render.json_edits import edit_shape, json_line
+
+        write(json_line(edit_shape(workspace, view, read_errors)) for view in views)
+        read_errors.raise_first()
+        return
+    newest = next(views, None)
+    if newest is None:
+        click.echo("No edit matches.", err=True)
+        return
+    rows = Rows(workspace, Invocation.current().screen(), with_id=True)
+    write(chain.from_iterable(map(rows.of, chain([newest], views))), paged=True)

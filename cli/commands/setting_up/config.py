@@ -1,11 +1,11 @@
 """The command `cas config`: show the effective settings and their source, and change them."""
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
 
-from cli.app.invocation import Invocation, command_group, json_option
+from cli.app.invocation import Invocation, command_group, json_option, reviewer
 from cli.screen.terminal import Screen, shown_name, write
 from cli.search.candidates import setting_values, settings
 
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from objstore import Configuration, ConfiguredValue
 
 __all__ = ["config"]
+
+MOST_WIDTH: Final = 12
+"""Columns for values; what is longer shifts the rest of its line."""
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -57,7 +60,11 @@ def get(*, name: str, as_json: bool) -> None:
 @_own_option
 def change(*, name: str, value: str, own: bool) -> None:
     """Set a setting of this workspace. Comments and all other content of the file stay."""
-    _configuration(changing=not own).set(name, value, own=own)
+    configuration = _configuration(changing=not own)
+    before = _in_workspace(configuration, name)
+    configuration.set(name, value, own=own)
+    if not own:
+        _record_policy(name, before, _in_workspace(configuration, name))
 
 
 @config.command("unset")
@@ -66,8 +73,65 @@ def change(*, name: str, value: str, own: bool) -> None:
 def unset(*, name: str, own: bool) -> None:
     """Remove a setting from this workspace's file. Exits with 1 if it is not in the file."""
     configuration = _configuration(changing=not own)
-    if not configuration.unset(name, own=own):
+    before = _in_workspace(configuration, name)
+    is_unset = configuration.unset(name, own=own)
+    if not own:
+        _record_policy(name, before, "")
+    if not is_unset:
         raise click.ClickException(f"{name} is not set in {configuration.files[-1 if own else 0]}.")
+
+
+@config.command("history")
+@click.argument("name", metavar="[NAME]", default="", shell_complete=settings)
+@json_option
+def history(*, name: str, as_json: bool) -> None:
+    """List who changed which policy of this workspace, and when, oldest first. With --json, one object a line."""
+    from objstore import Configuration
+
+    if name:
+        Configuration().get(name)
+    invocation = Invocation.current()
+    with invocation.workspace() as workspace:
+        found = workspace.review.policy_changes(name)
+    if as_json:
+        from cli.render.json_store import json_line, record_shape
+
+        write(json_line(record_shape(change)) for change in found)
+        return
+    from cli.render.edits import moment
+
+    screen = invocation.screen()
+    for change in found:
+        before, after = (shown_name(text) if text else "not set" for text in (change.before, change.after))
+        who = shown_name(change.who) or "a person"
+        write([screen.line(f"{moment(change.time)}  {who}  {shown_name(change.name)}: {before} -> {after}")])
+    if not found:
+        click.echo("No policy was changed.", err=True)
+
+
+def _in_workspace(configuration: "Configuration", name: str) -> str:
+    """Return how a policy is written in the workspace's file ("": it is not in it, or no policy)."""
+    from objstore import CasError
+
+    try:
+        given = configuration.get(name)
+    except CasError:
+        return ""
+    is_there = given.setting.is_policy and given.origin == configuration.files[0] and len(configuration.files) > 1
+    return given.spelling if is_there else ""
+
+
+def _record_policy(name: str, before: str, after: str) -> None:
+    """Record a change of a policy in the journal. Nothing is recorded if it is as it was last recorded."""
+    from objstore import Configuration
+
+    invocation = Invocation.current()
+    if not Configuration().knows_policy(name):
+        return
+    with invocation.workspace() as workspace:
+        newest = next((change.after for change in reversed(workspace.review.policy_changes(name))), "")
+        if newest != after:
+            workspace.review.record_policy(name, before, after, who=reviewer())
 
 
 def _configuration(*, changing: bool = False) -> "Configuration":
@@ -84,7 +148,7 @@ def _configuration(*, changing: bool = False) -> "Configuration":
 
 def _list_text(found: "list[ConfiguredValue]", screen: Screen) -> Iterator[bytes]:
     width = max(len(given.setting.name) for given in found)
-    value_width = max(len(given.spelling) for given in found)
+    value_width = min(MOST_WIDTH, max(len(given.spelling) for given in found))
     for given in found:
         origin = shown_name(given.origin) if given.origin else "default"
         name = screen.paint(f"{given.setting.name:{width}}", bold=True)
@@ -98,7 +162,7 @@ def _json_line(given: "ConfiguredValue") -> bytes:
     setting = given.setting
     shape: dict[str, Json] = {
         "name": setting.name,
-        "value": given.value,
+        "value": [*given.value] if isinstance(given.value, tuple) else given.value,
         "spelling": text_shape(given.spelling),
         "unit": setting.kind.unit or None,
         "origin": text_shape(given.origin) or None,

@@ -1,13 +1,12 @@
-"""The demonstration: an agent edits a copy of real source files through the server, a person reviews with `cas`.
+"""The demonstration: an agent edits real source in three turns, a person reviews the result with `cas`.
 
-Everything is real: the server is a process of its own, the client is the protocol's official one, the files are a copy
-of packages from Python's standard library, and every review step is the `cas` command run as a process. The expected
-content of each file is computed here, by plain replacement in the original text, and compared by hash. The first
+Everything is real: the files are a copy of a package from Python's standard library, the agent's tools report to
+`cas hook` as Claude Code does, and every step of the review is the `cas` command, run as a process of its own. Where
+git is installed, the copy is a repository. After each step the files are compared with what they must hold; the first
 difference ends the demonstration with status 1.
 """
 
-import difflib
-import json as jsonlib
+import json
 import os
 import shutil
 import subprocess
@@ -15,22 +14,23 @@ import sys
 import sysconfig
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from hashlib import sha256
-from pathlib import Path, PurePath
-from typing import Final, TypeAlias
+from pathlib import Path
+from typing import Final
 
-import anyio
 import click
-from mcp import Client, StdioServerParameters
-from mcp.client.stdio import stdio_client
 
 __all__ = ["run"]
 
-PACKAGES: Final = ("json", "email", "logging")
-"""Packages of the standard library to copy: they exist on every machine, in every supported version."""
+PACKAGE: Final = "json"
+"""The package of the standard library that is copied: it exists in every supported version."""
 
-Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+DECODER: Final = "json/decoder.py"
+ENCODER: Final = "json/encoder.py"
+SCANNER: Final = "json/scanner.py"
+TOOL: Final = "json/tool.py"
+
+WHY: Final = "Callers catch ValueError already."
+QUESTION: Final = "Say which errors end the program."
 
 
 class Differs(Exception):
@@ -41,273 +41,176 @@ def run() -> int:
     """Run the demonstration in a temporary folder; return its exit status."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="cas-demo-") as folder:
-        stage = DemoWorkspace(Path(os.path.realpath(folder)) / "project")
         try:
-            stage.set_up()
-            anyio.run(lambda: with_agent(stage.root, lambda agent: first_session(stage, agent)))
-            review(stage)
-            anyio.run(lambda: with_agent(stage.root, lambda agent: second_session(stage, agent)))
-            review_conflict(stage)
-            without_index(stage)
+            _story(_Stage(Path(os.path.realpath(folder)) / "project"))
         except Differs as difference:
             click.secho(f"\nDIFFERS: {difference}", fg="red", err=True)
             return 1
-    click.echo(f"\n{stage.checks} checks passed in {time.monotonic() - began:.1f} s.")
+    click.echo(f"\nThat took {time.monotonic() - began:.1f} s. To begin in your own project: cas setup claude-code")
     return 0
 
 
-# ---- the stage
+def _story(stage: "_Stage") -> None:
+    stage.set_up()
+    stage.turn("Explain what the decoder and the scanner raise.")
+    stage.agent_inserts(
+        DECODER, "class JSONDecodeError", "# Raised for malformed documents: msg, doc and pos say where."
+    )
+    stage.agent_inserts(SCANNER, "def py_make_scanner", "# The scanner raises StopIteration at the end of a document.")
+    stage.stop()
+    stage.turn("Now give the decoder an error class of its own.")
+    before = stage.text(DECODER), stage.text(ENCODER)
+    stage.agent_inserts(DECODER, "class JSONDecoder", "class DecoderError(ValueError):\n    pass\n\n")
+    stage.agent_inserts(ENCODER, "class JSONEncoder", "class EncoderError(ValueError):\n    pass\n\n")
+    stage.stop()
+    stage.turn("And explain the command line.")
+    stage.agent_inserts(
+        TOOL, "def main", "# Reads a file or standard input, and writes the document in a readable form."
+    )
+    stage.stop()
+
+    stage.say("You come back, and look at what the agent changed: three prompts, four files.")
+    stage.cas()
+    stage.cas("diff")
+    stage.say("The error classes are not what you want. You take out the second turn alone, and say why.")
+    stage.cas("reject", "--turn", "2", "-m", WHY)
+    stage.must((stage.text(DECODER), stage.text(ENCODER)) == before, "the second turn is not out of the files")
+    line = 1 + stage.text(TOOL).splitlines().index(
+        "# Reads a file or standard input, and writes the document in a readable form."
+    )
+    stage.say("About the third turn you have a question.")
+    stage.cas("comment", f"{TOOL}:{line}", "-m", QUESTION)
+    stage.say("With your next prompt, the agent hears both, once.")
+    heard = stage.turn("Go on.")
+    stage.must(WHY in heard and QUESTION in heard, "the agent was not told")
+    click.echo(_indented(heard))
+    stage.stop()
+    if stage.has_git:
+        _branch_and_back(stage)
+    stage.say("You accept the rest. Every step can be taken back: cas undo.")
+    stage.cas("accept", "--all")
+    stage.cas("log", "--turns")
+    stage.cas("fsck", show=False)
 
 
-class DemoWorkspace:
-    """The demonstration's folder, the expected content of each file in it, and the `cas` command run there."""
+def _branch_and_back(stage: "_Stage") -> None:
+    stage.say("You look at another branch, with the agent's work put away, and come back.")
+    stage.git("stash", "--quiet")
+    stage.git("checkout", "--quiet", "older")
+    stage.cas()
+    stage.git("checkout", "--quiet", "main")
+    stage.git("stash", "pop", "--quiet")
+    stage.cas()
+    pending = [edit for edit in stage.log() if edit["status"] == "pending"]
+    stage.must(len(pending) == 3, f"{len(pending)} edits are pending, and not 3")  # noqa: PLR2004 -- as told above
+
+
+class _Stage:
+    """The demonstration's folder, the agent that works in it, and the `cas` command run there."""
 
     def __init__(self, root: Path) -> None:
         self.root: Final = root
-        self.original: dict[str, bytes] = {}
-        self.checks = 0
+        self.has_git: Final = shutil.which("git") is not None
+        self._calls = 0
 
     def set_up(self) -> None:
-        """Copy real source files and make the copy a workspace."""
-        library = Path(sysconfig.get_paths()["stdlib"])
-        for package in PACKAGES:
-            ignored = shutil.ignore_patterns("__pycache__")
-            shutil.copytree(library / package, self.root / package, ignore=ignored)
-        files = [path for path in self.root.rglob("*") if path.is_file()]
-        self.original = {path.relative_to(self.root).as_posix(): path.read_bytes() for path in files}
-        self.say(f"A copy of {', '.join(PACKAGES)} from Python's library: {len(files)} files.")
+        """Copy real source files, and make the copy a repository and a workspace."""
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(Path(sysconfig.get_paths()["stdlib"]) / PACKAGE, self.root / PACKAGE, ignore=ignored)
+        self.say(f"A copy of Python's own package {PACKAGE}, and an agent that you let work in it.")
+        if self.has_git:
+            (self.root / ".gitignore").write_text(".cas/\n")
+            self.git("init", "--quiet", "--initial-branch=main")
+            self.git("add", ".")
+            self.git("commit", "--quiet", "-m", "Import the package")
+            self.git("checkout", "--quiet", "-b", "older")
+            (self.root / "json" / "NOTES").write_text("An older branch.\n")
+            self.git("add", ".")
+            self.git("commit", "--quiet", "-m", "Add notes")
+            self.git("checkout", "--quiet", "main")
         self.cas("init")
+        self.cas("record", show=False)
+
+    # ---- what is shown
 
     def say(self, sentence: str) -> None:
-        """Print the title of a section."""
-        click.secho(f"\n# {sentence}", bold=True)
+        """Tell what happens next."""
+        click.secho(f"\n{sentence}", bold=True)
 
-    def must(self, condition: object, fact: str) -> None:
-        """Count a check, and stop if it fails."""
+    def must(self, condition: object, otherwise: str) -> None:
+        """Stop if something is not as it must be."""
         if not condition:
-            raise Differs(fact)
-        self.checks += 1
+            raise Differs(otherwise)
 
-    def holds(self, name: str, expected: bytes | None) -> None:
-        """Check a file against its expected content (None: it must not exist), by hash."""
-        path = self.root / name
-        found = sha256(path.read_bytes()).hexdigest() if path.exists() else None
-        wanted = None if expected is None else sha256(expected).hexdigest()
-        self.must(found == wanted, f"{name} has {found}, and must have {wanted}")
+    def text(self, name: str) -> str:
+        """Return a file's text."""
+        return (self.root / name).read_text(encoding="utf-8")
 
-    def only_differ(self, *names: str) -> None:
-        """Check that all files except these are unchanged copies."""
-        for name, content in self.original.items():
-            if name not in names:
-                self.holds(name, content)
+    # ---- the person
 
-    def cas(self, *arguments: str, status: int = 0, show: bool = True) -> str:
+    def cas(self, *arguments: str, show: bool = True) -> str:
         """Run `cas` as a person would, show its output, and return it."""
+        color = "always" if sys.stdout is not None and sys.stdout.isatty() else "never"
+        command = [sys.executable, "-P", "-m", "cli", "-C", str(self.root), "--color", color, *arguments]
         if show:
-            click.secho("$ cas " + " ".join(arguments), fg="cyan")
-        command = [sys.executable, "-m", "cli", "-C", str(self.root), *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own command
+            shown = [f'"{word}"' if " " in word else word for word in arguments]
+            click.secho("$ " + " ".join(["cas", *shown]), fg="cyan")
+        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 -- our own command
         if show:
-            click.echo(_shortened(done.stdout + done.stderr))
-        self.must(done.returncode == status, f"cas {' '.join(arguments)} ended with {done.returncode}: {done.stderr}")
-        return done.stdout + done.stderr
+            click.echo(_indented(done.stdout + done.stderr))
+        self.must(done.returncode == 0, f"cas {' '.join(arguments)} ended with {done.returncode}: {done.stderr}")
+        return done.stdout
 
-    def log(self) -> list[dict[str, Json]]:
-        """Return every edit, oldest first, as reported by `cas log --json`."""
-        lines = self.cas("log", "--json", "--reverse", show=False).splitlines()
-        return [jsonlib.loads(line) for line in lines]
+    def log(self) -> list[dict[str, object]]:
+        """Return every edit, as `cas log --json` reports it."""
+        return [json.loads(line) for line in self.cas("log", "--json", show=False).splitlines()]
 
+    def git(self, *arguments: str) -> None:
+        """Run git as a person would, without the settings of the machine."""
+        if arguments[0] in {"checkout", "stash"} and (self.root / ".cas").exists():
+            click.secho("$ " + " ".join(["git", *(word for word in arguments if word != "--quiet")]), fg="cyan")
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+        own = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+        who = ("-c", "user.name=You", "-c", "user.email=you@example.org")
+        subprocess.run(["git", *who, *arguments], cwd=self.root, env=kept | own, check=True)  # noqa: S603, S607 -- git
 
-def _shortened(text: str, most: int = 16) -> str:
-    lines = text.rstrip("\n").split("\n")
-    shown = lines if len(lines) <= most else [*lines[:most], f"… {len(lines) - most} more lines"]
-    return "\n".join("  " + line for line in shown)
+    # ---- the agent
 
+    def turn(self, prompt: str) -> str:
+        """Give the agent a prompt; return what it is told with it."""
+        click.secho(f'\nYou: "{prompt}"', fg="green")
+        answer = self._hook(hook_event_name="UserPromptSubmit", prompt=prompt)
+        return str(json.loads(answer)["hookSpecificOutput"]["additionalContext"]) if answer.strip() else ""
 
-# ---- the agent
+    def stop(self) -> None:
+        """Let the agent end its turn."""
+        self._hook(hook_event_name="Stop")
 
+    def agent_inserts(self, name: str, beginning: str, lines: str) -> None:
+        """Let the agent insert lines above the first line of a file that begins with a text."""
+        click.echo(f"  agent  edits {name}")
+        self._calls += 1
+        path = self.root / name
+        call = {
+            "tool_name": "Edit",
+            "tool_use_id": f"call-{self._calls}",
+            "tool_input": {"file_path": str(path)},
+        }
+        self._hook(hook_event_name="PreToolUse", **call)
+        old = self.text(name)
+        at = old.find(f"\n{beginning}") + 1
+        self.must(at, f"{name} has no line that begins with {beginning!r}")
+        path.write_text(f"{old[:at]}{lines}\n{old[at:]}", encoding="utf-8")
+        self._hook(hook_event_name="PostToolUse", **call)
 
-class Agent:
-    """A scripted agent: it calls the server's tools as a language model would."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        self._conversation = ""
-
-    def new_turn(self) -> None:
-        """Begin a new conversation: the server names it in its first answer."""
-        self._conversation = ""
-
-    async def call(self, tool: str, **arguments: Json) -> Mapping[str, Json]:
-        """Call a tool and return its structured answer; a refusal stops the demonstration."""
-        changing = tool not in {"read_file", "read_text_file", "list_directory"}
-        if changing:
-            arguments["mcp_conversation_id"] = self._conversation
-        result = await self._client.call_tool(tool, arguments)
-        answer = result.structured_content or {}
-        if result.is_error:
-            raise Differs(f"{tool} was refused: {jsonlib.dumps(answer)}")
-        if changing:
-            self._conversation = str(answer.get("mcp_conversation_id") or self._conversation)
-        shown = arguments.get("path") or arguments.get("source") or ""
-        click.echo(f"  agent  {tool:<22} {PurePath(str(shown)).name}")
-        return answer
-
-
-async def with_agent(root: Path, act: Callable[[Agent], Awaitable[None]]) -> None:
-    """Start the server as a process of its own, connect the official client, and let the agent act."""
-    server = StdioServerParameters(
-        command=sys.executable, args=["-P", "-m", "mcptools", str(root)], env=dict(os.environ)
-    )
-    async with Client(stdio_client(server)) as client:
-        await act(Agent(client))
-
-
-DECODER: Final = "json/decoder.py"
-ENCODER: Final = "json/encoder.py"
-TOOL: Final = "json/tool.py"
-MOVED_FROM: Final = "email/quoprimime.py"
-MOVED_TO: Final = "email/quoted_printable.py"
-DELETED: Final = "email/base64mime.py"
-CREATED: Final = "json/README.txt"
-EDITS_MADE: Final = 7
-
-EARLY: Final = (b"class JSONDecodeError(ValueError):", b"class JSONDecodeError(ValueError):  # raised by loads")
-LATER: Final = (b"class JSONDecoder(object):", b"class JSONDecoder:")
-LAST: Final = (b"    def raw_decode(self, s, idx=0):", b"    def raw_decode(self, s, idx=0, /):")
-ON_EARLY: Final = (b"  # raised by loads", b"  # what loads() raises")
+    def _hook(self, **event: object) -> str:
+        given = json.dumps({"session_id": "demo", "cwd": str(self.root), **event})
+        command = [sys.executable, "-P", "-m", "cli", "hook", "claude-code"]
+        done = subprocess.run(  # noqa: S603 -- our own command
+            command, input=given, capture_output=True, text=True, check=True, cwd=self.root
+        )
+        return done.stdout
 
 
-def replaced(content: bytes, *changes: tuple[bytes, bytes]) -> bytes:
-    """Return `content` with each text, which must occur once, replaced."""
-    for old, new in changes:
-        if content.count(old) != 1:
-            raise Differs(f"the library's source has {content.count(old)} times {old!r}")
-        content = content.replace(old, new)
-    return content
-
-
-async def first_session(stage: DemoWorkspace, agent: Agent) -> None:
-    """Let the agent create, edit, rewrite, move and delete, over two conversations."""
-    stage.say("An agent works, through the MCP server (conversation one)")
-    read = await agent.call("read_text_file", path=DECODER)
-    stage.must("raw_decode" in jsonlib.dumps(read), "the agent does not see the file it reads")
-    await agent.call("multi_edit_text_file", path=str(stage.root / DECODER), edits=_edits(EARLY))
-    await agent.call("multi_edit_text_file", path=str(stage.root / DECODER), edits=_edits(LATER, LAST))
-    encoder = stage.original[ENCODER].decode()
-    await agent.call(
-        "edit_file_diff", path=str(stage.root / ENCODER), diff=_diff(ENCODER, encoder, _commented(encoder))
-    )
-    await agent.call("write_file", path=str(stage.root / CREATED), content="What is in here.\n")
-
-    agent.new_turn()
-    stage.say("It goes on (conversation two): a whole-file rewrite, a move, a delete")
-    await agent.call("write_file", path=str(stage.root / TOOL), content=_rewritten(stage.original[TOOL].decode()))
-    await agent.call("move_file", source=str(stage.root / MOVED_FROM), destination=str(stage.root / MOVED_TO))
-    await agent.call("delete_file", path=str(stage.root / DELETED))
-    stage.holds(MOVED_TO, stage.original[MOVED_FROM])
-    stage.holds(DELETED, None)
-    stage.only_differ(DECODER, ENCODER, TOOL, MOVED_FROM, DELETED)
-
-
-def review(stage: DemoWorkspace) -> None:
-    """Review as a person would: look, reject an early edit, accept it again, reject one hunk, bring files back."""
-    stage.say("A person looks")
-    stage.cas("status")
-    stage.cas("show", "1")
-    decoder = stage.original[DECODER]
-    stage.must(len(stage.log()) == EDITS_MADE, f"the log does not show {EDITS_MADE} edits")
-
-    stage.say("Reject edit 1; edit 2, made later in the same file, stays")
-    stage.cas("reject", "1", "--reason", "the comment says nothing new")
-    stage.holds(DECODER, replaced(decoder, LATER, LAST))
-    stage.say("On second thoughts, accept it")
-    stage.cas("accept", "1")
-    stage.holds(DECODER, replaced(decoder, EARLY, LATER, LAST))
-
-    stage.say("Of the rewritten file, reject one hunk and keep the rest")
-    text = stage.original[TOOL].decode()
-    rewrite = next(edit for edit in stage.log() if str(edit["file_path"]).endswith(TOOL))
-    hunks = rewrite["hunks"]
-    stage.must(isinstance(hunks, list) and len(hunks) == len(("top", "end")), f"the rewrite has not two hunks: {hunks}")
-    stage.cas("reject", f"{rewrite['seq']}:1")
-    stage.holds(TOOL, (text + TRAILER).encode())
-    stage.cas("undo")
-    stage.holds(TOOL, _rewritten(text).encode())
-
-    stage.say("Reject the move and the delete: both files are back")
-    for edit in stage.log():
-        if edit["operation"] in {"move", "delete"}:
-            stage.cas("reject", str(edit["seq"]))
-    stage.holds(MOVED_FROM, stage.original[MOVED_FROM])
-    stage.holds(MOVED_TO, None)
-    stage.holds(DELETED, stage.original[DELETED])
-
-    stage.say("The person types too; nothing of that is lost")
-    mine = (stage.root / DECODER).read_bytes() + b"# mine\n"
-    (stage.root / DECODER).write_bytes(mine)
-    stage.cas("reject", "2", status=1)
-    stage.holds(DECODER, mine)
-    stage.cas("reject", "2", "--on-external", "keep")
-    stage.holds(DECODER, replaced(decoder, EARLY) + b"# mine\n")
-    stage.cas("accept", "2")
-    stage.only_differ(DECODER, ENCODER, TOOL)
-
-
-async def second_session(stage: DemoWorkspace, agent: Agent) -> None:
-    """Let the agent change a line that its own earlier edit inserted."""
-    stage.say("The agent comes back and edits the very line that edit 1 put in")
-    await agent.call("multi_edit_text_file", path=str(stage.root / DECODER), edits=_edits(ON_EARLY))
-
-
-def review_conflict(stage: DemoWorkspace) -> None:
-    """Run into a real conflict: it is named, nothing changes, and a cascade resolves it."""
-    stage.say("Now edit 1 can't go alone: the conflict is named, and nothing changes")
-    decoder = stage.original[DECODER]
-    before = (stage.root / DECODER).read_bytes()
-    said = stage.cas("reject", "1", status=1)
-    last = stage.log()[-1]
-    stage.must(f"edit {last['seq']}" in said and "edit 1" in said, f"the conflict is not named: {said}")
-    stage.holds(DECODER, before)
-    stage.cas("reject", "1", "--cascade")
-    stage.holds(DECODER, replaced(decoder, LATER, LAST) + b"# mine\n")
-    stage.cas("undo")
-    stage.holds(DECODER, before)
-
-
-def without_index(stage: DemoWorkspace) -> None:
-    """Delete all derived data and continue."""
-    stage.say("Delete the index: the journal is the only truth")
-    report = stage.cas("status", "--json", show=False)
-    for path in (stage.root / ".cas").glob("index.sqlite*"):
-        path.unlink()
-    stage.must(stage.cas("status", "--json", show=False) == report, "without the index, status says something else")
-    stage.cas("reject", "--all", "--on-external", "keep", show=False)
-    for name, content in stage.original.items():
-        stage.holds(name, content + b"# mine\n" if name == DECODER else content)
-    stage.holds(CREATED, None)
-    stage.cas("status")
-    stage.say("Every agent's edit is rejected: each file is what it was, with what the person typed")
-
-
-# ---- texts
-
-TRAILER: Final = "\n# Rewritten by an agent.\n"
-
-
-def _rewritten(text: str) -> str:
-    head, _, rest = text.partition("\n")
-    return f"{head} (and more)\n{rest}{TRAILER}"
-
-
-def _commented(text: str) -> str:
-    return text.replace("import re\n", "import re  # escapes\n", 1)
-
-
-def _edits(*changes: tuple[bytes, bytes]) -> list[Json]:
-    return [{"old_string": old.decode(), "new_string": new.decode()} for old, new in changes]
-
-
-def _diff(name: str, before: str, after: str) -> str:
-    lines: Sequence[str] = before.splitlines(keepends=True)
-    return "".join(difflib.unified_diff(lines, after.splitlines(keepends=True), f"a/{name}", f"b/{name}"))
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.rstrip("\n").split("\n"))

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from cli.app.invocation import Invocation, Number, command, recorded_text, reviewer
+from cli.app.invocation import Invocation, Number, agent_option, command, recorded_text, reviewer
 from cli.screen.terminal import Screen, flush, shown_name, visible, write
-from cli.search.candidates import names
+from cli.search.candidates import conversation_option
 
 if TYPE_CHECKING:
     from objstore import CallInfo, EditView, Workspace
@@ -33,21 +33,8 @@ _KILLED: Final = 128
 
 
 @command("watch")
-@click.option(
-    "--agent",
-    callback=recorded_text,
-    default="",
-    metavar="NAME",
-    help="Record the edits as an agent's, pending review.",
-)
-@click.option(
-    "--conversation",
-    callback=recorded_text,
-    default="",
-    metavar="ID",
-    shell_complete=names("conversation"),
-    help="Conversation to record the edits under.",
-)
+@agent_option
+@conversation_option("Conversation to record the edits under.", callback=recorded_text)
 @click.option(
     "--quiet-for",
     type=Number(50, 60_000),

@@ -168,7 +168,7 @@ class _Tree:
     def __init__(self, root: str, passed: str) -> None:
         self._descriptors: Final[dict[str, int]] = {}
         self._root: Final = root
-        self._passed: Final = f"{self._spelt(root)}{os.sep}{passed}"
+        self._passed: Final = f"{self._watchable(root)}{os.sep}{passed}"
         self.odd: dict[str, _Facts] = {}  # folders that contain such names, as last polled
 
     def __enter__(self) -> Self:
@@ -190,7 +190,7 @@ class _Tree:
         found, ahead = [], [self._root]
         for path in ahead:  # which grows meanwhile
             try:
-                folder = self._spelt(path)
+                folder = self._watchable(path)
                 with os.scandir(folder) as entries:
                     held = list(entries)
                 inner = [each.path for each in held if each.is_dir(follow_symlinks=False)]
@@ -215,7 +215,7 @@ class _Tree:
             return {name: (it.st_ino, it.st_mode, it.st_size, it.st_mtime_ns, it.st_ctime_ns) for name, it in found}
         return {}
 
-    def _spelt(self, path: str) -> str:
+    def _watchable(self, path: str) -> str:
         if _is_plain(path):
             return path
         if path not in self._descriptors:

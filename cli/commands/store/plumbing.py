@@ -20,6 +20,9 @@ __all__ = ["hash_file", "listing", "records", "segments", "verify"]
 RANGES: Final = 12
 """Number of ranges that a line shows."""
 
+PROMPT: Final = 60
+"""Characters of a prompt's first line that a line shows."""
+
 LONGEST_NUMBER: Final = 18
 """Digits of an edit's number: more than any store has."""
 
@@ -191,24 +194,33 @@ def _record_line(view: "RecordView", screen: Screen) -> bytes:
 def _said(record: "Record") -> str:
     import os
 
-    from objstore import Decision, Edit, Expiry, Pin, Snapshot, Void
+    from objstore import Comment, Decision, Edit, Expiry, Mark, Pin, SettingChange, Snapshot, Turn, Void
 
     match record:
         case Edit():
-            return f"edit {record.seq}  {record.operation.value}  {shown_name(os.fsdecode(record.path))}"
+            said = f"edit {record.seq}  {record.operation.value}  {shown_name(os.fsdecode(record.path))}"
         case Decision():
-            named = sorted({unit.seq for unit, _ in record.verdicts})
-            return f"decision {record.number}  {record.action.value}  edits {' '.join(map(str, named))}"
+            edits = sorted({unit.seq for unit, _ in record.verdicts})
+            said = f"decision {record.number}  {record.action.value}  edits {' '.join(map(str, edits))}"
         case Snapshot():
             of = "" if record.path is None else f" of {shown_name(os.fsdecode(record.path))}"
-            return f"snapshot {record.number}{of}  {shown_name(record.title)}".rstrip()
+            said = f"snapshot {record.number}{of}  {shown_name(record.title)}".rstrip()
         case Pin():
             held = [f"edits {' '.join(map(str, record.edits))}"] if record.edits else []
             held += [f"{len(record.blobs)} blobs"] if record.blobs else []
-            return f"pin {record.number}  {', '.join(held)}  {shown_name(record.title)}".rstrip()
+            said = f"pin {record.number}  {', '.join(held)}  {shown_name(record.title)}".rstrip()
         case Void():
             taken = f"edits {' '.join(map(str, record.edits))}" if record.edits else f"decision {record.decision}"
-            return f"void of {taken}"
+            said = f"void of {taken}"
+        case Turn():
+            said = f"turn {record.number}  {shown_name(record.prompt.partition(chr(10))[0][:PROMPT])}".rstrip()
+        case Comment():
+            lines = "-".join(map(str, dict.fromkeys(record.lines)))
+            said = f"comment {record.number}  {shown_name(os.fsdecode(record.path))}:{lines}"
+        case Mark():
+            said = f"comments {' '.join(map(str, record.comments))}  {record.state.value}"
+        case SettingChange():
+            said = f"setting {shown_name(record.name)}  {shown_name(record.after)}".rstrip()
         case Expiry():
             gone = {
                 "edits": _ranges(record.edits),
@@ -216,10 +228,11 @@ def _said(record: "Record") -> str:
                 "snapshots": " ".join(map(str, record.snapshots)),
                 "pins": " ".join(map(str, record.pins)),
             }
-            said = ", ".join(f"{kind} {numbers}" for kind, numbers in gone.items() if numbers)
-            return f"expiry of {said}  {shown_name(record.reason)}"
+            named = ", ".join(f"{kind} {numbers}" for kind, numbers in gone.items() if numbers)
+            said = f"expiry of {named}  {shown_name(record.reason)}"
         case _:
             assert_never(record)
+    return said
 
 
 def _ranges(ranges: Sequence[tuple[int, int]]) -> str:

@@ -6,14 +6,20 @@ from typing import TYPE_CHECKING, Final
 from cli.app.invocation import Invocation, command, json_option
 from cli.render.status import counted
 from cli.screen.terminal import Screen, shown_name, write
+from objstore import date_of
 
 if TYPE_CHECKING:
     from objstore import StoreStats
 
-__all__ = ["stats"]
+__all__ = ["chart", "stats"]
 
 FILES_SHOWN: Final = 15
 BAR: Final = 20
+MAX_CHART_COLUMNS: Final = 60
+MINUTES: Final = {"minute": 1, "10 minutes": 10, "hour": 60, "6 hours": 360, "day": 1_440, "week": 10_080}
+"""Possible spans of a column in minutes; if none is large enough, a column is as many weeks as needed."""
+
+HEIGHTS: Final = " ▁▂▃▄▅▆▇█"
 
 
 @command("stats")
@@ -34,7 +40,9 @@ def stats(*, as_json: bool) -> None:
 
 
 def _stats_text(found: "StoreStats", screen: Screen) -> Iterator[bytes]:
-    edits = ", ".join(f"{number} {status.value}" for status, number in found.edits.items())
+    edits = ", ".join(
+        f"{number} {status.value}" for status, number in found.edits.items() if number or status.value != "away"
+    )
     saved = found.blob_bytes / found.stored_blob_bytes if found.stored_blob_bytes else 1.0
     facts = {
         "edits": f"{found.edit_count} ({edits}) in {counted(found.conversations, 'conversation')}",
@@ -53,8 +61,6 @@ def _stats_text(found: "StoreStats", screen: Screen) -> Iterator[bytes]:
         if fact:
             yield screen.line(f"{name:12}  {fact}")
     if found.minutes:
-        from cli.screen.chart import chart
-
         yield screen.line()
         yield from chart({at: activity.edits for at, activity in found.minutes.items()}, "edits", screen)
         if found.damage is None:
@@ -80,3 +86,25 @@ def _table(counts: Mapping[str, tuple[int, int, int]], screen: Screen) -> Iterat
         yield screen.line(f"  {edits:7} {noun}  {f'+{added} -{removed}':>16}  {bar}  {shown_name(name)}")
     if len(ordered) > FILES_SHOWN:
         yield screen.line(f"  and {len(ordered) - FILES_SHOWN} more (--json has them all)")
+
+
+def chart(amounts: Mapping[int, int], what: str, screen: Screen) -> Iterator[bytes]:
+    """Yield a chart of amounts by minute (minutes since the epoch, in the person's time zone)."""
+    first, last = min(amounts), max(amounts)
+    unit, step = next(
+        ((name, size) for name, size in MINUTES.items() if last // size - first // size < MAX_CHART_COLUMNS), ("", 0)
+    )
+    if not step:
+        weeks = (last - first) // (MINUTES["week"] * MAX_CHART_COLUMNS) + 1
+        unit, step = f"{weeks} weeks", MINUTES["week"] * weeks
+    sums = [0] * (last // step - first // step + 1)
+    for minute, amount in amounts.items():
+        sums[minute // step - first // step] += amount
+    most = max(*sums, 1)
+    columns = "".join(HEIGHTS[-(-amount * (len(HEIGHTS) - 1) // most)] for amount in sums)
+    yield screen.line(f"{f'{what} in time':14}{screen.paint(columns, 'cyan')}")
+    yield screen.line(f"{'':14}{_minute(first)} to {_minute(last)}, a column a {unit}, {most} at most")
+
+
+def _minute(minute: int) -> str:
+    return date_of(minute * 60_000_000).astimezone().strftime("%Y-%m-%d %H:%M")

@@ -8,10 +8,12 @@ command in the background ends as soon as it runs; its real end is only reported
 it. A call may be deferred without an end (`defer`): it begins again, with its id, once its session continues.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 from cli.hooks.clients.event import (
-    COMMON,
+    HEARD,
+    WITH_SUBAGENTS,
     Event,
     HookMoment,
     Payload,
@@ -31,14 +33,10 @@ from cli.hooks.clients.event import (
 __all__ = ["read", "reply"]
 
 _MOMENTS: Final = {
-    **COMMON,
+    **WITH_SUBAGENTS,
     "PostToolUseFailure": HookMoment.AFTER,
-    "PermissionRequest": HookMoment.ASKED,
     "PermissionDenied": HookMoment.DENIED,
     "StopFailure": HookMoment.PAUSE,
-    "SubagentStart": HookMoment.SENT,
-    "SubagentStop": HookMoment.BACK,
-    "SessionEnd": HookMoment.OVER,
 }
 _WAITS: Final = "idle_prompt"
 """The notification that no turn is running: the client waits for the next prompt."""
@@ -52,7 +50,10 @@ _READS: Final = frozenset(
 )
 """Tools that change no file themselves: a subagent's tools have events of their own."""
 
-_CAN_TELL: Final = frozenset({"UserPromptSubmit", "SessionStart", "PostToolUse", "PostToolUseFailure"})
+_ENDS: Final = frozenset({"KillShell", "TaskStop"})
+"""Tools that end what runs in the background."""
+
+_HEARD: Final = HEARD | {"PostToolUseFailure"}
 
 
 def read(payload: Payload) -> Event:
@@ -62,7 +63,7 @@ def read(payload: Payload) -> Event:
 
 def reply(event: Event, message: str) -> Payload | None:
     """Return what to print so that the agent reads `message`."""
-    return context_in_copilot(event, message) if event.of_copilot else additional_context(event, message, _CAN_TELL)
+    return context_in_copilot(event, message) if event.of_copilot else additional_context(event, message, _HEARD)
 
 
 def _of_copilot(payload: Payload) -> Event:
@@ -89,6 +90,9 @@ def _own(payload: Payload) -> Event:
         call=call,
         given=payload.get("tool_input"),
         touched=paths_touched_by(tool, named, reads=_READS, writes=_WRITES),
+        task=text(map_of(payload, "tool_response"), "backgroundTaskId"),
+        ended_task=text(given, "shell_id", "task_id") if tool in _ENDS and name == "PostToolUse" else "",
+        running=_running(payload.get("background_tasks")),
         joins=joined_by(tool, given, payload),
         prompt=text(payload, "prompt"),
         notes=notes_of(
@@ -100,6 +104,14 @@ def _own(payload: Payload) -> Event:
         agent=subagent(payload),
         reports_subagents=True,
     )
+
+
+def _running(tasks: object) -> tuple[str, ...] | None:
+    """Return the ids of the background tasks that an event lists (None: it lists none, or not in a known form)."""
+    if not isinstance(tasks, list):
+        return None
+    ids = [text(task, "id") if isinstance(task, Mapping) else "" for task in tasks]
+    return tuple(ids) if all(ids) else None
 
 
 def _moment(name: str, payload: Payload) -> HookMoment:

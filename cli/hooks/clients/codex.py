@@ -10,7 +10,8 @@ from typing import Final
 
 from cli.hooks.clients.event import (
     ANYWHERE,
-    COMMON,
+    HEARD,
+    WITH_SUBAGENTS,
     Event,
     HookMoment,
     Payload,
@@ -30,18 +31,9 @@ __all__ = ["read", "reply"]
 
 _READS: Final = frozenset({"update_plan", "view_image", "web_search", "read_file", "list_dir", "grep_files"})
 _PATCH: Final = "apply_patch"
-_MOMENTS: Final = {
-    **COMMON,
-    "PermissionRequest": HookMoment.ASKED,
-    "SubagentStart": HookMoment.SENT,
-    "SubagentStop": HookMoment.BACK,
-    "Interrupt": HookMoment.PAUSE,
-    "SessionEnd": HookMoment.OVER,
-}
+_MOMENTS: Final = {**WITH_SUBAGENTS, "Interrupt": HookMoment.PAUSE}
 _OF_NETWORK: Final = "network-access "
 """Beginning of the description when a person is asked whether a running command may use the network."""
-
-_CAN_TELL: Final = frozenset({"UserPromptSubmit", "SessionStart", "PostToolUse"})
 
 
 def read(payload: Payload) -> Event:
@@ -76,7 +68,7 @@ def read(payload: Payload) -> Event:
 
 def reply(event: Event, message: str) -> Payload | None:
     """Return what to print so that the agent reads `message`."""
-    return additional_context(event, message, _CAN_TELL)
+    return additional_context(event, message, HEARD)
 
 
 def _touched(tool: str, given: Payload) -> TouchedPaths:

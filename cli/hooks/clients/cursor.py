@@ -43,7 +43,7 @@ _READS: Final = frozenset(
 )
 """Tools that change no file themselves: a subagent is a conversation of its own."""
 
-_CAN_TELL: Final = frozenset({"postToolUse", "sessionStart"})
+_HEARD: Final = frozenset({"postToolUse", "sessionStart"})
 
 
 def read(payload: Payload) -> Event:
@@ -79,7 +79,7 @@ def read(payload: Payload) -> Event:
 
 def reply(event: Event, message: str) -> Payload | None:
     """Return what to print so that the agent reads `message`."""
-    return {"additional_context": message} if event.name in _CAN_TELL else None
+    return {"additional_context": message} if event.name in _HEARD else None
 
 
 def _roots(payload: Payload) -> list[str]:

@@ -11,7 +11,9 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 __all__ = [
     "ANYWHERE",
     "COMMON",
+    "HEARD",
     "NOWHERE",
+    "WITH_SUBAGENTS",
     "Client",
     "Event",
     "HookMoment",
@@ -106,6 +108,20 @@ COMMON: Final[Mapping[str, HookMoment]] = MappingProxyType(
 )
 """The events of Claude Code that other clients have adopted, with their names."""
 
+WITH_SUBAGENTS: Final[Mapping[str, HookMoment]] = MappingProxyType(
+    {
+        **COMMON,
+        "PermissionRequest": HookMoment.ASKED,
+        "SubagentStart": HookMoment.SENT,
+        "SubagentStop": HookMoment.BACK,
+        "SessionEnd": HookMoment.OVER,
+    }
+)
+"""The same, for clients that also report subagents and what they ask a person."""
+
+HEARD: Final = frozenset({"UserPromptSubmit", "SessionStart", "PostToolUse"})
+"""The events of these clients that take context for the agent."""
+
 
 class Event(NamedTuple):
     """One hook event. A named tuple, because an agent waits: `dataclasses` alone takes 10 ms to import."""
@@ -125,6 +141,9 @@ class Event(NamedTuple):
     others: tuple[str, ...] = ()  # further folders that an event without files concerns: all those open in the client
     of_copilot: bool = False  # whether VS Code or another program of Copilot's sent it, whose own hooks may also run
     home: str = ""  # folder in which the session began; "": unknown
+    task: str = ""  # client's id of what this tool leaves running in the background; "": nothing, or not reported
+    ended_task: str = ""  # client's id of what ran in the background and this tool has ended; "": nothing
+    running: tuple[str, ...] | None = None  # client's ids of what runs in the background; None: not reported
     joins: str = ""  # conversation that a tool of our server reported working in; "": none
 
 

@@ -36,7 +36,7 @@ _READS: Final = frozenset(
 )
 """Tools that change no file themselves: a subagent reports its own tools."""
 
-_CAN_TELL: Final = frozenset({"BeforeAgent", "AfterTool", "SessionStart"})
+_HEARD: Final = frozenset({"BeforeAgent", "AfterTool", "SessionStart"})
 
 
 def read(payload: Payload) -> Event:
@@ -62,4 +62,4 @@ def read(payload: Payload) -> Event:
 
 def reply(event: Event, message: str) -> Payload | None:
     """Return what to print so that the agent reads `message`."""
-    return additional_context(event, message, _CAN_TELL)
+    return additional_context(event, message, _HEARD)

@@ -46,7 +46,7 @@ _READS: Final = frozenset(
     | {"question", "skill"}
 )
 _PATCHES: Final = frozenset({"patch", "apply_patch"})
-_CAN_TELL: Final = frozenset({"tool.execute.after"})
+_HEARD: Final = frozenset({"tool.execute.after"})
 
 
 def read(payload: Payload) -> Event:
@@ -79,7 +79,7 @@ def read(payload: Payload) -> Event:
 
 def reply(event: Event, message: str) -> Payload | None:
     """Return what to print: the plugin adds it to what the agent reads next."""
-    return {"context": message} if event.name in _CAN_TELL else None
+    return {"context": message} if event.name in _HEARD else None
 
 
 def _touched(tool: str, given: Payload) -> TouchedPaths:

@@ -1,4 +1,4 @@
-"""Calls without a plain begin and end: refused, made by subagents, changed on the way, with words nobody can spell."""
+"""Attribute changes to calls whose start or end event is missing, late, repeated or rewritten, or that were refused."""
 
 import fcntl
 import json
@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from objstore import AgentCall, EditFilter, Operation, Workspace
+from objstore import AgentCall, EditFilter, Operation, Origin, Status, Workspace
 from tests.support.command_runner import (
     PATIENCE,
     PROGRAM,
@@ -44,35 +44,36 @@ def folder(tmp_path: Path) -> Path:
     return root
 
 
-def whose(folder: Path) -> list[tuple[str, str]]:
-    """Return path and conversation of each recorded edit."""
+def attributed_edits(folder: Path) -> list[tuple[str, str]]:
+    """Return path and conversation of each recorded edit; for an unattributed one, "unattributed"."""
     with Workspace.open(folder) as workspace:
         views = workspace.history.edits(EditFilter())
-    return [(os.fsdecode(view.edit.path), view.edit.conversation) for view in views]
+    found = [(os.fsdecode(view.edit.path), view.edit.conversation, view.edit.origin) for view in views]
+    return [(path, origin if origin is Origin.UNATTRIBUTED else of) for path, of, origin in found]
 
 
-def files(folder: Path) -> list[Path]:
+def files_in(folder: Path) -> list[Path]:
     """Return the files in a workspace."""
     return [path for path in folder.rglob("*") if path.is_file() and ".cas" not in path.parts]
 
 
-def typed(folder: Path, path: str = "a.txt") -> None:
+def edit_by_hand(folder: Path, path: str = "a.txt") -> None:
     """Have the person add a line to a file."""
     with (folder / path).open("a") as file:
         file.write("mine\n")
 
 
-def asked(event: dict[str, Any]) -> dict[str, Any]:
-    """Return what tells that the person is asked about a tool: it comes without the call's id."""
-    told = {name: value for name, value in event.items() if name != "tool_use_id"}
-    return told | {"hook_event_name": "PermissionRequest", "permission_suggestions": []}
+def permission_request(event: dict[str, Any]) -> dict[str, Any]:
+    """Return the event that a person is asked for permission to run a tool; it has no call id."""
+    without_id = {name: value for name, value in event.items() if name != "tool_use_id"}
+    return without_id | {"hook_event_name": "PermissionRequest", "permission_suggestions": []}
 
 
-# ---- what is recorded by hand while a tool runs
+# ---- `cas record` while a tool runs
 
 
 @pytest.mark.parametrize("words", [(), (".",), ("a.txt", "src")], ids=["all", "the folder", "both"])
-def test_what_a_running_tool_did_is_its_agents_though_a_person_has_it_recorded(
+def test_changes_of_a_running_tool_are_attributed_to_its_agent_by_cas_record(
     folder: Path, words: tuple[str, ...]
 ) -> None:
     session = ClaudeCode(folder)
@@ -87,26 +88,28 @@ def test_what_a_running_tool_did_is_its_agents_though_a_person_has_it_recorded(
     written = session.write_event("src/b.py", "y\n", before=True)
     session.tell(written)
     (folder / "src" / "b.py").write_text("y\n")
-    typed(folder)
+    edit_by_hand(folder)
     ran = cas("record", *words, "--json", folder=folder)
-    mine = ran.json()["conversation_id"]
+    external = ran.json()["conversation_id"]
     assert [Path(edit["file_path"]).name for edit in ran.json()["edits"]] == ["b.py", "a.txt"]
     session.tell(written | {"hook_event_name": "PostToolUse"})
-    assert whose(folder) == [("a.txt", session.name), ("src/b.py", session.name), ("a.txt", mine)]
+    assert attributed_edits(folder) == [("a.txt", session.name), ("src/b.py", session.name), ("a.txt", external)]
 
 
-# ---- what runs on behind its answer
+# ---- shells that run in the background
 
 
-@pytest.mark.parametrize("is_asked", [False, True])
-def test_what_a_shell_does_in_the_background_is_its_agents_until_the_turn_ends(folder: Path, *, is_asked: bool) -> None:
+@pytest.mark.parametrize("asks_permission", [False, True])
+def test_changes_of_a_background_shell_are_attributed_to_its_agent_until_the_turn_ends(
+    folder: Path, *, asks_permission: bool
+) -> None:
     session = ClaudeCode(folder)
     session.ask("go")
     session.calls += 1
     began = session.shell_event("make", before=True)
     session.tell(began)
-    if is_asked:
-        session.tell(asked(began))
+    if asks_permission:
+        session.tell(permission_request(began))
     shell("echo 1 >> a.txt", folder=folder)
     done = began | {"hook_event_name": "PostToolUse"}
     answered = done | {"tool_response": {"stdout": "", "interrupted": False, "backgroundTaskId": "b1"}}
@@ -116,13 +119,46 @@ def test_what_a_shell_does_in_the_background_is_its_agents_until_the_turn_ends(f
     shell("echo 3 >> a.txt", folder=folder)
     running = {"id": "b1", "type": "shell", "status": "running", "command": "make"}
     session.tell(session.stopped() | {"background_tasks": [running]})
-    assert whose(folder) == [("a.txt", session.name)] * 3
-    typed(folder)  # while the shell may still run, but the person is back at work
+    assert attributed_edits(folder) == [("a.txt", session.name)] * 3
+    edit_by_hand(folder)  # while the shell may still run, but the person is back at work
     session.ask("and on")
-    assert whose(folder)[3:] == [("a.txt", "external")]
+    assert attributed_edits(folder)[3:] == [("a.txt", "unattributed")]
+    session.run("echo 4 >> a.txt")
+    assert attributed_edits(folder)[4:] == [("a.txt", session.name)]
+    session.tell(session.stopped() | {"background_tasks": []})
+    edit_by_hand(folder)
+    session.ask("and on")
+    assert attributed_edits(folder)[5:] == [("a.txt", "external")]
 
 
-def test_a_shell_that_runs_while_the_clock_is_set_back_made_its_changes(folder: Path) -> None:
+@pytest.mark.parametrize("end", ["kill", "session", "other session"])
+def test_a_background_shell_may_have_made_changes_until_it_or_its_session_ends(folder: Path, end: str) -> None:
+    session = ClaudeCode(folder)
+    session.ask("go")
+    session.calls += 1
+    began = session.shell_event("make", before=True)
+    session.tell(began)
+    session.tell(began | {"hook_event_name": "PostToolUse", "tool_response": {"backgroundTaskId": "b1"}})
+    session.stop()
+    edit_by_hand(folder, "src/b.py")
+    if end == "kill":
+        session.calls += 1
+        session.tell(session.tool_event("KillShell", {"shell_id": "b1"}, before=True))
+        session.tell(session.tool_event("KillShell", {"shell_id": "b1"}, before=False))
+    elif end == "session":
+        session.tell(session.base("SessionEnd") | {"reason": "exit"})
+    else:
+        ClaudeCode(folder, "other").tell(session.base("SessionEnd") | {"session_id": "other", "reason": "exit"})
+    edit_by_hand(folder)
+    session.start()
+    last = "unattributed" if end == "other session" else "external"
+    assert attributed_edits(folder) == [("src/b.py", "unattributed"), ("a.txt", last)]
+    with Workspace.open(folder) as workspace:
+        (found, *_) = workspace.history.edits(EditFilter())
+        assert (found.edit.notes["candidates"], found.status) == (session.name, Status.PENDING)
+
+
+def test_changes_of_a_shell_are_attributed_to_it_when_the_clock_is_set_back(folder: Path) -> None:
     session = ClaudeCode(folder)
     session.tell(session.shell_event("work", before=True))
     (call,) = (folder / ".cas" / "agents").glob("open-*")
@@ -130,40 +166,40 @@ def test_a_shell_that_runs_while_the_clock_is_set_back_made_its_changes(folder: 
     os.utime(call, ns=(later, later))
     shell("echo 1 >> a.txt", folder=folder)
     session.tell(session.shell_event("work", before=False))
-    assert whose(folder) == [("a.txt", "session-1")]
+    assert attributed_edits(folder) == [("a.txt", "session-1")]
 
 
-def test_of_a_shell_in_the_background_that_never_told_of_its_beginning_nothing_is_believed(folder: Path) -> None:
+def test_changes_during_a_background_shell_without_a_reported_beginning_are_unattributed(folder: Path) -> None:
     session = ClaudeCode(folder)
     session.calls += 1
     answered = {"tool_response": {"backgroundTaskId": "b1"}}
     session.tell(session.shell_event("make", before=False) | answered)
-    typed(folder)
+    edit_by_hand(folder)
     session.stop()
-    assert whose(folder) == [("a.txt", "external")]
+    assert attributed_edits(folder) == [("a.txt", "unattributed")]
 
 
-# ---- what may be several agents' doing
+# ---- shells of several agents at once
 
 
-def test_what_shells_of_two_agents_may_have_done_is_no_persons(folder: Path) -> None:
+def test_changes_while_shells_of_two_agents_run_are_external_or_of_the_agent_that_records_them(folder: Path) -> None:
     for name in ("one", "other"):
         session = ClaudeCode(folder, name)
         session.tell(session.shell_event("make", before=True))
-    typed(folder)
+    edit_by_hand(folder)
     assert cas("record", folder=folder).status == 0
-    typed(folder, "src/b.py")
+    edit_by_hand(folder, "src/b.py")
     assert cas("record", "--agent", "third", "--conversation", "c", folder=folder).status == 0
-    assert whose(folder) == [("a.txt", "external"), ("src/b.py", "c")]
+    assert attributed_edits(folder) == [("a.txt", "unattributed"), ("src/b.py", "c")]
 
 
-# ---- what a person does not let run
+# ---- calls that need a person's permission
 
 
 @pytest.mark.parametrize("agent", [ClaudeCode, Codex])
 @pytest.mark.parametrize("by_shell", [True, False], ids=["shell", "write"])
 @pytest.mark.parametrize("is_stopped", [True, False], ids=["stop", "prompt"])
-def test_a_tool_that_a_person_was_asked_about_and_that_never_ended_changed_nothing(
+def test_changes_are_unattributed_if_a_person_was_asked_about_a_call_that_never_ended(
     agent: type[Session], folder: Path, *, by_shell: bool, is_stopped: bool
 ) -> None:
     session = agent(folder)
@@ -171,19 +207,19 @@ def test_a_tool_that_a_person_was_asked_about_and_that_never_ended_changed_nothi
     session.calls += 1
     event = session.shell_event("make", before=True) if by_shell else session.write_event("a.txt", "x\n", before=True)
     session.tell(event)
-    session.tell(asked(event))
-    typed(folder)  # after the person said no, of which nobody tells
+    session.tell(permission_request(event))
+    edit_by_hand(folder)  # after the person refused, for which there is no event
     if is_stopped:
         session.stop()
     else:
         session.ask("never mind")
-    assert whose(folder) == [("a.txt", "external")]
+    assert attributed_edits(folder) == [("a.txt", "unattributed")]
     session.run("echo more >> a.txt")
-    assert whose(folder)[1:] == [("a.txt", session.name)]
+    assert attributed_edits(folder)[1:] == [("a.txt", session.name)]
 
 
 @pytest.mark.parametrize("agent", [ClaudeCode, Codex])
-def test_a_tool_that_a_person_was_asked_about_and_let_run_is_recorded(agent: type[Session], folder: Path) -> None:
+def test_a_tool_that_a_person_permitted_is_recorded(agent: type[Session], folder: Path) -> None:
     session = agent(folder)
     for by_shell in (True, False):
         session.calls += 1
@@ -191,30 +227,30 @@ def test_a_tool_that_a_person_was_asked_about_and_let_run_is_recorded(agent: typ
             session.shell_event("x", before=True) if by_shell else session.write_event("src/b.py", "y\n", before=True)
         )
         session.tell(event)
-        session.tell(asked(event))
+        session.tell(permission_request(event))
         (folder / "src" / "b.py").write_text(f"by shell: {by_shell}\n")
         session.tell(event | {"hook_event_name": "PostToolUse"})
     session.stop()
-    assert whose(folder) == [("src/b.py", session.name)] * 2
+    assert attributed_edits(folder) == [("src/b.py", session.name)] * 2
 
 
-def test_of_two_calls_alike_the_one_is_refused_that_was_asked_about(folder: Path) -> None:
+def test_of_two_calls_of_one_tool_only_the_one_that_needed_permission_is_refused(folder: Path) -> None:
     session = ClaudeCode(folder)
     events = []
     for path in ("a.txt", "src/b.py"):
         session.calls += 1
         events.append(session.write_event(path, "x\n", before=True))
         session.tell(events[-1])
-    session.tell(asked(events[0]))
+    session.tell(permission_request(events[0]))
     for path in ("a.txt", "src/b.py"):
-        typed(folder, path)
+        edit_by_hand(folder, path)
     session.stop()
-    assert sorted(whose(folder)) == [("a.txt", "external"), ("src/b.py", session.name)]
+    assert sorted(attributed_edits(folder)) == [("a.txt", "unattributed"), ("src/b.py", session.name)]
 
 
 @pytest.mark.parametrize("questions", [1, 2])
 @pytest.mark.parametrize("by_shell", [True, False], ids=["shell", "write"])
-def test_of_two_calls_that_nothing_tells_apart_neither_claims_anything_until_its_end(
+def test_two_identical_calls_of_which_one_needed_permission_claim_nothing_until_they_end(
     folder: Path, questions: int, *, by_shell: bool
 ) -> None:
     session = ClaudeCode(folder)
@@ -226,123 +262,123 @@ def test_of_two_calls_that_nothing_tells_apart_neither_claims_anything_until_its
         )
         session.tell(events[-1])
     for event in events[:questions]:
-        session.tell(asked(event))
-    typed(folder)
+        session.tell(permission_request(event))
+    edit_by_hand(folder)
     session.stop()
-    assert whose(folder) == [("a.txt", "external")]
+    assert attributed_edits(folder) == [("a.txt", "unattributed")]
     for event in events:
         session.tell(event)
-    session.tell(asked(events[0]))
-    typed(folder)  # by the first, which was allowed
+    session.tell(permission_request(events[0]))
+    edit_by_hand(folder)  # by the first, which was allowed
     session.tell(events[0] | {"hook_event_name": "PostToolUse"})
-    typed(folder)
+    edit_by_hand(folder)
     session.stop()
-    assert whose(folder)[1:] == [("a.txt", session.name), ("a.txt", "external")]
+    assert attributed_edits(folder)[1:] == [("a.txt", session.name), ("a.txt", "unattributed")]
 
 
-def test_who_is_asked_whether_a_running_command_may_use_the_network_does_not_stop_it(folder: Path) -> None:
+def test_a_permission_request_for_network_access_does_not_end_the_running_command(folder: Path) -> None:
     session = Codex(folder)
     session.calls += 1
     event = session.shell_event("fetch", before=True)
     session.tell(event)
-    typed(folder)  # what it does before
+    edit_by_hand(folder)  # a change that the command makes before it asks
     given = event["tool_input"] | {"description": "network-access example.org"}
-    session.tell(asked(event) | {"tool_input": given})
+    session.tell(permission_request(event) | {"tool_input": given})
     session.stop()
-    assert whose(folder) == [("a.txt", session.name)]
+    assert attributed_edits(folder) == [("a.txt", session.name)]
 
 
-def test_a_turn_that_a_person_broke_off_is_over_when_claude_waits_for_them(folder: Path) -> None:
-    """Nothing tells of that itself."""
+def test_an_interrupted_turn_ends_when_claude_code_reports_that_it_is_idle(folder: Path) -> None:
+    """Claude Code sends no event for the interruption itself."""
     session = ClaudeCode(folder)
     session.tell(session.shell_event("make", before=True))
-    typed(folder)
+    edit_by_hand(folder)
     session.tell(session.base("Notification") | {"notification_type": "permission_prompt"})
-    assert whose(folder) == []
+    assert attributed_edits(folder) == []
     session.tell(session.base("Notification") | {"notification_type": "idle_prompt", "message": "Claude is waiting"})
-    typed(folder)
+    edit_by_hand(folder)
     session.ask("go on")
-    assert whose(folder) == [("a.txt", session.name), ("a.txt", "external")]
+    assert attributed_edits(folder) == [("a.txt", session.name), ("a.txt", "external")]
 
 
-def test_what_a_person_types_while_a_question_is_open_is_theirs_whoever_looks_meanwhile(folder: Path) -> None:
+def test_edits_by_hand_during_a_permission_request_are_external_whichever_command_scans(folder: Path) -> None:
     session, other = ClaudeCode(folder), ClaudeCode(folder, "other")
     session.ask("do it")
     for event in (session.write_event("a.txt", "x\n", before=True), session.shell_event("rm -rf x", before=True)):
-        for look in (lambda: other.ask("hello"), lambda: other.run("ls"), lambda: cas("record", folder=folder)):
+        for scan in (lambda: other.ask("hello"), lambda: other.run("ls"), lambda: cas("record", folder=folder)):
             session.tell(event)
-            session.tell(asked(event))
-            typed(folder)
-            typed(folder, "src/b.py")
-            look()
+            session.tell(permission_request(event))
+            edit_by_hand(folder)
+            edit_by_hand(folder, "src/b.py")
+            scan()
             session.ask("never mind")
-    conversations = {conversation for _, conversation in whose(folder)}
+    conversations = {conversation for _, conversation in attributed_edits(folder)}
     assert conversations.isdisjoint({session.name, other.name})
 
 
-def test_a_shell_that_ends_claims_nothing_of_a_file_that_a_person_is_asked_about(folder: Path) -> None:
+def test_a_shell_that_ends_claims_no_change_to_a_file_that_waits_for_permission(folder: Path) -> None:
     session = ClaudeCode(folder)
     session.ask("do both")
     question = session.write_event("a.txt", "x\n", before=True) | {"tool_use_id": "question"}
     allowed = session.shell_event("make", before=True) | {"tool_use_id": "allowed"}
     session.tell(question)
     session.tell(allowed)
-    session.tell(asked(question))
-    typed(folder)
+    session.tell(permission_request(question))
+    edit_by_hand(folder)
     shell("echo 1 >> src/b.py", folder=folder)
     session.tell(allowed | {"hook_event_name": "PostToolUse"})
-    assert whose(folder) == [("src/b.py", session.name)]
-    # Nor does a shell of another's that runs when it is clear that the file was not written.
+    assert attributed_edits(folder) == [("src/b.py", session.name)]
+    # Neither does a shell of another agent that runs when the refusal becomes known.
     other = ClaudeCode(folder, "other")
     other.tell(other.shell_event("make", before=True))
     session.ask("never mind")
-    assert whose(folder)[1:] == [("a.txt", "external")]
+    assert attributed_edits(folder)[1:] == [("a.txt", "unattributed")]
 
 
-def test_a_file_that_was_asked_about_and_written_is_its_tools_though_others_looked(folder: Path) -> None:
+def test_a_permitted_write_is_attributed_to_its_tool_after_a_scan_by_another_agent(folder: Path) -> None:
     session, other = ClaudeCode(folder), ClaudeCode(folder, "other")
     event = session.write_event("a.txt", "x\n", before=True)
     session.tell(event)
-    session.tell(asked(event))
+    session.tell(permission_request(event))
     (folder / "a.txt").write_text("x\n")
     other.run("ls")
     session.tell(event | {"hook_event_name": "PostToolUse"})
-    assert whose(folder) == [("a.txt", session.name)]
+    assert attributed_edits(folder) == [("a.txt", session.name)]
 
 
-def test_a_shell_that_may_have_been_let_run_leaves_its_work_to_no_other_agent(folder: Path) -> None:
+def test_changes_of_a_shell_that_waits_for_permission_go_to_no_other_agent(folder: Path) -> None:
     session, other = ClaudeCode(folder), ClaudeCode(folder, "other")
     event = session.shell_event("make", before=True)
     session.tell(event)
-    session.tell(asked(event))
+    session.tell(permission_request(event))
     other.run("echo 1 >> a.txt")
     shell("echo 2 >> src/b.py", folder=folder)
     session.tell(event | {"hook_event_name": "PostToolUse"})
-    assert whose(folder) == [("a.txt", "external"), ("src/b.py", session.name)]
+    assert attributed_edits(folder) == [("a.txt", "unattributed"), ("src/b.py", session.name)]
 
 
 # ---- subagents
 
 
-def test_a_file_that_was_asked_about_and_written_is_not_another_agents_that_named_it_too(folder: Path) -> None:
+def test_a_permitted_write_is_not_attributed_to_another_agent_that_named_the_same_file(folder: Path) -> None:
     one, two = ClaudeCode(folder, "one"), ClaudeCode(folder, "two")
     for session in (one, two):
         session.ask("go")
         session.calls += 1
         session.tell(session.write_event("a.txt", "1\n", before=True))
-    two.tell(asked(two.write_event("a.txt", "1\n", before=True)))
-    (folder / "a.txt").write_text("1\n")  # two was let
+    two.tell(permission_request(two.write_event("a.txt", "1\n", before=True)))
+    (folder / "a.txt").write_text("1\n")  # agent two was permitted
     one.tell(one.write_event("a.txt", "1\n", before=False) | {"hook_event_name": "PostToolUseFailure"})
     two.tell(two.write_event("a.txt", "1\n", before=False))
-    assert whose(folder) == [("a.txt", "external")]
+    assert attributed_edits(folder) == [("a.txt", "unattributed")]
 
 
-@pytest.mark.parametrize("is_stopped", [True, False], ids=["stop", "prompt"])
-def test_a_subagents_shell_goes_on_when_its_session_does(folder: Path, *, is_stopped: bool) -> None:
+@pytest.mark.parametrize("ends_turn", [True, False], ids=["stop", "prompt"])
+def test_a_shell_of_a_subagent_continues_after_its_session_gets_a_prompt(folder: Path, *, ends_turn: bool) -> None:
     session = ClaudeCode(folder)
     session.ask("have it done")
     session.tell(session.base("SubagentStart") | WORKER)
-    if is_stopped:
+    if ends_turn:
         session.stop()  # it works in the background
     session.calls += 1
     event = session.shell_event("make", before=True) | WORKER
@@ -350,28 +386,28 @@ def test_a_subagents_shell_goes_on_when_its_session_does(folder: Path, *, is_sto
     session.ask("how is it going?")
     shell("echo 1 >> a.txt", folder=folder)
     session.tell(event | {"hook_event_name": "PostToolUse"})
-    assert whose(folder) == [("a.txt", session.name)]
+    assert attributed_edits(folder) == [("a.txt", session.name)]
     session.tell(session.shell_event("make", before=True) | WORKER | {"tool_use_id": "lost"})
     session.tell(session.base("SubagentStop") | WORKER)
-    typed(folder)
+    edit_by_hand(folder)
     session.ask("and now?")
-    assert whose(folder)[1:] == [("a.txt", "external")]
+    assert attributed_edits(folder)[1:] == [("a.txt", "external")]
 
 
 @pytest.mark.parametrize("end", ["SessionEnd", "SessionStart"])
-def test_a_session_that_is_over_leaves_no_subagent(folder: Path, end: str) -> None:
+def test_calls_of_subagents_end_with_their_session(folder: Path, end: str) -> None:
     session = ClaudeCode(folder)
     session.ask("have it done")
     session.calls += 1
     session.tell(session.shell_event("make", before=True) | WORKER)
     session.tell(session.base(end) | {"source": "resume"})
-    typed(folder)
+    edit_by_hand(folder)
     assert cas("record", folder=folder).status == 0
-    ((path, conversation),) = whose(folder)
+    ((path, conversation),) = attributed_edits(folder)
     assert (path, conversation != session.name) == ("a.txt", True)
 
 
-def test_a_session_that_is_made_shorter_keeps_its_shell_in_the_background(folder: Path) -> None:
+def test_a_compacted_session_keeps_its_background_shell(folder: Path) -> None:
     session = ClaudeCode(folder)
     session.ask("serve it")
     session.calls += 1
@@ -380,24 +416,24 @@ def test_a_session_that_is_made_shorter_keeps_its_shell_in_the_background(folder
     session.tell(session.base("SessionStart") | {"source": "compact"})
     shell("echo 1 >> a.txt", folder=folder)
     session.stop()
-    assert whose(folder) == [("a.txt", session.name)]
+    assert attributed_edits(folder) == [("a.txt", session.name)]
 
 
-def test_a_session_that_is_made_shorter_waits_for_nobody_so_an_agent_may_begin(folder: Path) -> None:
+def test_a_subagent_may_start_after_its_session_is_compacted(folder: Path) -> None:
     session = ClaudeCode(folder)
     session.ask("have it done")
     session.tell(session.base("SessionStart") | {"source": "compact"})
     session.calls += 1
-    event = session.shell_event("make", before=True) | WORKER  # that it begins was not told
+    event = session.shell_event("make", before=True) | WORKER  # without an event for the subagent's start
     session.tell(event)
     shell("echo 1 >> a.txt", folder=folder)
     session.tell(event | {"hook_event_name": "PostToolUse"})
-    assert whose(folder) == [("a.txt", session.name)]
+    assert attributed_edits(folder) == [("a.txt", session.name)]
 
 
 @pytest.mark.parametrize("agent", [ClaudeCode, Codex, VSCode, Copilot])
 @pytest.mark.parametrize("is_shell", [False, True], ids=["write", "shell"])
-def test_a_session_that_is_made_shorter_in_the_middle_of_a_call_goes_on_with_it(
+def test_a_session_compacted_during_a_call_continues_the_call(
     agent: type[Session], folder: Path, *, is_shell: bool
 ) -> None:
     session = agent(folder)
@@ -408,11 +444,11 @@ def test_a_session_that_is_made_shorter_in_the_middle_of_a_call_goes_on_with_it(
     shell("echo 1 > a.txt", folder=folder)
     session.tell(ended)
     session.stop()
-    assert whose(folder) == [("a.txt", session.name)]
+    assert attributed_edits(folder) == [("a.txt", session.name)]
 
 
 @pytest.mark.parametrize("agent", [ClaudeCode, Codex])
-def test_a_session_that_is_made_shorter_keeps_its_subagents(agent: type[Session], folder: Path) -> None:
+def test_a_compacted_session_keeps_its_subagents(agent: type[Session], folder: Path) -> None:
     session = agent(folder)
     session.ask("have it done")
     session.calls += 1
@@ -421,26 +457,26 @@ def test_a_session_that_is_made_shorter_keeps_its_subagents(agent: type[Session]
     session.tell(session.started() | {"source": "compact"})
     shell("echo 1 >> a.txt", folder=folder)
     session.tell(event | {"hook_event_name": "PostToolUse"})
-    assert whose(folder) == [("a.txt", session.name)]
+    assert attributed_edits(folder) == [("a.txt", session.name)]
 
 
-def test_an_agent_that_nobody_told_of_does_nothing_while_its_session_waits(folder: Path) -> None:
-    """Claude Code has one guess what a person might say next, and lets it run no tool: its calls only begin."""
+def test_a_call_of_an_unreported_subagent_claims_nothing_while_its_session_waits(folder: Path) -> None:
+    """Claude Code runs an agent that guesses the next prompt and may run no tool: its calls start and never end."""
     session = ClaudeCode(folder)
     session.ask("do it")
     session.run("echo 1 >> a.txt")
     session.stop()
     session.calls += 1
     session.tell(session.shell_event("ls", before=True) | FORKED)
-    typed(folder)
+    edit_by_hand(folder)
     session.ask("the next thing")
-    assert whose(folder) == [("a.txt", session.name), ("a.txt", "external")]
+    assert attributed_edits(folder) == [("a.txt", session.name), ("a.txt", "external")]
 
 
 # ---- calls without ids
 
 
-def test_subagents_that_begin_at_the_same_moment_are_all_known(folder: Path) -> None:
+def test_subagents_that_start_at_the_same_moment_are_all_noted(folder: Path) -> None:
     session = ClaudeCode(folder)
     session.ask("go")
     names = [f"agent-{n}" for n in range(24)]
@@ -459,51 +495,51 @@ def test_subagents_that_begin_at_the_same_moment_are_all_known(folder: Path) -> 
             calls.begin(call, reports_subagents=True)
             (folder / name).write_text(name)
             calls.end(call)
-    assert whose(folder) == [(name, session.name) for name in names]
+    assert attributed_edits(folder) == [(name, session.name) for name in names]
 
 
-def test_a_call_is_known_again_though_its_input_was_changed_on_the_way(folder: Path) -> None:
-    """Gemini CLI tells the input before and after other people's hooks have had their say; it gives calls no ids."""
+def test_an_end_event_matches_its_call_when_a_hook_rewrote_the_input(folder: Path) -> None:
+    """Gemini CLI gives calls no ids, and a user's own hook may change a call's input between start and end."""
     session = Gemini(folder)
     session.ask("build it")
     session.tell(session.shell_event("make", before=True))
     shell("echo 1 >> a.txt", folder=folder)
     session.tell(session.shell_event("wrapped make", before=False))
-    typed(folder, "src/b.py")
+    edit_by_hand(folder, "src/b.py")
     session.stop()
-    assert whose(folder) == [("a.txt", session.name), ("src/b.py", "external")]
+    assert attributed_edits(folder) == [("a.txt", session.name), ("src/b.py", "external")]
 
 
 @pytest.mark.parametrize("agent", [ClaudeCode, Codex, Copilot, Gemini, OpenCode], ids=lambda agent: agent.__name__)
 @pytest.mark.parametrize("tool", ["mcp_fs_write", "shell"])
-def test_two_calls_of_one_tool_with_other_input_are_two_though_they_have_no_ids(
+def test_two_calls_of_one_tool_with_different_input_are_distinct_without_ids(
     agent: type[Session], tool: str, folder: Path
 ) -> None:
     session = agent(folder)
     session.ask("do both")
 
     def event(name: str, *, before: bool) -> dict[str, Any]:
-        told = session.shell_event("make", before=before)
+        tool_event = session.shell_event("make", before=before)
         for number in ("tool_use_id", "callID"):
-            told.pop(number, None)
-        given = "args" if "args" in told else "tool_input"
+            tool_event.pop(number, None)
+        given = "args" if "args" in tool_event else "tool_input"
         if tool == "shell":
-            return told | {given: told[given] | {"dir_path": name}}
-        return told | {"tool" if given == "args" else "tool_name": tool, given: {"target": name}}
+            return tool_event | {given: tool_event[given] | {"dir_path": name}}
+        return tool_event | {"tool" if given == "args" else "tool_name": tool, given: {"target": name}}
 
     for name in ("one", "two"):
         session.tell(event(name, before=True))
     for name in ("one", "two"):
         shell(f"echo 1 > {name}", folder=folder)
         session.tell(event(name, before=False))
-    typed(folder)
+    edit_by_hand(folder)
     session.stop()
-    assert whose(folder) == [("one", session.name), ("two", session.name), ("a.txt", "external")]
+    assert attributed_edits(folder) == [("one", session.name), ("two", session.name), ("a.txt", "external")]
 
 
 @pytest.mark.parametrize("agent", [Gemini, Copilot], ids=lambda agent: agent.__name__)
-@pytest.mark.parametrize("is_rewritten", [False, True], ids=["as begun", "changed on the way"])
-def test_an_end_without_an_id_that_comes_twice_ends_no_other_call(
+@pytest.mark.parametrize("is_rewritten", [False, True], ids=["same input", "rewritten input"])
+def test_a_repeated_end_event_without_id_ends_no_other_call(
     agent: type[Session], folder: Path, *, is_rewritten: bool
 ) -> None:
     session = agent(folder)
@@ -517,56 +553,62 @@ def test_an_end_without_an_id_that_comes_twice_ends_no_other_call(
             for _ in range(2):
                 session.tell(session.shell_event(f"wrapped {command}" if is_rewritten else command, before=False))
         assert list((folder / ".cas" / "agents").glob("open-*")) == []
-    assert whose(folder) == [("one", session.name), ("two", session.name)] * 2
+    assert attributed_edits(folder) == [("one", session.name), ("two", session.name)] * 2
 
 
-# ---- notes
+# ---- long and odd texts
 
 
-LONG = "word " * 40_000
+LONG_TEXT = "word " * 40_000
 
 
-@pytest.mark.parametrize("said", [LONG, "half \ud83d a face", "\x1b[31m\n\0"], ids=["long", "half", "controls"])
+@pytest.mark.parametrize(
+    "text", [LONG_TEXT, "half \ud83d a face", "\x1b[31m\n\0"], ids=["long", "lone surrogate", "control characters"]
+)
 @pytest.mark.parametrize("agent", [ClaudeCode, Codex, Gemini], ids=lambda agent: agent.__name__)
-def test_no_word_of_an_agent_keeps_its_edits_from_being_recorded(
-    agent: type[ClaudeCode | Gemini], said: str, folder: Path
+def test_edits_are_recorded_whatever_text_an_agent_sends(
+    agent: type[ClaudeCode | Gemini], text: str, folder: Path
 ) -> None:
     session: Session = agent(folder)
-    session.ask(said)
-    session.tell(session.shell_event(said, before=True) | {"model": said})
+    session.ask(text)
+    session.tell(session.shell_event(text, before=True) | {"model": text})
     shell("echo 1 >> a.txt", folder=folder)
-    session.tell(session.shell_event(said, before=False) | {"model": said})
+    session.tell(session.shell_event(text, before=False) | {"model": text})
     odd = session.shell_event("x", before=True)
-    session.tell(odd | {"tool_name": said})
+    session.tell(odd | {"tool_name": text})
     shell("echo 2 >> a.txt", folder=folder)
-    session.tell(odd | session.shell_event("x", before=False) | {"tool_name": said})
+    session.tell(odd | session.shell_event("x", before=False) | {"tool_name": text})
     session.stop()
-    assert whose(folder) == [("a.txt", session.name)] * 2
+    assert attributed_edits(folder) == [("a.txt", session.name)] * 2
     assert not (folder / ".cas" / "hook.log").exists()
     assert max(path.stat().st_size for path in (folder / ".cas" / "agents").iterdir()) < 20_000
 
 
-# ---- files by other names
+# ---- files behind links and in other workspaces
 
 
-def test_a_file_that_is_named_by_a_link_is_its_tools(folder: Path, tmp_path: Path) -> None:
+def test_a_file_named_through_a_symlink_is_attributed_to_its_tool(folder: Path, tmp_path: Path) -> None:
     (folder / "src" / "link.txt").symlink_to("../a.txt")
     (tmp_path / "in").symlink_to(folder)
     assert cas("record", folder=folder).status == 0
     session = ClaudeCode(folder)
-    done = len(whose(folder))
+    count_before = len(attributed_edits(folder))
     for number, path in enumerate((folder / "src" / "link.txt", tmp_path / "in" / "a.txt")):
         session.calls += 1
         event = session.write_event(str(path), f"{number}\n", before=True)
         session.tell(event)
         path.write_text(f"{number}\n")
         session.tell(event | {"hook_event_name": "PostToolUse"})
-    typed(folder)
+    edit_by_hand(folder)
     session.stop()
-    assert whose(folder)[done:] == [("a.txt", session.name), ("a.txt", session.name), ("a.txt", "external")]
+    assert attributed_edits(folder)[count_before:] == [
+        ("a.txt", session.name),
+        ("a.txt", session.name),
+        ("a.txt", "external"),
+    ]
 
 
-def test_a_name_that_no_file_can_have_is_nobodys_fault(folder: Path) -> None:
+def test_a_patch_with_an_impossible_file_name_logs_no_fault(folder: Path) -> None:
     session = Codex(folder)
     for odd in ("a\0b", "half \ud83d"):
         for patch in ([odd, "a.txt"], ["a.txt", odd], [odd]):
@@ -576,41 +618,41 @@ def test_a_name_that_no_file_can_have_is_nobodys_fault(folder: Path) -> None:
                 "apply_patch", {"command": f"*** Begin Patch\n{lines}*** End Patch\n"}, before=True
             )
             session.tell(event)
-            typed(folder)
+            edit_by_hand(folder)
             session.tell(event | {"hook_event_name": "PostToolUse"})
-    assert [conversation for _, conversation in whose(folder)].count(session.name) == 4
+    assert [conversation for _, conversation in attributed_edits(folder)].count(session.name) == 4
     assert not (folder / ".cas" / "hook.log").exists()
 
 
-def test_a_patch_is_recorded_in_each_workspace_that_it_reaches_into(folder: Path, tmp_path: Path) -> None:
+def test_a_patch_is_recorded_in_each_workspace_that_it_changes(folder: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     (other / "o.txt").write_text("o\n")
     CommandRunner(other)
     assert cas("record", folder=other).status == 0
-    nowhere = tmp_path / "notes.md"
+    outside_any_workspace = tmp_path / "notes.md"
     session = Codex(folder)
-    names = (nowhere, other / "o.txt", folder / "a.txt")
+    names = (outside_any_workspace, other / "o.txt", folder / "a.txt")
     patch = "".join(f"*** Update File: {path}\n@@\n+new\n" for path in names)
     event = session.tool_event("apply_patch", {"command": f"*** Begin Patch\n{patch}*** End Patch\n"}, before=True)
     session.tell(event)
     for path in names:
         path.write_text("new\n")
     session.tell(event | {"hook_event_name": "PostToolUse"})
-    assert whose(folder) == [("a.txt", session.name)]
-    assert whose(other) == [("o.txt", session.name)]
+    assert attributed_edits(folder) == [("a.txt", session.name)]
+    assert attributed_edits(other) == [("o.txt", session.name)]
 
 
 @pytest.mark.parametrize("way", ["end", "stop", "prompt", "session's end"])
 @pytest.mark.parametrize(
-    ("is_apart", "is_said"),
+    ("is_separate", "has_project_dir"),
     [(False, False), (False, True), (True, True)],
-    ids=["inside", "inside, said", "beside, said"],
+    ids=["nested", "nested, project dir set", "separate, project dir set"],
 )
-def test_a_shell_that_goes_into_another_workspace_is_over_when_its_agent_says_so(
-    folder: Path, tmp_path: Path, *, way: str, is_apart: bool, is_said: bool
+def test_a_shell_that_changes_into_another_workspace_ends_with_its_event_or_turn(
+    folder: Path, tmp_path: Path, *, way: str, is_separate: bool, has_project_dir: bool
 ) -> None:
-    inner = (tmp_path if is_apart else folder) / "inner"
+    inner = (tmp_path if is_separate else folder) / "inner"
     inner.mkdir()
     CommandRunner(inner)
     assert cas("record", folder=inner).status == 0
@@ -627,18 +669,18 @@ def test_a_shell_that_goes_into_another_workspace_is_over_when_its_agent_says_so
         "prompt": session.prompted("and now?"),
         "session's end": session.base("SessionEnd"),
     }
-    settings = {"CLAUDE_PROJECT_DIR": str(folder)} if is_said else {}
+    settings = {"CLAUDE_PROJECT_DIR": str(folder)} if has_project_dir else {}
     given = json.dumps(ended[way] | {"cwd": str(inner)}).encode()
     ran = cas("hook", "claude-code", folder=inner, settings=settings, stdin=given)
     assert (ran.status, ran.err) == (0, b"")
-    typed(folder)
+    edit_by_hand(folder)
     ClaudeCode(folder, "other").ask("hello")
-    assert whose(folder)[-1] == ("a.txt", "external")
-    assert ("src/b.py", session.name) in whose(folder)
+    assert attributed_edits(folder)[-1] == ("a.txt", "external")
+    assert ("src/b.py", session.name) in attributed_edits(folder)
     assert not (folder / ".cas" / "hook.log").exists()
 
 
-def beside(tmp_path: Path, name: str = "beside") -> Path:
+def second_workspace(tmp_path: Path, name: str = "second") -> Path:
     """Return another workspace, of which a baseline has been taken."""
     root = tmp_path / name
     root.mkdir()
@@ -649,15 +691,15 @@ def beside(tmp_path: Path, name: str = "beside") -> Path:
 
 
 @pytest.mark.parametrize("way", ["stop", "prompt", "session's end", "resumed"])
-@pytest.mark.parametrize("place", ["beside", "below", "gone on"])
-def test_a_tool_whose_file_is_in_another_workspace_is_over_with_its_turn(
+@pytest.mark.parametrize("place", ["separate", "nested", "session in a third"])
+def test_a_tool_whose_file_is_in_another_workspace_ends_with_its_turn(
     folder: Path, tmp_path: Path, *, way: str, place: str
 ) -> None:
-    other = beside(folder if place == "below" else tmp_path)
+    other = second_workspace(folder if place == "nested" else tmp_path)
     session = ClaudeCode(folder)
     session.ask("write it")
     session.calls += 1
-    # Its end is never told: a hook of somebody else's has denied it.
+    # It has no end event: a hook of the user's own denied it.
     session.tell(session.write_event(str(other / "o.txt"), "new\n", before=True))
     ended = {
         "stop": session.stopped(),
@@ -665,46 +707,46 @@ def test_a_tool_whose_file_is_in_another_workspace_is_over_with_its_turn(
         "session's end": session.base("SessionEnd"),
         "resumed": session.base("SessionStart") | {"source": "resume"},
     }
-    here = beside(tmp_path, "third") if place == "gone on" else folder
+    here = second_workspace(tmp_path, "third") if place == "session in a third" else folder
     given = json.dumps(ended[way] | {"cwd": str(here)}).encode()
     ran = cas("hook", "claude-code", folder=here, settings={"CLAUDE_PROJECT_DIR": str(folder)}, stdin=given)
     assert (ran.status, ran.err) == (0, b"")
-    typed(other, "o.txt")
+    edit_by_hand(other, "o.txt")
     ClaudeCode(other, "other").ask("hello")
-    assert whose(other) == [("o.txt", "external")]
+    assert attributed_edits(other) == [("o.txt", "external")]
     assert not list((other / ".cas" / "agents").glob("open-*"))
 
 
 @pytest.mark.parametrize("way", ["stop", "prompt", "session's end"])
 @pytest.mark.parametrize("is_shell", [False, True], ids=["write", "shell"])
-@pytest.mark.parametrize("place", ["beside", "below", "beside, unheard of"])
-def test_a_tool_that_begins_while_its_agent_is_in_another_workspace_is_over_with_its_turn(
+@pytest.mark.parametrize("place", ["separate", "nested", "separate, without prompt"])
+def test_a_tool_that_starts_while_its_agent_is_in_another_workspace_ends_with_its_turn(
     folder: Path, tmp_path: Path, *, way: str, is_shell: bool, place: str
 ) -> None:
-    other = beside(folder if place == "below" else tmp_path)
-    settings = {} if place == "below" else {"CLAUDE_PROJECT_DIR": str(folder)}
-    session, gone = ClaudeCode(folder), ClaudeCode(other)
-    if "unheard" not in place:
+    other = second_workspace(folder if place == "nested" else tmp_path)
+    settings = {} if place == "nested" else {"CLAUDE_PROJECT_DIR": str(folder)}
+    session, elsewhere = ClaudeCode(folder), ClaudeCode(other)
+    if place != "separate, without prompt":
         session.ask("write it")
-    began = gone.shell_event("make", before=True) if is_shell else gone.write_event("o.txt", "new\n", before=True)
+    began = (
+        elsewhere.shell_event("make", before=True) if is_shell else elsewhere.write_event("o.txt", "new\n", before=True)
+    )
     ended = {
         "stop": session.stopped(),
         "prompt": session.prompted("and now?"),
         "session's end": session.base("SessionEnd"),
     }
-    for event in (began, ended[way]):  # the tool's own end is never told
+    for event in (began, ended[way]):  # the tool itself has no end event
         ran = cas("hook", "claude-code", folder=folder, settings=settings, stdin=json.dumps(event).encode())
         assert (ran.status, ran.err) == (0, b"")
-    typed(other, "o.txt")
+    edit_by_hand(other, "o.txt")
     ClaudeCode(other, "other").ask("hello")
-    assert whose(other) == [("o.txt", "external")]
+    assert attributed_edits(other) == [("o.txt", "external")]
     assert not list((other / ".cas" / "agents").glob("open-*"))
 
 
-def test_what_an_agent_does_in_another_workspace_is_explained_by_what_it_was_asked(
-    folder: Path, tmp_path: Path
-) -> None:
-    other = beside(tmp_path)
+def test_edits_in_another_workspace_carry_the_prompt_of_their_turn(folder: Path, tmp_path: Path) -> None:
+    other = second_workspace(tmp_path)
     session = ClaudeCode(folder)
     for number in range(3):
         session.ask(f"prompt {number}")
@@ -714,8 +756,8 @@ def test_what_an_agent_does_in_another_workspace_is_explained_by_what_it_was_ask
     assert prompts == ["prompt 0", "prompt 1", "prompt 2"]
 
 
-def test_a_workspace_that_is_gone_is_nobodys_fault(folder: Path) -> None:
-    other = beside(folder)
+def test_a_deleted_workspace_logs_no_fault(folder: Path) -> None:
+    other = second_workspace(folder)
     session = ClaudeCode(folder)
     session.write(str(other / "o.txt"), "new\n")
     shutil.rmtree(other)
@@ -723,32 +765,32 @@ def test_a_workspace_that_is_gone_is_nobodys_fault(folder: Path) -> None:
     assert not (folder / ".cas" / "hook.log").exists()
 
 
-def test_what_a_person_lets_opencode_do_is_known_in_the_workspace_of_its_file(folder: Path, tmp_path: Path) -> None:
-    other = beside(tmp_path)
+def test_permission_events_of_opencode_reach_the_workspace_of_the_file(folder: Path, tmp_path: Path) -> None:
+    other = second_workspace(tmp_path)
     session = OpenCode(folder)
     session.calls += 1
     session.tell(session.write_event(str(other / "o.txt"), "new\n", before=True))
     session.tell(session.base("permission.asked") | {"callID": session.call})
-    typed(other, "o.txt")
+    edit_by_hand(other, "o.txt")
     session.tell(session.base("permission.rejected") | {"callID": session.call})
-    assert whose(other) == [("o.txt", "external")]
+    assert attributed_edits(other) == [("o.txt", "external")]
 
 
-def test_a_workspace_above_where_an_agent_never_was_is_left_alone(folder: Path) -> None:
+def test_an_enclosing_workspace_that_the_session_did_not_use_is_left_alone(folder: Path) -> None:
     inner = folder / "inner"
     inner.mkdir()
     CommandRunner(inner)
-    typed(folder)
+    edit_by_hand(folder)
     session = ClaudeCode(inner)
     session.ask("build it")
     session.run("echo 1 > made")
     session.stop()
-    assert whose(inner) == [("made", session.name)]
-    assert whose(folder) == []
+    assert attributed_edits(inner) == [("made", session.name)]
+    assert attributed_edits(folder) == []
     assert not list((folder / ".cas" / "agents").glob("session-*"))
 
 
-def test_a_workspace_above_that_is_damaged_keeps_the_agents_own_from_nothing(folder: Path) -> None:
+def test_a_damaged_enclosing_workspace_does_not_stop_recording_in_the_inner_one(folder: Path) -> None:
     inner = folder / "inner"
     inner.mkdir()
     CommandRunner(inner)
@@ -756,14 +798,14 @@ def test_a_workspace_above_that_is_damaged_keeps_the_agents_own_from_nothing(fol
     session.ask("build it")
     segment = next((folder / ".cas" / "segments").iterdir())
     segment.write_bytes(b"nothing of ours")
-    below = ClaudeCode(inner, session.name)
-    below.ask("and this")
-    below.run("echo 1 > made")
-    assert whose(inner) == [("made", session.name)]
+    in_inner = ClaudeCode(inner, session.name)
+    in_inner.ask("and this")
+    in_inner.run("echo 1 > made")
+    assert attributed_edits(inner) == [("made", session.name)]
     assert "UserPromptSubmit" in (folder / ".cas" / "hook.log").read_text()
 
 
-def test_a_subagents_call_is_not_waited_for_for_ever(folder: Path) -> None:
+def test_changes_long_after_a_subagents_call_without_an_end_are_unattributed(folder: Path) -> None:
     session = ClaudeCode(folder)
     session.ask("have it done")
     session.calls += 1
@@ -772,63 +814,63 @@ def test_a_subagents_call_is_not_waited_for_for_ever(folder: Path) -> None:
     began = int(time.time() - 16 * 60) * 1_000_000
     begun.write_bytes(begun.read_bytes().replace(b'"began": ', b'"began": %d, "was": ' % began))
     session.stop()
-    typed(folder)
+    edit_by_hand(folder)
     session.ask("and now?")
-    assert whose(folder) == [("a.txt", "external")]
+    assert attributed_edits(folder) == [("a.txt", "unattributed")]
 
 
-def test_a_subagent_of_codex_is_over_when_it_is_back_and_may_go_on_nevertheless(folder: Path) -> None:
+def test_calls_of_a_codex_subagent_end_with_it_and_it_may_start_again(folder: Path) -> None:
     session = Codex(folder)
     session.ask("have it looked through")
     inner = {"agent_id": "agent-7", "agent_type": "reviewer"}
     session.tell(session.base("SubagentStart") | inner)
     for turn in (1, 2):
         session.calls += 1
-        session.tell(session.shell_event("make", before=True) | inner)  # and no end
+        session.tell(session.shell_event("make", before=True) | inner)  # without an end event
         session.stop()  # its session's turn, not its own
-        typed(folder)
+        edit_by_hand(folder)
         session.tell(session.base("SubagentStop") | inner | {"stop_hook_active": False})
-        typed(folder)
+        edit_by_hand(folder)
         session.ask("go on")
-        assert whose(folder) == [("a.txt", session.name), ("a.txt", "external")] * turn
+        assert attributed_edits(folder) == [("a.txt", session.name), ("a.txt", "external")] * turn
 
 
-# ---- a named file whose folder is none any more
+# ---- named files whose folder was replaced or became unreadable
 
 
-@pytest.mark.parametrize("end", ["its own", "the turn's", "nobody's"])
+@pytest.mark.parametrize("end", ["call", "turn", "none"])
 @pytest.mark.parametrize("command", ["echo f > src", "ln -s /tmp src", "ln -s src src", "ln -s more src"])
-def test_a_named_file_whose_folder_became_another_thing_keeps_nobody_from_the_record(
+def test_changes_are_recorded_when_the_folder_of_a_named_file_was_replaced(
     folder: Path, command: str, end: str
 ) -> None:
     (folder / "more").mkdir()
     (folder / "more" / "b.py").write_text("y = 1\n")
     assert cas("record", folder=folder).status == 0
-    done = len(whose(folder))
+    count_before = len(attributed_edits(folder))
     session, other = ClaudeCode(folder), ClaudeCode(folder, "other")
     session.calls += 1
     named = session.write_event("src/b.py", "x\n", before=True)
     session.tell(named)
     session.run(f"rm -r src && {command}")
-    if end == "its own":
+    if end == "call":
         session.tell(named | {"hook_event_name": "PostToolUse", "tool_use_id": "call-session-1-1"})
-    elif end == "the turn's":
+    elif end == "turn":
         session.stop()
     other.run("echo more >> a.txt")
     ran = cas("record", folder=folder)
     assert (ran.status, ran.err) == (0, b"")
     made = [("src", session.name)] if "echo" in command else []
-    assert sorted(whose(folder)[done:]) == [("a.txt", "other"), *made, ("src/b.py", session.name)]
+    assert sorted(attributed_edits(folder)[count_before:]) == [("a.txt", "other"), *made, ("src/b.py", session.name)]
     assert not (folder / ".cas" / "hook.log").exists()
-    if end == "the turn's":
+    if end == "turn":
         assert not list((folder / ".cas" / "agents").glob("open-*"))
 
 
-def test_a_patch_of_several_files_is_one_call_and_moves_what_it_moves(folder: Path) -> None:
+def test_a_patch_of_several_files_is_one_call_and_records_its_move(folder: Path) -> None:
     (folder / "c.txt").write_text("x\n")
     os.link(folder / "c.txt", folder / "linked.txt")
     assert cas("record", folder=folder).status == 0
-    already = len(whose(folder))
+    count_before = len(attributed_edits(folder))
     session = Codex(folder)
     patch = "*** Update File: a.txt\n*** Move to: b.txt\n*** Update File: c.txt\n*** Add File: d.txt\n"
     event = session.tool_event("apply_patch", {"command": f"*** Begin Patch\n{patch}*** End Patch\n"}, before=True)
@@ -836,7 +878,7 @@ def test_a_patch_of_several_files_is_one_call_and_moves_what_it_moves(folder: Pa
     shell("mv a.txt b.txt; echo y > c.txt; echo d > d.txt", folder=folder)
     session.tell(event | {"hook_event_name": "PostToolUse"})
     with Workspace.open(folder) as workspace:
-        edits = [view.edit for view in workspace.history.edits(EditFilter())][already:]
+        edits = [view.edit for view in workspace.history.edits(EditFilter())][count_before:]
     assert {(edit.conversation, edit.call) for edit in edits} == {(session.name, 0)}
     assert [(edit.operation, edit.path, edit.source) for edit in edits] == [
         (Operation.MOVE, b"b.txt", b"a.txt"),
@@ -846,18 +888,18 @@ def test_a_patch_of_several_files_is_one_call_and_moves_what_it_moves(folder: Pa
     ]
 
 
-def test_a_patch_may_make_a_folder_a_file(folder: Path) -> None:
+def test_a_patch_may_replace_a_folder_by_a_file(folder: Path) -> None:
     session = Codex(folder)
     patch = "*** Delete File: src/b.py\n*** Add File: src\n+new\n"
     event = session.tool_event("apply_patch", {"command": f"*** Begin Patch\n{patch}*** End Patch\n"}, before=True)
     session.tell(event)
     shell("rm -r src; echo new > src", folder=folder)
     session.tell(event | {"hook_event_name": "PostToolUse"})
-    assert whose(folder) == [("src/b.py", session.name), ("src", session.name)]
+    assert attributed_edits(folder) == [("src/b.py", session.name), ("src", session.name)]
     assert not list((folder / ".cas" / "agents").glob("open-*"))
 
 
-def test_what_a_patch_makes_of_a_file_that_becomes_a_folder_is_all_its_own(folder: Path) -> None:
+def test_a_patch_that_replaces_a_file_by_a_folder_is_attributed_and_rejectable(folder: Path) -> None:
     session = Codex(folder)
     patch = "*** Delete File: a.txt\n*** Add File: a.txt/main\n+new\n"
     event = session.tool_event("apply_patch", {"command": f"*** Begin Patch\n{patch}*** End Patch\n"}, before=True)
@@ -865,12 +907,12 @@ def test_what_a_patch_makes_of_a_file_that_becomes_a_folder_is_all_its_own(folde
     shell("rm a.txt; mkdir a.txt; echo new > a.txt/main", folder=folder)
     session.tell(event | {"hook_event_name": "PostToolUse"})
     session.stop()
-    assert whose(folder) == [("a.txt", session.name), ("a.txt/main", session.name)]
+    assert attributed_edits(folder) == [("a.txt", session.name), ("a.txt/main", session.name)]
     assert cas("reject", "--conversation", session.name, folder=folder).status == 0
     assert (folder / "a.txt").read_text() == "one\ntwo\nthree\n"
 
 
-def test_a_call_that_is_not_let_run_is_over_whatever_became_of_the_folder_of_its_file(folder: Path) -> None:
+def test_a_refused_call_ends_when_the_folder_of_its_file_was_replaced(folder: Path) -> None:
     session = Cursor(folder)
     session.calls += 1
     event = session.write_event("src/b.py", "x\n", before=True)
@@ -879,46 +921,44 @@ def test_a_call_that_is_not_let_run_is_over_whatever_became_of_the_folder_of_its
     session.tell(event | {"hook_event_name": "postToolUseFailure", "failure_type": "permission_denied"})
     assert not list((folder / ".cas" / "agents").glob("open-*"))
     assert cas("record", folder=folder).status == 0
-    assert [path for path, conversation in whose(folder) if conversation != session.name] == ["src/b.py"]
+    assert [path for path, conversation in attributed_edits(folder) if conversation != session.name] == ["src/b.py"]
 
 
-def test_a_named_file_that_may_not_be_read_any_more_keeps_no_other_from_the_record(folder: Path) -> None:
+def test_an_unreadable_named_file_does_not_stop_other_files_from_being_recorded(folder: Path) -> None:
     session = ClaudeCode(folder)
     session.tell(session.write_event("src/b.py", "x\n", before=True))
-    typed(folder)
+    edit_by_hand(folder)
     (folder / "src").chmod(0)
     ran = cas_unprivileged("record", folder=folder)
     (folder / "src").chmod(0o755)
     assert ran.status == 0, ran.said
-    assert [path for path, _ in whose(folder)] == ["a.txt"]
+    assert [path for path, _ in attributed_edits(folder)] == ["a.txt"]
 
 
-@pytest.mark.parametrize("end", ["its own", "the turn's"])
+@pytest.mark.parametrize("end", ["call", "turn"])
 @pytest.mark.parametrize("named", ["src/b.py", "src/new.py", "src"])
-def test_a_patch_that_names_what_may_not_be_looked_at_leaves_a_persons_line_theirs(
-    folder: Path, named: str, end: str
-) -> None:
+def test_a_patch_that_names_an_unreadable_path_does_not_claim_edits_by_hand(folder: Path, named: str, end: str) -> None:
     session = Codex(folder)
     patch = f"*** Begin Patch\n*** Update File: {named}\n*** Update File: a.txt\n*** End Patch\n"
     event = session.tool_event("apply_patch", {"command": patch}, before=True)
-    ended = event | {"hook_event_name": "PostToolUse"} if end == "its own" else session.stopped()
-    typed(folder)
+    ended = event | {"hook_event_name": "PostToolUse"} if end == "call" else session.stopped()
+    edit_by_hand(folder)
     (folder / "src").chmod(0)
     try:
         before = cas_unprivileged("hook", session.client, folder=folder, stdin=json.dumps(event).encode())
-        typed(folder)
+        edit_by_hand(folder)
         after = cas_unprivileged("hook", session.client, folder=folder, stdin=json.dumps(ended).encode())
     finally:
         (folder / "src").chmod(0o755)
     assert (before.status, after.status) == (0, 0)
-    assert whose(folder) == [("a.txt", "external"), ("a.txt", session.name)]
+    assert attributed_edits(folder) == [("a.txt", "external"), ("a.txt", session.name)]
     assert not list((folder / ".cas" / "agents").glob("open-*"))
     assert not (folder / ".cas" / "hook.log").exists()
 
 
-@pytest.mark.parametrize("end", ["its own", "the turn's"])
+@pytest.mark.parametrize("end", ["call", "turn"])
 @pytest.mark.parametrize("named", ["src/b.py", "src/new.py", "src"])
-def test_a_patch_that_names_what_lies_on_a_mount_whose_server_has_gone_leaves_a_persons_line_theirs(
+def test_a_patch_that_names_a_path_on_an_unreachable_mount_does_not_claim_edits_by_hand(
     folder: Path, named: str, end: str
 ) -> None:
     if not can_mount_unreachable(folder / "src"):
@@ -926,26 +966,28 @@ def test_a_patch_that_names_what_lies_on_a_mount_whose_server_has_gone_leaves_a_
     session = Codex(folder)
     patch = f"*** Begin Patch\n*** Update File: {named}\n*** Update File: a.txt\n*** End Patch\n"
     event = session.tool_event("apply_patch", {"command": patch}, before=True)
-    ended = event | {"hook_event_name": "PostToolUse"} if end == "its own" else session.stopped()
-    typed(folder)
+    ended = event | {"hook_event_name": "PostToolUse"} if end == "call" else session.stopped()
+    edit_by_hand(folder)
     with unreachable_mount(folder / "src"):
         before = cas("hook", session.client, folder=folder, stdin=json.dumps(event).encode())
-        typed(folder)
+        edit_by_hand(folder)
         after = cas("hook", session.client, folder=folder, stdin=json.dumps(ended).encode())
     assert (before.status, after.status) == (0, 0)
-    assert whose(folder) == [("a.txt", "external"), ("a.txt", session.name)]
+    assert attributed_edits(folder) == [("a.txt", "external"), ("a.txt", session.name)]
     assert not list((folder / ".cas" / "agents").glob("open-*"))
     assert not (folder / ".cas" / "hook.log").exists()
 
 
-# ---- an end that is told twice, late, or that we could not hear
+# ---- end events that are late or whose hook was killed
 
 
 @contextmanager
-def kept_waiting(folder: Path, event: dict[str, Any], held: str = "lock") -> Iterator["subprocess.Popen[bytes]"]:
-    """Have Claude Code's hook wait, because somebody looks, once it has noted what it could; then it goes on.
+def hook_waiting_for_lock(
+    folder: Path, event: dict[str, Any], lock_name: str = "lock"
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """Run Claude Code's hook under a held lock; yield it when it has noted the event and waits, then release the lock.
 
-    `held`: the lock that it waits for.
+    `lock_name`: the file in `.cas/agents` that is locked.
     """
     agents = folder / ".cas" / "agents"
 
@@ -957,7 +999,7 @@ def kept_waiting(folder: Path, event: dict[str, Any], held: str = "lock") -> Ite
         subprocess.Popen(
             [*PROGRAM, "hook", "claude-code"], cwd=folder, env=environment({}), stdin=subprocess.PIPE
         ) as waiting,
-        (agents / held).open("rb") as lock,
+        (agents / lock_name).open("rb") as lock,
     ):
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert waiting.stdin is not None
@@ -971,57 +1013,59 @@ def kept_waiting(folder: Path, event: dict[str, Any], held: str = "lock") -> Ite
         yield waiting
 
 
-def unheard(folder: Path, event: dict[str, Any], held: str = "lock") -> None:
-    """Tell of an event while somebody else looks, and kill its hook once it has noted what it could."""
-    with kept_waiting(folder, event, held) as hook:
+def send_and_kill_hook(folder: Path, event: dict[str, Any], lock_name: str = "lock") -> None:
+    """Send an event while a lock is held, and kill its hook once it has noted the event."""
+    with hook_waiting_for_lock(folder, event, lock_name) as hook:
         hook.kill()
 
 
-def cut_off(folder: Path, command: str) -> ClaudeCode:
-    """Return a session whose shell has run a command, and whose end could not be heard out."""
+def session_whose_end_hook_was_killed(folder: Path, command: str) -> ClaudeCode:
+    """Return a session whose shell ran a command, and whose hook was killed while it handled the end event."""
     session = ClaudeCode(folder)
     session.ask("go")
     session.calls += 1
     session.tell(session.shell_event(command, before=True))
     shell(command, folder=folder)
-    unheard(folder, session.shell_event(command, before=False))
+    send_and_kill_hook(folder, session.shell_event(command, before=False))
     return session
 
 
 @pytest.mark.parametrize("tool", ["Bash", "Write"])
-def test_what_changes_after_an_end_that_we_could_not_hear_is_nobodys(folder: Path, tool: str) -> None:
+def test_changes_after_an_end_that_was_not_recorded_are_not_the_calls(folder: Path, tool: str) -> None:
     session = ClaudeCode(folder)
     session.ask("go")
     began, ended = session.another_call(is_shell=tool == "Bash", content="x")
     session.tell(began)
     shell("echo 1 >> a.txt", folder=folder)
-    unheard(folder, ended)
-    typed(folder, "src/b.py")
+    send_and_kill_hook(folder, ended)
+    edit_by_hand(folder, "src/b.py")
     (folder / "c.txt").write_text("mine\n")
     session.calls += 1
     session.tell(session.tool_event("Read", {"file_path": str(folder / "a.txt")}, before=True))
     session.run("true")
-    typed(folder)
+    edit_by_hand(folder)
     session.run("true")
-    assert sorted(whose(folder)) == [
+    # A shell may have changed them before its end, as it may any file.
+    other = "unattributed" if tool == "Bash" else "external"
+    assert sorted(attributed_edits(folder)) == [
         ("a.txt", "external"),
         ("a.txt", session.name),
-        ("c.txt", "external"),
-        ("src/b.py", "external"),
+        ("c.txt", other),
+        ("src/b.py", other),
     ]
 
 
-def test_a_folder_that_a_person_renames_after_an_end_that_we_could_not_hear_is_theirs(folder: Path) -> None:
+def test_a_folder_renamed_after_an_end_that_was_not_recorded_is_not_the_calls(folder: Path) -> None:
     (folder / "src" / "deep").mkdir()
-    typed(folder, "src/deep/c.py")
+    edit_by_hand(folder, "src/deep/c.py")
     assert cas("record", folder=folder).status == 0
-    session = cut_off(folder, "echo 1 >> a.txt")
+    session = session_whose_end_hook_was_killed(folder, "echo 1 >> a.txt")
     (folder / "src").rename(folder / "lib")
     session.ask("and on")
-    assert sorted(whose(folder)[1:]) == [
+    assert sorted(attributed_edits(folder)[1:]) == [
         ("a.txt", session.name),
-        ("lib/b.py", "external"),
-        ("lib/deep/c.py", "external"),
+        ("lib/b.py", "unattributed"),
+        ("lib/deep/c.py", "unattributed"),
     ]
     assert cas("reject", "--conversation", session.name, folder=folder).status == 0
     assert (folder / "lib" / "b.py").read_text() == "x = 1\n"
@@ -1029,72 +1073,72 @@ def test_a_folder_that_a_person_renames_after_an_end_that_we_could_not_hear_is_t
 
 @pytest.mark.parametrize("tool", ["Bash", "Write"])
 @pytest.mark.parametrize("inner", ["", "deep"], ids=["in it", "below"])
-def test_what_a_person_takes_away_with_its_folder_after_an_end_that_we_could_not_hear_is_theirs(
+def test_files_removed_with_a_folder_after_an_end_that_was_not_recorded_are_not_the_calls(
     folder: Path, tool: str, inner: str
 ) -> None:
     for place in ("src", "old"):
         (folder / place / inner).mkdir(parents=True, exist_ok=True)
-        typed(folder, f"{place}/{inner}/{place}.py")
+        edit_by_hand(folder, f"{place}/{inner}/{place}.py")
     assert cas("record", folder=folder).status == 0
-    already = len(whose(folder))
+    count_before = len(attributed_edits(folder))
     path = str(Path("src", inner, "src.py"))
     session = ClaudeCode(folder)
     session.ask("go")
     began, ended = session.another_call(is_shell=tool == "Bash", command="mkdir new", path=path, content="x")
     session.tell(began)
     shell(f"mkdir -p new/{inner}; echo 1 > new/{inner}/z", folder=folder)
-    unheard(folder, ended)
+    send_and_kill_hook(folder, ended)
     shutil.rmtree(folder / "src")
     (folder / ("new" if tool == "Bash" else "old")).rename(folder / "src")
     session.stop()
-    assert (path, "external") in whose(folder)[already:]
-    assert session.name not in dict(whose(folder)[already:]).values()
+    assert (path, "unattributed") in attributed_edits(folder)[count_before:]
+    assert session.name not in dict(attributed_edits(folder)[count_before:]).values()
 
 
-def test_a_move_whose_end_we_could_not_hear_is_one_though_somebody_else_comes_where_it_left(folder: Path) -> None:
-    session = cut_off(folder, "mv src/b.py b.py")
+def test_a_move_before_a_killed_end_hook_is_a_move_though_its_old_folder_has_a_new_file(folder: Path) -> None:
+    session = session_whose_end_hook_was_killed(folder, "mv src/b.py b.py")
     (folder / "src" / "c.py").write_text("mine\n")
     session.ask("and on")
-    assert sorted(whose(folder)) == [("b.py", session.name), ("src/c.py", "external")]
+    assert sorted(attributed_edits(folder)) == [("b.py", session.name), ("src/c.py", "unattributed")]
     assert cas("reject", "--conversation", session.name, folder=folder).status == 0
     assert (folder / "src" / "b.py").read_text() == "x = 1\n"
     assert not (folder / "b.py").exists()
 
 
-def test_what_makes_room_is_recorded_first_whoever_did_it(folder: Path) -> None:
-    session = cut_off(folder, "rm a.txt; mkdir a.txt; echo 1 > a.txt/x")
+def test_a_deletion_is_recorded_before_the_creation_that_needs_its_path(folder: Path) -> None:
+    session = session_whose_end_hook_was_killed(folder, "rm a.txt; mkdir a.txt; echo 1 > a.txt/x")
     (folder / "c.txt").write_text("mine\n")
     session.ask("and on")
-    assert whose(folder)[0] == ("a.txt", "external")
-    assert sorted(whose(folder)[1:]) == [("a.txt/x", session.name), ("c.txt", "external")]
+    assert attributed_edits(folder)[0] == ("a.txt", "unattributed")
+    assert sorted(attributed_edits(folder)[1:]) == [("a.txt/x", session.name), ("c.txt", "unattributed")]
 
 
-def test_what_changes_while_the_end_of_a_shell_waits_for_another_look_is_not_its_doing(folder: Path) -> None:
+def test_changes_while_the_end_hook_of_a_shell_waits_for_a_lock_are_external(folder: Path) -> None:
     session = ClaudeCode(folder)
     session.ask("go")
     session.calls += 1
     session.tell(session.shell_event("make", before=True))
     shell("echo 1 >> a.txt", folder=folder)
-    with kept_waiting(folder, session.shell_event("make", before=False)):
-        typed(folder, "src/b.py")
-    assert sorted(whose(folder)) == [("a.txt", session.name), ("src/b.py", "external")]
+    with hook_waiting_for_lock(folder, session.shell_event("make", before=False)):
+        edit_by_hand(folder, "src/b.py")
+    assert sorted(attributed_edits(folder)) == [("a.txt", session.name), ("src/b.py", "unattributed")]
 
 
-def test_what_a_formatter_makes_of_a_written_file_while_its_end_is_told_is_the_tools(folder: Path) -> None:
+def test_changes_of_a_formatter_to_a_written_file_during_its_end_hook_belong_to_the_tool(folder: Path) -> None:
     """Claude Code runs all its hooks for one event at once, and one of them may be a formatter."""
     session = ClaudeCode(folder)
     session.ask("go")
     session.calls += 1
     session.tell(session.write_event("a.txt", "1\n", before=True))
     (folder / "a.txt").write_text("1\n")
-    with kept_waiting(folder, session.write_event("a.txt", "1\n", before=False)):
+    with hook_waiting_for_lock(folder, session.write_event("a.txt", "1\n", before=False)):
         (folder / "a.txt").write_text("1\n\n")
-    assert whose(folder) == [("a.txt", session.name)]
+    assert attributed_edits(folder) == [("a.txt", session.name)]
 
 
-@pytest.mark.parametrize("held", ["lock", "sessions"])
+@pytest.mark.parametrize("lock_name", ["lock", "sessions"])
 @pytest.mark.parametrize(
-    "said",
+    "turn_end",
     [
         {"hook_event_name": "Stop"},
         {"hook_event_name": "UserPromptSubmit", "prompt": "and on"},
@@ -1102,80 +1146,80 @@ def test_what_a_formatter_makes_of_a_written_file_while_its_end_is_told_is_the_t
         {"hook_event_name": "SessionEnd"},
         {"hook_event_name": "SubagentStop", **WORKER},
     ],
-    ids=lambda said: said["hook_event_name"],
+    ids=lambda turn_end: turn_end["hook_event_name"],
 )
-def test_the_end_of_a_turn_that_we_could_not_hear_out_ends_what_ran_in_it(
-    folder: Path, said: dict[str, Any], held: str
+def test_a_turn_end_whose_hook_was_killed_ends_the_calls_of_the_turn(
+    folder: Path, turn_end: dict[str, Any], lock_name: str
 ) -> None:
     session = ClaudeCode(folder)
     session.ask("go")
     session.calls += 1
-    of_worker = WORKER if "agent_id" in said else {}
+    of_worker = WORKER if "agent_id" in turn_end else {}
     session.tell(session.shell_event("make", before=True) | of_worker)
     shell("echo 1 >> a.txt", folder=folder)
-    unheard(folder, session.base("") | said, held)
-    typed(folder, "src/b.py")
+    send_and_kill_hook(folder, session.base("") | turn_end, lock_name)
+    edit_by_hand(folder, "src/b.py")
     session.ask("what now?")
-    assert sorted(whose(folder)) == [("a.txt", session.name), ("src/b.py", "external")]
+    assert sorted(attributed_edits(folder)) == [("a.txt", session.name), ("src/b.py", "unattributed")]
 
 
 @pytest.mark.parametrize("name", ["Stop", "SessionEnd"])
-def test_the_end_of_a_turn_for_which_the_disk_had_no_room_ends_what_ran_in_it(folder: Path, name: str) -> None:
+def test_a_turn_end_on_a_full_disk_ends_the_calls_of_the_turn(folder: Path, name: str) -> None:
     session = ClaudeCode(folder)
     session.ask("go")
     session.calls += 1
     session.tell(session.shell_event("make", before=True))
-    told = cas_on_full_disk("hook", "claude-code", folder=folder, stdin=json.dumps(session.base(name)).encode())
-    assert (told.status, told.out) == (0, b"")
+    ran = cas_on_full_disk("hook", "claude-code", folder=folder, stdin=json.dumps(session.base(name)).encode())
+    assert (ran.status, ran.out) == (0, b"")
     time.sleep(0.05)  # more than a tick of the file system's clock
-    typed(folder)
+    edit_by_hand(folder)
     session.ask("what now?")
-    assert whose(folder) == [("a.txt", "external")]
+    assert attributed_edits(folder) == [("a.txt", "unattributed")]
 
 
-def test_a_call_that_was_denied_claims_nothing_though_we_could_not_hear_that_out(folder: Path) -> None:
+def test_a_denied_call_claims_nothing_when_the_hook_of_the_denial_was_killed(folder: Path) -> None:
     session = ClaudeCode(folder)
     session.ask("go")
     session.calls += 1
     event = session.shell_event("make", before=True)
     session.tell(event)
-    unheard(folder, event | {"hook_event_name": "PermissionDenied", "reason": "no"})
-    typed(folder)
+    send_and_kill_hook(folder, event | {"hook_event_name": "PermissionDenied", "reason": "no"})
+    edit_by_hand(folder)
     session.run("true")
     session.stop()
-    assert whose(folder) == [("a.txt", "external")]
+    assert attributed_edits(folder) == [("a.txt", "unattributed")]
 
 
-def test_what_was_asked_about_and_ran_is_recorded_though_we_could_not_hear_its_end_out(folder: Path) -> None:
+def test_a_permitted_call_is_recorded_when_its_end_hook_was_killed(folder: Path) -> None:
     session = ClaudeCode(folder)
     session.ask("go")
     session.calls += 1
     event = session.shell_event("make", before=True)
     session.tell(event)
-    session.tell(asked(event))
+    session.tell(permission_request(event))
     shell("echo 1 >> a.txt", folder=folder)
-    unheard(folder, session.shell_event("make", before=False))
+    send_and_kill_hook(folder, session.shell_event("make", before=False))
     session.stop()
-    assert whose(folder) == [("a.txt", session.name)]
+    assert attributed_edits(folder) == [("a.txt", session.name)]
 
 
-def test_a_hook_that_is_interrupted_ends_well_and_what_it_should_have_told_is_found(folder: Path) -> None:
-    """A terminal sends Ctrl-C to all that its client has started, unless that sees to it."""
+def test_an_interrupted_hook_exits_with_zero_and_its_event_is_handled_later(folder: Path) -> None:
+    """A terminal sends Ctrl-C to every process of its foreground group, hooks included."""
     session = ClaudeCode(folder)
     session.ask("go")
     session.calls += 1
     session.tell(session.shell_event("make", before=True))
     shell("echo 1 >> a.txt", folder=folder)
-    with kept_waiting(folder, session.shell_event("make", before=False)) as hook:
+    with hook_waiting_for_lock(folder, session.shell_event("make", before=False)) as hook:
         hook.send_signal(signal.SIGINT)
         assert hook.wait(PATIENCE) == 0
     assert not (folder / ".cas" / "hook.log").exists()
     session.stop()
-    assert whose(folder) == [("a.txt", session.name)]
+    assert attributed_edits(folder) == [("a.txt", session.name)]
 
 
 @pytest.mark.parametrize("agent", [Gemini, ClaudeCode], ids=lambda agent: agent.__name__)
-def test_what_a_killed_hook_left_of_an_end_ends_no_later_call(agent: type[Session], folder: Path) -> None:
+def test_files_left_by_a_killed_end_hook_end_no_later_call(agent: type[Session], folder: Path) -> None:
     session = agent(folder)
     session.ask("go")
     session.calls += 1
@@ -1188,10 +1232,10 @@ def test_what_a_killed_hook_left_of_an_end_ends_no_later_call(agent: type[Sessio
     session.tell(session.shell_event("make", before=True))
     shell("echo 1 >> a.txt", folder=folder)
     session.tell(session.shell_event("make", before=False))
-    assert whose(folder) == [("a.txt", session.name)]
+    assert attributed_edits(folder) == [("a.txt", session.name)]
 
 
-def test_a_prompt_is_remembered_though_its_turn_could_not_be_begun(folder: Path) -> None:
+def test_a_prompt_is_remembered_when_the_lock_of_the_agents_folder_cannot_be_opened(folder: Path) -> None:
     session = ClaudeCode(folder)
     session.ask("go")
     agents = folder / ".cas" / "agents"
@@ -1205,12 +1249,12 @@ def test_a_prompt_is_remembered_though_its_turn_could_not_be_begun(folder: Path)
     assert view.edit.notes["prompt"] == "and on"
 
 
-# ---- what comes into view while a tool runs
+# ---- files that stop being ignored while a tool runs
 
 
-@pytest.mark.parametrize("is_lost", [False, True], ids=["", "looks lost"])
-@pytest.mark.parametrize("path", [".env", "notes/deep/diary", "src/b.py"])
-def test_what_comes_into_view_while_a_shell_runs_is_not_its_doing_where_it_changed_before(
+@pytest.mark.parametrize("is_lost", [False, True], ids=["", "cache lost"])
+@pytest.mark.parametrize("path", [".diary", "notes/deep/diary", "src/b.py"])
+def test_a_file_that_stops_being_ignored_during_a_shell_is_external_if_it_changed_before(
     folder: Path, path: str, *, is_lost: bool
 ) -> None:
     (folder / ".casignore").write_text(f"{path.partition('/')[0]}\n")
@@ -1222,18 +1266,18 @@ def test_what_comes_into_view_while_a_shell_runs_is_not_its_doing_where_it_chang
     session.ask("go")
     session.calls += 1
     session.tell(session.shell_event("make", before=True))
-    session.tell(asked(session.shell_event("make", before=True)))  # its file is written anew
+    session.tell(permission_request(session.shell_event("make", before=True)))  # which rewrites the call's file
     shell("rm .casignore; echo '*.log' > .casignore; echo 1 >> a.txt", folder=folder)
     if is_lost:
         shutil.rmtree(folder / ".cas" / "cache")
     session.tell(session.shell_event("make", before=False))
     found = [(".casignore", session.name), (path, "external"), ("a.txt", session.name)]
-    assert sorted(whose(folder)[1:]) == sorted(found)
+    assert sorted(attributed_edits(folder)[1:]) == sorted(found)
     assert cas("reject", "--conversation", session.name, folder=folder).status == 0
     assert (folder / path).read_text() == "mine\n"
 
 
-def test_what_lay_in_a_folder_that_a_shell_takes_the_tag_from_is_not_its_doing(folder: Path) -> None:
+def test_files_in_a_cache_folder_whose_tag_a_shell_removes_are_external(folder: Path) -> None:
     cache = folder / "cache"
     (cache / "deep").mkdir(parents=True)
     (cache / "CACHEDIR.TAG").write_text("Signature: 8a477f597d28d172789f06886806bc55\n")
@@ -1243,11 +1287,11 @@ def test_what_lay_in_a_folder_that_a_shell_takes_the_tag_from_is_not_its_doing(f
     session = ClaudeCode(folder)
     session.ask("go")
     session.run("rm cache/CACHEDIR.TAG; echo 1 > cache/deep/new")
-    assert sorted(whose(folder)) == [("cache/deep/diary", "external"), ("cache/deep/new", session.name)]
+    assert sorted(attributed_edits(folder)) == [("cache/deep/diary", "external"), ("cache/deep/new", session.name)]
 
 
 @pytest.mark.parametrize("source", ["ignored", "outside", "known"])
-def test_a_folder_that_a_shell_moves_is_its_doing_whenever_what_is_in_it_was_written(
+def test_a_folder_that_a_shell_moves_is_attributed_to_it_whatever_its_modification_times(
     folder: Path, tmp_path: Path, source: str
 ) -> None:
     (folder / ".casignore").write_text("ignored\n")
@@ -1255,12 +1299,12 @@ def test_a_folder_that_a_shell_moves_is_its_doing_whenever_what_is_in_it_was_wri
     (came_from / "deep").mkdir(parents=True)
     (came_from / "deep" / "c.py").write_text("c\n")
     assert cas("record", folder=folder).status == 0
-    already = len(whose(folder))
+    count_before = len(attributed_edits(folder))
     time.sleep(0.05)  # more than a tick of the file system's clock
     session = ClaudeCode(folder)
     session.ask("go")
     session.run(f"mv {came_from} new")
-    assert whose(folder)[already:] == [("new/deep/c.py", session.name)]
+    assert attributed_edits(folder)[count_before:] == [("new/deep/c.py", session.name)]
 
 
 @pytest.mark.parametrize(
@@ -1270,83 +1314,79 @@ def test_a_folder_that_a_shell_moves_is_its_doing_whenever_what_is_in_it_was_wri
         "mv src t; mv old src; mv t old; echo 1 >> old/b.py; echo 1 >> old/deep/c.py",
         "touch -r src stamp; rm -r src/b.py src/deep; touch -r stamp src; rm stamp",
     ],
-    ids=["replaced", "swapped", "with its time put back"],
+    ids=["replaced", "swapped", "with its time restored"],
 )
-def test_what_a_shell_takes_away_is_its_doing_whatever_times_its_folder_has_then(folder: Path, command: str) -> None:
+def test_deletions_by_a_shell_are_attributed_to_it_whatever_times_their_folder_has(folder: Path, command: str) -> None:
     for path in ("src/deep/c.py", "old/deep/d.py", "old/e.py"):
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        typed(folder, path)
+        edit_by_hand(folder, path)
     assert cas("record", folder=folder).status == 0
-    already = len(whose(folder))
-    before = {path: path.read_bytes() for path in files(folder)}
+    count_before = len(attributed_edits(folder))
+    before = {path: path.read_bytes() for path in files_in(folder)}
     time.sleep(0.05)  # more than a tick of the file system's clock
     session = ClaudeCode(folder)
     session.ask("go")
     session.run(command)
-    assert {name for _, name in whose(folder)[already:]} == {session.name}
+    assert {name for _, name in attributed_edits(folder)[count_before:]} == {session.name}
     assert cas("reject", "--conversation", session.name, folder=folder).status == 0
-    assert {path: path.read_bytes() for path in files(folder)} == before
+    assert {path: path.read_bytes() for path in files_in(folder)} == before
 
 
-# ---- what is told again
+# ---- repeated and late events
 
 
 @pytest.mark.parametrize("agent", [ClaudeCode, Codex, Cursor, OpenCode, VSCode])
 @pytest.mark.parametrize("is_shell", [False, True], ids=["write", "shell"])
-def test_an_end_or_a_beginning_that_is_told_again_claims_nothing(
-    agent: type[Session], folder: Path, *, is_shell: bool
-) -> None:
+def test_repeated_start_and_end_events_claim_nothing(agent: type[Session], folder: Path, *, is_shell: bool) -> None:
     session = agent(folder)
     session.ask("go")
     began, ended = session.another_call(is_shell=is_shell)
     session.tell(began)
     (folder / "a.txt").write_text("1\n")
     session.tell(ended)
-    typed(folder)
+    edit_by_hand(folder)
     session.tell(ended)
     session.tell(began)
-    typed(folder)
-    typed(folder, "src/b.py")
+    edit_by_hand(folder)
+    edit_by_hand(folder, "src/b.py")
     session.run("true")
     session.stop()
-    assert [name for _, name in whose(folder)] == [session.name, "external", "external", "external"]
+    assert [name for _, name in attributed_edits(folder)] == [session.name, "external", "external", "external"]
 
 
 @pytest.mark.parametrize("agent", [ClaudeCode, Codex, Cursor, OpenCode, VSCode])
 @pytest.mark.parametrize("is_shell", [False, True], ids=["write", "shell"])
-@pytest.mark.parametrize("is_over", [False, True], ids=["in the turn", "behind it"])
-def test_a_beginning_that_is_told_behind_its_end_claims_nothing(
-    agent: type[Session], folder: Path, *, is_shell: bool, is_over: bool
+@pytest.mark.parametrize("turn_ended", [False, True], ids=["in the turn", "after the turn"])
+def test_a_start_event_that_arrives_after_its_end_event_claims_nothing(
+    agent: type[Session], folder: Path, *, is_shell: bool, turn_ended: bool
 ) -> None:
     session = agent(folder)
     session.ask("go")
     began, ended = session.another_call(is_shell=is_shell)
     session.tell(ended)
-    if is_over:
+    if turn_ended:
         session.stop()
     session.tell(began)
-    typed(folder)
+    edit_by_hand(folder)
     session.stop()
     session.ask("and on")
-    assert whose(folder) == [("a.txt", "external")]
+    assert attributed_edits(folder) == [("a.txt", "external")]
 
 
 @pytest.mark.parametrize("is_shell", [False, True], ids=["write", "shell"])
-def test_a_beginning_that_is_told_again_when_the_call_was_denied_claims_nothing(
-    folder: Path, *, is_shell: bool
-) -> None:
+def test_a_repeated_start_event_of_a_denied_call_claims_nothing(folder: Path, *, is_shell: bool) -> None:
     session = ClaudeCode(folder)
     session.ask("go")
     session.calls += 1
     began = session.shell_event("make", before=True) if is_shell else session.write_event("a.txt", "1\n", before=True)
     for event in (began, began | {"hook_event_name": "PermissionDenied"}, began):
         session.tell(event)
-    typed(folder)
+    edit_by_hand(folder)
     session.stop()
-    assert whose(folder) == [("a.txt", "external")]
+    assert attributed_edits(folder) == [("a.txt", "external")]
 
 
-def test_a_tool_of_opencodes_that_was_refused_and_then_failed_claims_nothing(folder: Path) -> None:
+def test_an_opencode_tool_that_was_refused_and_then_failed_claims_nothing(folder: Path) -> None:
     session = OpenCode(folder)
     session.ask("go")
     session.calls += 1
@@ -1354,16 +1394,16 @@ def test_a_tool_of_opencodes_that_was_refused_and_then_failed_claims_nothing(fol
     session.tell(began)
     for word in ("asked", "rejected"):
         session.tell(session.base(f"permission.{word}") | {"callID": session.call})
-    typed(folder)
+    edit_by_hand(folder)
     session.tell(began | {"hook": "tool.execute.failed"})
-    assert whose(folder) == [("a.txt", "external")]
+    assert attributed_edits(folder) == [("a.txt", "external")]
 
 
 @pytest.mark.parametrize("agent", [ClaudeCode, Codex, OpenCode])
 @pytest.mark.parametrize("since", ["the turn's end", "the next prompt", "both", "a later prompt"])
-@pytest.mark.parametrize("is_again", [False, True], ids=["late", "again"])
-def test_an_end_that_comes_after_that_of_its_turn_claims_nothing(
-    agent: type[Session], folder: Path, *, since: str, is_again: bool
+@pytest.mark.parametrize("is_repeated", [False, True], ids=["late", "repeated"])
+def test_an_end_event_after_the_end_of_its_turn_claims_nothing(
+    agent: type[Session], folder: Path, *, since: str, is_repeated: bool
 ) -> None:
     session = agent(folder)
     session.ask("go")
@@ -1371,20 +1411,24 @@ def test_an_end_that_comes_after_that_of_its_turn_claims_nothing(
     session.tell(session.write_event("a.txt", "1\n", before=True))
     (folder / "a.txt").write_text("1\n")
     ended = session.write_event("a.txt", "1\n", before=False)
-    if is_again:
+    if is_repeated:
         session.tell(ended)
     if since in {"the turn's end", "both"}:
         session.stop()
     for _ in range({"the turn's end": 0, "a later prompt": 2}.get(since, 1)):
         session.ask("and on")
-    typed(folder)
+    edit_by_hand(folder)
     session.tell(ended)
-    assert whose(folder) == [("a.txt", session.name), ("a.txt", "external")]
+    # An end that was never reported before shows that the call may have run until now.
+    assert attributed_edits(folder) == [
+        ("a.txt", session.name),
+        ("a.txt", "external" if is_repeated else "unattributed"),
+    ]
 
 
 @pytest.mark.parametrize("is_shell", [False, True], ids=["write", "shell"])
 @pytest.mark.parametrize("is_killed", [False, True], ids=["ended", "killed"])
-def test_a_call_that_was_put_off_and_begins_again_when_its_session_goes_on_is_its_agents(
+def test_a_deferred_call_that_starts_again_in_the_resumed_session_is_attributed(
     folder: Path, *, is_shell: bool, is_killed: bool
 ) -> None:
     session = ClaudeCode(folder)
@@ -1393,16 +1437,16 @@ def test_a_call_that_was_put_off_and_begins_again_when_its_session_goes_on_is_it
     session.tell(began)  # another hook answers "defer"
     if not is_killed:
         session.tell(session.base("SessionEnd") | {"reason": "other"})
-    typed(folder)
+    edit_by_hand(folder)
     session.tell(session.base("SessionStart") | {"source": "resume"})
     session.tell(began)
     (folder / "a.txt").write_text("1\n")
     session.tell(ended)
-    assert whose(folder)[-1] == ("a.txt", session.name)
+    assert attributed_edits(folder)[-1] == ("a.txt", session.name)
 
 
 @pytest.mark.parametrize("other", ["in the next turn", "of another file"])
-def test_a_call_that_has_the_name_of_another_is_a_call_of_its_own(folder: Path, other: str) -> None:
+def test_two_calls_with_the_same_id_are_both_recorded(folder: Path, other: str) -> None:
     session = ClaudeCode(folder)
     session.ask("go")
     session.write("a.txt", "1\n")
@@ -1412,11 +1456,11 @@ def test_a_call_that_has_the_name_of_another_is_a_call_of_its_own(folder: Path, 
         session.write("a.txt", "2\n")
     else:
         session.write("src/b.py", "2\n")
-    assert [name for _, name in whose(folder)] == [session.name] * 2
+    assert [name for _, name in attributed_edits(folder)] == [session.name] * 2
 
 
-@pytest.mark.parametrize("has_other", [False, True], ids=["alone", "beside another's shell"])
-def test_a_tool_that_names_a_folder_claims_nothing_in_it(folder: Path, *, has_other: bool) -> None:
+@pytest.mark.parametrize("has_other", [False, True], ids=["alone", "during another agent's shell"])
+def test_a_tool_that_names_a_folder_claims_no_file_in_it(folder: Path, *, has_other: bool) -> None:
     session, other = ClaudeCode(folder), ClaudeCode(folder, "session-2")
     session.ask("go")
     session.calls += 1
@@ -1425,41 +1469,41 @@ def test_a_tool_that_names_a_folder_claims_nothing_in_it(folder: Path, *, has_ot
     if has_other:
         other.calls += 1
         other.tell(other.shell_event("make", before=True))
-    typed(folder, "src/b.py")
+    edit_by_hand(folder, "src/b.py")
     session.tell(event | {"hook_event_name": "PostToolUseFailure"})
     other.tell(other.shell_event("make", before=False))
     session.stop()
-    assert whose(folder) == [("src/b.py", other.name if has_other else "external")]
+    assert attributed_edits(folder) == [("src/b.py", other.name if has_other else "external")]
 
 
-def test_a_tool_whose_file_became_a_folder_took_the_file_away_and_claims_nothing_in_it(folder: Path) -> None:
+def test_a_tool_whose_file_became_a_folder_claims_the_deletion_and_no_file_in_the_folder(folder: Path) -> None:
     session = ClaudeCode(folder)
     session.ask("go")
     session.calls += 1
     session.tell(session.write_event("a.txt", "x", before=True))
     shell("rm a.txt; mkdir a.txt; echo mine > a.txt/mine", folder=folder)
     session.tell(session.write_event("a.txt", "x", before=False))
-    assert whose(folder) == [("a.txt", session.name), ("a.txt/mine", "external")]
+    assert attributed_edits(folder) == [("a.txt", session.name), ("a.txt/mine", "external")]
 
 
-@pytest.mark.parametrize("looks", [False, True], ids=["at the end", "and before"])
-def test_a_tool_that_names_a_folder_which_is_gone_then_took_all_away_that_was_in_it(
-    folder: Path, *, looks: bool
+@pytest.mark.parametrize("scans_before", [False, True], ids=["scan at the end", "scan before the end"])
+def test_a_tool_that_names_a_folder_that_is_gone_afterwards_deleted_every_file_in_it(
+    folder: Path, *, scans_before: bool
 ) -> None:
     (folder / "src" / "deep").mkdir()
-    typed(folder, "src/deep/c.py")
+    edit_by_hand(folder, "src/deep/c.py")
     assert cas("record", folder=folder).status == 0
-    session, beside = Cursor(folder), ClaudeCode(folder, "session-2")
+    session, other = Cursor(folder), ClaudeCode(folder, "session-2")
     session.ask("go")
     session.calls += 1
     session.tell(session.tool_event("Delete", {"path": str(folder / "src")}, before=True))
     shutil.rmtree(folder / "src")
-    typed(folder)
-    if looks:
-        beside.run("true")
+    edit_by_hand(folder)
+    if scans_before:
+        other.run("true")
     session.tell(session.tool_event("Delete", {"path": str(folder / "src")}, before=False))
     session.stop()
-    assert sorted(whose(folder)[1:]) == [
+    assert sorted(attributed_edits(folder)[1:]) == [
         ("a.txt", "external"),
         ("src/b.py", session.name),
         ("src/deep/c.py", session.name),
@@ -1475,13 +1519,13 @@ def test_a_tool_that_names_a_folder_which_is_gone_then_took_all_away_that_was_in
     ],
     ids=["removed", "renamed", "a file now"],
 )
-def test_what_a_person_took_away_before_a_tool_that_names_it_is_theirs(
+def test_files_deleted_by_hand_before_a_tool_names_them_are_external(
     folder: Path, command: str, found: set[tuple[str, str]]
 ) -> None:
     (folder / "src" / "deep").mkdir()
     (folder / "src" / "deep" / "c.py").write_text("c\n")
     assert cas("record", folder=folder).status == 0
-    already = len(whose(folder))
+    count_before = len(attributed_edits(folder))
     shell(command, folder=folder)
     session = Cursor(folder)
     session.calls += 1
@@ -1490,30 +1534,34 @@ def test_what_a_person_took_away_before_a_tool_that_names_it_is_theirs(
     failed = {"hook_event_name": "postToolUseFailure", "failure_type": "error", "error_message": "no such file"}
     session.tell(event | failed)
     with Workspace.open(folder) as workspace:
-        views = workspace.history.edits(EditFilter())[already:]
+        views = workspace.history.edits(EditFilter())[count_before:]
     assert {(view.edit.operation.name, os.fsdecode(view.edit.path)) for view in views} == found
     assert {view.edit.conversation for view in views} == {"external"}
-    assert [view.edit.operation.name for view in views][:1] != ["CREATE"]  # what makes room comes first
+    assert [view.edit.operation.name for view in views][:1] != [
+        "CREATE"
+    ]  # deletions come before a creation at their path
     session.stop()
-    assert len(whose(folder)) == already + len(found)
+    assert len(attributed_edits(folder)) == count_before + len(found)
 
 
-@pytest.mark.parametrize("looks", [False, True], ids=["at the end", "and before"])
-def test_a_file_with_two_names_is_changed_by_whoever_named_one_of_them(folder: Path, *, looks: bool) -> None:
+@pytest.mark.parametrize("scans_before", [False, True], ids=["scan at the end", "scan before the end"])
+def test_a_hard_linked_file_is_attributed_to_the_tool_that_named_one_of_its_names(
+    folder: Path, *, scans_before: bool
+) -> None:
     (folder / "src" / "other").hardlink_to(folder / "a.txt")
     assert cas("record", folder=folder).status == 0
-    session, beside = ClaudeCode(folder), ClaudeCode(folder, "session-2")
-    for each in (session, beside):
+    session, other = ClaudeCode(folder), ClaudeCode(folder, "session-2")
+    for each in (session, other):
         each.ask("go")
         each.calls += 1
-    beside.tell(beside.shell_event("make", before=True))
+    other.tell(other.shell_event("make", before=True))
     session.tell(session.write_event("a.txt", "1\n", before=True))
     (folder / "a.txt").write_text("1\n")
-    if looks:
-        beside.run("true")
+    if scans_before:
+        other.run("true")
     session.tell(session.write_event("a.txt", "1\n", before=False))
-    beside.tell(beside.shell_event("make", before=False))
-    beside.stop()
-    assert whose(folder)[1:] == [("a.txt", session.name), ("src/other", session.name)]
+    other.tell(other.shell_event("make", before=False))
+    other.stop()
+    assert attributed_edits(folder)[1:] == [("a.txt", session.name), ("src/other", session.name)]
     assert cas("reject", "--conversation", session.name, folder=folder).status == 0
     assert (folder / "src" / "other").read_text() == (folder / "a.txt").read_text() == "one\ntwo\nthree\n"

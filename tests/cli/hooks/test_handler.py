@@ -1,4 +1,4 @@
-"""What agents' own tools and shells do is recorded once, as whose it is, and no fault of ours gets in their way."""
+"""Record changes of agents' tools and shells once, for the right session; a failing hook never stops an agent."""
 
 import fcntl
 import json
@@ -20,7 +20,7 @@ from cli.hooks.handler import CLIENTS, client_of
 from mcptools.answers.edits import Answer, FileWritten
 from mcptools.catalog.tool_list import TOOLS
 from mcptools.server.results import success
-from mcptools.tools.notes import conversation_notes
+from mcptools.tools.notes import outcome_notes
 from objstore import CallInfo, EditFilter, EditView, Operation, Origin, Status, UnreportedRejections, Workspace
 from tests.support.command_runner import PATIENCE, PROGRAM, SOURCE, CommandRunner, cas, environment, unforked_cas
 from tests.support.hooked_agents import (
@@ -59,8 +59,8 @@ def edits(folder: Path, conversation: str = "") -> list[EditView]:
         return workspace.history.edits(EditFilter(conversation=conversation))
 
 
-def shape(views: list[EditView]) -> list[tuple[Operation, str]]:
-    """Return what the edits did, and where."""
+def operations_and_paths(views: list[EditView]) -> list[tuple[Operation, str]]:
+    """Return operation and path of each edit, sorted."""
     return sorted((view.edit.operation, os.fsdecode(view.edit.path)) for view in views)
 
 
@@ -76,7 +76,7 @@ def test_a_session_is_recorded_edit_by_edit_with_its_prompt_and_tool(agent: type
     session.run("sed -i 's/two/2/' a.txt && mv src/b.py src/c.py && rm run.sh && mkdir d && echo n > d/n.txt")
     session.stop()
     found = edits(folder)
-    assert shape(found) == sorted(
+    assert operations_and_paths(found) == sorted(
         [
             (Operation.CREATE, "new.txt"),
             (Operation.EDIT, "a.txt"),
@@ -91,10 +91,18 @@ def test_a_session_is_recorded_edit_by_edit_with_its_prompt_and_tool(agent: type
     assert {view.edit.notes["client"] for view in found} == {session.client}
     assert len({view.edit.call for view in found}) == 2
     assert not (folder / ".cas" / "hook.log").exists()
+    session.ask("and better still")
+    session.run("echo more >> a.txt")
+    with Workspace.open(folder) as workspace:
+        turns = [(turn.conversation, turn.prompt, turn.client, len(turn.seqs)) for turn in workspace.sessions.turns()]
+    assert turns == [
+        ("session-1", "make it better", session.client, 5),
+        ("session-1", "and better still", session.client, 1),
+    ]
 
 
 @EVERY_AGENT
-def test_what_a_shell_did_can_be_rejected_and_the_agent_reads_why(agent: type[Session], folder: Path) -> None:
+def test_a_rejected_shell_edit_is_reported_to_the_agent_with_its_reason(agent: type[Session], folder: Path) -> None:
     session = agent(folder)
     session.start()
     session.ask("do it")
@@ -104,30 +112,30 @@ def test_what_a_shell_did_can_be_rejected_and_the_agent_reads_why(agent: type[Se
     assert cas("reject", str(first), "--reason", "two is a word", folder=folder).status == 0
     assert (folder / "a.txt").read_text() == "one\ntwo\nthree\n"
     assert (folder / "src" / "b.py").read_text().endswith("w = 4\n")
-    said = session.ask("go on") + session.run("true")
-    assert said.count("two is a word") == 1
-    assert f"edit {first}" in said
-    assert session.ask("and on") + session.run("true") == ""  # told once
+    context = session.ask("go on") + session.run("true")
+    assert context.count("two is a word") == 1
+    assert f"edit {first}" in context
+    assert session.ask("and on") + session.run("true") == ""  # reported once
 
 
-def test_what_a_person_typed_between_two_tools_is_never_the_agents(folder: Path) -> None:
+def test_edits_by_hand_between_two_tools_are_external(folder: Path) -> None:
     session = ClaudeCode(folder)
     session.run("echo 1 >> a.txt")
     with (folder / "a.txt").open("a") as file:
         file.write("mine\n")
     (folder / "own.txt").write_text("mine\n")
     session.run("echo 2 >> a.txt")
-    assert shape(edits(folder, "session-1")) == [(Operation.EDIT, "a.txt")] * 2
-    assert shape(edits(folder, "external")) == [(Operation.CREATE, "own.txt"), (Operation.EDIT, "a.txt")]
+    assert operations_and_paths(edits(folder, "session-1")) == [(Operation.EDIT, "a.txt")] * 2
+    assert operations_and_paths(edits(folder, "external")) == [(Operation.CREATE, "own.txt"), (Operation.EDIT, "a.txt")]
     assert cas("reject", "--conversation", "session-1", folder=folder).status == 0
     assert (folder / "a.txt").read_text() == "one\ntwo\nthree\nmine\n"
     assert (folder / "own.txt").read_text() == "mine\n"
 
 
-# ---- events that come twice, late, or not at all
+# ---- repeated, late and missing events
 
 
-def test_an_event_that_comes_twice_records_nothing_twice(folder: Path) -> None:
+def test_a_repeated_event_records_nothing_again(folder: Path) -> None:
     session = ClaudeCode(folder)
     session.calls += 1
     before, after = (session.shell_event("echo 1 >> a.txt", before=before) for before in (True, False))
@@ -136,38 +144,38 @@ def test_an_event_that_comes_twice_records_nothing_twice(folder: Path) -> None:
     session.tell(before)
     session.tell(after)
     session.tell(after)
-    assert shape(edits(folder)) == [(Operation.EDIT, "a.txt")]
+    assert operations_and_paths(edits(folder)) == [(Operation.EDIT, "a.txt")]
     assert edits(folder)[0].edit.conversation == "session-1"
 
 
-def test_a_tool_whose_end_was_never_told_is_recorded_at_the_next_pause(folder: Path) -> None:
+def test_a_tool_without_an_end_event_is_recorded_when_the_turn_ends(folder: Path) -> None:
     session = ClaudeCode(folder)
     session.calls += 1
     session.tell(session.shell_event("echo 1 >> a.txt", before=True))
     shell("echo 1 >> a.txt", folder=folder)
     session.stop()
     assert [view.edit.conversation for view in edits(folder)] == ["session-1"]
-    # The call is over: what happens from here on is not its doing.
+    # The call is over: later changes are not attributed to it.
     shell("echo 2 >> a.txt", folder=folder)
     session.stop()
     assert [view.edit.conversation for view in edits(folder)] == ["session-1", "external"]
 
 
-def test_a_shell_whose_beginning_was_never_told_is_not_believed(folder: Path) -> None:
+def test_changes_of_a_shell_whose_beginning_was_not_reported_are_unattributed(folder: Path) -> None:
     session = ClaudeCode(folder)
     shell("echo 1 >> a.txt", folder=folder)
     session.tell(session.shell_event("echo 1 >> a.txt", before=False))
-    assert [view.edit.origin for view in edits(folder)] == [Origin.EXTERNAL]
+    assert [(view.edit.origin, view.status) for view in edits(folder)] == [(Origin.UNATTRIBUTED, Status.PENDING)]
 
 
-def test_a_file_that_was_named_is_its_tools_even_if_the_beginning_was_never_told(folder: Path) -> None:
+def test_a_named_file_is_attributed_to_its_tool_without_a_start_event(folder: Path) -> None:
     session = Codex(folder)
     (folder / "new.txt").write_text("hello\n")
     session.tell(session.write_event("new.txt", "hello\n", before=False))
     assert [view.edit.conversation for view in edits(folder)] == ["session-1"]
 
 
-def test_an_end_that_comes_after_the_next_beginning_keeps_both_calls_edits(folder: Path) -> None:
+def test_both_calls_keep_their_edits_when_the_second_starts_before_the_first_ends(folder: Path) -> None:
     session = ClaudeCode(folder)
     session.calls = 1
     first = [session.shell_event("echo 1 >> a.txt", before=before) for before in (True, False)]
@@ -179,44 +187,44 @@ def test_an_end_that_comes_after_the_next_beginning_keeps_both_calls_edits(folde
     shell("echo 2 >> src/b.py", folder=folder)
     session.tell(first[1])
     session.tell(second[1])
-    assert shape(edits(folder, "session-1")) == [(Operation.EDIT, "a.txt"), (Operation.EDIT, "src/b.py")]
+    assert operations_and_paths(edits(folder, "session-1")) == [(Operation.EDIT, "a.txt"), (Operation.EDIT, "src/b.py")]
     assert edits(folder, "external") == []
 
 
-# ---- several at once
+# ---- several agents at once
 
 
-def test_two_shells_at_once_are_told_apart_only_where_that_can_be_known(folder: Path) -> None:
+def test_changes_during_two_shells_are_external_and_later_ones_of_the_shell_that_still_runs(folder: Path) -> None:
     one, two = ClaudeCode(folder, "one"), Codex(folder, "two")
     one.tell(one.shell_event("sleep", before=True))
     two.tell(two.shell_event("sleep", before=True))
-    shell("echo 1 >> a.txt", folder=folder)  # by either
+    shell("echo 1 >> a.txt", folder=folder)  # by either shell
     one.tell(one.shell_event("sleep", before=False))
-    shell("echo 2 >> src/b.py", folder=folder)  # only two is left
+    shell("echo 2 >> src/b.py", folder=folder)  # only the shell of agent two still runs
     two.tell(two.shell_event("sleep", before=False))
-    assert shape(edits(folder, "external")) == [(Operation.EDIT, "a.txt")]
-    assert shape(edits(folder, "two")) == [(Operation.EDIT, "src/b.py")]
+    assert operations_and_paths(edits(folder, "external")) == [(Operation.EDIT, "a.txt")]
+    assert operations_and_paths(edits(folder, "two")) == [(Operation.EDIT, "src/b.py")]
     assert edits(folder, "one") == []
 
 
-def test_a_file_that_one_agent_named_is_its_own_while_another_runs_a_shell(folder: Path) -> None:
+def test_a_named_file_is_attributed_to_its_tool_while_another_agent_runs_a_shell(folder: Path) -> None:
     one, two = ClaudeCode(folder, "one"), Codex(folder, "two")
     two.tell(two.shell_event("make", before=True))
     one.write("new.txt", "hello\n")
     shell("echo built > out.txt", folder=folder)
     two.tell(two.shell_event("make", before=False))
-    assert shape(edits(folder, "one")) == [(Operation.CREATE, "new.txt")]
-    assert shape(edits(folder, "two")) == [(Operation.CREATE, "out.txt")]
+    assert operations_and_paths(edits(folder, "one")) == [(Operation.CREATE, "new.txt")]
+    assert operations_and_paths(edits(folder, "two")) == [(Operation.CREATE, "out.txt")]
 
 
-def test_no_tool_begins_while_another_agents_hook_looks(folder: Path) -> None:
+def test_a_start_hook_waits_while_another_hook_holds_the_lock(folder: Path) -> None:
     one, two = ClaudeCode(folder, "one"), Codex(folder, "two")
     one.tell(one.shell_event("make", before=True))
     began = json.dumps(two.shell_event("work", before=True)).encode()
     agents = folder / ".cas" / "agents"
     opened = set(agents.glob("open-*"))
     with (agents / "lock").open("rb") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # as the hook does that has asked who is at work, and now looks
+        fcntl.flock(lock, fcntl.LOCK_EX)  # as a hook does that has listed the open calls and now scans
         words = [*PROGRAM, "hook", two.client]
         with subprocess.Popen(words, cwd=folder, env=environment({}), stdin=subprocess.PIPE) as hooked:
             assert hooked.stdin is not None
@@ -230,7 +238,7 @@ def test_no_tool_begins_while_another_agents_hook_looks(folder: Path) -> None:
     assert len(set(agents.glob("open-*"))) == len(opened) + 1
 
 
-def test_what_our_own_server_recorded_is_not_recorded_again(folder: Path) -> None:
+def test_edits_of_our_server_are_not_recorded_again_by_hooks(folder: Path) -> None:
     session = ClaudeCode(folder)
     session.tell(session.shell_event("work", before=True))
     info = CallInfo(tool="write_file", conversation="server")
@@ -239,13 +247,13 @@ def test_what_our_own_server_recorded_is_not_recorded_again(folder: Path) -> Non
         call.commit()
     shell("echo n > n.txt", folder=folder)
     session.tell(session.shell_event("work", before=False))
-    assert shape(edits(folder, "server")) == [(Operation.REPLACE, "a.txt")]
-    assert shape(edits(folder, "session-1")) == [(Operation.CREATE, "n.txt")]
+    assert operations_and_paths(edits(folder, "server")) == [(Operation.REPLACE, "a.txt")]
+    assert operations_and_paths(edits(folder, "session-1")) == [(Operation.CREATE, "n.txt")]
 
 
-# ---- what tools change
+# ---- which files a tool may change
 
-WRITING: dict[str, dict[str, str]] = {
+WRITING_TOOLS: dict[str, dict[str, str]] = {
     "claude-code": {
         "file_path": "Write Edit MultiEdit",
         "notebook_path": "NotebookEdit",
@@ -266,7 +274,7 @@ WRITING: dict[str, dict[str, str]] = {
         "path": "deleteFile Write Edit create edit str_replace_editor",
     },
 }
-READING: dict[str, str] = {
+READING_TOOLS: dict[str, str] = {
     "claude-code": "Read Glob Grep LS NotebookRead WebFetch WebSearch TodoWrite TodoRead AskUserQuestion Task Agent "
     "TaskCreate TaskUpdate TaskList TaskGet Skill ToolSearch BashOutput EnterPlanMode ExitPlanMode "
     "ListMcpResourcesTool ReadMcpResourceTool mcp__editledger__write_file",
@@ -286,22 +294,22 @@ READING: dict[str, str] = {
 }
 
 
-def touched(client: str, tool: str, given: object) -> tuple[str, ...] | None:
-    """Return what a client's tool may change, by the event that tells of it."""
+def paths_of(client: str, tool: str, given: object) -> tuple[str, ...] | None:
+    """Return the paths that a client's tool may change according to its event (None: any)."""
     event = {"tool_name": tool, "tool_input": given, "tool": tool, "args": given, "session_id": "s"}
     return client_of(client).read(event).touched
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_a_tool_changes_the_files_it_names_or_none_or_it_may_change_any(client: str) -> None:
-    for field, tools in WRITING.get(client, {}).items():
+def test_a_tool_may_change_the_files_it_names_or_no_file_or_any_file(client: str) -> None:
+    for field, tools in WRITING_TOOLS.get(client, {}).items():
         for tool in tools.split():
-            assert touched(client, tool, {field: "f", "content": "x"}) == ("f",), tool
-            assert touched(client, tool, {"content": "x"}) is None, tool
-    for tool in READING[client].split():
-        assert touched(client, tool, {"file_path": "f", "path": "f"}) == (), tool
-    for tool in ("Bash", "shell", "run_in_terminal", "a tool of tomorrow"):
-        assert touched(client, tool, {"command": "x", "path": "f"}) is None, tool
+            assert paths_of(client, tool, {field: "f", "content": "x"}) == ("f",), tool
+            assert paths_of(client, tool, {"content": "x"}) is None, tool
+    for tool in READING_TOOLS[client].split():
+        assert paths_of(client, tool, {"file_path": "f", "path": "f"}) == (), tool
+    for tool in ("Bash", "shell", "run_in_terminal", "an unknown tool"):
+        assert paths_of(client, tool, {"command": "x", "path": "f"}) is None, tool
 
 
 @pytest.mark.parametrize(
@@ -314,7 +322,7 @@ def test_a_tool_changes_the_files_it_names_or_none_or_it_may_change_any(client: 
         (Cursor, "MCP:read_file"),
     ],
 )
-def test_what_a_person_types_while_an_agent_asks_them_or_has_another_at_work_is_theirs(
+def test_edits_by_hand_during_a_question_or_a_subagent_call_are_external(
     agent: type[Session], tool: str, folder: Path
 ) -> None:
     session = agent(folder)
@@ -328,11 +336,11 @@ def test_what_a_person_types_while_an_agent_asks_them_or_has_another_at_work_is_
     assert [view.edit.conversation for view in edits(folder)] == ["external"]
 
 
-def test_patches_name_their_files_however_a_client_hands_them_over() -> None:
+def test_the_files_of_a_patch_are_found_in_every_form_of_input() -> None:
     patch = (
         "*** Begin Patch\n*** Update File: a b\n*** Move to: c\n*** Add File: d\n*** Delete File: a b\n*** End Patch"
     )
-    files = ("a b", "c", "d")
+    paths = ("a b", "c", "d")
     for client, given in (
         ("codex", {"command": patch}),
         ("codex", {"input": patch}),
@@ -342,38 +350,42 @@ def test_patches_name_their_files_however_a_client_hands_them_over() -> None:
         ("vscode", {"input": patch}),
         ("vscode", patch),
     ):
-        assert touched(client, "apply_patch", given) == files, (client, given)
+        assert paths_of(client, "apply_patch", given) == paths, (client, given)
     for client in ("codex", "opencode", "vscode"):
-        assert touched(client, "apply_patch", {"input": "no patch", "command": "x"}) is None
-    assert touched("opencode", "patch", {"patchText": patch}) == files
-    assert touched("vscode", "editFiles", {"files": ["a", "b", "a", 7, ""]}) == ("a", "b")
+        assert paths_of(client, "apply_patch", {"input": "no patch", "command": "x"}) is None
+    assert paths_of("opencode", "patch", {"patchText": patch}) == paths
+    assert paths_of("vscode", "editFiles", {"files": ["a", "b", "a", 7, ""]}) == ("a", "b")
     replacements = [{"filePath": "a"}, {"filePath": "b"}, 7]
-    assert touched("vscode", "multi_replace_string_in_file", {"replacements": replacements}) == ("a", "b")
+    assert paths_of("vscode", "multi_replace_string_in_file", {"replacements": replacements}) == ("a", "b")
 
 
 # ---- modes, binary files, names
 
 
-def test_a_shell_that_changes_a_mode_or_a_binary_file_is_recorded_and_rejected(folder: Path) -> None:
+def test_mode_changes_and_binary_files_of_a_shell_are_recorded_and_can_be_rejected(folder: Path) -> None:
     (folder / "bin").write_bytes(bytes(range(256)))
     cas("record", folder=folder)
     session = ClaudeCode(folder)
     session.run("chmod 755 run.sh && printf '\\000\\001' > bin && printf x > \"$(printf 'new\\nline')\"")
     found = edits(folder, "session-1")
-    assert shape(found) == [(Operation.CREATE, "new\nline"), (Operation.EDIT, "bin"), (Operation.EDIT, "run.sh")]
+    assert operations_and_paths(found) == [
+        (Operation.CREATE, "new\nline"),
+        (Operation.EDIT, "bin"),
+        (Operation.EDIT, "run.sh"),
+    ]
     assert cas("reject", "--conversation", "session-1", folder=folder).status == 0
     assert stat.S_IMODE((folder / "run.sh").stat().st_mode) == 0o644
     assert (folder / "bin").read_bytes() == bytes(range(256))
     assert not (folder / "new\nline").exists()
 
 
-# ---- nothing of ours stops an agent
+# ---- a failing hook never stops an agent
 
-HOSTILE: dict[str, bytes] = {
-    "nothing": b"",
-    "no JSON": b"{",
+MALFORMED_EVENTS: dict[str, bytes] = {
+    "empty": b"",
+    "not JSON": b"{",
     "a list": b"[]",
-    "deep": b"[" * 100_000,
+    "deeply nested": b"[" * 100_000,
     "wrong types": b'{"session_id": 7, "cwd": [], "hook_event_name": {}, "tool_input": "x"}',
     "a number for a path": b'{"session_id": "s", "hook_event_name": "PreToolUse", "tool_name": "Write", '
     b'"tool_input": {"file_path": 3}}',
@@ -381,15 +393,15 @@ HOSTILE: dict[str, bytes] = {
 }
 
 
-@pytest.mark.parametrize("event", HOSTILE.values(), ids=HOSTILE)
-def test_an_event_that_makes_no_sense_ends_well_and_prints_nothing(event: bytes, tmp_path: Path) -> None:
+@pytest.mark.parametrize("event", MALFORMED_EVENTS.values(), ids=MALFORMED_EVENTS)
+def test_a_malformed_event_exits_with_zero_and_prints_nothing(event: bytes, tmp_path: Path) -> None:
     CommandRunner(tmp_path)
     ran = hook("claude-code", event, folder=tmp_path)
     assert (ran.status, ran.out, ran.err) == (0, b"", b"")
 
 
-@pytest.mark.parametrize("words", [["a\udcffb"], []], ids=["no text", "none"])
-def test_a_client_without_a_name_that_makes_sense_is_no_fault_of_the_agents(words: list[str], folder: Path) -> None:
+@pytest.mark.parametrize("words", [["a\udcffb"], []], ids=["not text", "missing"])
+def test_a_missing_or_undecodable_client_name_is_logged_and_exits_with_zero(words: list[str], folder: Path) -> None:
     ran = unforked_cas("hook", *words, folder=folder, stdin=b"{}")
     assert (ran.status, ran.out, ran.err) == (0, b"", b"")
     assert (folder / ".cas" / "hook.log").exists()
@@ -399,21 +411,21 @@ def test_a_client_without_a_name_that_makes_sense_is_no_fault_of_the_agents(word
     "words",
     [["-C", "gone", "hook", "codex"], ["hook", "codex", "-C", "gone"], ["--color", "no", "hook", "codex", "--new"]],
 )
-def test_a_hooks_command_line_that_makes_no_sense_stops_no_agent(words: list[str], folder: Path) -> None:
-    """To some clients a status of 2 says that the tool shall not run."""
+def test_a_wrong_command_line_of_a_hook_is_logged_and_exits_with_zero(words: list[str], folder: Path) -> None:
+    """Some clients refuse the tool when a hook exits with status 2."""
     ran = cas(*words, folder=folder, stdin=b"{}")
     assert (ran.status, ran.out, ran.err) == (0, b"", b"")
     assert f"{' '.join(words)}: " in (folder / ".cas" / "hook.log").read_text()
 
 
 @pytest.mark.parametrize("words", [["log", "--new", "hook"], ["--new", "log", "hook"]])
-def test_other_commands_end_as_they_do_though_a_word_of_theirs_is_hook(words: list[str], folder: Path) -> None:
+def test_other_commands_with_an_argument_named_hook_exit_as_usual(words: list[str], folder: Path) -> None:
     assert cas(*words, folder=folder).status == 2
     assert not (folder / ".cas" / "hook.log").exists()
 
 
 @pytest.mark.parametrize("missing", ["hooks/handler.py", "hooks/clients/event.py", "hooks/clients/claude_code.py"])
-def test_a_program_that_is_being_replaced_does_not_stop_the_agent(missing: str, folder: Path, tmp_path: Path) -> None:
+def test_a_missing_module_during_an_update_does_not_stop_the_agent(missing: str, folder: Path, tmp_path: Path) -> None:
     shutil.copytree(Path(SOURCE) / "cli", tmp_path / "cli")
     (tmp_path / "cli" / missing).unlink()
     settings = {"PYTHONPATH": os.pathsep.join([str(tmp_path), SOURCE])}
@@ -422,7 +434,7 @@ def test_a_program_that_is_being_replaced_does_not_stop_the_agent(missing: str, 
     assert (folder / ".cas" / "hook.log").exists() == (missing == "hooks/clients/claude_code.py")
 
 
-def test_a_hook_with_the_flag_of_an_earlier_version_goes_on_recording(folder: Path) -> None:
+def test_a_hook_with_a_flag_of_an_earlier_version_still_records(folder: Path) -> None:
     session = ClaudeCode(folder)
     for words in (["hook", "claude-code", "--resident"], ["hook", "--resident", "claude-code"]):
         event, after = session.another_call(is_shell=False, content=f"{words}\n")
@@ -438,16 +450,16 @@ def test_a_hook_with_the_flag_of_an_earlier_version_goes_on_recording(folder: Pa
     assert "--resident" not in cas("hook", "--help", folder=folder).text
 
 
-@pytest.mark.parametrize("ends", ["<&-", ">&-", ">/dev/full", "<&- >&- 2>&-"])
-def test_an_agent_that_closed_its_pipes_is_not_told_of_it(ends: str, folder: Path) -> None:
-    hooked = f"{shlex.join(PROGRAM)} hook claude-code {ends}"
+@pytest.mark.parametrize("redirection", ["<&-", ">&-", ">/dev/full", "<&- >&- 2>&-"])
+def test_a_hook_with_closed_or_full_pipes_exits_with_zero(redirection: str, folder: Path) -> None:
+    hooked = f"{shlex.join(PROGRAM)} hook claude-code {redirection}"
     event = json.dumps(ClaudeCode(folder).prompted("do it")).encode()
     ran = subprocess.run(["sh", "-c", hooked], input=event, check=False, cwd=folder, env=environment({}))
     assert ran.returncode == 0
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_a_field_of_another_type_counts_as_empty(client: str) -> None:
+def test_a_field_of_the_wrong_type_counts_as_empty(client: str) -> None:
     junk: list[object] = [7, [], {}, None, True, 1.5, "x", {"file_path": 3, "command": [1]}, ["a"]]
     names = ["session_id", "conversation_id", "sessionID", "cwd", "hook_event_name", "hook", "tool_name", "tool"]
     names += ["tool_input", "args", "prompt", "workspace_roots", "directory", "tool_use_id"]
@@ -457,41 +469,41 @@ def test_a_field_of_another_type_counts_as_empty(client: str) -> None:
         assert event.touched is None or all(isinstance(path, str) for path in event.touched)
 
 
-def test_a_fault_is_logged_and_status_and_doctor_tell_of_it(folder: Path) -> None:
+def test_a_fault_is_logged_and_shown_by_status_and_doctor(folder: Path) -> None:
     assert hook("claude-code", b"{", folder=folder).status == 0
     assert "hooks: 1 error," in cas("status", folder=folder).text
     found = cas("doctor", folder=folder)
     assert found.status == 1
-    assert "hooks had no errors" in found.text
-    forgetful = cas("doctor", "--forget", folder=folder)
-    assert forgetful.status == 0
-    assert "ok   hooks had no errors" in forgetful.text
+    assert "errors of hooks" in found.text
+    after_forget = cas("doctor", "--forget", folder=folder)
+    assert after_forget.status == 0
+    assert "ok   errors of hooks" in after_forget.text
     assert "faults" not in cas("status", folder=folder).text
 
 
-@pytest.mark.parametrize("standing", ["", "2026-01-01T00:00:00Z codex: ValueError: of long ago\n"])
-def test_a_hook_that_fails_at_the_doctors_trial_does_not_answer_and_leaves_no_fault(
-    standing: str, folder: Path, tmp_path: Path
+@pytest.mark.parametrize("existing_log", ["", "2026-01-01T00:00:00Z codex: ValueError: of long ago\n"])
+def test_doctor_reports_a_failing_hook_and_does_not_log_its_fault(
+    existing_log: str, folder: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(Path(SOURCE) / "cli", tmp_path / "cli")
     settings = {"PYTHONPATH": os.pathsep.join([str(tmp_path), SOURCE])}
     module, log = tmp_path / "cli" / "hooks" / "clients" / "codex.py", folder / ".cas" / "hook.log"
-    whole = module.read_text()
+    source = module.read_text()
     module.write_text("raise ValueError('half of an update')\n")
-    log.write_text(standing)
+    log.write_text(existing_log)
     ran = cas("doctor", "codex", "--json", folder=folder, settings=settings)
     found = {one["check"]: one for one in ran.lines()}
     assert not found["the hook of codex answers"]["ok"]
     assert "codex: ValueError: half of an update" in found["the hook of codex answers"]["said"]
-    assert found["hooks had no errors"]["ok"] == (not standing)
-    assert log.read_text() == standing
-    module.write_text(whole)
+    assert found["errors of hooks"]["ok"] == (not existing_log)
+    assert log.read_text() == existing_log
+    module.write_text(source)
     ran = cas("doctor", "codex", "--json", folder=folder, settings=settings)
     found = {one["check"]: one for one in ran.lines()}
     assert found["the hook of codex answers"] == {"check": "the hook of codex answers", "ok": True, "said": ""}
 
 
-def test_the_log_of_faults_says_what_failed_and_does_not_grow_for_ever(folder: Path) -> None:
+def test_the_hook_log_says_what_failed_and_is_truncated_when_large(folder: Path) -> None:
     log = folder / ".cas" / "hook.log"
     log.write_text("x" * (300 << 10))
     for event in (b"{", b"[]"):
@@ -501,14 +513,14 @@ def test_the_log_of_faults_says_what_failed_and_does_not_grow_for_ever(folder: P
     assert re.fullmatch(r"[-0-9T:]{19}Z codex: TypeError: the event is no JSON object", second)
 
 
-def test_a_client_that_nobody_knows_is_a_fault_like_any_other(folder: Path) -> None:
-    ran = hook("nobody", b'{"session_id": "s"}', folder=folder)
+def test_an_unknown_client_is_logged_as_a_fault(folder: Path) -> None:
+    ran = hook("unknown", b'{"session_id": "s"}', folder=folder)
     assert (ran.status, ran.out, ran.err) == (0, b"", b"")
-    said = (folder / ".cas" / "hook.log").read_text()
-    assert "nobody: ValueError: no client 'nobody'; known are claude-code, codex, gemini, cursor" in said
+    log = (folder / ".cas" / "hook.log").read_text()
+    assert "unknown: ValueError: no client 'unknown'; known are claude-code, codex, gemini, cursor" in log
 
 
-def test_a_damaged_store_does_not_stop_the_agent_and_what_it_missed_is_found_later(folder: Path) -> None:
+def test_a_damaged_store_does_not_stop_the_agent_and_missed_changes_are_recorded_later(folder: Path) -> None:
     session = ClaudeCode(folder)
     session.tell(session.shell_event("work", before=True))
     shell("echo 1 >> a.txt", folder=folder)
@@ -518,10 +530,10 @@ def test_a_damaged_store_does_not_stop_the_agent_and_what_it_missed_is_found_lat
     assert (ran.status, ran.out) == (0, b"")
     (folder / ".cas" / "away").rename(segments)
     session.stop()
-    assert shape(edits(folder, "session-1")) == [(Operation.EDIT, "a.txt")]
+    assert operations_and_paths(edits(folder, "session-1")) == [(Operation.EDIT, "a.txt")]
 
 
-def test_files_outside_the_workspace_and_in_git_are_none_of_our_business(folder: Path, tmp_path: Path) -> None:
+def test_files_outside_the_workspace_and_in_git_are_not_recorded(folder: Path, tmp_path: Path) -> None:
     session = ClaudeCode(folder)
     (folder / ".git").mkdir()
     for path in (str(tmp_path / "out.txt"), str(folder / ".git" / "config"), str(folder / ".cas" / "lock")):
@@ -532,7 +544,7 @@ def test_files_outside_the_workspace_and_in_git_are_none_of_our_business(folder:
     assert not (folder / ".cas" / "hook.log").exists()
 
 
-def test_without_a_workspace_a_hook_does_nothing_and_makes_nothing(tmp_path: Path) -> None:
+def test_without_a_workspace_a_hook_creates_no_file(tmp_path: Path) -> None:
     session = ClaudeCode(tmp_path)
     session.start()
     session.run("echo x > x.txt")
@@ -540,7 +552,7 @@ def test_without_a_workspace_a_hook_does_nothing_and_makes_nothing(tmp_path: Pat
 
 
 @EVERY_AGENT
-def test_tools_that_only_read_leave_no_trace(agent: type[Session], folder: Path) -> None:
+def test_read_only_tools_append_nothing_to_the_log(agent: type[Session], folder: Path) -> None:
     session = agent(folder)
     tool = {"gemini": "read_file", "opencode": "read", "codex": "update_plan"}.get(session.client, "Read")
     size = sum(path.stat().st_size for path in (folder / ".cas" / "segments").iterdir())
@@ -551,7 +563,7 @@ def test_tools_that_only_read_leave_no_trace(agent: type[Session], folder: Path)
     assert sum(path.stat().st_size for path in (folder / ".cas" / "segments").iterdir()) == size
 
 
-def test_what_subagents_do_is_recorded_once_and_says_which_of_them_did_it(folder: Path) -> None:
+def test_edits_of_subagents_are_recorded_once_with_the_subagents_name(folder: Path) -> None:
     session = ClaudeCode(folder)
     session.start()
     session.ask("have it looked through")
@@ -578,7 +590,7 @@ def test_what_subagents_do_is_recorded_once_and_says_which_of_them_did_it(folder
     assert {view.edit.notes["prompt"] for view in found} == {"have it looked through"}
 
 
-def test_a_subagent_keeps_no_rejection_from_the_session_that_sent_it(folder: Path) -> None:
+def test_rejections_are_reported_to_the_parent_session_and_not_to_its_subagent(folder: Path) -> None:
     for agent in (ClaudeCode, Codex):
         session = agent(folder, f"session-{agent.client}")
         session.run("sed -i s/two/2/ a.txt")
@@ -590,7 +602,7 @@ def test_a_subagent_keeps_no_rejection_from_the_session_that_sent_it(folder: Pat
         assert "two is a word" in session.run("true")
 
 
-def test_opencodes_subagents_work_for_the_session_that_sent_them(folder: Path) -> None:
+def test_edits_of_opencode_subagents_belong_to_the_parent_session(folder: Path) -> None:
     session = OpenCode(folder)
     session.start()
     session.ask("do both")
@@ -607,7 +619,7 @@ def test_opencodes_subagents_work_for_the_session_that_sent_them(folder: Path) -
         session.tell(events[-1])
     shell("echo new > new.txt; echo 1 >> a.txt", folder=folder)
     assert session.tell(events[0] | {"hook": "tool.execute.after"}) == ""
-    session.tell(session.stopped() | children[0])  # the other one's call runs on
+    session.tell(session.stopped() | children[0])  # the other subagent's call still runs
     shell("echo 2 >> a.txt", folder=folder)
     session.tell(events[1] | {"hook": "tool.execute.after"})
     session.tell(session.stopped() | children[1])
@@ -618,7 +630,7 @@ def test_opencodes_subagents_work_for_the_session_that_sent_them(folder: Path) -
     assert "not wanted" in session.tell(task | {"hook": "tool.execute.after"})
 
 
-def test_a_turn_of_a_subagent_ends_no_call_of_its_session(folder: Path) -> None:
+def test_the_turn_of_a_subagent_ends_no_call_of_its_session(folder: Path) -> None:
     session = Codex(folder)
     session.ask("do it")
     session.tell(session.shell_event("make", before=True))
@@ -629,7 +641,7 @@ def test_a_turn_of_a_subagent_ends_no_call_of_its_session(folder: Path) -> None:
     assert [(view.edit.conversation, view.edit.notes["prompt"]) for view in edits(folder)] == [("session-1", "do it")]
 
 
-# ---- tools that never ran, turns that broke off
+# ---- refused tools and interrupted turns
 
 
 @pytest.mark.parametrize(
@@ -640,14 +652,12 @@ def test_a_turn_of_a_subagent_ends_no_call_of_its_session(folder: Path) -> None:
     ],
     ids=["claude-code", "cursor"],
 )
-def test_a_tool_that_was_not_let_run_has_changed_nothing(
-    agent: type[Session], denial: dict[str, str], folder: Path
-) -> None:
+def test_a_denied_tool_claims_no_changes(agent: type[Session], denial: dict[str, str], folder: Path) -> None:
     session = agent(folder)
     for event in (session.shell_event("make", before=True), session.write_event("a.txt", "x", before=True)):
         session.tell(event)
         with (folder / "a.txt").open("a") as file:
-            file.write("mine\n")  # while the question was open
+            file.write("mine\n")  # during the permission request
         session.tell(event | denial)
         (folder / "own.txt").open("a").close()
     session.stop()
@@ -656,7 +666,7 @@ def test_a_tool_that_was_not_let_run_has_changed_nothing(
 
 
 @pytest.mark.parametrize(("agent", "name"), [(ClaudeCode, "StopFailure"), (Codex, "Interrupt"), (Codex, "SessionEnd")])
-def test_a_turn_that_breaks_off_ends_its_calls(agent: type[Session], name: str, folder: Path) -> None:
+def test_an_interrupted_turn_ends_its_calls(agent: type[Session], name: str, folder: Path) -> None:
     session = agent(folder)
     session.tell(session.shell_event("make", before=True))
     shell("echo 1 >> a.txt", folder=folder)
@@ -667,23 +677,23 @@ def test_a_turn_that_breaks_off_ends_its_calls(agent: type[Session], name: str, 
 
 
 @pytest.mark.parametrize("agent", [Gemini, Copilot], ids=lambda agent: agent.__name__)
-def test_tools_at_once_are_told_apart_where_calls_have_no_ids(agent: type[Session], folder: Path) -> None:
+def test_concurrent_tools_without_call_ids_each_claim_their_own_file(agent: type[Session], folder: Path) -> None:
     session = agent(folder)
     first, second = (session.write_event(name, "x\n", before=True) for name in ("a.txt", "run.sh"))
     session.tell(first)
     (folder / "a.txt").write_text("x\n")
-    (folder / "run.sh").write_text("mine\n")  # a person, before the second begins
+    (folder / "run.sh").write_text("mine\n")  # by a person, before the second call starts
     session.tell(second)
     (folder / "run.sh").write_text("x\n")
     for name in ("a.txt", "run.sh"):
         session.tell(session.write_event(name, "x\n", before=False))
-    assert shape(edits(folder, "session-1")) == [(Operation.EDIT, "a.txt"), (Operation.EDIT, "run.sh")]
-    assert shape(edits(folder, "external")) == [(Operation.EDIT, "run.sh")]
+    assert operations_and_paths(edits(folder, "session-1")) == [(Operation.EDIT, "a.txt"), (Operation.EDIT, "run.sh")]
+    assert operations_and_paths(edits(folder, "external")) == [(Operation.EDIT, "run.sh")]
     assert list((folder / ".cas" / "agents").glob("open-*")) == []
 
 
 @pytest.mark.parametrize("client", ["vscode", "claude-code"])
-def test_copilots_patches_name_their_files_and_a_tool_that_failed_is_over(client: str, folder: Path) -> None:
+def test_patches_of_copilot_name_their_files_and_a_failed_tool_ends(client: str, folder: Path) -> None:
     session = Copilot(folder)
     session.client = client
     patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-two\n+2\n*** Delete File: run.sh\n*** End Patch\n"
@@ -696,69 +706,72 @@ def test_copilots_patches_name_their_files_and_a_tool_that_failed_is_over(client
     session.tell(failed)
     (folder / "late.txt").write_text("mine\n")
     session.stop()
-    mine = [(Operation.CREATE, "made.txt"), (Operation.DELETE, "run.sh"), (Operation.EDIT, "a.txt")]
-    assert shape(edits(folder, "session-1")) == mine
-    assert shape(edits(folder, "external")) == [(Operation.CREATE, "late.txt"), (Operation.CREATE, "own.txt")]
+    by_session = [(Operation.CREATE, "made.txt"), (Operation.DELETE, "run.sh"), (Operation.EDIT, "a.txt")]
+    assert operations_and_paths(edits(folder, "session-1")) == by_session
+    assert operations_and_paths(edits(folder, "external")) == [
+        (Operation.CREATE, "late.txt"),
+        (Operation.CREATE, "own.txt"),
+    ]
 
 
 @pytest.mark.parametrize("agent", [OpenCode, VSCode, Copilot], ids=lambda agent: agent.__name__)
-def test_what_a_client_tells_by_hooks_of_its_own_and_of_claude_codes_is_recorded_once(
+def test_a_call_reported_by_a_clients_own_hooks_and_claude_codes_is_recorded_once(
     agent: type[Session], folder: Path
 ) -> None:
     own = agent(folder)
-    other = ClaudeCode(folder) if agent is OpenCode else agent(folder)  # which spells them as Claude Code does
+    other = ClaudeCode(folder) if agent is OpenCode else agent(folder)  # which uses Claude Code's format
     other.client = "claude-code"
-    for teller in (own, other):
-        teller.tell(teller.shell_event("echo 1 >> a.txt", before=True))
+    for session in (own, other):
+        session.tell(session.shell_event("echo 1 >> a.txt", before=True))
     shell("echo 1 >> a.txt", folder=folder)
-    for teller in (other, own):
-        teller.tell(teller.shell_event("echo 1 >> a.txt", before=False))
+    for session in (other, own):
+        session.tell(session.shell_event("echo 1 >> a.txt", before=False))
     own.stop()
     assert [(view.edit.conversation, view.edit.path) for view in edits(folder)] == [("session-1", b"a.txt")]
     assert list((folder / ".cas" / "agents").glob("open-*")) == []
 
 
 @pytest.mark.parametrize("is_both", [False, True], ids=["claude-code", "both"])
-def test_vscodes_tools_are_known_to_the_hooks_of_claude_code_that_it_runs_too(folder: Path, *, is_both: bool) -> None:
+def test_the_claude_code_hook_knows_the_tools_of_vscode(folder: Path, *, is_both: bool) -> None:
     own, other = VSCode(folder), VSCode(folder)
     other.client = "claude-code"
     given = {"filePath": str(folder / "a.txt"), "oldString": "two", "newString": "2"}
     for tool in ("read_file", "replace_string_in_file"):
         for session in (own, other):
             session.calls += 1
-        tellers = (own, other) if is_both else (other,)
-        for teller in tellers:
-            teller.tell(teller.tool_event(tool, given, before=True))
+        sessions = (own, other) if is_both else (other,)
+        for session in sessions:
+            session.tell(session.tool_event(tool, given, before=True))
         with (folder / "run.sh").open("a") as file:
             file.write("mine\n")
         if tool != "read_file":
             shell("sed -i s/two/2/ a.txt", folder=folder)
-        for teller in tellers:
-            teller.tell(teller.tool_event(tool, given, before=False))
+        for session in sessions:
+            session.tell(session.tool_event(tool, given, before=False))
     other.stop()
-    assert shape(edits(folder, "session-1")) == [(Operation.EDIT, "a.txt")]
-    assert shape(edits(folder, "external")) == [(Operation.EDIT, "run.sh")]
+    assert operations_and_paths(edits(folder, "session-1")) == [(Operation.EDIT, "a.txt")]
+    assert operations_and_paths(edits(folder, "external")) == [(Operation.EDIT, "run.sh")]
 
 
 @pytest.mark.parametrize("agent", [VSCode, Copilot], ids=lambda agent: agent.__name__)
-def test_a_prompt_that_hears_nothing_keeps_no_rejection_from_the_next_result(
+def test_a_rejection_is_reported_with_the_next_result_where_prompts_carry_no_answer(
     agent: type[Session], folder: Path
 ) -> None:
     session = agent(folder)
-    session.client = "claude-code"  # whose hooks it runs too
+    session.client = "claude-code"  # it also runs Claude Code's hooks
     session.run("sed -i s/two/2/ a.txt")
     assert cas("reject", "1", "--reason", "two is a word", folder=folder).status == 0
     assert session.ask("go on") == ""
     assert "two is a word" in session.run("true")
 
 
-def test_a_session_that_has_gone_elsewhere_still_ends_what_it_began(folder: Path, tmp_path: Path) -> None:
+def test_a_session_in_another_folder_still_ends_its_calls_in_its_project(folder: Path, tmp_path: Path) -> None:
     session = ClaudeCode(folder)
     session.tell(session.shell_event("make", before=True))
     shell("echo 1 >> a.txt", folder=folder)
-    gone = session.stopped() | {"cwd": str(tmp_path)}
-    began = session.shell_event("work", before=True) | {"cwd": str(tmp_path), "tool_use_id": "elsewhere"}
-    for event in (gone, began):
+    stopped_elsewhere = session.stopped() | {"cwd": str(tmp_path)}
+    begun_elsewhere = session.shell_event("work", before=True) | {"cwd": str(tmp_path), "tool_use_id": "elsewhere"}
+    for event in (stopped_elsewhere, begun_elsewhere):
         ran = cas(
             "hook",
             "claude-code",
@@ -772,15 +785,15 @@ def test_a_session_that_has_gone_elsewhere_still_ends_what_it_began(folder: Path
     assert [view.edit.conversation for view in edits(folder)] == ["session-1", "external"]
 
 
-# ---- what could not be said
+# ---- reports of rejections to agents
 
 
-def told_of(session: ClaudeCode) -> list[str]:
-    """Return the rejections that the agent hears of when a person goes on."""
+def rejections_reported_to(session: ClaudeCode) -> list[str]:
+    """Return the rejections that the agent is told about at the next prompt."""
     return session.ask("go on").splitlines()[1:]
 
 
-def test_a_rejection_that_nobody_heard_is_said_again(folder: Path) -> None:
+def test_a_rejection_whose_report_could_not_be_written_is_reported_again(folder: Path) -> None:
     session = ClaudeCode(folder)
     session.run("sed -i s/two/2/ a.txt")
     assert cas("reject", "1", "--reason", "two is a word", folder=folder).status == 0
@@ -800,7 +813,7 @@ def test_a_rejection_that_nobody_heard_is_said_again(folder: Path) -> None:
     assert session.ask("and on") == ""
 
 
-SERVED: dict[type[Session], str] = {
+SERVER_TOOL_NAMES: dict[type[Session], str] = {
     ClaudeCode: "mcp__editledger__write_file",
     Codex: "mcp__editledger__write_file",
     Gemini: "mcp_editledger_write_file",
@@ -809,11 +822,11 @@ SERVED: dict[type[Session], str] = {
     VSCode: "mcp_editledger_write_file",
     Copilot: "editledger-write_file",
 }
-"""What each client calls a tool of our server."""
+"""What each client calls the tool `write_file` of our server."""
 
 
-def served(folder: Path, content: str, conversation: str = "") -> tuple[str, dict[str, Any]]:
-    """Write a file as our server does; return the conversation, and what the server answers."""
+def write_by_server(folder: Path, content: str, conversation: str = "") -> tuple[str, dict[str, Any]]:
+    """Write a file as our server does; return the conversation and the server's answer."""
     info = CallInfo(tool="write_file", conversation=conversation)
     with Workspace.open(folder) as workspace, workspace.call(info) as call:
         call.write("a.txt", content.encode())
@@ -827,54 +840,63 @@ def served(folder: Path, content: str, conversation: str = "") -> tuple[str, dic
         file_hash="",
         mcp_conversation_id=outcome.conversation,
     )
-    result = success(Answer(content=answer, text="Wrote a.txt", notes=conversation_notes(outcome)))
+    result = success(Answer(content=answer, text="Wrote a.txt", notes=outcome_notes(outcome)))
     return outcome.conversation, result.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
-def as_told(said: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    """Return the fields in which clients tell what the server answered, with the ways in which they do."""
-    texts = [each["text"] for each in said["content"]]
-    structured = json.dumps(said["structuredContent"])
-    blocks = {"llmContent": said["content"], "returnDisplay": "ok"}
+def answer_variants(answer: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """Return the fields in which clients pass on a server's answer, each with the forms that they use."""
+    texts = [each["text"] for each in answer["content"]]
+    structured = json.dumps(answer["structuredContent"])
+    blocks = {"llmContent": answer["content"], "returnDisplay": "ok"}
     return {
         "tool_response": [
             {"tool_response": each}
-            for each in (said, structured, said["content"], "\n".join(texts), blocks, {"structuredContent": structured})
+            for each in (
+                answer,
+                structured,
+                answer["content"],
+                "\n".join(texts),
+                blocks,
+                {"structuredContent": structured},
+            )
         ],
-        "tool_output": [{"tool_output": structured}, {"tool_output": json.dumps(said)}],
+        "tool_output": [{"tool_output": structured}, {"tool_output": json.dumps(answer)}],
         "tool_result": [{"tool_result": {"result_type": "success", "text_result_for_llm": "\n\n".join(texts)}}],
         "result": [{"result": texts[-1]}],
     }
 
 
-ANSWERED: dict[type[Session], str] = {Cursor: "tool_output", Copilot: "tool_result", OpenCode: "result"}
+ANSWER_FIELDS: dict[type[Session], str] = {Cursor: "tool_output", Copilot: "tool_result", OpenCode: "result"}
 
 
-def answered(session: Session, said: dict[str, Any], given: dict[str, Any], way: int = 0) -> str:
-    """Tell of a call of our server's that is over; return what the agent is told."""
+def report_server_call(session: Session, answer: dict[str, Any], given: dict[str, Any], form: int = 0) -> str:
+    """Report the end of a call of our server; return what the hook tells the agent."""
     session.calls += 1
     ended = session.write_event("a.txt", "x", before=False)
-    ways = as_told(said)[ANSWERED.get(type(session), "tool_response")]
-    told = {"tool": SERVED[type(session)], "args": given} if type(session) is OpenCode else {}
-    told = told or {"tool_name": SERVED[type(session)], "tool_input": given}
+    forms = answer_variants(answer)[ANSWER_FIELDS.get(type(session), "tool_response")]
+    tool_fields = {"tool": SERVER_TOOL_NAMES[type(session)], "args": given} if type(session) is OpenCode else {}
+    tool_fields = tool_fields or {"tool_name": SERVER_TOOL_NAMES[type(session)], "tool_input": given}
     return session.tell(
-        {name: of for name, of in ended.items() if name != "tool_response"} | told | ways[way % len(ways)]
+        {name: value for name, value in ended.items() if name != "tool_response"}
+        | tool_fields
+        | forms[form % len(forms)]
     )
 
 
 @EVERY_AGENT
-def test_what_is_rejected_of_our_servers_edits_is_told_to_the_session_that_made_them(
+def test_rejections_of_server_edits_are_reported_to_the_session_that_made_them(
     agent: type[Session], folder: Path
 ) -> None:
     session = agent(folder)
     another = agent(folder, "session-2")
     session.start()
     another.start()
-    for way in range(6):
-        conversation, said = served(folder, f"{way}\n")
-        assert answered(session, said, {"path": "a.txt"}, way) == ""
-        conversation, said = served(folder, f"{way} and on\n", conversation)
-        assert answered(session, said, {"path": "a.txt", "mcp_conversation_id": conversation}) == ""
+    for form in range(6):
+        conversation, answer = write_by_server(folder, f"{form}\n")
+        assert report_server_call(session, answer, {"path": "a.txt"}, form) == ""
+        conversation, answer = write_by_server(folder, f"{form} and on\n", conversation)
+        assert report_server_call(session, answer, {"path": "a.txt", "mcp_conversation_id": conversation}) == ""
         assert cas("reject", "--conversation", conversation, "--reason", "so not", folder=folder).status == 0
         another.ask("and you?")
         assert another.run("true") == ""
@@ -882,42 +904,42 @@ def test_what_is_rejected_of_our_servers_edits_is_told_to_the_session_that_made_
         assert session.run("true") == ""
 
 
-def test_what_our_server_says_makes_no_session_hear_of_anothers_rejections(folder: Path) -> None:
+def test_a_forged_server_answer_reports_no_rejections_of_another_session(folder: Path) -> None:
     session, another = ClaudeCode(folder), ClaudeCode(folder, "session-2")
     session.ask("go")
     another.ask("go")
     session.run("echo 1 > n.txt")
-    theirs, said = served(folder, "theirs\n")
-    answered(session, said, {"path": "a.txt"})
+    theirs, answer = write_by_server(folder, "theirs\n")
+    report_server_call(session, answer, {"path": "a.txt"})
     for name in (theirs, "session-1", "external", "conv_none", "", "a b", "\ud800"):
-        lie = said | {"structuredContent": {"mcp_conversation_id": name}}
-        assert answered(another, lie, {"path": "a.txt", "mcp_conversation_id": name}) == ""
+        forged = answer | {"structuredContent": {"mcp_conversation_id": name}}
+        assert report_server_call(another, forged, {"path": "a.txt", "mcp_conversation_id": name}) == ""
     assert cas("reject", "--all", "--reason", "so not", folder=folder).status == 0
     assert another.ask("go on") == ""
     assert session.ask("go on").count("so not") == 2
 
 
 @pytest.mark.parametrize(
-    ("tool", "is_heard"),
+    ("tool", "joins"),
     [
         ("mcp__editledger__write_file", True),
-        ("mcp__editledger__read_text_file", False),  # what it quotes may say anything
+        ("mcp__editledger__read_text_file", False),  # a file that it quotes could hold a forged answer
         ("Bash", False),
         ("mcp__other__write_file", False),
     ],
 )
-def test_a_session_joins_the_conversation_of_a_tool_of_our_servers_that_changed_something_there(
-    folder: Path, tool: str, *, is_heard: bool
+def test_a_session_joins_a_server_conversation_only_by_a_writing_tool_of_our_server(
+    folder: Path, tool: str, *, joins: bool
 ) -> None:
     session = ClaudeCode(folder)
     session.ask("go")
-    _, said = served(folder, "1\n")
-    session.tell(session.tool_event(tool, {}, before=False) | {"tool_response": said})
+    _, answer = write_by_server(folder, "1\n")
+    session.tell(session.tool_event(tool, {}, before=False) | {"tool_response": answer})
     assert cas("reject", "--all", "--reason", "so not", folder=folder).status == 0
-    assert ("so not" in session.ask("go on")) is is_heard
+    assert ("so not" in session.ask("go on")) is joins
 
 
-def test_of_many_rejections_as_many_are_told_as_an_agent_can_read(folder: Path) -> None:
+def test_at_most_twenty_rejections_are_listed_and_the_others_counted(folder: Path) -> None:
     session = ClaudeCode(folder)
     session.run("for i in $(seq 22); do echo $i > new$i.txt; done")
     assert cas("reject", "1", "--reason", "not this", folder=folder).status == 0
@@ -925,14 +947,14 @@ def test_of_many_rejections_as_many_are_told_as_an_agent_can_read(folder: Path) 
     head, *lines = session.ask("go on").splitlines()
     assert head.endswith("Read a file again before you edit it, and don't repeat what was rejected:")
     named = {str(view.seq): os.fsdecode(view.edit.path) for view in edits(folder)}
-    told = [re.fullmatch(r"- edit (\d+) of '(.*)': rejected(, because: not this)?", line) for line in lines[:20]]
-    assert all(found is not None and named[found[1]] == found[2] for found in told)
-    assert sum(found is not None and found[3] is not None for found in told) <= 1
+    reported = [re.fullmatch(r"- edit (\d+) of '(.*)': rejected(, because: not this)?", line) for line in lines[:20]]
+    assert all(found is not None and named[found[1]] == found[2] for found in reported)
+    assert sum(found is not None and found[3] is not None for found in reported) <= 1
     assert lines[20:] == ["- and 2 more"]
     assert session.ask("and on") == ""
 
 
-def test_of_a_large_rejection_no_more_is_read_than_is_said(folder: Path) -> None:
+def test_reporting_a_large_rejection_reads_only_the_records_of_the_listed_edits(folder: Path) -> None:
     session = ClaudeCode(folder)
     session.run("for i in $(seq 300); do echo $i > new$i.txt; done")
     assert cas("reject", "--conversation", "session-1", "--reason", "not these", folder=folder).status == 0
@@ -946,43 +968,45 @@ def test_of_a_large_rejection_no_more_is_read_than_is_said(folder: Path) -> None
         calls = workspace.hooks
         sys.setprofile(count)
         try:
-            told = calls.rejected("session-1", 20)
+            unreported = calls.rejected("session-1", 20)
         finally:
             sys.setprofile(None)
-        assert told is not None
-        assert (len(told.rejections), told.more, len(told.units)) == (20, 280, 300)
-        assert read == 20  # each edit that is named: what was said of it is in the index
-        calls.mark_reported("session-1", told)
+        assert unreported is not None
+        assert (len(unreported.rejections), unreported.more, len(unreported.units)) == (20, 280, 300)
+        assert read == 20  # the records of the listed edits; the reasons are in the index
+        calls.mark_reported("session-1", unreported)
         assert calls.rejected("session-1", 20) is None
 
 
-def test_what_an_agent_was_told_never_costs_what_else_is_known_of_it(folder: Path) -> None:
+def test_a_long_list_of_reported_units_does_not_displace_the_prompt(folder: Path) -> None:
     session = ClaudeCode(folder)
     session.ask("make it")
     session.run("echo 1 > new.txt")
     assert cas("reject", "1", "--reason", "not this", folder=folder).status == 0
     with Workspace.open(folder) as workspace:
         calls = workspace.hooks
-        told = calls.rejected("session-1", 20)
-        assert told is not None
-        units = told.units | {f"{number}:1" for number in range(2, 200_000)}  # more than most conversations have
+        unreported = calls.rejected("session-1", 20)
+        assert unreported is not None
+        units = unreported.units | {f"{number}:1" for number in range(2, 200_000)}  # more than most conversations have
         calls.mark_reported("session-1", UnreportedRejections(rejections=(), more=0, units=units))
         assert calls.rejected("session-1", 20) is None
-        assert calls.prompt("session-1") == "make it"
+        turn = calls.turn("session-1")
+        assert turn is not None
+        assert turn.prompt == "make it"
 
 
-def test_a_file_in_a_workspace_below_is_recorded_there(folder: Path) -> None:
+def test_a_file_in_a_nested_workspace_is_recorded_there(folder: Path) -> None:
     CommandRunner(folder / "src")
     cas("record", folder=folder / "src")
     session = ClaudeCode(folder)
     session.write("src/b.py", "x = 2\n")
-    assert shape(edits(folder / "src", "session-1")) == [(Operation.EDIT, "b.py")]
+    assert operations_and_paths(edits(folder / "src", "session-1")) == [(Operation.EDIT, "b.py")]
     assert edits(folder, "session-1") == []
     session.write("a.txt", "1\n")
-    assert shape(edits(folder, "session-1")) == [(Operation.EDIT, "a.txt")]
+    assert operations_and_paths(edits(folder, "session-1")) == [(Operation.EDIT, "a.txt")]
 
 
-def test_an_edit_that_is_rejected_again_is_told_again(folder: Path) -> None:
+def test_an_edit_that_is_rejected_again_is_reported_again(folder: Path) -> None:
     session = ClaudeCode(folder)
     session.run("sed -i s/two/2/ a.txt")
     for reason in ("two is a word", "it still is"):
@@ -992,33 +1016,33 @@ def test_an_edit_that_is_rejected_again_is_told_again(folder: Path) -> None:
         assert session.ask("go on") == ""
 
 
-def test_of_an_edit_that_is_rejected_in_parts_each_part_is_told_with_its_reason(folder: Path) -> None:
+def test_each_rejected_hunk_of_an_edit_is_reported_with_its_reason(folder: Path) -> None:
     numbers = [str(number) for number in range(30)]
     (folder / "a.txt").write_text("\n".join(numbers))
     session = ClaudeCode(folder)
     session.run("sed -i 's/^3$/three/; s/^14$/fourteen/; s/^25$/twentyfive/' a.txt")
     assert [view.edit.conversation for view in edits(folder)] == ["external", "session-1"]
     assert cas("reject", "2:2", "--reason", "keep digits here", folder=folder).status == 0
-    assert told_of(session) == ["- edit 2:2 of 'a.txt': rejected, because: keep digits here"]
-    assert told_of(session) == []
+    assert rejections_reported_to(session) == ["- edit 2:2 of 'a.txt': rejected, because: keep digits here"]
+    assert rejections_reported_to(session) == []
     assert cas("accept", "2:2", folder=folder).status == 0
-    assert told_of(session) == []
+    assert rejections_reported_to(session) == []
     assert cas("reject", "2:1", "--reason", "here too", folder=folder).status == 0
     assert cas("reject", "2:2", "2:3", folder=folder).status == 0
-    assert told_of(session) == [
+    assert rejections_reported_to(session) == [
         "- edit 2:1 of 'a.txt': rejected, because: here too",
         "- edit 2:2, 2:3 of 'a.txt': rejected",
     ]
     assert cas("reset", "2", folder=folder).status == 0
-    assert told_of(session) == []
+    assert rejections_reported_to(session) == []
     assert cas("reject", "2", "--reason", "all of it", folder=folder).status == 0
-    assert told_of(session) == ["- edit 2 of 'a.txt': rejected, because: all of it"]
+    assert rejections_reported_to(session) == ["- edit 2 of 'a.txt': rejected, because: all of it"]
     assert cas("accept", "2:1", "2:2", "2:3", folder=folder).status == 0
-    assert told_of(session) == []
+    assert rejections_reported_to(session) == []
 
 
 @pytest.mark.parametrize("is_first_damaged", [False, True])
-def test_a_turn_that_ends_does_so_in_each_folder_of_a_client_with_several(
+def test_the_end_of_a_turn_reaches_every_workspace_of_a_client_with_several_folders(
     folder: Path, tmp_path: Path, *, is_first_damaged: bool
 ) -> None:
     others = [tmp_path / "other", tmp_path / "third"]
@@ -1028,25 +1052,25 @@ def test_a_turn_that_ends_does_so_in_each_folder_of_a_client_with_several(
         CommandRunner(other)
         cas("record", folder=other)
     session = Cursor(folder)
-    whole = {"workspace_roots": [str(each) for each in (*others, folder, tmp_path / "gone")]}
+    roots = {"workspace_roots": [str(each) for each in (*others, folder, tmp_path / "gone")]}
     if is_first_damaged:
         (segment,) = (others[0] / ".cas" / "segments").iterdir()
         segment.unlink()
-    session.tell(session.prompted("make it") | whole)
+    session.tell(session.prompted("make it") | roots)
     session.calls += 1
-    # Its end is never told.
-    session.tell(session.shell_event("make", before=True) | whole | {"cwd": str(others[1])})
+    # It has no end event.
+    session.tell(session.shell_event("make", before=True) | roots | {"cwd": str(others[1])})
     shell("echo two >> o.txt", folder=others[1])
-    session.tell(session.stopped() | whole)
+    session.tell(session.stopped() | roots)
     shell("echo mine >> o.txt", folder=others[1])
-    session.tell(session.prompted("go on") | whole)
+    session.tell(session.prompted("go on") | roots)
     found = edits(others[1])
     assert [view.edit.conversation for view in found] == ["session-1", "external"]
     assert found[0].edit.notes["prompt"] == "make it"
     assert (others[0] / ".cas" / "hook.log").exists() == is_first_damaged
 
 
-def test_a_fault_in_another_folder_of_a_client_is_logged_there_and_says_which_client_it_was(
+def test_a_fault_in_another_folder_of_a_client_is_logged_there_with_the_clients_name(
     folder: Path, tmp_path: Path
 ) -> None:
     other = tmp_path / "other"
@@ -1057,15 +1081,15 @@ def test_a_fault_in_another_folder_of_a_client_is_logged_there_and_says_which_cl
     segment.unlink()
     session = Cursor(folder)
     session.tell(session.prompted("make it") | {"workspace_roots": [str(folder), str(other)]})
-    (said,) = (other / ".cas" / "hook.log").read_text().splitlines()
-    assert " cursor: StoreDamaged: " in said
+    (line,) = (other / ".cas" / "hook.log").read_text().splitlines()
+    assert " cursor: StoreDamaged: " in line
     assert not (folder / ".cas" / "hook.log").exists()
 
 
 # ---- opencode's second version
 
 
-def test_opencode_names_files_and_ends_calls_in_both_versions(folder: Path) -> None:
+def test_both_versions_of_opencode_name_files_and_end_calls(folder: Path) -> None:
     session = OpenCode(folder)
     patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-two\n+2\n*** End Patch\n"
     for tool, given in (
@@ -1080,41 +1104,43 @@ def test_opencode_names_files_and_ends_calls_in_both_versions(folder: Path) -> N
     session.tell(session.tool_event("shell", {"command": "false"}, before=True))
     shell("echo 1 >> src/b.py", folder=folder)
     failed = session.tool_event("shell", {"command": "false"}, before=False) | {"hook": "tool.execute.failed"}
-    assert session.tell(failed) == ""  # an error has no place for other words
+    assert session.tell(failed) == ""  # an error result carries no other text
     assert edits(folder)[-1].edit.tool == "shell"
     assert "two is a word" in session.run("true")
 
 
 @pytest.mark.parametrize("answer", ["rejected", "allowed", ""])
-def test_what_opencode_asks_a_person_about_is_its_doing_once_it_was_let_run(folder: Path, answer: str) -> None:
+def test_an_opencode_call_claims_changes_only_once_a_person_allows_it(folder: Path, answer: str) -> None:
     session = OpenCode(folder)
     session.ask("make it")
     session.calls += 1
     session.tell(session.shell_event("make", before=True))
     session.tell(session.base("permission.asked") | {"callID": session.call})
     shell("echo mine >> a.txt", folder=folder)
-    cas("record", folder=folder)  # nobody's, while the question is open
+    cas("record", folder=folder)  # external during the permission request
     if answer:
         session.tell(session.base(f"permission.{answer}") | {"callID": session.call})
     shell("echo 1 >> src/b.py", folder=folder)
-    session.stop()  # the end of a tool is not told by all of its versions
-    whose = {os.fsdecode(view.edit.path): view.edit.conversation for view in edits(folder)}
-    assert whose == {"a.txt": "external", "src/b.py": session.name if answer == "allowed" else "external"}
+    session.stop()  # not every version sends an event for a tool's end
+    conversations = {os.fsdecode(view.edit.path): view.edit.conversation for view in edits(folder)}
+    assert conversations == {"a.txt": "external", "src/b.py": session.name if answer == "allowed" else "external"}
 
 
 @pytest.mark.parametrize("is_shell", [False, True], ids=["write", "shell"])
 @pytest.mark.parametrize("answer", ["rejected", "allowed"])
-def test_what_opencode_says_failed_ran_only_if_it_was_let(folder: Path, answer: str, *, is_shell: bool) -> None:
-    """The end of a tool that was refused, and the word of its refusal, come in any order."""
+def test_a_failed_opencode_call_claims_changes_only_if_it_was_allowed(
+    folder: Path, answer: str, *, is_shell: bool
+) -> None:
+    """The event of a refusal and the end event of the refused tool come in any order."""
     session = OpenCode(folder)
     session.ask("make it")
     began, ended = session.another_call(is_shell=is_shell)
     session.tell(began)
-    asked = session.base("permission.asked") | {"callID": session.call}
-    session.tell(asked)
-    said = [asked | {"hook": f"permission.{answer}"}, ended | {"hook": "tool.execute.failed"}]
+    request = session.base("permission.asked") | {"callID": session.call}
+    session.tell(request)
+    events = [request | {"hook": f"permission.{answer}"}, ended | {"hook": "tool.execute.failed"}]
     shell("echo 1 >> a.txt", folder=folder)  # the person, or the tool
-    for event in said if answer == "allowed" else reversed(said):
+    for event in events if answer == "allowed" else reversed(events):
         session.tell(event)
     session.stop()
     assert [view.edit.conversation for view in edits(folder)] == [session.name if answer == "allowed" else "external"]

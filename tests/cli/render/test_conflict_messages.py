@@ -1,4 +1,4 @@
-"""A refused decision changes nothing and says which edit needs which, on which lines, and what can be done."""
+"""A refused decision changes nothing; its message names the edits, the lines and commands that resolve the conflict."""
 
 import json
 import os
@@ -9,30 +9,30 @@ from pathlib import Path
 import pytest
 
 from objstore import Call, Operation, Status
-from tests.cli.commands.reviewing.test_accept_reject_undo import looks
+from tests.cli.commands.reviewing.test_accept_reject_undo import file_snapshots
 from tests.support.command_runner import CommandRunner, cas
 
-PENDING, ACCEPTED, REJECTED = Status
+PENDING, ACCEPTED, REJECTED = Status.PENDING, Status.ACCEPTED, Status.REJECTED
 
 
-def replaced_twice(runner: CommandRunner) -> None:
+def two_edits_of_one_line(runner: CommandRunner) -> None:
     """Edit 3 changes the line that edit 2 wrote."""
     runner.write("a", b"one\ntwo\nthree\n")
     runner.edit("a", b"two", b"2")
     runner.edit("a", b"2", b"II")
 
 
-def both_change(runner: CommandRunner) -> None:
-    """Edit 3 changed the line that edit 2 had changed, which was rejected by then."""
+def edit_of_a_line_with_a_rejected_edit(runner: CommandRunner) -> None:
+    """Edit 3 changes the line that edit 2 changed before it was rejected."""
     runner.write("a", b"one\ntwo\nthree\n")
     runner.edit("a", b"two", b"2")
     runner.done("reject", "2")
     runner.edit("a", b"two", b"II")
 
 
-def test_a_conflict_names_the_edits_the_lines_and_the_ways_out(runner: CommandRunner) -> None:
-    replaced_twice(runner)
-    before = looks(runner.folder)
+def test_a_conflict_names_the_edits_the_lines_and_the_resolving_commands(runner: CommandRunner) -> None:
+    two_edits_of_one_line(runner)
+    before = file_snapshots(runner.folder)
     ran = runner.cas("reject", "2")
     assert (ran.status, ran.out) == (1, b"")
     assert ran.said == (
@@ -43,11 +43,11 @@ def test_a_conflict_names_the_edits_the_lines_and_the_ways_out(runner: CommandRu
         "To reject what depends on it too:  cas reject --cascade 2\n"
         "Or name them together:  cas reject 2 3\n"
     )
-    assert looks(runner.folder) == before
+    assert file_snapshots(runner.folder) == before
     assert set(runner.statuses().values()) == {PENDING}
 
 
-def test_a_refusal_names_the_first_few_of_many_and_how_many_more_there_are(runner: CommandRunner) -> None:
+def test_a_refusal_names_ten_dependents_and_counts_the_rest(runner: CommandRunner) -> None:
     runner.write("a", b"one\n0\nthree\n")
     for number in range(30):
         runner.edit("a", b"%d" % number, b"%d" % (number + 1))
@@ -68,15 +68,15 @@ def test_a_refusal_names_the_first_few_of_many_and_how_many_more_there_are(runne
 
 @pytest.mark.parametrize("line", [-2, -1], ids=["cascade", "together"])
 @pytest.mark.parametrize("before", [True, False], ids=["cas -C", "reject -C"])
-def test_a_way_out_is_of_the_workspace_that_was_named_wherever_it_is_typed(
+def test_a_resolving_command_names_the_workspace_given_by_option(
     runner: CommandRunner, tmp_path: Path, line: int, *, before: bool
 ) -> None:
     (tmp_path / "another one").mkdir()
     other = CommandRunner(tmp_path / "another one")
-    replaced_twice(runner)
-    replaced_twice(other)
-    named = ["-C", os.path.relpath(other.folder, runner.folder)]
-    ran = runner.cas(*named, "reject", "2") if before else runner.cas("reject", *named, "2")
+    two_edits_of_one_line(runner)
+    two_edits_of_one_line(other)
+    workspace_option = ["-C", os.path.relpath(other.folder, runner.folder)]
+    ran = runner.cas(*workspace_option, "reject", "2") if before else runner.cas("reject", *workspace_option, "2")
     program, *words = shlex.split(ran.said.splitlines()[line].partition(":  ")[2])
     assert program == "cas"
     runner.done(*words)
@@ -84,28 +84,26 @@ def test_a_way_out_is_of_the_workspace_that_was_named_wherever_it_is_typed(
     assert other.statuses() == {"1:0": PENDING, "2:1": REJECTED, "3:1": REJECTED}
 
 
-def test_what_else_a_person_is_told_to_type_is_of_the_workspace_that_was_named(
-    runner: CommandRunner, tmp_path: Path
-) -> None:
+def test_commands_in_other_messages_name_the_workspace_given_by_option(runner: CommandRunner, tmp_path: Path) -> None:
     runner.write("sub/a", b"one\n")
     runner.write("sub/a", b"two\n")
-    named = ["-C", str(runner.folder)]
-    takes_back = f"cas -C {runner.folder}/sub reject"
-    assert cas(*named, "restore", "a@1", "-C", "sub", folder=tmp_path).text == (
-        f"Restored sub/a as edit 3; `{takes_back} 3` takes it back.\n"
+    workspace_option = ["-C", str(runner.folder)]
+    revert_command = f"cas -C {runner.folder}/sub reject"
+    assert cas(*workspace_option, "restore", "a@1", "-C", "sub", folder=tmp_path).text == (
+        f"Restored sub/a as edit 3; `{revert_command} 3` takes it back.\n"
     )
-    assert f"To undo it, run `{takes_back} 3`." in cas(*named, "undo", "-C", "sub", folder=tmp_path).said
+    assert f"To undo it, run `{revert_command} 3`." in cas(*workspace_option, "undo", "-C", "sub", folder=tmp_path).said
     assert runner.done("snapshot").status == 0
     runner.write("sub/a", b"three\n")
-    said = cas(*named, "snapshot", "restore", "1", folder=tmp_path).text
-    assert f"`cas -C {runner.folder} reject --conversation " in said
-    said = cas(*named, "reject", "sub/a", folder=tmp_path).said
-    assert said.endswith(
+    message = cas(*workspace_option, "snapshot", "restore", "1", folder=tmp_path).text
+    assert f"`cas -C {runner.folder} reject --conversation " in message
+    message = cas(*workspace_option, "reject", "sub/a", folder=tmp_path).said
+    assert message.endswith(
         f"It is a file: `cas -C {runner.folder} log sub/a` lists its edits, and `--file sub/a` names them.\n"
     )
 
 
-def test_what_a_person_is_told_to_type_without_a_number_is_of_the_workspace_that_was_named(
+def test_commands_without_an_edit_number_name_the_workspace_given_by_option(
     runner: CommandRunner, tmp_path: Path
 ) -> None:
     runner.write("a", b"one\n", conversation="conv_of_another")
@@ -114,34 +112,37 @@ def test_what_a_person_is_told_to_type_without_a_number_is_of_the_workspace_that
     runner.delete("c@1")
     program = f"cas -C {runner.folder}"
 
-    def said(*words: str) -> str:
+    def output_of(*words: str) -> str:
         ran = cas("-C", str(runner.folder), *words, folder=tmp_path)
         return ran.text + ran.said
 
-    assert f"`{program} log --file a` lists who did." in said("reject", "--conversation", "conv_mine", "--file", "a")
-    assert f"There are no pins. `{program} pin add EDIT` makes one." in said("pin")
-    assert f"There are no snapshots. `{program} snapshot` takes one." in said("snapshot", "list")
-    assert f"`{program} log PATH` lists them." in said("blame", "a@2h")
-    assert f"and run `{program} record`;" in said("purge", "a")
-    assert f"(`{program} log c@1` lists its edits)." in said("purge", "c@1")
+    assert f"`{program} log --file a` lists who did." in output_of(
+        "reject", "--conversation", "conv_mine", "--file", "a"
+    )
+    assert f"There are no pins. `{program} pin add EDIT` makes one." in output_of("pin")
+    assert f"There are no snapshots. `{program} snapshot` takes one." in output_of("snapshot", "list")
+    assert f"`{program} log PATH` lists them." in output_of("blame", "a@2h")
+    assert f"`{program} purge` removes that too." in output_of("purge", "a", "--past")
+    assert f"(`{program} log c@1` lists its edits)." in output_of("purge", "c@1")
     runner.done("reject", "3")
-    assert f"The reason was not recorded. To record it, `{program} reset` them" in said("reject", "3", "-m", "why")
+    said = output_of("reject", "3", "-m", "why")
+    assert f"The reason was not recorded. To record it, `{program} reopen` them" in said
     (runner.folder / "b").write_bytes(b"mine\n")
-    assert f"See `{program} diff --unrecorded`." in said("reject", "2")
+    assert f"See `{program} diff --unrecorded`." in output_of("reject", "2")
     segment = runner.folder / ".cas" / "segments" / "00000001.seg"
     segment.write_bytes(segment.read_bytes().replace(b"one", b"two"))
-    assert f"`{program} fsck` to see what is damaged" in said("cat", "a@1")
+    assert f"`{program} fsck` to see what is damaged" in output_of("cat", "a@1")
 
 
 @pytest.mark.parametrize("words", [["reject", "--cascade", "2"], ["reject", "2", "3"]])
-def test_each_way_out_of_a_reject_works(runner: CommandRunner, words: list[str]) -> None:
-    replaced_twice(runner)
+def test_each_resolving_command_of_a_reject_works(runner: CommandRunner, words: list[str]) -> None:
+    two_edits_of_one_line(runner)
     runner.done(*words)
     assert runner.bytes("a") == b"one\ntwo\nthree\n"
     assert runner.statuses() == {"1:0": PENDING, "2:1": REJECTED, "3:1": REJECTED}
 
 
-def test_the_ways_out_of_rejecting_or_accepting_all_work(runner: CommandRunner) -> None:
+def test_the_resolving_commands_of_reject_all_and_accept_all_work(runner: CommandRunner) -> None:
     runner.write("a", b"one\ntwo\n")
     (runner.folder / "a").write_bytes(b"one\nmine\n")
     runner.done("record")
@@ -164,7 +165,7 @@ def test_the_ways_out_of_rejecting_or_accepting_all_work(runner: CommandRunner) 
     assert not (runner.folder / "a").exists()
 
 
-def test_lines_of_a_hunk_that_is_in_two_conflicts_are_said_once(runner: CommandRunner) -> None:
+def test_lines_of_a_hunk_in_two_conflicts_are_shown_once(runner: CommandRunner) -> None:
     runner.write("a", b"1\n2\n3\n4\n")
     runner.edit("a", b"2\n", b"two\n")
     runner.edit("a", b"3\n", b"three\n")
@@ -180,8 +181,8 @@ def test_lines_of_a_hunk_that_is_in_two_conflicts_are_said_once(runner: CommandR
     )
 
 
-def test_a_cascade_says_what_went_with_it(runner: CommandRunner) -> None:
-    replaced_twice(runner)
+def test_a_cascade_names_the_dependents_that_it_rejected(runner: CommandRunner) -> None:
+    two_edits_of_one_line(runner)
     dry = runner.done("reject", "--cascade", "2", "--dry-run").text
     assert "Would reject edit 2.\nWould also reject 3:1, which depends on it.\n" in dry
     assert runner.done("reject", "--cascade", "2", "--json").json()["changed"] == [
@@ -190,8 +191,8 @@ def test_a_cascade_says_what_went_with_it(runner: CommandRunner) -> None:
     ]
 
 
-def test_accepting_what_needs_a_rejected_edit_names_it(runner: CommandRunner) -> None:
-    replaced_twice(runner)
+def test_accepting_an_edit_that_needs_a_rejected_one_names_it(runner: CommandRunner) -> None:
+    two_edits_of_one_line(runner)
     runner.done("reject", "2", "3")
     ran = runner.cas("accept", "3")
     assert ran.status == 1
@@ -203,11 +204,11 @@ def test_accepting_what_needs_a_rejected_edit_names_it(runner: CommandRunner) ->
 
 def chain_of_changes(runner: CommandRunner) -> None:
     """Each of the edits 2, 3 and 4 changes the line that the one before it wrote."""
-    replaced_twice(runner)
+    two_edits_of_one_line(runner)
     runner.edit("a", b"II", b"deux")
 
 
-def test_the_way_out_of_a_reject_is_named_to_the_last_edit(runner: CommandRunner) -> None:
+def test_a_refused_reject_names_every_edit_of_a_chain(runner: CommandRunner) -> None:
     chain_of_changes(runner)
     ran = runner.cas("reject", "2")
     assert "Or name them together:  cas reject 2 3 4\n" in ran.said
@@ -216,7 +217,7 @@ def test_the_way_out_of_a_reject_is_named_to_the_last_edit(runner: CommandRunner
     assert runner.bytes("a") == b"one\ntwo\nthree\n"
 
 
-def test_what_must_be_accepted_first_is_named_to_the_last_edit(runner: CommandRunner) -> None:
+def test_a_refused_accept_names_every_edit_of_a_chain(runner: CommandRunner) -> None:
     chain_of_changes(runner)
     runner.done("reject", "2", "3", "4")
     ran = runner.cas("accept", "4")
@@ -229,8 +230,8 @@ def test_what_must_be_accepted_first_is_named_to_the_last_edit(runner: CommandRu
     assert runner.bytes("a") == b"one\ndeux\nthree\n"
 
 
-def test_accepting_into_a_changed_line_names_what_is_in_the_way(runner: CommandRunner) -> None:
-    both_change(runner)
+def test_accepting_an_edit_of_a_line_changed_since_names_the_edit_to_reject_first(runner: CommandRunner) -> None:
+    edit_of_a_line_with_a_rejected_edit(runner)
     ran = runner.cas("accept", "2")
     assert ran.status == 1
     assert "both change the same lines (a:2)" in ran.said
@@ -240,8 +241,8 @@ def test_accepting_into_a_changed_line_names_what_is_in_the_way(runner: CommandR
     assert runner.bytes("a") == b"one\n2\nthree\n"
 
 
-def test_what_must_go_and_what_must_come_are_named_in_the_order_in_which_it_works(runner: CommandRunner) -> None:
-    replaced_twice(runner)
+def test_edits_to_reject_are_named_before_edits_to_accept(runner: CommandRunner) -> None:
+    two_edits_of_one_line(runner)
     runner.done("reject", "2", "3")
     runner.edit("a", b"two", b"zwei")
     ran = runner.cas("accept", "3")
@@ -251,8 +252,8 @@ def test_what_must_go_and_what_must_come_are_named_in_the_order_in_which_it_work
     assert runner.bytes("a") == b"one\nII\nthree\n"
 
 
-def test_what_must_go_first_can_go_alone(runner: CommandRunner) -> None:
-    """The mode that edit 3 gives the file could stay in the end, but not while there is no file."""
+def test_the_edits_to_reject_first_can_be_rejected_alone(runner: CommandRunner) -> None:
+    """Edit 3 sets the mode and could stay accepted in the end, but not while there is no file."""
     runner.write("a", b"1\n")
     runner.done("reject", "1")
     runner.write("a", b"2\n")
@@ -264,7 +265,7 @@ def test_what_must_go_first_can_go_alone(runner: CommandRunner) -> None:
     assert runner.bytes("a") == b"1\n"
 
 
-def test_where_a_path_is_taken_no_cascade_is_advised_and_what_is_named_is_carried_out(runner: CommandRunner) -> None:
+def test_a_taken_path_is_resolved_by_names_and_not_by_cascade(runner: CommandRunner) -> None:
     runner.write("a", b"old\n")
     runner.move("a", "b")
     runner.write("a", b"new\n")
@@ -278,8 +279,8 @@ def test_where_a_path_is_taken_no_cascade_is_advised_and_what_is_named_is_carrie
     assert runner.bytes("a") == b"old\n"
 
 
-def test_what_was_named_to_be_accepted_is_neither_in_the_way_nor_set_aside(runner: CommandRunner) -> None:
-    both_change(runner)
+def test_two_edits_of_one_line_cannot_be_accepted_together(runner: CommandRunner) -> None:
+    edit_of_a_line_with_a_rejected_edit(runner)
     for words in (["accept", "2", "3"], ["accept", "2", "3", "--markers"]):
         ran = runner.cas(*words)
         assert ran.status == 1
@@ -288,8 +289,8 @@ def test_what_was_named_to_be_accepted_is_neither_in_the_way_nor_set_aside(runne
     assert runner.bytes("a") == b"one\nII\nthree\n"
 
 
-def test_no_way_out_is_named_where_nothing_helps_one_of_the_files(runner: CommandRunner) -> None:
-    both_change(runner)
+def test_no_resolving_command_is_named_where_one_file_has_none(runner: CommandRunner) -> None:
+    edit_of_a_line_with_a_rejected_edit(runner)
     runner.write("b", b"p\n")
     runner.edit("b", b"p", b"q")
     runner.done("reject", "4", "5")
@@ -299,8 +300,8 @@ def test_no_way_out_is_named_where_nothing_helps_one_of_the_files(runner: Comman
     assert (document["accept_first"], document["reject_first"]) == ([], [])
 
 
-def test_a_refused_undo_is_a_conflict_too(runner: CommandRunner) -> None:
-    both_change(runner)
+def test_a_refused_undo_is_a_conflict(runner: CommandRunner) -> None:
+    edit_of_a_line_with_a_rejected_edit(runner)
     ran = runner.cas("undo")
     assert ran.status == 1
     assert "both change the same lines (a:2)" in ran.said
@@ -308,13 +309,13 @@ def test_a_refused_undo_is_a_conflict_too(runner: CommandRunner) -> None:
     assert runner.bytes("a") == b"one\nII\nthree\n"
 
 
-def test_a_dry_run_meets_the_same_conflict(runner: CommandRunner) -> None:
-    replaced_twice(runner)
+def test_a_dry_run_reports_the_same_conflict(runner: CommandRunner) -> None:
+    two_edits_of_one_line(runner)
     assert runner.cas("reject", "2", "--dry-run") == runner.cas("reject", "2")
 
 
 def test_json_of_a_conflict(runner: CommandRunner) -> None:
-    replaced_twice(runner)
+    two_edits_of_one_line(runner)
     ran = runner.cas("reject", "2", "--json")
     assert ran.status == 1
     document = ran.json()
@@ -349,24 +350,24 @@ def test_json_of_a_conflict(runner: CommandRunner) -> None:
     }
 
 
-def inside_a_block(runner: CommandRunner) -> list[str]:
+def insertion_inside_a_rejected_block(runner: CommandRunner) -> list[str]:
     for words in ("p q", "p a b q", "p a N b q"):
         runner.write("a", words.replace(" ", "\n").encode() + b"\n")
     return ["reject", "2"]
 
 
-def where_text_was_deleted(runner: CommandRunner) -> list[str]:
+def insertion_where_text_was_deleted(runner: CommandRunner) -> list[str]:
     for words in ("p X q", "p q", "p N q"):
         runner.write("a", words.replace(" ", "\n").encode() + b"\n")
     return ["reject", "2"]
 
 
-def over_a_changed_line(runner: CommandRunner) -> list[str]:
-    both_change(runner)
+def edit_of_a_changed_line(runner: CommandRunner) -> list[str]:
+    edit_of_a_line_with_a_rejected_edit(runner)
     return ["accept", "2"]
 
 
-def moved_and_deleted(runner: CommandRunner) -> list[str]:
+def move_of_a_deleted_file(runner: CommandRunner) -> list[str]:
     runner.write("a", b"p\n")
     runner.move("a", "b")
     runner.done("reject", "2")
@@ -374,7 +375,7 @@ def moved_and_deleted(runner: CommandRunner) -> list[str]:
     return ["accept", "2"]
 
 
-def back_to_a_taken_name(runner: CommandRunner) -> list[str]:
+def rejected_move_to_a_taken_name(runner: CommandRunner) -> list[str]:
     (runner.folder / "a").write_bytes(b"one\ntwo\n")
     runner.done("reject", str(runner.edit("a", b"two", b"2")))
     runner.move("a", "b")
@@ -382,7 +383,7 @@ def back_to_a_taken_name(runner: CommandRunner) -> list[str]:
     return ["reject", "2"]
 
 
-def deleted_where_another_is(runner: CommandRunner) -> list[str]:
+def rejected_deletion_at_a_taken_path(runner: CommandRunner) -> list[str]:
     (runner.folder / "a").write_bytes(b"one\ntwo\n")
     runner.edit("a", b"two", b"2")
     runner.delete("a")
@@ -391,7 +392,7 @@ def deleted_where_another_is(runner: CommandRunner) -> list[str]:
     return ["reject", "2"]
 
 
-def onto_a_taken_name(runner: CommandRunner) -> list[str]:
+def rejected_move_onto_a_taken_name(runner: CommandRunner) -> list[str]:
     runner.write("a", b"x\n")
     runner.move("a", "b")
     runner.write("a", b"y\n")
@@ -399,74 +400,74 @@ def onto_a_taken_name(runner: CommandRunner) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("prepared", "said", "kind", "unit", "needs", "line", "lines"),
+    ("prepare", "message", "kind", "unit", "needs", "line", "lines"),
     [
         (
-            inside_a_block,
+            insertion_inside_a_rejected_block,
             "edit 3 hunk 1 is between lines that edit 2 decides on (a:3)\n    + N\n",
             *("surroundings-gone", "3:1", ["2:1"], 3, ("", "N\n")),
         ),
         (
-            where_text_was_deleted,
+            insertion_where_text_was_deleted,
             "edit 3 hunk 1 was made without text that edit 2 decides on (a:2)\n    + N\n",
             *("text-returned-inside", "3:1", ["2:1"], 2, ("", "N\n")),
         ),
         (
-            over_a_changed_line,
+            edit_of_a_changed_line,
             "edit 2 hunk 1 and edit 3 both change the same lines (a:2)\n    - two\n    + 2\n",
             *("both-changed", "2:1", ["3:1"], 2, ("two\n", "2\n")),
         ),
         (
-            moved_and_deleted,
+            move_of_a_deleted_file,
             "edit 2 and edit 3 both decide on the file as a whole (b)\n",
             *("both-changed", "2:0", ["3:0"], None, ("", "")),
         ),
         (
-            onto_a_taken_name,
+            rejected_move_onto_a_taken_name,
             "edit 1 puts a file where edit 3 has put another (a)\n",
             *("path-taken", "1:0", ["3:0"], None, ("", "")),
         ),
         (
-            back_to_a_taken_name,
+            rejected_move_to_a_taken_name,
             "without edit 2 the file is at a again, where edit 3 has put another\n",
             *("path-taken", "2:0", ["3:0"], None, ("", "")),
         ),
         (
-            deleted_where_another_is,
+            rejected_deletion_at_a_taken_path,
             "without edit 2 the file is at a again, where edit 4 has put another\n",
             *("path-taken", "2:0", ["4:0"], None, ("", "")),
         ),
     ],
 )
-def test_each_kind_of_conflict_is_a_sentence_and_a_value(
+def test_each_kind_of_conflict_has_a_message_and_json(
     runner: CommandRunner,
-    prepared: Callable[[CommandRunner], list[str]],
-    said: str,
+    prepare: Callable[[CommandRunner], list[str]],
+    message: str,
     kind: str,
     unit: str,
     needs: list[str],
     line: int | None,
     lines: tuple[str, str],
 ) -> None:
-    words = prepared(runner)
-    assert f"  {said}" in runner.cas(*words).said
+    words = prepare(runner)
+    assert f"  {message}" in runner.cas(*words).said
     found = runner.cas(*words, "--json").json()["conflicts"][0]
     assert [found[name] for name in ("kind", "unit", "needs", "line")] == [kind, unit, needs, line]
     assert (found["removed"], found["inserted"]) == lines
-    assert f"  {said}".startswith(f"  {found['message']}\n")
+    assert f"  {message}".startswith(f"  {found['message']}\n")
 
 
-def test_long_lines_of_a_conflict_are_cut_short_and_harmless(runner: CommandRunner) -> None:
+def test_long_hunks_of_a_conflict_are_truncated_and_escaped(runner: CommandRunner) -> None:
     runner.write("a", b"one\n")
     runner.write("a", b"".join(b"\x1b[31mline %d\n" % number for number in range(20)))
     runner.write("a", b"all new\n")
-    said = runner.cas("reject", "2").said
-    assert "    - \\x1b[31mline 7\n      and 12 more lines\n    + all new\n" in said
-    assert "\x1b" not in said
+    message = runner.cas("reject", "2").said
+    assert "    - \\x1b[31mline 7\n      and 12 more lines\n    + all new\n" in message
+    assert "\x1b" not in message
 
 
-def test_of_a_line_of_megabytes_a_conflict_tells_the_beginning_and_how_much_there_is(runner: CommandRunner) -> None:
-    # In columns of odd numbers, so that no bound falls between two characters.
+def test_a_conflict_truncates_a_line_of_megabytes_and_gives_its_size(runner: CommandRunner) -> None:
+    # The one-byte "x" shifts every two-byte "ä", so that each limit falls inside a character.
     runner.write("a", b"one\n")
     runner.write("a", b"x" + "ä".encode() * 600_000 + b"\nshort\n")
     runner.write("a", b"all new\n")
@@ -477,19 +478,19 @@ def test_of_a_line_of_megabytes_a_conflict_tells_the_beginning_and_how_much_ther
     assert (conflict["removed_bytes"], conflict["inserted"]) == (1_200_008, "all new\n")
 
 
-@pytest.mark.parametrize("others", [b"\x89PNG\0\xfe\n", b"some text\n"])
-def test_of_bytes_that_are_no_text_a_conflict_tells_only_that(runner: CommandRunner, others: bytes) -> None:
+@pytest.mark.parametrize("content", [b"\x89PNG\0\xfe\n", b"some text\n"])
+def test_a_conflict_of_binary_content_shows_no_lines(runner: CommandRunner, content: bytes) -> None:
     runner.write("a", b"\0one\n")
     runner.write("a", b"\x89PNG\0\xff\n")
-    runner.write("a", others)
+    runner.write("a", content)
     ran = runner.cas("reject", "2")
     assert "  edit 3 hunk 1 needs edit 2 (a:1)\n    Binary files differ\nTo reject" in ran.said
     (conflict,) = runner.cas("reject", "2", "--json").json()["conflicts"]
     assert (conflict["removed"], conflict["inserted"]) == (None, None)
-    assert (conflict["removed_bytes"], conflict["inserted_bytes"]) == (7, len(others))
+    assert (conflict["removed_bytes"], conflict["inserted_bytes"]) == (7, len(content))
 
 
-def test_of_thousands_of_conflicts_or_hunks_the_first_are_told_and_how_many_there_are(runner: CommandRunner) -> None:
+def test_many_conflicts_and_hunks_are_truncated_with_their_count(runner: CommandRunner) -> None:
     lines = [b"line %d\n" % number for number in range(120)]
     runner.write("a", b"".join(lines))
 
@@ -499,10 +500,10 @@ def test_of_thousands_of_conflicts_or_hunks_the_first_are_told_and_how_many_ther
 
     runner.call(every_second)
     refused = runner.cas("reject", "1")
-    told = refused.said.splitlines()
-    assert told[0] == "cas: refused, nothing was changed: 60 conflicts."
-    assert sum(line.startswith("  edit 2 hunk ") for line in told) == 50
-    assert told[-3:] == [
+    lines_of_message = refused.said.splitlines()
+    assert lines_of_message[0] == "cas: refused, nothing was changed: 60 conflicts."
+    assert sum(line.startswith("  edit 2 hunk ") for line in lines_of_message) == 50
+    assert lines_of_message[-3:] == [
         "  and 10 more (--json has them all)",
         "To reject what depends on it too:  cas reject --cascade 1",
         "Or name them together:  cas reject 1 2",
@@ -514,22 +515,22 @@ def test_of_thousands_of_conflicts_or_hunks_the_first_are_told_and_how_many_ther
     assert runner.done("accept", *hunks).text.splitlines()[0] == f"Accepted hunks {last}."
 
 
-def test_of_two_files_for_one_path_the_one_that_is_not_decided_on_is_in_the_way(runner: CommandRunner) -> None:
+def test_the_file_that_occupies_a_path_is_named_in_the_refusal(runner: CommandRunner) -> None:
     (runner.folder / "a").write_bytes(b"1\n2\n3\n")
     (runner.folder / "b").write_bytes(b"x\ny\n")
     runner.done("record")
-    decided = [f"{runner.delete('b')}"]
+    names = [f"{runner.delete('b')}"]
     moved = runner.move("a", "b")
-    decided += [f"{runner.write('b', bytes((0,)))}", f"{runner.delete('b')}"]
-    ran = runner.cas("reject", *decided)
-    assert f"without edit {decided[0]} the file is at b again, where edit {moved} has put another\n" in ran.said
-    assert ran.said.endswith(f"To reject them together:  cas reject {' '.join(decided)} {moved}\n")
-    runner.done("reject", *decided, str(moved))
+    names += [f"{runner.write('b', bytes((0,)))}", f"{runner.delete('b')}"]
+    ran = runner.cas("reject", *names)
+    assert f"without edit {names[0]} the file is at b again, where edit {moved} has put another\n" in ran.said
+    assert ran.said.endswith(f"To reject them together:  cas reject {' '.join(names)} {moved}\n")
+    runner.done("reject", *names, str(moved))
     assert runner.bytes("b") == b"x\ny\n"
 
 
 @pytest.mark.parametrize("names", [["2", "4"], ["4", "2"]])
-def test_of_a_file_that_is_back_where_another_one_stands_the_same_is_said_in_any_order(
+def test_a_conflict_about_a_path_taken_by_a_file_does_not_depend_on_the_order_of_names(
     runner: CommandRunner, names: list[str]
 ) -> None:
     (runner.folder / "a").write_bytes(b"1\n2\n3\n")
@@ -547,7 +548,7 @@ def test_of_a_file_that_is_back_where_another_one_stands_the_same_is_said_in_any
 
 
 @pytest.mark.parametrize("names", [["1", "3"], ["3", "1"]])
-def test_of_a_file_that_is_back_where_a_folder_stands_the_same_is_said_in_any_order(
+def test_a_conflict_about_a_path_taken_by_a_folder_does_not_depend_on_the_order_of_names(
     runner: CommandRunner, names: list[str]
 ) -> None:
     (runner.folder / "a").write_bytes(b"1\n2\n3\n")

@@ -1,4 +1,4 @@
-"""Changes from outside: shown before a decision, then kept, discarded, or the decision is off."""
+"""Changes from outside: shown before a decision, then kept or discarded, or the decision is aborted."""
 
 from collections.abc import Callable
 from shlex import split
@@ -6,36 +6,36 @@ from shlex import split
 import pytest
 
 from objstore import Origin, Status
-from tests.cli.commands.reviewing.test_accept_reject_undo import looks
+from tests.cli.commands.reviewing.test_accept_reject_undo import file_snapshots
 from tests.support.command_runner import CommandRunner
 from tests.support.hooked_agents import shell
 
-PENDING, ACCEPTED, REJECTED = Status
+PENDING, ACCEPTED, REJECTED = Status.PENDING, Status.ACCEPTED, Status.REJECTED
 
 
 def changed_outside(runner: CommandRunner) -> None:
-    """Edit 2 changes the first line; then a person changes the last."""
+    """Edit 2 changes the first line; then a person changes the last line."""
     runner.write("a", b"1\n2\n3\n")
     runner.edit("a", b"1", b"one")
     (runner.folder / "a").write_bytes(b"one\n2\nmine\n")
 
 
-def test_without_a_terminal_the_decision_is_off(runner: CommandRunner) -> None:
+def test_without_a_terminal_the_decision_is_refused(runner: CommandRunner) -> None:
     changed_outside(runner)
-    before = looks(runner.folder)
+    before = file_snapshots(runner.folder)
     ran = runner.cas("reject", "2")
     assert (ran.status, ran.out) == (1, b"")
     assert ran.said == (
         "cas: refused, nothing was changed: a changed outside since the last recorded state.\n"
         "See `cas diff --unrecorded`. "
-        "Pass --on-external keep to record it and continue, or --on-external discard to drop it.\n"
+        "Pass --my-changes keep to record it and continue, or --my-changes drop to drop it.\n"
     )
-    assert looks(runner.folder) == before
+    assert file_snapshots(runner.folder) == before
     assert set(runner.statuses().values()) == {PENDING}
     assert runner.cas("reject", "2", "--on-external", "abort") == ran
 
 
-def test_json_of_an_unsettled_change(runner: CommandRunner) -> None:
+def test_json_of_a_change_from_outside(runner: CommandRunner) -> None:
     changed_outside(runner)
     ran = runner.cas("reject", "2", "--json")
     assert ran.status == 1
@@ -44,7 +44,7 @@ def test_json_of_an_unsettled_change(runner: CommandRunner) -> None:
     assert [change["change"] for change in document["external_changes"]] == ["modified"]
 
 
-def test_keep_records_the_change_and_carries_it_through(runner: CommandRunner) -> None:
+def test_keep_records_the_change_and_decides(runner: CommandRunner) -> None:
     changed_outside(runner)
     ran = runner.done("reject", "2", "--on-external", "keep")
     assert ran.text == ("Rejected edit 2.\nRecorded the change from outside to a as edit 3.\nRewrote a\n")
@@ -54,7 +54,7 @@ def test_keep_records_the_change_and_carries_it_through(runner: CommandRunner) -
         assert workspace.review.external_changes() == ()
 
 
-def test_discard_goes_back_and_the_bytes_stay_retrievable(runner: CommandRunner) -> None:
+def test_discard_restores_the_recorded_state_and_keeps_the_content_in_the_store(runner: CommandRunner) -> None:
     changed_outside(runner)
     runner.done("reject", "2", "--on-external", "discard")
     assert runner.bytes("a") == b"1\n2\n3\n"
@@ -62,7 +62,7 @@ def test_discard_goes_back_and_the_bytes_stay_retrievable(runner: CommandRunner)
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         ("accept 2", "Accepted edit 2."),
         ("reject 2", "Rejected edit 2."),
@@ -70,9 +70,7 @@ def test_discard_goes_back_and_the_bytes_stay_retrievable(runner: CommandRunner)
         ("undo", "Undid the decision on edit 1."),
     ],
 )
-def test_what_is_discarded_is_not_said_to_be_accepted_or_made_pending(
-    runner: CommandRunner, words: str, said: str
-) -> None:
+def test_a_discarded_change_is_reported_only_as_discarded(runner: CommandRunner, words: str, message: str) -> None:
     runner.write("a", b"1\n2\n3\n")
     runner.edit("a", b"1", b"one")
     runner.done("accept", "1")
@@ -80,18 +78,18 @@ def test_what_is_discarded_is_not_said_to_be_accepted_or_made_pending(
     planned = runner.done(*words.split(), "--dry-run", "--on-external", "discard").text.splitlines()
     assert "Would discard the change from outside to a." in planned
     assert not any("3" in line for line in planned[: planned.index("Would discard the change from outside to a.")])
-    done = runner.done(*words.split(), "--on-external", "discard").text
-    assert done == f"{said}\nDiscarded the change from outside to a, recorded as edit 3.\nRewrote a\n"
+    output = runner.done(*words.split(), "--on-external", "discard").text
+    assert output == f"{message}\nDiscarded the change from outside to a, recorded as edit 3.\nRewrote a\n"
 
 
 @pytest.mark.parametrize("choice", ["keep", "discard"])
 def test_a_dry_run_shows_the_outcome_of_a_choice_and_records_nothing(runner: CommandRunner, choice: str) -> None:
     changed_outside(runner)
-    before = looks(runner.folder)
+    before = file_snapshots(runner.folder)
     last = {"keep": " mine\n", "discard": "-mine\n+3\n"}[choice]
     text = runner.done("reject", "2", "--dry-run", "--on-external", choice).text
     assert text.endswith(f"@@ -1,3 +1,3 @@\n-one\n+1\n 2\n{last}")
-    assert looks(runner.folder) == before
+    assert file_snapshots(runner.folder) == before
     assert len(runner.done("log", "--json").lines()) == 2
 
 
@@ -109,14 +107,14 @@ def test_a_dry_run_as_json_names_what_the_decision_changes(runner: CommandRunner
     assert len(planned.json()["files"]) == len(done.json()["files"])
 
 
-def test_changes_in_other_files_do_not_stand_in_the_way(runner: CommandRunner) -> None:
+def test_changes_in_other_files_do_not_stop_a_decision(runner: CommandRunner) -> None:
     changed_outside(runner)
     runner.write("b", b"x\n")
     runner.done("reject", "3")
     assert runner.bytes("a") == b"one\n2\nmine\n"
 
 
-# ---- asked on a terminal
+# ---- the question on a terminal
 
 
 def test_on_a_terminal_the_diff_is_shown_and_enter_keeps(runner: CommandRunner) -> None:
@@ -138,50 +136,50 @@ def test_on_a_terminal_d_discards(runner: CommandRunner, typed: str) -> None:
 
 def test_on_a_terminal_a_aborts(runner: CommandRunner) -> None:
     changed_outside(runner)
-    before = looks(runner.folder)
+    before = file_snapshots(runner.folder)
     status, shown = runner.typed("reject", "2", typed="a\n")
     assert status == 1
     assert "cas: refused, nothing was changed" in shown
-    assert looks(runner.folder) == before
+    assert file_snapshots(runner.folder) == before
 
 
 @pytest.mark.parametrize("key", ["\x03", "\x04"])
-def test_leaving_the_question_changes_nothing(runner: CommandRunner, key: str) -> None:
+def test_interrupting_the_question_changes_nothing(runner: CommandRunner, key: str) -> None:
     changed_outside(runner)
-    before = looks(runner.folder)
+    before = file_snapshots(runner.folder)
     status, shown = runner.typed_at("[K/d/a] ", lambda: key, "reject", "2")
     assert status == 130
     assert "Traceback" not in shown
-    assert shown.endswith("\n")  # the shell goes on in a line of its own
-    assert looks(runner.folder) == before
+    assert shown.endswith("\n")  # so that the shell's prompt has a line of its own
+    assert file_snapshots(runner.folder) == before
 
 
-def test_what_changed_while_the_question_stood_is_not_overwritten(runner: CommandRunner) -> None:
+def test_a_change_during_the_question_is_not_overwritten(runner: CommandRunner) -> None:
     changed_outside(runner)
 
-    def meanwhile() -> str:
+    def change_and_discard() -> str:
         (runner.folder / "a").write_bytes(b"newer\n")
         return "d\n"
 
-    status, shown = runner.typed_at("[K/d/a] ", meanwhile, "reject", "2")
+    status, shown = runner.typed_at("[K/d/a] ", change_and_discard, "reject", "2")
     assert status == 1
     assert "changed on disk since it was read" in shown
     assert runner.bytes("a") == b"newer\n"
 
 
 @pytest.mark.parametrize("words", [("accept", "--all"), ("undo",)])
-def test_what_was_decided_while_the_question_stood_stays(runner: CommandRunner, words: tuple[str, ...]) -> None:
+def test_a_decision_made_elsewhere_during_the_question_is_kept(runner: CommandRunner, words: tuple[str, ...]) -> None:
     runner.write("a", b"one\n")
     runner.write("b", b"one\n")
     runner.done("accept", "2")
     runner.done("reset", "2")
     (runner.folder / "b").write_bytes(b"one\nmine\n")
 
-    def meanwhile() -> str:
+    def decide_and_keep() -> str:
         runner.done("reject", "1", "-m", "wrong")
         return "k\n"
 
-    status, shown = runner.typed_at("[K/d/a] ", meanwhile, *words)
+    status, shown = runner.typed_at("[K/d/a] ", decide_and_keep, *words)
     assert status == 1
     assert "1:0 was decided elsewhere meanwhile (rejected now); nothing was changed" in shown
     assert runner.statuses() == {"1:0": REJECTED, "2:0": PENDING}
@@ -194,12 +192,12 @@ def changed_outside_over_an_edit(runner: CommandRunner) -> None:
     (runner.folder / "a").write_bytes(b"ONE\n2\n3\n")
 
 
-def test_a_change_over_the_rejected_lines_is_named_and_nothing_is_lost(runner: CommandRunner) -> None:
+def test_a_change_from_outside_to_rejected_lines_is_a_conflict(runner: CommandRunner) -> None:
     changed_outside_over_an_edit(runner)
     ran = runner.cas("reject", "2", "--on-external", "keep")
     assert ran.status == 1
     assert "the change from outside needs edit 2 (a:1)\n    - one\n    + ONE\n" in ran.said
-    assert "--on-external discard" in ran.said
+    assert "--my-changes drop" in ran.said
     assert "cas reject 2 3" not in ran.said  # there is no edit 3
     (conflict,) = runner.cas("reject", "2", "--on-external", "keep", "--json").json()["conflicts"]
     assert (conflict["unit"], conflict["outside"]) == ("3:1", ["3:1"])
@@ -210,7 +208,7 @@ def test_a_change_over_the_rejected_lines_is_named_and_nothing_is_lost(runner: C
     assert runner.bytes("a") == b"ONE\n2\n3\n"
 
 
-def test_a_change_over_the_rejected_lines_can_be_kept_between_markers(runner: CommandRunner) -> None:
+def test_a_change_from_outside_to_rejected_lines_can_be_kept_with_conflict_markers(runner: CommandRunner) -> None:
     changed_outside_over_an_edit(runner)
     runner.done("reject", "2", "--on-external", "keep", "--markers")
     assert runner.bytes("a") == (
@@ -222,7 +220,7 @@ def test_a_change_over_the_rejected_lines_can_be_kept_between_markers(runner: Co
     )
 
 
-def test_accepting_into_a_change_from_outside_names_it(runner: CommandRunner) -> None:
+def test_accepting_an_edit_of_lines_changed_outside_is_a_conflict(runner: CommandRunner) -> None:
     runner.write("a", b"1\n2\n")
     runner.edit("a", b"1", b"one")
     runner.done("reject", "2")
@@ -235,50 +233,50 @@ def test_accepting_into_a_change_from_outside_names_it(runner: CommandRunner) ->
 
 
 @pytest.mark.parametrize("answer", ["k", "d", "a"])
-def test_a_file_that_changes_while_the_person_thinks_is_not_touched(runner: CommandRunner, answer: str) -> None:
+def test_a_file_that_changes_before_the_answer_is_left_alone(runner: CommandRunner, answer: str) -> None:
     changed_outside_over_an_edit(runner)
 
-    def typed() -> str:
+    def change_and_answer() -> str:
         (runner.folder / "a").write_bytes(b"newer\n")
         return f"{answer}\n"
 
-    status, shown = runner.typed_at("[K/d/a]", typed, "reject", "2")
+    status, shown = runner.typed_at("[K/d/a]", change_and_answer, "reject", "2")
     assert status == 1, shown
     assert runner.bytes("a") == b"newer\n"
     assert runner.statuses() == {"1:0": PENDING, "2:1": PENDING}
 
 
-@pytest.mark.parametrize("beside", [False, True])
-def test_what_else_stands_in_the_way_is_named_beside_the_change_from_outside(
+@pytest.mark.parametrize("has_other_conflict", [False, True])
+def test_other_conflicts_are_named_with_the_change_from_outside(
     runner: CommandRunner,
-    beside: bool,  # noqa: FBT001 - pytest gives parameters by name
+    has_other_conflict: bool,  # noqa: FBT001 - pytest gives parameters by name
 ) -> None:
     lines = [b"%d\n" % number for number in range(9)]
     runner.write("a", b"".join(lines))
     lines[0], lines[8] = b"first\n", b"last\n"
     runner.write("a", b"".join(lines))
     runner.done("reject", "2")
-    if beside:
+    if has_other_conflict:
         runner.edit("a", b"0\n", b"zero\n")
     (runner.folder / "a").write_bytes(runner.bytes("a").replace(b"8\n", b"eight\n"))
-    said = runner.cas("accept", "2", "--on-external", "keep").said
-    assert "The change from outside is in conflict: pass --on-external discard" in said
-    assert said.endswith("\nTo make room first:  cas reject 3 --on-external discard\n") is beside
-    assert ("make room" in said) is beside
-    if beside:
-        runner.done(*commands(said)[0])
+    message = runner.cas("accept", "2", "--on-external", "keep").said
+    assert "The change from outside is in conflict: pass --my-changes drop" in message
+    assert message.endswith("\nTo make room first:  cas reject 3 --my-changes drop\n") is has_other_conflict
+    assert ("make room" in message) is has_other_conflict
+    if has_other_conflict:
+        runner.done(*advised_commands(message)[0])
         runner.done("accept", "2")
         assert runner.bytes("a") == b"".join(lines)
 
 
-def test_markers_are_advised_only_where_they_can_be_said_and_were_not(runner: CommandRunner) -> None:
+def test_markers_are_advised_only_where_they_apply_and_were_not_passed(runner: CommandRunner) -> None:
     lines = b"1\n2\n3\n"
     runner.write("a", lines)
     runner.edit("a", b"2\n", b"two\n")
     runner.write("new", b"new\n")
     runner.done("reject", "2")
     (runner.folder / "a").write_bytes(b"1\nzwei\n3\n")
-    advice = "The change from outside is in conflict: pass --on-external discard to drop it (it can still be restored)"
+    advice = "The change from outside is in conflict: pass --my-changes drop to drop it (it can still be restored)"
     assert f"{advice}.\n" in runner.cas("undo", "--on-external", "keep").said
     assert f"{advice},\nor --markers" in runner.cas("accept", "2", "--on-external", "keep").said
     (runner.folder / "new").write_bytes(b"new\nmine\n")
@@ -286,13 +284,13 @@ def test_markers_are_advised_only_where_they_can_be_said_and_were_not(runner: Co
     assert f"{advice}.\n" in runner.cas("reject", "3", "--on-external", "keep", "--markers").said
 
 
-def commands(said: str) -> list[list[str]]:
-    """Return what is advised as commands to type, each as words behind `cas`."""
-    return [split(line.partition(":  cas ")[2]) for line in said.splitlines() if ":  cas " in line]
+def advised_commands(message: str) -> list[list[str]]:
+    """Return the commands that a message advises, each as words after `cas`."""
+    return [split(line.partition(":  cas ")[2]) for line in message.splitlines() if ":  cas " in line]
 
 
-def moved_away_and_made_again(runner: CommandRunner) -> list[str]:
-    """Edit 2 moves away what edit 1 made, and edit 3 makes it again: without 1 and 3 alone, nothing can be moved."""
+def moved_and_created_again(runner: CommandRunner) -> list[str]:
+    """Edit 2 moves the file that edit 1 created, and edit 3 creates it again: rejecting only 1 and 3 is a conflict."""
     runner.write("a", b"1\n2\n", conversation="conv_two")
     runner.move("a", "b")
     runner.write("a", b"other\n", conversation="conv_two")
@@ -301,8 +299,8 @@ def moved_away_and_made_again(runner: CommandRunner) -> list[str]:
     return ["reject", "--conversation", "conv_two"]
 
 
-def changed_further(runner: CommandRunner) -> list[str]:
-    """Edit 3 changes one line of edit 2 further, and a person another."""
+def changed_again(runner: CommandRunner) -> list[str]:
+    """Edit 3 changes a line that edit 2 wrote, and a person changes another."""
     runner.write("a", b"1\n2\n3\n4\n5\n")
     runner.write("a", b"one\n2\n3\n4\nfive\n")
     runner.edit("a", b"one", b"ONE")
@@ -310,8 +308,8 @@ def changed_further(runner: CommandRunner) -> list[str]:
     return ["reject", "2"]
 
 
-def needs_another(runner: CommandRunner) -> list[str]:
-    """Edit 3 changes what edit 2 wrote, and edit 4 and a person change it otherwise after both were rejected."""
+def needs_a_rejected_edit(runner: CommandRunner) -> list[str]:
+    """Edit 3 changes a line that edit 2 wrote; after both are rejected, edit 4 and a person change the same lines."""
     runner.write("a", b"1\n2\n3\n4\n5\n")
     runner.edit("a", b"1", b"one")
     runner.write("a", b"ONE\n2\n3\n4\nfive\n")
@@ -324,22 +322,24 @@ def needs_another(runner: CommandRunner) -> list[str]:
 @pytest.mark.parametrize(
     ("history", "advised"),
     [
-        (moved_away_and_made_again, ["reject --cascade --conversation conv_two", "reject --conversation conv_two 2"]),
-        (changed_further, ["reject --cascade 2", "reject 2 3"]),
-        (needs_another, ["reject 4", "accept 3 2"]),
+        (moved_and_created_again, ["reject --cascade --conversation conv_two", "reject --conversation conv_two 2"]),
+        (changed_again, ["reject --cascade 2", "reject 2 3"]),
+        (needs_a_rejected_edit, ["reject 4", "accept 3 2"]),
     ],
 )
-def test_what_is_advised_beside_a_change_from_outside_is_carried_out(
+def test_commands_advised_for_a_change_from_outside_work(
     runner: CommandRunner, history: Callable[[CommandRunner], list[str]], advised: list[str]
 ) -> None:
     words = history(runner)
-    said = runner.cas(*words, "--on-external", "keep").said
-    assert "The change from outside is in conflict: pass --on-external discard" in said
-    assert [" ".join(command) for command in commands(said)] == [f"{what} --on-external discard" for what in advised]
+    message = runner.cas(*words, "--on-external", "keep").said
+    assert "The change from outside is in conflict: pass --my-changes drop" in message
+    assert [" ".join(command) for command in advised_commands(message)] == [
+        f"{words_advised} --my-changes drop" for words_advised in advised
+    ]
     marked = runner.cas(*words, "--on-external", "keep", "--markers", "--dry-run")
-    assert ("or --markers" in said) is (marked.status == 0)
-    for command in commands(said):
-        # To reject, each is a way of its own; to accept, one comes after the other.
+    assert ("or --markers" in message) is (marked.status == 0)
+    for command in advised_commands(message):
+        # The commands of a reject are alternatives; those of an accept are run in order.
         runner.done(*command, *(["--dry-run"] if words[0] == "reject" else []))
 
 
@@ -355,7 +355,7 @@ def test_what_is_advised_beside_a_change_from_outside_is_carried_out(
         ("accept 3", ["accept 3 2"]),
     ],
 )
-def test_what_was_said_about_a_change_from_outside_is_advised_with_it(
+def test_advised_commands_repeat_the_choice_about_a_change_from_outside(
     runner: CommandRunner, choice: str, words: str, advised: list[str]
 ) -> None:
     runner.write("a", b"1\n2\n3\n4\n5\n")
@@ -364,7 +364,9 @@ def test_what_was_said_about_a_change_from_outside_is_advised_with_it(
     if words == "accept 3":
         runner.done("reject", "2", "3")
     (runner.folder / "a").write_bytes(runner.bytes("a").replace(b"5", b"mine"))
-    said = runner.cas(*words.split(), "--on-external", choice).said
-    assert [" ".join(command) for command in commands(said)] == [f"{what} --on-external {choice}" for what in advised]
-    for command in commands(said):
+    message = runner.cas(*words.split(), "--on-external", choice).said
+    assert [" ".join(command) for command in advised_commands(message)] == [
+        f"{words_advised} --my-changes {'keep' if choice == 'keep' else 'drop'}" for words_advised in advised
+    ]
+    for command in advised_commands(message):
         runner.done(*command, "--dry-run")

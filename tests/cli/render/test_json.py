@@ -1,4 +1,4 @@
-"""docs/json.md says which fields every command prints with --json, and a real history is held against it."""
+"""Compare the fields that docs/json.md lists for each command with the output of `--json`."""
 
 import os
 import re
@@ -11,28 +11,36 @@ import click
 import pytest
 
 from cli.shell.main import cas as group
-from objstore import blob_id
+from objstore import TurnInfo, blob_id
 from tests.cli.commands.store.test_fsck_salvage import break_record
 from tests.support.command_runner import SOURCE, CommandResult, CommandRunner, cas
 from tests.support.damaged_stores import damage
 
 PAGE: Final = Path(SOURCE) / "docs" / "json.md"
-BY_NAME: Final = {"edits", "tools", "files", "depths", "notes"}
+OBJECTS_WITH_DATA_NAMES: Final = {"edits", "tools", "files", "depths", "notes", "statuses"}
 """Objects whose names are data."""
 
-OF_EDITS: Final = {"hunks", "marks", "expired"}
-"""Fields of an edit that hold objects, wherever it is shown."""
+OBJECTS_OF_EDITS: Final = {"hunks", "marks", "expired"}
+"""Fields of an edit that hold objects, in the output of any command."""
 
 ONLY_IN_DRY_RUNS: Final = {"accept.files": {"diff"}}
 RECORDS: Final = ("records", "salvage.beyond")
-"""What prints records: these have the fields of their kinds."""
+"""Outputs that hold records, whose fields depend on their kind."""
 
-AS: Final = {"reject": "accept", "reset": "accept", "undo": "accept", "redo": "accept"}
-"""Commands that print what another does."""
+SAME_AS: Final = {
+    "reject": "accept",
+    "reopen": "accept",
+    "undo": "accept",
+    "redo": "accept",
+    "rewind": "accept",
+    "claim": "accept",
+    "rewind --exact": "restore",
+}
+"""Commands that print the fields of another command."""
 
 
 def documented() -> dict[str, set[str]]:
-    """Return the fields of every shape that the page names; `as X` stands for those of X."""
+    """Return the fields of every object that the page names; `as X` refers to the fields of X."""
     rows = re.findall(r"^\| `([^`]+)` \| (.*?) \|", PAGE.read_text(), re.MULTILINE)
     found: dict[str, set[str]] = {}
     for name, fields in rows:
@@ -43,18 +51,22 @@ def documented() -> dict[str, set[str]]:
 
 
 def shapes(name: str, found: object) -> Iterator[tuple[str, set[str]]]:
-    """Yield every object in a JSON document, with its place in it."""
+    """Yield the fields of every object in a JSON document, with its dotted path."""
     if isinstance(found, list):
         for each in found:
             yield from shapes(name, each)
-    elif isinstance(found, dict) and name.rpartition(".")[2] in BY_NAME and not {"edit_id", "path_before"} & set(found):
+    elif (
+        isinstance(found, dict)
+        and name.rpartition(".")[2] in OBJECTS_WITH_DATA_NAMES
+        and not {"edit_id", "path_before"} & set(found)
+    ):
         for each in found.values():
             yield from shapes(name, each)
     elif isinstance(found, dict):
         yield name, set(found)
         for field, each in found.items():
-            # Within an edit, wherever it stands, is what the log shows of it.
-            inside = "log" if "edit_id" in found and field in OF_EDITS else AS.get(name, name)
+            # Objects within an edit have the fields that the log shows, in any command.
+            inside = "log" if "edit_id" in found and field in OBJECTS_OF_EDITS else SAME_AS.get(name, name)
             yield from shapes(f"{inside}.{field}", each)
 
 
@@ -72,7 +84,8 @@ def taking_json(command: click.Command, name: str = "") -> Iterator[str]:
 
 @pytest.mark.parametrize("name", list(taking_json(group)))
 def test_the_page_names_every_command_that_takes_json(name: str) -> None:
-    assert name in documented()
+    own = name.removeprefix("store ")  # `cas store ls` is `cas ls`
+    assert {"reset": "reopen"}.get(own, own) in documented()
 
 
 def read(ran: CommandResult) -> list[Any]:
@@ -88,6 +101,8 @@ def history(runner: CommandRunner) -> None:
     runner.edit("a", b"two", b"zwei", conversation="conv_two")
     runner.write("b", b"x\n")
     runner.move("b", "c")
+    turn = TurnInfo(session="run", began=1, prompt="Write d")
+    runner.call(lambda call: call.write("d", b"d\n"), conversation="conv_three", turn=turn)
     runner.done("reject", "3", "--reason", "no")
     (runner.folder / "c").write_bytes(b"outside\n")
 
@@ -95,15 +110,24 @@ def history(runner: CommandRunner) -> None:
 COMMANDS: Final = {
     "status": "status",
     "log": "log",
+    "log --turns": "log --turns",
+    "log --sessions": "log --sessions",
+    "status --conv": "status --conv conv_one",
     "show": "show conv_one",
     "diff": "diff",
     "diff --unrecorded": "diff --unrecorded",
     "diff A B": "diff a@1 a@2",
     "accept": "accept 2 --dry-run",
+    "comment": "comment 2 -m text",
+    "send": "send",
     "reject": "reject 1",
-    "reset": "reset 3 --dry-run",
+    "reopen": "reopen 3 --dry-run",
     "undo": "undo --dry-run",
     "redo": "redo",
+    "rewind": "rewind 1 --dry-run",
+    "rewind (list)": "rewind",
+    "rewind --exact": "rewind 1 --exact --on-external keep --dry-run",
+    "claim": "claim --all --mine",
     "blame": "blame a",
     "ls": "ls",
     "hash": "hash a",
@@ -115,6 +139,7 @@ COMMANDS: Final = {
     "salvage": "salvage . --dry-run",
     "export --patch": "export --patch",
     "export": "export --bundle out",
+    "export --diffs": "export --diffs history",
     "restore": "restore a@1",
     "amend": "amend 2 --from c",
     "pin add": "pin add 1",
@@ -131,20 +156,20 @@ COMMANDS: Final = {
 }
 
 
-def test_what_is_printed_has_the_fields_that_the_page_names(runner: CommandRunner, tmp_path: Path) -> None:
+def test_output_has_the_fields_that_the_page_lists(runner: CommandRunner, tmp_path: Path) -> None:
     history(runner)
     known = documented()
     wrong = []
     for name, words in COMMANDS.items():
-        wrong += unknown(name, read(runner.cas(*words.split(), "--json")), known)
+        wrong += undocumented(name, read(runner.cas(*words.split(), "--json")), known)
     bundle = str(runner.folder / "out")
     imported = read(cas("import", bundle, str(tmp_path / "there"), "--json", folder=tmp_path))
     wrong += [(place, fields) for place, fields in shapes("import", imported) if fields != known.get(place)]
     assert wrong == []
 
 
-def unknown(name: str, found: object, known: dict[str, set[str]]) -> list[tuple[str, set[str]]]:
-    """Return the shapes that the page doesn't name so, with the fields that are too many or too few."""
+def undocumented(name: str, found: object, known: dict[str, set[str]]) -> list[tuple[str, set[str]]]:
+    """Return the objects that differ from the page, with the fields that are extra or missing."""
     wrong = [(place, fields ^ known.get(place, set())) for place, fields in shapes(name, found)]
     return [
         (place, fields)
@@ -154,8 +179,8 @@ def unknown(name: str, found: object, known: dict[str, set[str]]) -> list[tuple[
     ]
 
 
-def troubles(runner: CommandRunner) -> Iterator[tuple[str, str]]:
-    """Do what goes less well, and yield after each step what to ask next: by name, and as it is typed."""
+def difficult_cases(runner: CommandRunner) -> Iterator[tuple[str, str]]:
+    """Prepare conflicts, damage and expired edits; yield after each step a command's name and its command line."""
     (runner.folder / "seen").write_bytes(b"1\n")
     os.mkfifo(runner.folder / "pipe")
     yield "snapshot create", "snapshot create"
@@ -191,10 +216,10 @@ def troubles(runner: CommandRunner) -> Iterator[tuple[str, str]]:
     yield "salvage", "salvage . --dry-run"
 
 
-def test_what_is_printed_of_troubles_has_the_fields_that_the_page_names(runner: CommandRunner) -> None:
+def test_output_about_conflicts_damage_and_expiry_has_the_fields_that_the_page_lists(runner: CommandRunner) -> None:
     known, wrong = documented(), []
-    for name, words in troubles(runner):
-        wrong += unknown(name, read(runner.cas(*words.split(), "--json")), known)
+    for name, words in difficult_cases(runner):
+        wrong += undocumented(name, read(runner.cas(*words.split(), "--json")), known)
     assert wrong == []
 
 
@@ -202,7 +227,7 @@ def test_a_timestamp_is_iso_8601_in_utc_to_the_microsecond(runner: CommandRunner
     runner.write("a", b"1\n")
     with runner.workspace() as workspace:
         time = workspace.history.edit(1).edit.time
-    said = runner.done("log", "--json", TZ="Asia/Tokyo").json()["timestamp"]
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", said)
-    since = datetime.fromisoformat(said) - datetime.fromtimestamp(0, UTC)
+    timestamp = runner.done("log", "--json", TZ="Asia/Tokyo").json()["timestamp"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", timestamp)
+    since = datetime.fromisoformat(timestamp) - datetime.fromtimestamp(0, UTC)
     assert since == timedelta(microseconds=time)

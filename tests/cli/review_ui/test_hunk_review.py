@@ -1,4 +1,4 @@
-"""`cas review` in a real terminal: keys are pressed, and the screen, the files and the journal are looked at."""
+"""`cas review --each` in a real terminal: press keys, then check the screen, the files and the journal."""
 
 import signal
 from collections.abc import Callable
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from cli.render.zoom import height, screenful
 from cli.review_ui.hunk_review import KEYS
-from cli.screen.screenful import height, screenful
 from objstore import Call, Hunk, Operation, Status
 from tests.support.command_runner import CommandRunner
 from tests.support.terminal_driver import TERMINALS, TerminalDriver, run_in_terminal
@@ -23,15 +23,15 @@ Review = Callable[..., AbstractContextManager[TerminalDriver]]
 
 @pytest.fixture(params=list(TERMINALS)[-1:])
 def review(request: pytest.FixtureRequest, runner: CommandRunner, tmp_path: Path) -> Review:
-    """Return what runs `cas review` in a terminal: in tmux where a machine has it."""
+    """Return a function that runs `cas review` in a terminal: in tmux where it is installed."""
     settings = {"XDG_STATE_HOME": str(tmp_path / "state")}
 
     def begin(*words: str, **more: str) -> AbstractContextManager[TerminalDriver]:
         scratch = tmp_path / "stage"
-        for left in scratch.glob("*") if scratch.exists() else ():
-            left.unlink()
+        for leftover in scratch.glob("*") if scratch.exists() else ():
+            leftover.unlink()
         return run_in_terminal(
-            request.param, "review", *words, folder=runner.folder, scratch=scratch, **(settings | more)
+            request.param, "review", "--each", *words, folder=runner.folder, scratch=scratch, **(settings | more)
         )
 
     return begin
@@ -39,7 +39,7 @@ def review(request: pytest.FixtureRequest, runner: CommandRunner, tmp_path: Path
 
 @pytest.fixture
 def history(runner: CommandRunner) -> CommandRunner:
-    """Return a desk with a file of two agents: edit 1 made it, 2 changed it in two places, 3 is of another file."""
+    """Return a workspace where edit 1 created file a, edit 2 changed it in two places, and edit 3 created file b."""
     runner.write("a", FIRST, conversation="conv_one")
 
     def two_hunks(call: Call) -> None:
@@ -50,219 +50,221 @@ def history(runner: CommandRunner) -> CommandRunner:
     return runner
 
 
-def at(unit: str) -> str:
+def prompt_for(unit: str) -> str:
     return PROMPT.format(unit)
 
 
-def press(stage: TerminalDriver, keys: str, then: str) -> str:
-    stage.type(keys)
-    return stage.sees(then)
+def press(terminal: TerminalDriver, keys: str, then: str) -> str:
+    terminal.type(keys)
+    return terminal.wait_for(then)
 
 
-# ---- deciding
+# ---- decisions
 
 
 @pytest.mark.parametrize("review", TERMINALS, indirect=True)
-def test_one_key_decides_and_goes_on_to_the_next_hunk(history: CommandRunner, review: Review) -> None:
-    with review() as stage:
-        shown = stage.sees(at("1:0"))
+def test_one_key_decides_a_hunk_and_shows_the_next(history: CommandRunner, review: Review) -> None:
+    with review() as terminal:
+        shown = terminal.wait_for(prompt_for("1:0"))
         assert "edit 1  create  a  (1 of 3 edits)" in shown
         assert "+three" in shown
-        shown = press(stage, "a", at("2:1"))
+        shown = press(terminal, "a", prompt_for("2:1"))
         assert "Accepted edit 1." in shown
         assert "-two\n+2\n" in shown
-        assert "Rewrote a" in press(stage, "r", at("2:2"))
+        assert "Rewrote a" in press(terminal, "r", prompt_for("2:2"))
         assert history.bytes("a") == FIRST.replace(b"eight", b"8")
-        press(stage, "a", at("3:0"))
-        stage.type("r")
-        assert "2 hunks accepted, 2 hunks rejected, nothing is left pending." in stage.sees("pending\\.")
-        assert stage.ends() == 0
+        press(terminal, "a", prompt_for("3:0"))
+        terminal.type("r")
+        assert "2 hunks accepted, 2 hunks rejected, nothing is left pending." in terminal.wait_for("pending\\.")
+        assert terminal.wait_for_exit() == 0
     assert history.statuses() == {"1:0": ACCEPTED, "2:1": REJECTED, "2:2": ACCEPTED, "3:0": REJECTED}
     assert not (history.folder / "b").exists()
 
 
 @pytest.mark.parametrize("review", TERMINALS, indirect=True)
-def test_every_decision_outlives_a_kill_and_the_next_review_goes_on(history: CommandRunner, review: Review) -> None:
-    with review() as stage:
-        stage.sees(at("1:0"))
-        press(stage, "a", at("2:1"))
-        press(stage, "s", at("2:2"))
-        press(stage, "r", at("3:0"))
-        stage.kill()
+def test_decisions_survive_a_kill_and_the_next_review_continues(history: CommandRunner, review: Review) -> None:
+    with review() as terminal:
+        terminal.wait_for(prompt_for("1:0"))
+        press(terminal, "a", prompt_for("2:1"))
+        press(terminal, "s", prompt_for("2:2"))
+        press(terminal, "r", prompt_for("3:0"))
+        terminal.kill()
     assert history.statuses() == {"1:0": ACCEPTED, "2:1": PENDING, "2:2": REJECTED, "3:0": PENDING}
-    with review() as stage:
-        # What was put off comes last.
-        stage.sees(at("3:0"))
-        press(stage, "a", at("2:1"))
-        press(stage, "q", "1 edit left pending")
-        assert stage.ends() == 0
+    with review() as terminal:
+        # Skipped hunks come last.
+        terminal.wait_for(prompt_for("3:0"))
+        press(terminal, "a", prompt_for("2:1"))
+        press(terminal, "q", "1 edit left pending")
+        assert terminal.wait_for_exit() == 0
 
 
-def test_ctrl_c_is_an_interrupt_and_loses_nothing(history: CommandRunner, review: Review) -> None:
-    with review() as stage:
-        stage.sees(at("1:0"))
-        press(stage, "a", at("2:1"))
-        stage.type("\x03")
-        assert stage.ends() == 130
+def test_ctrl_c_exits_with_130_and_keeps_decisions(history: CommandRunner, review: Review) -> None:
+    with review() as terminal:
+        terminal.wait_for(prompt_for("1:0"))
+        press(terminal, "a", prompt_for("2:1"))
+        terminal.type("\x03")
+        assert terminal.wait_for_exit() == 130
     assert history.statuses()["1:0"] is ACCEPTED
 
 
 def test_a_reason_is_recorded(history: CommandRunner, review: Review) -> None:
-    with review("3") as stage:
-        stage.sees(at("3:0"))
-        press(stage, "R", "Reason:")
-        press(stage, "not asked for\n", "1 hunk rejected")
+    with review("3") as terminal:
+        terminal.wait_for(prompt_for("3:0"))
+        press(terminal, "R", "Reason:")
+        press(terminal, "not asked for\n", "1 hunk rejected")
     assert history.cas("log", "--json", "-n", "1").json()["reason"] == "not asked for"
 
 
 @pytest.mark.usefixtures("history")
-def test_a_reason_is_shown_at_the_hunk_that_it_was_given_for(review: Review) -> None:
-    with review("2") as stage:
-        stage.sees(at("2:1"))
-        press(stage, "R", "Reason:")
-        shown = press(stage, "two was right\n", at("2:2"))
+def test_a_reason_is_shown_at_its_own_hunk_only(review: Review) -> None:
+    with review("2") as terminal:
+        terminal.wait_for(prompt_for("2:1"))
+        press(terminal, "R", "Reason:")
+        shown = press(terminal, "two was right\n", prompt_for("2:2"))
         assert "edit 2  edit  a" in shown
         assert "reason:" not in shown
-        assert "reason: two was right\n" in press(stage, "b", at("2:1"))
-        assert "reason:" not in press(stage, "a", at("2:2"))
-        assert "reason:" not in press(stage, "b", at("2:1"))
-        press(stage, "q", "left pending")
+        assert "reason: two was right\n" in press(terminal, "b", prompt_for("2:1"))
+        assert "reason:" not in press(terminal, "a", prompt_for("2:2"))
+        assert "reason:" not in press(terminal, "b", prompt_for("2:1"))
+        press(terminal, "q", "left pending")
 
 
-def test_a_reason_that_somebody_else_gave_is_shown_at_its_hunk(history: CommandRunner, review: Review) -> None:
-    with review("2") as stage:
-        stage.sees(at("2:1"))
-        press(stage, "s", at("2:2"))
+def test_a_reason_given_by_another_process_is_shown_at_its_hunk(history: CommandRunner, review: Review) -> None:
+    with review("2") as terminal:
+        terminal.wait_for(prompt_for("2:1"))
+        press(terminal, "s", prompt_for("2:2"))
         history.done("reject", "2:1", "--reason", "two was right")
-        assert "reason: two was right\n" in press(stage, "b", at("2:1"))
-        press(stage, "q", "left pending")
+        assert "reason: two was right\n" in press(terminal, "b", prompt_for("2:1"))
+        press(terminal, "q", "left pending")
 
 
-def test_a_reason_not_given_rejects_nothing(history: CommandRunner, review: Review) -> None:
-    with review("3") as stage:
-        stage.sees(at("3:0"))
-        press(stage, "R", "Reason:")
-        press(stage, "\n", at("3:0"))
-        press(stage, "q", "pending")
+def test_an_empty_reason_rejects_nothing(history: CommandRunner, review: Review) -> None:
+    with review("3") as terminal:
+        terminal.wait_for(prompt_for("3:0"))
+        press(terminal, "R", "Reason:")
+        press(terminal, "\n", prompt_for("3:0"))
+        press(terminal, "q", "pending")
     assert history.statuses()["3:0"] is PENDING
 
 
-def test_undo_takes_back_what_this_review_did_and_no_more(history: CommandRunner, review: Review) -> None:
+def test_undo_reverts_only_decisions_of_this_review(history: CommandRunner, review: Review) -> None:
     history.done("accept", "3")
-    with review() as stage:
-        stage.sees(at("1:0"))
-        press(stage, "a", at("2:1"))
-        press(stage, "r", at("2:2"))
-        assert "+2" in press(stage, "u", at("2:1"))
+    with review() as terminal:
+        terminal.wait_for(prompt_for("1:0"))
+        press(terminal, "a", prompt_for("2:1"))
+        press(terminal, "r", prompt_for("2:2"))
+        assert "+2" in press(terminal, "u", prompt_for("2:1"))
         assert history.bytes("a") == FIRST.replace(b"two", b"2").replace(b"eight", b"8")
-        press(stage, "u", at("1:0"))
-        press(stage, "u", "Nothing was done in this review")
-        press(stage, "q", "2 edits left pending")
+        press(terminal, "u", prompt_for("1:0"))
+        press(terminal, "u", "Nothing was done in this review")
+        press(terminal, "q", "2 edits left pending")
     assert history.statuses() == {"1:0": PENDING, "2:1": PENDING, "2:2": PENDING, "3:0": ACCEPTED}
 
 
 @pytest.mark.usefixtures("history")
-def test_a_hunk_counts_once_as_it_was_decided_last(review: Review) -> None:
-    with review("2", "3") as stage:
-        stage.sees(at("2:1"))
-        press(stage, "r", at("2:2"))
-        press(stage, "b", at("2:1"))
-        press(stage, "a", at("2:2"))
-        press(stage, "r", at("3:0"))
-        press(stage, "u", at("2:2"))
-        stage.type("q")
-        assert "1 hunk accepted, 0 hunks rejected, 2 edits of these left pending, 1 other edit is." in stage.sees(
-            r"is\."
+def test_a_hunk_counts_once_by_its_last_decision(review: Review) -> None:
+    with review("2", "3") as terminal:
+        terminal.wait_for(prompt_for("2:1"))
+        press(terminal, "r", prompt_for("2:2"))
+        press(terminal, "b", prompt_for("2:1"))
+        press(terminal, "a", prompt_for("2:2"))
+        press(terminal, "r", prompt_for("3:0"))
+        press(terminal, "u", prompt_for("2:2"))
+        terminal.type("q")
+        assert (
+            "1 hunk accepted, 0 hunks rejected, 2 edits of these left pending, 1 other edit is."
+            in terminal.wait_for(r"is\.")
         )
 
 
-def test_undo_leaves_what_somebody_else_decided_since(history: CommandRunner, review: Review) -> None:
-    with review() as stage:
-        stage.sees(at("1:0"))
-        press(stage, "a", at("2:1"))
+def test_undo_is_refused_after_a_decision_by_another_process(history: CommandRunner, review: Review) -> None:
+    with review() as terminal:
+        terminal.wait_for(prompt_for("1:0"))
+        press(terminal, "a", prompt_for("2:1"))
         history.done("reject", "3")
-        press(stage, "u", "Something else was decided since")
+        press(terminal, "u", "Something else was decided since")
     assert history.statuses()["3:0"] is REJECTED
 
 
-def test_undo_leaves_what_somebody_else_decided_since_on_the_very_hunk(history: CommandRunner, review: Review) -> None:
-    with review() as stage:
-        stage.sees(at("1:0"))
-        press(stage, "s", at("2:1"))
-        press(stage, "a", at("2:2"))
+def test_undo_is_refused_after_another_process_decided_the_same_hunk(history: CommandRunner, review: Review) -> None:
+    with review() as terminal:
+        terminal.wait_for(prompt_for("1:0"))
+        press(terminal, "s", prompt_for("2:1"))
+        press(terminal, "a", prompt_for("2:2"))
         history.done("reject", "2:1", "--reason", "a secret in it")
-        press(stage, "u", "Something else was decided since")
+        press(terminal, "u", "Something else was decided since")
     assert history.statuses()["2:1"] is REJECTED
 
 
-def test_undo_asks_about_a_change_from_outside(history: CommandRunner, review: Review) -> None:
-    with review("2") as stage:
-        stage.sees(at("2:1"))
-        press(stage, "r", at("2:2"))
+def test_undo_asks_about_an_external_change(history: CommandRunner, review: Review) -> None:
+    with review("2") as terminal:
+        terminal.wait_for(prompt_for("2:1"))
+        press(terminal, "r", prompt_for("2:2"))
         (history.folder / "a").write_bytes(FIRST.replace(b"eight", b"8") + b"mine\n")
-        press(stage, "u", r"Keep .*, discard .*, or abort.*$")
-        press(stage, "a", "That can't be undone now")
+        press(terminal, "u", r"Keep .*, discard .*, or abort.*$")
+        press(terminal, "a", "That can't be undone now")
         assert history.statuses()["2:1"] is REJECTED
-        press(stage, "u", r"Keep .*, discard .*, or abort.*$")
-        press(stage, "k", at("2:1"))
+        press(terminal, "u", r"Keep .*, discard .*, or abort.*$")
+        press(terminal, "k", prompt_for("2:1"))
     assert history.bytes("a") == FIRST.replace(b"two", b"2").replace(b"eight", b"8") + b"mine\n"
 
 
-def test_what_depends_on_a_rejected_hunk_is_asked_about(history: CommandRunner, review: Review) -> None:
-    with review() as stage:
-        stage.sees(at("1:0"))
-        press(stage, "r", r"leave it \[any other key\]")
-        press(stage, "x", at("1:0"))
+@pytest.mark.parametrize("yes", ["y", "c"])
+def test_rejecting_a_hunk_asks_about_its_dependents(history: CommandRunner, review: Review, yes: str) -> None:
+    with review() as terminal:
+        terminal.wait_for(prompt_for("1:0"))
+        press(terminal, "r", r"leave it \[any other key\]")
+        press(terminal, "x", prompt_for("1:0"))
         assert (history.folder / "a").exists()
-        press(stage, "r", r"leave it \[any other key\]")
-        press(stage, "c", at("3:0"))
+        press(terminal, "r", r"leave it \[any other key\]")
+        press(terminal, yes, prompt_for("3:0"))
     assert not (history.folder / "a").exists()
     assert history.statuses()["2:2"] is REJECTED
 
 
-def test_a_change_from_outside_is_asked_about(history: CommandRunner, review: Review) -> None:
+def test_a_decision_asks_about_an_external_change(history: CommandRunner, review: Review) -> None:
     (history.folder / "a").write_bytes(history.bytes("a") + b"mine\n")
-    with review() as stage:
-        stage.sees(at("1:0"))
-        assert "+mine" in press(stage, "a", r"\[K/d/a\] $")
-        press(stage, "a", at("1:0"))
-        press(stage, "a", r"\[K/d/a\] $")
-        press(stage, "k", at("2:1"))
-        press(stage, "r", at("2:2"))
+    with review() as terminal:
+        terminal.wait_for(prompt_for("1:0"))
+        assert "+mine" in press(terminal, "a", r"\[K/d/a\] $")
+        press(terminal, "a", prompt_for("1:0"))
+        press(terminal, "a", r"\[K/d/a\] $")
+        press(terminal, "y", prompt_for("2:1"))
+        press(terminal, "r", prompt_for("2:2"))
     assert history.bytes("a") == FIRST.replace(b"eight", b"8") + b"mine\n"
 
 
 # ---- groups
 
 
-def test_a_whole_file_and_a_whole_conversation(history: CommandRunner, review: Review) -> None:
-    with review() as stage:
-        stage.sees(at("1:0"))
-        press(stage, "f", r"3 hunks of a: .*\] $")
-        press(stage, "r", at("3:0"))
+def test_a_whole_file_or_conversation_is_decided_at_once(history: CommandRunner, review: Review) -> None:
+    with review() as terminal:
+        terminal.wait_for(prompt_for("1:0"))
+        press(terminal, "f", r"3 hunks of a: .*\] $")
+        press(terminal, "r", prompt_for("3:0"))
         assert not (history.folder / "a").exists()
-        press(stage, "u", at("1:0"))
-        press(stage, "c", r"3 hunks of conv_one: .*\] $")
-        press(stage, "a", at("3:0"))
-        press(stage, "c", r"1 hunk of conv_two: .*\] $")
-        press(stage, "s", "1 edit left pending")
+        press(terminal, "u", prompt_for("1:0"))
+        press(terminal, "c", r"3 hunks of conv_one: .*\] $")
+        press(terminal, "a", prompt_for("3:0"))
+        press(terminal, "c", r"1 hunk of conv_two: .*\] $")
+        press(terminal, "s", "1 edit left pending")
     assert history.statuses() == {"1:0": ACCEPTED, "2:1": ACCEPTED, "2:2": ACCEPTED, "3:0": PENDING}
 
 
 # ---- splitting and amending
 
 
-def test_a_hunk_is_split_and_its_parts_decided_on(runner: CommandRunner, review: Review) -> None:
+def test_a_hunk_is_split_and_each_part_decided(runner: CommandRunner, review: Review) -> None:
     runner.write("a", b"top\nred = 1\ngreen = 2\nend\n")
     runner.done("accept", "1")
     runner.write("a", b"top\nred = 10\ngreen = 20\nblue = 30\nend\n")
-    with review() as stage:
-        stage.sees(at("2:1"))
-        assert "-red = 1\n+red = 10\nPart of 2:1" in press(stage, "x", r"Part of .*\] $")
-        press(stage, "a", r"-green = 2\n\+green = 20\nPart of .*\] $")
-        press(stage, "r", r"Recorded edit 3, which amends edit 2(?s:.*)Part of .*\] $")
+    with review() as terminal:
+        terminal.wait_for(prompt_for("2:1"))
+        assert "-red = 1\n+red = 10\nPart of 2:1" in press(terminal, "x", r"Part of .*\] $")
+        press(terminal, "a", r"-green = 2\n\+green = 20\nPart of .*\] $")
+        press(terminal, "r", r"Recorded edit 3, which amends edit 2(?s:.*)Part of .*\] $")
         assert runner.bytes("a") == b"top\nred = 10\ngreen = 2\nblue = 30\nend\n"
-        press(stage, "a", "nothing is left pending")
+        press(terminal, "a", "nothing is left pending")
     assert runner.bytes("a") == b"top\nred = 10\ngreen = 2\nblue = 30\nend\n"
     assert runner.statuses()["2:1"] is ACCEPTED
     runner.done("reject", "3")
@@ -270,7 +272,7 @@ def test_a_hunk_is_split_and_its_parts_decided_on(runner: CommandRunner, review:
 
 
 @pytest.mark.parametrize(
-    ("put_in", "keys", "left"),
+    ("inserted", "keys", "remaining"),
     [
         (b"a\nx\n", "ar", b"a\n"),
         (b"x\nx\n", "ar", b"x\n"),
@@ -278,62 +280,62 @@ def test_a_hunk_is_split_and_its_parts_decided_on(runner: CommandRunner, review:
         (b"x\nx\n", "rr", b""),
     ],
 )
-def test_a_rejected_part_takes_out_the_hunks_line_and_not_an_equal_one_below_it(
-    runner: CommandRunner, review: Review, put_in: bytes, keys: str, left: bytes
+def test_rejecting_a_part_removes_the_hunks_line_and_not_an_equal_line_below_it(
+    runner: CommandRunner, review: Review, inserted: bytes, keys: str, remaining: bytes
 ) -> None:
     (runner.folder / "a").write_bytes(b"top\nx\n" + FIRST)
     rest = b"x\n" + FIRST.replace(b"eight", b"8")
 
     def change(call: Call) -> None:
         hunks = [Hunk(1, 0, 1, 2), Hunk(9, 1, 11, 1)]
-        call.write("a", b"top\n" + put_in + rest, hunks=hunks, operation=Operation.EDIT)
+        call.write("a", b"top\n" + inserted + rest, hunks=hunks, operation=Operation.EDIT)
 
     runner.call(change)
-    with review() as stage:
-        stage.sees(at("1:1"))
-        press(stage, "x", r"Part of .*\] $")
-        press(stage, keys[0], r"Part of .*\] $")
-        press(stage, keys[1], at("1:2"))
-        press(stage, "q", "left pending")
-    assert runner.bytes("a") == b"top\n" + left + rest
+    with review() as terminal:
+        terminal.wait_for(prompt_for("1:1"))
+        press(terminal, "x", r"Part of .*\] $")
+        press(terminal, keys[0], r"Part of .*\] $")
+        press(terminal, keys[1], prompt_for("1:2"))
+        press(terminal, "q", "left pending")
+    assert runner.bytes("a") == b"top\n" + remaining + rest
     runner.done("reject", "1:1")
     assert runner.bytes("a") == b"top\n" + rest
 
 
-def test_what_is_written_between_two_parts_of_a_hunk_stays(runner: CommandRunner, review: Review) -> None:
+def test_a_write_between_two_parts_of_a_hunk_is_kept(runner: CommandRunner, review: Review) -> None:
     runner.write("a", b"top\nred = 1\ngreen = 2\nend\n")
     runner.done("accept", "1")
     runner.write("a", b"top\nred = 10\ngreen = 20\nend\n")
     later = b"top\nred = 10\ngreen = 20\nend\nlater\n"
-    with review() as stage:
-        stage.sees(at("2:1"))
-        press(stage, "x", r"Part of .*\] $")
+    with review() as terminal:
+        terminal.wait_for(prompt_for("2:1"))
+        press(terminal, "x", r"Part of .*\] $")
         runner.write("a", later)
-        press(stage, "r", "File changed on disk since it was read")
+        press(terminal, "r", "File changed on disk since it was read")
         assert runner.bytes("a") == later
     assert runner.statuses() == {"1:0": ACCEPTED, "2:1": PENDING, "3:1": PENDING}
 
 
-def test_a_hunk_is_split_in_a_file_that_was_changed_outside(runner: CommandRunner, review: Review) -> None:
+def test_a_hunk_is_split_in_a_file_with_an_external_change(runner: CommandRunner, review: Review) -> None:
     runner.write("a", b"top\nred = 1\ngreen = 2\nend\n" + FIRST)
     runner.done("accept", "1")
     runner.write("a", b"top\nred = 10\ngreen = 20\nend\n" + FIRST)
     mine = FIRST + b"mine\n"
     (runner.folder / "a").write_bytes(b"top\nred = 10\ngreen = 20\nend\n" + mine)
-    with review() as stage:
-        stage.sees(at("2:1"))
-        press(stage, "x", r"-red = 1\n\+red = 10\nPart of .*\] $")
-        press(stage, "a", r"-green = 2\n\+green = 20\nPart of .*\] $")
-        press(stage, "a", r"Keep .*, discard .*, or abort.*$")
-        press(stage, "a", "Left as it is")
-        press(stage, "x", r"-red = 1\n\+red = 10\nPart of .*\] $")
-        press(stage, "r", r"-green = 2\n\+green = 20\nPart of .*\] $")
+    with review() as terminal:
+        terminal.wait_for(prompt_for("2:1"))
+        press(terminal, "x", r"-red = 1\n\+red = 10\nPart of .*\] $")
+        press(terminal, "a", r"-green = 2\n\+green = 20\nPart of .*\] $")
+        press(terminal, "a", r"Keep .*, discard .*, or abort.*$")
+        press(terminal, "a", "Left as it is")
+        press(terminal, "x", r"-red = 1\n\+red = 10\nPart of .*\] $")
+        press(terminal, "r", r"-green = 2\n\+green = 20\nPart of .*\] $")
         assert runner.bytes("a") == b"top\nred = 1\ngreen = 20\nend\n" + mine
-        press(stage, "a", "1 hunk accepted, 0 hunks rejected, nothing is left pending")
+        press(terminal, "a", "1 hunk accepted, 0 hunks rejected, nothing is left pending")
     assert runner.statuses() == {"1:0": ACCEPTED, "2:1": ACCEPTED, "3:1": ACCEPTED, "4:1": ACCEPTED}
 
 
-def test_a_hunk_of_which_all_parts_are_rejected_is_rejected_without_a_question(
+def test_a_hunk_whose_parts_are_all_rejected_is_rejected_without_a_question(
     runner: CommandRunner, review: Review
 ) -> None:
     before = b"top\nred = 1\ngreen = 2\nend\n" + FIRST
@@ -341,174 +343,176 @@ def test_a_hunk_of_which_all_parts_are_rejected_is_rejected_without_a_question(
     runner.done("accept", "1")
     after = before.replace(b"red = 1", b"red = 10").replace(b"green = 2", b"green = 20").replace(b"eight", b"8")
     runner.write("a", after)
-    with review() as stage:
-        stage.sees(at("2:1"))
-        press(stage, "x", r"-red = 1\n\+red = 10\nPart of .*\] $")
-        press(stage, "r", r"-green = 2\n\+green = 20\nPart of .*\] $")
-        press(stage, "r", at("2:2"))
+    with review() as terminal:
+        terminal.wait_for(prompt_for("2:1"))
+        press(terminal, "x", r"-red = 1\n\+red = 10\nPart of .*\] $")
+        press(terminal, "r", r"-green = 2\n\+green = 20\nPart of .*\] $")
+        press(terminal, "r", prompt_for("2:2"))
     assert runner.bytes("a") == before.replace(b"eight", b"8")
     assert runner.statuses() == {"1:0": ACCEPTED, "2:1": REJECTED, "2:2": PENDING, "3:1": REJECTED, "4:1": REJECTED}
 
 
 @pytest.mark.parametrize("deleted", [b"A\nB\n", b"A\nB\nC\n"])
-def test_a_deletion_of_which_all_parts_are_rejected_puts_each_line_back_once(
+def test_a_deletion_whose_parts_are_all_rejected_restores_each_line_once(
     runner: CommandRunner, review: Review, deleted: bytes
 ) -> None:
     (runner.folder / "a").write_bytes(FIRST + deleted + b"end\n")
     after = FIRST.replace(b"two", b"2")
     runner.call(lambda call: call.write("a", after + b"end\n", operation=Operation.EDIT), tool="edit_file_diff")
-    with review() as stage:
-        stage.sees(at("1:1"))
-        press(stage, "a", at("1:2"))
-        press(stage, "x", r"Part of .*\] $")
+    with review() as terminal:
+        terminal.wait_for(prompt_for("1:1"))
+        press(terminal, "a", prompt_for("1:2"))
+        press(terminal, "x", r"Part of .*\] $")
         for _ in deleted.split()[1:]:
-            press(stage, "r", r"Part of .*\] $")
-        press(stage, "r", "nothing is left pending")
+            press(terminal, "r", r"Part of .*\] $")
+        press(terminal, "r", "nothing is left pending")
     assert runner.bytes("a") == after + deleted + b"end\n"
     amendments = [f"{seq}:1" for seq in range(2, 2 + len(deleted.split()))]
     assert runner.statuses() == {"1:1": ACCEPTED} | dict.fromkeys(["1:2", *amendments], REJECTED)
 
 
 @pytest.mark.usefixtures("history")
-def test_a_hunk_in_one_piece_says_so(review: Review) -> None:
-    with review() as stage:
-        stage.sees(at("1:0"))
-        press(stage, "x", "Can't split 1:0: it is not a change of lines.")
-        press(stage, "a", at("2:1"))
-        press(stage, "x", "Can't split 2:1: it has only one part.")
+def test_a_hunk_with_one_part_cannot_be_split(review: Review) -> None:
+    with review() as terminal:
+        terminal.wait_for(prompt_for("1:0"))
+        press(terminal, "x", "Can't split 1:0: it is not a change of lines.")
+        press(terminal, "a", prompt_for("2:1"))
+        press(terminal, "x", "Can't split 2:1: it has only one part.")
 
 
-def test_a_hunk_that_a_later_edit_changed_can_t_be_split_and_names_that_edit(
+def test_splitting_a_hunk_that_a_later_edit_changed_is_refused_with_that_edit(
     runner: CommandRunner, review: Review
 ) -> None:
     (runner.folder / "a").write_bytes(FIRST)
     runner.edit("a", b"two\n", b"2\n2b\n")
     runner.edit("a", b"2\n2b\n", b"II\nIIb\n")
-    with review("1") as stage:
-        stage.sees(at("1:1"))
-        press(stage, "x", r"Can't split 1:1: edit 2 changed these lines later\.")
+    with review("1") as terminal:
+        terminal.wait_for(prompt_for("1:1"))
+        press(terminal, "x", r"Can't split 1:1: edit 2 changed these lines later\.")
 
 
-def test_editing_is_an_amendment(history: CommandRunner, review: Review, tmp_path: Path) -> None:
+def test_editing_a_hunk_records_an_amendment(history: CommandRunner, review: Review, tmp_path: Path) -> None:
     editor = tmp_path / "editor"
     editor.write_text('#!/bin/sh\nsed -i s/^2$/II/ "$1"\n')
     editor.chmod(0o755)
-    with review("2", EDITOR=str(editor), VISUAL=str(editor)) as stage:
-        stage.sees(at("2:1"))
-        press(stage, "e", r"Recorded edit 4, which amends edit 2(?s:.*)" + at("2:1"))
+    with review("2", EDITOR=str(editor), VISUAL=str(editor)) as terminal:
+        terminal.wait_for(prompt_for("2:1"))
+        press(terminal, "e", r"Recorded edit 4, which amends edit 2(?s:.*)" + prompt_for("2:1"))
         assert history.bytes("a").startswith(b"one\nII\n")
-        press(stage, "u", at("2:1"))
+        press(terminal, "u", prompt_for("2:1"))
         assert history.bytes("a").startswith(b"one\n2\n")
 
 
-def test_undo_goes_on_to_what_was_done_before_an_amendment(
+def test_undo_continues_to_decisions_before_an_amendment(
     history: CommandRunner, review: Review, tmp_path: Path
 ) -> None:
     editor = tmp_path / "editor"
     editor.write_text('#!/bin/sh\nsed -i -e s/^8$/VIII/ -e s/^2$/II/ "$1"\n')
     editor.chmod(0o755)
-    with review("2", "3", EDITOR=str(editor), VISUAL=str(editor)) as stage:
-        stage.sees(at("2:1"))
-        press(stage, "r", at("2:2"))
-        press(stage, "e", "Recorded edit 4")
-        press(stage, "u", at("2:2"))
-        press(stage, "u", at("2:1"))
+    with review("2", "3", EDITOR=str(editor), VISUAL=str(editor)) as terminal:
+        terminal.wait_for(prompt_for("2:1"))
+        press(terminal, "r", prompt_for("2:2"))
+        press(terminal, "e", "Recorded edit 4")
+        press(terminal, "u", prompt_for("2:2"))
+        press(terminal, "u", prompt_for("2:1"))
         assert history.bytes("a") == FIRST.replace(b"two", b"2").replace(b"eight", b"8")
-        press(stage, "a", at("2:2"))
-        press(stage, "e", "Recorded edit 5")
-        press(stage, "u", at("2:2"))
+        press(terminal, "a", prompt_for("2:2"))
+        press(terminal, "e", "Recorded edit 5")
+        press(terminal, "u", prompt_for("2:2"))
         history.done("reject", "3")
-        press(stage, "u", "Something else was decided since")
+        press(terminal, "u", "Something else was decided since")
         history.done("undo")
-        press(stage, "u", at("2:1"))
-        press(stage, "u", "Nothing was done in this review")
+        press(terminal, "u", prompt_for("2:1"))
+        press(terminal, "u", "Nothing was done in this review")
     assert history.statuses() == {
         "1:0": PENDING, "2:1": PENDING, "2:2": PENDING, "3:0": PENDING,
         "4:1": REJECTED, "5:1": REJECTED, "5:2": REJECTED,
     }  # fmt: skip
 
 
-def test_undo_goes_on_past_an_amendment_that_somebody_else_has_rejected(
+def test_undo_continues_past_an_amendment_that_another_process_rejected(
     history: CommandRunner, review: Review, tmp_path: Path
 ) -> None:
     editor = tmp_path / "editor"
     editor.write_text('#!/bin/sh\nsed -i s/^2$/II/ "$1"\n')
     editor.chmod(0o755)
-    with review(EDITOR=str(editor), VISUAL=str(editor)) as stage:
-        stage.sees(at("1:0"))
-        press(stage, "a", at("2:1"))
-        press(stage, "e", "Recorded edit 4")
+    with review(EDITOR=str(editor), VISUAL=str(editor)) as terminal:
+        terminal.wait_for(prompt_for("1:0"))
+        press(terminal, "a", prompt_for("2:1"))
+        press(terminal, "e", "Recorded edit 4")
         history.done("reject", "4")
-        press(stage, "u", r"Nothing to do: that is already so\.(?s:.*)" + at("2:1"))
-        press(stage, "u", "Something else was decided since")
+        press(terminal, "u", r"Nothing to do: that is already so\.(?s:.*)" + prompt_for("2:1"))
+        press(terminal, "u", "Something else was decided since")
         history.done("undo")
-        press(stage, "u", at("1:0"))
+        press(terminal, "u", prompt_for("1:0"))
     assert history.statuses()["1:0"] is PENDING
 
 
-def test_what_was_typed_is_kept_where_the_file_has_changed_meanwhile(
+def test_the_edited_text_is_saved_when_the_file_changed_meanwhile(
     history: CommandRunner, review: Review, tmp_path: Path
 ) -> None:
     editor = tmp_path / "editor"
     editor.write_text(f'#!/bin/sh\nsed -i s/^2$/II/ "$1"\nsed -i s/^2$/zwei/ "{history.folder / "a"}"\n')
     editor.chmod(0o755)
-    with review("2", EDITOR=str(editor), VISUAL=str(editor), TMPDIR=str(tmp_path)) as stage:
-        stage.sees(at("2:1"))
-        press(stage, "e", r"Your text is saved in (?s:.*)changed on disk since it was read(?s:.*)" + at("2:1"))
+    with review("2", EDITOR=str(editor), VISUAL=str(editor), TMPDIR=str(tmp_path)) as terminal:
+        terminal.wait_for(prompt_for("2:1"))
+        press(
+            terminal, "e", r"Your text is saved in (?s:.*)changed on disk since it was read(?s:.*)" + prompt_for("2:1")
+        )
     (copy,) = tmp_path.glob("cas-amend-*/a")
     assert copy.read_bytes().startswith(b"one\nII\n")
     assert history.bytes("a").startswith(b"one\nzwei\n")
 
 
-# ---- finding one's way
+# ---- navigation
 
 
 @pytest.mark.usefixtures("history")
-def test_search_back_and_view(review: Review) -> None:
-    with review() as stage:
-        stage.sees(at("1:0"))
-        press(stage, "/", "Search for:")
-        press(stage, "OTHER\n", at("3:0"))
-        press(stage, "b", at("1:0"))
-        press(stage, "n", at("3:0"))
-        press(stage, "n", r"It is in no other pending hunk\.\n(?s:.)*" + at("3:0"))
-        press(stage, "/", "Search for:")
-        press(stage, "nowhere\n", r"No pending hunk holds nowhere\.\n" + at("3:0"))
-        press(stage, "/", "Search for:")
-        press(stage, "three\n", r"Searched from the top again\.\n(?s:.)*" + at("1:0"))
-        press(stage, "b", at("3:0"))
-        assert "conversation  conv_two" in press(stage, "v", at("3:0"))
-        press(stage, "q", "3 edits left pending")
+def test_search_back_and_view_keys(review: Review) -> None:
+    with review() as terminal:
+        terminal.wait_for(prompt_for("1:0"))
+        press(terminal, "/", "Search for:")
+        press(terminal, "OTHER\n", prompt_for("3:0"))
+        press(terminal, "b", prompt_for("1:0"))
+        press(terminal, "n", prompt_for("3:0"))
+        press(terminal, "n", r"It is in no other pending hunk\.\n(?s:.)*" + prompt_for("3:0"))
+        press(terminal, "/", "Search for:")
+        press(terminal, "nowhere\n", r"No pending hunk holds nowhere\.\n" + prompt_for("3:0"))
+        press(terminal, "/", "Search for:")
+        press(terminal, "three\n", r"Searched from the top again\.\n(?s:.)*" + prompt_for("1:0"))
+        press(terminal, "b", prompt_for("3:0"))
+        assert "conversation  conv_two" in press(terminal, "v", prompt_for("3:0"))
+        press(terminal, "q", "3 edits left pending")
 
 
 def test_help_lists_every_key_and_an_unknown_key_does_nothing(history: CommandRunner, review: Review) -> None:
-    with review() as stage:
-        stage.sees(at("1:0"))
-        shown = press(stage, "?", at("1:0"))
+    with review() as terminal:
+        terminal.wait_for(prompt_for("1:0"))
+        shown = press(terminal, "?", prompt_for("1:0"))
         assert all(f"\n  {key}  {meaning}" in shown for key, meaning in KEYS.items())
-        press(stage, "Z", r"Press \? for what the keys do")
+        press(terminal, "Z", r"Press \? for what the keys do")
     assert set(history.statuses().values()) == {PENDING}
 
 
-def test_a_long_hunk_leaves_room_and_says_how_much_more_there_is(runner: CommandRunner, review: Review) -> None:
+def test_a_long_hunk_is_cut_and_says_how_to_see_the_rest(runner: CommandRunner, review: Review) -> None:
     runner.write("a", b"line\n" * 500)
-    with review() as stage:
-        assert "more lines: v shows all." in stage.sees(at("1:0"))
+    with review() as terminal:
+        assert "more lines: v shows all." in terminal.wait_for(prompt_for("1:0"))
 
 
-def test_a_hunk_of_long_lines_leaves_room_for_what_it_is(runner: CommandRunner, review: Review) -> None:
+def test_a_hunk_of_long_lines_fits_the_screen_with_its_heading(runner: CommandRunner, review: Review) -> None:
     runner.write("a", b"x\n")
     runner.write("a", b"y" * 5_000 + b"\n\tend\n")
     runner.done("accept", "1")
-    with review() as stage:
-        shown = stage.sees(at("2:1"))
+    with review() as terminal:
+        shown = terminal.wait_for(prompt_for("2:1"))
         assert "... and the rest of this line, and 1 more line: v shows all." in shown
         rows = sum(max(1, -(-len(line) // 100)) for line in shown.splitlines())
         assert 30 < rows <= 40
         assert "edit 2  replace  a" in shown
 
 
-def test_a_screenful_is_measured_in_rows_as_a_terminal_folds_lines() -> None:
+def test_a_screenful_counts_the_rows_of_wrapped_lines() -> None:
     assert screenful([b"12345\n", b"6\n", b"7\n"], 3, 4) == ([b"12345\n", b"6\n"], False, 1)
     assert screenful([b"1\n", b"2345678901\n"], 3, 4) == ([b"1\n", b"23456789\n"], True, 0)
     assert screenful(["日本語\n".encode()], 1, 5) == (["日本\n".encode()], True, 0)
@@ -518,184 +522,197 @@ def test_a_screenful_is_measured_in_rows_as_a_terminal_folds_lines() -> None:
     assert [height("x" * length, 4) for length in (0, 4, 5, 8, 9)] == [1, 1, 2, 2, 3]
 
 
-def test_what_others_have_pending_is_told_of_at_the_end(history: CommandRunner, review: Review) -> None:
-    with review("--file", "b") as stage:
-        stage.sees(at("3:0"))
-        press(stage, "a", "1 hunk accepted, 0 hunks rejected, nothing of these is left pending, 2 other edits are.")
-        assert stage.ends() == 0
-    with review("--file", "b") as stage:
-        stage.sees("Nothing of these is pending, 2 other edits are.")
-        assert stage.ends() == 0
+def test_other_pending_edits_are_counted_at_the_end(history: CommandRunner, review: Review) -> None:
+    with review("--file", "b") as terminal:
+        terminal.wait_for(prompt_for("3:0"))
+        press(terminal, "a", "1 hunk accepted, 0 hunks rejected, nothing of these is left pending, 2 other edits are.")
+        assert terminal.wait_for_exit() == 0
+    with review("--file", "b") as terminal:
+        terminal.wait_for("Nothing of these is pending, 2 other edits are.")
+        assert terminal.wait_for_exit() == 0
     history.write("sub/c", b"1\n")
     for file in ("sub", "sub/*"):
-        with review("--file", file) as stage:
-            stage.sees(at("4:0"))
+        with review("--file", file) as terminal:
+            terminal.wait_for(prompt_for("4:0"))
             history.write(f"sub/{len(file)}", b"1\n")
-            press(stage, "q", "of these left pending, 2 other edits are.")
-            assert stage.ends() == 0
-    with review("--file", "nosuch") as stage:
-        stage.sees("No recorded file is named 'nosuch' here.")
-        assert stage.ends() == 1
+            press(terminal, "q", "of these left pending, 2 other edits are.")
+            assert terminal.wait_for_exit() == 0
+    with review("--file", "nosuch") as terminal:
+        terminal.wait_for("No recorded file is named 'nosuch' here.")
+        assert terminal.wait_for_exit() == 1
     assert history.statuses()["1:0"] is PENDING
 
 
-def test_what_agents_do_meanwhile_is_come_to_and_what_others_decide_is_passed_over(
+def test_new_edits_join_the_review_and_hunks_decided_elsewhere_are_skipped(
     history: CommandRunner, review: Review
 ) -> None:
-    with review() as stage:
-        stage.sees(at("1:0"))
+    with review() as terminal:
+        terminal.wait_for(prompt_for("1:0"))
         history.done("accept", "2")
         history.write("c", b"new\n", conversation="conv_three")
-        press(stage, "a", at("3:0"))
-        press(stage, "a", at("4:0"))
+        press(terminal, "a", prompt_for("3:0"))
+        press(terminal, "a", prompt_for("4:0"))
 
 
 @pytest.mark.parametrize("key", ["a", "R"])
-def test_what_others_decided_since_it_was_shown_is_shown_before_it_is_decided_anew(
+def test_a_hunk_decided_elsewhere_is_shown_again_before_it_is_decided(
     history: CommandRunner, review: Review, key: str
 ) -> None:
-    with review("2") as stage:
-        stage.sees(at("2:1"))
+    with review("2") as terminal:
+        terminal.wait_for(prompt_for("2:1"))
         history.done("reject", "2:1")
-        press(stage, key, "2:1 was decided elsewhere meanwhile.(?s:.*)Hunk 2:1 is rejected already.(?s:.*)" + at("2:1"))
+        press(
+            terminal,
+            key,
+            "2:1 was decided elsewhere meanwhile.(?s:.*)Hunk 2:1 is rejected already.(?s:.*)" + prompt_for("2:1"),
+        )
         assert history.statuses()["2:1"] is REJECTED
-        press(stage, "a", at("2:2"))
+        press(terminal, "a", prompt_for("2:2"))
     assert history.statuses()["2:1"] is ACCEPTED
 
 
-def meanwhile(
-    stage: TerminalDriver, keys: str, question: str, change: Callable[[], object], answer: str, then: str
+def press_with_change_before_answer(
+    terminal: TerminalDriver, keys: str, question: str, change: Callable[[], object], answer: str, then: str
 ) -> str:
-    """Press keys that lead to a question, have something change while it stands, and answer it."""
-    press(stage, keys, question)
+    """Press keys that lead to a question, call `change` while the question is open, and answer it."""
+    press(terminal, keys, question)
     change()
-    return press(stage, answer, then)
+    return press(terminal, answer, then)
 
 
-def test_what_others_decided_while_a_question_stood_stays(history: CommandRunner, review: Review) -> None:
-    with review() as stage:
-        stage.sees(at("1:0"))
-        reject = lambda: history.done("reject", "2:1", "-m", "wrong")  # noqa: E731 - said where it is meant
-        told = r"2:1 was decided elsewhere meanwhile \(rejected now\)(?s:.*)" + at("1:0")
-        meanwhile(stage, "f", r"3 hunks of a: .*\] $", reject, "a", told)
+def test_a_decision_made_elsewhere_while_a_question_is_open_is_kept(history: CommandRunner, review: Review) -> None:
+    with review() as terminal:
+        terminal.wait_for(prompt_for("1:0"))
+        reject = lambda: history.done("reject", "2:1", "-m", "wrong")  # noqa: E731 - a name for one call's argument
+        expected = r"2:1 was decided elsewhere meanwhile \(rejected now\)(?s:.*)" + prompt_for("1:0")
+        press_with_change_before_answer(terminal, "f", r"3 hunks of a: .*\] $", reject, "a", expected)
         assert history.statuses() == {"1:0": PENDING, "2:1": REJECTED, "2:2": PENDING, "3:0": PENDING}
-        press(stage, "f", r"2 hunks of a: .*\] $")
-        press(stage, "a", at("3:0"))
-        accept = lambda: history.done("accept", "3")  # noqa: E731 - said where it is meant
-        meanwhile(stage, "R", "Reason:", accept, "no\n", "3:0 was decided elsewhere meanwhile")
+        press(terminal, "f", r"2 hunks of a: .*\] $")
+        press(terminal, "a", prompt_for("3:0"))
+        accept = lambda: history.done("accept", "3")  # noqa: E731 - a name for one call's argument
+        press_with_change_before_answer(terminal, "R", "Reason:", accept, "no\n", "3:0 was decided elsewhere meanwhile")
     assert history.statuses() == {"1:0": ACCEPTED, "2:1": REJECTED, "2:2": ACCEPTED, "3:0": ACCEPTED}
 
 
-def test_what_came_to_depend_on_a_hunk_while_a_question_stood_is_shown_before_it_goes(
+def test_a_dependent_that_appears_while_a_question_is_open_is_shown_before_it_is_rejected(
     history: CommandRunner, review: Review
 ) -> None:
-    with review() as stage:
-        stage.sees(at("1:0"))
-        question = r"what depends on it too \(hunks 2:1 2:2\) \[c\], or leave it \[any other key\]"
-        edit = lambda: history.edit("a", b"five", b"5")  # noqa: E731 - said where it is meant
-        assert "edit 4 hunk 1 needs edit 1" in meanwhile(stage, "r", question, edit, "c", at("1:0"))
+    with review() as terminal:
+        terminal.wait_for(prompt_for("1:0"))
+        question = r"what depends on it too \(hunks 2:1 2:2\) \[y or c\], or leave it \[any other key\]"
+        edit = lambda: history.edit("a", b"five", b"5")  # noqa: E731 - a name for one call's argument
+        assert "edit 4 hunk 1 needs edit 1" in press_with_change_before_answer(
+            terminal, "r", question, edit, "c", prompt_for("1:0")
+        )
         assert history.bytes("a") == FIRST.replace(b"two", b"2").replace(b"eight", b"8").replace(b"five", b"5")
         question = r"\(hunks 2:1 2:2 4:1\)"
-        accept = lambda: history.done("accept", "2:1")  # noqa: E731 - said where it is meant
-        meanwhile(stage, "r", question, accept, "c", r"2:1 was decided elsewhere meanwhile(?s:.*)" + at("1:0"))
-        press(stage, "r", question)
-        press(stage, "c", at("3:0"))
+        accept = lambda: history.done("accept", "2:1")  # noqa: E731 - a name for one call's argument
+        press_with_change_before_answer(
+            terminal, "r", question, accept, "c", r"2:1 was decided elsewhere meanwhile(?s:.*)" + prompt_for("1:0")
+        )
+        press(terminal, "r", question)
+        press(terminal, "c", prompt_for("3:0"))
     assert not (history.folder / "a").exists()
 
 
-# ---- where a review can't be
+# ---- terminals, signals and failures
 
 
-def test_without_a_terminal_a_review_says_what_to_do_instead(history: CommandRunner) -> None:
+@pytest.mark.usefixtures("history")
+def test_escape_prints_nothing(review: Review) -> None:
+    with review() as terminal:
+        terminal.wait_for(prompt_for("1:0"))
+        assert "x1b" not in press(terminal, "\x1b", "Press \\? for")
+
+
+def test_without_a_terminal_a_review_is_refused(history: CommandRunner) -> None:
     ran = history.cas("review")
     assert ran.status == 2
     assert "needs a terminal" in ran.said
 
 
 @pytest.mark.usefixtures("runner")
-def test_nothing_pending_is_said(review: Review) -> None:
-    with review() as stage:
-        stage.sees("Nothing is pending.")
-        assert stage.ends() == 0
+def test_a_review_with_nothing_pending_says_so(review: Review) -> None:
+    with review() as terminal:
+        terminal.wait_for("Nothing is pending.")
+        assert terminal.wait_for_exit() == 0
 
 
 @pytest.mark.usefixtures("history")
-def test_a_review_goes_on_where_nothing_can_be_kept_for_the_next_one(review: Review) -> None:
-    with review(XDG_STATE_HOME="/proc/nowhere") as stage:
-        stage.sees(at("1:0"))
-        assert "The next review will not know" in press(stage, "s", at("2:1"))
-        assert "The next review" not in press(stage, "s", at("2:2"))
-        press(stage, "b", at("2:1"))
-        assert "Accepted hunk 2:1." in press(stage, "a", at("2:2"))
+def test_a_review_continues_when_its_state_cannot_be_saved(review: Review) -> None:
+    with review(XDG_STATE_HOME="/proc/nowhere") as terminal:
+        terminal.wait_for(prompt_for("1:0"))
+        assert "The next review will not know" in press(terminal, "s", prompt_for("2:1"))
+        assert "The next review" not in press(terminal, "s", prompt_for("2:2"))
+        press(terminal, "b", prompt_for("2:1"))
+        assert "Accepted hunk 2:1." in press(terminal, "a", prompt_for("2:2"))
 
 
-def test_names_and_bytes_cannot_forge_the_screen(runner: CommandRunner, review: Review) -> None:
+def test_control_characters_in_names_and_content_are_escaped(runner: CommandRunner, review: Review) -> None:
     runner.write("esc\x1b[31m\nname", b"\x1b[2Jwiped\n", conversation="conv_\x1b[2J")
-    with review() as stage:
-        shown = stage.sees(at("1:0"))
+    with review() as terminal:
+        shown = terminal.wait_for(prompt_for("1:0"))
     assert r"esc\x1b[31m\nname" in shown
     assert r"+\x1b[2Jwiped" in shown
 
 
 @pytest.mark.parametrize("review", TERMINALS, indirect=True)
-def test_an_editor_that_fails_leaves_the_review_where_it_is(
+def test_a_failed_editor_changes_nothing_and_the_review_continues(
     history: CommandRunner, review: Review, tmp_path: Path
 ) -> None:
     editor = tmp_path / "editor"
     editor.write_text('#!/bin/sh\necho lost > "$1"\nexit 3\n')
     editor.chmod(0o755)
-    with review("1", EDITOR=str(editor), VISUAL=str(editor), TMPDIR=str(tmp_path)) as stage:
-        stage.sees(at("1:0"))
-        assert "Editing failed. Nothing was changed." in press(stage, "e", at("1:0"))
-        stage.type("q")
-        assert stage.ends() == 0
+    with review("1", EDITOR=str(editor), VISUAL=str(editor), TMPDIR=str(tmp_path)) as terminal:
+        terminal.wait_for(prompt_for("1:0"))
+        assert "Editing failed. Nothing was changed." in press(terminal, "e", prompt_for("1:0"))
+        terminal.type("q")
+        assert terminal.wait_for_exit() == 0
     assert history.bytes("a").startswith(b"one\n2\n")
 
 
-def test_who_comes_back_to_a_suspended_review_is_asked_again(history: CommandRunner, tmp_path: Path) -> None:
-    with run_in_terminal("plain", "review", folder=history.folder, scratch=tmp_path / "stage") as stage:
-        stage.sees(at("1:0"))
-        stage.signal(signal.SIGCONT)
-        stage.sees(at("1:0"))
-        stage.type("\x03")
-        stage.sees("\n")
-        assert stage.ends() == 130
+def test_a_resumed_review_shows_its_prompt_again(history: CommandRunner, tmp_path: Path) -> None:
+    with run_in_terminal("plain", "review", "--each", folder=history.folder, scratch=tmp_path / "stage") as terminal:
+        terminal.wait_for(prompt_for("1:0"))
+        terminal.signal(signal.SIGCONT)
+        terminal.wait_for(prompt_for("1:0"))
+        terminal.type("\x03")
+        terminal.wait_for("\n")
+        assert terminal.wait_for_exit() == 130
 
 
 @pytest.mark.usefixtures("history")
-def test_who_comes_back_to_a_line_is_asked_for_it_again(review: Review) -> None:
-    with review("3") as stage:
-        stage.sees(at("3:0"))
-        press(stage, "R", "Reason: ")
-        stage.signal(signal.SIGCONT)
-        stage.sees("Reason: ")
-        press(stage, "not asked for\n", "1 hunk rejected")
+def test_a_resumed_review_shows_its_line_prompt_again(review: Review) -> None:
+    with review("3") as terminal:
+        terminal.wait_for(prompt_for("3:0"))
+        press(terminal, "R", "Reason: ")
+        terminal.signal(signal.SIGCONT)
+        terminal.wait_for("Reason: ")
+        press(terminal, "not asked for\n", "1 hunk rejected")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
 @pytest.mark.parametrize("review", TERMINALS, indirect=True)
-def test_whatever_ends_a_review_it_gives_the_terminal_back(
+def test_a_review_ended_by_a_signal_restores_the_terminal(
     history: CommandRunner, review: Review, number: signal.Signals
 ) -> None:
-    with review() as stage:
-        stage.sees(at("1:0"))
-        press(stage, "a", at("2:1"))
-        assert not stage.takes_lines()
-        stage.signal(number)
-        assert stage.ends() in {-number, 128 + number}
-        assert stage.takes_lines()
+    with review() as terminal:
+        terminal.wait_for(prompt_for("1:0"))
+        press(terminal, "a", prompt_for("2:1"))
+        assert not terminal.is_in_line_mode()
+        terminal.signal(number)
+        assert terminal.wait_for_exit() in {-number, 128 + number}
+        assert terminal.is_in_line_mode()
     assert history.statuses()["1:0"] is ACCEPTED
 
 
 @pytest.mark.usefixtures("history")
-def test_a_review_goes_on_where_a_terminal_that_hangs_up_is_to_be_ignored(
-    runner: CommandRunner, tmp_path: Path
-) -> None:
+def test_a_review_continues_after_an_ignored_hangup(runner: CommandRunner, tmp_path: Path) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with run_in_terminal("plain", "review", folder=runner.folder, scratch=tmp_path / "stage") as stage:
-            stage.sees(at("1:0"))
-            stage.signal(signal.SIGHUP)
-            press(stage, "a", at("2:1"))
+        with run_in_terminal("plain", "review", "--each", folder=runner.folder, scratch=tmp_path / "stage") as terminal:
+            terminal.wait_for(prompt_for("1:0"))
+            terminal.signal(signal.SIGHUP)
+            press(terminal, "a", prompt_for("2:1"))
     finally:
         signal.signal(signal.SIGHUP, before)

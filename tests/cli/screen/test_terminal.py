@@ -1,4 +1,4 @@
-"""The way out: colour, the pager, full disks and closed pipes, and names and bytes that try to deceive."""
+"""Output: colour, the pager, full disks and closed pipes, and hostile names and content."""
 
 import json
 import os
@@ -13,14 +13,14 @@ import pytest
 from cli.render.rows import short_moment
 from cli.screen.terminal import shown_name, shown_width, visible
 from tests.support.command_runner import PATIENCE, PROGRAM, Answer, CommandRunner, environment, on_terminal
-from tests.support.raw_client import NEWER, called
+from tests.support.raw_client import NEWER_VERSION_META, tool_call
 
 ESCAPE = "\x1b["
 COLORED = re.compile(r"\x1b\[[0-9;]*m")
-READING = [["status"], ["log", "--json"], ["show", "1"], ["cat", "a@1"], ["--help"]]
+READING_COMMANDS = [["status"], ["log", "--json"], ["show", "1"], ["cat", "a@1"], ["--help"]]
 
 
-def a_little_history(runner: CommandRunner) -> None:
+def two_edits_and_an_external_change(runner: CommandRunner) -> None:
     runner.write("a", b"1\n2\n3\n")
     runner.edit("a", b"2", b"two")
     (runner.folder / "a").write_bytes(b"1\ntwo\nthree\n")
@@ -30,8 +30,8 @@ def a_little_history(runner: CommandRunner) -> None:
 
 
 @pytest.mark.parametrize("words", [["status"], ["log"], ["show", "2"], ["diff"]])
-def test_colour_only_on_a_terminal(runner: CommandRunner, words: list[str]) -> None:
-    a_little_history(runner)
+def test_colour_is_used_only_on_a_terminal(runner: CommandRunner, words: list[str]) -> None:
+    two_edits_and_an_external_change(runner)
     plain = runner.done(*words).text
     assert ESCAPE not in plain
     colored = runner.typed(*words, COLUMNS="1000")[1]
@@ -39,8 +39,8 @@ def test_colour_only_on_a_terminal(runner: CommandRunner, words: list[str]) -> N
     assert COLORED.sub("", colored) == plain
 
 
-def test_colour_is_heard_from_flag_and_environment(runner: CommandRunner) -> None:
-    a_little_history(runner)
+def test_colour_follows_the_option_and_the_environment(runner: CommandRunner) -> None:
+    two_edits_and_an_external_change(runner)
     assert ESCAPE in runner.done("--color", "always", "diff").text
     assert ESCAPE in runner.done("diff", "--color=always", NO_COLOR="1").text
     assert ESCAPE not in runner.typed("diff", NO_COLOR="1")[1]
@@ -57,7 +57,7 @@ def test_colour_is_heard_from_flag_and_environment(runner: CommandRunner) -> Non
 def test_long_output_goes_through_the_pager_on_a_terminal(
     runner: CommandRunner, tmp_path: Path, words: list[str]
 ) -> None:
-    a_little_history(runner)
+    two_edits_and_an_external_change(runner)
     pager = tmp_path / "pager"
     pager.write_text("#!/bin/sh\necho PAGED $LESS\ncat\n")
     pager.chmod(0o755)
@@ -67,7 +67,7 @@ def test_long_output_goes_through_the_pager_on_a_terminal(
     assert runner.done(*words, PAGER=str(pager)).text == COLORED.sub("", shown.removeprefix("PAGED FRX\n"))
 
 
-def test_leaving_the_pager_early_is_no_failure(runner: CommandRunner, tmp_path: Path) -> None:
+def test_quitting_the_pager_early_exits_with_zero(runner: CommandRunner, tmp_path: Path) -> None:
     runner.write("a", b"x\n" * 200_000)
     pager = tmp_path / "pager"
     pager.write_text('#!/bin/sh\nread line\necho "$line"\n')
@@ -78,23 +78,23 @@ def test_leaving_the_pager_early_is_no_failure(runner: CommandRunner, tmp_path: 
     assert "cas:" not in shown
 
 
-def test_less_is_the_pager_where_none_is_named(runner: CommandRunner) -> None:
-    a_little_history(runner)
+def test_less_is_the_default_pager(runner: CommandRunner) -> None:
+    two_edits_and_an_external_change(runner)
     status, shown = runner.typed("show", "2", PAGER="less -FRX")
     assert status == 0
     assert "+two" in shown
 
 
-def test_without_a_pager_output_is_written_plainly(runner: CommandRunner) -> None:
-    a_little_history(runner)
+def test_without_a_working_pager_output_goes_to_the_terminal(runner: CommandRunner) -> None:
+    two_edits_and_an_external_change(runner)
     for missing in ("no-such-pager", "", "less '"):
         status, shown = runner.typed("log", PAGER=missing)
         assert status == 0
         assert COLORED.sub("", shown) == runner.done("log").text
 
 
-def test_a_pager_may_be_a_line_for_a_shell(runner: CommandRunner) -> None:
-    a_little_history(runner)
+def test_the_pager_may_be_a_shell_command(runner: CommandRunner) -> None:
+    two_edits_and_an_external_change(runner)
     status, shown = runner.typed("log", CAS_PAGER="sed 's/^/> /' | cat")
     assert status == 0
     assert COLORED.sub("", shown) == "".join(f"> {line}\n" for line in runner.done("log").text.splitlines())
@@ -107,7 +107,7 @@ def rows_of_log(runner: CommandRunner, columns: int) -> list[str]:
     return COLORED.sub("", runner.typed("log", PAGER="cat", COLUMNS=str(columns))[1]).splitlines()
 
 
-def test_a_row_of_the_log_is_no_longer_than_the_terminal_is_wide(runner: CommandRunner) -> None:
+def test_rows_of_the_log_fit_the_width_of_the_terminal(runner: CommandRunner) -> None:
     paths = ("a.py", "src/long/way/to/a/file.py", "kurz-\u77ed\u77ed\u77ed.txt")
     for conversation, path in zip(UUIDS, paths, strict=True):
         runner.write(path, b"x\n", conversation=conversation)
@@ -124,7 +124,7 @@ def test_a_row_of_the_log_is_no_longer_than_the_terminal_is_wide(runner: Command
         assert runner.done("log", "--conversation", row.split()[-1], "--json").lines()[0]["seq"] == int(row.split()[0])
 
 
-def test_no_line_of_a_status_or_a_listing_is_longer_than_the_terminal_is_wide(runner: CommandRunner) -> None:
+def test_lines_of_status_and_ls_fit_the_width_of_the_terminal(runner: CommandRunner) -> None:
     runner.write("a/file.py", b"x\n")
     runner.write("b", b"y\n")
     long = runner.folder / ("deep" * 10)
@@ -133,26 +133,26 @@ def test_no_line_of_a_status_or_a_listing_is_longer_than_the_terminal_is_wide(ru
     for command in ("status", "ls"):
         rows = COLORED.sub("", runner.typed(command, PAGER="cat", COLUMNS="80")[1]).splitlines()
         assert all(shown_width(row) <= 80 for row in rows), rows
-        whole = runner.done(command).text.splitlines()
-        assert COLORED.sub("", runner.typed(command, PAGER="cat", COLUMNS="240")[1]).splitlines() == whole
+        full = runner.done(command).text.splitlines()
+        assert COLORED.sub("", runner.typed(command, PAGER="cat", COLUMNS="240")[1]).splitlines() == full
     head = COLORED.sub("", runner.typed("status", PAGER="cat", COLUMNS="80")[1]).splitlines()[0]
     assert head == "...eepdeepdeepdeep: 2 edits in 1 conversation, 2 pending, 0 accepted, 0 rejected"
     digits = COLORED.sub("", runner.typed("ls", PAGER="cat", COLUMNS="80")[1]).split()[1]
     assert runner.done("cat", digits).out == b"x\n"
 
 
-def test_where_there_is_room_and_for_programs_names_are_whole(runner: CommandRunner) -> None:
+def test_names_are_complete_in_pipes_and_on_wide_terminals(runner: CommandRunner) -> None:
     runner.write("src/long/way/to/a/file.py", b"x\n", conversation=UUIDS[0])
-    whole = runner.done("log").text.splitlines()
-    assert whole[0].endswith(f"  src/long/way/to/a/file.py  {UUIDS[0]}")
-    assert rows_of_log(runner, len(whole[0])) == whole
-    assert rows_of_log(runner, len(whole[0]) - 1) == [whole[0].replace(UUIDS[0], UUIDS[0][:8])]
+    full = runner.done("log").text.splitlines()
+    assert full[0].endswith(f"  src/long/way/to/a/file.py  {UUIDS[0]}")
+    assert rows_of_log(runner, len(full[0])) == full
+    assert rows_of_log(runner, len(full[0]) - 1) == [full[0].replace(UUIDS[0], UUIDS[0][:8])]
     (narrow,) = rows_of_log(runner, 70)
     assert re.fullmatch(r" +1  \d\d-\d\d \d\d:\d\d  pending    create       \+1 -0  \.\.\.ile\.py  3f2b8c1e", narrow)
 
 
 @pytest.mark.parametrize("columns", [79, 69, 68, 60, 59, 50, 45, 40, 37])
-def test_a_row_of_the_log_stays_one_line_however_narrow_the_terminal_is(runner: CommandRunner, columns: int) -> None:
+def test_rows_of_the_log_stay_one_line_on_any_narrow_terminal(runner: CommandRunner, columns: int) -> None:
     runner.write("src/long/way/to/a/file-of-a-name-that-is-" + "very-" * 30 + "long.py", b"x\n", conversation=UUIDS[0])
     runner.write("f.txt", b"x\n", conversation=UUIDS[1])
     runner.call(lambda call: call.move("f.txt", "moved/f.txt"), conversation=UUIDS[2])
@@ -167,19 +167,19 @@ def test_a_row_of_the_log_stays_one_line_however_narrow_the_terminal_is(runner: 
     assert "..." in rows[-1]
 
 
-def test_a_narrow_row_has_the_date_of_what_is_long_ago() -> None:
+def test_a_narrow_row_shows_the_year_of_old_edits() -> None:
     now = time.time()
-    for ago, told in ((60, "%m-%d %H:%M"), (300 * 86_400, "%Y-%m-%d "), (-86_400, "%Y-%m-%d ")):
+    for ago, date_format in ((60, "%m-%d %H:%M"), (300 * 86_400, "%Y-%m-%d "), (-86_400, "%Y-%m-%d ")):
         when = datetime.fromtimestamp(now - ago, UTC)
-        assert short_moment(int(when.timestamp() * 1e6)) == when.astimezone().strftime(told)
+        assert short_moment(int(when.timestamp() * 1e6)) == when.astimezone().strftime(date_format)
 
 
 # ---- full disk, closed pipe
 
 
-@pytest.mark.parametrize("words", READING)
+@pytest.mark.parametrize("words", READING_COMMANDS)
 def test_a_full_disk_is_one_line_and_status_1(runner: CommandRunner, words: list[str]) -> None:
-    a_little_history(runner)
+    two_edits_and_an_external_change(runner)
     with Path("/dev/full").open("wb") as full:
         ran = subprocess.run(
             [*PROGRAM, *words],
@@ -196,27 +196,27 @@ def test_a_full_disk_is_one_line_and_status_1(runner: CommandRunner, words: list
     assert b"No space left on device" in ran.stderr
 
 
-@pytest.mark.parametrize("words", READING)
-def test_a_closed_pipe_ends_quietly(runner: CommandRunner, words: list[str]) -> None:
-    a_little_history(runner)
+@pytest.mark.parametrize("words", READING_COMMANDS)
+def test_a_closed_pipe_exits_with_141_and_prints_nothing(runner: CommandRunner, words: list[str]) -> None:
+    two_edits_and_an_external_change(runner)
     reader, writer = os.pipe()
     os.close(reader)
     with subprocess.Popen(
         [*PROGRAM, *words], cwd=runner.folder, env=environment({}), stdout=writer, stderr=subprocess.PIPE
     ) as process:
         os.close(writer)
-        _, said = process.communicate(timeout=PATIENCE)
-    assert (process.returncode, said) == (141, b"")
+        _, err = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, err) == (141, b"")
 
 
-def test_no_stdout_and_no_stderr_at_all(runner: CommandRunner) -> None:
-    a_little_history(runner)
+def test_closed_stdout_and_stderr_exit_with_1(runner: CommandRunner) -> None:
+    two_edits_and_an_external_change(runner)
     shell = f"{' '.join(PROGRAM)} log >&- 2>&-"
     ran = subprocess.run(["sh", "-c", shell], cwd=runner.folder, env=environment({}), timeout=PATIENCE, check=False)
     assert ran.returncode == 1
 
 
-def test_a_decision_that_could_not_be_reported_still_holds(runner: CommandRunner) -> None:
+def test_a_decision_is_kept_when_its_output_cannot_be_written(runner: CommandRunner) -> None:
     runner.write("a", b"x\n")
     with Path("/dev/full").open("wb") as full:
         ran = subprocess.run(
@@ -234,7 +234,7 @@ def test_a_decision_that_could_not_be_reported_still_holds(runner: CommandRunner
 
 # ---- names
 
-HOSTILE = [
+HOSTILE_NAMES = [
     "new\nline",
     "cr\rover",
     "esc\x1b[2J\x1b[31m",
@@ -251,7 +251,7 @@ HOSTILE = [
 
 def hostile_history(runner: CommandRunner) -> list[str]:
     """Record and change a file under every hostile name; return the names."""
-    names = [name.replace("/", "_") for name in HOSTILE]
+    names = [name.replace("/", "_") for name in HOSTILE_NAMES]
     for name in names:
         runner.write(name, b"x\n", conversation="conv_\x1b[31m\nred")
         (runner.folder / name).write_bytes(b"z\n")
@@ -279,7 +279,7 @@ def test_a_name_cannot_forge_output(runner: CommandRunner, command: str, pattern
         assert re.fullmatch(pattern, line), line
 
 
-def test_hostile_names_are_whole_in_json(runner: CommandRunner) -> None:
+def test_hostile_names_are_complete_in_json(runner: CommandRunner) -> None:
     names = hostile_history(runner)
     ran = runner.done("log", "--json", "--reverse")
     assert ran.out.isascii()
@@ -295,7 +295,7 @@ def test_a_hostile_name_in_an_error_is_one_line(runner: CommandRunner) -> None:
     assert "\x1b" not in ran.said
 
 
-def test_names_are_spelt_unambiguously() -> None:
+def test_escaped_names_are_unambiguous() -> None:
     plain = ["a", "a b", "é", "日本", "a/b.txt", "a'b"]
     assert [shown_name(name) for name in plain] == plain
     odd = [
@@ -315,13 +315,13 @@ def test_names_are_spelt_unambiguously() -> None:
     ]
     shown = [shown_name(name) for name in odd]
     assert len(set(shown)) == len(odd)
-    assert all(spelt.startswith('"') and spelt.isprintable() for spelt in shown)
+    assert all(escaped.startswith('"') and escaped.isprintable() for escaped in shown)
 
 
-# ---- the bytes of files
+# ---- the content of files
 
 
-def test_on_a_terminal_control_characters_of_files_are_spelt_out(runner: CommandRunner) -> None:
+def test_on_a_terminal_control_characters_of_files_are_escaped(runner: CommandRunner) -> None:
     runner.write("a", b"x\n")
     runner.write("a", b"\x1b[2Jwipe\rcr\ttab\n\xff\xc2\x9b31m\n\xe2\x80\xae turned\n" + b"text " * 20 + b"\n")
     shown = COLORED.sub("", runner.typed("show", "2")[1])
@@ -335,12 +335,12 @@ HIDDEN += [0xE0041, 0xE0100]
 
 
 @pytest.mark.parametrize("code", HIDDEN, ids=hex)
-def test_what_shows_nothing_is_spelt_out(code: int) -> None:
+def test_invisible_characters_are_escaped(code: int) -> None:
     hidden = chr(code)
-    spelt = f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-    assert visible(f"ad{hidden}min") == f"ad{spelt}min"
-    assert visible(hidden) == spelt
-    assert visible(f"\u00e9{hidden * 3}").endswith(spelt)  # at most one of a kind belongs to a character
+    escaped = f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    assert visible(f"ad{hidden}min") == f"ad{escaped}min"
+    assert visible(hidden) == escaped
+    assert visible(f"\u00e9{hidden * 3}").endswith(escaped)  # a character takes at most one of a kind
 
 
 @pytest.mark.parametrize(
@@ -354,11 +354,11 @@ def test_what_shows_nothing_is_spelt_out(code: int) -> None:
     ],
     ids=ascii,
 )
-def test_what_belongs_to_an_emoji_or_a_script_stays(text: str) -> None:
+def test_joiners_of_emoji_and_scripts_are_not_escaped(text: str) -> None:
     assert visible(text) == text
 
 
-def test_what_is_printed_as_it_is_is_spelt_out_on_a_terminal(runner: CommandRunner) -> None:
+def test_raw_content_is_escaped_on_a_terminal_and_exact_in_a_pipe(runner: CommandRunner) -> None:
     hostile = b"\x1b]0;title\x07 \xc2\x9b2J \xe2\x80\xae\n"
     runner.write("a", hostile)
     assert runner.done("cat", "a").out == hostile
@@ -370,32 +370,32 @@ def test_what_is_printed_as_it_is_is_spelt_out_on_a_terminal(runner: CommandRunn
         assert not set(shown) & set("\x1b\x07\x9b\u202e")
 
 
-def test_a_removed_line_cannot_pass_for_a_header(runner: CommandRunner) -> None:
+def test_a_removed_line_that_resembles_a_header_is_coloured_as_removed(runner: CommandRunner) -> None:
     runner.write("a", b"-- a/other\n++ b/other\n")
     runner.write("a", b"x\n")
     shown = runner.done("diff", "a@1", "a@2", "--color", "always").text
     assert "\x1b[31m--- a/other\x1b[0m\n\x1b[31m-++ b/other\x1b[0m\n" in shown
 
 
-# ---- what waits for a program, and was typed
+# ---- commands for programs, started by a person
 
 
-def test_a_hook_without_a_client_does_not_wait_for_a_person(runner: CommandRunner) -> None:
+def test_a_hook_without_a_client_exits_on_a_terminal(runner: CommandRunner) -> None:
     status, shown = runner.typed("hook")
     assert status == 2
     assert "Missing argument 'CLIENT'" in shown
 
 
-def test_the_server_says_on_a_terminal_whom_it_is_for(runner: CommandRunner) -> None:
+def test_the_server_on_a_terminal_names_the_setup_command(runner: CommandRunner) -> None:
     status, shown = runner.typed_at("Press Ctrl-C to stop.", lambda: "\x03", "mcp", ".")
     assert status == 130
     assert "Run `cas setup` to connect one" in shown
     assert "Traceback" not in shown
 
 
-def test_ctrl_c_ends_the_server_where_it_waits_for_a_line(runner: CommandRunner) -> None:
-    call = called(1, "write_file", path="a", content="one\n")
-    call["params"]["_meta"] = NEWER
+def test_ctrl_c_ends_a_server_that_waits_for_input(runner: CommandRunner) -> None:
+    call = tool_call(1, "write_file", path="a", content="one\n")
+    call["params"]["_meta"] = NEWER_VERSION_META
     status, shown = on_terminal(
         ["mcp", "."],
         Answer(after="Press Ctrl-C to stop.", typed=lambda: f"{json.dumps(call)}\n"),
@@ -405,10 +405,10 @@ def test_ctrl_c_ends_the_server_where_it_waits_for_a_line(runner: CommandRunner)
     assert status == 130
     assert "Traceback" not in shown
     assert runner.bytes("a") == b"one\n"
-    assert not [*runner.folder.glob(".cas/**/*-wal")]  # who closes an index leaves none
+    assert not [*runner.folder.glob(".cas/**/*-wal")]  # a closed index leaves no WAL file
 
 
-def test_views_that_only_people_read_escape_control_characters_in_a_pipe_too(runner: CommandRunner) -> None:
+def test_views_for_people_escape_control_characters_in_a_pipe(runner: CommandRunner) -> None:
     runner.write("a", b"one\n\x1b[2Jwipe\n\xe2\x80\xae turned\n")
     runner.write("a", b"one\n\x1b[2Jwiped\n\xe2\x80\xae turned\n")
     for words in (("blame", "a"), ("show", "-y", "2"), ("diff", "-y", "a@1", "a@2"), ("log", "-p", "-y")):
@@ -416,6 +416,6 @@ def test_views_that_only_people_read_escape_control_characters_in_a_pipe_too(run
         assert ran.status == 0, ran
         assert b"\x1b" not in ran.out, words
         assert "\u202e" not in ran.out.decode(), words
-    # What programs take stays exact.
+    # Output for programs stays exact.
     assert b"\x1b[2Jwiped" in runner.cas("show", "2").out
     assert runner.cas("cat", "a").out == (runner.folder / "a").read_bytes()

@@ -1,4 +1,4 @@
-"""Setting up keeps what stood there before; taking it back puts that back, to the byte where nobody changed it."""
+"""`cas setup` keeps existing settings, and `--remove` restores unchanged files byte for byte."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from cli.setup.plans import WIRED, Programs, Scope, plan
 from cli.setup.settings_files import BACKUP, changes, write
 from tests.support.client_files import files, put, run
 
-ASKED = b"""\
+COMMENTED_SETTINGS = b"""\
 {
   // first
   "model": "x", // why
@@ -38,13 +38,13 @@ SETTINGS = [
     b'{"model":"x", "hooks": {"Stop": [{"hooks":[{"type":"command","command":"a"}]}]}}',
     b'{\r\n  "model": "x",\r\n  "a": [1,\r\n 2]\r\n}\r\n',
     b'\xef\xbb\xbf{\n  "model": "x"\n}\n',
-    ASKED,
-    ASKED.replace(b"\n", b"\r\n"),
+    COMMENTED_SETTINGS,
+    COMMENTED_SETTINGS.replace(b"\n", b"\r\n"),
 ]
 
 
-def restored(client: str, path: Path, content: bytes, project: Path, home: Path) -> None:
-    """Set a client up and take it back, and see that all is as it was."""
+def check_setup_and_removal(client: str, path: Path, content: bytes, project: Path, home: Path) -> None:
+    """Set a client up and remove it, and check that every file is as before."""
     put(path, content)
     before = files(project)
     assert run(project, home, "setup", client).status == 0
@@ -58,13 +58,13 @@ def restored(client: str, path: Path, content: bytes, project: Path, home: Path)
 
 
 @pytest.mark.parametrize("content", SETTINGS)
-def test_settings_in_json_are_put_back_to_the_byte(content: bytes, project: Path, home: Path) -> None:
-    restored("claude-code", project / ".claude" / "settings.json", content, project, home)
+def test_json_settings_are_restored_byte_for_byte(content: bytes, project: Path, home: Path) -> None:
+    check_setup_and_removal("claude-code", project / ".claude" / "settings.json", content, project, home)
 
 
 @pytest.mark.parametrize("content", [b'{"version": 1}', b'{\n  "version": 1,\n  "hooks": {}\n}'])
-def test_a_file_that_only_said_its_version_is_put_back_to_the_byte(content: bytes, project: Path, home: Path) -> None:
-    restored("cursor", project / ".cursor" / "hooks.json", content, project, home)
+def test_a_file_with_only_a_version_is_restored_byte_for_byte(content: bytes, project: Path, home: Path) -> None:
+    check_setup_and_removal("cursor", project / ".cursor" / "hooks.json", content, project, home)
 
 
 @pytest.mark.parametrize(
@@ -76,11 +76,11 @@ def test_a_file_that_only_said_its_version_is_put_back_to_the_byte(content: byte
         b'model = "x"\r\n\r\n[a]\r\nb = 1\r\n',
     ],
 )
-def test_settings_in_toml_are_put_back_to_the_byte(content: bytes, project: Path, home: Path) -> None:
-    restored("codex", project / ".codex" / "config.toml", content, project, home)
+def test_toml_settings_are_restored_byte_for_byte(content: bytes, project: Path, home: Path) -> None:
+    check_setup_and_removal("codex", project / ".codex" / "config.toml", content, project, home)
 
 
-def test_what_a_person_changed_after_us_stays_and_so_does_the_copy(project: Path, home: Path) -> None:
+def test_later_changes_by_a_person_and_the_copy_are_kept(project: Path, home: Path) -> None:
     settings = put(project / ".claude" / "settings.json", '{"model": "x"}')
     run(project, home, "setup", "claude-code")
     settings.write_text(settings.read_text().replace('"x"', '"y"'))
@@ -89,17 +89,17 @@ def test_what_a_person_changed_after_us_stays_and_so_does_the_copy(project: Path
     assert settings.with_name(settings.name + BACKUP).read_text() == '{"model": "x"}'
 
 
-def test_a_file_of_a_person_who_took_all_else_out_of_it_is_not_deleted(project: Path, home: Path) -> None:
+def test_an_existing_file_that_becomes_empty_is_not_deleted(project: Path, home: Path) -> None:
     settings = put(project / ".mcp.json", '{"model": "x"}\n')
     run(project, home, "setup", "claude-code")
-    held = json.loads(settings.read_text())
-    del held["model"]
-    settings.write_text(json.dumps(held))
+    parsed = json.loads(settings.read_text())
+    del parsed["model"]
+    settings.write_text(json.dumps(parsed))
     assert run(project, home, "setup", "claude-code", "--remove").status == 0
     assert json.loads(settings.read_text()) == {}
 
 
-def test_the_copy_is_of_the_file_before_anything_of_ours_came_into_it(project: Path, home: Path) -> None:
+def test_the_copy_holds_the_file_from_before_the_first_setup(project: Path, home: Path) -> None:
     settings = put(project / ".claude" / "settings.json", '{"model": "x"}\n')
     before = files(project)
     run(project, home, "setup", "claude-code")
@@ -110,8 +110,8 @@ def test_the_copy_is_of_the_file_before_anything_of_ours_came_into_it(project: P
     assert files(project) == before
 
 
-def test_a_copy_that_has_ours_in_it_is_not_put_back(project: Path, home: Path) -> None:
-    """As earlier versions left it, who made a copy before each change."""
+def test_a_copy_that_holds_our_entries_is_not_restored(project: Path, home: Path) -> None:
+    """Earlier versions made a copy before each change."""
     settings = put(project / ".claude" / "settings.json", '{"model": "x"}\n')
     run(project, home, "setup", "claude-code")
     copy = settings.with_name(settings.name + BACKUP)
@@ -122,7 +122,7 @@ def test_a_copy_that_has_ours_in_it_is_not_put_back(project: Path, home: Path) -
 
 
 @pytest.mark.parametrize("content", ["not ours", '{"hooks": {}, "hooks": {}}'])
-def test_a_file_that_only_has_the_copys_name_is_left_alone(content: str, project: Path, home: Path) -> None:
+def test_a_foreign_file_with_the_name_of_the_copy_is_left_alone(content: str, project: Path, home: Path) -> None:
     settings = put(project / ".claude" / "settings.json", '{"model": "x"}\n')
     copy = put(settings.with_name(settings.name + BACKUP), content)
     run(project, home, "setup", "claude-code")
@@ -131,7 +131,7 @@ def test_a_file_that_only_has_the_copys_name_is_left_alone(content: str, project
     assert copy.read_text() == content
 
 
-def test_what_somebody_registered_under_our_name_is_copied_before_it_is_changed(project: Path, home: Path) -> None:
+def test_a_hand_written_entry_of_our_name_is_copied_before_it_is_changed(project: Path, home: Path) -> None:
     by_hand = '{"mcpServers": {"editledger": {"command": "editledger", "args": ["--read-only", "."]}}}'
     servers = put(project / ".mcp.json", by_hand)
     run(project, home, "setup", "claude-code")
@@ -139,28 +139,30 @@ def test_what_somebody_registered_under_our_name_is_copied_before_it_is_changed(
 
 
 @pytest.mark.parametrize("client", WIRED)
-def test_files_that_only_we_wrote_are_changed_without_a_copy(client: str, tmp_path: Path) -> None:
-    """A program that has moved is the usual reason."""
+def test_files_written_only_by_setup_are_changed_without_a_copy(client: str, tmp_path: Path) -> None:
+    """Such files usually change because the program has moved."""
     scope = Scope(project=tmp_path, home=tmp_path)
     old = plan(client, scope, Programs(cas="/gone/cas", server="/gone/editledger"))
     new = plan(client, scope, Programs(cas="cas", server="editledger"))
     for steps, remove in ((old, False), (new, False), (new, True)):
-        wanted = changes(steps, remove=remove)
-        assert len(wanted) == len(steps)
-        for change in wanted:
+        planned = changes(steps, remove=remove)
+        assert len(planned) == len(steps)
+        for change in planned:
             write(change, tmp_path)
         assert not list(tmp_path.rglob(f"*{BACKUP}"))
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(("client", "name"), [("claude-code", ".mcp.json"), ("codex", ".codex/config.toml")])
-def test_what_a_person_adds_to_our_server_entry_stays(client: str, name: str, project: Path, home: Path) -> None:
+def test_fields_that_a_person_adds_to_our_server_entry_are_kept(
+    client: str, name: str, project: Path, home: Path
+) -> None:
     run(project, home, "setup", client)
     servers = project / name
     if servers.suffix == ".json":
-        held = json.loads(servers.read_text())
-        held["mcpServers"]["editledger"] |= {"env": {"X": "1"}, "timeout": 600000}
-        servers.write_text(json.dumps(held))
+        parsed = json.loads(servers.read_text())
+        parsed["mcpServers"]["editledger"] |= {"env": {"X": "1"}, "timeout": 600000}
+        servers.write_text(json.dumps(parsed))
     else:
         more = (
             'startup_timeout_sec = 30  # slow disk\n\n[mcp_servers.editledger.tools.write_file]\napproval_mode = "x"\n'
@@ -180,7 +182,7 @@ def test_what_a_person_adds_to_our_server_entry_stays(client: str, name: str, pr
     assert not servers.exists()
 
 
-def test_no_table_is_left_of_ours_that_codex_would_refuse(project: Path, home: Path) -> None:
+def test_remove_leaves_no_incomplete_table_for_codex(project: Path, home: Path) -> None:
     config = put(project / ".codex" / "config.toml", 'model = "m"\n')
     run(project, home, "setup", "codex")
     with config.open("a") as file:
@@ -189,17 +191,17 @@ def test_no_table_is_left_of_ours_that_codex_would_refuse(project: Path, home: P
     assert tomllib.loads(config.read_text()) == {"model": "m", "other": {}}
 
 
-def test_a_plugin_that_is_not_ours_is_neither_overwritten_nor_removed(project: Path, home: Path) -> None:
-    theirs = put(project / ".opencode" / "plugin" / "editledger.js", "// theirs\n")
+def test_a_foreign_plugin_is_neither_overwritten_nor_removed(project: Path, home: Path) -> None:
+    foreign = put(project / ".opencode" / "plugin" / "editledger.js", "// theirs\n")
     before = files(project)
     refused = run(project, home, "setup", "opencode")
     assert refused.status == 1
-    assert str(theirs) in refused.said
+    assert str(foreign) in refused.said
     assert "Nothing to change" in run(project, home, "setup", "opencode", "--remove").text
     assert files(project) == before
 
 
-def test_a_plugin_of_an_earlier_version_is_ours(project: Path, home: Path) -> None:
+def test_a_plugin_of_an_earlier_version_is_updated_and_removed(project: Path, home: Path) -> None:
     old = "// Written by `cas setup opencode`: as it was once\n"
     plugin = put(project / ".opencode" / "plugin" / "editledger.js", old)
     assert run(project, home, "setup", "opencode").status == 0
@@ -208,11 +210,11 @@ def test_a_plugin_of_an_earlier_version_is_ours(project: Path, home: Path) -> No
     assert not (project / ".opencode").exists()
 
 
-# ---- what is refused
+# ---- refused files
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b'{"model": "\xe9"}', "is not in UTF-8 (byte 11), and was left as it is"),
         (b'{"a": "' + b"y" * (16 << 20) + b'"}', "is larger than 16 MiB"),
@@ -220,16 +222,16 @@ def test_a_plugin_of_an_earlier_version_is_ours(project: Path, home: Path) -> No
     ],
     ids=["latin-1", "large", "twice"],
 )
-def test_a_file_that_is_refused_is_named_with_the_reason(content: bytes, said: str, project: Path, home: Path) -> None:
+def test_a_refused_file_is_named_with_the_reason(content: bytes, message: str, project: Path, home: Path) -> None:
     settings = put(project / ".claude" / "settings.json", content)
     refused = run(project, home, "setup", "claude-code")
     assert refused.status == 1
     assert f"{settings} " in refused.said
-    assert said in refused.said
+    assert message in refused.said
     assert files(project) == {settings: content, project / "a.txt": b"one\n"}
 
 
-def test_a_link_that_leads_to_itself_is_named(project: Path, home: Path) -> None:
+def test_a_symlink_to_itself_is_refused_and_named(project: Path, home: Path) -> None:
     settings = project / ".claude" / "settings.json"
     settings.parent.mkdir()
     settings.symlink_to(settings.name)

@@ -1,4 +1,4 @@
-"""Completion in the shells that this machine has."""
+"""Completion in the shells installed on this machine."""
 
 import os
 import pty
@@ -20,7 +20,7 @@ from tests.support.command_runner import LOGIN, PATIENCE, PROGRAM, CommandResult
 
 SHELLS = [shell for shell in ("bash", "zsh", "fish") if shutil.which(shell)]
 
-BASH = """
+BASH_SCRIPT = """
 source <(cas completion bash)
 COMP_LINE={line}
 COMP_POINT=${{#COMP_LINE}}
@@ -28,7 +28,7 @@ _cas_completion cas 2>/dev/null
 printf '%s\\n' "${{COMPREPLY[@]}}"
 """
 
-ZSH = """
+ZSH_SCRIPT = """
 zmodload zsh/zpty
 zpty shell zsh -f -i
 zpty -w shell 'PS1="READY> "; autoload -Uz compinit; compinit -u -D; source <(cas completion zsh); LISTMAX=1000'
@@ -46,7 +46,7 @@ zpty -d shell
 
 @pytest.fixture
 def program(tmp_path: Path) -> dict[str, str]:
-    """Return the settings of a shell that finds `cas`."""
+    """Return the environment of a shell that finds `cas` on PATH."""
     (tmp_path / "bin").mkdir()
     script = tmp_path / "bin" / "cas"
     script.write_text(f'#!/bin/sh\nexec {shlex.join(PROGRAM)} "$@"\n')
@@ -56,10 +56,10 @@ def program(tmp_path: Path) -> dict[str, str]:
 
 
 def completed(shell: str, line: str, runner: CommandRunner, settings: dict[str, str]) -> str:
-    """Return what the shell shows when the tab key is pressed behind `line`."""
+    """Return what the shell shows when the tab key is pressed after `line`."""
     script = {
-        "bash": BASH.format(line=shlex.quote(line)),
-        "zsh": ZSH.format(line=shlex.quote(line)),
+        "bash": BASH_SCRIPT.format(line=shlex.quote(line)),
+        "zsh": ZSH_SCRIPT.format(line=shlex.quote(line)),
         "fish": f"cas completion fish | source; complete -C {shlex.quote(line)}",
     }[shell]
     options = {"bash": ["--norc", "--noprofile"], "zsh": ["-f"], "fish": ["--no-config"]}[shell]
@@ -77,16 +77,14 @@ def completed(shell: str, line: str, runner: CommandRunner, settings: dict[str, 
 
 @pytest.fixture
 def history(runner: CommandRunner) -> CommandRunner:
-    """Return a desk with two edits of two files in two conversations."""
+    """Return a workspace with two edits of two files in two conversations."""
     runner.write("src/first.py", b"1\n2\n3\n", conversation="conv_hello")
     runner.write("second.py", b"1\n", conversation="conv_polish")
     return runner
 
 
 @pytest.mark.parametrize("command", ["cat", "log", "show", "pin add"])
-def test_a_name_that_begins_as_an_option_does_is_offered_as_the_command_takes_it(
-    runner: CommandRunner, command: str
-) -> None:
+def test_a_name_that_begins_with_a_dash_is_offered_in_a_form_that_works(runner: CommandRunner, command: str) -> None:
     runner.write("-x", b"1\n", conversation="-s4")
     takes_paths = command != "show"
     for before in ("", "-- "):
@@ -112,7 +110,7 @@ def test_a_shell_completes_edits_conversations_files_commands_and_options(
     assert "--reverse" in completed(shell, "cas log --rev", history, program)
 
 
-TYPED = {
+COMPLETED_WORDS = {
     "cas statu": ["status"],
     "cas -C sr": ["-C", "src/"],
     "cas hash src/a": ["hash", "src/at@sign.txt"],
@@ -134,50 +132,48 @@ TYPED = {
     "cas accept --on-external=k": ["accept", "--on-external=keep"],
     "cas reject 1:": ["reject", "1:0"],
 }
-"""What is typed before the tab key is pressed, and the arguments of the command that stands there then."""
+"""Lines typed before the tab key is pressed, with the arguments after completion."""
 
 
-def test_at_a_terminal_bash_completes_what_is_quoted_or_broken_as_what_is_not(
+def test_at_a_terminal_bash_completes_quoted_words_and_words_with_separators(
     runner: CommandRunner, program: dict[str, str]
 ) -> None:
     names = ("my file.txt", "it's.txt", "do$llar.txt", "star*.txt", "src/at@sign.txt", "src/c:o=lon.txt")
     for name in names:
         runner.write(name, b"1\n", conversation="conv_hello")
-    with at_terminal("bash", runner.folder, program) as become:
-        for line, arguments in TYPED.items():
-            assert become(line) == ["cas", *arguments], line
+    with at_terminal("bash", runner.folder, program) as complete:
+        for line, arguments in COMPLETED_WORDS.items():
+            assert complete(line) == ["cas", *arguments], line
 
 
-EVIL = 'evil$(touch${IFS}pwned)`touch pwned`;touch pwned|it\'s "a" !! $HOME\\'
-NAMES = ("two words here", "two$words", "*", "~root", "{a,b}", "#no", "a'b", 'c"d', "e!f", "été (1)")
+HOSTILE_NAME = 'evil$(touch${IFS}pwned)`touch pwned`;touch pwned|it\'s "a" !! $HOME\\'
+SPECIAL_NAMES = ("two words here", "two$words", "*", "~root", "{a,b}", "#no", "a'b", 'c"d', "e!f", "été (1)")
 
 
-def test_at_a_terminal_no_name_of_a_conversation_is_more_to_bash_than_one_word(
+def test_at_a_terminal_bash_completes_any_conversation_name_to_one_word(
     runner: CommandRunner, program: dict[str, str]
 ) -> None:
-    for number, name in enumerate((EVIL, *NAMES)):
+    for number, name in enumerate((HOSTILE_NAME, *SPECIAL_NAMES)):
         runner.write(f"f{number}", b"1\n", conversation=name)
-    with at_terminal("bash", runner.folder, program) as become:
+    with at_terminal("bash", runner.folder, program) as complete:
         for start in ("", "'", '"'):
-            assert become(f"cas log --conversation {start}evil") == ["cas", "log", "--conversation", EVIL]
-            assert become(f"cas log --conversation={start}evil") == ["cas", "log", f"--conversation={EVIL}"]
-            assert become(f"cas show {start}evil") == ["cas", "show", EVIL]
-        for name in NAMES:
+            assert complete(f"cas log --conversation {start}evil") == ["cas", "log", "--conversation", HOSTILE_NAME]
+            assert complete(f"cas log --conversation={start}evil") == ["cas", "log", f"--conversation={HOSTILE_NAME}"]
+            assert complete(f"cas show {start}evil") == ["cas", "show", HOSTILE_NAME]
+        for name in SPECIAL_NAMES:
             typed = "".join(f"\\{c}" if c in "*~{#'\"!$ " else c for c in name[:4])
-            assert become(f"cas log --conversation {typed}") == ["cas", "log", "--conversation", name]
+            assert complete(f"cas log --conversation {typed}") == ["cas", "log", "--conversation", name]
     assert not (runner.folder / "pwned").exists()
 
 
-def test_at_a_terminal_what_bash_finds_in_common_is_quoted_and_goes_on(
-    runner: CommandRunner, program: dict[str, str]
-) -> None:
+def test_at_a_terminal_bash_quotes_a_common_prefix(runner: CommandRunner, program: dict[str, str]) -> None:
     for number, name in enumerate(("p$(touch pwned)1", "p$(touch pwned)2", "q r", "q$r", "$(touch pwned)f")):
         runner.write(f"f{number}" if number < 4 else name, b"1\n", conversation=name if number < 4 else "q$r")
-    with at_terminal("bash", runner.folder, program) as become:
-        assert become("cas log --conversation p") == ["cas", "log", "--conversation", "p$(touch pwned)"]
-        # A file among them has bash quote all of them, once.
-        assert become("cas pin add p") == ["cas", "pin", "add", "p$(touch pwned)"]
-        assert become("cas cat \\$\\(") == ["cas", "cat", "$(touch pwned)f"]
+    with at_terminal("bash", runner.folder, program) as complete:
+        assert complete("cas log --conversation p") == ["cas", "log", "--conversation", "p$(touch pwned)"]
+        # With a file among the candidates, bash itself quotes all of them, once.
+        assert complete("cas pin add p") == ["cas", "pin", "add", "p$(touch pwned)"]
+        assert complete("cas cat \\$\\(") == ["cas", "cat", "$(touch pwned)f"]
     assert candidates(runner, "cas log --conversation q\\", "bash") == ["q\\$r", "q\\ r"]
     assert candidates(runner, "cas log --conversation q\\ ", "bash") == ["q\\ r"]
     assert candidates(runner, "cas accept q\\\\ ") == candidates(runner, "cas accept ") != []
@@ -185,40 +181,40 @@ def test_at_a_terminal_what_bash_finds_in_common_is_quoted_and_goes_on(
 
 
 @pytest.mark.parametrize("shell", [shell for shell in SHELLS if shell != "bash"])
-def test_at_a_terminal_no_name_is_more_to_zsh_or_fish_than_one_word(
+def test_at_a_terminal_zsh_and_fish_complete_any_name_to_one_word(
     runner: CommandRunner, program: dict[str, str], shell: str
 ) -> None:
-    for number, name in enumerate((EVIL, *NAMES)):
+    for number, name in enumerate((HOSTILE_NAME, *SPECIAL_NAMES)):
         runner.write(f"f{number} $(touch pwned)", b"1\n", conversation=name)
-    with at_terminal(shell, runner.folder, program) as become:
+    with at_terminal(shell, runner.folder, program) as complete:
         for start in ("", "'", '"'):
-            assert become(f"cas log --conversation {start}evil") == ["cas", "log", "--conversation", EVIL]
-            assert become(f"cas show {start}evil") == ["cas", "show", EVIL]
-        assert become("cas log --conversation=evil") == ["cas", "log", f"--conversation={EVIL}"]
-        assert become("cas show 2") == ["cas", "show", "2"]  # with a description that names a file
-        assert become("cas cat f1\\ ") == ["cas", "cat", "f1 $(touch pwned)"]
-        for name in NAMES:
+            assert complete(f"cas log --conversation {start}evil") == ["cas", "log", "--conversation", HOSTILE_NAME]
+            assert complete(f"cas show {start}evil") == ["cas", "show", HOSTILE_NAME]
+        assert complete("cas log --conversation=evil") == ["cas", "log", f"--conversation={HOSTILE_NAME}"]
+        assert complete("cas show 2") == ["cas", "show", "2"]  # with a description that names a file
+        assert complete("cas cat f1\\ ") == ["cas", "cat", "f1 $(touch pwned)"]
+        for name in SPECIAL_NAMES:
             typed = "".join(f"\\{c}" if c in "*~{#'\"!$ " else c for c in name[:4])
             # click's script for fish cuts words at a comma, so such a name is not offered there.
             expected = name[:4] if shell == "fish" and "," in name else name
-            assert become(f"cas log --conversation {typed}") == ["cas", "log", "--conversation", expected]
+            assert complete(f"cas log --conversation {typed}") == ["cas", "log", "--conversation", expected]
     assert not (runner.folder / "pwned").exists()
 
 
-STARTS = {
+SHELL_STARTS = {
     "bash": (["--norc", "--noprofile", "-i"], "bind 'set enable-bracketed-paste off'; PS1="),
     "zsh": (["-f", "-i"], "PS1=; autoload -Uz compinit; compinit -u -D; bindkey -e"),
     "fish": (["--no-config", "-i"], "function fish_prompt; end"),
 }
-"""The options of a shell at a terminal, and what it is to do first."""
+"""The options of a shell at a terminal, and its first command."""
 
 
 @contextmanager
 def at_terminal(shell: str, folder: Path, settings: dict[str, str]) -> Iterator[Callable[[str], list[str]]]:
-    """Start a shell at a terminal; return what types a line, presses the tab key and returns the words of the line."""
+    """Start a shell at a terminal; yield a function that types a line, presses tab and returns the line's words."""
     master, terminal = pty.openpty()
     termios.tcsetwinsize(terminal, (50, 2000))
-    options, first = STARTS[shell]
+    options, first = SHELL_STARTS[shell]
     load = "cas completion fish | source" if shell == "fish" else f"source <(cas completion {shell})"
     words = [sys.executable, "-P", "-c", LOGIN, shutil.which(shell) or "", *options]
     process = subprocess.Popen(
@@ -234,22 +230,22 @@ def at_terminal(shell: str, folder: Path, settings: dict[str, str]) -> Iterator[
             shown += os.read(master, 65536)
         return shown.decode()
 
-    def become(line: str) -> list[str]:
-        # Both ends of the line are gone to, so what is typed is put between what prints it.
+    def complete(line: str) -> list[str]:
+        # Control keys move to both ends of the line, to enclose it in a `printf`.
         shown = run(f"{line}\t\x01printf '<%s>' \x05; echo e\"n\"d", "end")
         return re.findall("<([^<>]*)>", shown[: shown.rindex("end\r\n")].splitlines()[-1])
 
     try:
         run(f'{first}; {load}; echo set"tled"', "settled")
-        yield become
+        yield complete
     finally:
         process.kill()
         process.wait(timeout=PATIENCE)
         os.close(master)
 
 
-def asked(line: str, shell: str, folder: Path) -> CommandResult:
-    """Run `cas` as the script for a shell does when the tab key is pressed behind a line."""
+def run_completion(line: str, shell: str, folder: Path) -> CommandResult:
+    """Run `cas` as a shell's completion script does when the tab key is pressed after `line`."""
     settings = {"_CAS_COMPLETE": f"{shell}_complete", "COMP_WORDS": line, "COMP_CWORD": line.rpartition(" ")[2]}
     if shell == "zsh":
         settings["COMP_CWORD"] = str(line.count(" "))
@@ -257,21 +253,26 @@ def asked(line: str, shell: str, folder: Path) -> CommandResult:
 
 
 def candidates(runner: CommandRunner, line: str, shell: str = "fish", folder: Path | None = None) -> list[str]:
-    """Return the words that are offered; of files and folders that the shell is to find, only that it is to."""
-    ran = asked(line, shell, folder or runner.folder)
+    """Return the candidates; files or folders that the shell itself should list are one entry, `<file>` or `<dir>`."""
+    ran = run_completion(line, shell, folder or runner.folder)
     assert (ran.status, ran.said) == (0, "")
     rows = [row.partition(",") for row in ran.text.splitlines() if row]
     return [word.partition("\t")[0] if kind == "plain" else f"<{kind}>" for kind, _, word in rows]
 
 
-def test_what_may_stand_there(history: CommandRunner) -> None:
+def test_candidates_for_edits_conversations_and_files(history: CommandRunner) -> None:
     assert candidates(history, "cas accept ") == ["2", "1"]
     assert candidates(history, "cas reject 1:") == ["1:0"]
     assert candidates(history, "cas reject 1:", "bash") == ["0"]
     assert candidates(history, "cas log --conversation=conv_h") == ["--conversation=conv_hello"]
     assert candidates(history, "cas log --conversation=conv_h", "bash") == ["conv_hello"]
-    assert candidates(history, "cas log --status=a") == ["--status=accepted"]
-    assert candidates(history, "cas log --status ") == ["pending", "accepted", "rejected"]
+    assert candidates(history, "cas log --status=a") == ["--status=accepted", "--status=away"]
+    for command in ("accept", "reject", "reset", "review", "status", "log", "record", "watch", "export --patch"):
+        assert candidates(history, f"cas {command} --conv conv_h") == ["conv_hello"]
+    assert candidates(history, "cas export --diffs hi") == ["<dir>"]
+    assert candidates(history, "cas status --status p") == ["pending"]
+    assert candidates(history, "cas status --file se") == ["second.py"]
+    assert candidates(history, "cas log --status ") == ["pending", "accepted", "rejected", "away"]
     assert candidates(history, "cas cat ") == ["second.py", "src/"]
     assert candidates(history, "cas cat src/") == candidates(history, "cas cat sr") == ["src/first.py"]
     assert candidates(history, "cas cat ", folder=history.folder / "src") == ["first.py"]
@@ -291,7 +292,7 @@ def test_what_may_stand_there(history: CommandRunner) -> None:
     assert candidates(history, "cas pin add ") == candidates(history, "cas show ") + candidates(history, "cas cat ")
 
 
-def test_what_may_stand_there_that_is_no_name_of_an_edit_or_a_file(history: CommandRunner) -> None:
+def test_candidates_for_clients_settings_tools_and_commands(history: CommandRunner) -> None:
     clients = candidates(history, "cas setup ")
     assert {"claude-code", "codex"} <= set(clients)
     assert candidates(history, "cas hook ") == candidates(history, "cas doctor ") == clients
@@ -314,7 +315,7 @@ def test_what_may_stand_there_that_is_no_name_of_an_edit_or_a_file(history: Comm
     assert candidates(history, "cas help snapshot d") == ["delete", "diff"]
 
 
-def test_snapshots_and_pins_are_named_by_their_numbers(history: CommandRunner) -> None:
+def test_candidates_for_snapshots_and_pins_are_numbers(history: CommandRunner) -> None:
     history.done("snapshot", "-m", "before the move")
     history.done("snapshot", "create", "src")
     history.done("pin", "add", "1", "--title", "kept")
@@ -325,7 +326,7 @@ def test_snapshots_and_pins_are_named_by_their_numbers(history: CommandRunner) -
     assert candidates(history, "cas snapshot restore ") == ["2", "1"]
     assert candidates(history, "cas snapshot restore 1 sr") == ["src/first.py"]
     assert candidates(history, "cas pin remove ") == ["1"]
-    assert asked("cas snapshot show ", "fish", history.folder).text == "plain,2\nplain,1\tbefore the move\n"
+    assert run_completion("cas snapshot show ", "fish", history.folder).text == "plain,2\nplain,1\tbefore the move\n"
 
 
 def test_folders_and_files_on_disk_are_left_to_the_shell(history: CommandRunner, tmp_path: Path) -> None:
@@ -368,9 +369,9 @@ def test_a_shell_completes_clients_settings_numbers_tools_and_folders(
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_where_nothing_can_be_told_nothing_is_said(tmp_path: Path, shell: str) -> None:
+def test_completion_without_candidates_prints_nothing(tmp_path: Path, shell: str) -> None:
     for line in ("cas show ", "cas 'unclosed", "cas config set no.setting ", "cas -C gone show "):
-        ran = asked(line, shell, tmp_path)
+        ran = run_completion(line, shell, tmp_path)
         assert (ran.text.strip(), ran.said) == ("", "")
     ran = cas(folder=tmp_path, settings={"_CAS_COMPLETE": f"{shell}_complete"})
     assert (ran.status, ran.text.strip(), ran.said) == (0, "", "")
@@ -381,4 +382,4 @@ def test_a_name_that_cannot_be_typed_is_not_offered(runner: CommandRunner) -> No
     runner.write("esc\x1b[31m", b"1\n")
     runner.write("plain", b"1\n")
     assert candidates(runner, "cas cat ") == candidates(runner, "cas cat ", "bash") == ["plain"]
-    assert asked("cas cat ", "zsh", runner.folder).text == "plain\nplain\n_\n"
+    assert run_completion("cas cat ", "zsh", runner.folder).text == "plain\nplain\n_\n"

@@ -1,4 +1,4 @@
-"""How `cas` ends: every exit status, one or two lines on stderr, and no traceback unless asked for."""
+"""Exit statuses of `cas`: each with one or two lines on stderr, and no traceback without `--debug`."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from cli.shell.main import COMMANDS, main
+from cli.shell.main import COMMANDS, SECTIONS, main
 from objstore import MAX_TEXT, CallInfo, Status
 from tests.support.command_runner import PATIENCE, PROGRAM, CommandResult, CommandRunner, cas, environment
 
@@ -36,7 +36,7 @@ from tests.support.command_runner import PATIENCE, PROGRAM, CommandResult, Comma
         ["log", "-n", "0"],
         ["log", "-n", "99999999999999999999"],
         ["log", "-99999999999999999999"],
-        ["log", "--status", "unheard"],
+        ["log", "--status", "unknown"],
         ["cat"],
         ["accept", "--file", "a", "--file", "b"],
         ["reject", "--file=a", "--conversation", "c", "--file", "a"],
@@ -48,7 +48,7 @@ from tests.support.command_runner import PATIENCE, PROGRAM, CommandResult, Comma
         ["export", "--patch", "--conversation", "a", "--conversation", "b"],
     ],
 )
-def test_a_senseless_command_line_is_status_2(runner: CommandRunner, words: list[str]) -> None:
+def test_a_wrong_command_line_is_status_2(runner: CommandRunner, words: list[str]) -> None:
     ran = runner.cas(*words)
     assert (ran.status, ran.out) == (2, b"")
     first, *rest = ran.said.splitlines()
@@ -59,53 +59,56 @@ def test_a_senseless_command_line_is_status_2(runner: CommandRunner, words: list
 @pytest.mark.parametrize(
     "words", ["pin remove x", "snapshot show x", "snapshot diff x", "log -n x", "watch --quiet-for x"]
 )
-def test_what_is_no_number_is_said_not_to_be_one(runner: CommandRunner, words: str) -> None:
+def test_an_invalid_number_is_named(runner: CommandRunner, words: str) -> None:
     assert runner.cas(*words.split()).said.splitlines()[0].endswith(": 'x' is not a valid number.")
 
 
-def test_a_second_value_of_an_option_is_refused_and_takes_the_place_of_none(runner: CommandRunner) -> None:
+def test_a_second_value_of_an_option_is_refused(runner: CommandRunner) -> None:
     runner.write("a", b"x\n", conversation="c1")
     runner.write("b", b"x\n", conversation="c2")
-    said = "cas: '--file' takes one value, not 2.\nTry `cas reject --help`.\n"
-    assert runner.cas("reject", "--file", "a", "--file", "b").said == said
-    said = "cas: '-m' / '--reason' takes one value, not 3.\nTry `cas reject --help`.\n"
-    assert runner.cas("reject", "1", "-m", "x", "--reason=y", "-mz").said == said
+    message = "cas: '--file' takes one value, not 2.\nTry `cas reject --help`.\n"
+    assert runner.cas("reject", "--file", "a", "--file", "b").said == message
+    message = "cas: '-m' / '--reason' takes one value, not 3.\nTry `cas reject --help`.\n"
+    assert runner.cas("reject", "1", "-m", "x", "--reason=y", "-mz").said == message
     assert set(runner.statuses().values()) == {Status.PENDING}
-    # How it is to be shown can be said again, as behind an alias.
+    # Options of display may be repeated, as they are after an alias.
     assert (
         runner.done("--color", "always", "log", "--color", "never", "--color", "never").text == runner.done("log").text
     )
     assert runner.cas("reject", "--file", "a", "--file", "b", "--help").status == 0
 
 
-def test_a_second_place_is_refused_before_the_command_and_behind_it(runner: CommandRunner, tmp_path: Path) -> None:
+def test_a_second_folder_is_refused_before_and_after_the_command(runner: CommandRunner, tmp_path: Path) -> None:
     runner.write("a", b"x\n")
     (runner.folder / "sub").mkdir()
-    named = ["-C", str(tmp_path), f"-C{runner.folder}"]
+    two_folders = ["-C", str(tmp_path), f"-C{runner.folder}"]
     for words, command in (
-        ([*named, "reject", "1"], ""),
-        (["reject", "1", *named], " reject"),
-        (["pin", *named, "add", "1"], " pin"),
+        ([*two_folders, "reject", "1"], ""),
+        (["reject", "1", *two_folders], " reject"),
+        (["pin", *two_folders, "add", "1"], " pin"),
     ):
-        said = f"cas: '-C' takes one value, not 2.\nTry `cas{command} --help`.\n"
-        assert cas(*words, folder=tmp_path) == CommandResult(status=2, out=b"", err=said.encode())
+        message = f"cas: '-C' takes one value, not 2.\nTry `cas{command} --help`.\n"
+        assert cas(*words, folder=tmp_path) == CommandResult(status=2, out=b"", err=message.encode())
     assert runner.statuses() == {"1:0": Status.PENDING}
-    # Behind the command it is said from where the one before has gone, as behind an alias.
+    # A folder after the command is relative to the one before it, as it is after an alias.
     assert cas("-C", str(runner.folder), "cat", "-C", "sub", "../a", folder=tmp_path).out == b"x\n"
 
 
-def test_without_a_command_the_help_is_shown(runner: CommandRunner) -> None:
-    ran = runner.cas()
-    assert (ran.status, ran.out) == (2, b"")
-    assert "Usage: cas" in ran.said
+def test_without_a_command_the_status_is_shown_or_outside_a_workspace_the_help(
+    runner: CommandRunner, tmp_path: Path
+) -> None:
+    assert runner.done().text == runner.done("status").text
+    outside = cas(folder=tmp_path)
+    assert (outside.status, outside.said) == (0, "")
+    assert outside.text == runner.done("--help").text
 
 
-def test_help_is_a_command_too(runner: CommandRunner) -> None:
+def test_help_is_a_command(runner: CommandRunner) -> None:
     assert runner.done("help").text == runner.done("--help").text
     assert runner.done("help", "log").text == runner.done("log", "--help").text
 
 
-def test_help_says_of_each_command_a_whole_sentence(runner: CommandRunner) -> None:
+def test_help_never_truncates_the_sentence_of_a_command(runner: CommandRunner) -> None:
     assert "...\n" not in runner.done("--help").text.partition("[ARGS]...\n")[2]
 
 
@@ -113,23 +116,24 @@ def test_choices_are_listed_on_one_line(runner: CommandRunner) -> None:
     assert "Choose from: bash, zsh, fish" in runner.cas("completion").said
 
 
-def test_without_a_name_the_newest_edit_is_shown(runner: CommandRunner) -> None:
+def test_show_without_a_name_shows_the_newest_edit(runner: CommandRunner) -> None:
     assert runner.cas("show").said == "cas: Nothing is recorded yet.\n"
     runner.write("a", b"1\n")
     runner.write("a", b"2\n")
     assert runner.done("show").out == runner.done("show", "2").out
 
 
-def test_help_lists_every_command(runner: CommandRunner, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_lists_the_commands_of_its_sections(runner: CommandRunner, capsys: pytest.CaptureFixture[str]) -> None:
     text = runner.done("--help").text
+    listed = {name for names in SECTIONS.values() for name in names}
     for name in COMMANDS:
-        assert f"\n  {name} " in text
+        assert (f"\n  {name} " in text) is (name in listed)
         assert main([name, "--help"]) == 0
         assert f"Usage: cas {name}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("option", ["--since", "--until"])
-def test_a_time_that_is_none_is_refused_with_the_option_it_was_given_to(runner: CommandRunner, option: str) -> None:
+def test_an_invalid_time_is_refused_with_its_option(runner: CommandRunner, option: str) -> None:
     ran = runner.cas("log", option, "garbage")
     assert ran.status == 2
     assert ran.said.startswith(f"cas: Invalid value for '{option}': 'garbage' is not a time: use 2h, ")
@@ -140,29 +144,29 @@ def test_a_time_that_is_none_is_refused_with_the_option_it_was_given_to(runner: 
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["show", "99"], "No edit, hunk or conversation is named '99' here."),
         (["show", "1:9"], "No edit, hunk or conversation is named '1:9' here."),
         (["accept", "1:7"], "No hunk is named '1:7' here."),
         (["reject", "99"], "No edit is named '99' here."),
-        (["reject", "--conversation", "nobody"], "No conversation is named 'nobody' here."),
-        (["reject", "--file", "unheard of"], "No file that an agent edited is named 'unheard of' here."),
-        (["log", "--conversation", "nobody"], "No conversation is named 'nobody' here."),
+        (["reject", "--conversation", "unknown"], "No conversation is named 'unknown' here."),
+        (["reject", "--file", "unknown"], "No file that an agent edited is named 'unknown' here."),
+        (["log", "--conversation", "unknown"], "No conversation is named 'unknown' here."),
         (["cat", "a@99"], "No state is named 'a@99' here."),
         (["cat", "../outside"], "Path is outside the workspace: "),
         (["cat", ".cas/index"], "Path is reserved for "),
     ],
 )
-def test_an_unknown_name_is_status_1(runner: CommandRunner, words: list[str], said: str) -> None:
+def test_an_unknown_name_is_status_1(runner: CommandRunner, words: list[str], message: str) -> None:
     runner.write("a", b"x\n")
     ran = runner.cas(*words)
     assert (ran.status, ran.out) == (1, b"")
-    assert ran.said.startswith(f"cas: {said}")
+    assert ran.said.startswith(f"cas: {message}")
     assert ran.said.count("\n") <= 2
 
 
-def test_a_link_in_the_way_of_a_decision_is_told_as_such_and_what_to_do(runner: CommandRunner) -> None:
+def test_a_decision_about_a_file_replaced_by_a_symlink_is_refused_with_advice(runner: CommandRunner) -> None:
     runner.write("a", b"x\n")
     runner.write("k", b"k\n")
     runner.delete("a")
@@ -181,7 +185,7 @@ def test_a_link_in_the_way_of_a_decision_is_told_as_such_and_what_to_do(runner: 
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["stauts"], "cas: No such command 'stauts'. Did you mean stats or status?\nTry `cas --help`.\n"),
         (["show", "cnv_one"], "Did you mean conv_one?\n"),
@@ -201,44 +205,42 @@ def test_a_link_in_the_way_of_a_decision_is_told_as_such_and_what_to_do(runner: 
         ),
         (["show", "src/greet.py"], "It is a file: `cas log src/greet.py` lists its edits.\n"),
         (["snapshot", "show", "9"], "`cas snapshot list` lists them.\n"),
-        (["pin", "remove", "9"], "`cas pin` lists them.\n"),
+        (["pin", "remove", "9"], "`cas pin list` lists them.\n"),
         (["diff", "src/gret.py"], "Did you mean src/greet.py?\n"),
         (["blame", "src/grete.py"], "Did you mean src/greet.py?\n"),
         (["log", "--file", "greet.py"], "Did you mean src/greet.py?\n"),
     ],
 )
-def test_a_mistyped_name_is_answered_with_those_near_to_it(runner: CommandRunner, words: list[str], said: str) -> None:
+def test_a_mistyped_name_is_answered_with_similar_names(runner: CommandRunner, words: list[str], message: str) -> None:
     runner.write("src/greet.py", b"x\n")
     ran = runner.cas(*words)
-    assert ran.said.endswith(said)
+    assert ran.said.endswith(message)
     assert ran.said.count("\n") == 2
 
 
 @pytest.mark.parametrize("when", ["1h", "yesterday", "2020-11-20"])
-def test_a_time_before_a_path_was_recorded_is_answered_with_what_follows_the_sign(
-    runner: CommandRunner, when: str
-) -> None:
+def test_a_time_before_the_first_record_of_a_path_is_refused_with_the_syntax(runner: CommandRunner, when: str) -> None:
     runner.write("a", b"x\n")
     runner.move("a", "b")
     runner.edit("b", b"x", b"y")
     for command in ("cat", "restore"):
-        said = runner.cas(command, f"b@{when}").said.splitlines()
-        assert said[0] == f"cas: No state is named 'b@{when}' here."
-        assert said[1].endswith("or a time (2h, 2026-11-20) since its first record.")
+        lines = runner.cas(command, f"b@{when}").said.splitlines()
+        assert lines[0] == f"cas: No state is named 'b@{when}' here."
+        assert lines[1].endswith("or a time (2h, 2026-11-20) since its first record.")
 
 
-def test_what_a_name_may_mean_is_spelt_as_it_is_to_be_typed_from_here(runner: CommandRunner) -> None:
+def test_suggested_paths_are_relative_to_the_current_folder(runner: CommandRunner) -> None:
     runner.write("src/greet.py", b"x\n")
     runner.write("README", b"x\n")
     below = runner.folder / "src"
     assert cas("cat", "grete.py", folder=below).said.endswith("Did you mean greet.py?\n")
-    said = cas("cat", "greet.py@2", folder=below).said
-    assert said.endswith("Edit 2 changed ../README: did you mean ../README@2?\n")
+    message = cas("cat", "greet.py@2", folder=below).said
+    assert message.endswith("Edit 2 changed ../README: did you mean ../README@2?\n")
     assert cas("cat", "../README@2", folder=below).out == b"x\n"
 
 
 UNDECODED = "a\udcffb"
-"""What Python makes of an argument that is not UTF-8."""
+"""An argument that is not UTF-8, as Python decodes it."""
 
 
 @pytest.mark.parametrize(
@@ -250,7 +252,7 @@ UNDECODED = "a\udcffb"
         *("snapshot create", "snapshot restore 1"),
     ],
 )
-def test_a_name_that_is_not_utf_8_is_refused_as_others_are(runner: CommandRunner, words: str) -> None:
+def test_a_name_that_is_not_utf_8_is_refused_as_unknown(runner: CommandRunner, words: str) -> None:
     runner.write("src/greet.py", b"x\n")
     runner.done("snapshot")
     ran = runner.cas(*words.split(), UNDECODED)
@@ -262,23 +264,21 @@ def test_a_name_that_is_not_utf_8_is_refused_as_others_are(runner: CommandRunner
 
 
 @pytest.mark.parametrize(
-    ("said", "refusal"),
+    ("text", "refusal"),
     [
         (UNDECODED, r"'a\xffb' is not UTF-8."),
         ("x" * (MAX_TEXT + 1), f"It has {MAX_TEXT + 1} characters; a record holds at most {MAX_TEXT}."),
     ],
     ids=["not UTF-8", "too long"],
 )
-def test_what_a_person_says_for_the_record_has_to_be_what_a_record_holds(
-    runner: CommandRunner, said: str, refusal: str
-) -> None:
+def test_a_text_that_a_record_cannot_hold_is_refused(runner: CommandRunner, text: str, refusal: str) -> None:
     runner.write("a", b"x\n")
     (runner.folder / "a").write_bytes(b"y\n")
     for words in (
         *(["record", "--agent"], ["record", "--note"], ["record", "--conversation"], ["watch", "--agent"]),
         *(["snapshot", "-m"], ["pin", "add", "1", "--title"], ["reject", "1", "--reason"]),
     ):
-        ran = runner.cas(*words, said)
+        ran = runner.cas(*words, text)
         assert (ran.status, ran.out) == (2, b"")
         assert words[-1] in ran.said
         assert refusal in " ".join(ran.said.split())
@@ -286,9 +286,10 @@ def test_what_a_person_says_for_the_record_has_to_be_what_a_record_holds(
     runner.done("reject", "1", "--reason", "r" * MAX_TEXT)
 
 
-def test_a_suggestion_that_fails_hides_nothing(runner: CommandRunner) -> None:
+def test_a_failing_suggestion_does_not_hide_the_error(runner: CommandRunner) -> None:
     broken = (
-        "import sys, cli.search.did_you_mean as it; it.meant = None; from cli.shell.main import main; sys.exit(main())"
+        "import sys, cli.search.did_you_mean as it; it.name_meant = None; "
+        "from cli.shell.main import main; sys.exit(main())"
     )
     ran = subprocess.run(
         [sys.executable, "-P", "-c", broken, "show", "nothing"],
@@ -301,7 +302,7 @@ def test_a_suggestion_that_fails_hides_nothing(runner: CommandRunner) -> None:
     assert (ran.returncode, ran.stderr) == (1, b"cas: No edit, hunk or conversation is named 'nothing' here.\n")
 
 
-def test_an_ambiguous_name_is_status_1_and_lists_what_it_may_mean(runner: CommandRunner) -> None:
+def test_an_ambiguous_name_is_status_1_and_lists_the_matches(runner: CommandRunner) -> None:
     runner.write("a", b"x\n", conversation="conv_one")
     runner.write("a", b"y\n", conversation="conv_other")
     ran = runner.cas("show", "conv_o")
@@ -317,8 +318,8 @@ def test_no_workspace_is_status_10(tmp_path: Path) -> None:
     for words in (["status"], ["log"], ["reject", "1"], ["undo"], ["cat", "a"], ["diff"]):
         ran = cas(*words, folder=tmp_path)
         assert (ran.status, ran.out) == (10, b"")
-        said = f"cas: No workspace at {tmp_path} or above it. Run `cas init` in the folder that you want recorded.\n"
-        assert ran.said == said
+        message = f"cas: No workspace at {tmp_path} or above it. Run `cas init` in the folder that you want recorded.\n"
+        assert ran.said == message
 
 
 def test_the_workspace_is_found_upward(runner: CommandRunner) -> None:
@@ -327,19 +328,19 @@ def test_the_workspace_is_found_upward(runner: CommandRunner) -> None:
     assert cas("status", folder=below).text == runner.cas("status").text
 
 
-def test_the_workspace_can_be_named(runner: CommandRunner, tmp_path: Path) -> None:
+def test_the_workspace_can_be_given_by_option_or_variable(runner: CommandRunner, tmp_path: Path) -> None:
     runner.write("sub/a", b"x\n")
-    here = runner.cas("status").text
-    named = str(runner.folder)
-    assert cas("-C", named, "status", folder=tmp_path).text == here
-    assert cas("status", "-C", named, folder=tmp_path).text == here
+    expected = runner.cas("status").text
+    root = str(runner.folder)
+    assert cas("-C", root, "status", folder=tmp_path).text == expected
+    assert cas("status", "-C", root, folder=tmp_path).text == expected
     assert cas("-C", str(runner.folder / "sub"), "cat", "a", folder=tmp_path).out == b"x\n"
-    assert cas("status", folder=tmp_path, settings={"CAS_WORKSPACE": named}).text == here
-    assert cas("cat", "sub/a", folder=tmp_path, settings={"CAS_WORKSPACE": named}).out == b"x\n"
+    assert cas("status", folder=tmp_path, settings={"CAS_WORKSPACE": root}).text == expected
+    assert cas("cat", "sub/a", folder=tmp_path, settings={"CAS_WORKSPACE": root}).out == b"x\n"
     elsewhere = {"CAS_WORKSPACE": str(tmp_path / "nowhere")}
-    assert cas("-C", named, "status", folder=tmp_path, settings=elsewhere).text == here
-    lost = cas("log", folder=tmp_path, settings=elsewhere)
-    assert (lost.status, lost.said.splitlines()[1]) == (10, "CAS_WORKSPACE names that folder.")
+    assert cas("-C", root, "status", folder=tmp_path, settings=elsewhere).text == expected
+    not_found = cas("log", folder=tmp_path, settings=elsewhere)
+    assert (not_found.status, not_found.said.splitlines()[1]) == (10, "CAS_WORKSPACE names that folder.")
     assert "CAS_WORKSPACE" not in cas("-C", str(tmp_path), "log", folder=tmp_path, settings=elsewhere).said
 
 
@@ -347,54 +348,56 @@ def test_the_workspace_can_be_named(runner: CommandRunner, tmp_path: Path) -> No
     "words", [["status"], ["log"], ["reject", "1"], ["record"], ["fsck"], ["config", "unset", "gc.background"]]
 )
 @pytest.mark.parametrize("named", ["mistyped/sub", "a"])
-def test_a_workspace_is_not_looked_for_above_what_the_variable_names_and_is_no_folder(
+def test_no_workspace_is_searched_above_a_missing_folder_that_the_variable_names(
     runner: CommandRunner, words: list[str], named: str
 ) -> None:
     runner.write("a", b"x\n")
     (runner.folder / "a").write_bytes(b"y\n")
-    place = runner.folder / named
-    said = f"cas: No workspace at {place}: this folder does not exist.\nCAS_WORKSPACE names that folder.\n"
+    missing = runner.folder / named
+    message = f"cas: No workspace at {missing}: this folder does not exist.\nCAS_WORKSPACE names that folder.\n"
     for folder in (runner.folder, runner.folder.parent):
-        ran = cas(*words, folder=folder, settings={"CAS_WORKSPACE": str(place)})
-        assert ran == CommandResult(status=10, out=b"", err=said.encode())
+        ran = cas(*words, folder=folder, settings={"CAS_WORKSPACE": str(missing)})
+        assert ran == CommandResult(status=10, out=b"", err=message.encode())
     assert runner.statuses() == {"1:0": Status.PENDING}
-    asking = {"_CAS_COMPLETE": "bash_complete", "COMP_WORDS": "cas show "}
-    listed = cas(folder=runner.folder.parent, settings=asking | {"CAS_WORKSPACE": str(place)})
+    completion = {"_CAS_COMPLETE": "bash_complete", "COMP_WORDS": "cas show "}
+    listed = cas(folder=runner.folder.parent, settings=completion | {"CAS_WORKSPACE": str(missing)})
     assert (listed.status, listed.out) == (0, b"\n")
 
 
-HOW = "To record an agent's edits, run `cas setup CLIENT`; for yours, `cas watch` or `cas record`.\n"
+RECORDING_HINT = "To record an agent's edits, run `cas setup CLIENT`; for yours, `cas watch` or `cas record`.\n"
 
 
-def test_init_makes_a_workspace_once(tmp_path: Path) -> None:
+def test_init_creates_a_workspace_once(tmp_path: Path) -> None:
     folder = tmp_path / "new"
     folder.mkdir()
-    said = f"{folder} is a workspace; edits in it can be recorded.\n"
-    done = CommandResult(status=0, out=f"{said}{HOW}".encode(), err=b"")
+    message = f"{folder} is a workspace; edits in it can be recorded.\n"
+    done = CommandResult(status=0, out=f"{message}{RECORDING_HINT}".encode(), err=b"")
     assert cas("init", folder=folder) == done
     assert cas("init", str(folder), folder=tmp_path) == done
     assert cas("-C", str(folder), "init", folder=tmp_path) == done
     CommandRunner(folder).write("a", b"x\n")
-    assert cas("init", folder=folder).text == said
+    assert cas("init", folder=folder).text == message
     (folder / "a").unlink()
     assert [path.name for path in folder.iterdir()] == [".cas"]
     assert cas("init", "missing", folder=tmp_path).status == 2
 
 
-def test_init_goes_on_from_what_is_left_of_a_store_or_says_what_stands_in_the_way(tmp_path: Path) -> None:
+def test_init_completes_an_empty_store_or_says_what_is_in_the_way(tmp_path: Path) -> None:
     folder = tmp_path / "new"
     folder.mkdir()
     runner = CommandRunner(folder)
     runner.write("a", b"x\n")
     (folder / ".cas" / "segments").rename(tmp_path / "segments")
     ran = cas("init", folder=folder)
-    taken = f"cas: No store was created: {folder}/.cas exists and"
-    said = f"{taken} holds no store. Put its segments back if they were moved away, or move {folder}/.cas away (mv).\n"
-    assert (ran.status, ran.said) == (1, said)
+    refusal = f"cas: No store was created: {folder}/.cas exists and"
+    message = (
+        f"{refusal} holds no store. Put its segments back if they were moved away, or move {folder}/.cas away (mv).\n"
+    )
+    assert (ran.status, ran.said) == (1, message)
     (folder / ".cas").rename(tmp_path / "aside")
     (folder / ".cas").write_bytes(b"mine\n")
     ran = cas("init", folder=folder)
-    assert (ran.status, ran.said) == (1, f"{taken} is not a folder. Move it away (mv).\n")
+    assert (ran.status, ran.said) == (1, f"{refusal} is not a folder. Move it away (mv).\n")
     (folder / ".cas").unlink()
     (folder / ".cas").mkdir()
     assert cas("status", folder=folder).status == 10
@@ -402,12 +405,12 @@ def test_init_goes_on_from_what_is_left_of_a_store_or_says_what_stands_in_the_wa
     assert cas("status", folder=folder).status == 0
 
 
-def test_a_workspace_within_another_is_made_and_told_of(tmp_path: Path) -> None:
+def test_init_inside_a_workspace_names_the_outer_one(tmp_path: Path) -> None:
     inner = tmp_path / "inner" / "most"
     inner.mkdir(parents=True)
     assert cas("init", folder=tmp_path).status == 0
     assert cas("init", folder=inner).text == (
-        f"{inner} is a workspace; edits in it can be recorded.\n{HOW}"
+        f"{inner} is a workspace; edits in it can be recorded.\n{RECORDING_HINT}"
         f"It is inside another workspace, {tmp_path}; commands run here use the inner one.\n"
     )
 
@@ -417,14 +420,14 @@ def test_a_workspace_within_another_is_made_and_told_of(tmp_path: Path) -> None:
 
 def test_a_store_that_stays_locked_is_status_11(runner: CommandRunner) -> None:
     runner.write("a", b"x\n")
-    # The patience of half a minute, cut short.
-    impatient = (
+    # `cas` waits half a minute for the lock; this shortens it.
+    with_short_wait = (
         "import sys, objstore.transaction.journal as journal; assert journal.WAIT_SECONDS; journal.WAIT_SECONDS = 0.2; "
         "from cli.shell.main import main; sys.exit(main())"
     )
     with runner.workspace() as workspace, workspace.call(CallInfo(tool="slow")):
         ran = subprocess.run(
-            [sys.executable, "-P", "-c", impatient, "reject", "1"],
+            [sys.executable, "-P", "-c", with_short_wait, "reject", "1"],
             cwd=runner.folder,
             env=environment({}),
             capture_output=True,
@@ -436,7 +439,7 @@ def test_a_store_that_stays_locked_is_status_11(runner: CommandRunner) -> None:
     assert ran.stderr.startswith(b"cas: Another process has been writing for ")
 
 
-def test_who_only_reads_does_not_wait_for_a_writer(runner: CommandRunner) -> None:
+def test_reading_commands_do_not_wait_for_a_writer(runner: CommandRunner) -> None:
     runner.write("a", b"x\n")
     with runner.workspace() as workspace, workspace.call(CallInfo(tool="slow")):
         (runner.folder / ".cas" / "applied").unlink()  # as if the writer was in the middle of its files
@@ -448,7 +451,7 @@ def test_who_only_reads_does_not_wait_for_a_writer(runner: CommandRunner) -> Non
 # ---- 130: interrupted
 
 
-def test_an_interrupt_is_status_130_without_a_word(runner: CommandRunner) -> None:
+def test_an_interrupt_is_status_130_and_prints_nothing(runner: CommandRunner) -> None:
     runner.write("a", b"x\n")
     with (
         runner.workspace() as workspace,
@@ -467,14 +470,14 @@ def test_an_interrupt_is_status_130_without_a_word(runner: CommandRunner) -> Non
             time.sleep(0.005)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=PATIENCE)
-    # Python ends by the signal itself if it was executing source text, as it does for each dataclass that it makes.
-    # A shell calls both 130.
+    # Python ends by the signal itself if it was executing source text, as it does for each dataclass.
+    # A shell reports both as 130.
     assert process.returncode in {130, -signal.SIGINT}
     assert (out, err) == (b"", b"")
 
 
 def open_files(pid: int) -> list[str]:
-    """Return what a process has open."""
+    """Return the paths of the files that a process has open."""
     found = []
     for entry in Path(f"/proc/{pid}/fd").iterdir():
         try:
@@ -484,10 +487,10 @@ def open_files(pid: int) -> list[str]:
     return found
 
 
-# ---- the unexpected
+# ---- internal errors and damage
 
 
-def test_a_fault_of_ours_is_one_line_and_debug_shows_where(runner: CommandRunner) -> None:
+def test_an_internal_error_is_one_line_and_debug_shows_the_traceback(runner: CommandRunner) -> None:
     broken = (
         "import sys, objstore.review.status as status; status.report = None; "
         "from cli.shell.main import main; sys.exit(main())"
@@ -538,10 +541,10 @@ def test_mcp_replaces_the_process_with_the_server(runner: CommandRunner) -> None
     assert b"usage" in ran.out.lower()
 
 
-# ---- the folder is gone, and interrupts before anything began
+# ---- a deleted current folder, and interrupts during the start
 
 
-GONE: Final = """
+RUN_IN_DELETED_FOLDER: Final = """
 import os, sys
 os.rmdir(os.getcwd())
 sys.argv[0] = "cas"
@@ -551,11 +554,11 @@ sys.exit(main())
 """
 
 
-def in_a_folder_that_is_gone(runner: CommandRunner, *words: str, stdin: bytes = b"") -> tuple[int, bytes, bytes]:
+def run_in_deleted_folder(runner: CommandRunner, *words: str, stdin: bytes = b"") -> tuple[int, bytes, bytes]:
     folder = runner.folder / "gone"
     folder.mkdir()
     ran = subprocess.run(
-        [sys.executable, "-P", "-c", GONE, *words],
+        [sys.executable, "-P", "-c", RUN_IN_DELETED_FOLDER, *words],
         cwd=folder,
         env=environment({}),
         input=stdin,
@@ -567,25 +570,25 @@ def in_a_folder_that_is_gone(runner: CommandRunner, *words: str, stdin: bytes = 
 
 
 @pytest.mark.parametrize("words", ["status", "log", "doctor", "record", "init"])
-def test_a_folder_that_is_gone_is_said_to_be(runner: CommandRunner, words: str) -> None:
-    said = b"cas: The current folder no longer exists. Change to another one, or pass -C DIR.\n"
-    assert in_a_folder_that_is_gone(runner, *words.split()) == (1, b"", said)
+def test_a_deleted_current_folder_is_named_as_the_cause(runner: CommandRunner, words: str) -> None:
+    message = b"cas: The current folder no longer exists. Change to another one, or pass -C DIR.\n"
+    assert run_in_deleted_folder(runner, *words.split()) == (1, b"", message)
 
 
-def test_a_folder_that_is_gone_stops_no_agent_and_hides_no_edit(runner: CommandRunner) -> None:
+def test_hooks_record_edits_from_a_deleted_current_folder(runner: CommandRunner) -> None:
     runner.done("record")
     event = {"session_id": "s1", "tool_name": "Bash", "tool_use_id": "t1", "cwd": str(runner.folder)}
     before = json.dumps(event | {"hook_event_name": "PreToolUse"}).encode()
-    assert in_a_folder_that_is_gone(runner, "hook", "claude-code", stdin=before) == (0, b"", b"")
+    assert run_in_deleted_folder(runner, "hook", "claude-code", stdin=before) == (0, b"", b"")
     (runner.folder / "new").write_text("1\n")
     after = json.dumps(event | {"hook_event_name": "PostToolUse"}).encode()
-    assert in_a_folder_that_is_gone(runner, "hook", "claude-code", stdin=after) == (0, b"", b"")
+    assert run_in_deleted_folder(runner, "hook", "claude-code", stdin=after) == (0, b"", b"")
     assert [edit["conversation_id"] for edit in runner.done("log", "--json").lines()] == ["s1"]
 
 
 @pytest.mark.parametrize("words", ["log", "status", "reject 1"])
-def test_an_interrupt_while_it_starts_is_no_traceback(runner: CommandRunner, words: str) -> None:
-    """Ctrl-C may come while modules are being imported, before there is anything to take back."""
+def test_an_interrupt_during_the_start_prints_no_traceback(runner: CommandRunner, words: str) -> None:
+    """Ctrl-C may come while modules are being imported, before the command has begun."""
     program = f"""
 import os, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)

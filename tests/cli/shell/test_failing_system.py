@@ -1,4 +1,4 @@
-"""Every command of `cas` on a disk that fails: it says no false word of what was changed, and shows no traceback.
+"""Every command of `cas` on a failing disk: it reports correctly whether anything changed, and shows no traceback.
 
 Writes and reads fail one after the other: a sample in `make test`, all of them with CAS_CRASH_STEPS=1 (`make crash`).
 """
@@ -6,7 +6,7 @@ Writes and reads fail one after the other: a sample in `make test`, all of them 
 import random
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -18,20 +18,20 @@ from tests.support.failing_command import Failed, FailingCas, Run
 from tests.support.faulty_disk import WHOLE, UnsyncedDisk
 from tests.support.mcpdiff_history import McpDiff
 
-CLAIMS: Final = re.compile(
+CLAIMS_NO_CHANGE: Final = re.compile(
     r"nothing (was|is) (changed|recorded|written|imported|purged|done)|no (snapshot was taken|bundle is written)"
     r"|no store can be made",
     re.IGNORECASE,
 )
-"""What a command says where it claims to have changed nothing."""
+"""Messages that claim that nothing was changed."""
 
-TAKEN_BACK: Final = "every file of the call is as it was before"
-"""What it says of a call that it recorded, and recorded as taken back."""
+CALL_ROLLED_BACK: Final = "every file of the call is as it was before"
+"""The message about a call that was recorded and then voided."""
 
-FEW: Final = 1
-"""Calls that fail of each command and in each way, if not all do."""
+SAMPLED_CALLS: Final = 1
+"""The number of calls that fail for each command and failure, if not all do."""
 
-WRITING: Final[dict[str, str]] = {
+WRITING_COMMANDS: Final[dict[str, str]] = {
     "accept": "accept 2",
     "reject": "reject 3",
     "reject with markers": "reject 2 --markers",
@@ -51,7 +51,7 @@ WRITING: Final[dict[str, str]] = {
     "pin remove": "pin remove 1",
     "init": "init ../plain",
     "import": "import ../bundle ../other",
-    "import mcpdiff": "import mcpdiff . --root {ground}/ws",
+    "import mcpdiff": "import mcpdiff . --root {template}/ws",
     "export": "export --bundle ../exported",
     "export of patches": "export --patch -o ../exported",
     "salvage": "salvage . --to ../other",
@@ -60,9 +60,9 @@ WRITING: Final[dict[str, str]] = {
     "config unset": "config unset retention.older_than",
     "setup": "setup claude-code --project",
 }
-"""What each command is asked for, in the folder of the workspace."""
+"""A command line for each command, run in the folder of the workspace."""
 
-READING: Final[dict[str, str]] = {
+READING_COMMANDS: Final[dict[str, str]] = {
     "status": "status",
     "log": "log -p",
     "show": "show 2",
@@ -85,7 +85,7 @@ READING: Final[dict[str, str]] = {
 
 
 @pytest.fixture(scope="module")
-def failing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FailingCas]:
+def failing_cas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FailingCas]:
     home = tmp_path_factory.mktemp("home")
     running = FailingCas(environment({"HOME": str(home)}))
     yield running
@@ -93,10 +93,10 @@ def failing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FailingCas]:
 
 
 @pytest.fixture(scope="module")
-def ground(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with a workspace in which every command has something to do, and what some of them take."""
-    ground = tmp_path_factory.mktemp("ground")
-    folder = ground / "ws"
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a workspace in which every command has an effect, and the files that some commands take."""
+    template = tmp_path_factory.mktemp("template")
+    folder = template / "ws"
     folder.mkdir()
     runner = CommandRunner(folder)
     (folder / "seen").write_bytes(b"before\n")
@@ -117,22 +117,29 @@ def ground(tmp_path_factory: pytest.TempPathFactory) -> Path:
     old.write("conv_mcpdiff", "f", "one\n")
     old.write("conv_mcpdiff", "f", "two\n")
     (folder / "seen").write_bytes(b"after\n")
-    (ground / "plain").mkdir()
-    (ground / "new").write_bytes(b"one\n2\nthree\nfive\n")
-    shutil.copytree(folder, ground / "undone")
-    assert cas("undo", folder=ground / "undone").status == 0
-    return ground
+    (template / "plain").mkdir()
+    (template / "new").write_bytes(b"one\n2\nthree\nfive\n")
+    shutil.copytree(folder, template / "undone")
+    assert cas("undo", folder=template / "undone").status == 0
+    return template
 
 
-def changed(ground: Path) -> tuple[dict[str, bytes], dict[str, list[bytes]]]:
-    """Return what a person would call changed: the files outside stores, and the records of each store's log."""
+def copied(template: Path, copy: Path, words: Sequence[str] = ()) -> Path:
+    """Copy what a command takes, in place of an earlier copy; most of it are two stores, and few need the second."""
+    shutil.rmtree(copy, ignore_errors=True)
+    unused = () if "../undone" in words else ("undone",)
+    return shutil.copytree(template, copy, symlinks=True, ignore=shutil.ignore_patterns(*unused))
+
+
+def files_and_records(template: Path) -> tuple[dict[str, bytes], dict[str, list[bytes]]]:
+    """Return the files outside stores, and the records of each store's log: a user would notice changes of these."""
     files = {
-        str(path.relative_to(ground)): path.read_bytes()
-        for path in ground.rglob("*")
+        str(path.relative_to(template)): path.read_bytes()
+        for path in template.rglob("*")
         if path.is_file() and (".cas" not in path.parts or path.name == "config.toml")
     }
     records: dict[str, list[bytes]] = {}
-    for log in ground.glob("*/.cas/segments/*.seg"):
+    for log in template.glob("*/.cas/segments/*.seg"):
         root = log.parents[2]
         if root.name not in records:
             with Workspace.open(root, UnsyncedDisk()) as workspace:
@@ -140,85 +147,87 @@ def changed(ground: Path) -> tuple[dict[str, bytes], dict[str, list[bytes]]]:
     return files, records
 
 
-def steps(calls: int, *drawn_by: str) -> list[int]:
-    """Return which of so many calls fail."""
+def failing_steps(calls: int, *drawn_by: str) -> list[int]:
+    """Return the numbers of the calls that fail, one run each."""
     every = range(calls)
-    return list(every) if WHOLE else random.Random(" ".join(drawn_by)).sample(every, min(FEW, calls))
+    return list(every) if WHOLE else random.Random(" ".join(drawn_by)).sample(every, min(SAMPLED_CALLS, calls))
 
 
-def way(failure: str) -> tuple[str, bool]:
-    """Return how a call fails, and whether the following ones go well."""
+def failure_mode(failure: str) -> tuple[str, bool]:
+    """Return the kind of failure, and whether only one call fails."""
     return failure.removesuffix(" once"), failure.endswith(" once")
 
 
-@pytest.mark.parametrize("command", WRITING)
-def test_what_fails_to_write_never_says_that_nothing_was_changed_after_something_was(
-    failing: FailingCas, ground: Path, tmp_path: Path, command: str
+@pytest.mark.parametrize("command", WRITING_COMMANDS)
+def test_a_failed_write_never_claims_that_nothing_changed_after_a_change(
+    failing_cas: FailingCas, template: Path, tmp_path: Path, command: str
 ) -> None:
-    words = [word.format(ground=ground) for word in WRITING[command].split()]
-    work = tmp_path / "ground"
+    words = [word.format(template=template) for word in WRITING_COMMANDS[command].split()]
+    work = tmp_path / "work"
 
     def run(failure: str, step: int | None) -> Run:
-        shutil.rmtree(work, ignore_errors=True)
-        shutil.copytree(ground, work, symlinks=True)
-        code, is_once = way(failure)
+        copied(template, work, words)
+        code, is_once = failure_mode(failure)
         return Run(words=words, folder=str(work / "ws"), failure=code, step=step, is_once=is_once)
 
-    before = changed(shutil.copytree(ground, tmp_path / "before"))
-    for failure in ("full", "broken", "broken once", "read-only"):
-        whole = failing.run(run(failure, None))
-        assert (whole.status, whole.said) == (0, ""), whole
-        done_files, done_records = changed(work)
-        for step in steps(whole.calls, command, failure):
-            ended = failing.run(run(failure, step))
+    before = files_and_records(copied(template, tmp_path / "before", words))
+    calls: dict[str, int] = {}
+    for failure in ("full", "broken"):
+        complete_run = failing_cas.run(run(failure, None))
+        assert (complete_run.status, complete_run.said) == (0, ""), complete_run
+        calls[failure] = complete_run.calls
+    calls |= dict.fromkeys(("broken once", "read-only"), calls["broken"])  # these fail the same calls
+    done_files, done_records = files_and_records(work)
+    for failure, count in calls.items():
+        for step in failing_steps(count, command, failure):
+            ended = failing_cas.run(run(failure, step))
             where = (failure, step, ended)
-            assert_plain(ended, where)
-            files, records = changed(work)
-            if ended.status == 0:  # only what is derived could not be written
+            assert_plain_exit(ended, where)
+            files, records = files_and_records(work)
+            if ended.status == 0:  # only derived data could not be written
                 assert (files, sizes(records)) == (done_files, sizes(done_records)), where
                 continue
             assert ended.said.startswith("cas: "), where
-            if CLAIMS.search(ended.said + ended.out):
+            if CLAIMS_NO_CHANGE.search(ended.said + ended.out):
                 assert (files, records) == before, where
-            if TAKEN_BACK in ended.said:
+            if CALL_ROLLED_BACK in ended.said:
                 assert files == before[0], where
 
 
-@pytest.mark.parametrize("command", READING | WRITING)
-def test_what_fails_to_read_says_so_in_plain_words_or_answers_as_ever(
-    failing: FailingCas, ground: Path, tmp_path: Path, command: str
+@pytest.mark.parametrize("command", READING_COMMANDS | WRITING_COMMANDS)
+def test_a_failed_read_is_reported_plainly_or_does_not_affect_the_output(
+    failing_cas: FailingCas, template: Path, tmp_path: Path, command: str
 ) -> None:
-    words = [word.format(ground=ground) for word in (READING | WRITING)[command].split()]
-    work = tmp_path / "ground"
+    words = [word.format(template=template) for word in (READING_COMMANDS | WRITING_COMMANDS)[command].split()]
+    work = tmp_path / "work"
 
     def run(failure: str, step: int | None) -> Run:
-        if command in WRITING or not work.exists():
-            shutil.rmtree(work, ignore_errors=True)
-            shutil.copytree(ground, work, symlinks=True)
-        code, is_once = way(failure)
+        if command in WRITING_COMMANDS or not work.exists():
+            copied(template, work, words)
+        code, is_once = failure_mode(failure)
         return Run(words=words, folder=str(work / "ws"), failure=code, step=step, is_once=is_once, is_reading=True)
 
+    complete_run = failing_cas.run(run("broken", None))
+    assert complete_run.status == 0, complete_run
     for failure in ("broken", "broken once", "too many"):
-        whole = failing.run(run(failure, None))
-        assert whole.status == 0, whole
-        for step in steps(whole.calls, command, failure):
-            ended = failing.run(run(failure, step))
+        for step in failing_steps(complete_run.calls, command, failure):
+            ended = failing_cas.run(run(failure, step))
             where = (failure, step, ended)
-            assert_plain(ended, where)
+            assert_plain_exit(ended, where)
             assert "No workspace" not in ended.said, where
             if ended.status:
                 assert ended.said.startswith("cas: ") or ended.out, where
-            elif command in READING:
-                assert ended.out == whole.out or ended.said, where
+            elif command in READING_COMMANDS:
+                assert ended.out == complete_run.out or ended.said, where
 
 
-def assert_plain(ended: Failed, where: object) -> None:
-    """Hold that a command ended as one does that was refused, or well."""
+def assert_plain_exit(ended: Failed, where: object) -> None:
+    """Check that a command succeeded or was refused, without a traceback."""
     assert "Traceback" not in ended.said, where
     assert "internal error" not in ended.said, where
     assert ended.status in {0, 1}, where
 
 
 def sizes(records: dict[str, list[bytes]]) -> dict[str, int]:
-    """Return how many records each log has: their ids differ with the time."""
+    """Return the number of records of each log; the ids of records depend on the time."""
     return {root: len(ids) for root, ids in records.items()}

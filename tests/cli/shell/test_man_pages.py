@@ -13,7 +13,7 @@ from tests.support.command_runner import PATIENCE
 from tests.support.man_pages import write_pages
 
 
-def test_there_is_a_page_for_each_command_with_its_options(tmp_path: Path) -> None:
+def test_each_command_has_a_page_with_its_options(tmp_path: Path) -> None:
     write_pages(tmp_path)
     context = click.Context(cas)
     expected = {"cas.1"}
@@ -22,7 +22,7 @@ def test_there_is_a_page_for_each_command_with_its_options(tmp_path: Path) -> No
         inner = found.commands if isinstance(found, click.Group) else {}
         expected |= {f"cas-{name}.1", *(f"cas-{name}-{other}.1" for other in inner)}
     assert {path.name for path in tmp_path.iterdir()} == expected
-    assert r"\-\-conversation\fP ID" in (tmp_path / "cas-log.1").read_text()
+    assert r"\-\-conversation,\fP \-\-conv ID" in (tmp_path / "cas-log.1").read_text()
     assert "See \\fBcas-log(1)\\fP" in (tmp_path / "cas.1").read_text()
 
 

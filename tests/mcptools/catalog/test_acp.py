@@ -1,4 +1,4 @@
-"""Agent Client Protocol notifications: the contract's shape exactly, and the protocol's own."""
+"""Agent Client Protocol notifications have exactly the contract's shape, or the protocol's own."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -31,15 +31,15 @@ DONE = ToolResult(failed=False, structured=OUTPUT, texts=["--- config.toml\n+++ 
 
 
 def update(notification: Json) -> Mapping[str, object]:
-    """Return what is said of the call."""
+    """Return the part of a notification that describes the call."""
     params = notification["params"]
     assert isinstance(params, dict)
-    told = params["update"]
-    assert isinstance(told, dict)
-    return told
+    reported = params["update"]
+    assert isinstance(reported, dict)
+    return reported
 
 
-def test_a_call_begins_as_the_contract_says() -> None:
+def test_start_of_a_call_has_the_contracts_shape() -> None:
     assert call_began(CALL, Shape.CONTRACT) == {
         "method": "session/update",
         "params": {
@@ -57,7 +57,7 @@ def test_a_call_begins_as_the_contract_says() -> None:
     }
 
 
-def test_a_call_completes_as_the_contract_says() -> None:
+def test_completion_of_a_call_has_the_contracts_shape() -> None:
     assert call_ended(CALL, DONE, Shape.CONTRACT) == {
         "method": "session/update",
         "params": {
@@ -75,7 +75,7 @@ def test_a_call_completes_as_the_contract_says() -> None:
     }
 
 
-def test_a_call_begins_as_the_protocol_says() -> None:
+def test_start_of_a_call_has_the_protocols_shape() -> None:
     assert update(call_began(CALL, Shape.PROTOCOL)) == {
         "sessionUpdate": "tool_call",
         "toolCallId": "<tool-call-id>",
@@ -87,7 +87,7 @@ def test_a_call_begins_as_the_protocol_says() -> None:
     }
 
 
-def test_a_call_completes_as_the_protocol_says() -> None:
+def test_completion_of_a_call_has_the_protocols_shape() -> None:
     assert update(call_ended(CALL, DONE, Shape.PROTOCOL)) == {
         "sessionUpdate": "tool_call_update",
         "toolCallId": "<tool-call-id>",
@@ -99,11 +99,11 @@ def test_a_call_completes_as_the_protocol_says() -> None:
 
 
 @pytest.mark.parametrize("shape", Shape)
-def test_a_failure_is_told_as_one(shape: Shape) -> None:
+def test_failed_call_is_reported_as_failed(shape: Shape) -> None:
     error = {"error": {"code": -32010, "message": "Edit 1: String not found: x"}}
     failed = ToolResult(failed=True, structured=error, texts=["Edit 1: String not found: x"])
-    told = update(call_ended(CALL, failed, shape))
-    fields = told["fields"] if shape is Shape.CONTRACT else told
+    reported = update(call_ended(CALL, failed, shape))
+    fields = reported["fields"] if shape is Shape.CONTRACT else reported
     assert isinstance(fields, dict)
     assert (fields["status"], fields["rawOutput"]) == ("failed", error)
     assert "String not found: x" in str(fields["content"])
@@ -119,16 +119,16 @@ def test_a_failure_is_told_as_one(shape: Shape) -> None:
         ("a\nb\nc\n", "a\nb\n", 3),
     ],
 )
-def test_the_place_of_a_change_is_its_first_line(old: str | None, new: str | None, line: int) -> None:
+def test_location_of_a_change_is_its_first_changed_line(old: str | None, new: str | None, line: int) -> None:
     call = ToolCall(session="s", id="1", tool="apply_patch", arguments={"file_path": "/f"})
     changed = ToolResult(failed=False, structured={}, texts=[""], changes=[FileChange(path="/f", old=old, new=new)])
-    told = update(call_ended(call, changed, Shape.PROTOCOL))
-    assert told["locations"] == [{"path": "/f", "line": line}]
-    assert told["content"] == [{"type": "diff", "path": "/f", "oldText": old, "newText": new or ""}]
+    reported = update(call_ended(call, changed, Shape.PROTOCOL))
+    assert reported["locations"] == [{"path": "/f", "line": line}]
+    assert reported["content"] == [{"type": "diff", "path": "/f", "oldText": old, "newText": new or ""}]
 
 
 @pytest.mark.parametrize("text", ["", "a\nb\n", "a\nb"])
-def test_a_file_that_only_moved_has_no_line_that_changed(text: str) -> None:
+def test_moved_file_is_reported_without_a_line(text: str) -> None:
     call = ToolCall(session="s", id="1", tool="move_file", arguments={"source": "/f", "destination": "/g"})
     changed = ToolResult(failed=False, structured={}, texts=[""], changes=[FileChange(path="/g", old=text, new=text)])
     assert update(call_ended(call, changed, Shape.PROTOCOL))["locations"] == [{"path": "/g"}]
@@ -158,31 +158,31 @@ def test_a_file_that_only_moved_has_no_line_that_changed(text: str) -> None:
         ("Undo", {}, "edit", "Undo", []),
     ],
 )
-def test_every_tool_has_its_kind_title_and_places(
+def test_each_tool_reports_its_kind_title_and_paths(
     tool: str, arguments: dict[str, object], kind: str, title: str, paths: list[str]
 ) -> None:
-    told = update(call_began(ToolCall(session="s", id="1", tool=tool, arguments=arguments), Shape.PROTOCOL))
-    assert (told["kind"], told["title"]) == (kind, title)
-    assert told["locations"] == [{"path": path} for path in paths]
+    reported = update(call_began(ToolCall(session="s", id="1", tool=tool, arguments=arguments), Shape.PROTOCOL))
+    assert (reported["kind"], reported["title"]) == (kind, title)
+    assert reported["locations"] == [{"path": path} for path in paths]
 
 
-def test_only_tools_that_may_change_something_are_edits() -> None:
+def test_only_read_only_tools_are_reported_as_read_or_search() -> None:
     for tool, traits in TOOLS.items():
-        told = update(call_began(ToolCall(session="s", id="1", tool=tool, arguments={}), Shape.PROTOCOL))
-        assert (told["kind"] in {"read", "search"}) is traits.read_only, tool
+        reported = update(call_began(ToolCall(session="s", id="1", tool=tool, arguments={}), Shape.PROTOCOL))
+        assert (reported["kind"] in {"read", "search"}) is traits.read_only, tool
 
 
-def test_what_a_real_call_came_to_can_be_told(agent: Agent, folder: Path) -> None:
+def test_result_of_a_real_call_is_reported_in_both_shapes(agent: Agent, folder: Path) -> None:
     file = folder / "config.toml"
     file.write_text('[server]\nhost = "localhost"\nport = 8080\n\n[app]\ndebug = false\n')
     before = file.read_text()
     result = agent.done("multi_edit_text_file", path=str(file), edits=EDITS)
     call = ToolCall(session="s", id="1", tool="multi_edit_text_file", arguments={"path": str(file), "edits": EDITS})
     change = FileChange(path=str(file), old=before, new=file.read_text())
-    told = ToolResult(failed=False, structured=result.structured, texts=result.texts[:1], changes=[change])
-    contract = update(call_ended(call, told, Shape.CONTRACT))
+    reported = ToolResult(failed=False, structured=result.structured, texts=result.texts[:1], changes=[change])
+    contract = update(call_ended(call, reported, Shape.CONTRACT))
     assert isinstance(contract["fields"], dict)
     assert contract["fields"]["content"] == [{"type": "text", "text": result.structured["diff"]}]
-    assert update(call_ended(call, told, Shape.PROTOCOL))["locations"] == [
+    assert update(call_ended(call, reported, Shape.PROTOCOL))["locations"] == [
         {"path": str(file), "line": line} for line in (3, 2, 6)
     ]

@@ -1,4 +1,4 @@
-"""The tools' stored descriptions, and how the server handles arguments that do not fit."""
+"""The tools' stored descriptions, and how the server answers invalid arguments and command lines."""
 
 import json
 import shlex
@@ -14,7 +14,7 @@ from mcptools.catalog.descriptions import encode_descriptions, load_descriptions
 from mcptools.server.write_descriptions import describe_tools
 from tests.support.mcp_agent import REPOSITORY, Agent, connected
 
-NAMES = [
+TOOL_NAMES = [
     "read_file",
     "read_text_file",
     "read_multiple_files",
@@ -36,11 +36,12 @@ NAMES = [
     "move_file",
     "delete_file",
     "Undo",
+    "answer_comment",
 ]
-READING = NAMES[: NAMES.index("create_directory")]
-CHANGING = ["write_file", "edit_file_diff", "multi_edit_text_file", "edit_text_file", "move_file", "delete_file"]
-NOT_IDEMPOTENT = ["edit_file_diff", "multi_edit_text_file", "edit_text_file", "move_file", "Undo"]
-PATCHES = [
+READ_ONLY_TOOLS = TOOL_NAMES[: TOOL_NAMES.index("create_directory")]
+CHANGING_TOOLS = ["write_file", "edit_file_diff", "multi_edit_text_file", "edit_text_file", "move_file", "delete_file"]
+NOT_IDEMPOTENT = ["edit_file_diff", "multi_edit_text_file", "edit_text_file", "move_file", "Undo", "answer_comment"]
+PATCH_TOOLS = [
     "apply_patch",
     "validate_patch",
     "revert_patch",
@@ -50,12 +51,22 @@ PATCHES = [
     "backup_file",
     "restore_backup",
 ]
-READING_PATCHES = ["validate_patch", "generate_patch", "inspect_patch"]
-CHANGING_PATCHES = ["apply_patch", "revert_patch", "apply_patches", "backup_file", "restore_backup"]
-OFFICIAL_TOKENS = 148.196
-"""About how many tokens a tool of the official filesystem server (2026.8.31) costs a model, by the measure below."""
+READ_ONLY_PATCH_TOOLS = ["validate_patch", "generate_patch", "inspect_patch"]
+CHANGING_PATCH_TOOLS = ["apply_patch", "revert_patch", "apply_patches", "backup_file", "restore_backup"]
+OFFICIAL_TOKENS_PER_TOOL = 148.196
+"""Approximate tokens for each tool of the official filesystem server (2026.8.31), estimated as below."""
 
-NO_STRINGS = ["edits", "operations", "patches", "dry_run", "rebase", "force", "keep_backup", "context_lines"]
+ARGUMENTS_OF_OTHER_TYPES = [
+    "comment",
+    "edits",
+    "operations",
+    "patches",
+    "dry_run",
+    "rebase",
+    "force",
+    "keep_backup",
+    "context_lines",
+]
 
 
 def keys_in(schema: object) -> Iterator[str]:
@@ -70,27 +81,27 @@ def keys_in(schema: object) -> Iterator[str]:
                 yield from keys_in(item)
 
 
-def schemas_of_objects(schema: object) -> Iterator[dict[str, Any]]:
+def object_schemas_in(schema: object) -> Iterator[dict[str, Any]]:
     """Yield every schema of an object in `schema`."""
     if isinstance(schema, dict):
         if schema.get("type") == "object":
             yield schema
         for value in schema.values():
-            yield from schemas_of_objects(value)
+            yield from object_schemas_in(value)
 
 
-def check(value: object, schema: dict[str, Any]) -> None:
-    """Hold a value against the part of JSON Schema that the server's output schemas use."""
+def check_schema(value: object, schema: dict[str, Any]) -> None:
+    """Check a value against a schema, with the part of JSON Schema that the server's output schemas use."""
     kinds: dict[str, type] = {"object": dict, "array": list, "string": str, "integer": int, "boolean": bool}
     assert type(value) is kinds[schema["type"]], (value, schema)
     if isinstance(value, dict):
         assert value.keys() >= set(schema.get("required", []))
         for name in value.keys() & schema.get("properties", {}).keys():
-            check(value[name], schema["properties"][name])
+            check_schema(value[name], schema["properties"][name])
 
 
-def test_every_tool_is_offered(agent: Agent) -> None:
-    assert [tool.name for tool in agent.tools()] == NAMES + PATCHES
+def test_server_lists_every_tool(agent: Agent) -> None:
+    assert [tool.name for tool in agent.tools()] == TOOL_NAMES + PATCH_TOOLS
 
 
 def test_stored_descriptions_match_the_signatures() -> None:
@@ -99,22 +110,22 @@ def test_stored_descriptions_match_the_signatures() -> None:
     assert (REPOSITORY / "mcptools" / "tools.json").read_text() == encode_descriptions(describe_tools())
 
 
-def test_input_schemas_are_flat(agent: Agent) -> None:
+def test_input_schemas_have_no_references_or_unions(agent: Agent) -> None:
     for tool in agent.tools():
         assert not {"$ref", "$defs", "anyOf", "oneOf", "allOf"} & set(keys_in(tool.input_schema)), tool.name
 
 
-def test_a_tool_costs_a_model_less_than_one_of_the_official_server(agent: Agent) -> None:
+def test_average_tool_description_is_shorter_than_the_official_servers(agent: Agent) -> None:
     tools = agent.tools()
     load_descriptions = [
         {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema} for tool in tools
     ]
-    assert len(json.dumps(load_descriptions, ensure_ascii=False)) / 4 / len(tools) < OFFICIAL_TOKENS
+    assert len(json.dumps(load_descriptions, ensure_ascii=False)) / 4 / len(tools) < OFFICIAL_TOKENS_PER_TOOL
 
 
-def test_every_argument_is_described_and_no_other_is_taken(agent: Agent) -> None:
+def test_every_argument_is_described_and_unknown_ones_are_excluded(agent: Agent) -> None:
     for tool in agent.tools():
-        for schema in schemas_of_objects(tool.input_schema):
+        for schema in object_schemas_in(tool.input_schema):
             assert schema["additionalProperties"] is False, tool.name
             for name, argument in schema["properties"].items():
                 assert argument["description"], f"{tool.name}: {name}"
@@ -123,22 +134,24 @@ def test_every_argument_is_described_and_no_other_is_taken(agent: Agent) -> None
 def test_file_content_and_ids_are_plain_strings(agent: Agent) -> None:
     for tool in agent.tools():
         for name, argument in tool.input_schema["properties"].items():
-            if name not in NO_STRINGS and tool.name not in READING:
+            if name not in ARGUMENTS_OF_OTHER_TYPES and tool.name not in READ_ONLY_TOOLS:
                 assert argument["type"] == "string", f"{tool.name}: {name}"
 
 
-def test_every_changing_tool_takes_a_conversation_id_and_may_leave_it_out(agent: Agent) -> None:
+def test_conversation_id_is_an_optional_argument_of_every_changing_tool(agent: Agent) -> None:
     for tool in agent.tools():
-        assert ("mcp_conversation_id" in tool.input_schema["properties"]) is (tool.name in CHANGING + CHANGING_PATCHES)
+        assert ("mcp_conversation_id" in tool.input_schema["properties"]) is (
+            tool.name in [*CHANGING_TOOLS, *CHANGING_PATCH_TOOLS, "answer_comment"]
+        )
         assert "mcp_conversation_id" not in tool.input_schema.get("required", [])
 
 
-def test_strategies_are_told(agent: Agent) -> None:
+def test_schema_of_apply_patches_lists_the_strategies(agent: Agent) -> None:
     schema = next(tool.input_schema for tool in agent.tools() if tool.name == "apply_patches")
     assert schema["properties"]["strategy"]["enum"] == ["try_revert", "backup_restore", "atomic", "progressive"]
 
 
-def test_multi_edit_has_the_schema_of_its_document(agent: Agent) -> None:
+def test_multi_edit_text_file_has_the_input_schema_of_the_contract(agent: Agent) -> None:
     schema = next(tool.input_schema for tool in agent.tools() if tool.name == "multi_edit_text_file")
     assert schema["required"] == ["path", "edits"]
     assert schema["properties"]["path"]["description"] == "Absolute path to the file"
@@ -150,38 +163,59 @@ def test_multi_edit_has_the_schema_of_its_document(agent: Agent) -> None:
     assert items["required"] == ["old_string", "new_string"]
 
 
-def test_every_tool_is_annotated(agent: Agent) -> None:
+def test_every_tool_has_the_right_annotations(agent: Agent) -> None:
     for tool in agent.tools():
         hints = tool.annotations
         assert hints is not None
         assert hints.title
-        assert hints.read_only_hint is (tool.name in {*READING, *READING_PATCHES})
-        assert hints.destructive_hint is (tool.name in {*CHANGING, "Undo", *CHANGING_PATCHES} - {"backup_file"})
-        assert hints.idempotent_hint is (tool.name not in {*NOT_IDEMPOTENT, *CHANGING_PATCHES} - {"restore_backup"})
+        assert hints.read_only_hint is (tool.name in {*READ_ONLY_TOOLS, *READ_ONLY_PATCH_TOOLS})
+        assert hints.destructive_hint is (
+            tool.name in {*CHANGING_TOOLS, "Undo", *CHANGING_PATCH_TOOLS} - {"backup_file"}
+        )
+        assert hints.idempotent_hint is (tool.name not in {*NOT_IDEMPOTENT, *CHANGING_PATCH_TOOLS} - {"restore_backup"})
         assert hints.open_world_hint is False
 
 
-def test_every_output_schema_admits_failures(agent: Agent, folder: Path) -> None:
-    missing: dict[str, object] = {"path": str(folder / "none"), "edits": [{"old_string": "a", "new_string": "b"}]}
-    missing |= {"source": missing["path"], "destination": str(folder / "there"), "diff": "", "content": "\0"}
-    missing |= {"file_hash": "", "operations": [{"op": "delete", "anchor": "1:a8"}]}
-    missing |= {"file_path": missing["path"], "patch": "no patch", "strategy": "atomic"}
-    missing |= {"patches": [{"file_path": missing["path"], "patch": "no patch"}]}
-    missing |= dict.fromkeys(["original_file", "modified_file", "backup_file"], missing["path"])
+def test_failed_call_of_every_tool_fits_its_output_schema(agent: Agent, folder: Path) -> None:
+    failing_arguments: dict[str, object] = {
+        "path": str(folder / "none"),
+        "edits": [{"old_string": "a", "new_string": "b"}],
+    }
+    failing_arguments |= {
+        "source": failing_arguments["path"],
+        "destination": str(folder / "there"),
+        "diff": "",
+        "content": "\0",
+    }
+    failing_arguments |= {"file_hash": "", "operations": [{"op": "delete", "anchor": "1:a8"}]}
+    failing_arguments |= {"file_path": failing_arguments["path"], "patch": "no patch", "strategy": "atomic"}
+    failing_arguments |= {"patches": [{"file_path": failing_arguments["path"], "patch": "no patch"}]}
+    failing_arguments |= dict.fromkeys(["original_file", "modified_file", "backup_file"], failing_arguments["path"])
     (folder / "there").mkdir()
-    missing |= {"paths": [], "ranges": ["0"], "keyword": "", "pattern": "", "edit": 0}
-    needless: dict[str, dict[str, object]] = {"read_multiple_files": {"offset": -1}, "list_edits": {"offset": -1}}
-    needless |= {"list_allowed_directories": {"unknown": ""}}
+    failing_arguments |= {
+        "paths": [],
+        "ranges": ["0"],
+        "keyword": "",
+        "pattern": "",
+        "edit": 0,
+        "comment": 0,
+        "text": "x",
+    }
+    extra_arguments: dict[str, dict[str, object]] = {
+        "read_multiple_files": {"offset": -1},
+        "list_edits": {"offset": -1},
+    }
+    extra_arguments |= {"list_allowed_directories": {"unknown": ""}}
     for tool in agent.tools():
-        arguments = {name: missing[name] for name in tool.input_schema.get("required", [])}
-        arguments |= needless.get(tool.name, {})
+        arguments = {name: failing_arguments[name] for name in tool.input_schema.get("required", [])}
+        arguments |= extra_arguments.get(tool.name, {})
         if tool.name in {"write_file", "create_directory"}:
             arguments["path"] = "/etc/none"
         result = agent.call(tool.name, **arguments)
         assert result.refused
         assert tool.output_schema is not None
-        check(result.structured, tool.output_schema)
-        if tool.name in PATCHES:
+        check_schema(result.structured, tool.output_schema)
+        if tool.name in PATCH_TOOLS:
             assert result.text == result.structured["error"]
             assert result.structured["error_type"]
         else:
@@ -191,7 +225,7 @@ def test_every_output_schema_admits_failures(agent: Agent, folder: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("tool", "arguments", "said"),
+    ("tool", "arguments", "expected"),
     [
         ("delete_file", {"path": "x", "force": True}, "force: unknown argument"),
         ("read_file", {}, "path: Field required"),
@@ -208,13 +242,13 @@ def test_every_output_schema_admits_failures(agent: Agent, folder: Path) -> None
         ),
     ],
 )
-def test_arguments_that_do_not_fit_are_refused(agent: Agent, tool: str, arguments: dict[str, Any], said: str) -> None:
+def test_invalid_arguments_are_refused(agent: Agent, tool: str, arguments: dict[str, Any], expected: str) -> None:
     result = agent.call(tool, **arguments)
     assert result.error["code"] == -32600
-    assert said in result.text
+    assert expected in result.text
 
 
-def test_what_is_null_and_may_be_left_out_is_left_out(agent: Agent, folder: Path) -> None:
+def test_null_counts_as_an_omitted_optional_argument(agent: Agent, folder: Path) -> None:
     file = str(folder / "file.txt")
     agent.done("write_file", path=file, content="a\n", mcp_conversation_id=None)
     read = agent.done("read_text_file", path=file, offset=None, limit=None).structured
@@ -227,7 +261,7 @@ def test_what_is_null_and_may_be_left_out_is_left_out(agent: Agent, folder: Path
     agent.done("restore_backup", backup_file=backup, target_file=None, force=None)
 
 
-def test_edits_may_come_as_a_json_string(agent: Agent, folder: Path) -> None:
+def test_edits_are_accepted_as_a_json_string(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("a")
     agent.done("multi_edit_text_file", path=str(file), edits='[{"old_string": "a", "new_string": "b"}]')
@@ -235,7 +269,7 @@ def test_edits_may_come_as_a_json_string(agent: Agent, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["[1, 2]", '{"a": 1}', "true", '"quoted"', "null", "7"])
-def test_content_that_looks_like_json_stays_text(agent: Agent, folder: Path, content: str) -> None:
+def test_content_that_looks_like_json_is_written_verbatim(agent: Agent, folder: Path, content: str) -> None:
     agent.done("write_file", path=str(folder / "file.json"), content=content)
     assert (folder / "file.json").read_text() == content
 
@@ -245,7 +279,7 @@ def test_an_unknown_tool_is_refused(agent: Agent) -> None:
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
-def test_both_eras_of_the_protocol_are_served(tmp_path: Path, mode: str) -> None:
+def test_clients_of_both_protocol_versions_are_served(tmp_path: Path, mode: str) -> None:
     root = tmp_path / "workspace"
     root.mkdir()
     with connected(root, mode=mode) as agent:
@@ -270,14 +304,14 @@ def editledger(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("option", ["--tools", "--approve"])
-def test_a_name_of_no_tool_is_refused(tmp_path: Path, option: str) -> None:
+def test_unknown_tool_name_in_an_option_is_refused(tmp_path: Path, option: str) -> None:
     done = editledger(option, "read_file,format_disk", str(tmp_path))
     assert done.returncode == 2
     assert "neither a tool nor a set of tools: format_disk (sets: read, classic, hashline, patch)" in done.stderr
 
 
 @pytest.mark.parametrize("names", ["", " ", ","])
-def test_a_choice_of_no_tools_is_refused_and_one_of_none_to_approve_is_taken(tmp_path: Path, names: str) -> None:
+def test_tools_option_must_name_a_tool_and_approve_option_may_be_empty(tmp_path: Path, names: str) -> None:
     done = editledger("--tools", names, str(tmp_path))
     assert done.returncode == 2
     assert "argument --tools: no tool is named; leave the option out to offer all" in done.stderr
@@ -285,13 +319,13 @@ def test_a_choice_of_no_tools_is_refused_and_one_of_none_to_approve_is_taken(tmp
 
 
 @pytest.mark.parametrize("names", ["write_file", "write_file,Undo"])
-def test_a_choice_of_which_read_only_leaves_no_tool_is_refused(tmp_path: Path, names: str) -> None:
+def test_read_only_that_leaves_no_tool_is_refused(tmp_path: Path, names: str) -> None:
     done = editledger("--read-only", "--tools", names, str(tmp_path))
     assert done.returncode == 2
     assert "--read-only leaves no tool: each tool of --tools" in done.stderr
 
 
-def test_what_is_no_directory_is_refused(tmp_path: Path) -> None:
+def test_argument_that_is_not_a_directory_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
     for name in (file, tmp_path / "missing"):
@@ -304,7 +338,7 @@ def test_what_is_no_directory_is_refused(tmp_path: Path) -> None:
     ("closed", "options", "named"),
     [("<&-", "", "input"), (">&-", "", "output"), ("<&- >&-", "", "input"), (">&-", "--export-acp contract", "output")],
 )
-def test_a_stream_that_is_closed_is_named_in_a_line(tmp_path: Path, closed: str, options: str, named: str) -> None:
+def test_closed_standard_stream_is_reported_in_one_line(tmp_path: Path, closed: str, options: str, named: str) -> None:
     command = f"exec {shlex.join([sys.executable, '-m', 'mcptools', str(tmp_path)])} {options} {closed}"
     done = subprocess.run(
         ["/bin/sh", "-c", command],
@@ -317,6 +351,6 @@ def test_a_stream_that_is_closed_is_named_in_a_line(tmp_path: Path, closed: str,
     assert (done.returncode, done.stderr) == (1, f"editledger: standard {named} is closed\n")
 
 
-def test_it_ends_in_order_when_its_input_does(tmp_path: Path) -> None:
+def test_server_exits_cleanly_at_the_end_of_its_input(tmp_path: Path) -> None:
     done = editledger(str(tmp_path))
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -1,7 +1,7 @@
-r"""Anchored edits are functions on bytes: what they don't name survives, and what they say is where they say.
+r"""Anchored edits change exactly the lines that they name.
 
-In the pictures, lines are letters; `|` is a line that ends in CRLF, `.` one that ends in LF, and a last letter with
-nothing behind it has no ending.
+In the pictures, each letter is a line; `|` is the ending CRLF, `.` is the ending LF, and a last letter without either
+has no ending.
 """
 
 from dataclasses import replace
@@ -26,7 +26,7 @@ from mcptools.edit.anchored import (
 from mcptools.edit.hashline import line_tag
 from objstore import hunks_fit, hunks_from_spans, split_lines
 from objstore.text.lines import closed
-from tests.objstore.weave.test_weave_costs import operations as calls
+from tests.objstore.weave.test_weave_costs import count_calls
 
 BOM = b"\xef\xbb\xbf"
 
@@ -68,7 +68,9 @@ def applied(content: bytes, *operations: AnchoredEdit) -> bytes:
         ("a.b.", Op.REPLACE, 1, 0, "_", ".b."),
     ],
 )
-def test_each_operation_does_what_its_name_says(before: str, op: Op, line: int, end: int, new: str, after: str) -> None:
+def test_each_operation_changes_the_lines_that_it_names(
+    before: str, op: Op, line: int, end: int, new: str, after: str
+) -> None:
     content = text(before)
     assert applied(content, operation(content, op, line, end, new)) == text(after)
 
@@ -84,7 +86,7 @@ def test_each_operation_does_what_its_name_says(before: str, op: Op, line: int, 
         ("a|b.", Op.REPLACE_RANGE, 1, 2, "XYZ", "X|Y.Z."),
     ],
 )
-def test_new_lines_take_the_endings_of_their_neighbours(
+def test_new_lines_get_the_endings_of_their_neighbours(
     before: str, op: Op, line: int, end: int, new: str, after: str
 ) -> None:
     content = text(before)
@@ -102,9 +104,9 @@ def test_new_lines_take_the_endings_of_their_neighbours(
         ("a.b", Op.DELETE, 2, "", "a"),
         ("a|b", Op.DELETE, 1, "", "b"),
         ("a", Op.DELETE, 1, "", ""),
-        ("a..b", Op.DELETE, 3, "", "a.."),  # an empty line without its newline would be none
+        ("a..b", Op.DELETE, 3, "", "a.."),  # an empty last line can't lack its newline
         ("a.|b", Op.DELETE, 3, "", "a.|"),
-        ("a.b|c", Op.INSERT_AFTER, 3, "X", "a.b|c|X"),  # the last line would end as the one above it does
+        ("a.b|c", Op.INSERT_AFTER, 3, "X", "a.b|c|X"),  # the former last line gets the ending of the line above
         ("a|b.c", Op.INSERT_AFTER, 3, "X", "a|b.c.X"),
         ("a.b|c", Op.DELETE, 1, "", "b|c"),
         ("a.b\r", Op.REPLACE, 1, "X", "X.b\r"),  # a lone CR ends no line
@@ -117,7 +119,7 @@ def test_new_lines_take_the_endings_of_their_neighbours(
         ("a\rb\r", Op.REPLACE, 1, "X", "X"),
     ],
 )
-def test_a_missing_final_newline_stays_missing(before: str, op: Op, line: int, new: str, after: str) -> None:
+def test_missing_final_newline_stays_missing(before: str, op: Op, line: int, new: str, after: str) -> None:
     content = text(before)
     assert applied(content, operation(content, op, line, 0, new)) == text(after)
 
@@ -133,7 +135,7 @@ def test_a_missing_final_newline_stays_missing(before: str, op: Op, line: int, n
         ("a.b.", Op.REPLACE, "XY", "X.Y.b."),
     ],
 )
-def test_a_byte_order_mark_stays_at_the_start(before: str, op: Op, new: str, after: str) -> None:
+def test_byte_order_mark_stays_at_the_start(before: str, op: Op, new: str, after: str) -> None:
     content = BOM + text(before)
     edit = operation(content, op, 1, 0, new)
     assert applied(content, edit) == BOM + text(after)
@@ -141,7 +143,7 @@ def test_a_byte_order_mark_stays_at_the_start(before: str, op: Op, new: str, aft
     assert applied(content, with_mark) == BOM + text(after)
 
 
-def test_anywhere_else_the_bytes_of_a_mark_are_content() -> None:
+def test_byte_order_mark_elsewhere_is_content() -> None:
     new = (BOM + b"X",)
     below = replace(operation(BOM + b"a\nb\n", Op.REPLACE, 2, 0, "X"), lines=new)
     assert applied(BOM + b"a\nb\n", below) == BOM + b"a\n" + BOM + b"X\n"
@@ -149,9 +151,9 @@ def test_anywhere_else_the_bytes_of_a_mark_are_content() -> None:
     assert applied(b"a\n", without) == BOM + b"X\na\n"
 
 
-def test_operations_mean_the_text_as_it_was_read() -> None:
+def test_operations_refer_to_the_text_as_it_was_read() -> None:
     content = text("a.b.c.d.")
-    made = applied(
+    result = applied(
         content,
         operation(content, Op.DELETE, 4),
         operation(content, Op.INSERT_BEFORE, 2, 0, "X"),
@@ -159,7 +161,7 @@ def test_operations_mean_the_text_as_it_was_read() -> None:
         operation(content, Op.INSERT_AFTER, 1, 0, "Z"),
         operation(content, Op.REPLACE, 2, 0, "BB"),
     )
-    assert made == text("a.Y.Z.X.B.B.c.")
+    assert result == text("a.Y.Z.X.B.B.c.")
 
 
 @pytest.mark.parametrize(
@@ -192,7 +194,7 @@ def test_operations_on_the_same_lines_are_refused(
 # ---- anchors
 
 
-def test_an_anchor_means_its_line_or_else_the_only_line_with_its_tag() -> None:
+def test_anchor_names_its_line_or_the_only_line_with_its_tag() -> None:
     content = b"one\ntwo\none\n"
     two, one = line_tag(b"two"), line_tag(b"one")
     at_two = AnchoredEdit(op=Op.DELETE, anchor=Anchor(2, two))
@@ -210,41 +212,43 @@ def test_an_anchor_means_its_line_or_else_the_only_line_with_its_tag() -> None:
     assert apply_operations(content, [missing]) == AnchorMissing(index=0, anchor=missing.anchor)
 
 
-def test_no_anchor_is_found_in_an_empty_text() -> None:
+def test_empty_text_has_no_anchor() -> None:
     edit = AnchoredEdit(op=Op.INSERT_AFTER, anchor=Anchor(1, line_tag(b"")), lines=(b"x",))
     assert isinstance(apply_operations(b"", [edit]), AnchorMissing)
 
 
 @pytest.mark.parametrize("op", [Op.REPLACE, Op.INSERT_AFTER, Op.REPLACE_RANGE])
 @pytest.mark.parametrize("line", [1, 3])
-def test_a_line_as_readers_are_shown_it_is_no_content(op: Op, line: int) -> None:
+def test_content_with_a_line_tag_is_refused(op: Op, line: int) -> None:
     content = BOM + b"one\ntwo\nthree"
     tags = [line_tag(one) for one in split_lines(content)]
-    shown = f"{line}:{tags[line - 1]}|".encode()
+    tagged = f"{line}:{tags[line - 1]}|".encode()
     edit = operation(content, op, 2, 3 if op.has_end else 0)
-    for lines in ((shown + b"new",), (b"new", shown)):
+    for lines in ((tagged + b"new",), (b"new", tagged)):
         outcome = apply_operations(content, [operation(content, Op.DELETE, 1), replace(edit, lines=lines)])
         assert outcome == TaggedContent(index=1, anchor=Anchor(line, tags[line - 1]))
     other = "00" if tags[line - 1] != "00" else "01"
-    for innocent in (f"{line}:{other}|new", f" {shown.decode()}", f"4:{tags[2]}|new", shown.decode()[:-1]):
-        placed = applied(content, replace(edit, lines=(innocent.encode(),)))
-        assert innocent.encode() in placed
+    for content_without_tag in (f"{line}:{other}|new", f" {tagged.decode()}", f"4:{tags[2]}|new", tagged.decode()[:-1]):
+        placed_or_reject = applied(content, replace(edit, lines=(content_without_tag.encode(),)))
+        assert content_without_tag.encode() in placed_or_reject
 
 
-def test_a_range_runs_downwards() -> None:
+def test_range_must_not_end_before_its_start() -> None:
     content = text("a.b.")
     assert apply_operations(content, [operation(content, Op.DELETE_RANGE, 2, 1)]) == EndBeforeStart(
         index=0, start=2, end=1
     )
 
 
-@pytest.mark.parametrize("spelling", ["", "2", "2:", ":f1", "2:f", "2:f11", "0:f1", "-1:f1", "2:g1", " 2:f1", "2:f1|x"])
-def test_what_is_no_anchor_is_none(spelling: str) -> None:
-    assert parse_anchor(spelling) is None
+@pytest.mark.parametrize(
+    "text_given", ["", "2", "2:", ":f1", "2:f", "2:f11", "0:f1", "-1:f1", "2:g1", " 2:f1", "2:f1|x"]
+)
+def test_invalid_anchor_is_parsed_as_none(text_given: str) -> None:
+    assert parse_anchor(text_given) is None
     assert parse_anchor("2:F1") == Anchor(2, "f1")
 
 
-def test_a_newline_at_the_end_of_content_adds_no_line() -> None:
+def test_newline_at_the_end_of_content_adds_no_line() -> None:
     assert (
         split_content_lines(b"a\nb")
         == split_content_lines(b"a\nb\n")
@@ -259,19 +263,19 @@ def test_a_newline_at_the_end_of_content_adds_no_line() -> None:
 # ---- costs
 
 
-def test_anchors_and_operations_cost_by_their_number_and_not_by_its_square() -> None:
+def test_cost_is_linear_in_the_number_of_operations() -> None:
     def cost(count: int) -> int:
         content = b"".join(b"%d\n" % number for number in range(count))
         anchors = [Anchor(number + 1, line_tag(b"%d" % number)) for number in range(count)]
         named = [AnchoredEdit(op=Op.REPLACE, anchor=anchor, lines=(b"x",)) for anchor in anchors]
         moved = b"q\n" * count + b"u\n"
-        beside = [AnchoredEdit(op=Op.INSERT_AFTER, anchor=Anchor(1, line_tag(b"u")), lines=(b"x",))] * count
-        return calls(lambda: (apply_operations(content, named), apply_operations(moved, beside)))
+        inserted = [AnchoredEdit(op=Op.INSERT_AFTER, anchor=Anchor(1, line_tag(b"u")), lines=(b"x",))] * count
+        return count_calls(lambda: (apply_operations(content, named), apply_operations(moved, inserted)))
 
     assert cost(800) < 2.5 * cost(400)
 
 
-def test_between_two_operations_an_edit_can_be_ended() -> None:
+def test_edit_can_be_cancelled_between_operations() -> None:
     def between() -> None:
         raise InterruptedError
 
@@ -279,22 +283,22 @@ def test_between_two_operations_an_edit_can_be_ended() -> None:
         apply_operations(b"a\n", [operation(b"a\n", Op.DELETE, 1)], between=between)
 
 
-def test_while_a_line_is_looked_for_by_its_tag_an_edit_can_be_ended() -> None:
-    asked = list[int]()
+def test_edit_can_be_cancelled_while_a_tag_is_searched() -> None:
+    checks = list[int]()
     content = b"".join(b"%d\n" % number for number in range(5000))
     assert isinstance(
         apply_operations(
-            content, [AnchoredEdit(op=Op.DELETE, anchor=Anchor(6000, "00"))], between=lambda: asked.append(0)
+            content, [AnchoredEdit(op=Op.DELETE, anchor=Anchor(6000, "00"))], between=lambda: checks.append(0)
         ),
         AnchorAmbiguous,
     )
-    assert len(asked) > 5
+    assert len(checks) > 5
 
 
 # ---- laws
 
-SAID = (b"a", b"b", b"", b"c ", b"\xff", b"\xc2\xa0", b"a\rb", b"a\r", b"\r")
-LINES = st.lists(st.sampled_from(SAID), min_size=1, max_size=6)
+LINE_CONTENTS = (b"a", b"b", b"", b"c ", b"\xff", b"\xc2\xa0", b"a\rb", b"a\r", b"\r")
+LINES = st.lists(st.sampled_from(LINE_CONTENTS), min_size=1, max_size=6)
 ENDINGS = st.sampled_from([b"\n", b"\r\n"])
 
 
@@ -306,18 +310,18 @@ def edits(draw: st.DrawFn) -> tuple[bytes, list[AnchoredEdit]]:
         content = content[:-1] if draw(st.booleans()) else content.rstrip(b"\r\n")
     content = draw(st.sampled_from([b"", BOM])) + content
     lines = split_lines(content)
-    made = []
+    result = []
     for _ in range(draw(st.integers(1, 3)) if lines else 0):
         op = draw(st.sampled_from(list(Op)))
         first = draw(st.integers(1, len(lines)))
         end = draw(st.integers(first, len(lines))) if op.has_end else 0
         new = "".join(draw(st.lists(st.sampled_from("XY_"), min_size=1, max_size=3))) if op.has_content else ""
-        made.append(operation(content, op, first, end, new))
-    return content, made
+        result.append(operation(content, op, first, end, new))
+    return content, result
 
 
-def placed(content: bytes, operations: list[AnchoredEdit]) -> Placed:
-    """Return what operations come to; an example of some on the same lines says nothing here."""
+def placed_or_reject(content: bytes, operations: list[AnchoredEdit]) -> Placed:
+    """Return the result of operations; reject examples with operations on the same lines."""
     outcome = apply_operations(content, operations)
     assert isinstance(outcome, Placed | OperationsOverlap)
     return outcome if isinstance(outcome, Placed) else reject()
@@ -325,17 +329,17 @@ def placed(content: bytes, operations: list[AnchoredEdit]) -> Placed:
 
 @given(edits())
 @example((b"a", [operation(b"a", Op.REPLACE, 1, new="X"), operation(b"a", Op.INSERT_AFTER, 1, new="Y")]))
-def test_spans_lead_from_the_text_before_to_the_text_after(case: tuple[bytes, list[AnchoredEdit]]) -> None:
+def test_hunks_from_the_spans_fit_both_texts(case: tuple[bytes, list[AnchoredEdit]]) -> None:
     content, operations = case
-    outcome = placed(content, operations)
+    outcome = placed_or_reject(content, operations)
     hunks = hunks_from_spans(content, outcome.content, outcome.spans)
     assert hunks_fit(content, outcome.content, hunks)
 
 
 @given(edits())
-def test_lines_that_no_operation_names_keep_every_byte(case: tuple[bytes, list[AnchoredEdit]]) -> None:
+def test_lines_that_no_operation_names_are_unchanged(case: tuple[bytes, list[AnchoredEdit]]) -> None:
     content, operations = case
-    outcome = placed(content, operations)
+    outcome = placed_or_reject(content, operations)
     lines = split_lines(content)
     named = {
         line
@@ -343,52 +347,50 @@ def test_lines_that_no_operation_names_keep_every_byte(case: tuple[bytes, list[A
         if not edit.op.inserts
         for line in range(edit.anchor.line, (edit.end or edit.anchor).line + 1)
     }
-    # The first line's mark and the last line's ending belong to the file, and are tested apart.
+    # The byte order mark and the ending of the last line belong to the file, and have their own tests.
     kept = [line for number, line in enumerate(lines, 1) if number not in named and 1 < number < len(lines)]
     after = split_lines(outcome.content.removeprefix(BOM))
     if kept and not content.endswith(b"\n") and after[-1:] in ([kept[-1][:-1]], [kept[-1].removesuffix(b"\r\n")]):
-        after[-1] = kept[-1]  # the last line now, in a text without a final newline
+        after[-1] = kept[-1]  # it is now the last line, in a text without a final newline
     rest = iter(after)
     assert all(line in rest for line in kept)
 
 
 @given(edits(), st.sampled_from([b"last", b"last\n", b"last\r\n", b"\r", b"\n"]))
-def test_a_last_line_that_no_operation_names_keeps_all_but_its_place_at_the_end(
-    case: tuple[bytes, list[AnchoredEdit]], end: bytes
-) -> None:
+def test_last_line_that_no_operation_names_keeps_its_bytes(case: tuple[bytes, list[AnchoredEdit]], end: bytes) -> None:
     content, operations = case
-    assume(content not in {b"", BOM})  # where the operations are about a line that is none
-    assert placed(closed(content) + end, operations).content.endswith(end)
+    assume(content not in {b"", BOM})  # the operations would name a line that doesn't exist
+    assert placed_or_reject(closed(content) + end, operations).content.endswith(end)
 
 
-def last(edit: AnchoredEdit) -> int:
-    """Return the last line that an operation changes, or beside which it puts lines."""
+def last_line_of(edit: AnchoredEdit) -> int:
+    """Return the last line that an operation changes, or next to which it inserts."""
     return (edit.end or edit.anchor).line
 
 
 @given(edits())
-def test_whether_the_text_ends_in_a_newline_stays(case: tuple[bytes, list[AnchoredEdit]]) -> None:
+def test_presence_of_a_final_newline_is_unchanged(case: tuple[bytes, list[AnchoredEdit]]) -> None:
     content, operations = case
-    outcome = placed(content, operations)
-    # A mark alone is one empty line without an ending, which is nothing once there are others.
+    outcome = placed_or_reject(content, operations)
+    # A byte order mark alone is one empty line without an ending, which vanishes once there are other lines.
     assume(outcome.content not in {b"", BOM} and content != BOM)
-    last = split_lines(outcome.content.removeprefix(BOM))[-1]
-    assert outcome.content.endswith(b"\n") is (content.endswith(b"\n") or last in {b"\n", b"\r\n"})
+    last_line_of = split_lines(outcome.content.removeprefix(BOM))[-1]
+    assert outcome.content.endswith(b"\n") is (content.endswith(b"\n") or last_line_of in {b"\n", b"\r\n"})
 
 
 def test_only_moved_anchors_are_reported() -> None:
     content = text("a.b.c.")
-    here = operation(content, Op.DELETE_RANGE, 1, 2)
-    outcome = apply_operations(content, [here])
+    anchored = operation(content, Op.DELETE_RANGE, 1, 2)
+    outcome = apply_operations(content, [anchored])
     assert isinstance(outcome, Placed)
     assert outcome.moved == ()
 
 
-@pytest.mark.parametrize("mark", [b"", BOM])
-def test_below_the_last_ending_there_is_no_line(mark: bytes) -> None:
-    phantom = Anchor(2, line_tag(b""))
-    outcome = apply_operations(mark + b"a\n", [AnchoredEdit(op=Op.DELETE, anchor=phantom)])
-    assert outcome == AnchorMissing(index=0, anchor=phantom)
+@pytest.mark.parametrize("prefix", [b"", BOM])
+def test_final_newline_does_not_start_another_line(prefix: bytes) -> None:
+    anchor_after_the_end = Anchor(2, line_tag(b""))
+    outcome = apply_operations(prefix + b"a\n", [AnchoredEdit(op=Op.DELETE, anchor=anchor_after_the_end)])
+    assert outcome == AnchorMissing(index=0, anchor=anchor_after_the_end)
 
 
 @pytest.mark.parametrize(
@@ -402,7 +404,7 @@ def test_below_the_last_ending_there_is_no_line(mark: bytes) -> None:
         (b"one\r\ntwo\r", Op.DELETE, 2, (), b"one"),
     ],
 )
-def test_a_carriage_return_at_the_very_end_is_no_half_of_an_ending(
+def test_cr_at_the_end_of_the_text_is_not_a_line_ending(
     before: bytes, op: Op, line: int, lines: tuple[bytes, ...], after: bytes
 ) -> None:
     anchor = Anchor(line, line_tag(split_lines(before)[line - 1]))

@@ -17,7 +17,7 @@ from mcptools.edit.exact import (
     apply_edits,
 )
 from objstore.text.hunks import Span, hunks_fit, hunks_from_spans
-from tests.objstore.weave.test_weave_costs import operations
+from tests.objstore.weave.test_weave_costs import count_calls
 
 CONFIG = b'[server]\nhost = "localhost"\nport = 8080\n\n[app]\ndebug = false\n'
 
@@ -32,7 +32,7 @@ def edited(content: bytes, *edits: tuple[bytes, bytes]) -> Edited:
     return outcome
 
 
-def test_each_edit_finds_its_line_in_the_copy_just_before_it() -> None:
+def test_line_ranges_refer_to_the_text_before_each_edit() -> None:
     outcome = edited(
         CONFIG,
         (b"port = 8080", b"port = 3000"),
@@ -43,30 +43,30 @@ def test_each_edit_finds_its_line_in_the_copy_just_before_it() -> None:
     assert [(lines.start, lines.end) for lines in outcome.line_ranges] == [(3, 3), (2, 2), (6, 6)]
 
 
-def test_lines_added_by_an_edit_move_the_ranges_of_later_ones() -> None:
+def test_added_lines_shift_the_ranges_of_later_edits() -> None:
     outcome = edited(b"a\nb\nc\n", (b"a\n", b"a\na2\na3\n"), (b"b\nc\n", b"d\n"))
     assert outcome.content == b"a\na2\na3\nd\n"
     assert outcome.line_ranges == (LineRange(start=1, end=1), LineRange(start=4, end=5))
 
 
-def test_a_range_ends_on_the_line_of_its_last_character() -> None:
+def test_line_range_ends_on_the_line_of_the_last_character() -> None:
     assert edited(b"a\nb\nc\n", (b"a\nb", b"x")).line_ranges == (LineRange(start=1, end=2),)
     assert edited(b"a\nb\nc\n", (b"b\n", b"x")).line_ranges == (LineRange(start=2, end=2),)
 
 
-def test_an_edit_may_replace_all_that_an_earlier_one_wrote() -> None:
+def test_edit_may_replace_the_whole_text_of_an_earlier_edit() -> None:
     assert edited(b"AAA", (b"AAA", b"BBB"), (b"BBB", b"CCC")).content == b"CCC"
 
 
-def test_an_edit_may_change_a_part_of_what_an_earlier_one_wrote() -> None:
+def test_edit_may_change_a_part_of_an_earlier_edits_text() -> None:
     assert edited(b"<AAA>", (b"AAA", b"x y z"), (b"y", b"Y")).content == b"<x Y z>"
 
 
-def test_an_edit_next_to_the_text_of_an_earlier_one_is_no_conflict() -> None:
+def test_edit_next_to_an_earlier_edits_text_is_no_conflict() -> None:
     assert edited(b"left right", (b"left", b"LEFT"), (b" right", b" RIGHT")).content == b"LEFT RIGHT"
 
 
-def test_an_edit_across_a_place_where_text_was_deleted_is_no_conflict() -> None:
+def test_edit_across_an_earlier_deletion_is_no_conflict() -> None:
     assert edited(b"a-b", (b"-", b""), (b"ab", b"c")).content == b"c"
 
 
@@ -80,7 +80,7 @@ def test_an_edit_across_a_place_where_text_was_deleted_is_no_conflict() -> None:
         (b"a b", [(b"a", b"A"), (b"b", b"B"), (b"A B", b"x")], 2, 0),
     ],
 )
-def test_an_edit_that_takes_in_part_of_an_earlier_one_is_a_conflict(
+def test_edit_that_includes_part_of_an_earlier_edits_text_conflicts(
     content: bytes, edits: list[tuple[bytes, bytes]], index: int, prior: int
 ) -> None:
     assert apply(content, *edits) == EditsOverlap(index=index, prior=prior)
@@ -89,17 +89,17 @@ def test_an_edit_that_takes_in_part_of_an_earlier_one_is_a_conflict(
 @pytest.mark.parametrize(
     "edits",
     [
-        [(b"b", b"B"), (b"a", b"A"), (b"Bc", b"x")],  # the second stands beside what the first wrote
+        [(b"b", b"B"), (b"a", b"A"), (b"Bc", b"x")],  # the second edit is next to the text of the first
         [(b"b", b"B"), (b"c", b"C"), (b"aB", b"x")],
-        [(b"ab", b"XY"), (b"X", b"Z"), (b"Yc", b"x")],  # the second begins, or ends, with it
+        [(b"ab", b"XY"), (b"X", b"Z"), (b"Yc", b"x")],  # the second edit replaces the beginning or the end of that text
         [(b"bc", b"XY"), (b"Y", b"Z"), (b"aX", b"x")],
     ],
 )
-def test_what_an_edit_wrote_stays_its_own_when_others_touch_it(edits: list[tuple[bytes, bytes]]) -> None:
+def test_adjacent_edits_do_not_hide_a_conflict_with_an_earlier_edit(edits: list[tuple[bytes, bytes]]) -> None:
     assert apply(b"abc", *edits) == EditsOverlap(index=2, prior=0)
 
 
-def test_edits_that_touch_are_one_span() -> None:
+def test_adjacent_edits_are_one_span() -> None:
     for edits in ([(b"a", b"X"), (b"b", b"YY")], [(b"b", b"YY"), (b"a", b"X")]):
         assert edited(b"-abc", *edits).spans == ((1, 3, 1, 4),)
     for edits in (
@@ -111,37 +111,37 @@ def test_edits_that_touch_are_one_span() -> None:
         assert edited(b"-abc-", *edits).spans == ((1, 4, 1, new - 1),)
 
 
-def test_an_empty_first_line_counts() -> None:
+def test_empty_first_line_is_counted() -> None:
     assert edited(b"\nx\n", (b"x", b"y")).line_ranges == (LineRange(start=2, end=2),)
 
 
-def test_of_many_places_the_first_twenty_are_reported() -> None:
+def test_only_the_first_twenty_occurrences_are_reported() -> None:
     found = apply(b"x\n" * 25, (b"x", b"y"))
     assert found == AmbiguousString(index=0, count=25, lines=tuple(range(1, 21)))
 
 
-def test_a_string_that_an_earlier_edit_changed_is_missing() -> None:
+def test_string_changed_by_an_earlier_edit_is_missing() -> None:
     outcome = apply(b"foo", (b"foo", b"bar"), (b"foo", b"baz"))
     assert isinstance(outcome, MissingString)
     assert (outcome.index, outcome.was_there) == (1, True)
 
 
-def test_a_string_that_an_earlier_edit_doubled_is_ambiguous() -> None:
+def test_string_doubled_by_an_earlier_edit_is_ambiguous() -> None:
     assert apply(b"A", (b"A", b"AA"), (b"A", b"B")) == AmbiguousString(index=1, count=2, lines=(1, 1))
 
 
-def test_a_string_that_overlaps_itself_is_ambiguous() -> None:
+def test_string_that_overlaps_itself_is_ambiguous() -> None:
     assert apply(b"aaa", (b"aa", b"b")) == AmbiguousString(index=0, count=2, lines=(1, 1))
 
 
-def test_an_ambiguous_string_is_reported_with_its_count_and_its_lines() -> None:
+def test_ambiguous_string_is_reported_with_count_and_lines() -> None:
     assert apply(b"x = 1\ny = 2\nx = 1\n" * 2, (b"x = 1", b"x = 3")) == AmbiguousString(
         index=0, count=4, lines=(1, 3, 4, 6)
     )
 
 
 @pytest.mark.parametrize(
-    ("content", "old", "line", "column", "found", "wanted"),
+    ("content", "old", "line", "column", "found", "expected"),
     [
         (b"a\nfoo\xc2\xa0bar\n", b"foo bar", 2, 4, "\N{NO-BREAK SPACE}", " "),
         (b"def f():\n\treturn 1\n", b"    return 1", 2, 1, "\t", " "),
@@ -152,17 +152,22 @@ def test_an_ambiguous_string_is_reported_with_its_count_and_its_lines() -> None:
         (b"caf\xe9 au lait", "café au lait".encode(), 1, 4, "\udce9", "é"),
     ],
 )
-def test_a_missing_string_is_reported_with_the_first_character_that_differs(
-    content: bytes, old: bytes, line: int, column: int, found: str | None, wanted: str
+def test_missing_string_is_reported_with_the_first_differing_character(
+    content: bytes, old: bytes, line: int, column: int, found: str | None, expected: str
 ) -> None:
     outcome = apply(content, (old, b""))
     assert isinstance(outcome, MissingString)
-    near = outcome.nearest()
-    assert near is not None
-    assert (near.line, near.column, near.found, near.wanted) == (line, column, found, wanted)
+    nearest_line = outcome.nearest()
+    assert nearest_line is not None
+    assert (nearest_line.line, nearest_line.column, nearest_line.found, nearest_line.wanted) == (
+        line,
+        column,
+        found,
+        expected,
+    )
 
 
-def test_a_string_unlike_anything_in_the_file_has_no_nearest_place() -> None:
+def test_string_without_similar_text_has_no_nearest_line() -> None:
     outcome = apply(b"alpha\nbeta\n", (b"zzzzzzzz", b""))
     assert isinstance(outcome, MissingString)
     assert outcome.nearest() is None
@@ -171,45 +176,45 @@ def test_a_string_unlike_anything_in_the_file_has_no_nearest_place() -> None:
 LETTERS = "the quick brown fox jumps over the lazy dog, and then some more words to fill it up"
 
 
-def shuffled(seed: int) -> str:
+def shuffled_line(seed: int) -> str:
     return "".join(random.Random(seed).sample(LETTERS, len(LETTERS)))
 
 
-def logged(number: int) -> str:
+def log_line(number: int) -> str:
     return f"{number}: request {number:x} of user {number} for /api/v1/items/{number}, done"
 
 
 @pytest.mark.parametrize(
     "line",
     [
-        pytest.param(shuffled, id="of the same letters"),
-        pytest.param(logged, id="of a log"),
+        pytest.param(shuffled_line, id="shuffled letters"),
+        pytest.param(log_line, id="log lines"),
     ],
 )
-def test_looking_for_similar_lines_costs_what_seeing_them_costs(line: Callable[[int], str]) -> None:
-    """However many lines are like it: to compare two of these takes a thousand steps for each hundred characters."""
+def test_cost_of_finding_the_nearest_line_is_linear_in_the_file_size(line: Callable[[int], str]) -> None:
+    """The cost is linear even if many lines are similar, though comparing two lines costs more than reading both."""
     content = "".join(f"{line(number)}\n" for number in range(1, 1990)).encode()
     missing = apply(content, (f"x{line(0)[1:]}y".encode(), b""))
     assert isinstance(missing, MissingString)
-    assert operations(missing.nearest) < 5 * len(content)
+    assert count_calls(missing.nearest) < 5 * len(content)
 
 
-def test_the_most_similar_line_is_found_among_many_that_are_like_it() -> None:
-    content = "".join(f"{logged(number)}\n" for number in range(1, 1990)).encode()
-    missing = apply(content, (f"{logged(1777)[:-1]}!".encode(), b""))
+def test_most_similar_line_is_found_among_many_similar_ones() -> None:
+    content = "".join(f"{log_line(number)}\n" for number in range(1, 1990)).encode()
+    missing = apply(content, (f"{log_line(1777)[:-1]}!".encode(), b""))
     assert isinstance(missing, MissingString)
-    near = missing.nearest()
-    assert near is not None
-    assert near.line == 1777
+    nearest_line = missing.nearest()
+    assert nearest_line is not None
+    assert nearest_line.line == 1777
 
 
-def test_while_something_similar_is_looked_for_it_can_be_ended() -> None:
-    missing = apply("\n".join(map(shuffled, range(300))).encode(), (f"~{LETTERS[1:]}".encode(), b""))
+def test_search_for_the_nearest_line_can_be_cancelled() -> None:
+    missing = apply("\n".join(map(shuffled_line, range(300))).encode(), (f"~{LETTERS[1:]}".encode(), b""))
     assert isinstance(missing, MissingString)
-    asked = list[int]()
-    missing.nearest(between=lambda: asked.append(0))
-    assert len(asked) > 300
-    for count in range(0, len(asked), 50):
+    checks = list[int]()
+    missing.nearest(between=lambda: checks.append(0))
+    assert len(checks) > 300
+    for count in range(0, len(checks), 50):
         with pytest.raises(IndexError):
             missing.nearest(between=([0] * count).pop)
 
@@ -221,7 +226,7 @@ some_bytes = st.lists(st.sampled_from([b"a", b"b", b"\n", b"\r", b"\0", b"\xff",
 
 @st.composite
 def calls(draw: st.DrawFn) -> tuple[bytes, list[tuple[bytes, bytes]]]:
-    """Draw a file, and edits of it whose old strings are cut out of the copy that they will meet."""
+    """Draw a file, and edits whose old strings occur exactly once when each edit is applied."""
     content = staged = draw(some_bytes)
     edits: list[tuple[bytes, bytes]] = []
     for _ in range(draw(st.integers(1, 6))):
@@ -233,18 +238,18 @@ def calls(draw: st.DrawFn) -> tuple[bytes, list[tuple[bytes, bytes]]]:
     return content, edits
 
 
-def applying(content: bytes, edits: list[tuple[bytes, bytes]]) -> Edited:
-    """Return what edits come to; an example of some that do not apply says nothing here."""
+def edited_or_reject(content: bytes, edits: list[tuple[bytes, bytes]]) -> Edited:
+    """Return the result of edits; reject examples whose edits do not apply."""
     outcome = apply(content, *edits)
     return outcome if isinstance(outcome, Edited) else reject()
 
 
 @given(calls())
-def test_edits_that_apply_are_plain_replacements_one_after_another(
+def test_applied_edits_equal_successive_replacements(
     call: tuple[bytes, list[tuple[bytes, bytes]]],
 ) -> None:
     content, edits = call
-    outcome = applying(content, edits)
+    outcome = edited_or_reject(content, edits)
     staged = content
     for old, new in edits:
         assert staged.count(old) == 1
@@ -253,9 +258,9 @@ def test_edits_that_apply_are_plain_replacements_one_after_another(
 
 
 @given(calls())
-def test_every_byte_outside_the_spans_survives(call: tuple[bytes, list[tuple[bytes, bytes]]]) -> None:
+def test_bytes_outside_the_spans_are_unchanged(call: tuple[bytes, list[tuple[bytes, bytes]]]) -> None:
     content, edits = call
-    outcome = applying(content, edits)
+    outcome = edited_or_reject(content, edits)
     rebuilt, at = b"", 0
     for old_start, old_end, new_start, new_end in outcome.spans:
         assert at <= old_start <= old_end
@@ -267,15 +272,15 @@ def test_every_byte_outside_the_spans_survives(call: tuple[bytes, list[tuple[byt
 
 
 @given(calls())
-def test_the_spans_give_hunks_that_fit(call: tuple[bytes, list[tuple[bytes, bytes]]]) -> None:
+def test_hunks_from_the_spans_fit_both_texts(call: tuple[bytes, list[tuple[bytes, bytes]]]) -> None:
     content, edits = call
-    outcome = applying(content, edits)
+    outcome = edited_or_reject(content, edits)
     hunks = hunks_from_spans(content, outcome.content, [Span(*span) for span in outcome.spans])
     assert hunks_fit(content, outcome.content, hunks)
 
 
 @given(some_bytes, some_bytes.filter(bool))
-def test_a_string_that_does_not_occur_exactly_once_is_refused(content: bytes, old: bytes) -> None:
+def test_string_that_does_not_occur_exactly_once_is_refused(content: bytes, old: bytes) -> None:
     places = sum(content.startswith(old, at) for at in range(len(content)))
     match apply(content, (old, b"new")):
         case Edited():
@@ -290,13 +295,13 @@ def test_a_string_that_does_not_occur_exactly_once_is_refused(content: bytes, ol
             raise AssertionError(outcome)
 
 
-def test_edits_apart_from_each_other_are_spans_of_their_own_in_whatever_order_they_come() -> None:
+def test_separate_edits_are_separate_spans_in_any_order() -> None:
     outcome = edited(b"one two three four", (b"three", b"3"), (b"one", b"first"), (b"four", b"4"), (b"two", b""))
     assert outcome.content == b"first  3 4"
     assert outcome.spans == ((0, 3, 0, 5), (4, 7, 6, 6), (8, 13, 7, 8), (14, 18, 9, 10))
 
 
-def test_where_an_edit_wrote_is_known_when_text_above_it_grew_or_shrank() -> None:
+def test_position_of_an_earlier_edit_is_tracked_when_text_above_grows_or_shrinks() -> None:
     assert apply(b"ab cd", (b"cd", b"CD"), (b"ab", b"abab"), (b" C", b"-")) == EditsOverlap(index=2, prior=0)
     assert apply(b"ab cd", (b"cd", b"CD"), (b"ab", b""), (b" C", b"-")) == EditsOverlap(index=2, prior=0)
     assert apply(b"<cd>", (b"cd", b"CxxD"), (b"xx", b""), (b"D>", b"-")) == EditsOverlap(index=2, prior=0)
@@ -304,27 +309,27 @@ def test_where_an_edit_wrote_is_known_when_text_above_it_grew_or_shrank() -> Non
 
 
 @given(st.data())
-def test_an_edit_is_refused_exactly_where_it_tears_what_another_wrote(data: st.DataObject) -> None:
-    """Against a model in which every byte knows the edits in whose text it stands."""
+def test_edit_conflicts_exactly_if_it_partly_replaces_another_edits_text(data: st.DataObject) -> None:
+    """Compare with a model in which every byte carries the edits whose text contains it."""
     text = data.draw(st.binary(min_size=4, max_size=12), label="text")
-    bytes_now: list[tuple[int, frozenset[int]]] = [(byte, frozenset()) for byte in text]
+    current_bytes: list[tuple[int, frozenset[int]]] = [(byte, frozenset()) for byte in text]
     edits: list[tuple[bytes, bytes]] = []
     for index in range(data.draw(st.integers(1, 5), label="edits")):
-        now = bytes(byte for byte, _ in bytes_now)
-        if not now:
+        current = bytes(byte for byte, _ in current_bytes)
+        if not current:
             break
-        start = data.draw(st.integers(0, len(now) - 1))
-        end = data.draw(st.integers(start + 1, len(now)))
-        old, new = now[start:end], data.draw(st.binary(max_size=4))
-        if any(now.startswith(old, at) for at in range(len(now)) if at != start):
+        start = data.draw(st.integers(0, len(current) - 1))
+        end = data.draw(st.integers(start + 1, len(current)))
+        old, new = current[start:end], data.draw(st.binary(max_size=4))
+        if any(current.startswith(old, at) for at in range(len(current)) if at != start):
             break
         edits.append((old, new))
-        authors = [known for _, known in bytes_now[start:end]]
-        around = frozenset.intersection(*authors)
-        if torn := frozenset.union(*authors) - around:
+        authors = [authors_of_byte for _, authors_of_byte in current_bytes[start:end]]
+        common_authors = frozenset.intersection(*authors)
+        if partly_replaced := frozenset.union(*authors) - common_authors:
             outcome = apply(text, *edits)
             assert isinstance(outcome, EditsOverlap)
-            assert (outcome.index, outcome.prior in torn) == (index, True)
+            assert (outcome.index, outcome.prior in partly_replaced) == (index, True)
             return
-        bytes_now[start:end] = [(byte, around | {index}) for byte in new]
-    assert edited(text, *edits).content == bytes(byte for byte, _ in bytes_now)
+        current_bytes[start:end] = [(byte, common_authors | {index}) for byte in new]
+    assert edited(text, *edits).content == bytes(byte for byte, _ in current_bytes)

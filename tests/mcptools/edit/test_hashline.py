@@ -18,24 +18,24 @@ from mcptools.edit.hashline import hashline, hashlines, hashlines_around, line_t
         (b"}", "a8"),
     ],
 )
-def test_a_tag_is_the_lowest_byte_of_fnv_1a(line: bytes, tag: str) -> None:
+def test_tag_is_the_lowest_byte_of_fnv_1a(line: bytes, tag: str) -> None:
     assert line_tag(line) == tag
 
 
 @given(st.binary(), st.sampled_from([b"", b" ", b"\t", b"\n", b"\r\n", b" \t \r\n", b"\f", b"\v\n"]))
-def test_trailing_white_space_does_not_count(line: bytes, blanks: bytes) -> None:
+def test_trailing_whitespace_does_not_change_the_tag(line: bytes, blanks: bytes) -> None:
     assert line_tag(line + blanks) == line_tag(line)
 
 
 @given(st.integers(min_value=1), st.binary())
-def test_a_hashline_is_number_tag_and_content(number: int, line: bytes) -> None:
+def test_hashline_is_number_tag_and_content(number: int, line: bytes) -> None:
     shown = line.decode(errors="replace")
     first, _, rest = hashline(number, line, shown).partition("|")
     assert first == f"{number}:{line_tag(line)}"
     assert rest == shown
 
 
-def test_lines_are_shown_without_their_endings_and_bytes_that_are_no_utf8_as_such() -> None:
+def test_hashlines_omit_line_endings_and_escape_bytes_that_are_not_utf8() -> None:
     lines = [b"a\r\n", b"\xff\r b\n", b"c"]
     tags = [line_tag(line) for line in lines]
     assert hashlines(lines) == f"1:{tags[0]}|a\n2:{tags[1]}|\\xff\r b\n3:{tags[2]}|c\n"
@@ -43,7 +43,7 @@ def test_lines_are_shown_without_their_endings_and_bytes_that_are_no_utf8_as_suc
 
 
 @pytest.mark.parametrize(
-    ("wanted", "shown"),
+    ("line_numbers", "shown"),
     [
         ([5], "34567"),
         ([1], "123"),
@@ -55,11 +55,13 @@ def test_lines_are_shown_without_their_endings_and_bytes_that_are_no_utf8_as_suc
         ([], ""),
     ],
 )
-def test_around_lines_some_more_are_shown_and_a_mark_where_some_are_left_out(wanted: list[int], shown: str) -> None:
+def test_context_lines_are_shown_and_gaps_are_marked(line_numbers: list[int], shown: str) -> None:
     lines = [b"%d\n" % number for number in range(1, 10)]
-    said = hashlines_around(lines, wanted)
-    assert said.splitlines() == ["..." if mark == "." else f"{mark}:{line_tag(mark.encode())}|{mark}" for mark in shown]
+    lines_shown = hashlines_around(lines, line_numbers)
+    assert lines_shown.splitlines() == [
+        "..." if mark == "." else f"{mark}:{line_tag(mark.encode())}|{mark}" for mark in shown
+    ]
 
 
-def test_a_cr_that_ends_no_line_is_shown() -> None:
+def test_lone_cr_is_shown() -> None:
     assert hashlines([b"a\r\n", b"b\r"]) == f"1:{line_tag(b'a')}|a\n2:{line_tag(b'b')}|b\r\n"

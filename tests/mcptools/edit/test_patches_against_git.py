@@ -1,4 +1,4 @@
-"""Compare with git: the patch tools apply what `git diff` makes as `git apply` does, and the reverse."""
+"""Compare with git: patches of `git diff` can be applied and reverted, and `git apply` gives the same results."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ from mcptools.edit.unified_diff import Applied, apply_patch
 from mcptools.tools.patching import applied, part_for
 from objstore import unified_diff
 
-# Where git is not on PATH there is no judge, and the laws say the same of the tools alone.
+# Without git on PATH there is no comparison, and the laws are checked for our own tools alone.
 GIT = which("git")
 
 lines = st.sampled_from(["a", "b", "", " x", "-x", "+x", "\ttab", "é", "--- a", "@@", "c", "d"])
@@ -30,8 +30,8 @@ def git(folder: Path, *arguments: str, patch: bytes | None = None) -> subprocess
     return subprocess.run([GIT, *arguments], cwd=folder, env=environment, input=patch, capture_output=True, check=False)
 
 
-def made_by_git(folder: Path, old: bytes, new: bytes) -> bytes:
-    """Return git's diff of two texts, or ours where there is no git."""
+def diff_of_git(folder: Path, old: bytes, new: bytes) -> bytes:
+    """Return git's diff of two texts, or ours without git."""
     if GIT is None:
         return unified_diff(old, new, path_before="old", path_after="new")
     (folder / "old").write_bytes(old)
@@ -40,7 +40,7 @@ def made_by_git(folder: Path, old: bytes, new: bytes) -> bytes:
 
 
 def applied_by_git(folder: Path, content: bytes, patch: bytes) -> bytes | None:
-    """Return what `git apply` makes of a file; None: it refuses, or there is no git."""
+    """Return the result of `git apply`; None if it refuses, or without git."""
     if GIT is None:
         return None
     (folder / "f").write_bytes(content)
@@ -50,10 +50,10 @@ def applied_by_git(folder: Path, content: bytes, patch: bytes) -> bytes | None:
 
 @settings(max_examples=30)
 @given(texts, texts)
-def test_a_diff_that_git_makes_is_applied_and_taken_back(old: bytes, new: bytes) -> None:
+def test_diff_of_git_is_applied_and_reverted(old: bytes, new: bytes) -> None:
     assume(old != new)
-    with tempfile.TemporaryDirectory() as place:
-        patch = made_by_git(Path(place), old, new)
+    with tempfile.TemporaryDirectory() as folder:
+        patch = diff_of_git(Path(folder), old, new)
     part = part_for(parse_patches(patch.decode()), "/ws/f")
     assert applied(old, part).content == new
     assert applied(new, part.reverse).content == old
@@ -61,7 +61,7 @@ def test_a_diff_that_git_makes_is_applied_and_taken_back(old: bytes, new: bytes)
 
 @settings(max_examples=30)
 @given(texts, texts, texts)
-def test_git_agrees_with_whatever_is_applied(old: bytes, new: bytes, other: bytes) -> None:
+def test_git_apply_gives_the_same_result_or_refuses(old: bytes, new: bytes, other: bytes) -> None:
     assume(old != new)
     patch = unified_diff(old, new, path_before="a/f", path_after="b/f")
     part = part_for(parse_patches(patch.decode()), "/ws/f")
@@ -69,7 +69,7 @@ def test_git_agrees_with_whatever_is_applied(old: bytes, new: bytes, other: byte
         outcome = apply_patch(content, part)
         assert content != old or isinstance(outcome, Applied)
         if isinstance(outcome, Applied):
-            with tempfile.TemporaryDirectory() as place:
-                judged = applied_by_git(Path(place), content, patch)
-            assert judged in {None, outcome.content}
-            assert content != old or GIT is None or judged == new
+            with tempfile.TemporaryDirectory() as folder:
+                result_of_git = applied_by_git(Path(folder), content, patch)
+            assert result_of_git in {None, outcome.content}
+            assert content != old or GIT is None or result_of_git == new

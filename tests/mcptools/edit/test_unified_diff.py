@@ -1,4 +1,4 @@
-"""Unified diffs: which are accepted, which are refused, and which bytes of a file stay."""
+"""Unified diffs: which are accepted or refused, and which bytes of a file are unchanged."""
 
 import re
 from contextlib import suppress
@@ -11,7 +11,7 @@ from mcptools.edit.unified_diff import AmbiguousContext, Applied, ContextMismatc
 from objstore.text.diff import diff_lines
 from objstore.text.hunks import Span, hunks_fit, hunks_from_spans
 from objstore.text.unified_diff import numbered_diff, quoted_name, unified_diff
-from tests.objstore.weave.test_weave_costs import operations
+from tests.objstore.weave.test_weave_costs import count_calls
 
 HEAD = "--- a/f\n+++ b/f\n"
 ABC = b"a\nb\nc\n"
@@ -21,7 +21,7 @@ def apply(content: bytes, hunks: str) -> DiffOutcome:
     return apply_patch(content, parse_patch(HEAD + hunks))
 
 
-APPLIES = {
+APPLICABLE = {
     "a line replaced": (ABC, "@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n", b"a\nB\nc\n"),
     "counts of one left out": (b"b\n", "@@ -1 +1 @@\n-b\n+B\n", b"B\n"),
     "a section heading behind the counts": (ABC, "@@ -2 +2 @@ def f():\n-b\n+B\n", b"a\nB\nc\n"),
@@ -30,7 +30,7 @@ APPLIES = {
     "a line inserted above the first": (ABC, "@@ -1,1 +1,2 @@\n+x\n a\n", b"x\na\nb\nc\n"),
     "a line inserted below the last": (ABC, "@@ -3,1 +3,2 @@\n c\n+d\n", b"a\nb\nc\nd\n"),
     "all lines deleted": (ABC, "@@ -1,3 +0,0 @@\n-a\n-b\n-c\n", b""),
-    "lines put into an empty file": (b"", "@@ -0,0 +1,2 @@\n+a\n+b\n", b"a\nb\n"),
+    "lines inserted into an empty file": (b"", "@@ -0,0 +1,2 @@\n+a\n+b\n", b"a\nb\n"),
     "two hunks": (
         b"1\n2\n3\n4\n5\n6\n7\n8\n9\n",
         "@@ -1,2 +1,3 @@\n 1\n+x\n 2\n@@ -8,2 +9,1 @@\n 8\n-9\n",
@@ -75,27 +75,27 @@ APPLIES = {
         "@@ -1 +1,2 @@\n+x\n a\n",
         b"x\r\na\r\n",
     ),
-    "CRLF in the file, LF put below its last line, which has none": (
+    "CRLF in the file, LF inserted below a last line without an ending": (
         b"a\r\nb",
         "@@ -1,2 +1,3 @@\n a\n-b\n\\ No newline at end of file\n+b\n+c\n",
         b"a\r\nb\r\nc\r\n",
     ),
-    "CRLF in the file, LF put below its last line, which alone is shown": (
+    "CRLF in the file, LF inserted below a last line without an ending, no context": (
         b"a\r\nb",
         "@@ -2 +2,2 @@\n-b\n\\ No newline at end of file\n+b\n+c\n",
         b"a\r\nb\r\nc\r\n",
     ),
-    "CRLF in the file, LF put above its last line, which has none": (
+    "CRLF in the file, LF inserted above a last line without an ending": (
         b"a\r\nb",
         "@@ -2 +2,2 @@\n+x\n b\n\\ No newline at end of file\n",
         b"a\r\nx\r\nb",
     ),
-    "LF above a last line that has no ending, CRLF elsewhere": (
+    "LF above a last line without an ending, CRLF elsewhere": (
         b"a\r\nb\nc",
         "@@ -3 +3,2 @@\n-c\n\\ No newline at end of file\n+c\n+d\n",
         b"a\r\nb\nc\nd\n",
     ),
-    "no ending in all of the file": (
+    "no line ending in the file": (
         b"a",
         "@@ -1 +1,2 @@\n-a\n\\ No newline at end of file\n+a\n+b\n",
         b"a\nb\n",
@@ -151,12 +151,12 @@ APPLIES = {
 }
 
 
-@pytest.mark.parametrize("case", APPLIES)
-def test_a_correct_patch_applies(case: str) -> None:
-    content, hunks, wanted = APPLIES[case]
+@pytest.mark.parametrize("case", APPLICABLE)
+def test_correct_patch_applies(case: str) -> None:
+    content, hunks, expected = APPLICABLE[case]
     outcome = apply(content, hunks)
     assert isinstance(outcome, Applied), outcome
-    assert outcome.content == wanted
+    assert outcome.content == expected
 
 
 @pytest.mark.parametrize(
@@ -169,11 +169,16 @@ def test_a_correct_patch_applies(case: str) -> None:
         pytest.param(b"a b\n", "@@ -1 +1 @@\n-a  b\n+x\n", 1, b"a  b\n", b"a b\n", id="white space counts"),
         pytest.param(b"a\n", "@@ -1 +1 @@\n-a\r\n+x\r\n", 1, b"a\r\n", b"a\n", id="CRLF in the patch only"),
         pytest.param(
-            b"a\r\nb\r\n", "@@ -1,2 +1,2 @@\n-a\r\n+A\r\n b\n", 2, b"b\n", b"b\r\n", id="a patch that tells its endings"
+            b"a\r\nb\r\n", "@@ -1,2 +1,2 @@\n-a\r\n+A\r\n b\n", 2, b"b\n", b"b\r\n", id="patch with mixed endings"
         ),
         pytest.param(b"a", "@@ -1 +1 @@\n-a\n+x\n", 1, b"a\n", b"a", id="the file has no final newline"),
         pytest.param(
-            ABC, "@@ -3 +3 @@\n-c\n\\ No newline at end of file\n+x\n", 3, b"c", b"c\n", id="the file has one"
+            ABC,
+            "@@ -3 +3 @@\n-c\n\\ No newline at end of file\n+x\n",
+            3,
+            b"c",
+            b"c\n",
+            id="the file has a final newline",
         ),
         pytest.param(
             ABC,
@@ -181,7 +186,7 @@ def test_a_correct_patch_applies(case: str) -> None:
             3,
             b"",
             b"c\n",
-            id="no end in the middle",
+            id="missing newline before the last line",
         ),
         pytest.param(b"\xef\xbb\xbfa\n", "@@ -1 +1 @@\n-a\n+x\n", 1, b"a\n", b"\xef\xbb\xbfa\n", id="byte order mark"),
         pytest.param(
@@ -197,7 +202,7 @@ def test_a_correct_patch_applies(case: str) -> None:
         ),
     ],
 )
-def test_a_patch_whose_lines_are_not_the_files_is_refused(
+def test_patch_whose_lines_differ_from_the_file_is_refused(
     content: bytes, hunks: str, line: int, expected: bytes, found: bytes | None
 ) -> None:
     outcome = apply(content, hunks)
@@ -205,23 +210,23 @@ def test_a_patch_whose_lines_are_not_the_files_is_refused(
     assert (outcome.line, outcome.expected, outcome.found) == (line, expected, found)
 
 
-def test_a_hunk_that_fits_twice_and_not_where_it_says_is_refused() -> None:
+def test_hunk_that_fits_twice_but_not_at_its_stated_line_is_refused() -> None:
     outcome = apply(b"0\na\nb\na\nb\n", "@@ -1,2 +1,2 @@\n a\n-b\n+B\n")
     assert outcome == AmbiguousContext(hunk=1, places=(2, 4))
 
 
-def test_once_a_line_number_is_wrong_none_is_believed() -> None:
-    # The first hunk has moved, so that the second fits at its stated line is chance.
+def test_stated_lines_are_ignored_after_a_hunk_has_moved() -> None:
+    # The first hunk has moved, so the second one fits at its stated line only by coincidence.
     outcome = apply(b"0\n1\na\nx\na\n", "@@ -1 +1 @@\n-1\n+2\n@@ -3 +3 @@\n-a\n+A\n")
     assert outcome == AmbiguousContext(hunk=2, places=(3, 5))
 
 
 @pytest.mark.parametrize("hunk", ["@@ -2,0 +3,1 @@\n+x\n", "@@ -0,0 +1,1 @@\n+x\n"])
-def test_a_hunk_without_a_line_to_check_fits_an_empty_file_only(hunk: str) -> None:
+def test_hunk_without_old_lines_fits_only_an_empty_file(hunk: str) -> None:
     assert apply(ABC, hunk) == AmbiguousContext(hunk=1, places=())
 
 
-def test_a_moved_hunk_says_how_far() -> None:
+def test_moved_hunk_is_reported_with_its_offset() -> None:
     outcome = apply(b"0\n0\na\nb\nc\n", "@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n")
     assert isinstance(outcome, Applied)
     assert outcome.moved == (2,)
@@ -230,19 +235,19 @@ def test_a_moved_hunk_says_how_far() -> None:
 @pytest.mark.parametrize(
     ("patch", "reason"),
     [
-        pytest.param("", "empty", id="nothing"),
+        pytest.param("", "empty", id="empty"),
         pytest.param("\n \n", "empty", id="blank"),
-        pytest.param("just text\n", "missing --- header", id="prose"),
+        pytest.param("just text\n", "missing --- header", id="text only"),
         pytest.param("@@ -1 +1 @@\n-a\n+b\n", "missing --- header", id="no headers"),
         pytest.param("+++ b\n@@ -1 +1 @@\n-a\n+b\n", "missing --- header", id="no source header"),
         pytest.param(HEAD, "no hunks", id="headers alone"),
         pytest.param(HEAD + "@@ @@\n-a\n+b\n", "without line numbers", id="no numbers"),
         pytest.param(HEAD + "@@ -1,3 +1,3 @@\n a\n-b\n+c\n", "shorter", id="truncated"),
         pytest.param(HEAD + "@@ -1,1 +1,1 @@\n a\n-b\n+c\n", "beyond the counts", id="more lines than counted"),
-        pytest.param(HEAD + "@@ -1 +1 @@\n-b\n+c\n+d\n", "beyond the counts", id="one line more"),
-        pytest.param(HEAD + "@@ -1,2 +1,2 @@\n-a\n-b\n-c\n+d\n", "longer", id="one removed line more"),
+        pytest.param(HEAD + "@@ -1 +1 @@\n-b\n+c\n+d\n", "beyond the counts", id="one added line too many"),
+        pytest.param(HEAD + "@@ -1,2 +1,2 @@\n-a\n-b\n-c\n+d\n", "longer", id="one removed line too many"),
         pytest.param(HEAD + "@@ -1,2 +1,2 @@\n a\n*b\n+c\n", "line", id="an unknown mark"),
-        pytest.param(HEAD + "@@ -1,3 +1,3 @@\n a\n\rx\n-b\n+c\n", "neither context", id="CR for a mark"),
+        pytest.param(HEAD + "@@ -1,3 +1,3 @@\n a\n\rx\n-b\n+c\n", "neither context", id="CR instead of a mark"),
         pytest.param(HEAD + "@@ -1,2 +1,2 @@\n a\n b\n", "changes nothing", id="context alone"),
         pytest.param(HEAD + "@@ -0,1 +0,1 @@\n-a\n+b\n", "line 0", id="line 0"),
         pytest.param(HEAD + "@@ -5 +5 @@\n-a\n+b\n@@ -1 +1 @@\n-c\n+d\n", "begins before", id="descending"),
@@ -251,10 +256,8 @@ def test_a_moved_hunk_says_how_far() -> None:
             "begins before",
             id="overlapping",
         ),
-        pytest.param(HEAD + "@@ -1 +1 @@\n-a\n+b\nThat is all.\n", "beyond the counts", id="prose below"),
-        pytest.param(
-            HEAD + "@@ -1 +1 @@\n-a\n+b\nand\n@@ -5 +5 @@\n-c\n+d\n", "text between", id="prose between hunks"
-        ),
+        pytest.param(HEAD + "@@ -1 +1 @@\n-a\n+b\nThat is all.\n", "beyond the counts", id="text below"),
+        pytest.param(HEAD + "@@ -1 +1 @@\n-a\n+b\nand\n@@ -5 +5 @@\n-c\n+d\n", "text between", id="text between hunks"),
         pytest.param(
             HEAD + "@@ -1,2 +1,2 @@\n-a\n\\ No newline at end of file\n-b\n+a\n+c\n",
             "missing newline",
@@ -263,12 +266,12 @@ def test_a_moved_hunk_says_how_far() -> None:
         pytest.param(
             HEAD + "@@ -1 +1 @@\n\\ No newline at end of file\n-a\n+b\n",
             "missing newline",
-            id="mark without a line",
+            id="newline mark without a line",
         ),
         pytest.param(
             HEAD + "@@ -1 +1 @@\n-a\n+b\n\\ No newline at end of file\n\\ No newline at end of file\n",
             "missing newline",
-            id="mark twice",
+            id="newline mark twice",
         ),
         pytest.param(
             HEAD + "@@ -1 +1 @@\n-a\n+b\n\\ No newline at end of file\n@@ -5 +5 @@\n-c\n+d\n",
@@ -292,25 +295,25 @@ def test_a_moved_hunk_says_how_far() -> None:
             id="mode",
         ),
         pytest.param("Binary files a/f and b/f differ\n", "only changes to lines", id="binary"),
-        pytest.param("Binary file f has changed\n", "only changes to lines", id="binary, as Mercurial has it"),
-        pytest.param("Binary file " + " and x" * 100_000, "only changes to lines", id="binary, at length"),
-        pytest.param(HEAD + f"@@ -1,{'9' * 5000} +1 @@\n-a\n+b\n", "without line numbers", id="a number of no lines"),
+        pytest.param("Binary file f has changed\n", "only changes to lines", id="binary, in Mercurial's wording"),
+        pytest.param("Binary file " + " and x" * 100_000, "only changes to lines", id="binary, very long"),
+        pytest.param(HEAD + f"@@ -1,{'9' * 5000} +1 @@\n-a\n+b\n", "without line numbers", id="line count too large"),
         pytest.param(
             HEAD + "@@ -1 +1 @@\n-a\n+b\ndiff --git --git a/g b/g\n@@ -5 +5 @@\n-c\n+d\n",
             "missing --- header",
-            id="a header of git within one",
+            id="git header inside a patch",
         ),
-        pytest.param(HEAD + "@@ -1 +1 @@\n-a\n+\ud800\n", "UTF-8", id="half a character"),
+        pytest.param(HEAD + "@@ -1 +1 @@\n-a\n+\ud800\n", "UTF-8", id="half a surrogate pair"),
     ],
 )
-def test_what_can_not_be_read_in_only_one_way_is_refused(patch: str, reason: str) -> None:
+def test_ambiguous_or_malformed_patch_is_refused(patch: str, reason: str) -> None:
     with pytest.raises(InvalidPatch, match="Invalid patch format: ") as refusal:
         parse_patch(patch)
     assert reason in str(refusal.value)
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "checks",
     [
         "rename from g",
         "rename to g",
@@ -325,17 +328,17 @@ def test_what_can_not_be_read_in_only_one_way_is_refused(patch: str, reason: str
     ],
 )
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
-def test_what_asks_for_more_than_a_change_of_lines_is_named_with_its_place(asked: str, ending: str) -> None:
-    patch = f"diff --git a/f b/f\n{asked}\n{HEAD}@@ -1 +1 @@\n-a\n+b\n".replace("\n", ending)
+def test_header_that_asks_for_more_than_line_changes_is_named_with_its_line(checks: str, ending: str) -> None:
+    patch = f"diff --git a/f b/f\n{checks}\n{HEAD}@@ -1 +1 @@\n-a\n+b\n".replace("\n", ending)
     with pytest.raises(InvalidPatch) as refusal:
         parse_patches(patch)
     assert str(refusal.value) == (
-        f"Invalid patch format: only changes to lines can be applied, not {asked!r} at line 2"
+        f"Invalid patch format: only changes to lines can be applied, not {checks!r} at line 2"
     )
 
 
 @pytest.mark.parametrize(
-    ("patch", "said"),
+    ("patch", "message"),
     [
         ("words\n@@ -1 +1 @@\n-a\n+b\n", "missing --- header at line 2"),
         (HEAD + "@@ -1 +1 @@\n-a\n+b\nand\n@@ -5 +5 @@\n-c\n+d\n", "text between two hunks at line 6"),
@@ -350,39 +353,39 @@ def test_what_asks_for_more_than_a_change_of_lines_is_named_with_its_place(asked
         ("", "the patch is empty"),
     ],
 )
-def test_a_refusal_says_exactly_what_is_wrong_and_where(patch: str, said: str) -> None:
+def test_refusal_states_the_fault_and_its_line(patch: str, message: str) -> None:
     with pytest.raises(InvalidPatch) as refusal:
         parse_patch(patch)
-    assert str(refusal.value) == f"Invalid patch format: {said}"
+    assert str(refusal.value) == f"Invalid patch format: {message}"
 
 
-def test_what_is_one_line_too_many_is_so_by_the_header_above_it() -> None:
+def test_surplus_line_is_reported_with_a_corrected_header() -> None:
     for hunk, line in (("-a\n+b\n+c\n", 6), ("-a\n\\ No newline at end of file\n+b\n+c\n", 7)):
         patch = f"{HEAD}@@ -1 +1 @@\n{hunk}@@ -5,1 +5,1 @@\n-d\n+e\n"
-        for spelling in (patch, patch.replace("\n", "\r\n")):
+        for variant in (patch, patch.replace("\n", "\r\n")):
             with pytest.raises(
                 InvalidPatch, match=f"a line beyond the counts in its hunk's @@ header at line {line}"
             ) as refusal:
-                parse_patch(spelling)
+                parse_patch(variant)
             assert "the header at line 3 of the patch is @@ -1,1 +1,2 @@" in refusal.value.hint
 
 
 @pytest.mark.parametrize(
     "between", ["", "diff -u f g\n", "index 12..34\n", "Index: g\n=====\n", "=====\n", "Index: g\n"]
 )
-def test_what_programs_write_between_two_files_is_passed_over(between: str) -> None:
+def test_text_that_programs_write_between_files_is_skipped(between: str) -> None:
     first, second = parse_patches(f"{HEAD}@@ -1 +1 @@\n-a\n+b\n{between}--- g\n+++ g\n@@ -1 +1 @@\n-c\n+d\n")
     assert ([len(part.hunks) for part in (first, second)], second.names) == ([1, 1], ("g", "g"))
 
 
-def test_a_patch_of_a_program_that_ends_lines_in_cr_lf_names_the_same_files() -> None:
+def test_patch_with_crlf_lines_names_the_same_files() -> None:
     patch = f"{HEAD}@@ -1,1 +1,1 @@\n-a\n+b\n\n".replace("\n", "\r\n")
     (part,) = parse_patches(patch)
     assert (part.source, part.target, len(part.hunks)) == ("a/f", "b/f", 1)
 
 
 @pytest.mark.parametrize("name", ["é.txt", "a\tb", 'a"b', "a\\b", "a b", "\a\b\n\v\f\r", "\udcff", "日本/é", '"', ""])
-def test_a_name_in_quotes_is_read_as_git_and_our_own_diffs_spell_it(name: str) -> None:
+def test_quoted_names_are_decoded(name: str) -> None:
     octal = '"' + "".join(f"\\{byte:03o}" for byte in f"a/{name}".encode("utf-8", "surrogateescape")) + '"'
     for source in (octal, quoted_name(f"a/{name}").decode()):
         part = parse_patch(f"--- {source}\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n")
@@ -390,11 +393,11 @@ def test_a_name_in_quotes_is_read_as_git_and_our_own_diffs_spell_it(name: str) -
 
 
 @pytest.mark.parametrize("name", ['"a', 'a"', '"a"b"', '"a\\"', '"\\q"', '"\\8"', '"\\777"', '"\\12"', '"'])
-def test_what_is_not_quoted_as_names_are_is_the_name_itself(name: str) -> None:
+def test_invalid_quoting_is_taken_literally(name: str) -> None:
     assert parse_patch(f"--- {name}\n+++ {name}\n@@ -1 +1 @@\n-a\n+b\n").names == (name, name)
 
 
-def test_prefixes_go_where_both_names_have_theirs() -> None:
+def test_prefixes_are_stripped_only_if_both_names_have_them() -> None:
     hunk = "@@ -1 +1 @@\n-a\n+b\n"
     for source, target, names in (
         ("a/f", "b/f", ("f", "f")),
@@ -406,28 +409,28 @@ def test_prefixes_go_where_both_names_have_theirs() -> None:
         assert parse_patch(f"--- {source}\n+++ {target}\n{hunk}").names == names
 
 
-def test_a_patch_is_taken_back_where_it_was_applied_among_equal_lines() -> None:
+def test_patch_is_reverted_at_the_same_place_among_equal_lines() -> None:
     before = b"x\n" * 12
     patch = parse_patch(HEAD + "@@ -2,1 +2,3 @@\n+a\n+b\n x\n@@ -6,2 +8,1 @@\n x\n-x\n@@ -10,1 +11,1 @@\n-x\n+y\n")
-    made = apply_patch(before, patch)
-    assert isinstance(made, Applied)
-    back = apply_patch(made.content, patch.reverse)
-    assert isinstance(back, Applied)
-    assert (back.content, back.moved) == (before, (0, 0, 0))
+    applied = apply_patch(before, patch)
+    assert isinstance(applied, Applied)
+    reverted = apply_patch(applied.content, patch.reverse)
+    assert isinstance(reverted, Applied)
+    assert (reverted.content, reverted.moved) == (before, (0, 0, 0))
 
 
-def test_a_hunk_that_moved_up_to_the_first_line_is_found_there() -> None:
+def test_hunk_that_moved_to_the_first_line_is_found() -> None:
     outcome = apply_patch(ABC, parse_patch(HEAD + "@@ -3,1 +3,1 @@\n-a\n+A\n"))
     assert isinstance(outcome, Applied)
     assert (outcome.content, outcome.moved) == (b"A\nb\nc\n", (-2,))
 
 
-def test_places_that_lie_side_by_side_are_several() -> None:
+def test_adjacent_matches_are_ambiguous() -> None:
     patch = parse_patch(HEAD + "@@ -9,1 +9,1 @@\n-\n+x\n")
     assert apply_patch(b"\n\na\n", patch) == AmbiguousContext(hunk=1, places=(1, 2))
 
 
-def test_a_line_put_among_mixed_endings_ends_as_the_one_above_it() -> None:
+def test_inserted_line_gets_the_ending_of_the_line_above() -> None:
     patch = parse_patch(HEAD + "@@ -1,3 +1,4 @@\n a\n b\n+x\n c\n")
     for before, after in (
         (b"a\nb\r\nc\n", b"a\nb\r\nx\r\nc\n"),
@@ -438,22 +441,22 @@ def test_a_line_put_among_mixed_endings_ends_as_the_one_above_it() -> None:
         assert outcome.content == after
 
 
-def test_of_many_places_the_first_twenty_are_reported() -> None:
+def test_only_the_first_twenty_matches_are_reported() -> None:
     outcome = apply_patch(b"x\ny\n" * 25, parse_patch(HEAD + "@@ -2,1 +2,1 @@\n-x\n+z\n"))
     assert outcome == AmbiguousContext(hunk=1, places=tuple(range(1, 41, 2)))
 
 
 @pytest.mark.parametrize(
-    "preamble",
+    "text_above",
     ["Some words first.\n\n", "diff --git a/f b/f\nindex 0123abc..4567def 100644\n", "Index: f\n=====\n"],
 )
-def test_words_above_the_headers_are_no_part_of_the_patch(preamble: str) -> None:
-    outcome = apply_patch(ABC, parse_patch(preamble + HEAD + "@@ -2 +2 @@\n-b\n+B\n"))
+def test_text_above_the_headers_is_ignored(text_above: str) -> None:
+    outcome = apply_patch(ABC, parse_patch(text_above + HEAD + "@@ -2 +2 @@\n-b\n+B\n"))
     assert isinstance(outcome, Applied)
     assert outcome.content == b"a\nB\nc\n"
 
 
-def test_creation_and_deletion_are_read_from_the_headers() -> None:
+def test_creation_and_deletion_are_recognized_by_their_headers() -> None:
     assert parse_patch("--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+a\n").source is None
     assert parse_patch("--- a/f\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n").target is None
 
@@ -496,7 +499,7 @@ def test_applying_a_patch_and_then_its_reverse_is_identity(old: str, new: str, c
 
 
 @given(texts, texts, st.integers(1, 3))
-def test_applying_a_diff_that_names_each_hunk_gives_what_the_plain_one_gives(old: str, new: str, context: int) -> None:
+def test_diff_with_hunk_names_applies_like_a_plain_diff(old: str, new: str, context: int) -> None:
     before, after = old.encode(), new.encode()
     assume(before != after)
     hunks = diff_lines(before, after)
@@ -514,28 +517,28 @@ def test_applying_a_diff_that_names_each_hunk_gives_what_the_plain_one_gives(old
     numbers = re.findall(r"1:([0-9]+) pending", labels)
     assert labels == ", ".join(f"1:{number} pending" for number in numbers)
     assert numbers == [str(number) for number in range(1, len(numbers) + 1)]
-    assert len(hunks) <= len(numbers) <= len(hunks) + 1  # of one more, only the newline at the end differs
+    assert len(hunks) <= len(numbers) <= len(hunks) + 1  # one more than hunks if only the final newline differs
     outcome = apply_patch(before, parse_patch(named))
     if isinstance(outcome, AmbiguousContext):
-        reject()  # of a hunk that only inserts, all that it stands beside may be shown with the one above
+        reject()  # a hunk that only inserts may have no context of its own
     assert isinstance(outcome, Applied), outcome
     assert outcome.content == after
 
 
 @given(st.lists(st.tuples(texts, texts), max_size=4))
-def test_patches_of_several_files_are_those_of_each(pairs: list[tuple[str, str]]) -> None:
-    alone = [diff(old.encode(), new.encode(), 3) for old, new in pairs if old != new]
-    together = parse_patches("".join(alone))
-    assert len(together) == len(alone)
-    for part, patch in zip(together, alone, strict=True):
-        only = parse_patch(patch)
+def test_patch_of_several_files_is_parsed_as_one_part_for_each(pairs: list[tuple[str, str]]) -> None:
+    patches = [diff(old.encode(), new.encode(), 3) for old, new in pairs if old != new]
+    parts = parse_patches("".join(patches))
+    assert len(parts) == len(patches)
+    for part, patch in zip(parts, patches, strict=True):
+        parsed_alone = parse_patch(patch)
         assert [[(line.mark, line.text) for line in hunk.lines] for hunk in part.hunks] == [
-            [(line.mark, line.text) for line in hunk.lines] for hunk in only.hunks
+            [(line.mark, line.text) for line in hunk.lines] for hunk in parsed_alone.hunks
         ]
 
 
 @given(texts, texts, st.integers(1, 3))
-def test_every_byte_outside_the_hunks_survives(old: str, new: str, context: int) -> None:
+def test_bytes_outside_the_hunks_are_unchanged(old: str, new: str, context: int) -> None:
     before, after = old.encode(), new.encode()
     assume(before != after)
     outcome = apply_patch(before, parse_patch(diff(before, after, context)))
@@ -545,7 +548,7 @@ def test_every_byte_outside_the_hunks_survives(old: str, new: str, context: int)
 
 
 @given(texts, texts, st.data())
-def test_a_text_that_differs_within_a_hunk_is_refused(old: str, new: str, data: st.DataObject) -> None:
+def test_text_that_differs_within_a_hunk_is_refused(old: str, new: str, data: st.DataObject) -> None:
     before, after = old.encode(), new.encode()
     assume(before != after and before)
     patch = parse_patch(diff(before, after, 3))
@@ -558,15 +561,15 @@ def test_a_text_that_differs_within_a_hunk_is_refused(old: str, new: str, data: 
 
 
 @given(texts, texts, st.integers(1, 5))
-def test_a_hunk_that_moved_applies_whole_or_not_at_all(old: str, new: str, shift: int) -> None:
+def test_moved_hunks_apply_completely_or_not_at_all(old: str, new: str, shift: int) -> None:
     before, after = old.encode(), new.encode()
     assume(before != after)
     patch = parse_patch(diff(before, after, 3))
-    above = b"".join(b"new line %d\n" % number for number in range(shift))
-    outcome = apply_patch(above + before, patch)
+    prefix = b"".join(b"new line %d\n" % number for number in range(shift))
+    outcome = apply_patch(prefix + before, patch)
     if not isinstance(outcome, Applied):
         reject()
-    assert outcome.content == above + after
+    assert outcome.content == prefix + after
 
 
 @given(
@@ -574,29 +577,29 @@ def test_a_hunk_that_moved_applies_whole_or_not_at_all(old: str, new: str, shift
     st.lists(st.sampled_from("abcdefXYZ"), unique=True),
     st.tuples(st.booleans(), st.booleans()),
 )
-def test_a_patch_in_lf_gives_a_crlf_file_what_it_gives_an_lf_file(
-    old: list[str], new: list[str], ended: tuple[bool, bool]
+def test_patch_in_lf_changes_a_crlf_file_as_an_lf_file(
+    old: list[str], new: list[str], final_newlines: tuple[bool, bool]
 ) -> None:
     before, after = (
         ("\n".join(side) + "\n" * (bool(side) and has_end)).encode()
-        for side, has_end in zip((old, new), ended, strict=True)
+        for side, has_end in zip((old, new), final_newlines, strict=True)
     )
-    assume(before != after and b"\n" in before)  # else nothing tells a CRLF file
+    assume(before != after and b"\n" in before)  # otherwise the file can't be recognized as CRLF
     outcome = apply_patch(before.replace(b"\n", b"\r\n"), parse_patch(diff(before, after, 3)))
     assert isinstance(outcome, Applied), outcome
     assert outcome.content == after.replace(b"\n", b"\r\n")
 
 
 @given(st.text(alphabet="-+ @\\\n\r,0123ab/ ", max_size=60))
-def test_any_text_is_read_or_refused(noise: str) -> None:
+def test_any_text_is_parsed_or_refused(noise: str) -> None:
     for patch in (noise, HEAD + noise, HEAD + "@@ -1,2 +1,2 @@\n" + noise):
         with suppress(InvalidPatch):
             apply_patch(ABC, parse_patch(patch))
 
 
 MISCOUNTED = {
-    "too many announced": "@@ -1,7 +1,7 @@\n-a\n+b\n",
-    "too few announced": "@@ -1 +1 @@\n-a\n+b\n+c\n",
+    "counts too high": "@@ -1,7 +1,7 @@\n-a\n+b\n",
+    "counts too low": "@@ -1 +1 @@\n-a\n+b\n+c\n",
     "the second of two": "@@ -1,2 +1,2 @@\n a\n-b\n+B\n@@ -9,1 +9,9 @@\n-b\n+B\n+C\n",
     "the first of two": "@@ -1,9 +1,2 @@ def f():\n a\n-b\n+B\n@@ -9,1 +9,2 @@\n-b\n+B\n+C\n",
     "a blank line inside": "@@ -1,2 +1,9 @@\n a\n\n-b\n+B\n",
@@ -609,19 +612,19 @@ MISCOUNTED = {
 
 
 @pytest.mark.parametrize("hunks", MISCOUNTED.values(), ids=MISCOUNTED)
-def test_the_header_that_a_refusal_names_is_the_one_that_makes_the_patch_one(hunks: str) -> None:
+def test_header_suggested_by_a_refusal_makes_the_patch_valid(hunks: str) -> None:
     patch = HEAD + hunks
     with pytest.raises(InvalidPatch) as refusal:
         parse_patches(patch)
     named = re.search(r"line (\d+) of the patch is (@@ .* @@)", refusal.value.hint)
     assert named is not None, refusal.value.hint
     lines = patch.splitlines(keepends=True)
-    at = int(named[1]) - 1
-    lines[at] = re.sub(r"^@@ .* @@", lambda _: named[2], lines[at])
+    index = int(named[1]) - 1
+    lines[index] = re.sub(r"^@@ .* @@", lambda _: named[2], lines[index])
     assert parse_patches("".join(lines))[0].hunks
 
 
-def test_a_refusal_that_is_not_about_counts_names_no_header() -> None:
+def test_refusal_not_about_counts_suggests_no_header() -> None:
     for patch in ("no patch", HEAD + "@@ @@\n-a\n+b\n", "--- f\n"):
         with pytest.raises(InvalidPatch) as refusal:
             parse_patches(patch)
@@ -629,13 +632,13 @@ def test_a_refusal_that_is_not_about_counts_names_no_header() -> None:
 
 
 @pytest.mark.parametrize("line", ["b", "*b", "\tb", "b\r"])
-def test_a_line_without_a_mark_is_named_and_how_lines_begin(line: str) -> None:
+def test_line_without_a_mark_is_reported_with_the_valid_marks(line: str) -> None:
     with pytest.raises(InvalidPatch, match="neither context, removed nor added at line 5") as refusal:
         parse_patches(f"{HEAD}@@ -1,3 +1,3 @@\n a\n{line}\n-c\n+d\n")
     assert "as context, with a blank" in refusal.value.hint
 
 
-def test_hunks_that_are_out_of_order_are_named() -> None:
+def test_hunks_out_of_order_are_named() -> None:
     hunks = ["@@ -1,1 +1,1 @@\n-a\n+A\n", "@@ -5,2 +5,2 @@\n-b\n+B\n c\n", "@@ -6,1 +6,1 @@\n-c\n+C\n"]
     with pytest.raises(InvalidPatch, match="hunk 3 begins before hunk 2 ends"):
         parse_patches(HEAD + "".join(hunks))
@@ -643,7 +646,7 @@ def test_hunks_that_are_out_of_order_are_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("patch", "said", "hint"),
+    ("patch", "message", "hint"),
     [
         ("*** Begin Patch\n*** Update File: a\n@@\n-1\n+2\n*** End Patch\n", "*** Begin Patch", "--- FILE, +++ FILE"),
         ("\n*** Begin Patch\n*** Add File: a\n+2\n*** End Patch", "*** Begin Patch at line 2", "--- FILE, +++ FILE"),
@@ -656,20 +659,20 @@ def test_hunks_that_are_out_of_order_are_named() -> None:
         ("\ufeff--- a\n+++ a\n@@ -1 +1 @@\n-1\n+2\n", "begins with a byte-order mark", "without the mark"),
     ],
 )
-def test_a_patch_for_another_program_is_answered_with_what_is_wanted_here(patch: str, said: str, hint: str) -> None:
+def test_patch_in_another_format_is_refused_with_the_expected_format(patch: str, message: str, hint: str) -> None:
     for parse in (parse_patch, parse_patches):
         with pytest.raises(InvalidPatch) as refusal:
             parse(patch)
-        assert said in str(refusal.value)
+        assert message in str(refusal.value)
         assert hint in refusal.value.hint
 
 
-def test_text_above_a_valid_patch_is_ignored() -> None:
-    for above in ("*** Begin Patch\n", "```diff\n", "<<<<<<< SEARCH\n", "\ufeff\n"):
-        assert parse_patch(f"{above}--- a\n+++ a\n@@ -1 +1 @@\n-1\n+2\n").names == ("a", "a")
+def test_markers_of_other_formats_above_a_valid_patch_are_ignored() -> None:
+    for prefix in ("*** Begin Patch\n", "```diff\n", "<<<<<<< SEARCH\n", "\ufeff\n"):
+        assert parse_patch(f"{prefix}--- a\n+++ a\n@@ -1 +1 @@\n-1\n+2\n").names == ("a", "a")
 
 
-# ---- what it costs
+# ---- costs
 
 
 @example([], "", ["+a"], "")
@@ -679,9 +682,7 @@ def test_text_above_a_valid_patch_is_ignored() -> None:
     st.lists(st.sampled_from([" a", " b", "-a", "-b", "+a"]), min_size=1, max_size=4),
     st.sampled_from(["", "-a", "+a", " a", "-a\n\\ No newline at end of file\n+a"]),
 )
-def test_a_hunk_is_found_wherever_its_lines_occur_and_nowhere_else(
-    lines: list[str], rest: str, body: list[str], last: str
-) -> None:
+def test_hunk_is_found_exactly_where_its_lines_occur(lines: list[str], rest: str, body: list[str], last: str) -> None:
     marked = f"{last}\n\\ No newline at end of file\n" if last else ""
     text = "".join(f"{line}\n" for line in body) + marked
     old = sum(line[0] in " -" for line in text.splitlines())
@@ -692,26 +693,26 @@ def test_a_hunk_is_found_wherever_its_lines_occur_and_nowhere_else(
         return
     content = ("".join(lines) + rest).encode()
     hunk = patch.hunks[0]
-    found = fitting(content, hunk.old, hunk.new) if hunk.old else []
+    found = positions_of(content, hunk.old, hunk.new) if hunk.old else []
     outcome = apply_patch(content, patch)
     match outcome:
         case Applied(moved=(moved,)):
             assert [998 + moved] == found
-        case AmbiguousContext(places=places):
-            assert [place - 1 for place in places] == found
+        case AmbiguousContext(places=positions):
+            assert [position - 1 for position in positions] == found
         case _:
             assert found == []
 
 
-def fitting(content: bytes, old: list[PatchLine], new: list[PatchLine]) -> list[int]:
-    """Return where lines stand by comparing them at every line."""
+def positions_of(content: bytes, old: list[PatchLine], new: list[PatchLine]) -> list[int]:
+    """Return the positions at which lines occur, by comparing at every line."""
     lines = content.splitlines(keepends=True) if b"\r" not in content else re.findall(rb"[^\n]*\n|[^\n]+", content)
-    wanted = [{line.text, line.text[:-1] + b"\r\n" if line.text.endswith(b"\n") else line.text} for line in old]
+    expected = [{line.text, line.text[:-1] + b"\r\n" if line.text.endswith(b"\n") else line.text} for line in old]
     return [
-        at
-        for at in range(len(lines) - len(old) + 1)
-        if all(line in texts for line, texts in zip(lines[at:], wanted, strict=False))
-        and (at + len(old) == len(lines) or not new or new[-1].text.endswith(b"\n"))
+        index
+        for index in range(len(lines) - len(old) + 1)
+        if all(line in texts for line, texts in zip(lines[index:], expected, strict=False))
+        and (index + len(old) == len(lines) or not new or new[-1].text.endswith(b"\n"))
     ]
 
 
@@ -724,43 +725,43 @@ def fitting(content: bytes, old: list[PatchLine], new: list[PatchLine]) -> list[
         "-a\n+b\n",
     ],
 )
-def test_looking_for_a_hunk_among_lines_like_its_own_costs_no_more_than_reading_both(change: str) -> None:
+def test_cost_of_finding_a_hunk_among_similar_lines_is_linear(change: str) -> None:
     size, file = 200, 2000
     patch = parse_patch(f"--- f\n+++ f\n@@ -7,{size} +7,{size} @@\n" + " a\n" * (size - 1) + change)
     content = b"a\n" * 6 + b"c\n" + b"a\n" * file
-    assert operations(lambda: apply_patch(content, patch)) < 20 * (size + file)
+    assert count_calls(lambda: apply_patch(content, patch)) < 20 * (size + file)
 
 
 @pytest.mark.parametrize("line", ["new file mode 100644", "deleted file mode 100644"])
-def test_what_git_says_again_and_again_costs_no_more_than_to_read_it(line: str) -> None:
+def test_cost_of_repeated_git_headers_is_linear(line: str) -> None:
     def read(count: int) -> None:
         with suppress(InvalidPatch):
             parse_patches(f"{line}\n" * count + "--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+b\n")
 
-    assert operations(lambda: read(2000)) < 2.1 * operations(lambda: read(1000))
+    assert count_calls(lambda: read(2000)) < 2.1 * count_calls(lambda: read(1000))
 
 
-def test_while_a_patch_is_read_it_can_be_ended() -> None:
+def test_parsing_of_a_patch_can_be_cancelled() -> None:
     patch = "words\n" * 3000 + HEAD + "@@ -1,3000 +1,3000 @@\n" + " a\n" * 2999 + "-a\n+b\n"
-    asked = list[int]()
-    parse_patch(patch, between=lambda: asked.append(0))
-    assert len(asked) > 20  # its lines are gone through three times, and the hunk's once more
+    checks = list[int]()
+    parse_patch(patch, between=lambda: checks.append(0))
+    assert len(checks) > 20  # its lines are read three times, and those of the hunk once more
 
-    def read(left: list[int]) -> None:
+    def read(remaining: list[int]) -> None:
         with pytest.raises(IndexError):
-            parse_patch(patch, between=left.pop)
+            parse_patch(patch, between=remaining.pop)
 
-    for count in range(len(asked)):
+    for count in range(len(checks)):
         read([0] * count)
 
 
-def test_between_two_searches_a_patch_can_be_ended() -> None:
-    asked = 0
+def test_application_of_a_patch_can_be_cancelled_between_hunks() -> None:
+    checks = 0
 
     def between() -> None:
-        nonlocal asked
-        asked += 1
-        if asked == 2:
+        nonlocal checks
+        checks += 1
+        if checks == 2:
             raise InterruptedError
 
     patch = parse_patch("--- f\n+++ f\n@@ -5 +5 @@\n-a\n+b\n@@ -9 +9 @@\n-c\n+d\n")

@@ -13,8 +13,8 @@ from objstore import Action, CallInfo, Unit, Workspace
 from tests.support.mcp_agent import REPOSITORY, connected
 
 
-def printed(root: Path, shape: str) -> list[dict[str, Any]]:
-    """Return what the command prints, each line read."""
+def export(root: Path, shape: str) -> list[dict[str, Any]]:
+    """Return the parsed lines that the command prints."""
     done = subprocess.run(
         [sys.executable, "-m", "mcptools", "--export-acp", shape, str(root)],
         cwd=REPOSITORY,
@@ -51,15 +51,15 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_every_call_of_an_agent_begins_and_ends_once_in_order(root: Path) -> None:
+def test_each_call_starts_and_ends_once_in_order(root: Path) -> None:
     for shape in ("contract", "protocol"):
-        names = [line["params"]["sessionId"] for line in printed(root, shape)]
+        names = [line["params"]["sessionId"] for line in export(root, shape)]
         assert names[:6] == ["first", "first", "first", "first", "second", "second"]
         assert len(names) == 8
 
 
-def test_the_contracts_shape_has_the_diff_and_the_numbers(root: Path) -> None:
-    began, ended = (line["params"]["update"] for line in printed(root, "contract")[4:6])
+def test_contract_shape_has_the_diff_and_the_edit_numbers(root: Path) -> None:
+    began, ended = (line["params"]["update"] for line in export(root, "contract")[4:6])
     assert (began["type"], began["id"], began["status"]) == ("toolCall", "second/0", "pending")
     assert began["title"] == "apply_patches (2 patches)"
     assert began["locations"] == [{"path": str(root / "c.txt")}, {"path": str(root / "d.bin")}]
@@ -70,22 +70,22 @@ def test_the_contracts_shape_has_the_diff_and_the_numbers(root: Path) -> None:
     assert "+two\n" in fields["content"][0]["text"]
 
 
-def test_the_backup_of_a_call_is_none_of_its_patches(tmp_path: Path) -> None:
+def test_backup_made_by_a_call_is_not_counted_as_a_patch(tmp_path: Path) -> None:
     with connected(tmp_path) as agent:
         agent.done("write_file", path="f", content="one\n")
         patches = [{"file_path": "f", "patch": "--- f\n+++ f\n@@ -1 +1 @@\n-one\n+two\n"}]
         for strategy in ("progressive", "backup_restore"):
             agent.done("apply_patches", strategy=strategy, patches=patches, keep_backup=strategy == "backup_restore")
             agent.done("write_file", path="f", content="one\n")
-    began = [line["params"]["update"] for line in printed(tmp_path, "contract")[::2]]
+    began = [line["params"]["update"] for line in export(tmp_path, "contract")[::2]]
     patched = [update for update in began if update["title"].startswith("apply_patches")]
     assert [(update["title"], update["rawInput"], update["locations"]) for update in patched] == [
         ("apply_patches", {"path": str(tmp_path / "f")}, [{"path": str(tmp_path / "f")}])
     ] * 2
 
 
-def test_the_protocols_shape_has_old_and_new_text(root: Path) -> None:
-    lines = [line["params"]["update"] for line in printed(root, "protocol")]
+def test_protocol_shape_has_old_and_new_text(root: Path) -> None:
+    lines = [line["params"]["update"] for line in export(root, "protocol")]
     assert [line["sessionUpdate"] for line in lines[:2]] == ["tool_call", "tool_call_update"]
     created, moved, patched = lines[1], lines[3], lines[5]
     assert created["content"] == [
@@ -97,17 +97,17 @@ def test_the_protocols_shape_has_old_and_new_text(root: Path) -> None:
         {"source": f"{root}/a\nb.txt", "destination": str(root / "c.txt")},
     )
     assert [part["path"] for part in moved["content"]] == [str(root / "c.txt")]
-    assert moved["locations"] == [{"path": str(root / "c.txt")}]  # no line of it is another
-    assert [part["path"] for part in patched["content"]] == [str(root / "c.txt")]  # the other one is no text
+    assert moved["locations"] == [{"path": str(root / "c.txt")}]  # no line of it changed
+    assert [part["path"] for part in patched["content"]] == [str(root / "c.txt")]  # the other file is binary
     assert patched["locations"] == [{"path": str(root / "c.txt"), "line": 3}]
 
 
-def test_a_directory_without_a_history_prints_nothing_and_gets_no_store(tmp_path: Path) -> None:
-    assert printed(tmp_path, "contract") == []
+def test_export_of_a_directory_without_a_store_is_empty_and_creates_none(tmp_path: Path) -> None:
+    assert export(tmp_path, "contract") == []
     assert list(tmp_path.iterdir()) == []
 
 
-def test_who_reads_may_stop_reading(root: Path) -> None:
+def test_export_ends_quietly_when_its_reader_closes_the_pipe(root: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-m", "mcptools", "--export-acp", "contract", str(root)],
         cwd=REPOSITORY,
@@ -121,8 +121,8 @@ def test_who_reads_may_stop_reading(root: Path) -> None:
     assert process.returncode == 0
 
 
-def exporting(*options: str, stdout: int | IO[bytes] = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
-    """Run the command to its end; return what it said."""
+def run_export(*options: str, stdout: int | IO[bytes] = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
+    """Run the command until it ends; return its result."""
     return subprocess.run(
         [sys.executable, "-m", "mcptools", "--export-acp", "contract", *options],
         cwd=REPOSITORY,
@@ -133,28 +133,28 @@ def exporting(*options: str, stdout: int | IO[bytes] = subprocess.PIPE) -> subpr
     )
 
 
-def test_an_export_for_which_the_disk_has_no_room_says_so_in_a_line(root: Path) -> None:
-    with Path("/dev/full").open("wb") as full:
-        done = exporting(str(root), stdout=full)
+def test_full_disk_is_reported_in_one_line(root: Path) -> None:
+    with Path("/dev/full").open("wb") as full_disk:
+        done = run_export(str(root), stdout=full_disk)
     assert (done.returncode, done.stderr) == (1, "editledger: No space left on device\n")
 
 
-@pytest.mark.parametrize("is_journal", [False, True], ids=["a state", "a record"])
-def test_an_export_that_meets_damage_says_what_is_damaged_in_a_line(root: Path, *, is_journal: bool) -> None:
+@pytest.mark.parametrize("is_journal", [False, True], ids=["blob", "record"])
+def test_damage_found_by_an_export_is_reported_in_one_line(root: Path, *, is_journal: bool) -> None:
     segment = root / ".cas" / "segments" / "00000001.seg"
     content = bytearray(segment.read_bytes())
     content[-40 if is_journal else content.index(b"one\n\xff\n") + 1] ^= 255
     segment.write_bytes(content)
     if is_journal:
-        for each in (root / ".cas").glob("index*"):
-            each.unlink()
-    done = exporting(str(root))
+        for index_file in (root / ".cas").glob("index*"):
+            index_file.unlink()
+    done = run_export(str(root))
     assert done.returncode == 1
     assert re.fullmatch(r"editledger: Store damaged in segment 1 at byte \d+: .*\n", done.stderr)
 
 
-def test_an_export_is_of_named_directories() -> None:
-    done = exporting()
+def test_export_needs_a_directory() -> None:
+    done = run_export()
     assert done.returncode == 2
     assert "--export-acp needs the directories whose history to print" in done.stderr
 
@@ -172,7 +172,7 @@ def test_an_export_is_of_named_directories() -> None:
     ],
     ids=lambda options: options[0],
 )
-def test_an_export_takes_no_option_that_is_of_a_server(tmp_path: Path, options: list[str]) -> None:
-    done = exporting(*options, str(tmp_path))
+def test_export_refuses_options_of_the_server(tmp_path: Path, options: list[str]) -> None:
+    done = run_export(*options, str(tmp_path))
     assert done.returncode == 2
     assert f"{options[0]} can't be combined with --export-acp, which starts no server" in done.stderr

@@ -1,4 +1,4 @@
-"""Recorded edits, conversations and blobs can be read by address, and nothing else can."""
+"""Recorded edits, conversations and blobs, and nothing else, can be read by address."""
 
 import base64
 import json
@@ -29,7 +29,7 @@ def document(agent: Agent, address: str) -> dict[str, Any]:
     return loaded
 
 
-def test_edits_conversations_and_blobs_have_addresses(agent: Agent, folder: Path) -> None:
+def test_edits_conversations_and_blobs_can_be_read_by_address(agent: Agent, folder: Path) -> None:
     file = folder / "file.bin"
     content = "text\r\nand no newline"
     wrote = agent.done("write_file", path=str(file), content=content).structured
@@ -66,13 +66,13 @@ def test_edits_conversations_and_blobs_have_addresses(agent: Agent, folder: Path
         "file:///etc/passwd",
     ],
 )
-def test_what_is_not_recorded_can_not_be_read(agent: Agent, address: str) -> None:
+def test_unknown_addresses_are_refused(agent: Agent, address: str) -> None:
     agent.done("write_file", path="anything", content="text\n")
     with pytest.raises(MCPError):
         agent.resource(address)
 
 
-def test_the_fifty_newest_edits_are_listed_and_all_have_an_address(tmp_path: Path) -> None:
+def test_fifty_newest_edits_are_listed_and_older_ones_can_be_read(tmp_path: Path) -> None:
     root = tmp_path / "workspace"
     root.mkdir()
     with connected(root) as agent:
@@ -83,7 +83,7 @@ def test_the_fifty_newest_edits_are_listed_and_all_have_an_address(tmp_path: Pat
         assert document(agent, "cas://edit/1")["edit"] == 1
 
 
-def test_of_an_edit_whose_bytes_are_lost_it_is_said_what_is_lost(tmp_path: Path) -> None:
+def test_edit_whose_blob_is_lost_names_that_blob(tmp_path: Path) -> None:
     root = tmp_path / "workspace"
     root.mkdir()
     with connected(root) as agent:
@@ -100,7 +100,7 @@ def test_of_an_edit_whose_bytes_are_lost_it_is_said_what_is_lost(tmp_path: Path)
             agent.resource(f"cas://blob/{lost.hex()}")
 
 
-def test_an_edit_of_several_directories_is_named_by_its_id(tmp_path: Path) -> None:
+def test_edit_number_in_several_directories_is_ambiguous(tmp_path: Path) -> None:
     roots = [tmp_path / "one", tmp_path / "two"]
     for root in roots:
         root.mkdir()

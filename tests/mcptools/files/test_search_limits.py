@@ -1,4 +1,4 @@
-"""The limits of searches, and the pure functions for globs and pages."""
+"""Limits of searches, and the pure functions for globs and pages."""
 
 import os
 import re
@@ -30,7 +30,7 @@ def directories(tmp_path: Path) -> Iterator[Directories]:
 
 
 @pytest.mark.parametrize("limits", [ServerLimits(max_walked=5), ServerLimits(max_seconds=0)])
-def test_a_search_that_ends_early_says_so(directories: Directories, limits: ServerLimits) -> None:
+def test_search_that_ends_early_is_reported_as_incomplete(directories: Directories, limits: ServerLimits) -> None:
     tools = Tools(directories, Session(), limits)
     answers = (tools.directory_tree("."), tools.search_files(".", "*"), tools.grep_files(".", "needle"))
     for answer in answers:
@@ -39,8 +39,8 @@ def test_a_search_that_ends_early_says_so(directories: Directories, limits: Serv
 
 
 @pytest.fixture
-def beside_a_large_folder(tmp_path: Path) -> Iterator[Tools]:
-    """Return tools that look at ten names at most, of a directory whose first folder has more."""
+def tools_with_low_limit(tmp_path: Path) -> Iterator[Tools]:
+    """Return tools that visit at most ten names, for a directory whose first folder has more."""
     (tmp_path / "modules" / "deep").mkdir(parents=True)
     for number in range(20):
         (tmp_path / "modules" / "deep" / f"{number}.py").touch()
@@ -54,31 +54,29 @@ def beside_a_large_folder(tmp_path: Path) -> Iterator[Tools]:
 @pytest.mark.parametrize(
     ("depth", "names"), [(1, ["modules", "src"]), (2, ["modules", "modules/deep", "src", "src/wanted.py"])]
 )
-def test_a_tree_looks_no_deeper_than_it_shows(beside_a_large_folder: Tools, depth: int, names: list[str]) -> None:
-    found = beside_a_large_folder.directory_tree(".", max_depth=depth)
+def test_tree_visits_only_the_levels_that_it_shows(tools_with_low_limit: Tools, depth: int, names: list[str]) -> None:
+    found = tools_with_low_limit.directory_tree(".", max_depth=depth)
     assert [entry.path for entry in found.content.entries] == names
     assert (found.content.complete, found.notes) == (True, ())
 
 
 @pytest.mark.parametrize("exclude", ["modules", "modules/**", "**/deep", "mod*/deep"])
-def test_a_search_goes_into_no_folder_that_it_is_to_leave_out(
-    beside_a_large_folder: Tools, tmp_path: Path, exclude: str
-) -> None:
-    found = beside_a_large_folder.search_files(".", "*.py", [exclude])
+def test_search_does_not_visit_excluded_folders(tools_with_low_limit: Tools, tmp_path: Path, exclude: str) -> None:
+    found = tools_with_low_limit.search_files(".", "*.py", [exclude])
     assert found.content.paths == [str(tmp_path / "src" / "wanted.py")]
     assert (found.content.complete, found.notes) == (True, ())
 
 
 @pytest.mark.parametrize("pattern", ["src/**", "src/*.py", "s*/**/*.py"])
-def test_a_search_goes_into_no_folder_below_which_nothing_can_fit(beside_a_large_folder: Tools, pattern: str) -> None:
-    found = beside_a_large_folder.search_files(".", pattern)
+def test_search_does_not_visit_folders_that_can_not_match(tools_with_low_limit: Tools, pattern: str) -> None:
+    found = tools_with_low_limit.search_files(".", pattern)
     assert found.content.paths[-1].endswith("/src/wanted.py")
     assert found.notes == ()
-    lines = beside_a_large_folder.grep_files(".", "needle", pattern)
+    lines = tools_with_low_limit.grep_files(".", "needle", pattern)
     assert ([match.line for match in lines.content.matches], lines.notes) == ([1], ())
 
 
-def test_a_file_over_the_limit_is_passed_over_and_counted(directories: Directories, tmp_path: Path) -> None:
+def test_file_over_the_limit_is_skipped_and_counted(directories: Directories, tmp_path: Path) -> None:
     (tmp_path / "big").write_text("needle" * 100)
     answer = Tools(directories, Session(), ServerLimits(max_file_bytes=100)).grep_files(".", "needle")
     assert (answer.content.files, answer.content.complete) == (20, False)
@@ -86,7 +84,7 @@ def test_a_file_over_the_limit_is_passed_over_and_counted(directories: Directori
 
 
 @pytest.mark.parametrize("expression", ["(a+)+$", "(a|a)*$", "a*a*a*a*a*a*$"])
-def test_an_expression_that_would_take_for_ever_is_ended(
+def test_search_with_an_endless_expression_is_stopped(
     directories: Directories, tmp_path: Path, expression: str
 ) -> None:
     (tmp_path / "folder 0" / "slow").write_text("found\n" + "a" * 3000 + "b\n")
@@ -100,7 +98,7 @@ def test_an_expression_that_would_take_for_ever_is_ended(
 
 
 @pytest.mark.parametrize("expression", ["(", "a{2,1}", "(?P<a", "\\"])
-def test_what_is_no_regular_expression_is_refused_with_its_fault(directories: Directories, expression: str) -> None:
+def test_invalid_regular_expression_is_refused_with_its_fault(directories: Directories, expression: str) -> None:
     with pytest.raises(Failure, match=r"Not a regular expression: .*: .+"):
         Tools(directories, Session(), ServerLimits()).grep_files(".", expression, use_regex=True)
 
@@ -110,7 +108,7 @@ LINE = st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=8
 
 @settings(max_examples=20)
 @given(lines=st.lists(LINE, max_size=8), text=st.text(min_size=1, max_size=3), ignore_case=st.booleans())
-def test_text_and_its_escaped_expression_are_found_in_the_same_lines(
+def test_text_and_its_escaped_expression_match_the_same_lines(
     lines: list[str], text: str, *, ignore_case: bool
 ) -> None:
     content = "\n".join(lines).encode()
@@ -178,7 +176,7 @@ def test_text_and_its_escaped_expression_are_found_in_the_same_lines(
         ("a/b/a", "**/a/**/b/*", True),
     ],
 )
-def test_globs(path: str, pattern: str, *, fits: bool) -> None:
+def test_glob_matches_exactly_the_expected_paths(path: str, pattern: str, *, fits: bool) -> None:
     assert matches(path, pattern) is fits
 
 
@@ -187,7 +185,7 @@ GLOB = st.lists(st.sampled_from(["a", "b", "*", "**", "a?", "{a,b}", "{a/b,**}"]
 
 
 @given(parts=PARTS, pattern=GLOB)
-def test_a_glob_leads_to_every_folder_on_the_way_to_what_fits(parts: list[str], pattern: str) -> None:
+def test_glob_leads_into_every_parent_of_a_match(parts: list[str], pattern: str) -> None:
     if matches("/".join(parts), pattern):
         assert all(leads_into("/".join(parts[:depth]), pattern) for depth in range(1, len(parts)))
 
@@ -215,28 +213,28 @@ def test_a_glob_leads_to_every_folder_on_the_way_to_what_fits(parts: list[str], 
         ("a/b", "./**", True),
     ],
 )
-def test_a_glob_leads_to_no_folder_below_which_nothing_fits(folder: str, pattern: str, *, leads: bool) -> None:
+def test_glob_does_not_lead_into_folders_without_a_match(folder: str, pattern: str, *, leads: bool) -> None:
     assert leads_into(folder, pattern) is leads
 
 
 @pytest.mark.parametrize("start", [".", "src"])
-def test_a_glob_may_begin_with_the_place_that_is_searched(directories: Directories, tmp_path: Path, start: str) -> None:
+def test_glob_may_start_with_the_searched_folder(directories: Directories, tmp_path: Path, start: str) -> None:
     (tmp_path / "src" / "p").mkdir(parents=True)
     for name in ("src/p/hit.py", "src/hit.py"):
         (tmp_path / name).write_text("needle\n")
     tools = Tools(directories, Session(), ServerLimits())
-    place = os.path.normpath(tmp_path / start)
-    for pattern in ("**/hit.py", "./**/hit.py", f"{place}/**/hit.py"):
+    searched = os.path.normpath(tmp_path / start)
+    for pattern in ("**/hit.py", "./**/hit.py", f"{searched}/**/hit.py"):
         assert len(tools.search_files(start, pattern).content.paths) == 2, pattern
         assert len(tools.grep_files(start, "needle", pattern).content.matches) == 2, pattern
         assert tools.search_files(start, "*.py", [pattern]).content.paths == [], pattern
-    for folder in (f"{place}/p/**", "./p/**"):
+    for folder in (f"{searched}/p/**", "./p/**"):
         assert len(tools.search_files(start, "*.py", [folder]).content.paths) == (2 if start == "." else 1)
-    assert tools.search_files(start, f"{place}x/**").content.paths == []
+    assert tools.search_files(start, f"{searched}x/**").content.paths == []
 
 
 @pytest.mark.parametrize("pattern", ["{a,b}" * 10, "{a,b}" * 3000, f"{{{','.join(map(str, range(1001)))}}}"])
-def test_a_glob_that_expands_to_too_many_patterns_is_refused(directories: Directories, pattern: str) -> None:
+def test_glob_that_expands_to_too_many_patterns_is_refused(directories: Directories, pattern: str) -> None:
     tools = Tools(directories, Session(), ServerLimits())
     for call in (
         partial(tools.search_files, ".", pattern),
@@ -253,15 +251,15 @@ def test_a_glob_that_expands_to_too_many_patterns_is_refused(directories: Direct
     st.integers(0, 10),
     st.integers(1, 60),
 )
-def test_pages_make_the_whole_and_keep_to_the_budget(items: list[str], limit: int, budget: int) -> None:
-    given_so_far: list[str] = []
+def test_pages_contain_everything_and_stay_within_the_budget(items: list[str], limit: int, budget: int) -> None:
+    collected: list[str] = []
     offset = 0
     while True:
         page = page_of(items, len, offset=offset, limit=limit, budget=budget)
         assert len(page.items) <= 1 or sum(map(len, page.items)) <= budget
-        given_so_far += page.items
+        collected += page.items
         if not page.next_offset:
             break
         assert page.next_offset > offset
         offset = page.next_offset
-    assert given_so_far == items
+    assert collected == items

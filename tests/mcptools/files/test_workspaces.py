@@ -1,4 +1,4 @@
-"""Directories without a server: a held call does not delay look-ups of other paths."""
+"""Served directories, without a server: an open call does not delay look-ups of other paths."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -27,36 +27,36 @@ def directories(tmp_path: Path) -> Iterator[Directories]:
     directories.close()
 
 
-def answered(*works: Callable[[], object]) -> None:
-    """Check that all of these come to an end, done at once on threads that nobody waits for if they don't."""
-    done = [Event() for _ in works]
+def check_all_return(*functions: Callable[[], object]) -> None:
+    """Check that all functions return when run concurrently, on threads that are abandoned if they don't."""
+    returned = [Event() for _ in functions]
     errors: list[Exception] = []
 
-    def run(work: Callable[[], object], end: Event) -> None:
+    def run(work: Callable[[], object], event: Event) -> None:
         try:
             work()
-        except Exception as error:  # noqa: BLE001 - told on the test's own thread
+        except Exception as error:  # noqa: BLE001 - reported by the test's own thread
             errors.append(error)
-        end.set()
+        event.set()
 
-    for work, end in zip(works, done, strict=True):
-        Thread(target=run, args=(work, end), daemon=True).start()
-    waiting = [number for number, end in enumerate(done) if not end.wait(SECONDS_TO_ANSWER)]
-    assert not waiting, f"no end to works {waiting}"
+    for work, event in zip(functions, returned, strict=True):
+        Thread(target=run, args=(work, event), daemon=True).start()
+    waiting = [number for number, event in enumerate(returned) if not event.wait(SECONDS_TO_ANSWER)]
+    assert not waiting, f"functions {waiting} did not return"
     assert not errors, errors
 
 
-def test_while_a_call_is_held_every_path_can_be_looked_up(directories: Directories) -> None:
+def test_paths_can_be_looked_up_while_a_call_is_open(directories: Directories) -> None:
     workspace, _ = directories.changing("file", lambda: None)
     with workspace.call(CallInfo(tool="test")):
-        answered(
+        check_all_return(
             lambda: directories.changing("other", lambda: None),
             lambda: directories.files_of("file"),
             lambda: directories.recorded_of("file"),
         )
 
 
-def test_calls_that_look_back_at_the_directories_and_others_all_end(directories: Directories, tmp_path: Path) -> None:
+def test_concurrent_calls_that_use_the_directories_do_not_deadlock(directories: Directories, tmp_path: Path) -> None:
     tools = Tools(directories, Session(), ServerLimits())
     for name in ("patched", "batched", "anchored"):
         (tmp_path / name).write_text("a\nb\n")
@@ -75,15 +75,15 @@ def test_calls_that_look_back_at_the_directories_and_others_all_end(directories:
         for number in range(ROUNDS):
             tools.write_file("written", f"{number}\n")
 
-    answered(
+    check_all_return(
         lambda: patch("patched", Strategy.ATOMIC), lambda: patch("batched", Strategy.TRY_REVERT), anchor, write, write
     )
 
 
-def test_a_store_is_opened_once_for_concurrent_calls(tmp_path: Path) -> None:
+def test_concurrent_calls_open_a_store_once(tmp_path: Path) -> None:
     directories = Directories([str(tmp_path)])
     with ThreadPoolExecutor(8) as threads:
-        wanted: list[Future[object]] = [threads.submit(directories.changing, "f", lambda: None) for _ in range(8)]
+        futures: list[Future[object]] = [threads.submit(directories.changing, "f", lambda: None) for _ in range(8)]
     (workspace,) = directories.opened()
-    assert all(found.result() == (workspace, ()) for found in wanted)
+    assert all(found.result() == (workspace, ()) for found in futures)
     directories.close()

@@ -1,4 +1,4 @@
-"""Failures: one list of codes and types, in which every error of the store and the system has its place."""
+"""Every error of the store and the system is mapped to one failure with its code and type."""
 
 import errno
 import inspect
@@ -14,11 +14,11 @@ from mcptools.model.failures import Failure, FailureKind, failure_of
 from mcptools.tools.tool_methods import TOOL_METHODS
 
 
-def test_codes_and_types_are_each_used_once() -> None:
+def test_failure_codes_and_types_are_unique() -> None:
     assert len({kind.code for kind in FailureKind}) == len({kind.type for kind in FailureKind}) == len(FailureKind)
 
 
-def test_codes_of_the_contract() -> None:
+def test_failure_codes_are_those_of_the_contract() -> None:
     codes = {kind.type: kind.code for kind in FailureKind}
     assert (
         codes.items()
@@ -65,7 +65,7 @@ def test_codes_of_the_contract() -> None:
         (OSError(errno.EIO, "Input/output error"), FailureKind.IO, "Input/output error: /ws/a/b"),
     ],
 )
-def test_an_error_names_the_path_as_the_client_wrote_it(
+def test_error_names_the_path_as_the_client_wrote_it(
     error: objstore.CasError | OSError, kind: FailureKind, message: str
 ) -> None:
     failure = failure_of(error, "/ws/a/b")
@@ -83,18 +83,18 @@ def test_an_error_names_the_path_as_the_client_wrote_it(
         (objstore.StoreRefuses("why"), FailureKind.IO),
     ],
 )
-def test_an_error_of_the_store_keeps_its_message(error: objstore.CasError, kind: FailureKind) -> None:
+def test_store_error_keeps_its_message(error: objstore.CasError, kind: FailureKind) -> None:
     failure = failure_of(error, "/ws/a/b")
     assert (failure.kind, str(failure)) == (kind, str(error))
 
 
-def test_of_two_paths_the_one_is_named_that_the_error_is_about() -> None:
+def test_error_of_a_call_with_two_paths_names_the_failing_one() -> None:
     failure = failure_of(objstore.FileExists("c/d"), "/ws/a/b", "/ws/c/d")
     assert str(failure) == "Already exists: /ws/c/d"
 
 
 @pytest.mark.parametrize("paths", [("src/f", "f"), ("f", "src/f"), ("/ws/src/f", "/ws/f"), ("/ws/f", "/ws/src/f")])
-def test_a_path_is_not_taken_for_one_that_ends_alike(paths: tuple[str, str]) -> None:
+def test_error_does_not_name_a_longer_path_with_the_same_ending(paths: tuple[str, str]) -> None:
     assert failure_of(objstore.FileExists("f"), *paths).facts["path"] == min(paths, key=len)
 
 
@@ -103,7 +103,7 @@ def test_a_path_is_not_taken_for_one_that_ends_alike(paths: tuple[str, str]) -> 
 @pytest.mark.parametrize(
     "error", [objstore.PermissionRefused, lambda place: PermissionError(errno.EACCES, "Permission denied", place)]
 )
-def test_what_the_system_refuses_elsewhere_than_at_a_calls_path_is_named_itself(
+def test_refused_path_is_named_if_the_call_did_not_name_it(
     error: Callable[[str], objstore.CasError | OSError], place: str, paths: tuple[str, ...]
 ) -> None:
     failure = failure_of(error(place), *paths)
@@ -113,7 +113,7 @@ def test_what_the_system_refuses_elsewhere_than_at_a_calls_path_is_named_itself(
     assert failure_of(error(place), place).hint == ""
 
 
-def test_a_failure_tells_its_facts() -> None:
+def test_failure_contains_its_facts() -> None:
     failure = Failure(FailureKind.IO, "why", hint="what to do", line=7)
     assert failure.error() == {
         "code": -32032,

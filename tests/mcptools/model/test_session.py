@@ -1,4 +1,4 @@
-"""Conversations, stale files and many calls at once."""
+"""Conversations, refusal of writes to stale files, and concurrent calls."""
 
 import re
 from pathlib import Path
@@ -17,7 +17,7 @@ def edit(old_string: str, new_string: str) -> dict[str, str]:
 # ---- conversations
 
 
-def test_the_first_change_begins_a_conversation_and_says_how_to_go_on(agent: Agent, folder: Path) -> None:
+def test_first_change_starts_a_conversation_and_tells_how_to_continue_it(agent: Agent, folder: Path) -> None:
     result = agent.done("write_file", path=str(folder / "a"), content="a\n")
     conversation = result.structured["mcp_conversation_id"]
     assert re.fullmatch(r"conv_\d{13}_[0-9a-f]+", conversation)
@@ -25,7 +25,7 @@ def test_the_first_change_begins_a_conversation_and_says_how_to_go_on(agent: Age
     assert "mcp_conversation_id" in result.texts[-1]
 
 
-def test_later_changes_with_the_id_belong_to_it(agent: Agent, folder: Path) -> None:
+def test_changes_with_a_conversation_id_are_recorded_in_that_conversation(agent: Agent, folder: Path) -> None:
     a, b = str(folder / "a"), str(folder / "b")
     first = agent.done("write_file", path=a, content="a\n")
     conversation = first.structured["mcp_conversation_id"]
@@ -47,20 +47,20 @@ def test_later_changes_with_the_id_belong_to_it(agent: Agent, folder: Path) -> N
     assert {view.edit.notes["client"] for view in recorded} == {"test agent"}
 
 
-def test_an_id_of_the_clients_own_is_taken(agent: Agent, folder: Path) -> None:
+def test_client_may_choose_the_conversation_id(agent: Agent, folder: Path) -> None:
     result = agent.done("write_file", path=str(folder / "a"), content="a\n", mcp_conversation_id="session-7:turn.2")
     assert result.structured["mcp_conversation_id"] == "session-7:turn.2"
     assert agent.history()[-1].edit.conversation == "session-7:turn.2"
 
 
 @pytest.mark.parametrize("conversation", [" ", "a b", "a/b", "x" * 129, "é", "a\n", "\0", "external"])
-def test_what_is_no_conversation_id_is_refused(agent: Agent, folder: Path, conversation: str) -> None:
+def test_invalid_conversation_id_is_refused(agent: Agent, folder: Path, conversation: str) -> None:
     result = agent.call("write_file", path=str(folder / "a"), content="a\n", mcp_conversation_id=conversation)
     assert result.error["code"] == -32600
     assert not (folder / "a").exists()
 
 
-def test_every_call_that_changes_something_is_recorded_and_no_other(agent: Agent, folder: Path) -> None:
+def test_only_calls_that_change_a_file_are_recorded(agent: Agent, folder: Path) -> None:
     before = len(agent.history())
     file = str(folder / "a")
     agent.done("write_file", path=file, content="a\n")
@@ -75,7 +75,7 @@ def test_every_call_that_changes_something_is_recorded_and_no_other(agent: Agent
 # ---- stale files
 
 
-def test_writing_over_what_the_session_has_not_seen_is_refused(agent: Agent, folder: Path) -> None:
+def test_write_over_a_version_the_session_has_not_read_is_refused(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("one\n")
     agent.done("read_file", path=str(file))
@@ -91,7 +91,7 @@ def test_writing_over_what_the_session_has_not_seen_is_refused(agent: Agent, fol
     assert file.read_text() == "two\n"
 
 
-def test_what_the_session_wrote_itself_is_known_to_it(agent: Agent, folder: Path) -> None:
+def test_session_may_overwrite_what_it_wrote_itself(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     agent.done("write_file", path=str(file), content="one\n")
     agent.done("write_file", path=str(file), content="two\n")
@@ -100,7 +100,7 @@ def test_what_the_session_wrote_itself_is_known_to_it(agent: Agent, folder: Path
     agent.done("write_file", path=str(folder / "moved.txt"), content="four\n")
 
 
-def test_what_is_known_of_a_file_moves_with_it(agent: Agent, folder: Path) -> None:
+def test_read_versions_follow_a_moved_file(agent: Agent, folder: Path) -> None:
     file, moved = folder / "file.txt", folder / "moved.txt"
     file.write_text("one\n")
     agent.done("read_file", path=str(file))
@@ -111,7 +111,7 @@ def test_what_is_known_of_a_file_moves_with_it(agent: Agent, folder: Path) -> No
     assert agent.call("write_file", path=str(file), content="two\n").error["code"] == -32020
 
 
-def test_what_was_known_of_another_file_is_not_known_of_the_one_that_is_moved_there(agent: Agent, folder: Path) -> None:
+def test_file_moved_to_a_path_does_not_inherit_what_was_read_there(agent: Agent, folder: Path) -> None:
     source, destination = folder / "a", folder / "b"
     source.write_text("unread\n")
     destination.write_text("read\n")
@@ -123,17 +123,17 @@ def test_what_was_known_of_another_file_is_not_known_of_the_one_that_is_moved_th
     operations = [{"op": "delete", "anchor": "1:00"}]
     arguments = {"path": str(destination), "file_hash": read, "operations": operations}
     assert "nor of a version" in agent.call("edit_text_file", **arguments).error["message"]
-    agent.done("write_file", path=str(destination), content="as a file that nobody has read\n")
+    agent.done("write_file", path=str(destination), content="as an unread file\n")
 
 
-def test_a_file_never_read_may_be_written(agent: Agent, folder: Path) -> None:
+def test_file_that_was_never_read_may_be_overwritten(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("never read\n")
     agent.done("write_file", path=str(file), content="written\n")
     assert file.read_text() == "written\n"
 
 
-def test_a_file_that_came_back_after_the_session_deleted_it_is_not_overwritten(agent: Agent, folder: Path) -> None:
+def test_file_recreated_after_the_session_deleted_it_is_not_overwritten(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     agent.done("write_file", path=str(file), content="one\n")
     agent.done("delete_file", path=str(file))
@@ -141,7 +141,7 @@ def test_a_file_that_came_back_after_the_session_deleted_it_is_not_overwritten(a
     assert agent.call("write_file", path=str(file), content="two\n").error["code"] == -32020
 
 
-def test_a_file_deleted_by_another_writer_can_be_written_again(agent: Agent, folder: Path) -> None:
+def test_file_deleted_by_another_writer_can_be_written_again(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     agent.done("write_file", path=str(file), content="one\n")
     file.unlink()
@@ -149,7 +149,7 @@ def test_a_file_deleted_by_another_writer_can_be_written_again(agent: Agent, fol
     assert file.read_text() == "two\n"
 
 
-def test_edits_with_their_own_context_go_ahead_and_say_that_the_file_had_changed(agent: Agent, folder: Path) -> None:
+def test_exact_edits_and_diffs_apply_to_a_changed_file_and_report_the_change(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("one\ntwo\n")
     known = agent.done("multi_edit_text_file", path=str(file), edits=[edit("one", "1")])
@@ -164,7 +164,7 @@ def test_edits_with_their_own_context_go_ahead_and_say_that_the_file_had_changed
     assert "has changed since you last read all of it" in idle.texts[-1]
     assert "the change was made" not in idle.texts[-1]
     assert file.read_text() == "I\n2\nsomebody's work\n"
-    # The model has still not seen the line at the end, so it must not bury it.
+    # The model has still not seen the last line, so it must not overwrite it.
     assert agent.call("write_file", path=str(file), content="I\n2\n").error["code"] == -32020
 
 
@@ -185,7 +185,7 @@ def test_edits_with_their_own_context_go_ahead_and_say_that_the_file_had_changed
         ("read_multiple_files", {"offset": -1}, True),
     ],
 )
-def test_a_call_that_shows_nothing_of_a_file_does_not_count_as_reading_it(
+def test_call_that_shows_nothing_of_a_file_does_not_count_as_reading(
     agent: Agent, folder: Path, tool: str, arguments: dict[str, object], *, is_refused: bool
 ) -> None:
     file = folder / "file.txt"
@@ -197,9 +197,7 @@ def test_a_call_that_shows_nothing_of_a_file_does_not_count_as_reading_it(
     assert agent.call("write_file", path=str(file), content="two\n").error["type"] == "stale_file"
 
 
-def test_of_a_file_that_has_changed_all_lines_must_be_shown_before_the_whole_is_replaced(
-    agent: Agent, folder: Path
-) -> None:
+def test_changed_file_must_be_read_completely_before_it_is_replaced(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("".join(f"{number}\n" for number in range(1, 10)))
     path = str(file)
@@ -224,7 +222,7 @@ def test_of_a_file_that_has_changed_all_lines_must_be_shown_before_the_whole_is_
     agent.done("write_file", path=path, content="mine\n")
 
 
-def test_a_part_that_was_read_first_is_known_as_it_was(agent: Agent, folder: Path) -> None:
+def test_partial_read_counts_only_for_the_version_that_was_read(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("one\ntwo\n")
     agent.done("read_file", path=str(file), limit=1)
@@ -234,7 +232,7 @@ def test_a_part_that_was_read_first_is_known_as_it_was(agent: Agent, folder: Pat
     assert agent.call("write_file", path=str(file), content="2\n").error["type"] == "stale_file"
 
 
-def test_a_text_too_long_to_show_does_not_prevent_writing(agent: Agent, folder: Path) -> None:
+def test_file_with_a_line_too_long_to_show_can_be_read_and_replaced(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("one\n")
     agent.done("read_file", path=str(file))
@@ -244,7 +242,7 @@ def test_a_text_too_long_to_show_does_not_prevent_writing(agent: Agent, folder: 
     agent.done("write_file", path=str(file), content="two\n")
 
 
-def test_lines_that_do_not_fit_around_a_match_do_not_count_as_read(agent: Agent, folder: Path) -> None:
+def test_context_lines_that_do_not_fit_do_not_count_as_read(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("one\n")
     agent.done("read_file", path=str(file))
@@ -254,7 +252,7 @@ def test_lines_that_do_not_fit_around_a_match_do_not_count_as_read(agent: Agent,
     assert agent.call("write_file", path=str(file), content="two\n").error["type"] == "stale_file"
 
 
-def test_what_somebody_changed_is_recorded_as_theirs(agent: Agent, folder: Path) -> None:
+def test_change_made_outside_the_session_is_recorded_as_external(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     agent.done("write_file", path=str(file), content="one\n")
     file.write_text("one\nsomebody's work\n")
@@ -263,14 +261,14 @@ def test_what_somebody_changed_is_recorded_as_theirs(agent: Agent, folder: Path)
     assert [view.edit.origin for view in (ours, theirs, last)] == [Origin.AGENT, Origin.EXTERNAL, Origin.AGENT]
 
 
-# ---- at once
+# ---- concurrent calls
 
 
-def test_parallel_edits_of_distinct_lines_are_all_kept_and_all_recorded(agent: Agent, folder: Path) -> None:
+def test_parallel_edits_of_different_lines_are_all_kept_and_recorded(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("".join(f"line {number:02}\n" for number in range(20)))
     before = len(agent.history())
-    results = agent.together(
+    results = agent.call_concurrently(
         [
             ("multi_edit_text_file", {"path": str(file), "edits": [edit(f"line {n:02}", f"LINE {n:02}")]})
             for n in range(20)
@@ -282,11 +280,11 @@ def test_parallel_edits_of_distinct_lines_are_all_kept_and_all_recorded(agent: A
     recorded = agent.history()[before:]
     assert sorted(view.seq for view in recorded) == sorted(result.structured["edit"] for result in results)
     assert {tuple(view.edit.hunks[0]) for view in recorded} == {(n, 1, n, 1) for n in range(20)}
-    agent.done("write_file", path=str(file), content="the session knows what it made of the file\n")
+    agent.done("write_file", path=str(file), content="the session knows the result of its own edits\n")
 
 
-def test_parallel_calls_of_one_conversation_each_get_their_place(agent: Agent, folder: Path) -> None:
-    results = agent.together(
+def test_parallel_calls_of_one_conversation_get_distinct_call_numbers(agent: Agent, folder: Path) -> None:
+    results = agent.call_concurrently(
         [
             (
                 "write_file",
@@ -296,23 +294,23 @@ def test_parallel_calls_of_one_conversation_each_get_their_place(agent: Agent, f
         ]
     )
     assert not [result.structured for result in results if result.refused]
-    places = [view.edit.call for view in agent.history() if view.edit.conversation == "parallel"]
-    assert sorted(places) == list(range(12))
+    call_numbers = [view.edit.call for view in agent.history() if view.edit.conversation == "parallel"]
+    assert sorted(call_numbers) == list(range(12))
 
 
-def test_two_servers_on_one_directory_lose_nothing(agent: Agent, folder: Path) -> None:
+def test_two_servers_on_one_directory_keep_all_edits(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("".join(f"line {number:02}\n" for number in range(20)))
     with connected(agent.root) as other:
         for first in range(0, 20, 4):
             for result in (
-                *agent.together(
+                *agent.call_concurrently(
                     [
                         ("multi_edit_text_file", {"path": str(file), "edits": [edit(f"line {n:02}", f"A {n:02}")]})
                         for n in (first, first + 1)
                     ]
                 ),
-                *other.together(
+                *other.call_concurrently(
                     [
                         ("multi_edit_text_file", {"path": str(file), "edits": [edit(f"line {n:02}", f"B {n:02}")]})
                         for n in (first + 2, first + 3)

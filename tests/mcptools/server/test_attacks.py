@@ -1,7 +1,7 @@
-"""Known attacks tried against the running server: not one byte outside is read or written.
+"""Known attacks against the running server neither read nor write a byte outside the allowed directories.
 
-The two advisories that the official filesystem server has published are among them: GHSA-hc55-p739-j48w, a sibling
-directory whose name begins as the allowed one's does, and GHSA-q66q-fx2p-7w4m, a link inside that leads out.
+They include the two advisories of the official filesystem server: GHSA-hc55-p739-j48w, a sibling directory whose name
+starts with the name of the allowed one, and GHSA-q66q-fx2p-7w4m, a link that leads out.
 """
 
 import os
@@ -17,10 +17,10 @@ from objstore import CallInfo, Workspace, check_store
 from tests.support.mcp_agent import Agent, Result, connected
 
 PRIVATE = "guessed\nthe secret\n"
-CALLS = 16
-"""Calls of each kind while folders are swapped."""
+ROUNDS = 16
+"""How many times every call is made while folders are swapped."""
 
-SWAPPER = """
+FOLDER_SWAPPER = """
 import os, shutil, sys
 inside, aside, outside = sys.argv[1:]
 swaps = 0
@@ -28,14 +28,14 @@ while not os.path.exists(aside + ".stop"):
     try:
         os.rename(inside, aside)
     except FileNotFoundError:
-        os.mkdir(inside)  # the server took back a folder that it had made, just as this one came in its place
+        os.mkdir(inside)  # the server removed a folder that it had created, just as this one replaced it
         continue
     try:
         os.symlink(outside, inside)
         os.unlink(inside)
         swaps += 1
     except FileExistsError:
-        pass  # the server was quicker, and has made the folder anew
+        pass  # the server was faster, and has created the folder again
     while os.path.exists(aside):
         try:
             os.rename(aside, inside)
@@ -43,9 +43,9 @@ while not os.path.exists(aside + ".stop"):
             shutil.rmtree(inside, ignore_errors=True)
 print(swaps)
 """
-"""A folder, then a link to another one, then the folder again."""
+"""Replace a folder with a link to another one and back, repeatedly."""
 
-LINKER = """
+FILE_SWAPPER = """
 import os, sys
 inside, aside, outside = sys.argv[1:]
 swaps = 0
@@ -58,12 +58,12 @@ while not os.path.exists(aside + ".stop"):
     swaps += 1
 print(swaps)
 """
-"""A file, then a link to another one, then the file again."""
+"""Replace a file with a link to another one and back, repeatedly."""
 
 
 @pytest.fixture
 def outside(agent: Agent) -> Iterator[Path]:
-    """Return a folder outside that holds a secret, and check afterwards that it holds nothing else."""
+    """Return a folder outside with a secret file; check afterwards that the folder is unchanged."""
     outside = agent.root.with_name(f"{agent.root.name}-evil")
     outside.mkdir(exist_ok=True)
     (outside / "file.txt").write_text(PRIVATE)
@@ -76,7 +76,7 @@ def outside(agent: Agent) -> Iterator[Path]:
 
 @contextmanager
 def swapping(program: str, inside: Path, outside: Path) -> Iterator[None]:
-    """Let another process put a link to `outside` in the place of `inside` and take it back, over and over."""
+    """Let another process replace `inside` with a link to `outside` and back, repeatedly."""
     aside = inside.with_name(f"{inside.name}.aside")
     with subprocess.Popen(
         [sys.executable, "-c", program, str(inside), str(aside), str(outside)], stdout=subprocess.PIPE, text=True
@@ -89,7 +89,7 @@ def swapping(program: str, inside: Path, outside: Path) -> Iterator[None]:
             swaps, _ = process.communicate()
             stop.unlink()
     assert process.returncode == 0
-    assert int(swaps) > CALLS
+    assert int(swaps) > ROUNDS
 
 
 def calls(file: Path, inside: Path) -> list[tuple[str, dict[str, object]]]:
@@ -121,41 +121,41 @@ def calls(file: Path, inside: Path) -> list[tuple[str, dict[str, object]]]:
     ]
 
 
-def told(results: list[Result]) -> str:
+def text_of(results: list[Result]) -> str:
     return "\n".join(f"{result.texts} {result.structured}" for result in results)
 
 
-def test_a_folder_that_is_swapped_for_a_link_during_calls_gives_and_takes_nothing(
+def test_folder_swapped_for_a_link_during_calls_exposes_and_changes_nothing(
     agent: Agent, folder: Path, outside: Path
 ) -> None:
     inside = folder / "sub"
     inside.mkdir()
     results: list[Result] = []
-    with swapping(SWAPPER, inside, outside):
-        for _ in range(CALLS):
+    with swapping(FOLDER_SWAPPER, inside, outside):
+        for _ in range(ROUNDS):
             (folder / "other.txt").write_text("mine\n")
-            results += agent.together(calls(inside / "file.txt", folder))
-    assert "the secret" not in told(results)
+            results += agent.call_concurrently(calls(inside / "file.txt", folder))
+    assert "the secret" not in text_of(results)
     assert not (folder / "taken.txt").exists() or (folder / "taken.txt").read_text() == "mine\n"
     assert {result.refused for result in results} == {True, False}
 
 
-def test_a_file_that_is_swapped_for_a_link_during_calls_gives_and_takes_nothing(
+def test_file_swapped_for_a_link_during_calls_exposes_and_changes_nothing(
     agent: Agent, folder: Path, outside: Path
 ) -> None:
     file = folder / "file.txt"
     file.write_text("mine\n")
     wanted = [(tool, given) for tool, given in calls(file, folder) if tool not in {"delete_file", "move_file"}]
     results: list[Result] = []
-    with swapping(LINKER, file, outside / "file.txt"):
-        for _ in range(CALLS):
-            results += agent.together(wanted)
-    assert "the secret" not in told(results)
+    with swapping(FILE_SWAPPER, file, outside / "file.txt"):
+        for _ in range(ROUNDS):
+            results += agent.call_concurrently(wanted)
+    assert "the secret" not in text_of(results)
     assert {result.refused for result in results} == {True, False}
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
-def test_nothing_leaves_the_clients_roots_while_folders_are_swapped(tmp_path: Path, mode: str) -> None:
+def test_folder_swapped_for_a_link_does_not_lead_out_of_the_roots(tmp_path: Path, mode: str) -> None:
     root = tmp_path.resolve() / "workspace"
     inside, hidden = root / "allowed" / "sub", root / "hidden"
     inside.mkdir(parents=True)
@@ -163,20 +163,20 @@ def test_nothing_leaves_the_clients_roots_while_folders_are_swapped(tmp_path: Pa
     (hidden / "file.txt").write_text(PRIVATE)
     results: list[Result] = []
     with (
-        connected(root, mode=mode, named=lambda: [(root / "allowed").as_uri()]) as agent,
-        swapping(SWAPPER, inside, hidden),
+        connected(root, mode=mode, client_roots=lambda: [(root / "allowed").as_uri()]) as agent,
+        swapping(FOLDER_SWAPPER, inside, hidden),
     ):
-        for _ in range(CALLS // 4):
+        for _ in range(ROUNDS // 4):
             (root / "allowed" / "other.txt").write_text("mine\n")
-            results += agent.together(calls(inside / "file.txt", root / "allowed"))
-    assert "the secret" not in told(results)
+            results += agent.call_concurrently(calls(inside / "file.txt", root / "allowed"))
+    assert "the secret" not in text_of(results)
     assert [path.name for path in hidden.iterdir()] == ["file.txt"]
     assert (hidden / "file.txt").read_text() == PRIVATE
 
 
 @pytest.fixture
 def swapped(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
-    """Return a directory to serve, and a workspace outside; check afterwards that this one is as it was."""
+    """Return a directory to serve, and a workspace outside; check afterwards that the latter is unchanged."""
     root, outside = tmp_path.resolve() / "ws", tmp_path.resolve() / "evil"
     for folder in (root, outside):
         folder.mkdir()
@@ -185,25 +185,25 @@ def swapped(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
     with Workspace.init(outside) as workspace, workspace.call(CallInfo(tool="secret tool")) as call:
         call.write("secret.txt", PRIVATE.encode())
         call.commit()
-    before = everything(outside)
+    before = content_of(outside)
     yield root, outside
-    assert everything(outside) == before
+    assert content_of(outside) == before
 
 
-def everything(folder: Path) -> dict[str, bytes]:
-    # What SQLite keeps beside an index comes and goes with whoever looks.
+def content_of(folder: Path) -> dict[str, bytes]:
+    # SQLite creates and removes the auxiliary files of an index whenever it is read.
     files = [path for path in folder.rglob("*") if path.is_file() and path.suffix not in {".sqlite-wal", ".sqlite-shm"}]
     return {str(path): path.read_bytes() for path in files}
 
 
-def of_the_root(base: Path) -> list[tuple[str, dict[str, object]]]:
+def calls_on_root(base: Path) -> list[tuple[str, dict[str, object]]]:
     """Return a call of every kind on a root, or below it."""
-    looks: list[tuple[str, dict[str, object]]] = [("list_edits", {}), ("show_edit", {"edit": 1}), ("Undo", {})]
-    return [*calls(base / "file.txt", base), *looks]
+    history_calls: list[tuple[str, dict[str, object]]] = [("list_edits", {}), ("show_edit", {"edit": 1}), ("Undo", {})]
+    return [*calls(base / "file.txt", base), *history_calls]
 
 
 SERVED = ["given", "legacy", "2026-07-28"]
-"""Whether the directory is on the command line, or the client names it, in which era of the protocol."""
+"""How the directory is served: from the command line, or as a root, with each protocol version."""
 
 
 @contextmanager
@@ -213,14 +213,14 @@ def serving(root: Path, how: str) -> Iterator[Agent]:
         root,
         served=[root] if given else [],
         mode="auto" if given else how,
-        named=None if given else lambda: [root.as_uri()],
+        client_roots=None if given else lambda: [root.as_uri()],
     ) as agent:
         yield agent
 
 
 @pytest.mark.parametrize("has_written", [False, True], ids=["read", "written"])
 @pytest.mark.parametrize("how", SERVED)
-def test_a_served_directory_in_whose_place_a_link_is_put_gives_and_takes_nothing(
+def test_served_directory_replaced_by_a_link_exposes_and_changes_nothing(
     swapped: tuple[Path, Path], how: str, *, has_written: bool
 ) -> None:
     root, outside = swapped
@@ -231,21 +231,19 @@ def test_a_served_directory_in_whose_place_a_link_is_put_gives_and_takes_nothing
         root.rename(root.with_name("away"))
         root.symlink_to(outside)
         for base in (Path(), root):
-            for tool, given in of_the_root(base):
+            for tool, given in calls_on_root(base):
                 result = agent.call(tool, **given)
                 assert result.refused or result.structured.get("failed") == 1, (tool, result.structured)
-                assert "secret" not in told([result])
+                assert "secret" not in text_of([result])
         root.unlink()
-        root.mkdir()  # another folder is the directory, as far as the server knows
+        root.mkdir()  # the server now serves the new folder
         (root / "file.txt").write_text("guessed\n")
         assert agent.done("read_file", path="file.txt").texts[0] == "guessed\n"
         agent.done("write_file", path=str(root / "file.txt"), content="known\n")
 
 
 @pytest.mark.parametrize("how", SERVED)
-def test_a_link_in_the_place_of_a_served_directory_is_named_as_what_is_wrong(
-    swapped: tuple[Path, Path], how: str
-) -> None:
+def test_link_in_place_of_a_served_directory_is_reported_as_a_symlink(swapped: tuple[Path, Path], how: str) -> None:
     root, outside = swapped
     with serving(root, how) as agent:
         agent.done("read_file", path="other.txt")
@@ -257,7 +255,7 @@ def test_a_link_in_the_place_of_a_served_directory_is_named_as_what_is_wrong(
 
 
 @pytest.mark.parametrize("how", SERVED)
-def test_a_served_directory_that_is_swapped_for_a_link_during_calls_gives_and_takes_nothing(
+def test_served_directory_swapped_for_a_link_during_calls_exposes_and_changes_nothing(
     swapped: tuple[Path, Path], how: str
 ) -> None:
     root, outside = swapped
@@ -265,24 +263,26 @@ def test_a_served_directory_that_is_swapped_for_a_link_during_calls_gives_and_ta
     results: list[Result] = []
     with serving(root, how) as agent:
         agent.done("read_file", path="other.txt")
-        with swapping(SWAPPER, root, outside):
-            for _ in range(CALLS // 2):
-                results += agent.together([*of_the_root(Path()), *of_the_root(root)])
-    assert "secret" not in told(results)
+        with swapping(FOLDER_SWAPPER, root, outside):
+            for _ in range(ROUNDS // 2):
+                results += agent.call_concurrently([*calls_on_root(Path()), *calls_on_root(root)])
+    assert "secret" not in text_of(results)
 
 
-def test_a_sibling_that_begins_as_the_allowed_directory_does_is_another_directory(agent: Agent, outside: Path) -> None:
-    results = agent.together(calls(outside / "file.txt", outside))
+def test_sibling_whose_name_starts_with_the_allowed_name_is_refused(agent: Agent, outside: Path) -> None:
+    results = agent.call_concurrently(calls(outside / "file.txt", outside))
     assert {result.refused for result in results} == {True, False}
     several = [result for result in results if not result.refused]
-    assert [result.structured["failed"] for result in several] == [1]  # of several files each is told of on its own
-    assert "the secret" not in told(results)
+    assert [result.structured["failed"] for result in several] == [
+        1
+    ]  # read_multiple_files reports each file separately
+    assert "the secret" not in text_of(results)
 
 
 @pytest.mark.parametrize(
     "target", ["{outside}", "{outside}/file.txt", "../{name}/file.txt", "chain", "/proc/self/root{outside}"]
 )
-def test_a_link_inside_that_leads_out_gives_and_takes_nothing(
+def test_link_that_leads_out_exposes_and_changes_nothing(
     agent: Agent, folder: Path, outside: Path, target: str
 ) -> None:
     (folder / "chain").symlink_to(outside)
@@ -290,23 +290,23 @@ def test_a_link_inside_that_leads_out_gives_and_takes_nothing(
     inside.symlink_to(target.format(outside=outside, name=outside.name))
     (folder / "other.txt").write_text("mine\n")
     for file in (inside / "file.txt", inside):
-        results = agent.together(calls(file, folder))
-        assert "the secret" not in told(results)
+        results = agent.call_concurrently(calls(file, folder))
+        assert "the secret" not in text_of(results)
     assert inside.is_symlink()
 
 
 @pytest.mark.parametrize("name", ["../{name}/file.txt", "{outside}/file.txt", "a/../../{name}/file.txt", "/dev/null"])
-def test_names_in_patches_and_backups_lead_nowhere(agent: Agent, folder: Path, outside: Path, name: str) -> None:
-    led = name.format(name=outside.name, outside=outside)
+def test_paths_in_patches_and_backups_do_not_lead_out(agent: Agent, folder: Path, outside: Path, name: str) -> None:
+    escaping = name.format(name=outside.name, outside=outside)
     (folder / "file.txt").write_text("mine\n")
-    patch = f"--- {led}\n+++ {led}\n@@ -1 +1 @@\n-guessed\n+known\n"
+    patch = f"--- {escaping}\n+++ {escaping}\n@@ -1 +1 @@\n-guessed\n+known\n"
     for tool, arguments in (
         ("apply_patch", {"file_path": str(folder / "file.txt"), "patch": patch}),
         ("edit_file_diff", {"path": str(folder / "file.txt"), "diff": patch}),
-        ("apply_patches", {"strategy": "atomic", "patches": [{"file_path": led, "patch": patch}]}),
-        ("restore_backup", {"backup_file": f"{led}.backup.20260101_000000", "force": True}),
-        ("restore_backup", {"backup_file": str(folder / "file.txt"), "target_file": led, "force": True}),
-        ("backup_file", {"file_path": led}),
+        ("apply_patches", {"strategy": "atomic", "patches": [{"file_path": escaping, "patch": patch}]}),
+        ("restore_backup", {"backup_file": f"{escaping}.backup.20260101_000000", "force": True}),
+        ("restore_backup", {"backup_file": str(folder / "file.txt"), "target_file": escaping, "force": True}),
+        ("backup_file", {"file_path": escaping}),
     ):
         assert agent.call(tool, **arguments).refused
     assert (folder / "file.txt").read_text() == "mine\n"
@@ -315,16 +315,16 @@ def test_names_in_patches_and_backups_lead_nowhere(agent: Agent, folder: Path, o
 @pytest.mark.parametrize(
     "name", [".CAS", ".ca\u017f", "\uff0ecas", ".cas\u200b", ".c\u0061\u0301s/../.cas", "./.cas/."]
 )
-def test_no_spelling_of_the_stores_name_reaches_it(agent: Agent, folder: Path, name: str) -> None:
+def test_no_variant_of_the_stores_name_reaches_the_store(agent: Agent, folder: Path, name: str) -> None:
     agent.done("write_file", path=str(folder / "file.txt"), content="so that there is a store\n")
     before = sorted(path.name for path in (agent.root / ".cas").iterdir())
-    results = agent.together(calls(agent.root / name / "index.sqlite", folder))
+    results = agent.call_concurrently(calls(agent.root / name / "index.sqlite", folder))
     for result in results:
         assert "SQLite format" not in str(result.structured)
     assert sorted(path.name for path in (agent.root / ".cas").iterdir()) == before
 
 
-def test_no_tool_reaches_a_file_of_the_store_by_another_name_of_it(tmp_path: Path) -> None:
+def test_hard_links_to_files_of_the_store_are_refused(tmp_path: Path) -> None:
     with connected(tmp_path) as agent:
         agent.done("write_file", path="a", content="one\n")
         names = {"log": ".cas/segments/00000001.seg", "sub/.gitignore": ".cas/.gitignore"}

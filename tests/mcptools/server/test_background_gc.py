@@ -1,4 +1,4 @@
-"""Background maintenance: a server keeps its stores within their limits without delaying or losing work."""
+"""Background gc keeps the stores of a server within their limits."""
 
 import os
 import time
@@ -13,12 +13,12 @@ from mcptools.server.background_gc import BackgroundGc
 from objstore import Action, Configuration, Unit, Workspace
 from tests.support.mcp_agent import Agent, connected
 
-PATIENCE = 30.0
-"""Seconds in which the server must have come round to it."""
+TIMEOUT = 30.0
+"""Seconds within which the server must have run gc."""
 
 
-def limited(root: Path, **limits: str) -> None:
-    """Make a workspace with these limits, at which the server looks every second."""
+def create_workspace(root: Path, **limits: str) -> None:
+    """Create a workspace with these limits, which the server checks every second."""
     Workspace.init(root).close()
     settings = Configuration(str(root))
     settings.set("gc.every", "1s")
@@ -37,7 +37,7 @@ def accept_all(root: Path) -> None:
         workspace.decide(Action.ACCEPT, units)
 
 
-def some_edits(agent: Agent, count: int) -> None:
+def make_edits(agent: Agent, count: int) -> None:
     conversation = ""
     for number in range(count):
         result = agent.done(
@@ -50,78 +50,78 @@ def some_edits(agent: Agent, count: int) -> None:
 
 
 def wait_until_something_expired(root: Path) -> list[int]:
-    end = time.monotonic() + PATIENCE
-    while not (gone := expired(root)):
-        assert time.monotonic() < end, "nothing was let go"
+    end = time.monotonic() + TIMEOUT
+    while not (expired_edits := expired(root)):
+        assert time.monotonic() < end, "no edit expired"
         time.sleep(0.1)
-    return gone
+    return expired_edits
 
 
-def test_a_store_that_is_too_large_lets_go_of_the_oldest_and_of_nothing_pending(tmp_path: Path) -> None:
+def test_store_over_its_limit_expires_the_oldest_decided_edits_only(tmp_path: Path) -> None:
     root = tmp_path / "workspace"
     root.mkdir()
-    limited(root, max_size="60kB")
+    create_workspace(root, max_size="60kB")
     with connected(root) as agent:
-        some_edits(agent, 20)
+        make_edits(agent, 20)
         accept_all(root)
-        some_edits(agent, 3)
-        gone = wait_until_something_expired(root)
-        some_edits(agent, 1)
-    assert gone == list(range(1, len(gone) + 1))
-    assert max(gone) <= 20
+        make_edits(agent, 3)
+        expired_edits = wait_until_something_expired(root)
+        make_edits(agent, 1)
+    assert expired_edits == list(range(1, len(expired_edits) + 1))
+    assert max(expired_edits) <= 20
 
 
-def test_what_is_older_than_the_limit_goes(tmp_path: Path) -> None:
+def test_edits_older_than_the_limit_expire(tmp_path: Path) -> None:
     root = tmp_path / "workspace"
     root.mkdir()
-    limited(root, older_than="0s")
+    create_workspace(root, older_than="0s")
     with connected(root) as agent:
-        some_edits(agent, 2)
+        make_edits(agent, 2)
         accept_all(root)
         assert wait_until_something_expired(root) == [1, 2]
 
 
-def test_a_store_that_is_put_aside_as_it_is_looked_at_is_no_fault(
+def test_store_moved_away_during_a_check_is_not_logged_as_a_fault(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mcptools.server.background_gc._TICK", 0.001)
     root = tmp_path / "workspace"
     root.mkdir()
-    limited(root, max_size="60kB")
+    create_workspace(root, max_size="60kB")
     with closing(Directories([str(root)])) as directories:
         workspace = directories.home(str(root))
-        looked = Event()
-        follow = workspace.retention.close_superseded_files
+        checked = Event()
+        original = workspace.retention.close_superseded_files
 
-        def put_aside() -> None:
+        def move_store_and_close() -> None:
             (root / ".cas").rename(tmp_path / "aside")
             try:
-                follow()
+                original()
             finally:
-                looked.set()
+                checked.set()
 
-        monkeypatch.setattr(workspace.retention, "close_superseded_files", put_aside)
+        monkeypatch.setattr(workspace.retention, "close_superseded_files", move_store_and_close)
         with BackgroundGc(directories):
-            assert looked.wait(PATIENCE)
+            assert checked.wait(TIMEOUT)
     assert caplog.records == []
 
 
-def test_a_person_can_turn_it_off(tmp_path: Path) -> None:
+def test_background_gc_can_be_turned_off(tmp_path: Path) -> None:
     root = tmp_path / "workspace"
     root.mkdir()
-    limited(root, older_than="0s")
+    create_workspace(root, older_than="0s")
     Configuration(str(root)).set("gc.background", "off")
     with connected(root) as agent:
-        some_edits(agent, 1)
+        make_edits(agent, 1)
         accept_all(root)
-        time.sleep(2.5)  # as long as two looks would take to come
+        time.sleep(2.5)  # long enough for two checks
         assert expired(root) == []
 
 
 def test_invalid_settings_are_reported_once_and_do_not_stop_the_server(tmp_path: Path) -> None:
     root = tmp_path / "workspace"
     root.mkdir()
-    limited(root, max_size="60kB")
+    create_workspace(root, max_size="60kB")
     (root / ".cas" / "config.toml").write_text("[gc\n")
 
     def warnings() -> int:
@@ -129,13 +129,13 @@ def test_invalid_settings_are_reported_once_and_do_not_stop_the_server(tmp_path:
 
     def work() -> None:
         with connected(root) as agent:
-            some_edits(agent, 1)
-            end = time.monotonic() + PATIENCE
+            make_edits(agent, 1)
+            end = time.monotonic() + TIMEOUT
             while not warnings():
-                assert time.monotonic() < end, "nobody was told"
+                assert time.monotonic() < end, "nothing was logged"
                 time.sleep(0.1)
-            some_edits(agent, 1)
-            time.sleep(2.5)  # as long as two looks would take to come
+            make_edits(agent, 1)
+            time.sleep(2.5)  # long enough for two checks
 
     # A server that logs anything fails its test; here it has to.
     with pytest.raises(AssertionError, match=r"WARNING +Can't check the limits of"):
@@ -145,15 +145,15 @@ def test_invalid_settings_are_reported_once_and_do_not_stop_the_server(tmp_path:
         assert len(workspace.history.edits()) == 2
 
 
-def test_a_long_history_is_kept_while_the_server_runs(tmp_path: Path) -> None:
-    """So that whoever reviews it need not wait until all of it is replayed."""
+def test_weave_of_a_long_history_is_kept_by_the_running_server(tmp_path: Path) -> None:
+    """The weave of a long history is kept, so that a review need not replay all of it."""
     root = tmp_path / "workspace"
     root.mkdir()
     with connected(root) as agent:
-        agent.done("write_file", path="notes", content="0\n")  # the server looks at a store from its first use on
+        agent.done("write_file", path="notes", content="0\n")  # the server checks a store after its first use
         time.sleep(1.5)
-        some_edits(agent, 260)
-        end = time.monotonic() + PATIENCE
+        make_edits(agent, 260)
+        end = time.monotonic() + TIMEOUT
         while not (root / ".cas" / "cache" / "weave-1").exists():
-            assert time.monotonic() < end, "nothing was kept"
+            assert time.monotonic() < end, "no weave was kept"
             time.sleep(0.1)

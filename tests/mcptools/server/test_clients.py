@@ -1,4 +1,4 @@
-"""The clients that a server remembers: any number of new names displaces no client that has done something."""
+"""The clients that a server remembers; new client names never displace clients with state worth keeping."""
 
 import time
 from pathlib import Path
@@ -15,12 +15,12 @@ from mcptools.server.subscriptions import SubscriptionFeed
 from tests.support.direct_tools import Tools
 from tests.support.http_server import inside
 
-MOST: Final = 60
-"""Clients that are remembered here: a server remembers a thousand."""
+MAX_CLIENTS: Final = 60
+"""The limit of remembered clients in these tests; a server remembers a thousand."""
 
 
-def test_clients_with_something_to_lose_are_not_forgotten_for_new_names(tmp_path: Path) -> None:
-    clients, directories = Clients(require_read=False, most=MOST), Directories([str(tmp_path)])
+def test_new_clients_do_not_displace_clients_with_state(tmp_path: Path) -> None:
+    clients, directories = Clients(require_read=False, most=MAX_CLIENTS), Directories([str(tmp_path)])
     (tmp_path / "file").write_text("text\n")
 
     def note_request(name: str) -> Tools:
@@ -37,13 +37,13 @@ def test_clients_with_something_to_lose_are_not_forgotten_for_new_names(tmp_path
     for name in ("writer", "undoer", "reader", "listener"):
         clients.note_request(name)
         before[name] = clients.current()
-    for number in range(5 * MOST):
+    for number in range(5 * MAX_CLIENTS):
         clients.note_request(f"invented {number}")
         assert clients.current() is not None
     for name, client in before.items():
         clients.note_request(name)
         assert clients.current() is client, name
-    for number in range(2 * MOST):
+    for number in range(2 * MAX_CLIENTS):
         note_request(f"reads {number}").read_file("file")
     for name in ("writer", "undoer", "listener"):
         clients.note_request(name)
@@ -51,14 +51,14 @@ def test_clients_with_something_to_lose_are_not_forgotten_for_new_names(tmp_path
     directories.close()
 
 
-def test_a_client_that_is_new_is_remembered_where_all_others_have_something_to_lose(tmp_path: Path) -> None:
-    clients, directories = Clients(require_read=False, most=MOST), Directories([str(tmp_path)])
-    for number in range(MOST):
+def test_new_client_is_remembered_even_if_all_others_have_state(tmp_path: Path) -> None:
+    clients, directories = Clients(require_read=False, most=MAX_CLIENTS), Directories([str(tmp_path)])
+    for number in range(MAX_CLIENTS):
         clients.note_request(f"writer {number}")
         Tools(directories, clients.current().session, ServerLimits()).write_file("file", f"{number}\n")
     clients.note_request("new")
     new = clients.current()
-    clients.note_request(f"writer {MOST - 1}")
+    clients.note_request(f"writer {MAX_CLIENTS - 1}")
     clients.note_request("new")
     assert clients.current() is new
     directories.close()
@@ -66,7 +66,10 @@ def test_a_client_that_is_new_is_remembered_where_all_others_have_something_to_l
 
 def test_inactive_clients_are_forgotten_before_active_ones(tmp_path: Path) -> None:
     now = 0.0
-    clients, directories = Clients(require_read=False, clock=lambda: now, most=MOST), Directories([str(tmp_path)])
+    clients, directories = (
+        Clients(require_read=False, clock=lambda: now, most=MAX_CLIENTS),
+        Directories([str(tmp_path)]),
+    )
     (tmp_path / "file").write_text("text\n")
 
     def note_request(name: str) -> Tools:
@@ -76,12 +79,12 @@ def test_inactive_clients_are_forgotten_before_active_ones(tmp_path: Path) -> No
     clients.note_request("listener")
     listener = clients.current()
     listener.subscribed.add("cas://edit/1")
-    for number in range(MOST - 2):
+    for number in range(MAX_CLIENTS - 2):
         note_request(f"wrote once {number}").write_file("new", f"{number}\n")
     now = 3600.0
     note_request("reader").read_file("file")
     reader = clients.current()
-    for number in range(MOST - 2):
+    for number in range(MAX_CLIENTS - 2):
         clients.note_request(f"new {number}")
     for name, client in (("reader", reader), ("listener", listener)):
         clients.note_request(name)
@@ -89,54 +92,57 @@ def test_inactive_clients_are_forgotten_before_active_ones(tmp_path: Path) -> No
     directories.close()
 
 
-async def told_of_nothing(_: str | None) -> None:
+async def fail_if_notified(_: str | None) -> None:
     raise AssertionError("nothing was recorded")
 
 
-def test_a_client_is_not_forgotten_while_it_listens_on_a_stream(tmp_path: Path) -> None:
+def test_client_that_listens_on_a_stream_is_not_forgotten(tmp_path: Path) -> None:
     now = 0.0
-    clients, directories = Clients(require_read=False, clock=lambda: now, most=MOST), Directories([str(tmp_path)])
-    following = SubscriptionFeed(ChangeFeed(directories), clients, lambda _client, _roots: directories)
+    clients, directories = (
+        Clients(require_read=False, clock=lambda: now, most=MAX_CLIENTS),
+        Directories([str(tmp_path)]),
+    )
+    feed = SubscriptionFeed(ChangeFeed(directories), clients, lambda _client, _roots: directories)
     clients.note_request("listener")
     listener = clients.current()
-    ends = [following.listen(told_of_nothing), following.listen(told_of_nothing)]
+    stop_listening = [feed.listen(fail_if_notified), feed.listen(fail_if_notified)]
     for moment in (0.0, 3600.0):
         now = moment
-        for number in range(2 * MOST):
+        for number in range(2 * MAX_CLIENTS):
             clients.note_request(f"invented {number}")
-        ends.pop()()
+        stop_listening.pop()()
     clients.note_request("listener")
     assert clients.current() is listener
-    for number in range(2 * MOST):
+    for number in range(2 * MAX_CLIENTS):
         clients.note_request(f"invented {number}")
     clients.note_request("listener")
     assert clients.current() is not listener
     directories.close()
 
 
-def test_what_is_recorded_since_the_first_listener_came_is_news_also_if_another_comes(tmp_path: Path) -> None:
+def test_feed_starts_once_for_two_listeners(tmp_path: Path) -> None:
     directories = Directories([str(tmp_path)])
-    begun: list[float] = []
+    starts: list[float] = []
 
-    class Counted(ChangeFeed):
+    class CountingFeed(ChangeFeed):
         def begin(self) -> None:
-            begun.append(time.monotonic())
+            starts.append(time.monotonic())
             super().begin()
 
-    async def both() -> None:
-        following = SubscriptionFeed(
-            Counted(directories), Clients(require_read=False), lambda _client, _roots: directories
+    async def begin_twice() -> None:
+        feed = SubscriptionFeed(
+            CountingFeed(directories), Clients(require_read=False), lambda _client, _roots: directories
         )
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(following.begin)
-            tasks.start_soon(following.begin)
+            tasks.start_soon(feed.begin)
+            tasks.start_soon(feed.begin)
 
-    anyio.run(both)
-    assert len(begun) == 1
+    anyio.run(begin_twice)
+    assert len(starts) == 1
     directories.close()
 
 
-def test_a_client_whose_session_has_ended_is_forgotten(tmp_path: Path) -> None:
+def test_client_is_forgotten_when_its_session_ends(tmp_path: Path) -> None:
     directories = Directories([str(tmp_path)])
     server = EditServer(directories)
 

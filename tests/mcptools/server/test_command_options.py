@@ -1,4 +1,4 @@
-"""The server's command-line options: which tools exist, what must be read first, and what a person is asked."""
+"""Command-line options of the server: offered tools, required reads, and questions to a person."""
 
 import functools
 from pathlib import Path
@@ -16,7 +16,7 @@ from tests.support.mcp_agent import connected
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-# ---- which tools
+# ---- offered tools
 
 
 @pytest.fixture
@@ -35,14 +35,14 @@ def root(tmp_path: Path) -> Path:
         (["--read-only"], [name for name, traits in TOOLS.items() if traits.read_only]),
     ],
 )
-def test_only_the_chosen_tools_are_offered(root: Path, options: list[str], names: list[str]) -> None:
+def test_only_the_selected_tools_are_offered(root: Path, options: list[str], names: list[str]) -> None:
     with connected(root, options=options) as agent:
         assert [tool.name for tool in agent.tools()] == names
         assert agent.call("create_directory", path="new").refused
     assert not (root / "new").exists()
 
 
-def test_sets_name_tools_and_each_tool_is_in_one() -> None:
+def test_each_tool_is_in_a_set() -> None:
     assert {name for names in SETS.values() for name in names} == set(TOOLS)
     for name in SETS:
         assert list(chosen([name])) == [tool for tool in TOOLS if tool in SETS[name]]
@@ -50,15 +50,15 @@ def test_sets_name_tools_and_each_tool_is_in_one() -> None:
         chosen(["read", "format_disk"])
 
 
-def test_read_only_leaves_nothing_that_changes_a_file() -> None:
+def test_read_only_offers_no_tool_that_changes_a_file() -> None:
     assert not [name for name, traits in chosen([], read_only=True).items() if traits.destructive]
     assert not set(chosen(["classic"], read_only=True)) - {"read_file", "list_directory"}
 
 
-# ---- what must be read
+# ---- required reads
 
 
-def test_with_require_read_every_change_needs_a_read_of_the_present_version(root: Path) -> None:
+def test_require_read_demands_a_read_of_the_current_version_before_each_change(root: Path) -> None:
     file = root / "file.txt"
     file.write_text("one\n")
     edits = [{"old_string": "one", "new_string": "two"}]
@@ -78,60 +78,60 @@ def test_with_require_read_every_change_needs_a_read_of_the_present_version(root
         assert agent.call("multi_edit_text_file", path=str(file), edits=edits).refused
         assert agent.call("read_text_file", path=str(file), limit=-1).refused
         assert agent.call("multi_edit_text_file", path=str(file), edits=edits).refused
-        # Where only a part was read, the session may go on from what it makes of the file.
+        # After a partial read, the session may continue from the result of its own edits.
         agent.done("read_file_by_line", path=str(file), ranges=["1"])
         agent.done("multi_edit_text_file", path=str(file), edits=edits)
         agent.done("edit_file_diff", path=str(file), diff="--- a\n+++ a\n@@ -1 +1 @@\n-two\n+one\n")
         assert agent.call("write_file", path=str(file), content="three\n").refused
         agent.done("read_text_file", path=str(file))
         agent.done("multi_edit_text_file", path=str(file), edits=edits)
-        # What the session made of a file is known to it, and a new file can't be read before.
+        # The session knows the result of its own edits, and a new file can't be read first.
         agent.done("write_file", path=str(file), content="three\n")
         agent.done("write_file", path=str(root / "new"), content="new\n")
         agent.done("write_file", path=str(root / "new"), content="newer\n")
     assert file.read_text() == "three\n"
 
 
-def test_with_require_read_replacing_a_file_needs_having_seen_all_of_it(root: Path) -> None:
+def test_require_read_demands_a_complete_read_before_a_file_is_replaced(root: Path) -> None:
     file, moved = root / "file.txt", root / "moved.txt"
     file.write_text("one\ntwo\nthree\n")
     edits = [{"old_string": "one", "new_string": "1"}]
     with connected(root, options=["--require-read"]) as agent:
 
-        def replaced(path: Path) -> str:
+        def refusal_to_replace(path: Path) -> str:
             """Return why the whole file may not be replaced."""
             error = agent.call("write_file", path=str(path), content="blindly\n").error
             assert error["type"] == "stale_file"
             return str(error["hint"])
 
         agent.done("read_file", path=str(file), limit=1)
-        assert replaced(file).startswith("You have read a part of it")
+        assert refusal_to_replace(file).startswith("You have read a part of it")
         assert not (root / ".cas").exists(), "a refusal made a store"
-        # What has its own context goes ahead, and is no reading of the rest.
-        made = agent.done("multi_edit_text_file", path=str(file), edits=edits)
-        assert made.structured["changed_since_read"] is False
+        # Edits with their own context are applied, and don't count as reading the rest.
+        edited = agent.done("multi_edit_text_file", path=str(file), edits=edits)
+        assert edited.structured["changed_since_read"] is False
         agent.done("apply_patch", file_path=str(file), patch="--- a\n+++ b\n@@ -1 +1 @@\n-1\n+uno\n")
         agent.done("move_file", source=str(file), destination=str(moved))
-        assert replaced(moved).startswith("You have read a part of it")
+        assert refusal_to_replace(moved).startswith("You have read a part of it")
         agent.done("read_file_by_line", path=str(moved), ranges=["2-3"])
-        assert replaced(moved).startswith("You have read a part of it")
+        assert refusal_to_replace(moved).startswith("You have read a part of it")
         agent.done("read_file", path=str(moved), limit=1)
         agent.done("write_file", path=str(moved), content="knowingly\n")
-        # Of a file that somebody else has changed meanwhile it is as ever.
+        # A file that another process has changed has to be read again.
         moved.write_text("knowingly\nsomebody's work\n")
-        assert replaced(moved) == "You have not read its current version."
+        assert refusal_to_replace(moved) == "You have not read its current version."
         agent.done("read_file", path=str(moved), limit=1)
-        assert "again" in replaced(moved)
+        assert "again" in refusal_to_replace(moved)
         agent.done("read_file", path=str(moved))
         agent.done("write_file", path=str(moved), content="and on\n")
-        # Nothing else wants more than a part.
+        # For other changes, reading a part is enough.
         other = root / "other.txt"
         other.write_text("one\ntwo\n")
         agent.done("read_file", path=str(other), limit=1)
         agent.done("delete_file", path=str(other))
 
 
-def test_with_require_read_backups_of_one_second_have_names_of_their_own(root: Path) -> None:
+def test_backups_of_one_second_get_distinct_names_with_require_read(root: Path) -> None:
     (root / "file.txt").write_text("one\n")
     with connected(root, options=["--require-read"]) as agent:
         for _ in range(4):
@@ -139,22 +139,22 @@ def test_with_require_read_backups_of_one_second_have_names_of_their_own(root: P
     assert len(list(root.glob("file.txt.backup.*"))) == 4
 
 
-# ---- what a person is asked
+# ---- questions to a person
 
 
 class Person:
-    """Somebody who answers every question in one way, and remembers what was asked."""
+    """A person who gives every question the same answer, and records the questions."""
 
     def __init__(self, answer: ElicitResult) -> None:
         self.answer = answer
-        self.asked: list[str] = []
+        self.questions: list[str] = []
 
     async def __call__(
         self,
         context: ClientRequestContext,  # noqa: ARG002 - the SDK passes it by name
         params: ElicitRequestParams,
     ) -> ElicitResult:
-        self.asked.append(params.message)
+        self.questions.append(params.message)
         return self.answer
 
 
@@ -172,7 +172,7 @@ class Person:
         (ElicitResult(action="accept"), False),
     ],
 )
-def test_undo_asks_the_person_where_the_client_can_ask(
+def test_undo_needs_approval_if_the_client_supports_elicitation(
     root: Path, mode: str, answer: ElicitResult, *, approved: bool
 ) -> None:
     person = Person(answer)
@@ -180,45 +180,45 @@ def test_undo_asks_the_person_where_the_client_can_ask(
         empty = agent.call("Undo")
         assert empty.text == "No edits have been applied to any file with this session."
         agent.done("write_file", path="file", content="text\n")
-        assert person.asked == []
+        assert person.questions == []
         result = agent.call("Undo")
-        wish = f"undo its last change, edit 1 by write_file in {root}: delete file, which it created"
-        assert person.asked == [f"The agent wants to {wish}. Shall it go ahead?"]
+        description = f"undo its last change, edit 1 by write_file in {root}: delete file, which it created"
+        assert person.questions == [f"The agent wants to {description}. Shall it go ahead?"]
         if not approved:
             assert result.error["type"] == "not_approved"
     assert result.refused is not approved
     assert (root / "file").exists() is not approved
 
 
-class Thinker:
-    """Somebody who agrees to everything, and is so slow that the agent goes on meanwhile, once."""
+class SlowPerson:
+    """A person who approves everything, and during whose first answer something else happens."""
 
     def __init__(self) -> None:
-        self.meanwhile: Callable[[], Awaitable[object]] | None = None
-        self.asked: list[str] = []
+        self.during_answer: Callable[[], Awaitable[object]] | None = None
+        self.questions: list[str] = []
 
     async def __call__(
         self,
         context: ClientRequestContext,  # noqa: ARG002 - the SDK passes it by name
         params: ElicitRequestParams,
     ) -> ElicitResult:
-        self.asked.append(params.message)
-        meanwhile, self.meanwhile = self.meanwhile, None
-        if meanwhile is not None:
-            await meanwhile()
+        self.questions.append(params.message)
+        during_answer, self.during_answer = self.during_answer, None
+        if during_answer is not None:
+            await during_answer()
         return ElicitResult(action="accept", content={"approve": True})
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 @pytest.mark.parametrize("name", ["scratch", "important"])
-def test_nothing_is_undone_but_what_the_person_was_asked_about(root: Path, mode: str, name: str) -> None:
-    person = Thinker()
+def test_only_the_change_that_the_person_approved_is_undone(root: Path, mode: str, name: str) -> None:
+    person = SlowPerson()
     with connected(root, mode=mode, person=person) as agent:
         agent.done("write_file", path="scratch", content="junk\n")
         agent.done("write_file", path="scratch", content="more junk\n")
 
         async def undo(client: Client) -> CallToolResult:
-            person.meanwhile = functools.partial(
+            person.during_answer = functools.partial(
                 client.call_tool, "write_file", {"path": name, "content": "precious\n"}
             )
             return await client.call_tool("Undo", {})
@@ -230,7 +230,7 @@ def test_nothing_is_undone_but_what_the_person_was_asked_about(root: Path, mode:
             assert undone.structured_content["error"]["type"] == "not_approved"
             assert (root / name).read_text() == "precious\n"
             agent.done("Undo")
-        first, second = person.asked  # the newer era asks anew by itself
+        first, second = person.questions  # in the newer protocol version, the server asks again by itself
         assert "edit 2 by write_file" in first
         assert "edit 3 by write_file" in second
     assert (root / "scratch").read_text() == "more junk\n"
@@ -238,8 +238,8 @@ def test_nothing_is_undone_but_what_the_person_was_asked_about(root: Path, mode:
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
-def test_what_a_reviewer_accepts_while_they_are_asked_is_asked_about_anew(root: Path, mode: str) -> None:
-    person = Thinker()
+def test_change_accepted_during_the_question_needs_another_approval(root: Path, mode: str) -> None:
+    person = SlowPerson()
 
     async def accept() -> None:
         with Workspace.open(root) as workspace:
@@ -247,7 +247,7 @@ def test_what_a_reviewer_accepts_while_they_are_asked_is_asked_about_anew(root: 
 
     with connected(root, mode=mode, person=person) as agent:
         agent.done("write_file", path="file", content="text\n")
-        person.meanwhile = accept
+        person.during_answer = accept
         undone = agent.call("Undo")
         if mode == "legacy":
             assert undone.error["type"] == "not_approved"
@@ -255,13 +255,13 @@ def test_what_a_reviewer_accepts_while_they_are_asked_is_asked_about_anew(root: 
             assert (root / "file").read_text() == "text\n"
             assert agent.history()[0].status is Status.ACCEPTED
             agent.done("Undo")
-    first, second = person.asked  # the newer era asks anew by itself
+    first, second = person.questions  # in the newer protocol version, the server asks again by itself
     assert "A reviewer has accepted" not in first
     assert "A reviewer has accepted it." in second
     assert not (root / "file").exists()
 
 
-def test_the_question_before_an_undo_names_the_tool_and_each_file(root: Path) -> None:
+def test_question_before_an_undo_names_the_tool_and_each_file(root: Path) -> None:
     person = Person(ElicitResult(action="decline"))
     patch = "--- a\n+++ a\n@@ -1 +1 @@\n-text\n+more\n"
     for number in range(12):
@@ -274,7 +274,7 @@ def test_the_question_before_an_undo_names_the_tool_and_each_file(root: Path) ->
         agent.call("Undo")
         agent.done("delete_file", path="f1")
         agent.call("Undo")
-    many, moved, deleted = (words.partition(f" in {root}: ") for words in person.asked)
+    many, moved, deleted = (words.partition(f" in {root}: ") for words in person.questions)
     assert many[0] == "The agent wants to undo its last change, edits 1 to 12 by apply_patches"
     assert many[2].startswith("make f0 what it was before; make f1 what it was before; ")
     assert many[2].endswith("make f9 what it was before; and the same for 2 more files. Shall it go ahead?")
@@ -283,7 +283,7 @@ def test_the_question_before_an_undo_names_the_tool_and_each_file(root: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("accepted", "told"),
+    ("accepted", "expected"),
     [
         (["1"], " A reviewer has accepted edit 1 of it."),
         (["1", "2:2"], " A reviewer has accepted edit 1 and hunk 2:2 of it."),
@@ -291,8 +291,8 @@ def test_the_question_before_an_undo_names_the_tool_and_each_file(root: Path) ->
         ([], ""),
     ],
 )
-def test_the_question_before_an_undo_tells_what_a_reviewer_has_accepted(
-    root: Path, accepted: list[str], told: str
+def test_question_before_an_undo_lists_what_a_reviewer_has_accepted(
+    root: Path, accepted: list[str], expected: str
 ) -> None:
     person = Person(ElicitResult(action="decline"))
     (root / "a").write_text("1\n")
@@ -307,12 +307,12 @@ def test_the_question_before_an_undo_tells_what_a_reviewer_has_accepted(
             with Workspace.open(root) as workspace:
                 workspace.decide(Action.ACCEPT, workspace.find_units(name)[1])
         agent.call("Undo")
-    (asked,) = person.asked
-    assert asked.endswith(f"make a what it was before; make b what it was before.{told} Shall it go ahead?")
+    (questions,) = person.questions
+    assert questions.endswith(f"make a what it was before; make b what it was before.{expected} Shall it go ahead?")
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
-def test_the_question_before_a_tool_names_its_files(root: Path, mode: str) -> None:
+def test_question_before_a_tool_names_its_files(root: Path, mode: str) -> None:
     person = Person(ElicitResult(action="decline"))
     patch = "--- a\n+++ a\n@@ -1 +1 @@\n-text\n+more\n"
     asking = "write_file,move_file,delete_file,apply_patches,restore_backup,list_edits"
@@ -325,9 +325,9 @@ def test_the_question_before_a_tool_names_its_files(root: Path, mode: str) -> No
         agent.call("restore_backup", backup_file="f.backup.20260101_000000")
         agent.call("list_edits")
     long = f"{'x' * 500}… (1000 characters in all)"
-    assert person.asked == [
-        f"The agent wants to use {wish}. Shall it go ahead?"
-        for wish in (
+    assert person.questions == [
+        f"The agent wants to use {description}. Shall it go ahead?"
+        for description in (
             "write_file (path: 'new\\nline'): Write a file",
             "move_file (source: a, destination: b): Move a file",
             f"delete_file (path: {long}): Delete a file",
@@ -338,7 +338,7 @@ def test_the_question_before_a_tool_names_its_files(root: Path, mode: str) -> No
     ]
 
 
-def test_which_tools_ask_is_chosen(root: Path) -> None:
+def test_approve_option_selects_the_tools_that_need_approval(root: Path) -> None:
     person = Person(ElicitResult(action="decline"))
     with connected(root, options=["--approve", "delete_file,move_file"], person=person) as agent:
         agent.done("write_file", path="file", content="text\n")
@@ -350,5 +350,5 @@ def test_which_tools_ask_is_chosen(root: Path) -> None:
     with connected(root, options=["--approve", ""], person=person) as agent:
         agent.done("write_file", path="file", content="text\n")
         agent.done("Undo")
-    assert len(person.asked) == 1
+    assert len(person.questions) == 1
     assert not (root / "file").exists()

@@ -1,4 +1,4 @@
-"""Clients' answers to questions about roots and approval, and what the model learns of them."""
+"""Clients' answers to requests for roots and approval, and what the model is told about them."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -8,8 +8,8 @@ import pytest
 
 from tests.support.raw_client import Message, RawClient, started
 
-BOOM: Final[Message] = {"error": {"code": -32601, "message": "Method not found"}}
-ROOTS: Final[list[Message]] = [BOOM, {"result": {}}, {"result": {"roots": [{"uri": 7}]}}]
+METHOD_NOT_FOUND: Final[Message] = {"error": {"code": -32601, "message": "Method not found"}}
+ANSWERS_WITHOUT_ROOTS: Final[list[Message]] = [METHOD_NOT_FOUND, {"result": {}}, {"result": {"roots": [{"uri": 7}]}}]
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def call(raw: RawClient, tool: str, answers: dict[str, Message], **arguments: object) -> Message:
-    """Call a tool, answering as is given whatever the server asks; return what the call came to."""
+    """Call a tool, answering the server's requests with the given answers; return the result."""
     raw.send({"jsonrpc": "2.0", "id": tool, "method": "tools/call", "params": {"name": tool, "arguments": arguments}})
     while (message := raw.next_answer()).get("id") != tool:
         if "id" in message:
@@ -29,15 +29,15 @@ def call(raw: RawClient, tool: str, answers: dict[str, Message], **arguments: ob
     return result
 
 
-def ended(raw: RawClient) -> None:
+def close_and_check(raw: RawClient) -> None:
     raw.writing.close()
     assert raw.ended() == (0, b"")
 
 
-@pytest.mark.parametrize("said", ROOTS)
-def test_a_client_that_names_no_roots_gets_no_access_and_a_reason(root: Path, said: Message) -> None:
+@pytest.mark.parametrize("reply", ANSWERS_WITHOUT_ROOTS)
+def test_client_without_valid_roots_gets_no_access_and_a_reason(root: Path, reply: Message) -> None:
     with started(root, capabilities={"roots": {}, "elicitation": {}}) as raw:
-        answers = {"roots/list": said, "elicitation/create": {"result": {"action": "accept", "content": {}}}}
+        answers = {"roots/list": reply, "elicitation/create": {"result": {"action": "accept", "content": {}}}}
         calls = {"write_file": {"path": "a", "content": ""}, "read_file": {"path": "a"}, "Undo": {}}
         for tool, arguments in calls.items():
             result = call(raw, tool, answers, **arguments)
@@ -46,44 +46,45 @@ def test_a_client_that_names_no_roots_gets_no_access_and_a_reason(root: Path, sa
             assert result["content"][0]["text"].startswith("The client was asked for its roots, and ")
         raw.send({"jsonrpc": "2.0", "id": 5, "method": "resources/list"})
         while (message := raw.next_answer()).get("id") != 5:
-            raw.send({"jsonrpc": "2.0", "id": message["id"], **said})
+            raw.send({"jsonrpc": "2.0", "id": message["id"], **reply})
         assert message["result"]["resources"] == []
-        ended(raw)
+        close_and_check(raw)
     assert not (root / "a").exists()
 
 
 @pytest.mark.parametrize("other", ["vscode-vfs://github/x", "http://host/x", "no address", ""])
-def test_a_root_that_is_no_directory_here_is_ignored_next_to_one_that_is(root: Path, other: str) -> None:
+def test_root_that_is_not_a_local_directory_is_ignored(root: Path, other: str) -> None:
     (root / "one").mkdir()
     uris = [other, (root / "one").as_uri()]
     answers: dict[str, Message] = {"roots/list": {"result": {"roots": [{"uri": uri} for uri in uris]}}}
     with started(root, capabilities={"roots": {}}) as raw:
-        told = call(raw, "list_allowed_directories", answers)["structuredContent"]
-        assert told["directories"] == [str(root / "one")]
+        allowed = call(raw, "list_allowed_directories", answers)["structuredContent"]
+        assert allowed["directories"] == [str(root / "one")]
         answers = {"roots/list": {"result": {"roots": [{"uri": other}]}}}
         assert call(raw, "list_allowed_directories", answers)["structuredContent"]["directories"] == []
-        ended(raw)
+        close_and_check(raw)
 
 
 @pytest.mark.parametrize(
-    "said", [BOOM, {"error": {"code": -32800, "message": "cancelled"}}, {"result": {"x": 1}}, {"result": {}}]
+    "reply",
+    [METHOD_NOT_FOUND, {"error": {"code": -32800, "message": "cancelled"}}, {"result": {"x": 1}}, {"result": {}}],
 )
-def test_an_error_is_no_approval(root: Path, said: Message) -> None:
+def test_invalid_answer_does_not_approve_an_undo(root: Path, reply: Message) -> None:
     with started(root, capabilities={"elicitation": {}}) as raw:
         call(raw, "write_file", {}, path="a", content="text\n")
-        result = call(raw, "Undo", {"elicitation/create": said})
+        result = call(raw, "Undo", {"elicitation/create": reply})
         assert result["isError"]
         assert result["structuredContent"]["error"]["type"] == "not_approved"
-        ended(raw)
+        close_and_check(raw)
     assert (root / "a").read_text() == "text\n"
 
 
-# ---- the newer era, in which answers come with the call
+# ---- the newer protocol version, in which answers come with the call
 
 
 @pytest.fixture
-def newer(root: Path) -> Iterator[Callable[[Message, str], Message]]:
-    """Return what calls a tool without a handshake, with an answer about roots."""
+def call_with_answer(root: Path) -> Iterator[Callable[[Message, str], Message]]:
+    """Return a function that calls a tool without a handshake, with an answer about roots."""
     meta: dict[str, Any] = {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "0"},
@@ -91,28 +92,28 @@ def newer(root: Path) -> Iterator[Callable[[Message, str], Message]]:
     }
     with started(root, greets=False) as raw:
 
-        def ask(said: Message, tool: str) -> Message:
+        def ask(reply: Message, tool: str) -> Message:
             params: Message = {"name": tool, "arguments": {}, "_meta": meta}
             raw.send({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
-            asked = raw.answer(1)["result"]
-            responses = dict.fromkeys(asked["inputRequests"], said)
+            requested = raw.answer(1)["result"]
+            responses = dict.fromkeys(requested["inputRequests"], reply)
             params |= {"inputResponses": responses}
-            if "requestState" in asked:
-                params |= {"requestState": asked["requestState"]}
+            if "requestState" in requested:
+                params |= {"requestState": requested["requestState"]}
             raw.send({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params})
             return raw.answer(2)
 
         yield ask
-        ended(raw)
+        close_and_check(raw)
 
 
 @pytest.mark.parametrize("other", ["vscode-vfs://github/x", "no address", ""])
-def test_in_the_newer_era_such_a_root_means_nothing_either(
-    root: Path, newer: Callable[[Message, str], Message], other: str
+def test_newer_protocol_version_also_ignores_roots_that_are_not_local(
+    root: Path, call_with_answer: Callable[[Message, str], Message], other: str
 ) -> None:
     (root / "one").mkdir()
     for uris, allowed in [([other, (root / "one").as_uri()], [str(root / "one")]), ([other], [])]:
-        result = newer({"roots": [{"uri": uri} for uri in uris]}, "list_allowed_directories")["result"]
+        result = call_with_answer({"roots": [{"uri": uri} for uri in uris]}, "list_allowed_directories")["result"]
         assert result["structuredContent"]["directories"] == allowed
-    undone = newer({"roots": [{"uri": other}]}, "Undo")["result"]
+    undone = call_with_answer({"roots": [{"uri": other}]}, "Undo")["result"]
     assert undone["content"][0]["text"] == "No edits have been applied to any file with this session."

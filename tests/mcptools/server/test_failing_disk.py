@@ -1,4 +1,4 @@
-"""A server survives a failing disk: what it could not make durable it did not do, and later calls succeed."""
+"""A call whose sync fails changes nothing, and later calls succeed."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from objstore import Workspace, check_store
 from tests.support.mcp_agent import connected
 
 
-def test_a_server_whose_sync_failed_edits_again_when_the_disk_works(tmp_path: Path) -> None:
+def test_server_edits_again_after_a_failed_sync(tmp_path: Path) -> None:
     root, failing = tmp_path / "workspace", tmp_path / "failing"
     root.mkdir()
     with connected(root, program=("tests.support.failing_server", str(failing))) as agent:

@@ -1,4 +1,4 @@
-"""The server over HTTP: which requests it serves or refuses, and that sessions are separate."""
+"""The server over HTTP: which requests it serves or refuses, and the separation of sessions."""
 
 import os
 import resource
@@ -24,7 +24,7 @@ from mcptools.server.http_server import AuthGuard, application, names_of
 from mcptools.server.mcp_server import EditServer
 from tests.support.http_server import INITIALIZE, HttpServer, serving
 from tests.support.mcp_agent import REPOSITORY, SECONDS_TO_ANSWER, cold_starts
-from tests.support.raw_client import called
+from tests.support.raw_client import tool_call
 
 Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
@@ -38,7 +38,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
-def test_the_official_client_reads_and_writes(served: HttpServer, mode: str) -> None:
+def test_official_client_reads_and_writes(served: HttpServer, mode: str) -> None:
     async def work(client: Client) -> list[CallToolResult]:
         calls = [
             ("write_file", {"path": f"{mode}.txt", "content": "one\n"}),
@@ -54,8 +54,8 @@ def test_the_official_client_reads_and_writes(served: HttpServer, mode: str) -> 
     assert read.structured_content["content"].endswith("|one\n")
 
 
-class Halving(httpx2.AsyncHTTPTransport):
-    """Sends half a character where the SDK's client, which sends none, has been given another text."""
+class HalfSurrogateTransport(httpx2.AsyncHTTPTransport):
+    """Replace a placeholder in a request with half a surrogate pair, which the SDK's client can't send."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         body = (await request.aread()).replace(b"half of it", b"\\ud83d")
@@ -67,7 +67,7 @@ class Halving(httpx2.AsyncHTTPTransport):
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
-def test_half_a_character_in_a_call_is_refused_as_the_tool_refuses(served: HttpServer, mode: str) -> None:
+def test_half_a_surrogate_pair_in_a_call_is_refused_by_the_tool(served: HttpServer, mode: str) -> None:
     async def work(client: Client) -> list[CallToolResult]:
         calls = [
             ("write_file", {"path": "half", "content": "half of it"}),
@@ -75,7 +75,7 @@ def test_half_a_character_in_a_call_is_refused_as_the_tool_refuses(served: HttpS
         ]
         return [await client.call_tool(name, arguments) for name, arguments in calls]
 
-    results = served.with_client(work, mode=mode, transport=Halving())
+    results = served.with_client(work, mode=mode, transport=HalfSurrogateTransport())
     for result, where in zip(results, ("content", "file_path"), strict=True):
         assert result.is_error
         assert (
@@ -85,7 +85,7 @@ def test_half_a_character_in_a_call_is_refused_as_the_tool_refuses(served: HttpS
     assert not (served.root / "half").exists()
 
 
-def test_what_one_client_changed_is_not_another_ones_to_undo(served: HttpServer) -> None:
+def test_client_cannot_undo_another_clients_change(served: HttpServer) -> None:
     async def write(client: Client) -> None:
         await client.call_tool("write_file", {"path": "theirs.txt", "content": "theirs\n"})
 
@@ -98,7 +98,7 @@ def test_what_one_client_changed_is_not_another_ones_to_undo(served: HttpServer)
     assert (served.root / "theirs.txt").read_text() == "theirs\n"
 
 
-def test_in_the_newer_era_no_header_makes_a_client_another(served: HttpServer) -> None:
+def test_newer_protocol_version_ignores_the_session_header(served: HttpServer) -> None:
     async def write(client: Client) -> None:
         await client.call_tool("write_file", {"path": "mine.txt", "content": "mine\n"})
 
@@ -120,7 +120,7 @@ def test_in_the_newer_era_no_header_makes_a_client_another(served: HttpServer) -
         ("resources/subscribe", {"uri": "cas://edit/1"}),
     ],
 )
-def test_a_client_is_asked_for_its_roots_where_it_waits_for_its_answer(
+def test_server_requests_roots_once_while_answering_a_call(
     served: HttpServer, method: str, params: dict[str, Any]
 ) -> None:
     (served.root / "file").touch()
@@ -129,15 +129,15 @@ def test_a_client_is_asked_for_its_roots_where_it_waits_for_its_answer(
         other.ask("tools/call", {"name": "write_file", "arguments": arguments}, {})
     roots = {"roots": [{"uri": served.root.as_uri()}]}
     with served.talk({"roots": {"listChanged": True}}) as talk:
-        for asked in (["roots/list"], []):  # once, until it says that they have changed
-            result, heard = talk.ask(method, params, {"roots/list": roots})
+        for expected in (["roots/list"], []):  # only once, until it reports a change of its roots
+            result, requests = talk.ask(method, params, {"roots/list": roots})
             assert not result.get("isError")
-            assert heard == asked
+            assert requests == expected
 
 
 @pytest.mark.parametrize("number", [None, True, 1.5, 1.0, 1e300, -0.5, [], [1], {}, {"id": 1}])
-def test_a_call_with_a_number_that_is_none_is_refused(served: HttpServer, number: object) -> None:
-    call = called(2, "write_file", path="unnumbered", content="x")
+def test_request_with_an_invalid_id_is_refused(served: HttpServer, number: object) -> None:
+    call = tool_call(2, "write_file", path="unnumbered", content="x")
     with served.talk({}) as talk:
         answer = talk.post({**call, "id": number})
     assert answer.status_code == 400
@@ -146,18 +146,18 @@ def test_a_call_with_a_number_that_is_none_is_refused(served: HttpServer, number
     assert not (served.root / "unnumbered").exists()
 
 
-def test_only_the_number_of_a_call_has_to_be_one(served: HttpServer) -> None:
+def test_only_the_id_of_the_request_itself_is_checked(served: HttpServer) -> None:
     with served.talk({}) as talk:
         for name, number in (("whole", 2), ("text", "two")):
-            call = called(number, "write_file", path=name, content='{"id": null}')
+            call = tool_call(number, "write_file", path=name, content='{"id": null}')
             call["params"]["_meta"] = {"example.com/trace": {"id": 1.5}}
             assert talk.post(call).status_code == 200
             assert (served.root / name).read_text() == '{"id": null}'
-        told = {"progressToken": 1, "progress": 1, "_meta": {"example.com/trace": {"id": None}}}
-        talk.say({"jsonrpc": "2.0", "method": "notifications/progress", "params": told})
+        notice = {"progressToken": 1, "progress": 1, "_meta": {"example.com/trace": {"id": None}}}
+        talk.say({"jsonrpc": "2.0", "method": "notifications/progress", "params": notice})
 
 
-def test_a_request_with_the_token_is_served(served: HttpServer) -> None:
+def test_request_with_the_token_is_served(served: HttpServer) -> None:
     assert served.ask() == 200
     assert served.ask(Authorization=f"bearer  {served.token}") == 200
     assert served.ask(Host=f"localhost:{served.port}", Origin=f"http://localhost:{served.port}") == 200
@@ -179,7 +179,7 @@ def test_a_request_with_the_token_is_served(served: HttpServer) -> None:
     ],
 )
 @pytest.mark.parametrize("path", ["/mcp", "/", "/mcp/", "/docs"])
-def test_without_the_token_nothing_is_served(served: HttpServer, authorization: str, path: str) -> None:
+def test_request_without_the_token_is_refused(served: HttpServer, authorization: str, path: str) -> None:
     given = authorization.format(token=served.token, half=served.token[:-1])
     for method in ("POST", "GET", "DELETE", "OPTIONS"):
         assert served.ask(method=method, path=path, Authorization=given) == 401
@@ -188,7 +188,7 @@ def test_without_the_token_nothing_is_served(served: HttpServer, authorization: 
 @pytest.mark.parametrize(
     "host", ["", "evil.example", "evil.example:{port}", "127.0.0.1", "localhost:1", "127.0.0.1.evil.example:{port}"]
 )
-def test_a_name_that_somebody_else_gave_the_machine_is_refused(served: HttpServer, host: str) -> None:
+def test_request_for_a_foreign_host_name_is_refused(served: HttpServer, host: str) -> None:
     assert served.ask(Host=host.format(port=served.port)) in {400, 421}
 
 
@@ -196,12 +196,12 @@ def test_a_name_that_somebody_else_gave_the_machine_is_refused(served: HttpServe
     "origin",
     ["null", "http://evil.example", "https://127.0.0.1:{port}", "http://127.0.0.1", "http://127.0.0.1:1", "file://"],
 )
-def test_a_page_of_another_origin_is_refused(served: HttpServer, origin: str) -> None:
+def test_request_of_another_origin_is_refused(served: HttpServer, origin: str) -> None:
     assert served.ask(Origin=origin.format(port=served.port)) == 403
     assert served.ask(method="GET", Origin=origin.format(port=served.port)) == 403
 
 
-def test_a_header_that_is_there_twice_is_refused(served: HttpServer) -> None:
+def test_duplicate_authorization_header_is_refused(served: HttpServer) -> None:
     with socket.create_connection(("127.0.0.1", served.port), timeout=SECONDS_TO_ANSWER) as connection:
         lines = [
             "POST /mcp HTTP/1.1",
@@ -216,27 +216,27 @@ def test_a_header_that_is_there_twice_is_refused(served: HttpServer) -> None:
 
 
 @pytest.mark.parametrize(("hosts", "status"), [(0, 421), (1, 200), (2, 421)])
-def test_a_request_is_addressed_once(hosts: int, status: int) -> None:
-    said: list[Message] = []
+def test_request_must_have_exactly_one_host_header(hosts: int, status: int) -> None:
+    sent: list[Message] = []
 
     async def app(_scope: Message, _receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200})
 
     async def receive() -> Message:
-        raise AssertionError("nothing is read of a request that is refused")
+        raise AssertionError("a refused request must not be read")
 
     async def send(message: Message) -> None:
-        said.append(message)
+        sent.append(message)
 
-    # Past what listens in front of it, which refuses such a request by itself.
+    # Call the application directly, because the HTTP server itself refuses such a request.
     scope = {"type": "http", "headers": [(b"host", b"localhost:80")] * hosts}
     anyio.run(AuthGuard(app, names_of("127.0.0.1", 80), None), scope, receive, send)
-    assert said[0]["status"] == status
+    assert sent[0]["status"] == status
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "::1"])
 @pytest.mark.parametrize("port", [80, 8000])
-def test_at_the_address_that_was_announced_a_request_is_served(tmp_path: Path, host: str, port: int) -> None:
+def test_request_to_the_announced_address_is_served(tmp_path: Path, host: str, port: int) -> None:
     async def work() -> None:
         server = EditServer(Directories([str(tmp_path)]))
         app = application(server, host, port, None, ServerLimits())
@@ -255,12 +255,12 @@ def test_at_the_address_that_was_announced_a_request_is_served(tmp_path: Path, h
     anyio.run(work)
 
 
-def test_a_request_that_is_too_large_is_refused(tmp_path: Path) -> None:
+def test_request_that_is_too_large_is_refused(tmp_path: Path) -> None:
     with serving(tmp_path, "--max-file-size", "1000") as served:
         assert served.ask({"x": "y" * (1 << 21)}) == 413
 
 
-def test_a_token_may_be_given(tmp_path: Path) -> None:
+def test_token_can_be_given_in_a_file_or_the_environment(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("from the file\n")
     root = tmp_path / "workspace"
     root.mkdir()
@@ -275,7 +275,7 @@ def test_a_token_may_be_given(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("given", [b" from outside\t", b"from outside\r\n", b"\xef\xbb\xbffrom outside\n"])
-def test_white_space_around_a_token_is_ignored(tmp_path: Path, given: bytes) -> None:
+def test_whitespace_around_a_token_is_ignored(tmp_path: Path, given: bytes) -> None:
     (tmp_path / "token").write_bytes(given)
     root = tmp_path / "workspace"
     root.mkdir()
@@ -287,7 +287,7 @@ def test_white_space_around_a_token_is_ignored(tmp_path: Path, given: bytes) -> 
 
 
 @pytest.mark.parametrize("given", ["one\ntwo", "one\0two", "one\u2028two"])
-def test_a_token_that_no_client_can_send_is_refused(tmp_path: Path, given: str) -> None:
+def test_token_that_no_client_can_send_is_refused(tmp_path: Path, given: str) -> None:
     (tmp_path / "token").write_text(given)
     ways: list[tuple[list[str], dict[str, str]]] = [(["--token-file", str(tmp_path / "token")], {})]
     ways += [] if "\0" in given else [([], {"EDITLEDGER_TOKEN": given})]
@@ -305,20 +305,20 @@ def test_a_token_that_no_client_can_send_is_refused(tmp_path: Path, given: str) 
         assert "no client can send the token in" in done.stderr
 
 
-def test_a_token_of_white_space_is_none(tmp_path: Path) -> None:
+def test_token_of_whitespace_counts_as_no_token(tmp_path: Path) -> None:
     with serving(tmp_path, environment={"EDITLEDGER_TOKEN": " \n"}) as served:
         assert served.token.strip()
         assert served.ask() == 200
 
 
-def test_without_a_token_host_and_origin_are_checked_all_the_same(tmp_path: Path) -> None:
+def test_host_and_origin_are_checked_without_a_token_too(tmp_path: Path) -> None:
     with serving(tmp_path, "--no-token") as served:
         assert served.ask(Authorization="") == 200
         assert served.ask(Authorization="", Host="evil.example") == 421
         assert served.ask(Authorization="", Origin="http://evil.example") == 403
 
 
-def test_a_client_that_disconnects_during_its_request_is_not_logged(tmp_path: Path) -> None:
+def test_client_that_disconnects_during_its_request_is_not_logged(tmp_path: Path) -> None:
     with serving(tmp_path) as served:
         for sent in (b"", b"{", b'{"jsonrpc": "2.0", "content": "\\ud83d"'):
             with socket.create_connection(("127.0.0.1", served.port), timeout=SECONDS_TO_ANSWER) as line:
@@ -328,57 +328,57 @@ def test_a_client_that_disconnects_during_its_request_is_not_logged(tmp_path: Pa
                     "Content-Type: application/json",
                     "Accept: application/json, text/event-stream",
                     "Content-Length: 99",
-                    "Expect: 100-continue",  # which is said when the server begins to read
+                    "Expect: 100-continue",  # the server answers this when it begins to read
                 ]
                 line.sendall("".join(f"{part}\r\n" for part in ["POST /mcp HTTP/1.1", *headers, ""]).encode() + sent)
                 assert line.recv(64).startswith(b"HTTP/1.1 100 ")
             assert served.ask() == 200
 
 
-NO_MORE_FILES = (
+TOO_MANY_FILES = (
     "editledger: too many open files: no connection is accepted until some are closed. Raise the limit with "
     "`ulimit -n`, or lower --max-connections.\n"
 )
 
 
-def connecting(served: HttpServer) -> socket.socket:
+def open_connection(served: HttpServer) -> socket.socket:
     return socket.create_connection(("127.0.0.1", served.port), timeout=SECONDS_TO_ANSWER)
 
 
-def begun(served: HttpServer, *headers: str) -> bytes:
-    """Return the beginning of a request, up to which nothing ends its headers."""
+def beginning_of_request(served: HttpServer, *headers: str) -> bytes:
+    """Return the beginning of a request, without the empty line that ends its headers."""
     named = [f"Host: 127.0.0.1:{served.port}", *headers]
     return "".join(f"{part}\r\n" for part in ["POST /mcp HTTP/1.1", *named]).encode()
 
 
-def read_out(line: socket.socket) -> None:
+def read_until_closed(line: socket.socket) -> None:
     """Read until the server closes the connection."""
     while line.recv(4096):
         pass
 
 
-def drip(line: socket.socket) -> None:
+def send_slowly(line: socket.socket) -> None:
     """Send a byte now and then. Raises OSError when the server has closed the connection."""
     for _ in range(int(SECONDS_TO_ANSWER * 20)):
         line.sendall(b" ")
         time.sleep(0.05)
 
 
-def test_a_server_without_a_free_descriptor_goes_on_when_connections_close(tmp_path: Path) -> None:
+def test_server_out_of_descriptors_continues_when_connections_close(tmp_path: Path) -> None:
     with cold_starts(), serving(tmp_path) as served:
-        process, said = served.process.pid, served.process.stderr
-        assert said is not None
+        process, sent = served.process.pid, served.process.stderr
+        assert sent is not None
         used = len(list(Path(f"/proc/{process}/fd").iterdir()))
         resource.prlimit(process, resource.RLIMIT_NOFILE, (used + 4, used + 4))
         with ExitStack() as lines:
             for _ in range(20):
-                lines.enter_context(connecting(served))
-            assert said.readline() == NO_MORE_FILES
+                lines.enter_context(open_connection(served))
+            assert sent.readline() == TOO_MANY_FILES
         assert served.ask() == 200
         assert served.ask() == 200
 
 
-def test_connections_leave_half_of_the_descriptors_to_the_store(tmp_path: Path) -> None:
+def test_half_of_the_descriptors_is_reserved_for_the_store(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))  # which a server started cold inherits
     try:
@@ -386,8 +386,8 @@ def test_connections_leave_half_of_the_descriptors_to_the_store(tmp_path: Path) 
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
             with ExitStack() as lines:
                 for _ in range(32):
-                    lines.enter_context(connecting(served))
-                with connecting(served) as refused:
+                    lines.enter_context(open_connection(served))
+                with open_connection(served) as refused:
                     assert refused.recv(4096).startswith(b"HTTP/1.1 503 ")
             assert served.ask() == 200
     finally:
@@ -395,61 +395,61 @@ def test_connections_leave_half_of_the_descriptors_to_the_store(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("sent", ["", "POST /m", "headers", "body", "refused body"])
-def test_a_request_that_does_not_come_to_its_end_is_closed(tmp_path: Path, sent: str) -> None:
-    with serving(tmp_path, "--request-seconds", "1") as served, connecting(served) as line:
+def test_unfinished_request_is_closed_after_a_timeout(tmp_path: Path, sent: str) -> None:
+    with serving(tmp_path, "--request-seconds", "1") as served, open_connection(served) as line:
         token = f"Authorization: Bearer {served.token}"
         bodies = {"body": (token, "Content-Length: 9"), "refused body": ("Content-Length: 9",)}
         if sent in bodies:
-            line.sendall(begun(served, *bodies[sent]) + b"\r\n{")
+            line.sendall(beginning_of_request(served, *bodies[sent]) + b"\r\n{")
         else:
-            line.sendall(begun(served, token) if sent == "headers" else sent.encode())
-        read_out(line)  # what is refused is answered first
+            line.sendall(beginning_of_request(served, token) if sent == "headers" else sent.encode())
+        read_until_closed(line)  # a refused request is answered before the connection is closed
         assert served.ask() == 200
 
 
 @pytest.mark.parametrize("beginning", [b"", b"body"])
-def test_a_client_that_sends_byte_by_byte_gains_no_time(tmp_path: Path, beginning: bytes) -> None:
-    with serving(tmp_path, "--request-seconds", "1") as served, connecting(served) as line:
-        headers = begun(
+def test_sending_byte_by_byte_does_not_extend_the_timeout(tmp_path: Path, beginning: bytes) -> None:
+    with serving(tmp_path, "--request-seconds", "1") as served, open_connection(served) as line:
+        headers = beginning_of_request(
             served, f"Authorization: Bearer {served.token}", *(["Content-Length: 9999999"] * bool(beginning))
         )
         line.sendall(headers + (b"\r\n" if beginning else b"X-Slow: "))
         with pytest.raises(OSError):  # noqa: PT011 -- reset or broken pipe, as the system has it
-            drip(line)
+            send_slowly(line)
 
 
-def test_a_connection_that_asks_nothing_more_is_closed(tmp_path: Path) -> None:
-    with serving(tmp_path, "--idle-seconds", "1") as served, connecting(served) as line:
-        line.sendall(begun(served, "Content-Length: 0") + b"\r\n")
-        read_out(line)
+def test_idle_connection_is_closed(tmp_path: Path) -> None:
+    with serving(tmp_path, "--idle-seconds", "1") as served, open_connection(served) as line:
+        line.sendall(beginning_of_request(served, "Content-Length: 0") + b"\r\n")
+        read_until_closed(line)
 
 
-def test_a_stream_that_is_listened_to_stays_open(tmp_path: Path) -> None:
+def test_event_stream_with_a_listener_stays_open(tmp_path: Path) -> None:
     options = ("--idle-seconds", "1", "--request-seconds", "1")
-    with serving(tmp_path, *options) as served, served.talk({}) as talk, connecting(served) as line:
+    with serving(tmp_path, *options) as served, served.talk({}) as talk, open_connection(served) as line:
         wanted = ("Accept: text/event-stream", f"Mcp-Session-Id: {talk.session}")
-        headers = begun(served, f"Authorization: Bearer {served.token}", *wanted)
+        headers = beginning_of_request(served, f"Authorization: Bearer {served.token}", *wanted)
         line.sendall(headers.replace(b"POST", b"GET") + b"\r\n")
         assert line.recv(4096).startswith(b"HTTP/1.1 200 ")
         line.settimeout(2)
         with pytest.raises(TimeoutError):
-            read_out(line)
+            read_until_closed(line)
 
 
 def test_connections_beyond_the_limit_are_refused_until_others_close(tmp_path: Path) -> None:
     with serving(tmp_path, "--max-connections", "2") as served:
-        with connecting(served) as one, connecting(served) as two:
+        with open_connection(served) as one, open_connection(served) as two:
             for line in (one, two):
-                line.sendall(begun(served, "Content-Length: 0") + b"\r\n")
+                line.sendall(beginning_of_request(served, "Content-Length: 0") + b"\r\n")
                 assert line.recv(4096).startswith(b"HTTP/1.1 401 ")
-            with connecting(served) as three:
+            with open_connection(served) as three:
                 assert three.recv(4096).startswith(b"HTTP/1.1 503 ")
         assert served.ask() == 200
 
 
-def test_an_interrupt_ends_it_quietly(tmp_path: Path) -> None:
+def test_interrupt_stops_the_server_quietly(tmp_path: Path) -> None:
     with cold_starts(), serving(tmp_path) as served, ExitStack() as slow:
-        for _ in range(3):  # clients that never finish what they ask
+        for _ in range(3):  # clients that never finish their requests
             line = slow.enter_context(socket.create_connection(("127.0.0.1", served.port), timeout=SECONDS_TO_ANSWER))
             headers = [f"Host: 127.0.0.1:{served.port}", f"Authorization: Bearer {served.token}", "Content-Length: 9"]
             line.sendall("".join(f"{part}\r\n" for part in ["POST /mcp HTTP/1.1", *headers, ""]).encode() + b"{")
@@ -459,7 +459,7 @@ def test_an_interrupt_ends_it_quietly(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "sent"),
     [
         (["--http", "0.0.0.0:0"], "not an address of this machine alone"),
         (["--http", "192.0.2.1:80"], "not an address of this machine alone"),
@@ -473,7 +473,7 @@ def test_an_interrupt_ends_it_quietly(tmp_path: Path) -> None:
         (["--http", "127.0.0.1:0", "--token-file", "/none/token"], "can't read the token"),
     ],
 )
-def test_options_that_can_not_be_served_are_reported(tmp_path: Path, options: list[str], said: str) -> None:
+def test_invalid_http_options_are_reported(tmp_path: Path, options: list[str], sent: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "mcptools", *options, str(tmp_path)],
         cwd=REPOSITORY,
@@ -482,5 +482,5 @@ def test_options_that_can_not_be_served_are_reported(tmp_path: Path, options: li
         text=True,
     )
     assert done.returncode == 2
-    assert said in done.stderr
-    assert "Bearer" not in done.stderr  # no token for what is not served
+    assert sent in done.stderr
+    assert "Bearer" not in done.stderr  # no token is printed if the server does not start

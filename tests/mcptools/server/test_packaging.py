@@ -1,7 +1,7 @@
-"""How the server is described to those who install it: the registry's server.json, and the manifest of the bundle.
+"""The descriptions for installation: the registry's server.json, and the manifest of the bundle.
 
-Their schemas are other projects' files and not ours to carry. What they ask of a server like this one is said here
-anew: of server.json the schema of 2025-12-11 and the registry's rules for a package, of the manifest version 0.4.
+Their schemas belong to other projects and are not copied. The schemas below state what applies to this server: for
+server.json the schema of 2025-12-11 and the registry's rules for a package, for the manifest version 0.4.
 """
 
 import json
@@ -17,8 +17,8 @@ from mcptools.catalog.tool_list import TOOLS
 from tests.support.mcp_agent import REPOSITORY, cold_starts, connected
 
 PROJECT: Final = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
-EXACT: Final = r"^\d+\.\d+\.\d+([-+.][0-9A-Za-z.-]+)?$"
-TEXT: Final = {"type": "string", "minLength": 1}
+EXACT_VERSION: Final = r"^\d+\.\d+\.\d+([-+.][0-9A-Za-z.-]+)?$"
+NON_EMPTY_TEXT: Final = {"type": "string", "minLength": 1}
 
 ARGUMENT: Final = {
     "type": "object",
@@ -27,8 +27,8 @@ ARGUMENT: Final = {
     "properties": {
         "type": {"enum": ["positional", "named"]},
         "format": {"enum": ["string", "number", "boolean", "filepath"]},
-        "description": TEXT,
-        "valueHint": TEXT,
+        "description": NON_EMPTY_TEXT,
+        "valueHint": NON_EMPTY_TEXT,
         "isRepeated": {"type": "boolean"},
         "isRequired": {"type": "boolean"},
     },
@@ -42,7 +42,7 @@ SERVER: Final = {
         "name": {"type": "string", "minLength": 3, "maxLength": 200, "pattern": "^[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+$"},
         "title": {"type": "string", "minLength": 1, "maxLength": 100},
         "description": {"type": "string", "minLength": 1, "maxLength": 100},
-        "version": {"type": "string", "maxLength": 255, "pattern": EXACT},
+        "version": {"type": "string", "maxLength": 255, "pattern": EXACT_VERSION},
         "packages": {
             "type": "array",
             "minItems": 1,
@@ -51,8 +51,8 @@ SERVER: Final = {
                 "required": ["registryType", "identifier", "version", "transport"],
                 "properties": {
                     "registryType": {"const": "pypi"},
-                    "identifier": TEXT,
-                    "version": {"type": "string", "pattern": EXACT},
+                    "identifier": NON_EMPTY_TEXT,
+                    "version": {"type": "string", "pattern": EXACT_VERSION},
                     "runtimeHint": {"const": "uvx"},
                     "transport": {
                         "type": "object",
@@ -73,24 +73,29 @@ MANIFEST: Final = {
     "required": ["manifest_version", "name", "version", "description", "author", "server"],
     "properties": {
         "manifest_version": {"const": "0.4"},
-        "name": TEXT,
-        "display_name": TEXT,
-        "version": {"type": "string", "pattern": EXACT},
-        "description": TEXT,
-        "long_description": TEXT,
-        "author": {"type": "object", "required": ["name"], "properties": {"name": TEXT}, "additionalProperties": False},
-        "license": TEXT,
-        "keywords": {"type": "array", "items": TEXT},
+        "name": NON_EMPTY_TEXT,
+        "display_name": NON_EMPTY_TEXT,
+        "version": {"type": "string", "pattern": EXACT_VERSION},
+        "description": NON_EMPTY_TEXT,
+        "long_description": NON_EMPTY_TEXT,
+        "author": {
+            "type": "object",
+            "required": ["name"],
+            "properties": {"name": NON_EMPTY_TEXT},
+            "additionalProperties": False,
+        },
+        "license": NON_EMPTY_TEXT,
+        "keywords": {"type": "array", "items": NON_EMPTY_TEXT},
         "server": {
             "type": "object",
             "required": ["type", "entry_point", "mcp_config"],
             "properties": {
                 "type": {"enum": ["python", "node", "binary", "uv"]},
-                "entry_point": TEXT,
+                "entry_point": NON_EMPTY_TEXT,
                 "mcp_config": {
                     "type": "object",
                     "required": ["command"],
-                    "properties": {"command": TEXT, "args": {"type": "array", "items": TEXT}},
+                    "properties": {"command": NON_EMPTY_TEXT, "args": {"type": "array", "items": NON_EMPTY_TEXT}},
                     "additionalProperties": False,
                 },
             },
@@ -103,8 +108,8 @@ MANIFEST: Final = {
                 "required": ["type", "title", "description"],
                 "properties": {
                     "type": {"enum": ["string", "number", "boolean", "directory", "file"]},
-                    "title": TEXT,
-                    "description": TEXT,
+                    "title": NON_EMPTY_TEXT,
+                    "description": NON_EMPTY_TEXT,
                     "multiple": {"type": "boolean"},
                     "required": {"type": "boolean"},
                 },
@@ -116,7 +121,7 @@ MANIFEST: Final = {
             "items": {
                 "type": "object",
                 "required": ["name"],
-                "properties": {"name": TEXT, "description": TEXT},
+                "properties": {"name": NON_EMPTY_TEXT, "description": NON_EMPTY_TEXT},
                 "additionalProperties": False,
             },
         },
@@ -125,7 +130,7 @@ MANIFEST: Final = {
             "type": "object",
             "properties": {
                 "platforms": {"type": "array", "items": {"enum": ["darwin", "win32", "linux"]}},
-                "runtimes": {"type": "object", "properties": {"python": TEXT}, "additionalProperties": False},
+                "runtimes": {"type": "object", "properties": {"python": NON_EMPTY_TEXT}, "additionalProperties": False},
             },
             "additionalProperties": False,
         },
@@ -134,12 +139,12 @@ MANIFEST: Final = {
 }
 
 
-KINDS: Final = {"object": dict, "array": list, "string": str, "boolean": bool}
+TYPES: Final = {"object": dict, "array": list, "string": str, "boolean": bool}
 
 
 def faults(value: object, schema: dict[str, Any], where: str) -> Iterator[str]:
-    """Yield what keeps a value from fitting a schema, as far as the schemas above go."""
-    kind = KINDS.get(schema.get("type", ""))
+    """Yield the faults of a value according to a schema, for the keywords that the schemas above use."""
+    kind = TYPES.get(schema.get("type", ""))
     if kind is not None and type(value) is not kind:
         yield f"{where} is no {schema['type']}"
         return
@@ -179,14 +184,14 @@ def faults_of_object(value: dict[str, Any], schema: dict[str, Any], where: str) 
             yield from faults(part, expected, f"{where}.{name}")
 
 
-def described(name: str) -> dict[str, Any]:
+def load_description(name: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((REPOSITORY / "docs" / "registry" / name).read_text())
     return found
 
 
 @pytest.mark.parametrize(("name", "schema"), [("server.json", SERVER), ("manifest.json", MANIFEST)])
-def test_a_description_has_the_shape_that_is_asked_of_it(name: str, schema: dict[str, Any]) -> None:
-    assert list(faults(described(name), schema, name)) == []
+def test_description_fits_its_schema(name: str, schema: dict[str, Any]) -> None:
+    assert list(faults(load_description(name), schema, name)) == []
 
 
 @pytest.mark.parametrize(
@@ -201,13 +206,13 @@ def test_a_description_has_the_shape_that_is_asked_of_it(name: str, schema: dict
         ("manifest.json", {"unknown": 1}, "manifest.json has unknown"),
     ],
 )
-def test_what_does_not_fit_is_seen(name: str, change: dict[str, Any], fault: str) -> None:
+def test_schema_check_finds_each_fault(name: str, change: dict[str, Any], fault: str) -> None:
     schema = SERVER if name == "server.json" else MANIFEST
-    assert fault in list(faults({**described(name), **change}, schema, name))
+    assert fault in list(faults({**load_description(name), **change}, schema, name))
 
 
-def test_both_are_of_this_version() -> None:
-    server, manifest = described("server.json"), described("manifest.json")
+def test_both_descriptions_have_the_version_of_this_package() -> None:
+    server, manifest = load_description("server.json"), load_description("manifest.json")
     (package,) = server["packages"]
     assert {server["version"], package["version"], manifest["version"]} == {PROJECT["version"]}
     assert {package["identifier"], manifest["name"]} == {PROJECT["name"]}
@@ -215,26 +220,26 @@ def test_both_are_of_this_version() -> None:
     assert manifest["compatibility"]["runtimes"]["python"] == PROJECT["requires-python"]
 
 
-def test_the_readme_names_the_package_of_the_registry() -> None:
-    """Check for the mark by which the registry knows that the package and its entry have one owner."""
-    name = described("server.json")["name"]
+def test_readme_has_the_registry_name_of_the_package() -> None:
+    """Check the marker by which the registry verifies that package and entry have the same owner."""
+    name = load_description("server.json")["name"]
     assert f"<!-- mcp-name: {name} -->" in (REPOSITORY / "README.md").read_text()
 
 
-def test_the_manifest_names_the_tools_that_are_offered() -> None:
-    listed = [(tool["name"], tool["description"]) for tool in described("manifest.json")["tools"]]
+def test_manifest_lists_the_offered_tools() -> None:
+    listed = [(tool["name"], tool["description"]) for tool in load_description("manifest.json")["tools"]]
     assert listed == [(name, traits.title) for name, traits in TOOLS.items()]
 
 
-def test_what_the_manifest_starts_is_there(tmp_path: Path) -> None:
-    server = described("manifest.json")["server"]
+def test_command_of_the_manifest_starts_the_server(tmp_path: Path) -> None:
+    server = load_description("manifest.json")["server"]
     config = server["mcp_config"]
     assert (REPOSITORY / server["entry_point"]).is_file()
     *_, command, directories = config["args"]
     assert command in PROJECT["scripts"]
     (named,) = re.findall(r"\$\{user_config\.(\w+)\}", directories)
-    assert named in described("manifest.json")["user_config"]
+    assert named in load_description("manifest.json")["user_config"]
     root = tmp_path / "workspace"
     root.mkdir()
-    with cold_starts(), connected(root) as agent:  # its command line is the same: directories, and nothing else
+    with cold_starts(), connected(root) as agent:  # its command line is the same: directories only
         assert len(agent.tools()) == len(TOOLS)

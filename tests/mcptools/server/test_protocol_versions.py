@@ -1,4 +1,4 @@
-"""Every tool, once, with each version of the protocol and over each transport: the answers are the same."""
+"""Every tool gives the same answer with each protocol version and over each transport."""
 
 import hashlib
 import re
@@ -11,10 +11,11 @@ from mcp import Client
 
 from mcptools.catalog.tool_list import TOOLS
 from mcptools.edit.hashline import line_tag
+from objstore import Seq, Unit, Workspace
 from tests.support.http_server import serving
 from tests.support.mcp_agent import connected
 
-ERAS = ["legacy", "2026-07-28"]
+MODES = ["legacy", "2026-07-28"]
 DIFF = "--- a.txt\n+++ a.txt\n@@ -1 +1 @@\n-one\n+1\n"
 PATCH = "--- a.txt\n+++ a.txt\n@@ -2 +2 @@\n-two\n+2\n"
 CALLS: list[tuple[str, dict[str, Any]]] = [
@@ -67,57 +68,61 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("get_file_info", {"path": "sub"}),
     ("list_edits", {}),
     ("show_edit", {"edit": 1}),
+    ("answer_comment", {"comment": 1, "text": "So.", "mcp_conversation_id": "turn"}),
     ("Undo", {}),
     ("delete_file", {"path": "sub/b.txt", "mcp_conversation_id": "turn"}),
 ]
 VOLATILE = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+\+00:00|\b[0-9a-f]{64}\b|\d{8}_\d{6}")
 
 
-def without_what_varies(value: object, root: Path) -> str:
+def without_variable_parts(value: object, root: Path) -> str:
     return VOLATILE.sub("…", str(value).replace(str(root), "ROOT"))
 
 
 async def answers(client: Client, root: Path) -> list[tuple[str, bool, str]]:
-    """Make every call; return what each came to, without what differs from one moment and folder to the next."""
+    """Make every call; return each result, without parts that depend on the time or the folder."""
     found = []
     for tool, arguments in CALLS:
         given = {
             name: value.replace("{root}", str(root)) if isinstance(value, str) else value
             for name, value in arguments.items()
         }
+        if tool == "answer_comment":
+            with Workspace.open(root) as workspace:
+                workspace.comments.add_to_units([Unit(Seq(1), 0)], "Why?")
         result = await client.call_tool(tool, given)
         texts = [getattr(part, "text", "") for part in result.content]
-        told = without_what_varies((result.structured_content, texts), root)
-        found.append((tool, bool(result.is_error), told))
+        text = without_variable_parts((result.structured_content, texts), root)
+        found.append((tool, bool(result.is_error), text))
     return found
 
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[tuple[str, bool, str]]]:
-    """Return the answers over standard streams in the newer era."""
+    """Return the answers over standard streams with the newer protocol version."""
     root = tmp_path_factory.mktemp("expected").resolve()
-    with connected(root, mode=ERAS[-1]) as agent:
+    with connected(root, mode=MODES[-1]) as agent:
         yield agent.run(lambda client: answers(client, root))
 
 
-def test_every_tool_is_called(expected: list[tuple[str, bool, str]]) -> None:
+def test_every_tool_is_called_and_all_but_one_succeed(expected: list[tuple[str, bool, str]]) -> None:
     assert sorted(tool for tool, _, _ in expected) == sorted(TOOLS)
     refused = [tool for tool, is_refused, _ in expected if is_refused]
-    # The name of a backup holds the moment that it was made, so here one is asked for that there is not.
+    # The name of a backup contains its time of creation, so the call names a backup that doesn't exist.
     assert refused == ["restore_backup"]
 
 
-def test_over_standard_streams_the_older_era_has_the_same_answers(
+def test_older_protocol_version_gives_the_same_answers_over_standard_streams(
     expected: list[tuple[str, bool, str]], tmp_path: Path
 ) -> None:
     root = tmp_path.resolve() / "workspace"
     root.mkdir()
-    with connected(root, mode=ERAS[0]) as agent:
+    with connected(root, mode=MODES[0]) as agent:
         assert agent.run(lambda client: answers(client, root)) == expected
 
 
-@pytest.mark.parametrize("mode", ERAS)
-def test_over_http_the_answers_are_the_same(expected: list[tuple[str, bool, str]], tmp_path: Path, mode: str) -> None:
+@pytest.mark.parametrize("mode", MODES)
+def test_answers_over_http_are_the_same(expected: list[tuple[str, bool, str]], tmp_path: Path, mode: str) -> None:
     root = tmp_path.resolve()
     with serving(root) as served:
         assert served.with_client(lambda client: answers(client, root), mode=mode) == expected

@@ -38,12 +38,12 @@ def root(tmp_path: Path) -> Path:
 def narrowed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
     """Return a client that names one folder of the served directory."""
     root = tree(tmp_path_factory.mktemp("narrowed") / "workspace")
-    with connected(root, mode=request.param, named=lambda: [(root / "one").as_uri()]) as agent:
+    with connected(root, mode=request.param, client_roots=lambda: [(root / "one").as_uri()]) as agent:
         yield agent
 
 
 def refusals(agent: Agent, path: Path) -> set[tuple[int, str]]:
-    """Try a tool of each family on a path; return the codes of the refusals, and the messages as far as they tell."""
+    """Try tools of each family on a path; return the code and the first words of each refusal."""
     edits = [{"old_string": "two", "new_string": "2"}]
     taken = str(agent.root / "one" / "taken.txt")
     results = [
@@ -62,17 +62,17 @@ def refusals(agent: Agent, path: Path) -> set[tuple[int, str]]:
     return {(result.error["code"], result.error["message"].partition(":")[0]) for result in results}
 
 
-def test_outside_the_roots_nothing_is_reached(narrowed: Agent) -> None:
+def test_paths_outside_the_roots_are_refused(narrowed: Agent) -> None:
     root = narrowed.root
     before, content = sorted(os.walk(root / "two")), (root / "two" / "file.txt").read_text()
     assert refusals(narrowed, root / "two" / "file.txt") == {(-32002, "Permission denied")}
     assert sorted(os.walk(root / "two")) == before
     assert (root / "two" / "file.txt").read_text() == content
-    told = narrowed.done("list_allowed_directories").structured["directories"]
-    assert told == [str(root / "one")]
+    reported = narrowed.done("list_allowed_directories").structured["directories"]
+    assert reported == [str(root / "one")]
 
 
-def test_inside_the_roots_the_workspace_stays_the_served_directorys(narrowed: Agent) -> None:
+def test_edits_inside_the_roots_are_recorded_in_the_served_directory(narrowed: Agent) -> None:
     root = narrowed.root
     file = root / "one" / "inner" / "file.txt"
     narrowed.done("read_text_file", path=str(file))
@@ -86,7 +86,7 @@ def test_inside_the_roots_the_workspace_stays_the_served_directorys(narrowed: Ag
     assert error["message"] == "Path must be absolute: file.txt"
 
 
-def test_no_link_leads_out_of_the_roots(narrowed: Agent) -> None:
+def test_symlink_does_not_lead_out_of_the_roots(narrowed: Agent) -> None:
     root = narrowed.root
     content = (root / "two" / "file.txt").read_text()
     (root / "one" / "link").symlink_to(root / "two")
@@ -96,7 +96,7 @@ def test_no_link_leads_out_of_the_roots(narrowed: Agent) -> None:
     assert (root / "two" / "file.txt").read_text() == content
 
 
-def test_what_is_recorded_of_other_folders_is_not_shown(narrowed: Agent) -> None:
+def test_edits_outside_the_roots_are_not_shown(narrowed: Agent) -> None:
     root = narrowed.root
     with connected(root) as other:
         edit = other.done("write_file", path=str(root / "two" / "file.txt"), content="secret\n").structured["edit"]
@@ -112,39 +112,39 @@ def test_what_is_recorded_of_other_folders_is_not_shown(narrowed: Agent) -> None
             narrowed.resource(address)
 
 
-def test_what_lies_outside_the_roots_by_now_is_not_undone(root: Path) -> None:
-    named = [(root / "one").as_uri(), (root / "two").as_uri()]
+def test_undo_refuses_a_file_that_is_no_longer_inside_the_roots(root: Path) -> None:
+    roots = [(root / "one").as_uri(), (root / "two").as_uri()]
     file = root / "two" / "file.txt"
-    with connected(root, named=lambda: named) as agent:
+    with connected(root, client_roots=lambda: roots) as agent:
         agent.done("write_file", path=str(file), content="mine\n")
-        del named[1]
+        del roots[1]
         error = agent.call("Undo").error
         assert (error["type"], error["reason"]) == ("permission_denied", "permission denied")
         assert file.read_text() == "mine\n"
-        named.append((root / "two").as_uri())
+        roots.append((root / "two").as_uri())
         agent.done("Undo")
     assert file.read_text() == "two\n"
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_roots_that_change_are_heeded(root: Path, mode: str) -> None:
-    named = [(root / "one").as_uri()]
-    with connected(root, mode=mode, named=lambda: named) as agent:
+def test_changed_roots_take_effect(root: Path, mode: str) -> None:
+    roots = [(root / "one").as_uri()]
+    with connected(root, mode=mode, client_roots=lambda: roots) as agent:
         agent.done("read_file", path=str(root / "one" / "file.txt"))
-        named[:] = [(root / "two").as_uri()]
+        roots[:] = [(root / "two").as_uri()]
         if mode == "legacy":
 
-            async def tell(client: Client) -> None:
+            async def notify_roots_changed(client: Client) -> None:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", MCPDeprecationWarning)
                     await client.send_roots_list_changed()
 
-            agent.run(tell)
+            agent.run(notify_roots_changed)
         agent.done("read_file", path=str(root / "two" / "file.txt"))
         assert agent.call("read_file", path=str(root / "one" / "file.txt")).error["code"] == -32002
 
 
-def listed(agent: Agent) -> list[str]:
+def resource_names(agent: Agent) -> list[str]:
     """Return the names in the list of resources."""
 
     async def names(client: Client) -> list[str]:
@@ -154,36 +154,36 @@ def listed(agent: Agent) -> list[str]:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_no_list_shows_names_outside_the_roots(root: Path, mode: str) -> None:
+def test_resource_list_shows_no_names_outside_the_roots(root: Path, mode: str) -> None:
     names = [(root / "one").as_uri()]
     with connected(root) as other:
         mine = other.done("write_file", path="one/new.txt", content="mine\n").structured
         other.done("write_file", path="two/secret plan.txt", content="theirs\n")
-        assert len(listed(other)) == 4
+        assert len(resource_names(other)) == 4
     shown = [f"edit {mine['edit']} of {root / 'one' / 'new.txt'}", f"conversation {mine['mcp_conversation_id']}"]
-    with connected(root, mode=mode, named=lambda: names) as agent:
-        before = listed(agent)
+    with connected(root, mode=mode, client_roots=lambda: names) as agent:
+        before = resource_names(agent)
         agent.done("list_allowed_directories")
-        assert set(before) <= set(listed(agent)) == {shown[0], mine["mcp_conversation_id"]}
-        # The older era lets the list itself ask; in the newer one the roots are not known yet.
+        assert set(before) <= set(resource_names(agent)) == {shown[0], mine["mcp_conversation_id"]}
+        # In the older version the list itself requests the roots; in the newer one they are not known yet.
         assert len(before) == (2 if mode == "legacy" else 0)
 
 
-def test_on_a_connection_nobody_is_told_of_what_changes_outside_the_roots(root: Path) -> None:
-    heard: list[str] = []
+def test_subscribed_connection_is_not_notified_of_changes_outside_the_roots(root: Path) -> None:
+    received: list[str] = []
     mine = anyio.Event()
 
-    async def hear(message: object) -> None:
-        heard.append(type(message).__name__)
+    async def receive(message: object) -> None:
+        received.append(type(message).__name__)
         if isinstance(message, ResourceUpdatedNotification):
-            heard[-1] = str(message.params.uri)
-            if heard[-1] == "cas://conversation/mine":
+            received[-1] = str(message.params.uri)
+            if received[-1] == "cas://conversation/mine":
                 mine.set()
 
-    named = [(root / "one").as_uri()]
+    roots = [(root / "one").as_uri()]
     with (
         connected(root) as other,
-        connected(root, mode="legacy", named=lambda: named, heard=hear) as agent,
+        connected(root, mode="legacy", client_roots=lambda: roots, on_message=receive) as agent,
     ):
 
         async def work(client: Client) -> None:
@@ -191,54 +191,54 @@ def test_on_a_connection_nobody_is_told_of_what_changes_outside_the_roots(root: 
                 warnings.simplefilter("ignore", MCPDeprecationWarning)
                 for address in ("cas://conversation/theirs", "cas://conversation/mine"):
                     await client.subscribe_resource(address)
-            await anyio.to_thread.run_sync(lambda: _both(other))
+            await anyio.to_thread.run_sync(lambda: _write_outside_and_inside(other))
             await mine.wait()
 
         agent.run(work)
-    assert heard == ["ResourceListChangedNotification", "cas://conversation/mine"]
+    assert received == ["ResourceListChangedNotification", "cas://conversation/mine"]
 
 
-def test_on_a_stream_nobody_is_told_of_what_changes_outside_the_roots(root: Path) -> None:
-    named = [(root / "one").as_uri()]
+def test_stream_is_not_notified_of_changes_outside_the_roots(root: Path) -> None:
+    roots = [(root / "one").as_uri()]
     addresses = ["cas://conversation/theirs", "cas://conversation/mine"]
-    with connected(root) as other, connected(root, named=lambda: named) as agent:
+    with connected(root) as other, connected(root, client_roots=lambda: roots) as agent:
         agent.done("list_allowed_directories")
 
         async def work(client: Client) -> list[object]:
-            told: list[object] = []
+            reported: list[object] = []
             async with client.listen(resources_list_changed=True, resource_subscriptions=addresses) as stream:
-                await anyio.to_thread.run_sync(lambda: _both(other))
+                await anyio.to_thread.run_sync(lambda: _write_outside_and_inside(other))
                 async for event in stream:
-                    told.append(event)
+                    reported.append(event)
                     if event == ResourceUpdated("cas://conversation/mine"):
                         break
-            return told
+            return reported
 
         assert agent.run(work) == [ResourcesListChanged(), ResourceUpdated("cas://conversation/mine")]
 
 
-def _both(other: Agent) -> None:
-    """Change a file that lies outside the roots, and then one inside."""
+def _write_outside_and_inside(other: Agent) -> None:
+    """Change a file outside the roots, and then one inside."""
     other.done("write_file", path="two/new.txt", content="theirs\n", mcp_conversation_id="theirs")
     other.done("write_file", path="one/new.txt", content="mine\n", mcp_conversation_id="mine")
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_roots_never_widen_what_was_given(root: Path, tmp_path: Path, mode: str) -> None:
+def test_roots_never_widen_the_served_directories(root: Path, tmp_path: Path, mode: str) -> None:
     (tmp_path / "secret.txt").write_text("secret\n")
-    with connected(root / "one", mode=mode, named=lambda: [tmp_path.as_uri()]) as agent:
+    with connected(root / "one", mode=mode, client_roots=lambda: [tmp_path.as_uri()]) as agent:
         assert agent.call("read_file", path=str(tmp_path / "secret.txt")).error["code"] == -32002
         agent.done("read_file", path="file.txt")
-    with connected(root / "one", mode=mode, named=lambda: [(root / "two").as_uri()]) as agent:
+    with connected(root / "one", mode=mode, client_roots=lambda: [(root / "two").as_uri()]) as agent:
         error = agent.call("read_file", path=str(root / "one" / "file.txt")).error
         assert (error["code"], error["message"].partition(":")[0]) == (-32002, "No directory is allowed to work in")
         assert "change the one or the other" in error["hint"]
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_without_directories_the_roots_are_the_ceiling(root: Path, mode: str) -> None:
-    named = [(root / "one").as_uri(), (root / "one" / "inner").as_uri()]
-    with connected(root / "one", served=[], mode=mode, named=lambda: named) as agent:
+def test_roots_are_served_if_no_directory_was_given(root: Path, mode: str) -> None:
+    roots = [(root / "one").as_uri(), (root / "one" / "inner").as_uri()]
+    with connected(root / "one", served=[], mode=mode, client_roots=lambda: roots) as agent:
         agent.done("write_file", path=str(root / "one" / "new.txt"), content="new\n")
         agent.done("write_file", path=str(root / "one" / "inner" / "new.txt"), content="new\n")
         assert agent.call("read_file", path=str(root / "two" / "file.txt")).error["code"] == -32002
@@ -247,11 +247,9 @@ def test_without_directories_the_roots_are_the_ceiling(root: Path, mode: str) ->
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("named", [None, ()])
-def test_with_neither_directories_nor_roots_every_path_is_refused(
-    root: Path, mode: str, named: tuple[()] | None
-) -> None:
-    with connected(root, served=[], mode=mode, named=None if named is None else lambda: named) as agent:
+@pytest.mark.parametrize("roots", [None, ()])
+def test_every_path_is_refused_without_directories_and_roots(root: Path, mode: str, roots: tuple[()] | None) -> None:
+    with connected(root, served=[], mode=mode, client_roots=None if roots is None else lambda: roots) as agent:
         for tool, arguments in (
             ("read_file", {"path": str(root / "one" / "file.txt")}),
             ("write_file", {"path": "file.txt", "content": "x"}),
@@ -259,12 +257,15 @@ def test_with_neither_directories_nor_roots_every_path_is_refused(
             ("list_edits", {}),
         ):
             result = agent.call(tool, **arguments)
-            told = result.structured["hint"] if tool == "apply_patch" else result.error["hint"]
-            assert "Start the server with a directory, as in `editledger DIR`, or let the client name its roots" in told
+            reported = result.structured["hint"] if tool == "apply_patch" else result.error["hint"]
+            assert (
+                "Start the server with a directory, as in `editledger DIR`, or let the client name its roots"
+                in reported
+            )
         assert agent.done("list_allowed_directories").structured["directories"] == []
 
 
-def test_an_address_is_a_path_only_where_it_is_one_of_this_machine(tmp_path: Path) -> None:
+def test_only_addresses_of_local_directories_become_roots(tmp_path: Path) -> None:
     odd = tmp_path / "a b%20?#é"
     odd.mkdir()
     (tmp_path / "link").symlink_to(odd)
@@ -284,7 +285,7 @@ def test_an_address_is_a_path_only_where_it_is_one_of_this_machine(tmp_path: Pat
     assert root_paths([*elsewhere, (tmp_path / "file").as_uri(), (tmp_path / "none").as_uri()], {}) == ()
 
 
-def test_what_is_shared_lies_within_both() -> None:
+def test_intersection_of_directories_and_roots_lies_within_both() -> None:
     assert intersected(["/a", "/b"], ["/a/x", "/c"]) == {"/a/x": "/a"}
     assert intersected(["/a", "/a/x"], ["/a/x/y"]) == {"/a/x/y": "/a/x"}
     assert intersected(["/a"], ["/", "/a/x"]) == {"/a": "/a", "/a/x": "/a"}

@@ -1,4 +1,4 @@
-"""`apply_patch` over the wire: every result, edge case and example of its document."""
+"""`apply_patch` over the wire: every result, edge case and example of its contract."""
 
 from pathlib import Path
 
@@ -19,15 +19,15 @@ CONFIG_PATCH = """--- config.py
 HEAD = "--- f\n+++ f\n"
 
 
-def refused(result: Result, error_type: str, message: str) -> None:
-    """Check a failure in the document's shape."""
+def check_refused(result: Result, error_type: str, message: str) -> None:
+    """Check a failure that has the shape of the contract."""
     assert result.refused, result.structured
     assert result.structured["success"] is False
     assert (result.structured["error_type"], result.structured["error"]) == (error_type, message)
     assert result.text == message
 
 
-def test_the_example_of_the_document(agent: Agent, folder: Path) -> None:
+def test_example_of_the_contract(agent: Agent, folder: Path) -> None:
     (folder / "config.py").write_text(CONFIG)
     path = f"{folder.name}/config.py"
     result = agent.done("apply_patch", file_path=path, patch=CONFIG_PATCH)
@@ -43,21 +43,25 @@ def test_the_example_of_the_document(agent: Agent, folder: Path) -> None:
     )
     assert (folder / "config.py").read_text() == CONFIG.replace("INFO", "DEBUG")
     assert result.text == "Successfully applied patch to config.py (+1 -1 lines)"
-    assert "Hunk" not in result.texts[1]  # it fits where it says
+    assert "Hunk" not in result.texts[1]  # it fits at its stated lines
 
 
-def test_the_part_of_a_patch_is_found_by_where_the_file_really_is(agent: Agent, folder: Path) -> None:
+def test_part_of_a_patch_is_found_by_the_resolved_path(agent: Agent, folder: Path) -> None:
     for name in ("one", "two"):
         (folder / name).mkdir()
         (folder / name / "f").write_text("a\n")
     patch = "".join(f"--- a/{name}/f\n+++ b/{name}/f\n@@ -1 +1 @@\n-a\n+{name}\n" for name in ("one", "two"))
     agent.done("apply_patch", file_path=f"{folder.name}/one/../two/./f", patch=patch)
     assert ((folder / "one" / "f").read_text(), (folder / "two" / "f").read_text()) == ("a\n", "two\n")
-    tried = agent.done("apply_patch", file_path=f"{folder.name}/one/f", patch=patch, dry_run=True).structured
-    assert (tried["edit"], tried["changed_since_read"], tried["mcp_conversation_id"]) == (0, False, "")
+    dry_run_result = agent.done("apply_patch", file_path=f"{folder.name}/one/f", patch=patch, dry_run=True).structured
+    assert (dry_run_result["edit"], dry_run_result["changed_since_read"], dry_run_result["mcp_conversation_id"]) == (
+        0,
+        False,
+        "",
+    )
 
 
-def test_a_path_may_be_absolute(agent: Agent, folder: Path) -> None:
+def test_path_may_be_absolute(agent: Agent, folder: Path) -> None:
     file = folder / "config.py"
     file.write_text(CONFIG)
     result = agent.done("apply_patch", file_path=str(file), patch=CONFIG_PATCH)
@@ -65,7 +69,7 @@ def test_a_path_may_be_absolute(agent: Agent, folder: Path) -> None:
     assert result.structured["message"] == "Successfully applied patch to config.py"
 
 
-def test_an_applied_patch_is_recorded(agent: Agent, folder: Path) -> None:
+def test_applied_patch_is_recorded(agent: Agent, folder: Path) -> None:
     file = folder / "config.py"
     file.write_text(CONFIG)
     result = agent.done("apply_patch", file_path=str(file), patch=CONFIG_PATCH, mcp_conversation_id="patches")
@@ -79,7 +83,7 @@ def test_an_applied_patch_is_recorded(agent: Agent, folder: Path) -> None:
     assert [tuple(hunk) for hunk in view.edit.hunks] == [(1, 1, 1, 1)]
 
 
-def test_several_hunks_are_counted(agent: Agent, folder: Path) -> None:
+def test_hunks_are_counted(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("".join(f"{n}\n" for n in range(1, 10)))
     patch = HEAD + "@@ -1,2 +1,3 @@\n 1\n+x\n 2\n@@ -8,2 +9 @@\n 8\n-9\n"
@@ -108,7 +112,7 @@ def test_dry_run_failure(agent: Agent, folder: Path) -> None:
     file.write_text(CONFIG.replace("INFO", "WARN"))
     result = agent.call("apply_patch", file_path=str(file), patch=CONFIG_PATCH, dry_run=True)
     message = "Context mismatch at line 2: expected 'LOG_LEVEL = 'INFO'' but found 'LOG_LEVEL = 'WARN''"
-    refused(result, "context_mismatch", message)
+    check_refused(result, "context_mismatch", message)
     assert result.structured["applied"] is False
     assert file.read_text() == CONFIG.replace("INFO", "WARN")
 
@@ -116,7 +120,7 @@ def test_dry_run_failure(agent: Agent, folder: Path) -> None:
 # ---- edge cases
 
 
-@pytest.mark.parametrize("patch", ["", " \n\n", HEAD], ids=["nothing", "blank", "headers alone"])
+@pytest.mark.parametrize("patch", ["", " \n\n", HEAD], ids=["empty", "blank", "headers alone"])
 def test_empty_patch(agent: Agent, folder: Path, patch: str) -> None:
     file = folder / "file.txt"
     file.write_text("text\n")
@@ -147,17 +151,15 @@ def test_crlf_line_endings(agent: Agent, folder: Path, ending: str) -> None:
 
 
 @pytest.mark.parametrize("tool", ["edit_file_diff", "apply_patch", "apply_patches"])
-def test_lines_put_below_a_crlf_file_without_a_final_newline_end_as_its_others(
-    agent: Agent, folder: Path, tool: str
-) -> None:
+def test_lines_appended_to_a_crlf_file_without_final_newline_get_crlf(agent: Agent, folder: Path, tool: str) -> None:
     file = folder / "file.txt"
     file.write_bytes(b"a\r\nb")
     patch = HEAD + "@@ -1,2 +1,3 @@\n a\n-b\n\\ No newline at end of file\n+b\n+c\n"
-    of_one = {"file_path": str(file), "patch": patch}
+    op = {"file_path": str(file), "patch": patch}
     arguments: dict[str, dict[str, object]] = {
         "edit_file_diff": {"path": str(file), "diff": patch},
-        "apply_patch": dict(of_one),
-        "apply_patches": {"strategy": "atomic", "patches": [of_one]},
+        "apply_patch": dict(op),
+        "apply_patches": {"strategy": "atomic", "patches": [op]},
     }
     agent.done(tool, **arguments[tool])
     assert file.read_bytes() == b"a\r\nb\r\nc\r\n"
@@ -172,7 +174,7 @@ def test_lines_put_below_a_crlf_file_without_a_final_newline_end_as_its_others(
         pytest.param(b"a\rz\x0c\nb\r\nc\n", "@@ -3 +3 @@\n-c\n+C\n", b"a\rz\x0c\nb\r\nC\n", id="mixed endings"),
     ],
 )
-def test_every_byte_outside_the_hunks_survives(
+def test_bytes_outside_the_hunks_are_unchanged(
     agent: Agent, folder: Path, content: bytes, hunk: str, after: bytes
 ) -> None:
     file = folder / "file.txt"
@@ -181,7 +183,7 @@ def test_every_byte_outside_the_hunks_survives(
     assert file.read_bytes() == after
 
 
-def test_permissions_survive(agent: Agent, folder: Path) -> None:
+def test_permissions_are_unchanged(agent: Agent, folder: Path) -> None:
     file = folder / "script.sh"
     file.write_text("a\n")
     file.chmod(0o751)
@@ -190,15 +192,17 @@ def test_permissions_survive(agent: Agent, folder: Path) -> None:
 
 
 def test_every_context_line_is_checked(agent: Agent, folder: Path) -> None:
-    # A stale patch: the removed line is there, but a newer edit changed the line beside it.
+    # A stale patch: the removed line exists, but a newer edit changed the next line.
     file = folder / "config.py"
     file.write_text(CONFIG.replace("8000", "9000"))
     result = agent.call("apply_patch", file_path=str(file), patch=CONFIG_PATCH)
-    refused(result, "context_mismatch", "Context mismatch at line 3: expected 'PORT = 8000' but found 'PORT = 9000'")
+    check_refused(
+        result, "context_mismatch", "Context mismatch at line 3: expected 'PORT = 8000' but found 'PORT = 9000'"
+    )
     assert file.read_text() == CONFIG.replace("8000", "9000")
 
 
-def test_a_hunk_that_moved_applies_where_it_is_unique(agent: Agent, folder: Path) -> None:
+def test_moved_hunk_applies_where_it_is_unique(agent: Agent, folder: Path) -> None:
     file = folder / "config.py"
     file.write_text("# new\n# lines\n" + CONFIG)
     result = agent.done("apply_patch", file_path=str(file), patch=CONFIG_PATCH)
@@ -206,29 +210,31 @@ def test_a_hunk_that_moved_applies_where_it_is_unique(agent: Agent, folder: Path
     file.write_text("# new\n" + CONFIG + CONFIG)
     result = agent.call("apply_patch", file_path=str(file), patch=CONFIG_PATCH)
     message = "Context of hunk 1 matches more than once, and not at the stated line"
-    refused(result, "context_mismatch", message)
+    check_refused(result, "context_mismatch", message)
     assert result.structured["lines"] == [2, 5]
 
 
 # ---- failures
 
 
-def test_a_failure_has_the_shape_of_the_document(agent: Agent, folder: Path) -> None:
+def test_failure_has_the_shape_of_the_contract(agent: Agent, folder: Path) -> None:
     file = folder / "f.py"
     file.write_text("def bar():\n")
     result = agent.call("apply_patch", file_path=str(file), patch=HEAD + "@@ -1 +1 @@\n-def foo():\n+def baz():\n")
     message = "Context mismatch at line 1: expected 'def foo():' but found 'def bar():'"
-    refused(result, "context_mismatch", message)
+    check_refused(result, "context_mismatch", message)
     assert (result.structured["file_path"], result.structured["applied"]) == (str(file), False)
 
 
 def test_file_not_found(agent: Agent, folder: Path) -> None:
     path = str(folder / "missing.py")
-    refused(agent.call("apply_patch", file_path=path, patch=CONFIG_PATCH), "file_not_found", f"File not found: {path}")
-    creates = "--- /dev/null\n+++ missing.py\n@@ -0,0 +1 @@\n+a\n"
+    check_refused(
+        agent.call("apply_patch", file_path=path, patch=CONFIG_PATCH), "file_not_found", f"File not found: {path}"
+    )
+    creation = "--- /dev/null\n+++ missing.py\n@@ -0,0 +1 @@\n+a\n"
     for tool in ("apply_patch", "validate_patch"):
         assert "hint" not in agent.call(tool, file_path=path, patch=CONFIG_PATCH).structured
-        result = agent.call(tool, file_path=path, patch=creates)
+        result = agent.call(tool, file_path=path, patch=creation)
         assert result.structured["error"] == f"File not found: {path}"
         assert result.structured["hint"] == "The patch creates a file: use write_file."
 
@@ -250,38 +256,38 @@ def test_invalid_patch(agent: Agent, folder: Path, patch: str, message: str) -> 
     file = folder / "f"
     file.write_text("a\n")
     result = agent.call("apply_patch", file_path=str(file), patch=patch)
-    refused(result, "invalid_patch", f"Invalid patch format: {message}")
+    check_refused(result, "invalid_patch", f"Invalid patch format: {message}")
     assert result.structured["applied"] is False
     assert file.read_text() == "a\n"
 
 
 def test_encoding_error(agent: Agent, folder: Path) -> None:
-    # Where the patch is about bytes that are not UTF-8, it can't be told whether it fits.
+    # If the lines of the patch are not UTF-8 in the file, whether it fits is unknown.
     file = folder / "latin1.txt"
     file.write_bytes(b"one\ncaf\xe9\nthree\n")
     result = agent.call("apply_patch", file_path=str(file), patch=HEAD + "@@ -1,2 +1,2 @@\n one\n-café\n+tea\n")
-    refused(result, "encoding_error", "File is not UTF-8 at line 2, which the patch is about")
+    check_refused(result, "encoding_error", "File is not UTF-8 at line 2, which the patch is about")
     assert file.read_bytes() == b"one\ncaf\xe9\nthree\n"
 
 
-@pytest.mark.parametrize("said", ["café", r"caf\xe9"])
-def test_a_diff_about_bytes_that_it_cannot_spell_is_told_so_whichever_tool_is_to_apply_it(
-    agent: Agent, folder: Path, said: str
+@pytest.mark.parametrize("line_text", ["café", r"caf\xe9"])
+def test_diff_of_lines_that_are_not_utf8_is_refused_alike_by_both_tools(
+    agent: Agent, folder: Path, line_text: str
 ) -> None:
     file = folder / "latin1.txt"
     file.write_bytes(b"one\ncaf\xe9\nthree\n")
-    patch = f"{HEAD}@@ -1,2 +1,2 @@\n-one\n+1\n {said}\n"
-    told = agent.call("apply_patch", file_path=str(file), patch=patch).structured
+    patch = f"{HEAD}@@ -1,2 +1,2 @@\n-one\n+1\n {line_text}\n"
+    failure = agent.call("apply_patch", file_path=str(file), patch=patch).structured
     error = agent.call("edit_file_diff", path=str(file), diff=patch).error
-    assert (error["type"], error["message"], error["line"]) == (told["error_type"], told["error"], 2)
-    assert told["error"] == "File is not UTF-8 at line 2, which the patch is about"
-    assert error["hint"] == told["hint"]
+    assert (error["type"], error["message"], error["line"]) == (failure["error_type"], failure["error"], 2)
+    assert failure["error"] == "File is not UTF-8 at line 2, which the patch is about"
+    assert error["hint"] == failure["hint"]
     assert error["hint"].startswith(r"It is shown as 'caf\xe9', and no diff can contain it.")
     agent.done("edit_file_diff", path=str(file), diff=f"{HEAD}@@ -1 +1 @@\n-one\n+1\n")
     assert file.read_bytes() == b"1\ncaf\xe9\nthree\n"
 
 
-def test_of_a_patch_of_several_files_the_part_that_names_the_file_is_applied(agent: Agent, folder: Path) -> None:
+def test_matching_part_of_a_patch_of_several_files_is_applied(agent: Agent, folder: Path) -> None:
     (folder / "src").mkdir()
     for name in ("src/one.py", "two.py"):
         (folder / name).write_text("old\n")
@@ -295,10 +301,10 @@ def test_of_a_patch_of_several_files_the_part_that_names_the_file_is_applied(age
     assert (folder / "two.py").read_text() == "two\n"
     (folder / "three.py").write_text("old\n")
     result = agent.call("apply_patch", file_path=str(folder / "three.py"), patch=patch)
-    refused(result, "invalid_patch", "Invalid patch format: more than one file, and no part for three.py")
+    check_refused(result, "invalid_patch", "Invalid patch format: more than one file, and no part for three.py")
 
 
-def test_of_parts_with_one_name_the_longer_path_that_fits_is_meant(agent: Agent, folder: Path) -> None:
+def test_part_with_the_longest_matching_path_is_applied(agent: Agent, folder: Path) -> None:
     (folder / "docs").mkdir()
     for name in ("README.md", "docs/README.md"):
         (folder / name).write_text("old\n")
@@ -311,10 +317,10 @@ def test_of_parts_with_one_name_the_longer_path_that_fits_is_meant(agent: Agent,
     (folder / "twice").write_text("old\n")
     twice = "--- twice\n+++ twice\n@@ -1 +1 @@\n-old\n+new\n" * 2
     result = agent.call("apply_patch", file_path=str(folder / "twice"), patch=twice)
-    refused(result, "invalid_patch", "Invalid patch format: more than one file, and 2 parts for twice")
+    check_refused(result, "invalid_patch", "Invalid patch format: more than one file, and 2 parts for twice")
 
 
-def test_a_name_in_a_patch_never_leads_anywhere(agent: Agent, folder: Path) -> None:
+def test_paths_in_a_patch_are_never_opened(agent: Agent, folder: Path) -> None:
     file = folder / "mine.txt"
     file.write_text("old\n")
     patch = "--- ../../../etc/passwd\n+++ ../../../etc/passwd\n@@ -1 +1 @@\n-old\n+new\n"

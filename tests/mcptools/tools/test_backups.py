@@ -1,23 +1,21 @@
-"""`backup_file` and `restore_backup` over the wire: every result, behaviour and example of their document."""
+"""`backup_file` and `restore_backup` over the wire: every result, behaviour and example of their contract."""
 
 import os
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
 from objstore import Operation, Workspace
-from tests.support.command_runner import ANYBODY
 from tests.support.mcp_agent import Agent, connected
-from tests.support.raw_client import called, started
+from tests.support.raw_client import started, tool_call, unprivileged_server
 
 PATCH = "--- f\n+++ f\n@@ -1 +1 @@\n-one\n+two\n"
-LONG_AGO = 1_000_000_000_123_456_789  # nanoseconds
-LONGER_AGO = LONG_AGO - 3_000_000_000
+MODIFIED_AT = 1_000_000_000_123_456_789  # nanoseconds
+ACCESSED_AT = MODIFIED_AT - 3_000_000_000
 
 
-def backed_up(agent: Agent, file: Path) -> str:
+def make_backup(agent: Agent, file: Path) -> str:
     name: str = agent.done("backup_file", file_path=str(file)).structured["backup_file"]
     return name
 
@@ -43,7 +41,7 @@ def test_backup_create(agent: Agent, folder: Path) -> None:
     )
 
 
-def test_a_backup_is_named_as_the_file_was(agent: Agent, folder: Path) -> None:
+def test_backup_path_has_the_form_of_the_given_path(agent: Agent, folder: Path) -> None:
     (folder / "database.py").write_text("one\n")
     path = f"{folder.name}/database.py"
     result = agent.done("backup_file", file_path=path)
@@ -52,29 +50,29 @@ def test_a_backup_is_named_as_the_file_was(agent: Agent, folder: Path) -> None:
     assert (agent.root / result.structured["backup_file"]).exists()
 
 
-def test_a_backup_of_a_file_that_may_not_be_written_is_undone(tmp_path: Path) -> None:
+def test_backup_of_a_read_only_file_can_be_undone(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("one\n")
     (tmp_path / "f").chmod(0o444)
-    with started(tmp_path, command=[sys.executable, "-c", ANYBODY, sys.executable, "-m", "mcptools"]) as raw:
-        raw.send(called(1, "backup_file", file_path="f"))
+    with started(tmp_path, command=unprivileged_server()) as raw:
+        raw.send(tool_call(1, "backup_file", file_path="f"))
         name = raw.answer(1)["result"]["structuredContent"]["backup_file"]
         assert (tmp_path / name).stat().st_mode & 0o777 == 0o444
-        raw.send(called(2, "Undo"))
+        raw.send(tool_call(2, "Undo"))
         assert raw.answer(2)["result"]["structuredContent"] == {"success": True, "files_reverted": 1, "paths": [name]}
     assert sorted(path.name for path in tmp_path.iterdir()) == [".cas", "f"]
 
 
-def test_a_backup_keeps_permissions_and_times(agent: Agent, folder: Path) -> None:
+def test_backup_keeps_permissions_and_times(agent: Agent, folder: Path) -> None:
     file = folder / "script.sh"
     file.write_text("one\n")
     file.chmod(0o750)
-    os.utime(file, ns=(LONGER_AGO, LONG_AGO))
-    stat = Path(backed_up(agent, file)).stat()
-    assert (stat.st_mode & 0o7777, stat.st_atime_ns, stat.st_mtime_ns) == (0o750, LONGER_AGO, LONG_AGO)
-    assert file.stat().st_mtime_ns == LONG_AGO
+    os.utime(file, ns=(ACCESSED_AT, MODIFIED_AT))
+    stat = Path(make_backup(agent, file)).stat()
+    assert (stat.st_mode & 0o7777, stat.st_atime_ns, stat.st_mtime_ns) == (0o750, ACCESSED_AT, MODIFIED_AT)
+    assert file.stat().st_mtime_ns == MODIFIED_AT
 
 
-def test_a_backup_is_a_tracked_create(agent: Agent, folder: Path) -> None:
+def test_backup_is_recorded_as_a_creation(agent: Agent, folder: Path) -> None:
     file = folder / "f"
     file.write_text("one\n")
     result = agent.done("backup_file", file_path=str(file), mcp_conversation_id="backups")
@@ -89,18 +87,18 @@ def test_a_backup_is_a_tracked_create(agent: Agent, folder: Path) -> None:
     assert os.fsdecode(view.edit.path) == os.path.relpath(result.structured["backup_file"], agent.root)
 
 
-def test_backups_of_one_second_do_not_overwrite_each_other(agent: Agent, folder: Path) -> None:
+def test_backups_of_one_second_get_distinct_names(agent: Agent, folder: Path) -> None:
     file = folder / "f"
     names = set()
     for number in range(5):
         file.write_text(f"{number}\n")
-        names.add(backed_up(agent, file))
+        names.add(make_backup(agent, file))
     assert len(names) == 5
     assert sorted(Path(name).read_text() for name in names) == [f"{number}\n" for number in range(5)]
     assert all(re.search(r"\.backup\.\d{8}_\d{6}$", name) for name in names)
 
 
-def test_a_backup_of_what_is_not_there(agent: Agent, folder: Path) -> None:
+def test_backup_of_a_missing_file_is_refused(agent: Agent, folder: Path) -> None:
     path = str(folder / "config.py")
     result = agent.call("backup_file", file_path=path)
     assert result.refused
@@ -121,7 +119,7 @@ def test_a_backup_of_what_is_not_there(agent: Agent, folder: Path) -> None:
 def test_restore_success(agent: Agent, folder: Path) -> None:
     file = folder / "config.py"
     file.write_text("one\n")
-    backup = backed_up(agent, file)
+    backup = make_backup(agent, file)
     agent.done("apply_patch", file_path=str(file), patch=PATCH)
     assert file.read_text() == "two\n"
     result = agent.done("restore_backup", backup_file=backup)
@@ -149,20 +147,20 @@ def test_restore_keeps_permissions_and_times_of_the_backup(agent: Agent, folder:
     file = folder / "script.sh"
     file.write_text("one\n")
     file.chmod(0o750)
-    os.utime(file, ns=(LONGER_AGO, LONG_AGO))
-    backup = backed_up(agent, file)
+    os.utime(file, ns=(ACCESSED_AT, MODIFIED_AT))
+    backup = make_backup(agent, file)
     agent.done("apply_patch", file_path=str(file), patch=PATCH)
     file.chmod(0o600)
     agent.done("restore_backup", backup_file=backup, force=True)
     stat = file.stat()
-    assert (stat.st_mode & 0o7777, stat.st_atime_ns, stat.st_mtime_ns) == (0o750, LONGER_AGO, LONG_AGO)
+    assert (stat.st_mode & 0o7777, stat.st_atime_ns, stat.st_mtime_ns) == (0o750, ACCESSED_AT, MODIFIED_AT)
     assert file.read_text() == "one\n"
 
 
 def test_restore_to_different_location(agent: Agent, folder: Path) -> None:
     file, target = folder / "app.py", folder / "new" / "folder" / "app_recovered.py"
     file.write_text("one\n")
-    backup = backed_up(agent, file)
+    backup = make_backup(agent, file)
     result = agent.done("restore_backup", backup_file=backup, target_file=str(target))
     assert result.structured["restored_to"] == str(target)
     assert (target.read_text(), file.read_text()) == ("one\n", "one\n")
@@ -171,7 +169,7 @@ def test_restore_to_different_location(agent: Agent, folder: Path) -> None:
 def test_restore_with_force(agent: Agent, folder: Path) -> None:
     file = folder / "data.json"
     file.write_text("one\n")
-    backup = backed_up(agent, file)
+    backup = make_backup(agent, file)
     file.write_text("somebody's work\n")
     result = agent.call("restore_backup", backup_file=backup)
     assert (
@@ -187,7 +185,7 @@ def test_restore_with_force(agent: Agent, folder: Path) -> None:
     forced = agent.done("restore_backup", backup_file=backup, force=True)
     assert file.read_text() == "one\n"
     assert "stays in the history" in forced.texts[-1]
-    # Nothing is lost: what was overwritten is in the store.
+    # The overwritten content is kept in the store.
     before = agent.history()[-1].edit.before
     assert before is not None
     with Workspace.open(agent.root) as workspace:
@@ -195,13 +193,11 @@ def test_restore_with_force(agent: Agent, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("is_edited", [True, False])
-def test_permissions_that_somebody_has_changed_are_taken_back_with_force_only(
-    agent: Agent, folder: Path, *, is_edited: bool
-) -> None:
+def test_changed_permissions_are_restored_only_with_force(agent: Agent, folder: Path, *, is_edited: bool) -> None:
     file = folder / "run.sh"
     file.write_text("one\n")
     file.chmod(0o644)
-    backup = backed_up(agent, file)
+    backup = make_backup(agent, file)
     if is_edited:
         agent.done("apply_patch", file_path=str(file), patch=PATCH)
     content = file.read_text()
@@ -219,10 +215,10 @@ def test_permissions_that_somebody_has_changed_are_taken_back_with_force_only(
     assert (change.tool, change.before.mode) == ("restore_backup", 0o755)
 
 
-def test_an_edit_in_between_does_not_make_a_persons_change_ours(agent: Agent, folder: Path) -> None:
+def test_edit_after_an_external_change_does_not_allow_restoring_over_it(agent: Agent, folder: Path) -> None:
     file = folder / "f"
     file.write_text("one\ntwo\n")
-    backup = backed_up(agent, file)
+    backup = make_backup(agent, file)
     file.write_text("one\ntwo\na person's\n")
     patch = "--- f\n+++ f\n@@ -1,2 +1,2 @@\n-one\n+ONE\n two\n"
     assert agent.done("apply_patch", file_path=str(file), patch=patch).structured["changed_since_read"] is True
@@ -231,11 +227,11 @@ def test_an_edit_in_between_does_not_make_a_persons_change_ours(agent: Agent, fo
     assert file.read_text() == "ONE\ntwo\na person's\n"
 
 
-def test_a_backup_is_no_reading(folder: Path) -> None:
+def test_backup_does_not_count_as_reading(folder: Path) -> None:
     file = folder / "f"
     file.write_text("one\n")
     with connected(folder, options=["--require-read"]) as agent:
-        backed_up(agent, file)
+        make_backup(agent, file)
         assert agent.call("write_file", path=str(file), content="mine\n").refused
 
 
@@ -254,30 +250,30 @@ def test_restore_backup_not_found(agent: Agent, folder: Path) -> None:
     )
 
 
-def test_a_deleted_file_is_restored_with_its_folder(agent: Agent, folder: Path) -> None:
+def test_deleted_file_is_restored_with_its_folder(agent: Agent, folder: Path) -> None:
     file = folder / "sub" / "f"
     file.parent.mkdir()
     file.write_text("one\n")
-    backup = Path(backed_up(agent, file))
-    kept = folder / backup.name
-    backup.rename(kept)
+    backup = Path(make_backup(agent, file))
+    moved_backup = folder / backup.name
+    backup.rename(moved_backup)
     file.unlink()
     file.parent.rmdir()
-    agent.done("restore_backup", backup_file=str(kept), target_file=str(file))
+    agent.done("restore_backup", backup_file=str(moved_backup), target_file=str(file))
     assert file.read_text() == "one\n"
 
 
-def test_restoring_what_is_there_already_records_nothing(agent: Agent, folder: Path) -> None:
+def test_restore_of_the_current_content_records_nothing(agent: Agent, folder: Path) -> None:
     file = folder / "f"
     file.write_text("one\n")
-    backup = backed_up(agent, file)
+    backup = make_backup(agent, file)
     before = len(agent.history())
     assert agent.done("restore_backup", backup_file=backup).structured["edit"] == 0
     assert len(agent.history()) == before
 
 
 @pytest.mark.parametrize("name", ["f", "f.backup.123", "f.backup.20250117_143052.txt", ".backup.20250117_143052"])
-def test_a_name_that_tells_no_original_needs_a_target(agent: Agent, folder: Path, name: str) -> None:
+def test_backup_without_the_original_in_its_name_needs_a_target(agent: Agent, folder: Path, name: str) -> None:
     (folder / name).write_text("one\n")
     result = agent.call("restore_backup", backup_file=str(folder / name))
     assert result.structured["error_type"] == "io_error"
@@ -286,13 +282,13 @@ def test_a_name_that_tells_no_original_needs_a_target(agent: Agent, folder: Path
     assert (folder / "target").read_text() == "one\n"
 
 
-def test_another_session_needs_force_over_what_it_has_not_made(tmp_path: Path) -> None:
+def test_restore_over_another_sessions_change_needs_force(tmp_path: Path) -> None:
     root = tmp_path / "workspace"
     root.mkdir()
     file = root / "f"
     file.write_text("one\n")
     with connected(root) as agent:
-        backup = backed_up(agent, file)
+        backup = make_backup(agent, file)
         agent.done("apply_patch", file_path="f", patch=PATCH)
     with connected(root) as agent:
         assert agent.call("restore_backup", backup_file=backup).structured["error_type"] == "context_mismatch"
@@ -303,26 +299,26 @@ def test_another_session_needs_force_over_what_it_has_not_made(tmp_path: Path) -
     assert file.read_text() == "one\n"
 
 
-def test_a_persons_change_since_the_backup_is_overwritten_with_force_only(agent: Agent, folder: Path) -> None:
+def test_external_change_since_the_backup_is_overwritten_only_with_force(agent: Agent, folder: Path) -> None:
     file = folder / "f"
     file.write_text("one\n")
-    backup = backed_up(agent, file)
+    backup = make_backup(agent, file)
     file.write_text("a person's\n")
-    agent.done("read_file", path=str(file))  # to have read it gives no leave to overwrite it
+    agent.done("read_file", path=str(file))  # reading the file is not enough
     assert agent.call("restore_backup", backup_file=backup).structured["error_type"] == "context_mismatch"
-    backed_up(agent, file)  # nor does a later backup, which holds it
+    make_backup(agent, file)  # nor is a later backup of the changed file
     assert agent.call("restore_backup", backup_file=backup).structured["error_type"] == "context_mismatch"
-    agent.done("write_file", path=str(file), content="a person's\nmine\n")  # nor to have built on it
+    agent.done("write_file", path=str(file), content="a person's\nmine\n")  # nor is a later edit of the changed file
     assert agent.call("restore_backup", backup_file=backup).structured["error_type"] == "context_mismatch"
     assert file.read_text() == "a person's\nmine\n"
     agent.done("restore_backup", backup_file=backup, force=True)
     assert file.read_text() == "one\n"
 
 
-def test_what_a_session_created_itself_is_restored_without_force(agent: Agent, folder: Path) -> None:
+def test_restore_over_the_sessions_own_changes_needs_no_force(agent: Agent, folder: Path) -> None:
     file = folder / "f"
     agent.done("write_file", path=str(file), content="one\n")
-    backup = backed_up(agent, file)
+    backup = make_backup(agent, file)
     agent.done("write_file", path=str(file), content="two\n")
     agent.done("restore_backup", backup_file=backup)
     assert file.read_text() == "one\n"
@@ -332,7 +328,7 @@ def test_what_a_session_created_itself_is_restored_without_force(agent: Agent, f
 
 
 @pytest.mark.parametrize(("strategy", "options"), [("progressive", {}), ("backup_restore", {"keep_backup": True})])
-def test_a_backup_of_a_patch_is_restored_without_force(
+def test_backup_made_by_apply_patches_is_restored_without_force(
     agent: Agent, folder: Path, strategy: str, options: dict[str, bool]
 ) -> None:
     file = folder / "f"
@@ -344,10 +340,10 @@ def test_a_backup_of_a_patch_is_restored_without_force(
     assert file.read_text() == "one\n"
 
 
-def test_a_file_keeps_what_a_session_made_of_it_when_it_is_moved(agent: Agent, folder: Path) -> None:
+def test_moved_file_is_restored_without_force(agent: Agent, folder: Path) -> None:
     file, moved = folder / "f", folder / "g"
     file.write_text("one\n")
-    backup = backed_up(agent, file)
+    backup = make_backup(agent, file)
     agent.done("apply_patch", file_path=str(file), patch=PATCH)
     agent.done("move_file", source=str(file), destination=str(moved))
     agent.done("restore_backup", backup_file=backup, target_file=str(moved))

@@ -1,17 +1,15 @@
 """Dry runs and refusals change nothing on disk, and a dry run is refused where the call would be."""
 
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from objstore import CallInfo, Workspace
-from tests.support.command_runner import ANYBODY
 from tests.support.faulty_disk import UnsyncedDisk
 from tests.support.mcp_agent import Agent, Result, connected
-from tests.support.raw_client import called, started
+from tests.support.raw_client import started, tool_call, unprivileged_server
 
 TEXT = "one\ntwo\n"
 PATCH = "--- f\n+++ f\n@@ -1,2 +1,2 @@\n-one\n+ONE\n two\n"
@@ -27,22 +25,22 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-def said(result: Result) -> tuple[bool, str]:
+def outcome(result: Result) -> tuple[bool, str]:
     return result.refused, result.text if result.refused else ""
 
 
-def calls(agent: Agent, path: str, **more: object) -> list[tuple[bool, str]]:
-    """Return what comes of a patch that is tried and then applied, with each tool that can do both."""
+def calls(agent: Agent, path: str, **extra_arguments: object) -> list[tuple[bool, str]]:
+    """Try and then apply a patch, with each tool that can do both; return the outcomes."""
     return [
-        said(agent.call("apply_patch", file_path=path, patch=PATCH, dry_run=True, **more)),
-        said(agent.call("apply_patch", file_path=path, patch=PATCH, **more)),
-        said(agent.call("edit_file_diff", path=path, diff=PATCH, dry_run=True, **more)),
-        said(agent.call("edit_file_diff", path=path, diff=PATCH, **more)),
+        outcome(agent.call("apply_patch", file_path=path, patch=PATCH, dry_run=True, **extra_arguments)),
+        outcome(agent.call("apply_patch", file_path=path, patch=PATCH, **extra_arguments)),
+        outcome(agent.call("edit_file_diff", path=path, diff=PATCH, dry_run=True, **extra_arguments)),
+        outcome(agent.call("edit_file_diff", path=path, diff=PATCH, **extra_arguments)),
     ]
 
 
 @pytest.mark.parametrize(
-    ("path", "more", "why"),
+    ("path", "extra_arguments", "reason"),
     [
         (".git/f", {}, "Permission denied: .git/f"),
         ("none", {}, "File not found: none"),
@@ -50,34 +48,36 @@ def calls(agent: Agent, path: str, **more: object) -> list[tuple[bool, str]]:
         ("f", {"mcp_conversation_id": "external"}, "The conversation name 'external' is reserved"),
     ],
 )
-@pytest.mark.parametrize("stored", [False, True])
-def test_a_dry_run_is_refused_as_the_call_is(
-    root: Path, path: str, more: dict[str, Any], why: str, *, stored: bool
+@pytest.mark.parametrize("has_store", [False, True])
+def test_dry_run_is_refused_like_the_call(
+    root: Path, path: str, extra_arguments: dict[str, Any], reason: str, *, has_store: bool
 ) -> None:
     with connected(root) as agent:
-        if stored:
+        if has_store:
             agent.done("write_file", path="other", content="")
-        for refused, text in calls(agent, path, **more):
-            assert (refused, text[: len(why)]) == (True, why)
-        assert (root / ".cas").exists() is stored
+        for refused, text in calls(agent, path, **extra_arguments):
+            assert (refused, text[: len(reason)]) == (True, reason)
+        assert (root / ".cas").exists() is has_store
 
 
-@pytest.mark.parametrize("kind", ["two names", "a name outside", "folder", "link", "link outside", "folder is a file"])
+@pytest.mark.parametrize(
+    "kind", ["hard link inside", "hard link outside", "folder", "link", "link outside", "folder is a file"]
+)
 @pytest.mark.parametrize("tool", ["apply_patch", "edit_file_diff"])
-def test_a_dry_run_has_the_outcome_of_the_call_whatever_is_at_the_path(root: Path, tool: str, kind: str) -> None:
-    path, place = "g", root / "g"
+def test_dry_run_has_the_outcome_of_the_call_for_any_kind_of_path(root: Path, tool: str, kind: str) -> None:
+    path, target = "g", root / "g"
     match kind:
-        case "two names":
-            place.hardlink_to(root / "f")
-        case "a name outside":
-            place.write_text(TEXT)
-            (root.parent / "outside").hardlink_to(place)
+        case "hard link inside":
+            target.hardlink_to(root / "f")
+        case "hard link outside":
+            target.write_text(TEXT)
+            (root.parent / "outside").hardlink_to(target)
         case "folder":
-            place.mkdir()
+            target.mkdir()
         case "link":
-            place.symlink_to("f")
+            target.symlink_to("f")
         case "link outside":
-            place.symlink_to(root.parent)
+            target.symlink_to(root.parent)
         case _:
             path = "f/g"
     arguments = {"file_path": path, "patch": PATCH} if tool == "apply_patch" else {"path": path, "diff": PATCH}
@@ -85,11 +85,11 @@ def test_a_dry_run_has_the_outcome_of_the_call_whatever_is_at_the_path(root: Pat
         tried = agent.call(tool, **arguments, dry_run=True)
         assert (root / "f").read_text() == TEXT
         done = agent.call(tool, **arguments)
-    assert said(tried) == said(done)
+    assert outcome(tried) == outcome(done)
 
 
 @pytest.mark.parametrize("options", [[], ["--require-read"]])
-def test_a_file_that_has_to_be_read_first_is_told_by_what_only_tries_too(root: Path, options: list[str]) -> None:
+def test_dry_run_and_validation_report_a_file_that_must_be_read_first(root: Path, options: list[str]) -> None:
     with connected(root, options=options) as agent:
         if not options:
             agent.done("apply_patch", file_path="f", patch=PATCH)
@@ -103,7 +103,7 @@ def test_a_file_that_has_to_be_read_first_is_told_by_what_only_tries_too(root: P
         assert calls(agent, "f")[:2] == [(False, "")] * 2
 
 
-def test_where_nothing_may_be_changed_it_is_not_said_that_a_patch_can_be(root: Path) -> None:
+def test_dry_run_and_validation_report_a_file_that_can_not_be_changed(root: Path) -> None:
     with connected(root) as agent:
         validated = agent.call("validate_patch", file_path=".git/f", patch=PATCH)
         assert (validated.structured["can_apply"], validated.structured["error_type"]) == (False, "permission_denied")
@@ -113,18 +113,18 @@ def test_where_nothing_may_be_changed_it_is_not_said_that_a_patch_can_be(root: P
         assert tried.texts[1] == f"The patch fits, but applying it now would be refused: {refused.text}"
 
 
-@pytest.mark.parametrize(("place", "mode"), [("folder/f", 0o444), ("folder", 0o555)])
-@pytest.mark.parametrize("stored", [False, True])
-def test_a_dry_run_says_where_the_file_may_not_be_written(root: Path, place: str, mode: int, *, stored: bool) -> None:
+@pytest.mark.parametrize(("target", "mode"), [("folder/f", 0o444), ("folder", 0o555)])
+@pytest.mark.parametrize("has_store", [False, True])
+def test_dry_run_reports_missing_write_permission(root: Path, target: str, mode: int, *, has_store: bool) -> None:
     (root / "folder").mkdir()
     (root / "folder" / "f").write_text(TEXT)
-    if stored:
+    if has_store:
         Workspace.init(root, UnsyncedDisk()).close()
-    (root / place).chmod(mode)
-    with started(root, command=[sys.executable, "-c", ANYBODY, sys.executable, "-m", "mcptools"]) as raw:
+    (root / target).chmod(mode)
+    with started(root, command=unprivileged_server()) as raw:
 
-        def said(number: int, tool: str, **arguments: object) -> tuple[bool, list[str]]:
-            raw.send(called(number, tool, **arguments))
+        def outcome(number: int, tool: str, **arguments: object) -> tuple[bool, list[str]]:
+            raw.send(tool_call(number, tool, **arguments))
             result = raw.answer(number)["result"]
             return result["isError"], [content["text"] for content in result["content"]]
 
@@ -134,15 +134,15 @@ def test_a_dry_run_says_where_the_file_may_not_be_written(root: Path, place: str
                 ("edit_file_diff", {"path": "folder/f", "diff": PATCH}),
             ]
         ):
-            tried = said(2 * number, tool, **arguments, dry_run=True)
-            refused = said(2 * number + 1, tool, **arguments)
+            tried = outcome(2 * number, tool, **arguments, dry_run=True)
+            refused = outcome(2 * number + 1, tool, **arguments)
             assert (tried[0], refused[0]) == (False, True)
-            why = f"The patch fits, but applying it now would be refused: {refused[1][0]}"
-            assert tried[1][1:] == [why]
-    (root / place).chmod(0o755)
+            reason = f"The patch fits, but applying it now would be refused: {refused[1][0]}"
+            assert tried[1][1:] == [reason]
+    (root / target).chmod(0o755)
 
 
-def test_a_dry_run_by_a_superuser_reports_no_hindrance(root: Path) -> None:
+def test_dry_run_by_the_superuser_ignores_write_permission(root: Path) -> None:
     if os.geteuid():
         pytest.skip("only the superuser may write everything")
     with connected(root) as agent:
@@ -177,7 +177,7 @@ def test_a_dry_run_by_a_superuser_reports_no_hindrance(root: Path) -> None:
         ),
     ],
 )
-def test_what_is_tried_or_refused_makes_no_store(root: Path, tool: str, arguments: dict[str, Any]) -> None:
+def test_dry_run_or_refused_call_creates_no_store(root: Path, tool: str, arguments: dict[str, Any]) -> None:
     with connected(root) as agent:
         for name in ("f", "read"):
             (root / name).write_text(TEXT)
@@ -189,7 +189,7 @@ def test_what_is_tried_or_refused_makes_no_store(root: Path, tool: str, argument
         assert not (root / ".cas").exists()
 
 
-def test_a_dry_run_without_a_store_tells_what_the_call_does(root: Path) -> None:
+def test_dry_run_without_a_store_reports_what_the_call_does(root: Path) -> None:
     with connected(root) as agent:
         agent.done("read_file", path="f")
         (root / "f").write_text(f"somebody's\n{TEXT}")
@@ -197,9 +197,9 @@ def test_a_dry_run_without_a_store_tells_what_the_call_does(root: Path) -> None:
             agent.done("edit_file_diff", path="f", diff=PATCH, rebase=True, dry_run=dry_run).structured
             for dry_run in (True, False)
         )
-    own = {"dry_run", "edit", "mcp_conversation_id"}
-    assert {name: tried[name] for name in tried if name not in own} == {
-        name: done[name] for name in done if name not in own
+    own_fields = {"dry_run", "edit", "mcp_conversation_id"}
+    assert {name: tried[name] for name in tried if name not in own_fields} == {
+        name: done[name] for name in done if name not in own_fields
     }
     assert (root / "f").read_text() == "somebody's\nONE\ntwo\n"
 
@@ -212,21 +212,19 @@ def test_a_dry_run_without_a_store_tells_what_the_call_does(root: Path) -> None:
         ("edit_file_diff", {"path": "f", "diff": PATCH, "rebase": True}),
     ],
 )
-def test_in_a_store_that_may_only_be_read_a_patch_can_be_tried(
-    root: Path, tool: str, arguments: dict[str, Any]
-) -> None:
+def test_patch_can_be_tried_with_a_read_only_store(root: Path, tool: str, arguments: dict[str, Any]) -> None:
     with Workspace.init(root, UnsyncedDisk()) as workspace, workspace.call(CallInfo(tool="test")) as call:
         call.write("f", TEXT.encode())
         call.commit()
-    said: list[dict[str, Any]] = []
+    outcome: list[dict[str, Any]] = []
     for mode in (0o700, 0o500):
         for path in (root / ".cas", *(root / ".cas").rglob("*")):
             path.chmod(mode if path.is_dir() else mode & 0o666)
-        with started(root, command=[sys.executable, "-c", ANYBODY, sys.executable, "-m", "mcptools"]) as raw:
-            raw.send(called(1, tool, **arguments, dry_run=True))
-            said.append(raw.answer(1)["result"])
-    usual, sealed = said
-    assert (usual["isError"], sealed) == (False, usual)
+        with started(root, command=unprivileged_server()) as raw:
+            raw.send(tool_call(1, tool, **arguments, dry_run=True))
+            outcome.append(raw.answer(1)["result"])
+    writable, read_only = outcome
+    assert (writable["isError"], read_only) == (False, writable)
     assert (root / "f").read_text() == TEXT
 
 
@@ -234,20 +232,20 @@ def test_in_a_store_that_may_only_be_read_a_patch_can_be_tried(
 @pytest.mark.parametrize(
     "second", ["+++ f\n@@ -1,2 +1,2 @@\n-ONE\n+1\n two\n", "+++ f\n@@ -1,2 +1,2 @@\n-one\n+1\n two\n"]
 )
-def test_patches_together_come_to_the_same_with_and_without_a_store(root: Path, strategy: str, second: str) -> None:
+def test_apply_patches_has_the_same_outcome_with_and_without_a_store(root: Path, strategy: str, second: str) -> None:
     patches = [{"file_path": name, "patch": PATCH} for name in ("f", "g")] + [
         {"file_path": "f", "patch": f"--- f\n{second}"}
     ]
     if strategy == "try_revert":
         del patches[1]
-    said: list[object] = []
+    outcome: list[object] = []
     with connected(root) as agent:
         for name in ("f", "g"):
             (root / name).write_text(TEXT)
         for _ in range(2):
             result = agent.call("apply_patches", strategy=strategy, patches=patches)
-            said.append({name: value for name, value in result.structured.items() if name != "mcp_conversation_id"})
+            outcome.append({name: value for name, value in result.structured.items() if name != "mcp_conversation_id"})
             agent.done("write_file", path="other", content="makes a store")
             if not result.refused:
                 return
-    assert said[0] == said[1]
+    assert outcome[0] == outcome[1]

@@ -11,7 +11,7 @@ from objstore import Operation
 from tests.support.mcp_agent import Agent, Result
 
 
-def read(agent: Agent, file: Path) -> tuple[list[str], str]:
+def read_anchors(agent: Agent, file: Path) -> tuple[list[str], str]:
     """Return the anchors of a file's lines, and the hash of what was read."""
     result = agent.done("read_text_file", path=str(file))
     return [line.split("|")[0] for line in result.text.splitlines()], result.structured["file_hash"]
@@ -21,10 +21,10 @@ def edit(agent: Agent, file: Path, file_hash: str, *operations: dict[str, str]) 
     return agent.call("edit_text_file", path=str(file), file_hash=file_hash, operations=list(operations))
 
 
-def test_a_refusal_of_operations_has_a_hint_and_facts(agent: Agent, folder: Path) -> None:
+def test_refusal_of_operations_has_a_hint_and_facts(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("a\nb\nsame\nsame\n")
-    (a, b, same, _), file_hash = read(agent, file)
+    (a, b, same, _), file_hash = read_anchors(agent, file)
     around = agent.done("read_text_file", path=str(file)).text
 
     def refused(*operations: dict[str, str]) -> dict[str, object]:
@@ -74,33 +74,33 @@ def test_a_refusal_of_operations_has_a_hint_and_facts(agent: Agent, folder: Path
 
 def test_editing_an_empty_file_hints_at_write_file(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
-    fills = "The file is empty: use write_file."
+    fill_hint = "The file is empty: use write_file."
     file.touch()
     insertion = {"op": "insert_after", "anchor": "1:c5", "content": "one"}
-    _, file_hash = read(agent, file)
-    assert edit(agent, file, file_hash, insertion).texts == ["Operation 0: Anchor not found: 1:c5", fills]
+    _, file_hash = read_anchors(agent, file)
+    assert edit(agent, file, file_hash, insertion).texts == ["Operation 0: Anchor not found: 1:c5", fill_hint]
     strings = [{"old_string": "one", "new_string": "two"}]
-    unfound = agent.call("multi_edit_text_file", path=str(file), edits=strings)
-    assert (unfound.text, unfound.error["hint"]) == ("Edit 0: String not found: one", fills)
+    not_found = agent.call("multi_edit_text_file", path=str(file), edits=strings)
+    assert (not_found.text, not_found.error["hint"]) == ("Edit 0: String not found: one", fill_hint)
     agent.done("write_file", path=str(file), content="one\n")
 
 
-def test_a_file_that_the_call_itself_has_emptied_is_not_said_to_be_empty(agent: Agent, folder: Path) -> None:
+def test_file_emptied_by_the_call_itself_gets_no_hint(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("one")
     strings = [{"old_string": "one", "new_string": ""}, {"old_string": "two", "new_string": "2"}]
-    unfound = agent.call("multi_edit_text_file", path=str(file), edits=strings)
-    assert unfound.texts == ["Edit 1: String not found: two"]
+    not_found = agent.call("multi_edit_text_file", path=str(file), edits=strings)
+    assert not_found.texts == ["Edit 1: String not found: two"]
 
 
-def test_each_of_the_six_operations_is_there_by_its_name(agent: Agent, folder: Path) -> None:
+def test_each_of_the_six_operations_is_supported(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("".join(f"{letter}\n" for letter in "abcdefgh"))
-    a, b, c, d, e, f, g, _ = read(agent, file)[0]
+    a, b, c, d, e, f, g, _ = read_anchors(agent, file)[0]
     result = edit(
         agent,
         file,
-        read(agent, file)[1],
+        read_anchors(agent, file)[1],
         {"op": "insert_before", "anchor": a, "content": "first"},
         {"op": "insert_after", "anchor": a, "content": "second"},
         {"op": "replace", "anchor": b, "content": "B"},
@@ -112,10 +112,10 @@ def test_each_of_the_six_operations_is_there_by_its_name(agent: Agent, folder: P
     assert file.read_text() == "first\na\nsecond\nB\nCD\nh\n"
 
 
-def test_lines_pasted_with_their_tags_are_refused_and_what_they_should_be_is_said(agent: Agent, folder: Path) -> None:
+def test_content_with_line_tags_is_refused_with_a_hint(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("one\ntwo\n")
-    anchors, file_hash = read(agent, file)
+    anchors, file_hash = read_anchors(agent, file)
     result = edit(agent, file, file_hash, {"op": "replace", "anchor": anchors[1], "content": f"{anchors[1]}|2"})
     assert result.texts == [
         f"Operation 0: content begins with the tag of a line: {anchors[1]}|",
@@ -126,10 +126,10 @@ def test_lines_pasted_with_their_tags_are_refused_and_what_they_should_be_is_sai
     assert file.read_text() == "one\ntwo\n"
 
 
-def test_what_was_read_can_be_edited_and_edited_again(agent: Agent, folder: Path) -> None:
+def test_read_lines_can_be_edited_repeatedly(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_bytes(b"one\r\ntwo\r\nthree\r\nfour")
-    anchors, file_hash = read(agent, file)
+    anchors, file_hash = read_anchors(agent, file)
     first = edit(
         agent,
         file,
@@ -142,30 +142,35 @@ def test_what_was_read_can_be_edited_and_edited_again(agent: Agent, folder: Path
     assert file.read_bytes() == after
     assert first.structured["applied_count"] == 3
     assert first.structured["file_hash"] == hashlib.sha256(after).hexdigest()
-    # "four" counts: it has a carriage return now, which is a byte of its line.
+    # "four" counts as changed: it now has a carriage return.
     assert (first.structured["lines_added"], first.structured["lines_removed"]) == (4, 3)
-    assert read(agent, file)[0] == [line.split("|")[0] for line in first.structured["content"].splitlines()]
-    anchors, _ = read(agent, file)
+    assert read_anchors(agent, file)[0] == [line.split("|")[0] for line in first.structured["content"].splitlines()]
+    anchors, _ = read_anchors(agent, file)
     fresh = first.structured["file_hash"]
     edit(agent, file, fresh, {"op": "delete_range", "anchor": anchors[1], "end_anchor": anchors[4]})
     assert file.read_bytes() == b"2"
 
 
-def test_an_edit_by_tags_that_changes_nothing_shows_the_lines_that_it_named(agent: Agent, folder: Path) -> None:
+def test_edit_without_changes_shows_the_named_lines(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("one\ntwo\nthree\nfour\nfive\n")
-    anchors, file_hash = read(agent, file)
+    anchors, file_hash = read_anchors(agent, file)
     result = edit(agent, file, file_hash, {"op": "replace", "anchor": anchors[2], "content": "three"})
     lines = agent.done("read_text_file", path=str(file)).text.splitlines(keepends=True)
     assert result.text == f"Nothing to change in {file}. Now:\n{''.join(lines[1:4])}"
-    told = result.structured
-    assert (told["edit"], told["lines_added"], told["lines_removed"], told["file_hash"]) == (0, 0, 0, file_hash)
+    result_fields = result.structured
+    assert (
+        result_fields["edit"],
+        result_fields["lines_added"],
+        result_fields["lines_removed"],
+        result_fields["file_hash"],
+    ) == (0, 0, 0, file_hash)
 
 
-def test_an_edit_by_tags_is_recorded_with_the_lines_that_it_named(agent: Agent, folder: Path) -> None:
+def test_edit_is_recorded_with_the_lines_that_it_named(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("same\n" * 5)
-    anchors, file_hash = read(agent, file)
+    anchors, file_hash = read_anchors(agent, file)
     result = edit(agent, file, file_hash, {"op": "delete", "anchor": anchors[2]})
     view = agent.history()[-1]
     assert view.seq == result.structured["edit"]
@@ -173,35 +178,35 @@ def test_an_edit_by_tags_is_recorded_with_the_lines_that_it_named(agent: Agent, 
     assert [tuple(hunk) for hunk in view.edit.hunks] == [(2, 1, 2, 0)]
 
 
-def test_a_file_that_changed_since_it_was_read_is_refused_with_fresh_tags(agent: Agent, folder: Path) -> None:
+def test_changed_file_is_refused_with_current_tags(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     lines = [f"line {number}\n" for number in range(1, 21)]
     file.write_text("".join(lines))
-    anchors, file_hash = read(agent, file)
+    anchors, file_hash = read_anchors(agent, file)
     file.write_text("somebody's\n" + "".join(lines))
-    wanted = {"op": "replace", "anchor": anchors[9], "content": "ten"}
-    error = edit(agent, file, file_hash, wanted).error
+    operation = {"op": "replace", "anchor": anchors[9], "content": "ten"}
+    error = edit(agent, file, file_hash, operation).error
     assert (error["code"], error["type"]) == (-32020, "stale_file")
     assert error["message"] == f"File has changed since you read it: {file}"
-    fresh = read(agent, file)[0]
+    fresh = read_anchors(agent, file)[0]
     assert [line.split("|")[0] for line in error["content"].splitlines()] == fresh[7:12]
     assert error["file_hash"] == hashlib.sha256(file.read_bytes()).hexdigest()
-    # What the refusal says is enough to go on.
-    again = edit(agent, file, error["file_hash"], {"op": "replace", "anchor": fresh[10], "content": "ten"})
-    assert not again.refused
+    # The content of the refusal is enough to retry.
+    retried = edit(agent, file, error["file_hash"], {"op": "replace", "anchor": fresh[10], "content": "ten"})
+    assert not retried.refused
     assert file.read_text().splitlines()[10] == "ten"
 
 
-def test_the_hash_that_a_refusal_tells_is_not_that_of_a_reading(agent: Agent, folder: Path) -> None:
+def test_hash_in_a_refusal_does_not_count_as_reading(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("".join(f"{number}\n" for number in range(1, 10)))
-    anchors, file_hash = read(agent, file)
+    anchors, file_hash = read_anchors(agent, file)
     file.write_text(file.read_text() + "somebody's work\n")
-    wanted = {"op": "replace", "anchor": anchors[0], "content": "one"}
-    told = edit(agent, file, file_hash, wanted).error["file_hash"]
-    edited = edit(agent, file, told, wanted)
+    operation = {"op": "replace", "anchor": anchors[0], "content": "one"}
+    refused_hash = edit(agent, file, file_hash, operation).error["file_hash"]
+    edited = edit(agent, file, refused_hash, operation)
     assert "had changed" in edited.texts[-1]
-    # The line at the end was in none of the lines that were shown.
+    # The last line was not among the lines shown.
     assert agent.call("write_file", path=str(file), content="one\n").error["type"] == "stale_file"
     assert edit(agent, file, edited.structured["file_hash"], {"op": "delete", "anchor": anchors[1]}).texts
     assert agent.call("write_file", path=str(file), content="one\n").error["type"] == "stale_file"
@@ -220,22 +225,22 @@ def test_the_hash_that_a_refusal_tells_is_not_that_of_a_reading(agent: Agent, fo
         (lambda file_hash: file_hash[::-1], "Its file_hash is now "),
     ],
 )
-def test_a_hash_that_no_version_had_does_not_say_that_the_file_has_changed(
+def test_unknown_hash_is_not_reported_as_a_changed_file(
     agent: Agent, folder: Path, change: Callable[[str], str], hint: str
 ) -> None:
     file = folder / "file.txt"
     file.write_text("a\n")
-    anchors, file_hash = read(agent, file)
+    anchors, file_hash = read_anchors(agent, file)
     error = edit(agent, file, change(file_hash), {"op": "delete", "anchor": anchors[0]}).error
     assert (error["code"], error["file_hash"], error["content"]) == (-32020, file_hash, f"{anchors[0]}|a\n")
     assert error["message"] == f"file_hash is not that of the file, nor of a version that you have read: {file}"
     assert error["hint"].startswith(hint + file_hash)
 
 
-def test_an_anchor_with_the_wrong_number_is_the_only_line_with_its_tag_or_refused(agent: Agent, folder: Path) -> None:
+def test_anchor_with_a_wrong_number_names_the_only_line_with_its_tag(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("one\ntwo\none\n")
-    anchors, file_hash = read(agent, file)
+    anchors, file_hash = read_anchors(agent, file)
     one, two = anchors[0].split(":")[1], anchors[1].split(":")[1]
     ambiguous = edit(agent, file, file_hash, {"op": "delete", "anchor": f"2:{one}"}).error
     assert (ambiguous["code"], ambiguous["type"], ambiguous["lines"]) == (-32022, "anchor_ambiguous", [1, 3])
@@ -251,7 +256,7 @@ def test_an_anchor_with_the_wrong_number_is_the_only_line_with_its_tag_or_refuse
 def test_operations_on_the_same_lines_are_refused(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("one\ntwo\n")
-    anchors, file_hash = read(agent, file)
+    anchors, file_hash = read_anchors(agent, file)
     error = edit(
         agent,
         file,
@@ -264,7 +269,7 @@ def test_operations_on_the_same_lines_are_refused(agent: Agent, folder: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("operation", "said"),
+    ("operation", "expected"),
     [
         ({"op": "replace", "anchor": "1:2c"}, "needs content"),
         ({"op": "delete", "anchor": "1:2c", "content": "x"}, "takes no content"),
@@ -276,35 +281,33 @@ def test_operations_on_the_same_lines_are_refused(agent: Agent, folder: Path) ->
         ({"op": "delete", "anchor": "1:2c", "count": 2}, "operations.0.count: unknown argument"),
     ],
 )
-def test_operations_that_make_no_sense_are_refused(
-    agent: Agent, folder: Path, operation: dict[str, Any], said: str
-) -> None:
+def test_invalid_operations_are_refused(agent: Agent, folder: Path, operation: dict[str, Any], expected: str) -> None:
     file = folder / "file.txt"
     file.write_text("a\nz\n")
-    anchors, file_hash = read(agent, file)
+    anchors, file_hash = read_anchors(agent, file)
     assert anchors[0] == "1:2c"
     if operation["anchor"] == "2:b5":
         operation = operation | {"anchor": anchors[1]}
     result = edit(agent, file, file_hash, operation)
     assert result.error["code"] == -32600
-    assert said in result.text
+    assert expected in result.text
     assert file.read_text() == "a\nz\n"
 
 
-def test_no_operations_are_refused(agent: Agent, folder: Path) -> None:
+def test_empty_operations_are_refused(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("a\n")
-    assert edit(agent, file, read(agent, file)[1]).error["code"] == -32600
+    assert edit(agent, file, read_anchors(agent, file)[1]).error["code"] == -32600
 
 
-def test_two_edits_from_one_reading_are_one_edit_and_a_refusal(agent: Agent, folder: Path) -> None:
+def test_second_concurrent_edit_of_one_read_version_is_refused(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("a\nb\n")
-    anchors, file_hash = read(agent, file)
+    anchors, file_hash = read_anchors(agent, file)
     arguments = [
         {"path": str(file), "file_hash": file_hash, "operations": [{"op": "delete", "anchor": anchor}]}
         for anchor in anchors
     ]
-    results = agent.together([("edit_text_file", each) for each in arguments])
+    results = agent.call_concurrently([("edit_text_file", each) for each in arguments])
     assert sorted(result.refused for result in results) == [False, True]
     assert file.read_text() in {"a\n", "b\n"}

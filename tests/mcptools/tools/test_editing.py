@@ -29,11 +29,11 @@ def tools(tmp_path: Path) -> Iterator[Tools]:
     directories.close()
 
 
-def test_every_tool_of_the_catalogue_is_a_method_and_no_other_is() -> None:
+def test_tool_methods_are_exactly_the_tools_of_the_catalogue() -> None:
     assert set(TOOL_METHODS) == set(TOOLS)
 
 
-def test_an_edit_of_a_time_that_no_calendar_has_is_listed_and_shown(
+def test_edit_with_a_time_outside_the_calendar_is_listed_and_shown(
     tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("objstore.review.edit_recorder.now", lambda: 2**63 - 1)
@@ -42,8 +42,8 @@ def test_an_edit_of_a_time_that_no_calendar_has_is_listed_and_shown(
     assert tools.show_edit(1).content.edit.time.startswith("9999-12-30")
 
 
-@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="no file system here has times that far away")  # noqa: S108 - it is looked at
-def test_a_file_with_a_time_outside_the_calendar_can_be_described() -> None:
+@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="no file system with such distant times")  # noqa: S108 - only checked for existence
+def test_file_info_supports_a_time_outside_the_calendar() -> None:
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder, closing(Directories([folder])) as directories:
         file = Path(folder) / "a"
         file.touch()
@@ -52,7 +52,23 @@ def test_a_file_with_a_time_outside_the_calendar_can_be_described() -> None:
         assert found.content.modified.startswith("9999-12-30")
 
 
-def test_the_limit_is_on_what_is_read_or_edited(tools: Tools, tmp_path: Path) -> None:
+def test_an_answer_says_that_the_bytes_of_a_secret_are_stored(tmp_path: Path) -> None:
+    directories = Directories([str(tmp_path)])
+    tools = Tools(directories, Session(), ServerLimits())
+    said = "`cas purge 'my keys/server.key'` removes them."
+    (tmp_path / "my keys").mkdir()
+    written = tools.write_file(str(tmp_path / "my keys" / "server.key"), "one\n")
+    edited = tools.multi_edit_text_file(
+        str(tmp_path / "my keys" / "server.key"), [EditOp(old_string="one", new_string="two")]
+    )
+    moved = tools.move_file(str(tmp_path / "my keys" / "server.key"), str(tmp_path / "a.txt"))
+    for answer in (written, edited, moved):
+        assert [said in note for note in answer.notes if "secret" in note] == [True]
+    assert not [note for note in tools.write_file(str(tmp_path / "b.txt"), "x\n").notes if "secret" in note]
+    directories.close()
+
+
+def test_file_size_limit_applies_to_reads_and_edits(tools: Tools, tmp_path: Path) -> None:
     (tmp_path / "fits").write_text("12345678")
     (tmp_path / "over").write_text("123456789")
     assert tools.read_file(str(tmp_path / "fits")).content.size == 8
@@ -68,7 +84,7 @@ def test_the_limit_is_on_what_is_read_or_edited(tools: Tools, tmp_path: Path) ->
         assert refusal.value.kind is FailureKind.RESOURCE_LIMIT
 
 
-def test_half_a_character_is_refused_and_not_written(tools: Tools, tmp_path: Path) -> None:
+def test_half_a_surrogate_pair_is_refused_and_not_written(tools: Tools, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("text")
     for call in (
@@ -84,15 +100,15 @@ def test_half_a_character_is_refused_and_not_written(tools: Tools, tmp_path: Pat
     assert file.read_text() == "text"
 
 
-def test_of_a_cancelled_call_no_further_edit_is_looked_for(tools: Tools, tmp_path: Path) -> None:
+def test_cancelled_call_searches_no_further_edit(tools: Tools, tmp_path: Path) -> None:
     file = tmp_path / "file"
     tools.write_file(str(file), "text")
-    watch = Watch(lambda *_: watch.cancel())  # while it waits for its turn to write
+    watch = Watch(lambda *_: watch.cancel())  # while it waits for the writer lock
     with pytest.raises(Cancelled):
         watch.run(lambda: tools.multi_edit_text_file(str(file), [EditOp(old_string="not there", new_string="")]))
 
 
-def test_a_store_that_may_not_be_used_is_named_whatever_a_call_was_about(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_store_is_named_by_every_call(monkeypatch: pytest.MonkeyPatch) -> None:
     with tempfile.TemporaryDirectory() as folder:
         monkeypatch.setenv("CAS_SAFE_DIRECTORY", folder)  # it belongs to another user
         Path(folder).chmod(0o755)
@@ -116,7 +132,7 @@ def test_a_store_that_may_not_be_used_is_named_whatever_a_call_was_about(monkeyp
             store.chmod(0o700)
 
 
-def test_a_file_in_an_unwritable_folder_is_reported_as_unwritable() -> None:
+def test_file_in_an_unwritable_folder_is_reported_as_unwritable() -> None:
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         (root / "shut").mkdir()
@@ -129,11 +145,11 @@ def test_a_file_in_an_unwritable_folder_is_reported_as_unwritable() -> None:
         try:
             with closing(Directories([name])) as directories, as_unprivileged_user():
                 tools = Tools(directories, Session(), ServerLimits(min_free_space=0))
-                said = "File is not writable: shut/file"
+                reason = "File is not writable: shut/file"
                 assert tools.apply_patch("shut/file", patch, dry_run=True).notes == (
-                    f"The patch fits, but applying it now would be refused: {said}",
+                    f"The patch fits, but applying it now would be refused: {reason}",
                 )
-                with pytest.raises(Failure, match=f"^{said}$") as refusal:
+                with pytest.raises(Failure, match=f"^{reason}$") as refusal:
                     tools.apply_patch("shut/file", patch)
                 assert refusal.value.kind is FailureKind.PERMISSION_DENIED
                 assert tools.apply_patch("file", patch, dry_run=True).notes == ()
@@ -143,7 +159,7 @@ def test_a_file_in_an_unwritable_folder_is_reported_as_unwritable() -> None:
             (root / "shut").chmod(0o755)
 
 
-def test_a_directorys_name_can_forge_no_line_of_an_answer(tmp_path: Path) -> None:
+def test_directory_name_can_not_forge_a_line_of_an_answer(tmp_path: Path) -> None:
     roots = [tmp_path / "a\nb", tmp_path / "c"]
     for root in roots:
         root.mkdir()
@@ -158,7 +174,7 @@ def test_a_directorys_name_can_forge_no_line_of_an_answer(tmp_path: Path) -> Non
             assert refusal.value.hint.endswith(f"{str(roots[0])!r}, {roots[1]}")
 
 
-def test_a_name_that_is_not_utf8_can_be_listed(tools: Tools, tmp_path: Path) -> None:
+def test_name_that_is_not_utf8_can_be_listed(tools: Tools, tmp_path: Path) -> None:
     (tmp_path / "caf\udce9").touch()
     (entry,) = tools.list_directory(str(tmp_path)).content.entries
     assert entry.name == "caf\\udce9"

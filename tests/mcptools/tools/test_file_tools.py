@@ -1,18 +1,16 @@
-"""Reading and changing whole files over the wire: answers are exact, and other bytes stay."""
+"""Reading and changing whole files over the wire: answers are exact, and all other bytes are unchanged."""
 
 import hashlib
 import os
-import sys
 from pathlib import Path
 
 import pytest
 
 from mcptools.edit.hashline import line_tag
 from objstore import MAX_BLOB, Operation
-from tests.support.command_runner import ANYBODY
 from tests.support.mcp_agent import Agent, connected
 from tests.support.mounts import bind_mount, can_mount, small_disk
-from tests.support.raw_client import called, started
+from tests.support.raw_client import started, tool_call, unprivileged_server
 
 
 def sha256(content: bytes) -> str:
@@ -25,7 +23,7 @@ def sha256(content: bytes) -> str:
 @pytest.mark.parametrize(
     "content", [b"", b"text\n", b"no newline", b"a\r\nb\rc\n", b"\xef\xbb\xbfbom\n", "日本 \U0001f600\n".encode()]
 )
-def test_a_text_file_is_read_exactly(agent: Agent, folder: Path, content: bytes) -> None:
+def test_text_file_is_read_exactly(agent: Agent, folder: Path, content: bytes) -> None:
     file = folder / "file.txt"
     file.write_bytes(content)
     result = agent.done("read_file", path=str(file))
@@ -43,7 +41,7 @@ def test_a_text_file_is_read_exactly(agent: Agent, folder: Path, content: bytes)
     assert result.texts == [content.decode()]
 
 
-def test_bytes_that_are_not_utf8_are_shown_and_said(agent: Agent, folder: Path) -> None:
+def test_bytes_that_are_not_utf8_are_escaped_and_reported(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_bytes(b"caf\xe9 au lait and more text\n")
     result = agent.done("read_file", path=str(file))
@@ -52,7 +50,7 @@ def test_bytes_that_are_not_utf8_are_shown_and_said(agent: Agent, folder: Path) 
     assert "Not UTF-8" in result.texts[1]
 
 
-def test_for_a_binary_file_type_size_and_hash_are_returned(agent: Agent, folder: Path) -> None:
+def test_read_of_a_binary_file_returns_type_size_and_hash(agent: Agent, folder: Path) -> None:
     content = b"\x89PNG\r\n\x1a\n\0\0\0"
     file = folder / "image.png"
     file.write_bytes(content)
@@ -65,7 +63,7 @@ def test_for_a_binary_file_type_size_and_hash_are_returned(agent: Agent, folder:
 
 
 @pytest.mark.parametrize(
-    ("content", "lines", "endings", "final"),
+    ("content", "lines", "endings", "final_newline"),
     [
         (b"", [], "none", False),
         (b"one", ["one"], "none", False),
@@ -75,21 +73,21 @@ def test_for_a_binary_file_type_size_and_hash_are_returned(agent: Agent, folder:
         (b"text\x0cb\x85c\xe2\x80\xa8text\n", ["text\x0cb\\x85c\u2028text"], "lf", True),
     ],
 )
-def test_a_text_file_is_read_as_hashlines(
-    agent: Agent, folder: Path, content: bytes, lines: list[str], endings: str, *, final: bool
+def test_text_file_is_read_as_hashlines(
+    agent: Agent, folder: Path, content: bytes, lines: list[str], endings: str, *, final_newline: bool
 ) -> None:
     file = folder / "file.txt"
     file.write_bytes(content)
     result = agent.done("read_text_file", path=str(file))
     raw = content.split(b"\n")
-    wanted = "".join(f"{n}:{line_tag(raw[n - 1])}|{line}\n" for n, line in enumerate(lines, 1))
-    assert result.structured["content"] == result.text == wanted
+    expected = "".join(f"{n}:{line_tag(raw[n - 1])}|{line}\n" for n, line in enumerate(lines, 1))
+    assert result.structured["content"] == result.text == expected
     assert result.structured["file_hash"] == sha256(content)
     assert result.structured["lines"] == len(lines)
-    assert (result.structured["line_endings"], result.structured["final_newline"]) == (endings, final)
+    assert (result.structured["line_endings"], result.structured["final_newline"]) == (endings, final_newline)
 
 
-def test_a_file_over_the_limit_is_not_read(agent: Agent, folder: Path) -> None:
+def test_file_over_the_limit_is_not_read(agent: Agent, folder: Path) -> None:
     file = folder / "big.txt"
     limit = 10 << 20
     with file.open("wb") as big:
@@ -102,39 +100,39 @@ def test_a_file_over_the_limit_is_not_read(agent: Agent, folder: Path) -> None:
     assert agent.call("multi_edit_text_file", path=str(file), edits=[edit]).error["code"] == -32024
 
 
-LARGE = MAX_BLOB + 1
-"""Bytes of a file that is not held in memory; those of a hole are quickly read."""
+LARGE_SIZE = MAX_BLOB + 1
+"""Size of a file that is not held in memory; it is sparse, so that it is read quickly."""
 
 
 @pytest.fixture
 def large(folder: Path) -> Path:
     file = folder / "large"
     with file.open("wb") as opened:
-        opened.truncate(LARGE)
+        opened.truncate(LARGE_SIZE)
     return file
 
 
-def stored(agent: Agent) -> int:
-    """Return how many bytes the store's log has."""
+def log_size(agent: Agent) -> int:
+    """Return the size of the store's log in bytes."""
     return sum(segment.stat().st_size for segment in (agent.root / ".cas" / "segments").iterdir())
 
 
 @pytest.mark.parametrize("tool", ["multi_edit_text_file", "edit_file_diff", "edit_text_file"])
-def test_of_a_large_file_nothing_is_stored_by_an_edit_that_is_refused(agent: Agent, large: Path, tool: str) -> None:
+def test_refused_edit_of_a_large_file_stores_nothing(agent: Agent, large: Path, tool: str) -> None:
     agent.done("write_file", path=str(large.with_name("small")), content="so that there is a store\n")
-    before = stored(agent)
+    before = log_size(agent)
     arguments: dict[str, dict[str, object]] = {
         "multi_edit_text_file": {"edits": [{"old_string": "a", "new_string": "b"}]},
         "edit_file_diff": {"diff": "--- f\n+++ f\n@@ -1 +1 @@\n-a\n+b\n"},
         "edit_text_file": {"file_hash": "0" * 64, "operations": [{"op": "delete", "anchor": "1:00"}]},
     }
     error = agent.call(tool, path=str(large), **arguments[tool]).error
-    assert (error["type"], error["size"], error["limit"]) == ("resource_limit", LARGE, 10 << 20)
-    assert stored(agent) == before
+    assert (error["type"], error["size"], error["limit"]) == ("resource_limit", LARGE_SIZE, 10 << 20)
+    assert log_size(agent) == before
 
 
 @pytest.mark.parametrize("has_store", [True, False])
-def test_a_large_file_is_moved_deleted_and_replaced_and_brought_back(
+def test_move_deletion_and_replacement_of_a_large_file_can_be_undone(
     tmp_path: Path, large: Path, *, has_store: bool
 ) -> None:
     root = tmp_path / "workspace"
@@ -144,9 +142,9 @@ def test_a_large_file_is_moved_deleted_and_replaced_and_brought_back(
         if has_store:
             agent.done("write_file", path="small", content="so that there is a store\n")
         agent.done("move_file", source="large", destination="moved")
-        assert (root / "moved").stat().st_size == LARGE
+        assert (root / "moved").stat().st_size == LARGE_SIZE
         agent.done("Undo")
-        assert file.stat().st_size == LARGE
+        assert file.stat().st_size == LARGE_SIZE
     (root / "backup").write_text("small\n")
     calls: list[tuple[str, dict[str, object]]] = [
         ("delete_file", {"path": "large"}),
@@ -158,45 +156,43 @@ def test_a_large_file_is_moved_deleted_and_replaced_and_brought_back(
             agent.done(tool, **arguments)
             assert file.read_text() == "small\n" if tool != "delete_file" else not file.exists()
             agent.done("Undo")
-            assert file.stat().st_size == LARGE
+            assert file.stat().st_size == LARGE_SIZE
 
 
 @pytest.mark.parametrize("has_store", [True, False])
 @pytest.mark.parametrize("tool", ["move_file", "delete_file", "write_file"])
-def test_a_large_file_that_has_to_be_read_first_is_refused_and_not_stored(
+def test_unread_large_file_is_refused_and_not_stored(
     tmp_path: Path, large: Path, tool: str, *, has_store: bool
 ) -> None:
     root = tmp_path / "workspace"
     root.mkdir()
     file = large.rename(root / "large")
-    named = {"move_file": {"source": "large", "destination": "moved"}, "delete_file": {"path": "large"}}
-    arguments = named.get(tool, {"path": "large", "content": "small\n"})
+    arguments_by_tool = {"move_file": {"source": "large", "destination": "moved"}, "delete_file": {"path": "large"}}
+    arguments = arguments_by_tool.get(tool, {"path": "large", "content": "small\n"})
     with connected(root, options=["--require-read"]) as agent:
         if has_store:
             agent.done("write_file", path="small", content="so that there is a store\n")
-        before = stored(agent) if has_store else 0
+        before = log_size(agent) if has_store else 0
         assert agent.call(tool, **arguments).error["type"] == "resource_limit"
         assert (root / ".cas").exists() is has_store
-        assert not has_store or stored(agent) == before
-    assert file.stat().st_size == LARGE
+        assert not has_store or log_size(agent) == before
+    assert file.stat().st_size == LARGE_SIZE
 
 
 @pytest.mark.parametrize("tool", ["delete_file", "write_file"])
-def test_a_file_that_has_become_large_since_it_was_read_is_refused_as_stale_ones_are(
-    agent: Agent, folder: Path, tool: str
-) -> None:
+def test_file_that_has_become_too_large_since_it_was_read_is_refused(agent: Agent, folder: Path, tool: str) -> None:
     file = folder / "grows"
     agent.done("write_file", path=str(file), content="small\n")
-    before = stored(agent)
+    before = log_size(agent)
     with file.open("ab") as opened:
-        opened.truncate(LARGE)
+        opened.truncate(LARGE_SIZE)
     arguments = {"content": "mine\n"} if tool == "write_file" else {}
     assert agent.call(tool, path=str(file), **arguments).error["type"] == "resource_limit"
-    assert stored(agent) == before
+    assert log_size(agent) == before
 
 
 @pytest.mark.parametrize("has_store", [False, True])
-def test_a_file_too_large_to_read_again_is_not_suggested_for_reading(tmp_path: Path, *, has_store: bool) -> None:
+def test_hint_does_not_suggest_reading_a_file_that_is_too_large(tmp_path: Path, *, has_store: bool) -> None:
     root = tmp_path / "workspace"
     root.mkdir()
     (root / "log").write_text("begun\n")
@@ -214,7 +210,7 @@ def test_a_file_too_large_to_read_again_is_not_suggested_for_reading(tmp_path: P
         assert (root / "old.log").read_text() == "begun\n" * 50
 
 
-def test_a_file_that_must_be_read_but_is_too_large_is_left_to_the_person(tmp_path: Path) -> None:
+def test_file_that_must_be_read_but_is_too_large_is_left_to_the_person(tmp_path: Path) -> None:
     root = tmp_path / "workspace"
     root.mkdir()
     (root / "log").write_text("begun\n" * 50)
@@ -226,7 +222,7 @@ def test_a_file_that_must_be_read_but_is_too_large_is_left_to_the_person(tmp_pat
     )
 
 
-def test_a_directory_is_listed_by_name_without_the_store(agent: Agent, folder: Path) -> None:
+def test_directory_is_listed_by_name_without_the_store(agent: Agent, folder: Path) -> None:
     (folder / "b.txt").write_text("12345")
     (folder / "a").mkdir()
     (folder / "c").symlink_to("b.txt")
@@ -245,7 +241,7 @@ def test_a_directory_is_listed_by_name_without_the_store(agent: Agent, folder: P
     assert not [name for name in names if name.lower().startswith(".cas")]
 
 
-def test_a_name_can_not_forge_lines_of_a_listing(agent: Agent, folder: Path) -> None:
+def test_name_can_not_forge_lines_of_a_listing(agent: Agent, folder: Path) -> None:
     (folder / "x\n[DIR] forged\x1b[2J").touch()
     result = agent.done("list_directory", path=str(folder))
     assert result.text == "[FILE] 'x\\n[DIR] forged\\x1b[2J'"
@@ -255,7 +251,7 @@ def test_a_name_can_not_forge_lines_of_a_listing(agent: Agent, folder: Path) -> 
 # ---- writing
 
 
-def test_a_file_is_created_with_the_directories_above_it(agent: Agent, folder: Path) -> None:
+def test_file_is_created_with_its_parent_directories(agent: Agent, folder: Path) -> None:
     file = folder / "new" / "deep" / "file.txt"
     result = agent.done("write_file", path=str(file), content="one\ntwo\n")
     assert file.read_bytes() == b"one\ntwo\n"
@@ -272,12 +268,12 @@ def test_a_file_is_created_with_the_directories_above_it(agent: Agent, folder: P
 
 
 @pytest.mark.parametrize("content", ["", "no newline", "a\r\nb\n", "\0\x01", "\ufeffbom", "日本\u2028"])
-def test_what_is_written_is_what_was_given(agent: Agent, folder: Path, content: str) -> None:
+def test_content_is_written_verbatim(agent: Agent, folder: Path, content: str) -> None:
     agent.done("write_file", path=str(folder / "file"), content=content)
     assert (folder / "file").read_bytes() == content.encode()
 
 
-def test_a_file_is_replaced_and_keeps_its_mode(agent: Agent, folder: Path) -> None:
+def test_replaced_file_keeps_its_mode(agent: Agent, folder: Path) -> None:
     file = folder / "script.sh"
     file.write_text("old\n")
     file.chmod(0o750)
@@ -287,7 +283,7 @@ def test_a_file_is_replaced_and_keeps_its_mode(agent: Agent, folder: Path) -> No
     assert file.stat().st_mode & 0o777 == 0o750
 
 
-def test_writing_what_is_there_already_records_nothing(agent: Agent, folder: Path) -> None:
+def test_writing_the_current_content_records_nothing(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("same\n")
     before = len(agent.history())
@@ -296,16 +292,16 @@ def test_writing_what_is_there_already_records_nothing(agent: Agent, folder: Pat
     assert len(agent.history()) == before
 
 
-def test_a_directory_is_no_place_to_write(agent: Agent, folder: Path) -> None:
+def test_directory_can_not_be_written_or_read_as_a_file(agent: Agent, folder: Path) -> None:
     (folder / "sub").mkdir()
     assert agent.call("write_file", path=str(folder / "sub"), content="x").error["code"] == -32032
     assert agent.call("write_file", path=str(agent.root), content="x").refused
     assert agent.call("read_file", path=str(folder / "sub")).error["code"] == -32032
 
 
-def test_a_directory_is_made_once(agent: Agent, folder: Path) -> None:
-    made = agent.done("create_directory", path=str(folder / "a" / "b"))
-    assert made.structured == {"success": True, "path": str(folder / "a" / "b"), "created": True}
+def test_creating_an_existing_directory_succeeds_without_change(agent: Agent, folder: Path) -> None:
+    created = agent.done("create_directory", path=str(folder / "a" / "b"))
+    assert created.structured == {"success": True, "path": str(folder / "a" / "b"), "created": True}
     assert (folder / "a" / "b").is_dir()
     again = agent.done("create_directory", path=str(folder / "a" / "b"))
     assert again.structured["created"] is False
@@ -316,7 +312,7 @@ def test_a_directory_is_made_once(agent: Agent, folder: Path) -> None:
 # ---- diffs
 
 
-def test_a_diff_is_applied_and_the_rest_survives(agent: Agent, folder: Path) -> None:
+def test_diff_is_applied_and_all_other_bytes_are_unchanged(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_bytes(b"\xef\xbb\xbftop\r\none\r\ntwo\r\nthree")
     diff = "--- a/file.txt\n+++ b/file.txt\n@@ -2,2 +2,3 @@\n one\n-two\n+2\n+2.5\n"
@@ -334,14 +330,14 @@ def test_a_diff_is_applied_and_the_rest_survives(agent: Agent, folder: Path) -> 
     )
 
 
-def test_the_recorded_hunk_is_the_line_that_the_diff_names(agent: Agent, folder: Path) -> None:
+def test_recorded_hunk_is_the_line_that_the_diff_names(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("one\nx\nx\nx\ntwo\n")
     agent.done("edit_file_diff", path=str(file), diff="--- f\n+++ f\n@@ -1,3 +1,2 @@\n one\n-x\n x\n")
     assert [tuple(hunk) for hunk in agent.history()[-1].edit.hunks] == [(1, 1, 1, 0)]
 
 
-def test_a_diff_that_fits_elsewhere_says_where(agent: Agent, folder: Path) -> None:
+def test_diff_that_fits_at_another_line_reports_the_offset(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("0\n0\na\nb\n")
     diff = "--- f\n+++ f\n@@ -1,2 +1,2 @@\n a\n-b\n+B\n"
@@ -350,23 +346,23 @@ def test_a_diff_that_fits_elsewhere_says_where(agent: Agent, folder: Path) -> No
     assert "Hunk 1 fits +2 lines away." in result.texts[1]
 
 
-def test_a_dry_run_tells_the_same_and_changes_nothing(agent: Agent, folder: Path) -> None:
+def test_dry_run_reports_the_result_and_changes_nothing(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("a\nb\n")
     before = len(agent.history())
     diff = "--- f\n+++ f\n@@ -1,2 +1,2 @@\n a\n-b\n+B\n"
-    tried = agent.done("edit_file_diff", path=str(file), diff=diff, dry_run=True)
+    dry_run_result = agent.done("edit_file_diff", path=str(file), diff=diff, dry_run=True)
     assert file.read_text() == "a\nb\n"
     assert len(agent.history()) == before
-    assert (tried.structured["edit"], tried.structured["mcp_conversation_id"]) == (0, "")
+    assert (dry_run_result.structured["edit"], dry_run_result.structured["mcp_conversation_id"]) == (0, "")
     done = agent.done("edit_file_diff", path=str(file), diff=diff)
     changing = {"dry_run", "edit", "mcp_conversation_id"}
-    assert {k: v for k, v in tried.structured.items() if k not in changing} == {
+    assert {k: v for k, v in dry_run_result.structured.items() if k not in changing} == {
         k: v for k, v in done.structured.items() if k not in changing
     }
 
 
-def test_a_refusal_of_a_diff_has_a_hint_and_facts(agent: Agent, folder: Path) -> None:
+def test_refusal_of_a_diff_has_a_hint_and_facts(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("a\n\tb\nc\nc\n")
 
@@ -461,7 +457,7 @@ def test_a_refusal_of_a_diff_has_a_hint_and_facts(agent: Agent, folder: Path) ->
         ),
     ],
 )
-def test_a_diff_that_does_not_fit_is_refused(agent: Agent, folder: Path, diff: str, code: int, message: str) -> None:
+def test_diff_that_does_not_fit_is_refused(agent: Agent, folder: Path, diff: str, code: int, message: str) -> None:
     file = folder / "file.txt"
     file.write_text("a\nb\n")
     error = agent.call("edit_file_diff", path=str(file), diff=diff).error
@@ -470,7 +466,7 @@ def test_a_diff_that_does_not_fit_is_refused(agent: Agent, folder: Path, diff: s
     assert file.read_text() == "a\nb\n"
 
 
-def test_a_binary_file_takes_no_diff(agent: Agent, folder: Path) -> None:
+def test_diff_of_a_binary_file_is_refused(agent: Agent, folder: Path) -> None:
     file = folder / "file.bin"
     file.write_bytes(b"a\n\0\n")
     error = agent.call("edit_file_diff", path=str(file), diff="--- f\n+++ f\n@@ -1 +1 @@\n-a\n+b\n").error
@@ -480,7 +476,7 @@ def test_a_binary_file_takes_no_diff(agent: Agent, folder: Path) -> None:
 # ---- moving and deleting
 
 
-def test_a_file_is_moved_with_its_bytes_and_mode(agent: Agent, folder: Path) -> None:
+def test_moved_file_keeps_its_bytes_and_mode(agent: Agent, folder: Path) -> None:
     file = folder / "a.bin"
     file.write_bytes(b"\0\xff")
     file.chmod(0o640)
@@ -494,7 +490,7 @@ def test_a_file_is_moved_with_its_bytes_and_mode(agent: Agent, folder: Path) -> 
     assert (view.edit.operation, view.edit.tool) == (Operation.MOVE, "move_file")
 
 
-def test_a_move_never_overwrites(agent: Agent, folder: Path) -> None:
+def test_move_never_overwrites(agent: Agent, folder: Path) -> None:
     (folder / "a").write_text("a")
     (folder / "b").write_text("b")
     error = agent.call("move_file", source=str(folder / "a"), destination=str(folder / "b")).error
@@ -503,7 +499,7 @@ def test_a_move_never_overwrites(agent: Agent, folder: Path) -> None:
     assert (folder / "b").read_text() == "b"
 
 
-def test_what_is_not_there_is_not_moved_or_deleted(agent: Agent, folder: Path) -> None:
+def test_missing_file_can_not_be_moved_or_deleted(agent: Agent, folder: Path) -> None:
     path = str(folder / "none")
     moved = agent.call("move_file", source=path, destination=str(folder / "b")).error
     deleted = agent.call("delete_file", path=path).error
@@ -511,7 +507,7 @@ def test_what_is_not_there_is_not_moved_or_deleted(agent: Agent, folder: Path) -
         assert (error["code"], error["message"]) == (-32001, f"File not found: {path}")
 
 
-def test_a_file_is_moved_to_another_file_system_and_back(agent: Agent, folder: Path) -> None:
+def test_file_is_moved_to_another_file_system_and_back(agent: Agent, folder: Path) -> None:
     (folder / "file").write_text("one\n")
     (folder / "disk").mkdir()
     if not can_mount(folder / "disk"):
@@ -525,14 +521,14 @@ def test_a_file_is_moved_to_another_file_system_and_back(agent: Agent, folder: P
     assert (folder / "file").read_text() == "one\n"
 
 
-def test_a_move_that_only_the_system_knows_to_be_impossible_changes_nothing(agent: Agent, folder: Path) -> None:
+def test_move_across_a_bind_mount_is_refused_and_changes_nothing(agent: Agent, folder: Path) -> None:
     (folder / "file").write_text("one\n")
     here, there = folder / "here", folder / "there"
     here.mkdir()
     there.mkdir()
     if not can_mount(there):
         pytest.skip("no disk can be mounted here")
-    with bind_mount(here, there):  # the same file system, and no way over
+    with bind_mount(here, there):  # the same file system, but renaming across the mount fails
         error = agent.call("move_file", source=str(folder / "file"), destination=str(there / "file")).error
         assert error["type"] == "io_error"
         assert error["hint"] == "That is another mount: write the file there and delete it here."
@@ -540,7 +536,7 @@ def test_a_move_that_only_the_system_knows_to_be_impossible_changes_nothing(agen
     assert (folder / "file").read_text() == "one\n"
 
 
-def test_a_deleted_file_is_gone_and_its_bytes_are_kept(agent: Agent, folder: Path) -> None:
+def test_deletion_removes_the_file_and_records_its_bytes(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_bytes(b"precious\xff\n")
     result = agent.done("delete_file", path=str(file))
@@ -550,14 +546,14 @@ def test_a_deleted_file_is_gone_and_its_bytes_are_kept(agent: Agent, folder: Pat
     assert view.edit.before is not None
 
 
-def test_a_directory_is_not_deleted_or_moved(agent: Agent, folder: Path) -> None:
+def test_directory_can_not_be_deleted_or_moved(agent: Agent, folder: Path) -> None:
     (folder / "sub").mkdir()
     assert agent.call("delete_file", path=str(folder / "sub")).error["type"] == "io_error"
     assert agent.call("move_file", source=str(folder / "sub"), destination=str(folder / "b")).refused
     assert (folder / "sub").is_dir()
 
 
-def test_a_file_in_an_unlistable_folder_is_changed_by_the_first_call_too(tmp_path: Path) -> None:
+def test_first_call_can_change_a_file_in_an_unlistable_folder(tmp_path: Path) -> None:
     folder, file = tmp_path / "folder", tmp_path / "folder" / "file"
     folder.mkdir()
     file.write_text("one\n")
@@ -571,9 +567,9 @@ def test_a_file_in_an_unlistable_folder_is_changed_by_the_first_call_too(tmp_pat
         ("apply_patch", {"file_path": "folder/file", "patch": patch}),
     ]
     try:
-        with started(tmp_path, command=[sys.executable, "-c", ANYBODY, sys.executable, "-m", "mcptools"]) as raw:
+        with started(tmp_path, command=unprivileged_server()) as raw:
             for number, (tool, arguments) in enumerate(calls):
-                raw.send(called(number, tool, **arguments))
+                raw.send(tool_call(number, tool, **arguments))
                 result = raw.answer(number)["result"]
                 assert not result["isError"], (tool, result)
         assert file.read_text() == "two\nmore\n"

@@ -1,4 +1,4 @@
-"""`generate_patch` over the wire: every result, special case and example of its document."""
+"""`generate_patch` over the wire: every result, special case and example of its contract."""
 
 from pathlib import Path
 
@@ -10,8 +10,8 @@ OLD = "DEBUG = False\nLOG_LEVEL = 'INFO'\nPORT = 8000\nTIMEOUT = 30\n"
 NEW = "DEBUG = False\nLOG_LEVEL = 'DEBUG'\nLOG_FORMAT = 'json'\nPORT = 8000\nTIMEOUT = 30\n"
 
 
-def test_the_example_of_the_document(agent: Agent, folder: Path) -> None:
-    # The document prints the counts of this hunk as 5 and 6, one more than there are lines.
+def test_example_of_the_contract(agent: Agent, folder: Path) -> None:
+    # The contract prints the counts of this hunk as 5 and 6, one more than it has lines.
     old, new = folder / "config_v1.py", folder / "config_v2.py"
     old.write_text(OLD)
     new.write_text(NEW)
@@ -28,20 +28,20 @@ def test_the_example_of_the_document(agent: Agent, folder: Path) -> None:
     assert result.text == result.structured["patch"]
 
 
-def test_a_patch_that_could_not_be_applied_says_so(agent: Agent, folder: Path) -> None:
+def test_generated_patch_that_can_not_be_applied_has_a_note(agent: Agent, folder: Path) -> None:
     old, new = folder / "old.py", folder / "new.py"
     old.write_text("1\n2\n")
-    for text, says_so in (("1\nNEW\n2\n", True), ("1\nTWO\n", False), ("1\n2\n", False)):
+    for text, is_refused in (("1\nNEW\n2\n", True), ("1\nTWO\n", False), ("1\n2\n", False)):
         new.write_text(text)
-        made = agent.done("generate_patch", original_file=str(old), modified_file=str(new), context_lines=0)
-        patch = made.structured["patch"]
-        assert agent.call("apply_patch", file_path=str(old), patch=patch, dry_run=True).refused is says_so
-        assert [note.partition(":")[0] for note in made.texts[1:]] == (
-            ["apply_patch will refuse this patch"] if says_so else []
+        generated = agent.done("generate_patch", original_file=str(old), modified_file=str(new), context_lines=0)
+        patch = generated.structured["patch"]
+        assert agent.call("apply_patch", file_path=str(old), patch=patch, dry_run=True).refused is is_refused
+        assert [note.partition(":")[0] for note in generated.texts[1:]] == (
+            ["apply_patch will refuse this patch"] if is_refused else []
         )
 
 
-def test_a_generated_patch_can_be_applied_and_taken_back(agent: Agent, folder: Path) -> None:
+def test_generated_patch_can_be_applied_and_reverted(agent: Agent, folder: Path) -> None:
     old, new = folder / "old.py", folder / "new.py"
     old.write_text(OLD)
     new.write_text(NEW)
@@ -64,7 +64,7 @@ def test_a_generated_patch_can_be_applied_and_taken_back(agent: Agent, folder: P
         ("é\u2028\x85\n".encode(), "è\u2028\x85\n".encode()),
     ],
 )
-def test_every_byte_is_in_the_patch(agent: Agent, folder: Path, old: bytes, new: bytes) -> None:
+def test_generated_patch_reproduces_every_byte(agent: Agent, folder: Path, old: bytes, new: bytes) -> None:
     (folder / "old").write_bytes(old)
     (folder / "new").write_bytes(new)
     generated = agent.done("generate_patch", original_file=str(folder / "old"), modified_file=str(folder / "new"))
@@ -81,7 +81,7 @@ def test_identical_files_give_an_empty_patch(agent: Agent, folder: Path) -> None
     agent.done("apply_patch", file_path=str(folder / "old"), patch="")
 
 
-def test_context_lines_are_three_unless_said(agent: Agent, folder: Path) -> None:
+def test_context_lines_default_to_three(agent: Agent, folder: Path) -> None:
     lines = [f"{n}\n" for n in range(1, 12)]
     (folder / "old").write_text("".join(lines))
     (folder / "new").write_text("".join(lines).replace("6\n", "six\n"))
@@ -100,12 +100,12 @@ def test_context_lines_are_three_unless_said(agent: Agent, folder: Path) -> None
     assert refused.structured["error"] == "context_lines must not be negative: -1"
 
 
-def test_a_missing_file_is_told_by_its_part(agent: Agent, folder: Path) -> None:
-    there, missing = folder / "there", folder / "missing"
-    there.write_text("a\n")
+def test_missing_file_is_reported_as_original_or_modified(agent: Agent, folder: Path) -> None:
+    existing, missing = folder / "there", folder / "missing"
+    existing.write_text("a\n")
     for arguments, message in (
-        ({"original_file": str(missing), "modified_file": str(there)}, f"Original file not found: {missing}"),
-        ({"original_file": str(there), "modified_file": str(missing)}, f"Modified file not found: {missing}"),
+        ({"original_file": str(missing), "modified_file": str(existing)}, f"Original file not found: {missing}"),
+        ({"original_file": str(existing), "modified_file": str(missing)}, f"Modified file not found: {missing}"),
     ):
         result = agent.call("generate_patch", **arguments)
         assert (
@@ -118,7 +118,7 @@ def test_a_missing_file_is_told_by_its_part(agent: Agent, folder: Path) -> None:
         )
 
 
-def test_what_is_no_text_gives_no_patch(agent: Agent, folder: Path) -> None:
+def test_files_that_are_not_text_are_refused(agent: Agent, folder: Path) -> None:
     (folder / "text").write_text("a\n")
     (folder / "binary").write_bytes(b"a\0b")
     (folder / "latin1").write_bytes(b"some words in a caf\xe9\n")
@@ -134,7 +134,7 @@ def test_what_is_no_text_gives_no_patch(agent: Agent, folder: Path) -> None:
             assert result.structured["error_type"] == error_type
 
 
-def test_edits_made_since_a_backup_are_captured(agent: Agent, folder: Path) -> None:
+def test_edits_since_a_backup_are_in_the_patch(agent: Agent, folder: Path) -> None:
     file = folder / "config.py"
     file.write_text(OLD)
     backup = agent.done("backup_file", file_path=str(file)).structured["backup_file"]

@@ -1,4 +1,4 @@
-"""What a model can learn of its edits: status, diff, and the reviewer's reason."""
+"""What a model can read about its edits: status, diff, and the reviewer's reason."""
 
 import json
 import subprocess
@@ -16,7 +16,7 @@ from tests.support.faulty_disk import UnsyncedDisk
 from tests.support.mcp_agent import Agent, connected
 
 
-def test_edits_are_listed_with_what_the_reviewer_said(agent: Agent, folder: Path) -> None:
+def test_edits_are_listed_with_status_and_reason(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     first = agent.done("write_file", path=str(file), content="one\n").structured
     second = agent.done(
@@ -40,8 +40,8 @@ def test_edits_are_listed_with_what_the_reviewer_said(agent: Agent, folder: Path
     assert [edit["edit"] for edit in only.structured["edits"]] == [second["edit"]]
     shown = agent.done("show_edit", edit=second["edit"])
     name = file.relative_to(agent.root)
-    own = f"{second['edit']}:1 rejected"
-    assert shown.structured["diff"] == f"--- {name}\n+++ {name}\n@@ -1 +1 @@ {own}\n-one\n+two\n"
+    label = f"{second['edit']}:1 rejected"
+    assert shown.structured["diff"] == f"--- {name}\n+++ {name}\n@@ -1 +1 @@ {label}\n-one\n+two\n"
     assert shown.structured["edit"]["reason"] == "not two, three"
     assert shown.structured["hunk_statuses"] == ["rejected"]
 
@@ -53,28 +53,28 @@ ends = st.sampled_from(["\n", ""])
 
 @settings(max_examples=30)
 @given(st.lists(lines, min_size=1, max_size=12), st.lists(changes, max_size=2), ends, ends)
-def test_git_takes_what_is_shown_of_an_edit(
+def test_git_applies_the_diff_shown_for_an_edit(
     old: list[str], edits: list[tuple[int, int, list[str]]], old_end: str, new_end: str
 ) -> None:
     new = old.copy()
-    for at, gone, come in edits:
-        new[at : at + gone] = come
+    for at, removed_count, inserted in edits:
+        new[at : at + removed_count] = inserted
     before, after = (("\n".join(text) + end * bool(text)).encode() for text, end in ((old, old_end), (new, new_end)))
     assume(before != after)
-    with tempfile.TemporaryDirectory() as place:
-        with Workspace.init(Path(place), UnsyncedDisk()) as workspace:
+    with tempfile.TemporaryDirectory() as folder:
+        with Workspace.init(Path(folder), UnsyncedDisk()) as workspace:
             for content in (before, after):
                 with workspace.call(CallInfo(tool="test")) as call:
                     call.write("f", content)
                     call.commit()
             patch = edit_diff(workspace, workspace.history.edit(2))
-        Path(place, "f").write_bytes(before)
+        Path(folder, "f").write_bytes(before)
         command = ["git", "apply", "--whitespace=nowarn", "-p0"]
-        ran = subprocess.run(command, cwd=place, input=patch, capture_output=True, check=False)
-        assert (ran.returncode, Path(place, "f").read_bytes()) == (0, after), (ran.stderr.decode(), patch.decode())
+        ran = subprocess.run(command, cwd=folder, input=patch, capture_output=True, check=False)
+        assert (ran.returncode, Path(folder, "f").read_bytes()) == (0, after), (ran.stderr.decode(), patch.decode())
 
 
-def test_of_each_hunk_of_an_edit_it_is_shown_what_the_reviewer_said(tmp_path: Path) -> None:
+def test_diff_of_an_edit_shows_the_status_of_each_hunk(tmp_path: Path) -> None:
     with Workspace.init(tmp_path, UnsyncedDisk()) as workspace:
         for content in (b"1\n2\n3\n4\n5\n6", b"one\n2\nthree\n4\n5\n6\n"):
             with workspace.call(CallInfo(tool="test")) as call:
@@ -98,7 +98,7 @@ def test_of_each_hunk_of_an_edit_it_is_shown_what_the_reviewer_said(tmp_path: Pa
     assert json.loads(resource.text)["diff"] == diff
 
 
-def test_a_hunks_reason_is_shown_also_after_later_decisions_on_others(tmp_path: Path) -> None:
+def test_reason_of_a_hunk_is_shown_after_later_decisions_on_others(tmp_path: Path) -> None:
     with Workspace.init(tmp_path, UnsyncedDisk()) as workspace:
         for content in (b"1\n2\n3\n4\n5\n", b"one\n2\nthree\n4\nfive\n"):
             with workspace.call(CallInfo(tool="test")) as call:
@@ -111,7 +111,7 @@ def test_a_hunks_reason_is_shown_also_after_later_decisions_on_others(tmp_path: 
 
     with connected(tmp_path) as agent:
 
-        def told() -> tuple[str, list[dict[str, Any]]]:
+        def shown_reasons() -> tuple[str, list[dict[str, Any]]]:
             shown, resource = agent.done("show_edit", edit=2), agent.resource("cas://edit/2")
             assert isinstance(resource, TextResourceContents)
             reason, reasons = shown.structured["edit"]["reason"], shown.structured["reasons"]
@@ -122,9 +122,9 @@ def test_a_hunks_reason_is_shown_also_after_later_decisions_on_others(tmp_path: 
 
         decide(Action.REJECT, "2:2", "keep 3")
         decide(Action.ACCEPT, "2:3")
-        assert told() == ("keep 3", [{"hunks": ["2:2"], "more": 0, "reason": "keep 3"}])
+        assert shown_reasons() == ("keep 3", [{"hunks": ["2:2"], "more": 0, "reason": "keep 3"}])
         decide(Action.REJECT, "2:1", "1 is a name")
-        assert told() == (
+        assert shown_reasons() == (
             "2:1: 1 is a name; 2:2: keep 3",
             [
                 {"hunks": ["2:1"], "more": 0, "reason": "1 is a name"},
@@ -133,7 +133,7 @@ def test_a_hunks_reason_is_shown_also_after_later_decisions_on_others(tmp_path: 
         )
 
 
-def test_listing_edits_of_a_directory_explains_that_it_is_one(agent: Agent, folder: Path) -> None:
+def test_listing_edits_of_a_directory_explains_the_mistake(agent: Agent, folder: Path) -> None:
     agent.done("write_file", path=str(folder / "file"), content="one\n")
     listed = agent.done("list_edits", path=str(folder))
     assert listed.structured["edits"] == []
@@ -163,13 +163,13 @@ def test_listing_edits_in_the_wrong_directory_names_the_right_one(tmp_path: Path
             assert "is of" not in "".join(listed.texts)
 
 
-def test_a_status_that_is_none_and_an_edit_that_is_none_are_refused(agent: Agent) -> None:
+def test_unknown_status_and_unknown_edit_are_refused(agent: Agent) -> None:
     assert agent.call("list_edits", status="liked").error["code"] == -32600
     assert agent.call("show_edit", edit=10**6).error["code"] == -32600
 
 
 @pytest.mark.parametrize("number", [2**63, 10**30, -1, -(10**30)])
-def test_a_number_that_no_store_counts_to_is_a_wrong_argument(agent: Agent, folder: Path, number: int) -> None:
+def test_number_out_of_range_is_refused(agent: Agent, folder: Path, number: int) -> None:
     edit = agent.done("write_file", path=str(folder / "file"), content="").structured["edit"]
     for tool, arguments in (
         ("list_edits", {"offset": number}),
@@ -180,7 +180,7 @@ def test_a_number_that_no_store_counts_to_is_a_wrong_argument(agent: Agent, fold
     assert agent.done("list_edits", offset=2**63 - 1).structured["edits"] == []
 
 
-def test_a_long_history_and_a_long_diff_are_given_in_pages(agent: Agent, folder: Path) -> None:
+def test_long_histories_and_diffs_are_returned_in_pages(agent: Agent, folder: Path) -> None:
     number = agent.done("write_file", path=str(folder / "long"), content="x" * 90 + "\n").structured["edit"]
     text = ("y" * 90 + "\n") * 2000
     number = agent.done("write_file", path=str(folder / "long"), content=text).structured["edit"]
@@ -198,7 +198,7 @@ def test_a_long_history_and_a_long_diff_are_given_in_pages(agent: Agent, folder:
     assert [edit["edit"] for edit in listed] == list(range(recorded, 0, -1))[: len(listed)]
 
 
-def test_looking_at_history_makes_no_store(tmp_path: Path) -> None:
+def test_reading_the_history_creates_no_store(tmp_path: Path) -> None:
     roots = [tmp_path / "one", tmp_path / "two"]
     for root in roots:
         root.mkdir()
@@ -212,7 +212,7 @@ def test_looking_at_history_makes_no_store(tmp_path: Path) -> None:
         assert agent.done("list_edits", directory=str(roots[0])).structured["edits"] == []
 
 
-def test_a_history_of_several_pages_is_listed_whole_and_the_newest_first(tmp_path: Path) -> None:
+def test_history_of_several_pages_is_listed_completely_and_newest_first(tmp_path: Path) -> None:
     with Workspace.init(tmp_path, UnsyncedDisk()) as workspace:
         for number in range(430):
             with workspace.call(CallInfo(tool="test")) as call:
@@ -226,9 +226,11 @@ def test_a_history_of_several_pages_is_listed_whole_and_the_newest_first(tmp_pat
             page = answer.structured
             listed += [edit["edit"] for edit in page["edits"]]
             pages, offset = pages + 1, page["next_offset"]
-            # That there are more is known, and not how many.
-            goes_on = f"{listed and 431 - page['edits'][0]['edit']} to {offset}, and there are more."
-            assert answer.texts[1:] == ([f"These are edits {goes_on} Go on with offset={offset}."] if offset else [])
+            # The answer says that there are more edits, but not how many.
+            range_shown = f"{listed and 431 - page['edits'][0]['edit']} to {offset}, and there are more."
+            assert answer.texts[1:] == (
+                [f"These are edits {range_shown} Go on with offset={offset}."] if offset else []
+            )
         beyond = agent.done("list_edits", offset=430)
         assert (beyond.structured["edits"], beyond.texts[1:]) == ([], ["There are only 430 edits."])
         assert agent.done("list_edits", offset=430, status="rejected").texts[0] == "No recorded edits match."
@@ -236,43 +238,43 @@ def test_a_history_of_several_pages_is_listed_whole_and_the_newest_first(tmp_pat
     assert pages == 3
 
 
-def test_long_reasons_are_given_in_as_many_pages_as_they_need(tmp_path: Path) -> None:
-    said, most = "so\n" * 10_000, 80_000
+def test_long_reasons_are_split_into_pages(tmp_path: Path) -> None:
+    long_reason, most = "so\n" * 10_000, 80_000
     with Workspace.init(tmp_path, UnsyncedDisk()) as workspace:
         for number in range(5):
             with workspace.call(CallInfo(tool="test")) as call:
                 call.write(f"f{number}", b"y\n" * 40_000)
                 call.commit()
         units = [unit for number in range(1, 6) for unit in workspace.find_units(str(number))[1]]
-        workspace.decide(Action.REJECT, units, reason=said)
+        workspace.decide(Action.REJECT, units, reason=long_reason)
     listed: dict[int, str] = {}
     with connected(tmp_path) as agent:
-        offset, going = 0, True
-        while going:
+        offset, has_more = 0, True
+        while has_more:
             page = agent.done("list_edits", offset=offset)
             assert max(len(page.text), sum(len(edit["reason"]) for edit in page.structured["edits"])) < most
             for line, edit in zip(page.text.splitlines(), page.structured["edits"], strict=True):
                 listed[edit["edit"]] = edit["reason"]
                 assert line.endswith("… (40002 characters in all)")
             offset = page.structured["next_offset"]
-            going = offset > 0
+            has_more = offset > 0
         shown = agent.done("show_edit", edit=1)
-    assert listed == dict.fromkeys([5, 4, 3, 2, 1], said)
-    assert max(len(shown.text), len(shown.structured["diff"]) + len(said)) < most + 1000
-    assert shown.structured["edit"]["reason"] == said
-    assert shown.text.splitlines()[0].endswith(f"{ascii(said)[:8000]}… (40002 characters in all)")
+    assert listed == dict.fromkeys([5, 4, 3, 2, 1], long_reason)
+    assert max(len(shown.text), len(shown.structured["diff"]) + len(long_reason)) < most + 1000
+    assert shown.structured["edit"]["reason"] == long_reason
+    assert shown.text.splitlines()[0].endswith(f"{ascii(long_reason)[:8000]}… (40002 characters in all)")
     assert shown.structured["next_offset"] > 0
 
 
-def test_a_page_of_a_history_is_read_without_what_comes_before_it(tmp_path: Path) -> None:
+def test_history_filter_skips_and_limits_edits(tmp_path: Path) -> None:
     with Workspace.init(tmp_path, UnsyncedDisk()) as workspace:
         for number in range(9):
             with workspace.call(CallInfo(tool="test", conversation="odd" if number % 2 else "even")) as call:
                 call.write("f", b"%d\n" % number)
                 call.commit()
 
-        def seqs(**wanted: Any) -> list[int]:  # noqa: ANN401 -- whatever a filter takes
-            return [view.seq for view in workspace.history.edits(EditFilter(**wanted))]
+        def seqs(**criteria: Any) -> list[int]:  # noqa: ANN401 -- whatever a filter takes
+            return [view.seq for view in workspace.history.edits(EditFilter(**criteria))]
 
         assert seqs(skip=7) == [8, 9]
         assert seqs(skip=2, limit=3, newest_first=True) == [7, 6, 5]
@@ -280,7 +282,7 @@ def test_a_page_of_a_history_is_read_without_what_comes_before_it(tmp_path: Path
         assert seqs(skip=9) == []
 
 
-def test_a_line_longer_than_an_answer_is_cut_and_the_rest_of_the_edit_follows(agent: Agent, folder: Path) -> None:
+def test_diff_line_longer_than_an_answer_is_cut_and_the_rest_follows(agent: Agent, folder: Path) -> None:
     file, line, most = folder / "min.js", "x=1;" * 30_000, 80_000
     file.write_text(f"{line}\nend\n")
     edits = [{"old_string": "x=1;\nend", "new_string": "y;\nend"}]
@@ -293,7 +295,7 @@ def test_a_line_longer_than_an_answer_is_cut_and_the_rest_of_the_edit_follows(ag
     assert added.structured["diff"].startswith("+x=1;")
 
 
-def test_of_thousands_of_hunks_an_answer_names_the_first_and_says_how_many_there_are(tmp_path: Path) -> None:
+def test_answer_names_the_first_of_thousands_of_hunks_and_their_count(tmp_path: Path) -> None:
     count, most = 6000, 80_000
     with Workspace.init(tmp_path, UnsyncedDisk()) as workspace:
         for mark in (b"", b"!"):
@@ -309,8 +311,10 @@ def test_of_thousands_of_hunks_an_answer_names_the_first_and_says_how_many_there
         resource = agent.resource("cas://edit/2")
     found = shown.structured
     assert (found["hunks"], found["hunk_statuses"]) == (count, ["rejected"] * 1000)
-    named = [(given["reason"], len(given["hunks"]), given["hunks"][:2], given["more"]) for given in found["reasons"]]
-    assert named == [("odd", 500, ["2:1", "2:3"], 2500), ("even", 500, ["2:2", "2:4"], 2500)]
+    reason_groups = [
+        (group["reason"], len(group["hunks"]), group["hunks"][:2], group["more"]) for group in found["reasons"]
+    ]
+    assert reason_groups == [("odd", 500, ["2:1", "2:3"], 2500), ("even", 500, ["2:2", "2:4"], 2500)]
     odd = ", ".join(f"2:{hunk}" for hunk in range(1, 20, 2))
     even = ", ".join(f"2:{hunk}" for hunk in range(2, 21, 2))
     reason = f"{odd} and 2990 more: odd; {even} and 2990 more: even"
@@ -321,13 +325,13 @@ def test_of_thousands_of_hunks_an_answer_names_the_first_and_says_how_many_there
     assert shown.texts[1].startswith(
         "Of 6000 hunks, hunk_statuses and reasons name 1000 each; the diff shows the status of each"
     )
-    # Who asks for it all gets it all.
+    # The resource contains everything.
     assert isinstance(resource, TextResourceContents)
     whole = json.loads(resource.text)
-    assert (len(whole["hunk_statuses"]), [len(given["hunks"]) for given in whole["reasons"]]) == (count, [3000, 3000])
+    assert (len(whole["hunk_statuses"]), [len(group["hunks"]) for group in whole["reasons"]]) == (count, [3000, 3000])
 
 
-def test_of_many_long_reasons_an_answer_has_the_first_and_says_how_many_there_are(tmp_path: Path) -> None:
+def test_answer_has_the_first_of_many_long_reasons_and_their_count(tmp_path: Path) -> None:
     count, most = 149, 80_000
     with Workspace.init(tmp_path, UnsyncedDisk()) as workspace:
         for mark in (b"", b"!"):
@@ -340,7 +344,7 @@ def test_of_many_long_reasons_an_answer_has_the_first_and_says_how_many_there_ar
     with connected(tmp_path) as agent:
         shown, listed = agent.done("show_edit", edit=2), agent.done("list_edits")
         resource = agent.resource("cas://edit/2")
-    reasons = [given["reason"].split()[0] for given in shown.structured["reasons"]]
+    reasons = [group["reason"].split()[0] for group in shown.structured["reasons"]]
     assert reasons == [str(hunk) for hunk in range(1, len(reasons) + 1)]
     assert 5 < len(reasons) < count
     assert f"Of {count} reasons, the first {len(reasons)} are here" in shown.texts[1]

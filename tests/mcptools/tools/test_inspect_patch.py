@@ -1,4 +1,4 @@
-"""`inspect_patch` over the wire: every result and example of its document."""
+"""`inspect_patch` over the wire: every result and example of its contract."""
 
 from pathlib import Path
 
@@ -52,12 +52,12 @@ def test_inspect_invalid_patch(agent: Agent) -> None:
         )
 
 
-def test_the_example_as_printed_counts_its_lines_wrongly(agent: Agent) -> None:
+def test_example_of_the_contract_has_wrong_line_counts(agent: Agent) -> None:
     patch = "--- config.py\n+++ config.py\n@@ -1,3 +1,4 @@\n DEBUG = False\n+VERBOSE = True\n PORT = 8000\n"
     assert agent.call("inspect_patch", patch=patch).structured["error_type"] == "invalid_patch"
 
 
-def test_files_of_a_git_diff_are_named_as_paths(agent: Agent) -> None:
+def test_files_of_a_git_diff_are_reported_without_prefixes(agent: Agent) -> None:
     patch = (
         "diff --git a/src/a.py b/src/a.py\nindex 0123abc..4567def 100644\n"
         "--- a/src/a.py\n+++ b/src/a.py\n@@ -1,2 +1,2 @@ def f():\n x\n-old\n+new\n@@ -9 +9 @@\n-9\n+nine\n"
@@ -70,13 +70,13 @@ def test_files_of_a_git_diff_are_named_as_paths(agent: Agent) -> None:
     ]
 
 
-def test_an_empty_patch_has_no_files(agent: Agent) -> None:
+def test_empty_patch_has_no_files(agent: Agent) -> None:
     result = agent.done("inspect_patch", patch="")
     assert result.structured["files"] == []
     assert result.structured["summary"]["total_hunks"] == 0
 
 
-def test_a_fault_in_any_file_is_found(agent: Agent) -> None:
+def test_fault_in_any_part_is_found(agent: Agent) -> None:
     good = "--- f\n+++ f\n@@ -1 +1 @@\n-a\n+b\n"
     for bad in ("--- g\n@@ -1 +1 @@\n-a\n+b\n", "--- g\n+++ g\n@@ -1,2 +1 @@\n-a\n+b\n", "stray words\n", "--- g\n"):
         assert agent.call("inspect_patch", patch=good + bad).structured["valid"] is False
@@ -94,7 +94,7 @@ REMOVED = (
 )
 
 
-def test_what_a_git_diff_adds_and_removes_is_told_and_the_rest_is_applied(agent: Agent, folder: Path) -> None:
+def test_added_and_deleted_files_of_a_git_diff_are_reported_and_others_applied(agent: Agent, folder: Path) -> None:
     for patch in (ADDED + MODIFIED + REMOVED, REMOVED + ADDED + MODIFIED, MODIFIED + ADDED + REMOVED):
         for ending in ("\n", "\r\n"):
             result = agent.done("inspect_patch", patch=patch.replace("\n", ending))
@@ -110,7 +110,7 @@ def test_what_a_git_diff_adds_and_removes_is_told_and_the_rest_is_applied(agent:
         assert (folder / "o.py").read_text() == "x\n"
 
 
-def test_a_mode_that_the_headers_do_not_say_too_is_refused(agent: Agent) -> None:
+def test_mode_that_contradicts_the_headers_is_refused(agent: Agent) -> None:
     for patch in (
         MODIFIED.replace("index", "new file mode 100644\nindex"),
         ADDED.replace("new file", "deleted file"),
@@ -121,13 +121,13 @@ def test_a_mode_that_the_headers_do_not_say_too_is_refused(agent: Agent) -> None
         assert "only changes to lines" in agent.call("inspect_patch", patch=patch).structured["error"]
 
 
-def test_the_signature_of_a_mail_is_named_and_counted_as_no_line(agent: Agent) -> None:
+def test_mail_signature_below_a_patch_is_refused_with_a_hint(agent: Agent) -> None:
     result = agent.call("inspect_patch", patch=MODIFIED + "-- \n2.40.0\n")
     assert result.structured["error"].endswith("beyond the counts in its hunk's @@ header at line 8")
     assert result.texts[1] == "Where that begins the signature of a mail, leave it out, and what follows."
 
 
-def test_files_that_git_names_in_quotes_are_named_as_paths_and_patched(agent: Agent, folder: Path) -> None:
+def test_files_that_git_quotes_are_reported_unquoted_and_patched(agent: Agent, folder: Path) -> None:
     names = ["b.txt", "é.txt", 'tab\t"quotes".txt']
     for name in names:
         (folder / name).write_text("one\ntwo\n")

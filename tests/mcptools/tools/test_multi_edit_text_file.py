@@ -112,7 +112,7 @@ def test_tc7_edits_creating_ambiguity(agent: Agent, folder: Path) -> None:
     assert file.read_text() == "A"
 
 
-def test_a_refusal_has_a_hint_and_facts(agent: Agent, folder: Path) -> None:
+def test_refusal_has_a_hint_and_facts(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("alpha\nbeta\nalpha\n\tgamma\n")
 
@@ -130,8 +130,10 @@ def test_a_refusal_has_a_hint_and_facts(agent: Agent, folder: Path) -> None:
         "edit_index": 1,
         "nearest": {"line": 4, "column": 1, "text": "\tgamma", "difference": difference},
     }
-    gone = refused(("beta", "B"), ("beta", "x"))
-    assert str(gone["hint"]).startswith("It was there before this call; an earlier edit of the call changed it.")
+    changed_earlier = refused(("beta", "B"), ("beta", "x"))
+    assert str(changed_earlier["hint"]).startswith(
+        "It was there before this call; an earlier edit of the call changed it."
+    )
     assert refused(("beta", "B"), ("alpha", "x")) == {
         "code": -32011,
         "type": "string_ambiguous",
@@ -154,7 +156,7 @@ def test_a_refusal_has_a_hint_and_facts(agent: Agent, folder: Path) -> None:
 # ---- the table of errors
 
 
-def test_a_string_with_escaped_bytes_as_shown_is_explained(agent: Agent, folder: Path) -> None:
+def test_old_string_with_escaped_bytes_is_explained(agent: Agent, folder: Path) -> None:
     file = folder / "latin1.txt"
     file.write_bytes(b"one\n2\xe9\n")
     old = agent.done("read_file", path=str(file)).structured["content"].splitlines()[1]
@@ -165,21 +167,21 @@ def test_a_string_with_escaped_bytes_as_shown_is_explained(agent: Agent, folder:
     assert "hint" not in agent.call("multi_edit_text_file", path=str(file), edits=edits).error
 
 
-def test_a_file_that_is_not_there(agent: Agent, folder: Path) -> None:
+def test_missing_file_is_refused(agent: Agent, folder: Path) -> None:
     path = str(folder / "missing.txt")
     result = agent.call("multi_edit_text_file", path=path, edits=[edit("a", "b")])
     assert result.error["code"] == -32001
     assert result.error["message"] == result.text == f"File not found: {path}"
 
 
-def test_a_file_that_may_not_be_touched(agent: Agent) -> None:
+def test_file_outside_is_refused(agent: Agent) -> None:
     result = agent.call("multi_edit_text_file", path="/etc/hostname", edits=[edit("a", "b")])
     assert result.error["code"] == -32002
     assert result.error["message"] == result.text == "Permission denied: /etc/hostname"
 
 
-def test_a_path_that_is_not_absolute(agent: Agent, folder: Path) -> None:
-    # Other tools take a path relative to the only directory; this one's document asks for absolute ones.
+def test_relative_path_is_refused(agent: Agent, folder: Path) -> None:
+    # Other tools accept a path relative to the only directory; this one's contract demands absolute paths.
     (folder / "file.txt").write_text("a")
     path = f"{folder.name}/file.txt"
     result = agent.call("multi_edit_text_file", path=path, edits=[edit("a", "b")])
@@ -187,7 +189,7 @@ def test_a_path_that_is_not_absolute(agent: Agent, folder: Path) -> None:
     assert result.error["message"] == result.text == f"Path must be absolute: {path}"
 
 
-def test_an_edit_that_takes_in_part_of_an_earlier_one(agent: Agent, folder: Path) -> None:
+def test_edit_that_includes_part_of_an_earlier_one_is_refused(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("one two")
     result = agent.call("multi_edit_text_file", path=str(file), edits=[edit("one", "ONE"), edit("ONE two", "three")])
@@ -196,7 +198,7 @@ def test_an_edit_that_takes_in_part_of_an_earlier_one(agent: Agent, folder: Path
     assert file.read_text() == "one two"
 
 
-def test_a_binary_file(agent: Agent, folder: Path) -> None:
+def test_binary_file_is_refused(agent: Agent, folder: Path) -> None:
     file = folder / "image.bin"
     file.write_bytes(b"\x89PNG\0\0a\0")
     result = agent.call("multi_edit_text_file", path=str(file), edits=[edit("a", "b")])
@@ -204,19 +206,19 @@ def test_a_binary_file(agent: Agent, folder: Path) -> None:
     assert result.error["message"] == result.text == f"Cannot edit binary file: {file}"
 
 
-def test_an_empty_old_string_says_nothing_of_where(agent: Agent, folder: Path) -> None:
+def test_empty_old_string_is_refused(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("")
     result = agent.call("multi_edit_text_file", path=str(file), edits=[edit("", "text")])
     assert result.error["code"] == -32600
 
 
-def test_its_failures_have_the_shape_of_its_document(agent: Agent, folder: Path) -> None:
+def test_failure_has_the_shape_of_the_contract(agent: Agent, folder: Path) -> None:
     result = agent.call("multi_edit_text_file", path=str(folder / "missing.txt"), edits=[edit("a", "b")])
     assert set(result.structured) == {"error"}
 
 
-def test_a_refused_call_records_nothing(agent: Agent, folder: Path) -> None:
+def test_refused_call_records_nothing(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("text")
     before = len(agent.history())
@@ -224,7 +226,7 @@ def test_a_refused_call_records_nothing(agent: Agent, folder: Path) -> None:
     assert len(agent.history()) == before
 
 
-def test_edits_that_come_to_nothing_are_a_success_that_records_nothing(agent: Agent, folder: Path) -> None:
+def test_edits_that_cancel_out_succeed_and_record_nothing(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("text\n")
     before = len(agent.history())
@@ -246,7 +248,7 @@ def test_edits_that_come_to_nothing_are_a_success_that_records_nothing(agent: Ag
         pytest.param("naïve 日本\n".encode(), "日本", "世界", "naïve 世界\n".encode(), id="UTF-8"),
     ],
 )
-def test_every_other_byte_survives(
+def test_all_other_bytes_are_unchanged(
     agent: Agent, folder: Path, content: bytes, old: str, new: str, after: bytes
 ) -> None:
     file = folder / "file.txt"
@@ -255,8 +257,8 @@ def test_every_other_byte_survives(
     assert file.read_bytes() == after
 
 
-def test_the_recorded_hunk_is_the_line_that_was_edited(agent: Agent, folder: Path) -> None:
-    # Of equal lines a diff would take the last: the tool says which it was.
+def test_recorded_hunk_is_the_edited_line(agent: Agent, folder: Path) -> None:
+    # Of equal lines a diff would choose the last one, but the tool knows which it was.
     file = folder / "file.txt"
     file.write_text("one\nx\nx\nx\ntwo\n")
     agent.done("multi_edit_text_file", path=str(file), edits=[edit("one\nx\n", "one\n")])

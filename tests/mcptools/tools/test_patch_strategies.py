@@ -1,4 +1,4 @@
-"""`apply_patches` over the wire: the four recovery patterns, their results, and that failures leave nothing behind."""
+"""`apply_patches` over the wire: the four recovery strategies and their results; failures leave nothing behind."""
 
 import base64
 import os
@@ -19,8 +19,8 @@ LAST = HEAD + "@@ -8,2 +8,2 @@\n seven\n-eight\n+8\n"
 STALE = HEAD + "@@ -3 +3 @@\n-drei\n+3\n"
 
 
-def snapshot(folder: Path) -> dict[str, tuple[bytes, int]]:
-    """Return the content and the time of every file in a folder."""
+def file_states(folder: Path) -> dict[str, tuple[bytes, int]]:
+    """Return content and modification time of every file in a folder."""
     return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir() if path.is_file()}
 
 
@@ -32,22 +32,22 @@ def file(folder: Path) -> Path:
 
 
 @pytest.fixture
-def starved(tmp_path: Path) -> Iterator[Agent]:
-    """Return an agent whose server can't write files beyond 1 MiB, so that what it has to store does not fit."""
+def agent_without_space(tmp_path: Path) -> Iterator[Agent]:
+    """Return an agent whose server can't write files above 1 MiB, so that its store runs out of space."""
     root = tmp_path / "workspace"
     root.mkdir()
-    usual, most = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, most))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, hard))
     try:
         with cold_starts(), connected(root) as agent:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (usual, most))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
             yield agent
     finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (usual, most))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def large_file(path: Path, times: int = 1) -> Path:
-    """Make a file that takes some 300 KiB, many times over, to store."""
+    """Create a file that takes about 300 KiB to store, or a multiple of it."""
     lines = (base64.b64encode(random.Random(f"{path.name}{n}").randbytes(75)) for n in range(4000 * times))
     path.write_bytes(b"one\ntwo\n" + b"\n".join(lines))
     return path
@@ -61,19 +61,19 @@ def ops(file: Path, *patches: str) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize("strategy", ["try_revert", "backup_restore", "atomic", "progressive"])
-def test_no_pattern_touches_a_file_that_is_not_safe(agent: Agent, folder: Path, strategy: str) -> None:
+def test_no_strategy_changes_an_unsafe_file(agent: Agent, folder: Path, strategy: str) -> None:
     (folder / "binary").write_bytes(b"one\ntwo\n\0\n")
     (folder / "large").write_bytes(b"one\ntwo\n" + b"x" * (10 << 20))
-    before = snapshot(folder)
+    before = file_states(folder)
     for name, kind in (("binary", "binary_file"), ("large", "resource_limit"), ("none", "file_not_found")):
         result = agent.call("apply_patches", strategy=strategy, patches=ops(folder / name, FIRST))
         assert result.refused
         assert result.structured["error_type"] == kind
-    assert snapshot(folder) == before
+    assert file_states(folder) == before
 
 
 @pytest.mark.parametrize("strategy", ["try_revert", "backup_restore", "atomic", "progressive"])
-def test_no_pattern_is_without_a_patch(agent: Agent, strategy: str) -> None:
+def test_every_strategy_needs_a_patch(agent: Agent, strategy: str) -> None:
     result = agent.call("apply_patches", strategy=strategy, patches=[])
     assert (result.structured["error_type"], result.text) == ("invalid_request", "Patches array cannot be empty")
 
@@ -81,7 +81,7 @@ def test_no_pattern_is_without_a_patch(agent: Agent, strategy: str) -> None:
 # ---- pattern 1
 
 
-def test_try_revert_applies_patches_one_after_the_other(agent: Agent, file: Path) -> None:
+def test_try_revert_applies_patches_in_order(agent: Agent, file: Path) -> None:
     before = len(agent.history())
     result = agent.done("apply_patches", strategy="try_revert", patches=ops(file, FIRST, SECOND, LAST))
     assert (
@@ -98,7 +98,7 @@ def test_try_revert_applies_patches_one_after_the_other(agent: Agent, file: Path
 
 
 def test_error_recovery_try_revert(agent: Agent, folder: Path, file: Path) -> None:
-    before, edits = snapshot(folder), len(agent.history())
+    before, edits = file_states(folder), len(agent.history())
     result = agent.call("apply_patches", strategy="try_revert", patches=ops(file, FIRST, SECOND, STALE, LAST))
     assert result.refused
     assert (
@@ -112,10 +112,10 @@ def test_error_recovery_try_revert(agent: Agent, folder: Path, file: Path) -> No
             "reverted": True,
         }.items()
     )
-    assert (snapshot(folder), len(agent.history())) == (before, edits)
+    assert (file_states(folder), len(agent.history())) == (before, edits)
 
 
-def test_try_revert_takes_one_file(agent: Agent, folder: Path, file: Path) -> None:
+def test_try_revert_refuses_several_files(agent: Agent, folder: Path, file: Path) -> None:
     (folder / "g").write_text(TEXT)
     patches = [*ops(file, FIRST), *ops(folder / "g", FIRST)]
     result = agent.call("apply_patches", strategy="try_revert", patches=patches)
@@ -126,15 +126,17 @@ def test_try_revert_takes_one_file(agent: Agent, folder: Path, file: Path) -> No
 # ---- pattern 2
 
 
-@pytest.mark.parametrize("keep", [True, False])
-def test_backup_restore_keeps_the_backup_if_asked_to(agent: Agent, folder: Path, file: Path, *, keep: bool) -> None:
+@pytest.mark.parametrize("keeps_backup", [True, False])
+def test_backup_restore_keeps_the_backup_on_request(
+    agent: Agent, folder: Path, file: Path, *, keeps_backup: bool
+) -> None:
     os.utime(file, ns=(10**18, 10**18))
-    result = agent.done("apply_patches", strategy="backup_restore", patches=ops(file, FIRST), keep_backup=keep)
+    result = agent.done("apply_patches", strategy="backup_restore", patches=ops(file, FIRST), keep_backup=keeps_backup)
     assert result.structured.items() >= {"success": True, "message": "Patch applied successfully"}.items()
     assert file.read_text() == TEXT.replace("one", "1")
     backup = result.structured["backup_file"]
-    assert result.text == "Patch applied successfully" + (f"; backup: {backup}" if keep else "")
-    if keep:
+    assert result.text == "Patch applied successfully" + (f"; backup: {backup}" if keeps_backup else "")
+    if keeps_backup:
         assert (Path(backup).read_text(), Path(backup).stat().st_mtime_ns) == (TEXT, 10**18)
         assert len(result.structured["edits"]) == 2
     else:
@@ -143,21 +145,21 @@ def test_backup_restore_keeps_the_backup_if_asked_to(agent: Agent, folder: Path,
 
 
 @pytest.mark.parametrize("strategy", ["try_revert", "atomic"])
-def test_a_strategy_that_keeps_no_backup_is_asked_for_none(
+def test_keep_backup_is_refused_by_strategies_without_a_backup(
     agent: Agent, folder: Path, file: Path, strategy: str
 ) -> None:
-    before = snapshot(folder)
+    before = file_states(folder)
     result = agent.call("apply_patches", strategy=strategy, patches=ops(file, FIRST), keep_backup=True)
     assert result.structured["error_type"] == "invalid_request"
     assert result.text.startswith(f"{strategy} keeps no backup")
-    assert snapshot(folder) == before
+    assert file_states(folder) == before
     agent.done("apply_patches", strategy=strategy, patches=ops(file, FIRST), keep_backup=False)
 
 
-@pytest.mark.parametrize("keep", [True, False])
-def test_error_recovery_backup_restore(agent: Agent, folder: Path, file: Path, *, keep: bool) -> None:
-    before, edits = snapshot(folder), len(agent.history())
-    result = agent.call("apply_patches", strategy="backup_restore", patches=ops(file, STALE), keep_backup=keep)
+@pytest.mark.parametrize("keeps_backup", [True, False])
+def test_error_recovery_backup_restore(agent: Agent, folder: Path, file: Path, *, keeps_backup: bool) -> None:
+    before, edits = file_states(folder), len(agent.history())
+    result = agent.call("apply_patches", strategy="backup_restore", patches=ops(file, STALE), keep_backup=keeps_backup)
     assert (
         result.structured.items()
         >= {
@@ -168,10 +170,10 @@ def test_error_recovery_backup_restore(agent: Agent, folder: Path, file: Path, *
             "phase": "apply",
         }.items()
     )
-    assert (snapshot(folder), len(agent.history())) == (before, edits)
+    assert (file_states(folder), len(agent.history())) == (before, edits)
 
 
-def test_a_backup_that_can_not_be_made_is_told(agent: Agent, folder: Path) -> None:
+def test_failed_backup_is_reported(agent: Agent, folder: Path) -> None:
     path = folder / "missing"
     result = agent.call("apply_patches", strategy="backup_restore", patches=ops(path, FIRST))
     assert (
@@ -188,7 +190,7 @@ def test_a_backup_that_can_not_be_made_is_told(agent: Agent, folder: Path) -> No
 # ---- pattern 3
 
 
-def test_atomic_is_one_call_over_many_files(agent: Agent, folder: Path) -> None:
+def test_atomic_records_many_files_as_one_call(agent: Agent, folder: Path) -> None:
     files = [folder / f"file{number}" for number in range(6)]
     for file in files:
         file.write_text(TEXT)
@@ -210,10 +212,10 @@ def test_atomic_is_one_call_over_many_files(agent: Agent, folder: Path) -> None:
     assert sorted(folder.iterdir()) == files
 
 
-def test_atomic_tells_every_patch_that_does_not_fit(agent: Agent, folder: Path) -> None:
+def test_atomic_reports_every_patch_that_does_not_fit(agent: Agent, folder: Path) -> None:
     for name in ("a", "b", "c"):
         (folder / name).write_text(TEXT)
-    before, edits = snapshot(folder), len(agent.history())
+    before, edits = file_states(folder), len(agent.history())
     patches = [*ops(folder / "a", FIRST), *ops(folder / "b", STALE), *ops(folder / "c", "no patch")]
     result = agent.call("apply_patches", strategy="atomic", patches=patches)
     mismatch = "Context mismatch at line 3: expected 'drei' but found 'three'"
@@ -232,25 +234,23 @@ def test_atomic_tells_every_patch_that_does_not_fit(agent: Agent, folder: Path) 
             "error_type": "context_mismatch",
         }.items()
     )
-    assert (snapshot(folder), len(agent.history())) == (before, edits)
+    assert (file_states(folder), len(agent.history())) == (before, edits)
 
 
-def test_of_thousands_of_patches_that_do_not_fit_so_many_are_told_as_an_answer_has_room_for(
-    agent: Agent, file: Path
-) -> None:
-    count, most = 3000, 80_000
+def test_failures_of_thousands_of_patches_are_limited_to_one_answer(agent: Agent, file: Path) -> None:
+    count, hard = 3000, 80_000
     wrong = HEAD + f"@@ -3 +3 @@\n-{'drei' * 20}\n+3\n"
     result = agent.call("apply_patches", strategy="atomic", patches=ops(file, *[wrong] * count))
-    told = result.structured["failures"]
+    reported = result.structured["failures"]
     assert (result.structured["validated"], result.structured["failed"]) == (count, count)
-    assert most * 0.9 < sum(len(one["file"]) + len(one["reason"]) for one in told) <= most
-    hint = f"{count - len(told)} more that do not fit are not listed in failures."
+    assert hard * 0.9 < sum(len(one["file"]) + len(one["reason"]) for one in reported) <= hard
+    hint = f"{count - len(reported)} more that do not fit are not listed in failures."
     assert result.structured["hint"] == result.texts[1]
     assert result.texts[1].endswith(f". {hint}")
     assert file.read_text() == TEXT
 
 
-def test_atomic_refuses_unsafe_files_before_all_else(agent: Agent, folder: Path, file: Path) -> None:
+def test_atomic_refuses_unsafe_files_first(agent: Agent, folder: Path, file: Path) -> None:
     (folder / "link").symlink_to("f")
     patches = [*ops(file, FIRST), *ops(folder / "link", FIRST), *ops(folder / "missing", FIRST)]
     result = agent.call("apply_patches", strategy="atomic", patches=patches)
@@ -259,18 +259,18 @@ def test_atomic_refuses_unsafe_files_before_all_else(agent: Agent, folder: Path,
     assert file.read_text() == TEXT
 
 
-def test_atomic_rolls_back_what_can_not_be_carried_out(starved: Agent) -> None:
-    files = [large_file(starved.root / f"file{number}") for number in range(4)]
-    before = snapshot(starved.root)
+def test_atomic_rolls_back_if_the_disk_is_full(agent_without_space: Agent) -> None:
+    files = [large_file(agent_without_space.root / f"file{number}") for number in range(4)]
+    before = file_states(agent_without_space.root)
     patches = [op for file in files for op in ops(file, FIRST)]
-    result = starved.call("apply_patches", strategy="atomic", patches=patches)
+    result = agent_without_space.call("apply_patches", strategy="atomic", patches=patches)
     assert result.refused
     assert result.structured.items() >= {"phase": "apply", "applied": 0, "rolled_back": True}.items()
     assert result.structured["error"]
-    assert snapshot(starved.root) == before
+    assert file_states(agent_without_space.root) == before
 
 
-def test_undo_takes_a_batch_back_as_one(agent: Agent, folder: Path) -> None:
+def test_undo_reverts_a_batch_as_one_change(agent: Agent, folder: Path) -> None:
     files = [folder / name for name in ("a", "b")]
     for file in files:
         file.write_text(TEXT)
@@ -279,7 +279,7 @@ def test_undo_takes_a_batch_back_as_one(agent: Agent, folder: Path) -> None:
     assert {file.read_text() for file in files} == {TEXT}
 
 
-def test_files_that_a_batch_leaves_as_they_are_are_named(agent: Agent, folder: Path, file: Path) -> None:
+def test_files_that_a_batch_leaves_unchanged_are_named(agent: Agent, folder: Path, file: Path) -> None:
     other = folder / "g"
     other.write_text(TEXT)
     same = FIRST.replace("+1\n", "+one\n")
@@ -291,12 +291,12 @@ def test_files_that_a_batch_leaves_as_they_are_are_named(agent: Agent, folder: P
     assert f"Nothing to change in {other}." in one.texts[1]
 
 
-def test_a_file_may_be_patched_twice_in_a_batch(agent: Agent, file: Path) -> None:
+def test_batch_may_patch_a_file_twice(agent: Agent, file: Path) -> None:
     agent.done("apply_patches", strategy="atomic", patches=ops(file, FIRST, SECOND))
     assert file.read_text().startswith("1\n1.5\ntwo\n")
 
 
-def test_what_a_batch_makes_of_a_file_need_not_be_read(tmp_path: Path) -> None:
+def test_batch_needs_a_read_only_before_the_first_patch_of_a_file(tmp_path: Path) -> None:
     root = tmp_path / "workspace"
     root.mkdir()
     file, other = root / "file", root / "other"
@@ -312,9 +312,7 @@ def test_what_a_batch_makes_of_a_file_need_not_be_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("strategy", ["try_revert", "backup_restore", "atomic", "progressive"])
 @pytest.mark.parametrize("options", [[], ["--require-read"]])
-def test_of_a_file_shown_in_part_a_pattern_makes_a_version_that_the_model_knows(
-    tmp_path: Path, strategy: str, options: list[str]
-) -> None:
+def test_patch_of_a_partly_read_file_is_known_to_the_session(tmp_path: Path, strategy: str, options: list[str]) -> None:
     root = tmp_path / "workspace"
     root.mkdir()
     file = root / "file"
@@ -327,23 +325,23 @@ def test_of_a_file_shown_in_part_a_pattern_makes_a_version_that_the_model_knows(
         mine = [{"old_string": "1\ntwo", "new_string": "one\n2"}]
         agent.done("multi_edit_text_file", path=str(file), edits=mine, rebase=not options)
         refused = agent.call("write_file", path="file", content="mine\n")
-        assert refused.error["type"] == "stale_file"  # most of it the model has still not seen
+        assert refused.error["type"] == "stale_file"  # the model has not seen most of the file
     assert file.read_text() == TEXT.replace("two", "2") + "theirs\n"
 
 
-def test_every_file_of_a_batch_that_must_be_read_first_is_told(agent: Agent, folder: Path) -> None:
+def test_batch_reports_every_file_that_must_be_read_first(agent: Agent, folder: Path) -> None:
     files = [folder / name for name in ("a", "b")]
     for file in files:
         agent.done("write_file", path=str(file), content=TEXT)
     patches = [op for file in files for op in ops(file, FIRST)]
     agent.done("apply_patches", strategy="atomic", patches=patches)
     agent.done("Undo")
-    told = agent.call("apply_patches", strategy="atomic", patches=patches).structured
-    assert (told["phase"], told["validated"], told["failed"]) == ("validation", 2, 2)
-    assert [failed["file"] for failed in told["failures"]] == [str(file) for file in files]
+    reported = agent.call("apply_patches", strategy="atomic", patches=patches).structured
+    assert (reported["phase"], reported["validated"], reported["failed"]) == ("validation", 2, 2)
+    assert [failed["file"] for failed in reported["failures"]] == [str(file) for file in files]
 
 
-def test_a_batch_over_several_directories_is_refused(tmp_path: Path) -> None:
+def test_batch_over_several_directories_is_refused(tmp_path: Path) -> None:
     roots = [tmp_path / name for name in ("one", "two")]
     for root in roots:
         root.mkdir()
@@ -358,7 +356,7 @@ def test_a_batch_over_several_directories_is_refused(tmp_path: Path) -> None:
 # ---- pattern 4
 
 
-def test_progressive_tells_each_step(agent: Agent, file: Path) -> None:
+def test_progressive_reports_each_step(agent: Agent, file: Path) -> None:
     result = agent.done("apply_patches", strategy="progressive", patches=ops(file, FIRST))
     steps = result.structured["steps"]
     assert list(steps) == ["safety_check", "validation", "backup", "apply"]
@@ -373,15 +371,13 @@ def test_progressive_tells_each_step(agent: Agent, file: Path) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["backup_restore", "progressive"])
-def test_of_a_patch_that_changes_nothing_the_backup_alone_is_recorded_and_that_is_said(
-    agent: Agent, file: Path, strategy: str
-) -> None:
+def test_patch_without_changes_records_and_reports_only_its_backup(agent: Agent, file: Path, strategy: str) -> None:
     same = FIRST.replace("+1\n", "+one\n")
     result = agent.done("apply_patches", strategy=strategy, patches=ops(file, same), keep_backup=True)
     backup = result.structured["backup_file"]
     assert result.text == f"Nothing to change in {file}; backup: {backup}"
-    told = "The file already has this content: only its backup was recorded, and Undo would delete the backup."
-    assert told in result.texts[1]
+    reported = "The file already has this content: only its backup was recorded, and Undo would delete the backup."
+    assert reported in result.texts[1]
     assert [agent.history()[-1].seq] == result.structured["edits"]
     assert Path(backup).read_text() == file.read_text() == TEXT
     assert agent.done("Undo").structured["paths"] == [str(Path(backup).relative_to(agent.root))]
@@ -396,10 +392,10 @@ def test_of_a_patch_that_changes_nothing_the_backup_alone_is_recorded_and_that_i
         ("f", "no patch", "validation", "invalid_patch"),
     ],
 )
-def test_progressive_tells_where_it_failed(
+def test_progressive_reports_the_failed_step(
     agent: Agent, folder: Path, file: Path, name: str, patch: str, failed_at: str, error_type: str
 ) -> None:
-    before = snapshot(folder)
+    before = file_states(folder)
     result = agent.call("apply_patches", strategy="progressive", patches=ops(file.with_name(name), patch))
     assert result.refused
     assert (result.structured["failed_at"], result.structured["error_type"]) == (failed_at, error_type)
@@ -409,13 +405,13 @@ def test_progressive_tells_where_it_failed(
     if failed_at == "validation":
         validated = agent.call("validate_patch", **ops(file, patch)[0])
         assert step["details"] == validated.structured
-    assert snapshot(folder) == before
+    assert file_states(folder) == before
 
 
-def test_progressive_restores_what_can_not_be_carried_out(starved: Agent) -> None:
-    file = large_file(starved.root / "file", times=4)
-    before = snapshot(starved.root)
-    result = starved.call("apply_patches", strategy="progressive", patches=ops(file, FIRST))
+def test_progressive_restores_the_file_if_the_disk_is_full(agent_without_space: Agent) -> None:
+    file = large_file(agent_without_space.root / "file", times=4)
+    before = file_states(agent_without_space.root)
+    result = agent_without_space.call("apply_patches", strategy="progressive", patches=ops(file, FIRST))
     assert (result.structured["success"], result.structured["failed_at"]) == (False, "apply")
     steps = result.structured["steps"]
     assert {name: step["passed"] for name, step in steps.items()} == {
@@ -424,29 +420,33 @@ def test_progressive_restores_what_can_not_be_carried_out(starved: Agent) -> Non
         "apply": False,
         "restore": True,
     }
-    assert snapshot(starved.root) == before
+    assert file_states(agent_without_space.root) == before
 
 
-@pytest.mark.parametrize("keep", [True, False])
-def test_backup_restore_restores_what_can_not_be_carried_out(starved: Agent, *, keep: bool) -> None:
-    file = large_file(starved.root / "file", times=4)
-    before = snapshot(starved.root)
-    result = starved.call("apply_patches", strategy="backup_restore", patches=ops(file, FIRST), keep_backup=keep)
+@pytest.mark.parametrize("keeps_backup", [True, False])
+def test_backup_restore_restores_the_file_if_the_disk_is_full(
+    agent_without_space: Agent, *, keeps_backup: bool
+) -> None:
+    file = large_file(agent_without_space.root / "file", times=4)
+    before = file_states(agent_without_space.root)
+    result = agent_without_space.call(
+        "apply_patches", strategy="backup_restore", patches=ops(file, FIRST), keep_backup=keeps_backup
+    )
     assert (result.structured["phase"], result.structured["restored"]) == ("apply", True)
-    assert snapshot(starved.root) == before
+    assert file_states(agent_without_space.root) == before
 
 
 # ---- all of them
 
 
 @pytest.mark.parametrize("strategy", ["backup_restore", "progressive"])
-def test_strategies_of_one_patch_take_one(agent: Agent, file: Path, strategy: str) -> None:
+def test_strategies_for_one_patch_refuse_several(agent: Agent, file: Path, strategy: str) -> None:
     result = agent.call("apply_patches", strategy=strategy, patches=ops(file, FIRST, LAST))
     assert (result.structured["error_type"], result.text) == ("invalid_request", f"{strategy} takes one patch, not 2")
     assert file.read_text() == TEXT
 
 
-def test_nothing_to_apply_and_an_unknown_strategy_are_refused(agent: Agent, file: Path) -> None:
+def test_empty_patches_and_unknown_strategies_are_refused(agent: Agent, file: Path) -> None:
     for arguments in (
         {"strategy": "atomic", "patches": []},
         {"strategy": "hope", "patches": ops(file, FIRST)},

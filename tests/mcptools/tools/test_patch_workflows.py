@@ -1,4 +1,4 @@
-"""The workflows of the patch tools' document, step by step as it writes them, by an agent."""
+"""The workflows of the contract of the patch tools, step by step."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ def test_full_workflow_safe_patch(agent: Agent, folder: Path) -> None:
 
 
 def test_full_workflow_with_recovery(agent: Agent, folder: Path) -> None:
-    """Back up, apply in vain, restore; then apply, and restore all the same."""
+    """Back up, fail to apply, restore; then apply, and restore again."""
     file = folder / "config.py"
     file.write_text(CONFIG)
     path = str(file)
@@ -38,7 +38,7 @@ def test_full_workflow_with_recovery(agent: Agent, folder: Path) -> None:
 
 
 def test_workflow_dry_run_before_apply(agent: Agent, folder: Path) -> None:
-    """Workflow 2: try, back up, apply."""
+    """Workflow 2: dry run, backup, apply."""
     file = folder / "app.py"
     file.write_text(CONFIG)
     path = str(file)
@@ -51,7 +51,7 @@ def test_workflow_dry_run_before_apply(agent: Agent, folder: Path) -> None:
 
 
 def test_batch_atomic_workflow(agent: Agent, folder: Path) -> None:
-    """Workflow 3: all of a batch, or none."""
+    """Workflow 3: a batch is applied completely or not at all."""
     names = ["file1.py", "file2.py", "file3.py"]
     for name in names:
         (folder / name).write_text(CONFIG)
@@ -112,7 +112,7 @@ def test_several_patches_after_one_backup(agent: Agent, folder: Path) -> None:
     assert file.read_text() == CONFIG
 
 
-def test_a_conversation_runs_through_every_tool_that_changes_something(agent: Agent, folder: Path) -> None:
+def test_one_conversation_can_use_every_changing_tool(agent: Agent, folder: Path) -> None:
     file = folder / "config.py"
     file.write_text(CONFIG)
     first = agent.done("backup_file", file_path=str(file))

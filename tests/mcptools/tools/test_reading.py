@@ -1,4 +1,4 @@
-"""Reading and searching over the wire: answers are exact, and omissions are reported."""
+"""Reading and searching over the wire: answers are exact and complete, or report what they omit."""
 
 import json
 import os
@@ -11,10 +11,10 @@ from mcptools.edit.hashline import line_tag
 from mcptools.model.limits import ServerLimits
 from tests.support.mcp_agent import Agent, Result
 
-BUDGET = ServerLimits().max_answer
+MAX_ANSWER = ServerLimits().max_answer
 
 
-def tagged(number: int, line: str) -> str:
+def hashline(number: int, line: str) -> str:
     return f"{number}:{line_tag(line.encode())}|{line}"
 
 
@@ -23,12 +23,12 @@ def notes(result: Result) -> str:
 
 
 def all_pages(agent: Agent, tool: str, key: str, **arguments: object) -> list[Any]:
-    """Return what every page of an answer holds, page by page."""
+    """Request all pages of an answer; return the content of each."""
     pages = []
     offset = 0
     while True:
         result = agent.done(tool, offset=offset, **arguments)
-        assert sum(map(len, result.texts)) <= BUDGET + 1000
+        assert sum(map(len, result.texts)) <= MAX_ANSWER + 1000
         pages.append(result.structured[key])
         if not result.structured["next_offset"]:
             return pages
@@ -41,33 +41,33 @@ def all_pages(agent: Agent, tool: str, key: str, **arguments: object) -> list[An
 
 
 @pytest.mark.parametrize("tool", ["read_file", "read_text_file"])
-def test_a_long_file_is_given_in_pages_that_make_the_whole(agent: Agent, folder: Path, tool: str) -> None:
+def test_pages_of_a_long_file_contain_all_of_it(agent: Agent, folder: Path, tool: str) -> None:
     file = folder / "long.txt"
     lines = [f"line {number} {'x' * 50}\n" for number in range(1, 3001)]
     file.write_text("".join(lines))
     pages = all_pages(agent, tool, "content", path=str(file))
     assert len(pages) > 1
-    whole = "".join(pages)
+    content = "".join(pages)
     if tool == "read_text_file":
-        lines = [tagged(number, line.rstrip("\n")) + "\n" for number, line in enumerate(lines, 1)]
-    assert whole == "".join(lines)
+        lines = [hashline(number, line.rstrip("\n")) + "\n" for number, line in enumerate(lines, 1)]
+    assert content == "".join(lines)
 
 
-def test_a_part_of_a_file_can_be_asked_for(agent: Agent, folder: Path) -> None:
+def test_part_of_a_file_can_be_read(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("a\nb\nc\nd\n")
     result = agent.done("read_text_file", path=str(file), offset=1, limit=2)
-    assert result.text == f"{tagged(2, 'b')}\n{tagged(3, 'c')}\n"
+    assert result.text == f"{hashline(2, 'b')}\n{hashline(3, 'c')}\n"
     assert result.structured["next_offset"] == 3
     assert result.structured["lines"] == 4
     assert agent.done("read_file", path=str(file), offset=9).structured["content"] == ""
     assert agent.call("read_file", path=str(file), offset=-1).error["code"] == -32600
 
 
-def test_beyond_the_end_an_answer_says_how_much_there_is(agent: Agent, folder: Path) -> None:
+def test_offset_beyond_the_end_reports_the_count(agent: Agent, folder: Path) -> None:
     (folder / "file.txt").write_text("one\ntwo\n")
     path = str(folder / "file.txt")
-    for tool, arguments, said in (
+    for tool, arguments, expected in (
         ("read_file", {"path": path}, "There are only 2 lines."),
         ("read_text_file", {"path": path}, "There are only 2 lines."),
         ("read_file_by_keyword", {"path": path, "keyword": "o"}, "There are only 2 matches."),
@@ -76,17 +76,17 @@ def test_beyond_the_end_an_answer_says_how_much_there_is(agent: Agent, folder: P
     ):
         beyond = agent.done(tool, offset=9, **arguments)
         assert beyond.text == ""
-        assert beyond.texts[1].splitlines()[-1] == said
+        assert beyond.texts[1].splitlines()[-1] == expected
     assert agent.done("list_directory", path=str(folder), offset=1).texts[1] == "There are only 1 entries."
     (folder / "empty").touch()
     assert agent.done("read_file", path=str(folder / "empty")).texts == [""]
 
 
-def test_a_line_longer_than_an_answer_is_cut_and_said_to_be(agent: Agent, folder: Path) -> None:
+def test_line_longer_than_an_answer_is_cut_and_reported(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
-    file.write_text("x" * (BUDGET + 500) + "\nnext\n")
+    file.write_text("x" * (MAX_ANSWER + 500) + "\nnext\n")
     result = agent.done("read_file", path=str(file))
-    assert result.structured["content"] == "x" * BUDGET
+    assert result.structured["content"] == "x" * MAX_ANSWER
     assert "The last line is cut: 501 more characters" in notes(result)
     assert agent.done("read_file", path=str(file), offset=1).structured["content"] == "next\n"
 
@@ -94,7 +94,7 @@ def test_a_line_longer_than_an_answer_is_cut_and_said_to_be(agent: Agent, folder
 # ---- several files, some lines
 
 
-def test_several_files_are_read_and_one_that_can_not_be_is_named(agent: Agent, folder: Path) -> None:
+def test_file_that_can_not_be_read_is_reported_among_others(agent: Agent, folder: Path) -> None:
     (folder / "a").write_text("a\n")
     (folder / "b").write_bytes(b"\0\1")
     names = [str(folder / name) for name in ("a", "none", "b")]
@@ -121,14 +121,16 @@ def test_many_files_are_read_in_pages(agent: Agent, folder: Path) -> None:
 @pytest.mark.parametrize(
     "names", [[f"missing/{'x' * 190}{number}" for number in range(500)], ["empty"] * 1000, ["y" * 1_000_000] * 3]
 )
-def test_files_of_which_little_is_said_fit_in_an_answer_too(agent: Agent, folder: Path, names: list[str]) -> None:
+def test_answer_about_many_missing_or_empty_files_stays_within_the_limit(
+    agent: Agent, folder: Path, names: list[str]
+) -> None:
     (folder / "empty").touch()
     pages = all_pages(agent, "read_multiple_files", "files", paths=names)
     assert sum(map(len, pages)) == len(names)
-    assert max(len(json.dumps(page)) for page in pages) <= BUDGET
+    assert max(len(json.dumps(page)) for page in pages) <= MAX_ANSWER
 
 
-def test_what_was_not_given_does_not_count_as_read(agent: Agent, folder: Path) -> None:
+def test_files_beyond_the_page_do_not_count_as_read(agent: Agent, folder: Path) -> None:
     names = [folder / "a", folder / "b"]
     for name in names:
         name.write_text(("x" * 99 + "\n") * 600)
@@ -145,10 +147,10 @@ def test_lines_are_read_by_number_and_by_keyword(agent: Agent, folder: Path) -> 
     file.write_text("".join(f"{word}\n" for word in ("one", "two", "three", "Two", "five")))
     by_line = agent.done("read_file_by_line", path=str(file), ranges=["4-9", "1"])
     assert by_line.structured["matches"] == [1, 4, 5]
-    assert by_line.text == f"{tagged(1, 'one')}\n...\n{tagged(4, 'Two')}\n{tagged(5, 'five')}\n"
+    assert by_line.text == f"{hashline(1, 'one')}\n...\n{hashline(4, 'Two')}\n{hashline(5, 'five')}\n"
     by_word = agent.done("read_file_by_keyword", path=str(file), keyword="two", after=1)
     assert by_word.structured["matches"] == [2]
-    assert by_word.text == f"{tagged(2, 'two')}\n{tagged(3, 'three')}\n"
+    assert by_word.text == f"{hashline(2, 'two')}\n{hashline(3, 'three')}\n"
     both = agent.done("read_file_by_keyword", path=str(file), keyword="^t.O$", use_regex=True, ignore_case=True)
     assert both.structured["matches"] == [2, 4]
     assert agent.done("read_file_by_keyword", path=str(file), keyword="t.o").text == "No such lines."
@@ -160,9 +162,7 @@ def test_lines_are_read_by_number_and_by_keyword(agent: Agent, folder: Path) -> 
 
 
 @pytest.mark.parametrize(("before", "after"), [(5000, 2), (0, 5000), (2, 9999), (9999, 9999)], ids=str)
-def test_what_does_not_fit_around_a_match_is_left_out_line_by_line(
-    agent: Agent, folder: Path, before: int, after: int
-) -> None:
+def test_context_of_a_match_is_reduced_line_by_line_to_fit(agent: Agent, folder: Path, before: int, after: int) -> None:
     file = folder / "file.txt"
     file.write_text("".join(f"{'needle' if n == 10_000 else 'line'} {n} {'y' * 40}\n" for n in range(1, 20_001)))
     found = agent.done("read_file_by_keyword", path=str(file), keyword="needle", before=before, after=after)
@@ -175,11 +175,11 @@ def test_what_does_not_fit_around_a_match_is_left_out_line_by_line(
     assert numbers[-1] == 10_000 + after or numbers[-1] - 10_000 >= min(before, 10_000 - numbers[0]) - 1
     assert 60_000 < len(found.structured["content"]) <= 80_000
     assert found.structured["matches"] == [10_000]
-    said = f"Around line 10000 only lines {numbers[0]} to {numbers[-1]} fit; read_file_by_line has the others."
-    assert said in found.texts[1].splitlines()
+    expected = f"Around line 10000 only lines {numbers[0]} to {numbers[-1]} fit; read_file_by_line has the others."
+    assert expected in found.texts[1].splitlines()
 
 
-def test_a_match_whose_lines_fit_is_given_with_one_whose_do_not(agent: Agent, folder: Path) -> None:
+def test_match_with_reduced_context_is_returned_with_others(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("a\nneedle\nb\n" + "x" * 70_000 + "\nc\nneedle\n" + "y" * 20_000 + "\n")
     found = agent.done("read_file_by_keyword", path=str(file), keyword="needle", before=2, after=1)
@@ -189,7 +189,7 @@ def test_a_match_whose_lines_fit_is_given_with_one_whose_do_not(agent: Agent, fo
     assert "Around line 6 only lines 5 to 7 fit; read_file_by_line has the others." in found.texts[1]
 
 
-def test_lines_that_are_asked_for_again_and_again_are_read_once(agent: Agent, folder: Path) -> None:
+def test_repeated_ranges_return_each_line_once(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("".join(f"{n}\n" for n in range(1, 10_001)))
     ranges = ["3-9000", "5", "1-2", *["1-10000"] * 20_000, "9999-12000"]
@@ -203,7 +203,7 @@ def test_lines_that_are_asked_for_again_and_again_are_read_once(agent: Agent, fo
     ]
 
 
-def test_tags_of_lines_read_by_keyword_can_be_edited(agent: Agent, folder: Path) -> None:
+def test_tags_read_by_keyword_can_be_used_in_an_edit(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("one\ntwo\n")
     found = agent.done("read_file_by_keyword", path=str(file), keyword="two")
@@ -232,7 +232,7 @@ def tree(folder: Path) -> Path:
     return folder
 
 
-def test_a_tree_shows_links_and_does_not_follow_them(agent: Agent, tree: Path) -> None:
+def test_tree_shows_links_and_does_not_follow_them(agent: Agent, tree: Path) -> None:
     result = agent.done("directory_tree", path=str(tree))
     assert result.text.splitlines() == [
         ".git/",
@@ -253,7 +253,7 @@ def test_a_tree_shows_links_and_does_not_follow_them(agent: Agent, tree: Path) -
 
 
 @pytest.mark.parametrize("name", [".git", ".hg", ".svn", ".jj"])
-def test_no_walk_goes_into_version_control(agent: Agent, folder: Path, name: str) -> None:
+def test_no_walk_enters_folders_of_version_control(agent: Agent, folder: Path, name: str) -> None:
     for place in (folder / name, folder / "sub" / name):
         place.mkdir(parents=True)
         (place / "inside").write_text("needle\n")
@@ -265,7 +265,7 @@ def test_no_walk_goes_into_version_control(agent: Agent, folder: Path, name: str
     assert [match["path"] for match in matches] == [str(folder / "beside")]
 
 
-def test_the_store_is_in_no_tree_and_in_no_search(agent: Agent, tree: Path) -> None:
+def test_store_appears_in_no_tree_and_no_search(agent: Agent, tree: Path) -> None:
     agent.done("write_file", path=str(tree / "new"), content="so that there is a store\n")
     assert (agent.root / ".cas").is_dir()
     top = str(agent.root)
@@ -306,7 +306,7 @@ def test_lines_are_found_in_text_files_only(agent: Agent, tree: Path) -> None:
     assert everywhere.structured["files"] == len(everywhere.structured["matches"]) == 5
 
 
-def test_a_file_is_searched_as_a_directory_is_and_refused_where_it_cannot_be(agent: Agent, tree: Path) -> None:
+def test_single_file_can_be_searched_if_it_is_text(agent: Agent, tree: Path) -> None:
     (tree / "to a file").symlink_to("src/a.py")
     for name in ("src/a.py", "to a file"):
         result = agent.done("grep_files", path=str(tree / name), pattern="needle", include="*.txt")
@@ -320,15 +320,15 @@ def test_a_file_is_searched_as_a_directory_is_and_refused_where_it_cannot_be(age
     assert agent.call("grep_files", path=str(tree / "none"), pattern="needle").error["code"] == -32001
 
 
-def test_where_nothing_is_found_the_answer_says_so(agent: Agent, folder: Path) -> None:
+def test_empty_result_is_stated(agent: Agent, folder: Path) -> None:
     top = str(folder)
-    for tool, arguments, said in (
+    for tool, arguments, expected in (
         ("list_directory", {"path": top}, "The directory is empty."),
         ("directory_tree", {"path": top}, "The directory is empty."),
         ("search_files", {"path": top, "pattern": "*"}, "Nothing matches the pattern."),
         ("grep_files", {"path": top, "pattern": "needle"}, "No line matches the pattern."),
     ):
-        assert agent.done(tool, **arguments).texts == [said]
+        assert agent.done(tool, **arguments).texts == [expected]
     (folder / "file").write_text("hay\n")
     found = agent.done("read_file_by_keyword", path=str(folder / "file"), keyword="needle")
     assert found.text == "No such lines."
@@ -336,7 +336,7 @@ def test_where_nothing_is_found_the_answer_says_so(agent: Agent, folder: Path) -
 
 
 @pytest.mark.parametrize(
-    ("tool", "arguments", "said"),
+    ("tool", "arguments", "expected"),
     [
         ("read_file", {"offset": -1}, "offset and limit cannot be negative"),
         ("read_text_file", {"limit": -1}, "offset and limit cannot be negative"),
@@ -352,31 +352,31 @@ def test_where_nothing_is_found_the_answer_says_so(agent: Agent, folder: Path) -
         ("grep_files", {"pattern": "x", "offset": -1}, "offset cannot be negative"),
     ],
 )
-def test_numbers_that_mean_nothing_are_refused(
-    agent: Agent, folder: Path, tool: str, arguments: dict[str, object], said: str
+def test_invalid_numbers_are_refused(
+    agent: Agent, folder: Path, tool: str, arguments: dict[str, object], expected: str
 ) -> None:
     (folder / "file").write_text("x\n")
     path = folder if tool in {"list_directory", "directory_tree", "search_files", "grep_files"} else folder / "file"
     error = agent.call(tool, path=str(path), **arguments).error
-    assert (error["code"], error["message"]) == (-32600, said)
+    assert (error["code"], error["message"]) == (-32600, expected)
 
 
-def test_a_search_says_where_it_goes_on_and_cuts_long_lines(agent: Agent, folder: Path) -> None:
+def test_search_reports_the_next_offset_and_cuts_long_lines(agent: Agent, folder: Path) -> None:
     for number in range(400):
         (folder / f"{number:0200}").write_text("needle " * 100)
     cut: set[int] = set()
     for tool, item, pattern in (("search_files", "paths", "*"), ("grep_files", "matches", "needle")):
         found = agent.done(tool, path=str(folder), pattern=pattern)
         cut |= {len(match["text"]) for match in found.structured.get("matches", [])}
-        until = found.structured["next_offset"]
-        assert 0 < until < 400
-        assert found.texts[1] == f"These are {item} 1 to {until} of 400. Go on with offset={until}."
+        last = found.structured["next_offset"]
+        assert 0 < last < 400
+        assert found.texts[1] == f"These are {item} 1 to {last} of 400. Go on with offset={last}."
     assert cut == {401}
 
 
 @pytest.mark.parametrize("use_regex", [False, True])
 @pytest.mark.parametrize(
-    ("line", "quoted"),
+    ("line", "quoted_part"),
     [
         ("x" * 388 + " needle here", "x" * 388 + " needle here"),
         ("needle" + "y" * 395, "needle" + "y" * 394 + "…"),
@@ -386,35 +386,35 @@ def test_a_search_says_where_it_goes_on_and_cuts_long_lines(agent: Agent, folder
         ("é" * 3000 + "needle" + "y" * 3000 + "needle", "…" + "é" * 100 + "needle" + "y" * 294 + "…"),
     ],
 )
-def test_of_a_long_line_what_was_found_is_quoted(
-    agent: Agent, folder: Path, line: str, quoted: str, *, use_regex: bool
+def test_match_in_a_long_line_is_quoted(
+    agent: Agent, folder: Path, line: str, quoted_part: str, *, use_regex: bool
 ) -> None:
     (folder / "file").write_text(f"before\n{line}\r\n")
     found = agent.done("grep_files", path=str(folder), pattern="needle", use_regex=use_regex)
-    assert found.structured["matches"] == [{"path": str(folder / "file"), "line": 2, "text": quoted}]
-    assert found.text == f"{folder / 'file'}:2: {quoted}"
+    assert found.structured["matches"] == [{"path": str(folder / "file"), "line": 2, "text": quoted_part}]
+    assert found.text == f"{folder / 'file'}:2: {quoted_part}"
     by_keyword = agent.done("read_file_by_keyword", path=str(folder / "file"), keyword="needle", use_regex=use_regex)
     assert by_keyword.structured["matches"] == [2]
 
 
-def test_many_matches_are_given_in_pages(agent: Agent, folder: Path) -> None:
+def test_many_matches_are_returned_in_pages(agent: Agent, folder: Path) -> None:
     (folder / "file").write_text("needle in hay\n" * 2000)
     pages = all_pages(agent, "grep_files", "matches", path=str(folder), pattern="needle")
     assert [match["line"] for page in pages for match in page] == list(range(1, 2001))
 
 
-def test_what_a_file_is_can_be_asked_without_reading_it(agent: Agent, tree: Path) -> None:
+def test_file_info_reports_type_size_permissions_and_time(agent: Agent, tree: Path) -> None:
     file = tree / "README.md"
     file.chmod(0o640)
     os.utime(file, (0, 1))
-    told = agent.done("get_file_info", path=str(file)).structured
-    assert (told["type"], told["size"], told["permissions"]) == ("file", file.stat().st_size, "0640")
-    assert told["modified"] == "1970-01-01T00:00:01+00:00"
+    info = agent.done("get_file_info", path=str(file)).structured
+    assert (info["type"], info["size"], info["permissions"]) == ("file", file.stat().st_size, "0640")
+    assert info["modified"] == "1970-01-01T00:00:01+00:00"
     assert agent.done("get_file_info", path=str(tree / "way out")).structured["type"] == "symlink"
     assert agent.done("get_file_info", path=str(tree)).structured["type"] == "directory"
 
 
-def test_the_allowed_directories_are_told(agent: Agent) -> None:
+def test_allowed_directories_are_listed(agent: Agent) -> None:
     assert agent.done("list_allowed_directories").structured["directories"] == [str(agent.root)]
 
 
@@ -429,6 +429,6 @@ def test_the_allowed_directories_are_told(agent: Agent) -> None:
         ("read_file_by_keyword", {"keyword": "a"}),
     ],
 )
-def test_nothing_outside_can_be_looked_at(agent: Agent, tree: Path, tool: str, arguments: dict[str, object]) -> None:
+def test_paths_outside_are_refused(agent: Agent, tree: Path, tool: str, arguments: dict[str, object]) -> None:
     for path in ("/etc", "/etc/passwd", str(tree / ".." / ".." / ".."), str(tree / "way out" / "needle.py")):
         assert agent.call(tool, path=path, **arguments).error["code"] == -32002, path

@@ -1,4 +1,4 @@
-"""`revert_patch` over the wire: every result and example of its document."""
+"""`revert_patch` over the wire: every result and example of its contract."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ UTILS_PATCH = """--- utils.py
 """
 
 
-def test_a_patch_is_taken_back(agent: Agent, folder: Path) -> None:
+def test_applied_patch_is_reverted(agent: Agent, folder: Path) -> None:
     file = folder / "utils.py"
     file.write_text(UTILS)
     agent.done("apply_patch", file_path=str(file), patch=UTILS_PATCH)
@@ -37,7 +37,7 @@ def test_a_patch_is_taken_back(agent: Agent, folder: Path) -> None:
     assert (view.seq, view.edit.tool) == (result.structured["edit"], "revert_patch")
 
 
-def test_the_changes_are_the_opposite_of_the_patchs(agent: Agent, folder: Path) -> None:
+def test_reported_changes_are_the_reverse_of_the_patch(agent: Agent, folder: Path) -> None:
     file = folder / "f"
     file.write_text("1\n2\n3\n4\n5\n6\n7\n8\n9\n")
     patch = "--- f\n+++ f\n@@ -1,3 +1 @@\n-1\n-2\n 3\n@@ -8,2 +6,3 @@\n 8\n-9\n+IX\n+X\n"
@@ -48,10 +48,10 @@ def test_the_changes_are_the_opposite_of_the_patchs(agent: Agent, folder: Path) 
     assert file.read_text() == "1\n2\n3\n4\n5\n6\n7\n8\n9\n"
 
 
-def test_a_file_changed_where_the_patch_was_is_refused(agent: Agent, folder: Path) -> None:
+def test_revert_is_refused_if_the_patched_lines_have_changed(agent: Agent, folder: Path) -> None:
     file = folder / "utils.py"
-    now = UTILS.replace("old", "newer")
-    file.write_text(now)
+    current = UTILS.replace("old", "newer")
+    file.write_text(current)
     result = agent.call("revert_patch", file_path=str(file), patch=UTILS_PATCH)
     message = (
         "Cannot revert: context at line 5 has changed. "
@@ -68,10 +68,10 @@ def test_a_file_changed_where_the_patch_was_is_refused(agent: Agent, folder: Pat
             "error_type": "context_mismatch",
         }.items()
     )
-    assert file.read_text() == now
+    assert file.read_text() == current
 
 
-def test_what_can_not_be_told_apart_is_refused(agent: Agent, folder: Path) -> None:
+def test_revert_is_refused_if_the_patch_matches_twice(agent: Agent, folder: Path) -> None:
     file = folder / "f"
     file.write_text("0\nnew\n1\nnew\n")
     result = agent.call("revert_patch", file_path=str(file), patch="--- f\n+++ f\n@@ -1 +1 @@\n-old\n+new\n")
@@ -79,31 +79,33 @@ def test_what_can_not_be_told_apart_is_refused(agent: Agent, folder: Path) -> No
     assert result.structured["lines"] == [2, 4]
 
 
-TWICE = "begin\nb\nend\n--\nbegin\na\nend\n"
-TWICE_PATCH = "--- f\n+++ f\n@@ -1,3 +1,3 @@\n begin\n-a\n+b\n end\n"
+TWO_MATCHES = "begin\nb\nend\n--\nbegin\na\nend\n"
+TWO_MATCHES_PATCH = "--- f\n+++ f\n@@ -1,3 +1,3 @@\n begin\n-a\n+b\n end\n"
 
 
-def test_a_patch_is_taken_back_where_it_was_applied(agent: Agent, folder: Path) -> None:
+def test_patch_is_reverted_where_it_was_applied(agent: Agent, folder: Path) -> None:
     file = folder / "f"
-    file.write_text(TWICE)
-    assert agent.done("apply_patch", file_path=str(file), patch=TWICE_PATCH).structured["hunk_offsets"] == [4]
-    with connected(agent.root) as other:  # what was applied where is known from the history
-        assert other.done("revert_patch", file_path=str(file), patch=TWICE_PATCH).structured["hunk_offsets"] == [4]
-    assert file.read_text() == TWICE
+    file.write_text(TWO_MATCHES)
+    assert agent.done("apply_patch", file_path=str(file), patch=TWO_MATCHES_PATCH).structured["hunk_offsets"] == [4]
+    with connected(agent.root) as other:  # the history knows where the patch was applied
+        assert other.done("revert_patch", file_path=str(file), patch=TWO_MATCHES_PATCH).structured["hunk_offsets"] == [
+            4
+        ]
+    assert file.read_text() == TWO_MATCHES
 
 
-def test_where_a_patch_was_applied_is_not_guessed(agent: Agent, folder: Path) -> None:
+def test_revert_does_not_guess_where_a_patch_was_applied(agent: Agent, folder: Path) -> None:
     file = folder / "f"
-    file.write_text(TWICE)
-    agent.done("apply_patch", file_path=str(file), patch=TWICE_PATCH)
-    file.write_text(now := file.read_text() + "somebody's\n")
-    result = agent.call("revert_patch", file_path=str(file), patch=TWICE_PATCH)
+    file.write_text(TWO_MATCHES)
+    agent.done("apply_patch", file_path=str(file), patch=TWO_MATCHES_PATCH)
+    file.write_text(current := file.read_text() + "somebody's\n")
+    result = agent.call("revert_patch", file_path=str(file), patch=TWO_MATCHES_PATCH)
     assert result.structured["error"] == "Cannot revert: file has been modified since patch was applied"
     assert result.structured["lines"] == [1, 5]
-    assert file.read_text() == now
+    assert file.read_text() == current
 
 
-def test_changes_elsewhere_stay(agent: Agent, folder: Path) -> None:
+def test_revert_keeps_changes_elsewhere(agent: Agent, folder: Path) -> None:
     file = folder / "utils.py"
     file.write_text(UTILS)
     agent.done("apply_patch", file_path=str(file), patch=UTILS_PATCH)
@@ -123,7 +125,7 @@ def test_changes_elsewhere_stay(agent: Agent, folder: Path) -> None:
         pytest.param(b"a\n", "@@ -1 +0,0 @@\n-a\n", id="all lines"),
     ],
 )
-def test_applied_and_taken_back_a_file_is_as_it_was(agent: Agent, folder: Path, content: bytes, hunk: str) -> None:
+def test_apply_then_revert_restores_every_byte(agent: Agent, folder: Path, content: bytes, hunk: str) -> None:
     file = folder / "f"
     file.write_bytes(content)
     patch = "--- f\n+++ f\n" + hunk
@@ -133,19 +135,19 @@ def test_applied_and_taken_back_a_file_is_as_it_was(agent: Agent, folder: Path, 
     assert file.read_bytes() == content
 
 
-def test_an_empty_patch_is_taken_back_with_counts_of_zero(agent: Agent, folder: Path) -> None:
+def test_revert_of_an_empty_patch_counts_zero(agent: Agent, folder: Path) -> None:
     (folder / "f").write_text("a\n")
     result = agent.done("revert_patch", file_path=str(folder / "f"), patch="")
     assert result.structured["changes"] == {"lines_added": 0, "lines_removed": 0, "hunks_reverted": 0}
 
 
-def test_an_invalid_patch_is_not_taken_back(agent: Agent, folder: Path) -> None:
+def test_revert_of_an_invalid_patch_is_refused(agent: Agent, folder: Path) -> None:
     (folder / "f").write_text("a\n")
     result = agent.call("revert_patch", file_path=str(folder / "f"), patch="@@ -1 +1 @@\n-b\n+a\n")
     assert (result.structured["error_type"], result.structured["reverted"]) == ("invalid_patch", False)
 
 
-def test_bytes_that_are_not_utf8_where_the_patch_was_are_told(agent: Agent, folder: Path) -> None:
+def test_revert_over_bytes_that_are_not_utf8_is_an_encoding_error(agent: Agent, folder: Path) -> None:
     (folder / "f").write_bytes(b"caf\xe9\nb\nc\nd\ne\nf\n")
     result = agent.call("revert_patch", file_path=str(folder / "f"), patch="--- f\n+++ f\n@@ -1 +1 @@\n-tea\n+coffee\n")
     assert result.structured["error_type"] == "encoding_error"

@@ -1,4 +1,4 @@
-"""The safety checks of the patch tools' document, each with every tool that takes a file."""
+"""The safety checks of the contract of the patch tools, each with every tool that takes a file."""
 
 import os
 from contextlib import closing
@@ -20,8 +20,8 @@ PATCH = "--- f\n+++ f\n@@ -1 +1 @@\n-a\n+b\n"
 MEBIBYTE = 1 << 20
 
 
-def on_every_tool(agent: Agent, path: str) -> dict[str, Result]:
-    """Call every tool that takes a file with this one."""
+def call_every_tool(agent: Agent, path: str) -> dict[str, Result]:
+    """Call every tool that takes a file with this path."""
     return {
         "apply_patch": agent.call("apply_patch", file_path=path, patch=PATCH),
         "dry run": agent.call("apply_patch", file_path=path, patch=PATCH, dry_run=True),
@@ -37,11 +37,11 @@ def on_every_tool(agent: Agent, path: str) -> dict[str, Result]:
     }
 
 
-def all_refused(
-    results: dict[str, Result], error_type: str, message: str, *, but: frozenset[str] = frozenset()
+def check_all_refused(
+    results: dict[str, Result], error_type: str, message: str, *, except_tools: frozenset[str] = frozenset()
 ) -> None:
     for tool, result in results.items():
-        if tool in but:
+        if tool in except_tools:
             assert not result.refused, (tool, result.structured)
         else:
             assert result.structured.get("success") is False, (tool, result.structured)
@@ -53,12 +53,14 @@ def test_reject_symlink(agent: Agent, folder: Path) -> None:
     (folder / "real").write_text("a\n")
     (folder / "link").symlink_to("real")
     path = str(folder / "link")
-    all_refused(on_every_tool(agent, path), "symlink_error", f"Symlinks are not allowed (security policy): {path}")
+    check_all_refused(
+        call_every_tool(agent, path), "symlink_error", f"Symlinks are not allowed (security policy): {path}"
+    )
     assert (folder / "real").read_text() == "a\n"
     assert sorted(path.name for path in folder.iterdir()) == ["link", "real"]
 
 
-def test_reject_a_symlink_as_the_place_to_restore_to(agent: Agent, folder: Path) -> None:
+def test_reject_symlink_as_restore_target(agent: Agent, folder: Path) -> None:
     (folder / "real").write_text("real\n")
     (folder / "copy").write_text("copy\n")
     (folder / "link").symlink_to("real")
@@ -73,19 +75,19 @@ def test_reject_a_symlink_as_the_place_to_restore_to(agent: Agent, folder: Path)
 @pytest.mark.parametrize(
     "content",
     [b"a\n\0\n", b"\xff\xd8\xff\xe0\x10\x81\x82", b"a" * 69 + b"\x01" * 31, b"a\n" + b"." * 8189 + b"\0"],
-    ids=["NUL", "JPEG", "31%", "NUL in the last byte looked at"],
+    ids=["NUL", "JPEG", "31%", "NUL in the last checked byte"],
 )
 def test_reject_binary_file(agent: Agent, folder: Path, content: bytes) -> None:
     file = folder / "file.bin"
     file.write_bytes(content)
-    all_refused(on_every_tool(agent, str(file)), "binary_file", f"Binary files are not supported: {file}")
+    check_all_refused(call_every_tool(agent, str(file)), "binary_file", f"Binary files are not supported: {file}")
     assert file.read_bytes() == content
 
 
-def test_a_link_that_comes_in_a_files_place_meanwhile_is_not_followed(tmp_path: Path) -> None:
+def test_link_that_replaces_the_file_during_a_call_is_not_followed(tmp_path: Path) -> None:
     file = tmp_path / "file"
     (tmp_path / "other").write_text("other\n")
-    told: list[FailureKind] = []
+    failures: list[FailureKind] = []
 
     def act() -> None:
         file.unlink()
@@ -93,18 +95,18 @@ def test_a_link_that_comes_in_a_files_place_meanwhile_is_not_followed(tmp_path: 
 
     with closing(Directories([str(tmp_path)])) as directories:
         tools = Tools(directories, Session(), ServerLimits())
-        for moment in interruption_points():
+        for point in interruption_points():
             file.unlink(missing_ok=True)
             file.write_text("a\n")
             try:
-                with interrupted_at(moment, act):
+                with interrupted_at(point, act):
                     tools.validate_patch(str(file), PATCH)
             except Failure as failure:
-                told.append(failure.kind)
-    assert set(told) == {FailureKind.SYMLINK}
+                failures.append(failure.kind)
+    assert set(failures) == {FailureKind.SYMLINK}
 
 
-def test_up_to_the_threshold_a_file_is_text(agent: Agent, folder: Path) -> None:
+def test_file_within_the_threshold_is_text(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     for content in (b"a\n" + b"a" * 68 + b"\x01" * 30, b"a\n" + b"." * 8190 + b"\0", "a\n日本語\n".encode()):
         file.write_bytes(content)
@@ -117,37 +119,39 @@ def test_file_size_limit(agent: Agent, folder: Path) -> None:
     limit = 10 * MEBIBYTE
     file.write_bytes(b"a\n" + b"x" * (limit - 2))
     agent.done("validate_patch", file_path=str(file), patch=PATCH)
-    with file.open("ab") as longer:
-        longer.write(b"x")
-    all_refused(on_every_tool(agent, str(file)), "resource_limit", f"File too large: {limit + 1} bytes (max: {limit})")
+    with file.open("ab") as opened:
+        opened.write(b"x")
+    check_all_refused(
+        call_every_tool(agent, str(file)), "resource_limit", f"File too large: {limit + 1} bytes (max: {limit})"
+    )
 
 
 def test_insufficient_disk_space(tmp_path: Path) -> None:
-    # A disk with less than the minimum free where one can be made, else a minimum that no disk has free.
+    # A small disk if one can be mounted here, otherwise a minimum that no disk has free.
     root = tmp_path / "workspace"
     root.mkdir()
     if can_mount(root):
         with small_disk(root):
-            no_space_in(root, [], 100 * MEBIBYTE)
+            check_disk_space_errors(root, [], 100 * MEBIBYTE)
     else:
-        no_space_in(root, ["--min-free-space", str(1 << 62)], 1 << 62)
+        check_disk_space_errors(root, ["--min-free-space", str(1 << 62)], 1 << 62)
 
 
-def no_space_in(root: Path, options: list[str], minimum: int) -> None:
+def check_disk_space_errors(root: Path, options: list[str], minimum: int) -> None:
     file = root / "file.txt"
     file.write_text("a\n")
     with connected(root, options=options) as agent:
-        results = on_every_tool(agent, str(file))
+        results = call_every_tool(agent, str(file))
         for tool in ("dry run", "validate_patch", "generate_patch"):
-            assert not results.pop(tool).refused, "what writes nothing needs no space"
-        all_refused(results, "disk_space_error", f"bytes free (minimum: {minimum})")
+            assert not results.pop(tool).refused, "a tool that writes nothing needs no space"
+        check_all_refused(results, "disk_space_error", f"bytes free (minimum: {minimum})")
         for result in results.values():
             assert "Insufficient disk space: " in result.text
     assert file.read_text() == "a\n"
     assert [path.name for path in root.iterdir()] == ["file.txt"]
 
 
-def test_room_is_needed_for_the_file_itself(tmp_path: Path) -> None:
+def test_space_for_the_new_content_is_required(tmp_path: Path) -> None:
     root = tmp_path / "workspace"
     root.mkdir()
     (root / "file.txt").write_text("a\n" + "x" * 100)
@@ -166,18 +170,18 @@ def test_room_is_needed_for_the_file_itself(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "spelling",
+    "template",
     ["{base}/{evil}/f", "../{evil}/f", "{root}/x/../../{evil}/f", "/etc/passwd", "{folder}/linked/f"],
 )
-def test_path_traversal_protection(agent: Agent, folder: Path, spelling: str) -> None:
+def test_path_traversal_protection(agent: Agent, folder: Path, template: str) -> None:
     evil = agent.root.with_name(f"{agent.root.name}-evil")
     evil.mkdir(exist_ok=True)
     (evil / "f").write_text("a\n")
     (agent.root / "x").mkdir(exist_ok=True)
     (folder / "linked").symlink_to(evil)
-    path = spelling.format(base=agent.root.parent, root=agent.root, folder=folder, evil=evil.name)
+    path = template.format(base=agent.root.parent, root=agent.root, folder=folder, evil=evil.name)
     message = f"Path attempts to escape base directory: {path}"
-    all_refused(on_every_tool(agent, path), "permission_denied", message)
+    check_all_refused(call_every_tool(agent, path), "permission_denied", message)
     (folder / "mine").write_text("a\n")
     for force in (False, True):
         result = agent.call("restore_backup", backup_file=str(folder / "mine"), target_file=path, force=force)
@@ -186,10 +190,10 @@ def test_path_traversal_protection(agent: Agent, folder: Path, spelling: str) ->
     assert [path.name for path in evil.iterdir()] == ["f"]
 
 
-def test_the_store_is_out_of_reach(agent: Agent, folder: Path) -> None:
+def test_store_is_out_of_reach(agent: Agent, folder: Path) -> None:
     (folder / "f").write_text("a\n")
     agent.done("apply_patch", file_path=str(folder / "f"), patch=PATCH)
-    for result in on_every_tool(agent, ".cas/segments").values():
+    for result in call_every_tool(agent, ".cas/segments").values():
         assert result.structured["error_type"] == "permission_denied", result.structured
     result = agent.call("restore_backup", backup_file=str(folder / "f"), target_file=".cas/f", force=True)
     assert result.structured["error_type"] == "permission_denied"
@@ -197,33 +201,38 @@ def test_the_store_is_out_of_reach(agent: Agent, folder: Path) -> None:
 
 def test_file_not_found(agent: Agent, folder: Path) -> None:
     path = str(folder / "missing")
-    results = on_every_tool(agent, path)
+    results = call_every_tool(agent, path)
     assert results.pop("generate_patch").text == f"Original file not found: {path}"
     assert results.pop("restore_backup").text == "Backup file not found"
-    all_refused(results, "file_not_found", f"File not found: {path}")
+    check_all_refused(results, "file_not_found", f"File not found: {path}")
 
 
-def test_a_file_that_may_not_be_written(agent: Agent, folder: Path) -> None:
+def test_read_only_file_is_refused(agent: Agent, folder: Path) -> None:
     file = folder / "f"
     file.write_text("a\n")
     file.chmod(0o444)
-    reading = frozenset({"dry run", "validate_patch", "generate_patch", "backup_file", "restore_backup"})
-    all_refused(on_every_tool(agent, str(file)), "permission_denied", f"File is not writable: {file}", but=reading)
+    read_only_tools = frozenset({"dry run", "validate_patch", "generate_patch", "backup_file", "restore_backup"})
+    check_all_refused(
+        call_every_tool(agent, str(file)),
+        "permission_denied",
+        f"File is not writable: {file}",
+        except_tools=read_only_tools,
+    )
     assert file.read_text() == "a\n"
     (folder / "copy").write_text("copy\n")
     result = agent.call("restore_backup", backup_file=str(folder / "copy"), target_file=str(file), force=True)
     assert (result.structured["error_type"], result.text) == ("permission_denied", f"File is not writable: {file}")
 
 
-def test_what_is_no_regular_file(agent: Agent, folder: Path) -> None:
+def test_file_that_is_not_regular_is_refused(agent: Agent, folder: Path) -> None:
     (folder / "sub").mkdir()
     os.mkfifo(folder / "fifo")
     for name in ("sub", "fifo"):
         path = str(folder / name)
-        all_refused(on_every_tool(agent, path), "io_error", f"Not a regular file: {path}")
+        check_all_refused(call_every_tool(agent, path), "io_error", f"Not a regular file: {path}")
 
 
-def test_every_limit_is_a_setting(tmp_path: Path) -> None:
+def test_every_limit_is_an_option(tmp_path: Path) -> None:
     root = tmp_path / "workspace"
     root.mkdir()
     (root / "f").write_bytes(b"a\n" + b"x" * 8 + b"\x01" * 10 + b"\0")
@@ -235,7 +244,7 @@ def test_every_limit_is_a_setting(tmp_path: Path) -> None:
         assert agent.call("backup_file", file_path="f").text == "File too large: 22 bytes (max: 21)"
 
 
-def test_unknown_arguments_are_refused_in_the_documents_shape(agent: Agent) -> None:
+def test_unknown_arguments_are_refused_in_the_shape_of_the_contract(agent: Agent) -> None:
     result = agent.call("apply_patch", file_path="f", patch="", fuzz=2)
     assert result.structured["error_type"] == "invalid_request"
     assert result.structured["success"] is False

@@ -1,4 +1,4 @@
-"""`Undo`: the session's last change is undone completely or not at all. The names T-UNDO-… are its document's."""
+"""`Undo` reverts the session's last change completely or not at all. The names T-UNDO-… are those of its contract."""
 
 import json
 import os
@@ -23,7 +23,7 @@ from objstore.fs.stat_signature import read_signature_fields
 from tests.support.direct_tools import Tools
 from tests.support.mcp_agent import Agent, Result, connected
 
-EMPTY: Final = "No edits have been applied to any file with this session."
+NOTHING_TO_UNDO: Final = "No edits have been applied to any file with this session."
 
 
 def edit(agent: Agent, file: Path, old: str, new: str) -> Result:
@@ -35,14 +35,14 @@ def file(folder: Path) -> Path:
     return folder / "file.txt"
 
 
-def name(agent: Agent, file: Path) -> str:
+def relative_name(agent: Agent, file: Path) -> str:
     return str(file.relative_to(agent.root))
 
 
-# ---- what it does
+# ---- successful undo
 
 
-def test_t_undo_01_bytes_come_back_after_an_edit_that_empties_a_file(agent: Agent, file: Path) -> None:
+def test_t_undo_01_undo_restores_the_bytes_of_an_emptied_file(agent: Agent, file: Path) -> None:
     content = b"caf\xe9\r\nno newline at the end"
     file.write_bytes(content)
     file.chmod(0o640)
@@ -51,34 +51,34 @@ def test_t_undo_01_bytes_come_back_after_an_edit_that_empties_a_file(agent: Agen
     undone = agent.done("Undo")
     assert file.read_bytes() == content
     assert file.stat().st_mode & 0o777 == 0o640
-    assert undone.structured == {"success": True, "files_reverted": 1, "paths": [name(agent, file)]}
+    assert undone.structured == {"success": True, "files_reverted": 1, "paths": [relative_name(agent, file)]}
     assert undone.texts == [
-        f"Reverted 1 file:\n{name(agent, file)}",
+        f"Reverted 1 file:\n{relative_name(agent, file)}",
         "Read these files again before you change them.",
     ]
 
 
-def test_t_undo_02_a_file_that_an_edit_created_goes(agent: Agent, folder: Path) -> None:
+def test_t_undo_02_undo_deletes_a_created_file(agent: Agent, folder: Path) -> None:
     file = folder / "new" / "file.txt"
     agent.done("write_file", path=str(file), content="text\n")
-    assert agent.done("Undo").structured["paths"] == [name(agent, file)]
+    assert agent.done("Undo").structured["paths"] == [relative_name(agent, file)]
     assert not file.exists()
 
 
-def test_t_undo_03_without_an_edit_there_is_one_exact_sentence(tmp_path: Path) -> None:
+def test_t_undo_03_undo_without_an_edit_has_the_exact_message(tmp_path: Path) -> None:
     root = tmp_path / "workspace"
     root.mkdir()
     with connected(root) as agent:
         result = agent.call("Undo")
-        assert result.texts == [EMPTY]
-        assert result.error["message"] == EMPTY
+        assert result.texts == [NOTHING_TO_UNDO]
+        assert result.error["message"] == NOTHING_TO_UNDO
         agent.done("write_file", path="file", content="text\n")
         agent.done("Undo")
-        # The entry is cleared when it is used.
-        assert agent.call("Undo").texts == [EMPTY]
+        # The entry is removed when it is used.
+        assert agent.call("Undo").texts == [NOTHING_TO_UNDO]
 
 
-def test_t_undo_04_a_file_that_changed_since_is_left_alone(agent: Agent, file: Path) -> None:
+def test_t_undo_04_undo_refuses_a_file_that_changed_since(agent: Agent, file: Path) -> None:
     file.write_text("one\n")
     edit(agent, file, "one", "two")
     file.write_text("two\nsomebody's work\n")
@@ -86,37 +86,37 @@ def test_t_undo_04_a_file_that_changed_since_is_left_alone(agent: Agent, file: P
     result = agent.call("Undo")
     assert result.error["type"] == "stale_file"
     assert result.error["reason"] == "hash mismatch"
-    assert result.error["path"] == name(agent, file)
+    assert result.error["path"] == relative_name(agent, file)
     assert file.read_text() == "two\nsomebody's work\n"
     assert read_signature_fields(os.lstat(file)) == before
-    # The entry stays: once the file is as it was left, it can be undone.
+    # The entry is kept: when the file is restored to the state after the edit, Undo works.
     file.write_text("two\n")
     agent.done("Undo")
     assert file.read_text() == "one\n"
 
 
-class StumblingDisk(Disk):
+class DiskFailingAtStep(Disk):
     """A disk on which the n-th change to a user's file fails."""
 
     def __init__(self) -> None:
-        self.left = -1  # changes until the failure; -1: none fails
+        self.steps_left = -1  # changes until the failure; -1: none fails
 
-    def step(self, name: str) -> None:
-        self.left -= 1
-        if self.left == 0:
-            raise DiskFailed(name, "Input/output error")
+    def step(self, relative_name: str) -> None:
+        self.steps_left -= 1
+        if self.steps_left == 0:
+            raise DiskFailed(relative_name, "Input/output error")
 
-    def exchange(self, source_directory: int, source: str, directory: int, name: str) -> bool:
-        self.step(name)
-        return super().exchange(source_directory, source, directory, name)
+    def exchange(self, source_directory: int, source: str, directory: int, relative_name: str) -> bool:
+        self.step(relative_name)
+        return super().exchange(source_directory, source, directory, relative_name)
 
-    def rename_new(self, source_directory: int, source: str, directory: int, name: str) -> None:
-        self.step(name)
-        super().rename_new(source_directory, source, directory, name)
+    def rename_new(self, source_directory: int, source: str, directory: int, relative_name: str) -> None:
+        self.step(relative_name)
+        super().rename_new(source_directory, source, directory, relative_name)
 
-    def unlink(self, directory: int, name: str) -> None:
-        self.step(name)
-        super().unlink(directory, name)
+    def unlink(self, directory: int, relative_name: str) -> None:
+        self.step(relative_name)
+        super().unlink(directory, relative_name)
 
 
 def contents(root: Path) -> dict[str, bytes]:
@@ -128,8 +128,8 @@ def contents(root: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("step", [1, 2, 3])
-def test_t_undo_05_a_failure_in_the_middle_leaves_every_file_as_it_was(tmp_path: Path, step: int) -> None:
-    disk = StumblingDisk()
+def test_t_undo_05_failed_undo_leaves_every_file_unchanged(tmp_path: Path, step: int) -> None:
+    disk = DiskFailingAtStep()
     directories = Directories([str(tmp_path)], lambda root: Workspace.init(root, disk))
     session = Session()
     tools = Tools(directories, session, ServerLimits())
@@ -142,17 +142,17 @@ def test_t_undo_05_a_failure_in_the_middle_leaves_every_file_as_it_was(tmp_path:
         call.write("created", b"after\n")
         session.changed(workspace.root, call.commit().edits)
     after = contents(tmp_path)
-    disk.left = step
+    disk.steps_left = step
     with pytest.raises(Failure, match="every file of the call is as it was before"):
         tools.Undo()
     assert contents(tmp_path) == after
-    disk.left = -1
+    disk.steps_left = -1
     assert tools.Undo().content.files_reverted == 3
     assert contents(tmp_path) == {"changed": b"before\n", "deleted": b"before\n"}
     directories.close()
 
 
-def test_t_undo_06_a_file_must_be_read_again_before_any_tool_changes_it(agent: Agent, folder: Path) -> None:
+def test_t_undo_06_file_must_be_read_again_after_undo(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("one\n")
     read = agent.done("read_text_file", path=str(file))
@@ -181,13 +181,13 @@ def test_t_undo_06_a_file_must_be_read_again_before_any_tool_changes_it(agent: A
         ), tool
     assert file.read_text() == "one\n"
     assert agent.call("read_file", path=str(file), offset=-1).refused
-    agent.done("read_file_by_keyword", path=str(file), keyword="nowhere")  # shows nothing of it
+    agent.done("read_file_by_keyword", path=str(file), keyword="nowhere")  # shows no line of it
     assert agent.call("delete_file", path=str(file)).error["type"] == "stale_file"
     agent.done("read_file", path=str(file))
     edit(agent, file, "one", "three")
 
 
-def test_a_deleted_file_returns(agent: Agent, file: Path) -> None:
+def test_undo_restores_a_deleted_file(agent: Agent, file: Path) -> None:
     file.write_bytes(b"\0binary")
     file.chmod(0o750)
     agent.done("delete_file", path=str(file))
@@ -196,33 +196,33 @@ def test_a_deleted_file_returns(agent: Agent, file: Path) -> None:
     assert file.stat().st_mode & 0o777 == 0o750
 
 
-def test_a_moved_file_moves_back(agent: Agent, folder: Path) -> None:
-    here, there = folder / "here", folder / "sub" / "there"
-    here.write_text("text\n")
-    agent.done("move_file", source=str(here), destination=str(there))
-    assert agent.done("Undo").structured["paths"] == [name(agent, here)]
-    assert (here.read_text(), there.exists()) == ("text\n", False)
-    refused = agent.call("write_file", path=str(here), content="new\n")
-    assert refused.error["message"] == f"File must be read before it is changed: {here}"
+def test_undo_moves_a_moved_file_back(agent: Agent, folder: Path) -> None:
+    original, moved = folder / "here", folder / "sub" / "there"
+    original.write_text("text\n")
+    agent.done("move_file", source=str(original), destination=str(moved))
+    assert agent.done("Undo").structured["paths"] == [relative_name(agent, original)]
+    assert (original.read_text(), moved.exists()) == ("text\n", False)
+    refused = agent.call("write_file", path=str(original), content="new\n")
+    assert refused.error["message"] == f"File must be read before it is changed: {original}"
 
 
-EDIT = "--- a\n+++ a\n@@ -1 +1 @@\n-one\n+two\n"
-CALLS: list[tuple[str, dict[str, Any]]] = [
+DIFF = "--- a\n+++ a\n@@ -1 +1 @@\n-one\n+two\n"
+CALLS_WITH_CHANGES: list[tuple[str, dict[str, Any]]] = [
     ("write_file", {"path": "{}", "content": "two\n"}),
-    ("edit_file_diff", {"path": "{}", "diff": EDIT}),
+    ("edit_file_diff", {"path": "{}", "diff": DIFF}),
     ("multi_edit_text_file", {"path": "{}", "edits": [{"old_string": "one", "new_string": "two"}]}),
     ("edit_text_file", {"path": "{}", "file_hash": "", "operations": [{"op": "delete", "anchor": ""}]}),
     ("move_file", {"source": "{}", "destination": "{} moved"}),
     ("delete_file", {"path": "{}"}),
-    ("apply_patch", {"file_path": "{}", "patch": EDIT}),
-    ("revert_patch", {"file_path": "{}", "patch": EDIT.replace("-one\n+two", "-two\n+one")}),
-    ("apply_patches", {"strategy": "atomic", "patches": [{"file_path": "{}", "patch": EDIT}]}),
+    ("apply_patch", {"file_path": "{}", "patch": DIFF}),
+    ("revert_patch", {"file_path": "{}", "patch": DIFF.replace("-one\n+two", "-two\n+one")}),
+    ("apply_patches", {"strategy": "atomic", "patches": [{"file_path": "{}", "patch": DIFF}]}),
     ("backup_file", {"file_path": "{}"}),
 ]
 
 
-@pytest.mark.parametrize(("tool", "arguments"), CALLS)
-def test_whichever_tool_made_the_change_it_goes_back(
+@pytest.mark.parametrize(("tool", "arguments"), CALLS_WITH_CHANGES)
+def test_undo_reverts_the_change_of_every_tool(
     agent: Agent, folder: Path, tool: str, arguments: dict[str, Any]
 ) -> None:
     file = folder / "file.txt"
@@ -239,19 +239,19 @@ def test_whichever_tool_made_the_change_it_goes_back(
     assert contents(folder) == before
 
 
-def test_files_of_a_change_are_counted_and_named(agent: Agent, folder: Path) -> None:
+def test_undo_counts_and_names_the_files_of_a_change(agent: Agent, folder: Path) -> None:
     files = [folder / "one", folder / "two"]
     for file in files:
         file.write_text("one\n")
-    patches = [{"file_path": str(file), "patch": EDIT} for file in files]
+    patches = [{"file_path": str(file), "patch": DIFF} for file in files]
     agent.done("apply_patches", strategy="atomic", patches=patches)
     undone = agent.done("Undo")
-    names = [name(agent, file) for file in files]
+    names = [relative_name(agent, file) for file in files]
     assert (undone.structured["files_reverted"], undone.structured["paths"]) == (2, names)
     assert undone.text == "\n".join(["Reverted 2 files:", *names])
 
 
-def test_with_several_directories_files_are_named_by_their_whole_paths(tmp_path: Path) -> None:
+def test_undo_names_absolute_paths_with_several_directories(tmp_path: Path) -> None:
     roots = [tmp_path / "one", tmp_path / "two"]
     for root in roots:
         root.mkdir()
@@ -260,37 +260,37 @@ def test_with_several_directories_files_are_named_by_their_whole_paths(tmp_path:
         assert agent.done("Undo").structured["paths"] == [str(roots[1] / "file")]
 
 
-def test_only_the_last_change_is_undone(agent: Agent, folder: Path) -> None:
+def test_undo_reverts_only_the_last_change(agent: Agent, folder: Path) -> None:
     first, last = folder / "first", folder / "last"
     agent.done("write_file", path=str(first), content="first\n")
     agent.done("write_file", path=str(last), content="last\n")
-    # What changes nothing is no change to undo.
+    # A call without changes is not undone.
     agent.done("write_file", path=str(first), content="first\n")
     agent.done("read_file", path=str(first))
     agent.call("edit_file_diff", path=str(first), diff="--- a\n+++ a\n@@ -1 +1 @@\n-x\n+y\n")
     agent.done("Undo")
     assert (first.exists(), last.exists()) == (True, False)
-    assert agent.call("Undo").text == EMPTY
+    assert agent.call("Undo").text == NOTHING_TO_UNDO
 
 
-SAME = EDIT.replace("+two", "+one")
-IDLE: list[tuple[str, dict[str, Any]]] = [
+DIFF_WITHOUT_CHANGES = DIFF.replace("+two", "+one")
+CALLS_WITHOUT_CHANGES: list[tuple[str, dict[str, Any]]] = [
     ("write_file", {"path": "{}", "content": "one\n"}),
-    ("edit_file_diff", {"path": "{}", "diff": SAME}),
+    ("edit_file_diff", {"path": "{}", "diff": DIFF_WITHOUT_CHANGES}),
     ("multi_edit_text_file", {"path": "{}", "edits": [{"old_string": "one", "new_string": "one"}]}),
     ("edit_text_file", {"path": "{}", "file_hash": "", "operations": [{"op": "replace", "content": "one"}]}),
-    ("apply_patch", {"file_path": "{}", "patch": SAME}),
+    ("apply_patch", {"file_path": "{}", "patch": DIFF_WITHOUT_CHANGES}),
     ("apply_patch", {"file_path": "{}", "patch": ""}),
-    ("revert_patch", {"file_path": "{}", "patch": SAME}),
-    ("apply_patches", {"strategy": "try_revert", "patches": [{"file_path": "{}", "patch": SAME}]}),
-    ("apply_patches", {"strategy": "backup_restore", "patches": [{"file_path": "{}", "patch": SAME}]}),
-    ("apply_patches", {"strategy": "atomic", "patches": [{"file_path": "{}", "patch": SAME}]}),
+    ("revert_patch", {"file_path": "{}", "patch": DIFF_WITHOUT_CHANGES}),
+    ("apply_patches", {"strategy": "try_revert", "patches": [{"file_path": "{}", "patch": DIFF_WITHOUT_CHANGES}]}),
+    ("apply_patches", {"strategy": "backup_restore", "patches": [{"file_path": "{}", "patch": DIFF_WITHOUT_CHANGES}]}),
+    ("apply_patches", {"strategy": "atomic", "patches": [{"file_path": "{}", "patch": DIFF_WITHOUT_CHANGES}]}),
     ("restore_backup", {"backup_file": "{} copy", "target_file": "{}"}),
 ]
 
 
-@pytest.mark.parametrize(("tool", "arguments"), IDLE)
-def test_a_call_that_changes_nothing_says_so_and_is_no_change_to_undo(
+@pytest.mark.parametrize(("tool", "arguments"), CALLS_WITHOUT_CHANGES)
+def test_call_without_changes_is_reported_and_not_undone(
     agent: Agent, folder: Path, tool: str, arguments: dict[str, Any]
 ) -> None:
     file, other = folder / "file.txt", folder / "other.txt"
@@ -307,22 +307,20 @@ def test_a_call_that_changes_nothing_says_so_and_is_no_change_to_undo(
     assert result.text.startswith(f"Nothing to change in {file}")
     assert "The file already has this content: no edit was recorded, and there is nothing to undo." in result.texts[1]
     assert len(agent.history()) == recorded
-    assert agent.done("Undo").structured["paths"] == [name(agent, other)]
+    assert agent.done("Undo").structured["paths"] == [relative_name(agent, other)]
 
 
-@pytest.mark.parametrize(("tool", "arguments"), IDLE[:2])
-def test_a_call_that_changes_nothing_leaves_nothing_to_undo(
-    tmp_path: Path, tool: str, arguments: dict[str, Any]
-) -> None:
+@pytest.mark.parametrize(("tool", "arguments"), CALLS_WITHOUT_CHANGES[:2])
+def test_call_without_changes_leaves_nothing_to_undo(tmp_path: Path, tool: str, arguments: dict[str, Any]) -> None:
     root = tmp_path / "workspace"
     root.mkdir()
     (root / "file").write_text("one\n")
     with connected(root) as agent:
         agent.done(tool, **{**arguments, "path": "file"})
-        assert agent.call("Undo").texts == [EMPTY]
+        assert agent.call("Undo").texts == [NOTHING_TO_UNDO]
 
 
-def test_what_is_undone_is_rejected_and_the_history_says_why(agent: Agent, file: Path) -> None:
+def test_undone_edit_is_recorded_as_rejected_with_a_reason(agent: Agent, file: Path) -> None:
     number = agent.done("write_file", path=str(file), content="text\n").structured["edit"]
     agent.done("Undo")
     with Workspace.open(agent.root) as workspace:
@@ -333,23 +331,23 @@ def test_what_is_undone_is_rejected_and_the_history_says_why(agent: Agent, file:
     assert (decision.action, decision.who) == (Action.REJECT, "test agent")
 
 
-@pytest.mark.parametrize("made_by", ["move_file", "write_file"])
-def test_what_had_to_be_read_at_a_path_is_not_what_is_moved_there(agent: Agent, folder: Path, made_by: str) -> None:
-    here, there = folder / "here", folder / "there"
-    here.write_text("one\n")
-    agent.done("read_file", path=str(here))
-    if made_by == "move_file":
-        agent.done("move_file", source=str(here), destination=str(there))
+@pytest.mark.parametrize("tool", ["move_file", "write_file"])
+def test_required_read_of_a_path_does_not_apply_to_a_file_moved_there(agent: Agent, folder: Path, tool: str) -> None:
+    original, moved = folder / "here", folder / "there"
+    original.write_text("one\n")
+    agent.done("read_file", path=str(original))
+    if tool == "move_file":
+        agent.done("move_file", source=str(original), destination=str(moved))
     else:
-        agent.done("write_file", path=str(there), content="two\n")
+        agent.done("write_file", path=str(moved), content="two\n")
     agent.done("Undo")
-    agent.done("read_file", path=str(here))
-    agent.done("move_file", source=str(here), destination=str(there))
-    edit(agent, there, "one", "1")
-    assert there.read_text() == "1\n"
+    agent.done("read_file", path=str(original))
+    agent.done("move_file", source=str(original), destination=str(moved))
+    edit(agent, moved, "one", "1")
+    assert moved.read_text() == "1\n"
 
 
-# ---- what it refuses
+# ---- refused undo
 
 
 def make_missing(file: Path) -> None:
@@ -371,7 +369,7 @@ def make_executable(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "kind", "reason"),
+    ("change_file", "kind", "reason"),
     [
         (make_missing, "file_not_found", "file missing"),
         (make_directory, "io_error", "is a directory, not a file"),
@@ -379,16 +377,16 @@ def make_executable(file: Path) -> None:
         (make_executable, "stale_file", "hash or permissions mismatch"),
     ],
 )
-def test_every_file_must_be_as_the_change_left_it(
-    agent: Agent, file: Path, spoil: Callable[[Path], None], kind: str, reason: str
+def test_undo_refuses_a_file_that_is_not_as_the_change_left_it(
+    agent: Agent, file: Path, change_file: Callable[[Path], None], kind: str, reason: str
 ) -> None:
     agent.done("write_file", path=str(file), content="text\n")
-    spoil(file)
+    change_file(file)
     before = read_signature_fields(os.lstat(file)) if file.is_symlink() or file.exists() else None
     error = agent.call("Undo").error
     assert error["type"] == kind
-    assert error["path"] == name(agent, file)
-    assert (error["reason"], error["message"]) == (reason, f"Cannot undo: {reason}: {name(agent, file)}")
+    assert error["path"] == relative_name(agent, file)
+    assert (error["reason"], error["message"]) == (reason, f"Cannot undo: {reason}: {relative_name(agent, file)}")
     assert error["hint"].startswith("Nothing was reverted.")
     assert (read_signature_fields(os.lstat(file)) if before else before) == before
 
@@ -402,14 +400,14 @@ def make_link_outside(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "kind", "reason"),
+    ("change_file", "kind", "reason"),
     [
         (make_file, "invalid_request", "not a usable path ('k' is not a directory)"),
         (make_link_outside, "permission_denied", "permission denied"),
     ],
 )
-def test_a_replaced_folder_refuses_the_undo_of_its_files(
-    tmp_path: Path, spoil: Callable[[Path], None], kind: str, reason: str
+def test_undo_refuses_files_of_a_replaced_folder(
+    tmp_path: Path, change_file: Callable[[Path], None], kind: str, reason: str
 ) -> None:
     root, outside = tmp_path / "workspace", tmp_path / "outside"
     (root / "k").mkdir(parents=True)
@@ -418,7 +416,7 @@ def test_a_replaced_folder_refuses_the_undo_of_its_files(
     with connected(root) as agent:
         agent.done("delete_file", path="k/a")
         (root / "k").rmdir()
-        spoil(root / "k")
+        change_file(root / "k")
         error = agent.call("Undo").error
     assert (error["type"], error["path"]) == (kind, "k/a")
     assert (error["reason"], error["message"]) == (reason, f"Cannot undo: {reason}: k/a")
@@ -426,7 +424,7 @@ def test_a_replaced_folder_refuses_the_undo_of_its_files(
     assert list(outside.iterdir()) == []
 
 
-def test_one_spoilt_file_of_many_keeps_all_from_being_undone(tmp_path: Path) -> None:
+def test_one_changed_file_refuses_the_undo_of_all(tmp_path: Path) -> None:
     directories = Directories([str(tmp_path)])
     session = Session()
     workspace, _ = directories.changing("file", lambda: None)
@@ -443,7 +441,7 @@ def test_one_spoilt_file_of_many_keeps_all_from_being_undone(tmp_path: Path) -> 
     directories.close()
 
 
-def test_a_file_that_a_change_left_as_it_was_is_in_no_ones_way(tmp_path: Path) -> None:
+def test_undo_skips_files_that_a_change_left_unchanged(tmp_path: Path) -> None:
     directories = Directories([str(tmp_path)])
     session = Session()
     workspace, _ = directories.changing("file", lambda: None)
@@ -458,7 +456,7 @@ def test_a_file_that_a_change_left_as_it_was_is_in_no_ones_way(tmp_path: Path) -
     directories.close()
 
 
-def test_a_file_that_came_where_one_was_deleted_is_left_alone(agent: Agent, file: Path) -> None:
+def test_undo_of_a_deletion_does_not_overwrite_a_new_file(agent: Agent, file: Path) -> None:
     file.write_text("text\n")
     agent.done("delete_file", path=str(file))
     file.write_text("somebody's work\n")
@@ -467,18 +465,22 @@ def test_a_file_that_came_where_one_was_deleted_is_left_alone(agent: Agent, file
     assert file.read_text() == "somebody's work\n"
 
 
-def test_a_file_that_came_where_one_was_moved_from_is_left_alone(agent: Agent, folder: Path) -> None:
-    here, there = folder / "here", folder / "there"
-    here.write_text("text\n")
-    agent.done("move_file", source=str(here), destination=str(there))
-    here.write_text("somebody's work\n")
+def test_undo_of_a_move_does_not_overwrite_a_new_file(agent: Agent, folder: Path) -> None:
+    original, moved = folder / "here", folder / "there"
+    original.write_text("text\n")
+    agent.done("move_file", source=str(original), destination=str(moved))
+    original.write_text("somebody's work\n")
     error = agent.call("Undo").error
-    assert (error["type"], error["reason"], error["path"]) == ("file_exists", "already exists", name(agent, here))
+    assert (error["type"], error["reason"], error["path"]) == (
+        "file_exists",
+        "already exists",
+        relative_name(agent, original),
+    )
     assert error["hint"].startswith("Nothing was reverted.")
-    assert (here.read_text(), there.read_text()) == ("somebody's work\n", "text\n")
+    assert (original.read_text(), moved.read_text()) == ("somebody's work\n", "text\n")
 
 
-def test_what_a_reviewer_decided_since_is_not_undone_with_it(agent: Agent, file: Path) -> None:
+def test_undo_does_not_revert_later_decisions(agent: Agent, file: Path) -> None:
     lines = [f"line {number}\n" for number in range(20)]
     file.write_text("".join(lines))
     earlier = edit(agent, file, "line 0\n", "first\n").structured["edit"]
@@ -495,20 +497,20 @@ def test_what_a_reviewer_decided_since_is_not_undone_with_it(agent: Agent, file:
     assert file.read_text() == "".join(["first\n", *lines[1:]])
 
 
-@pytest.mark.parametrize("gone", [[], [{"old_string": "two", "new_string": "2"}]], ids=["all", "a part"])
-def test_what_a_reviewer_took_away_before_it_keeps_a_change_from_being_undone(
-    agent: Agent, file: Path, gone: list[dict[str, str]]
+@pytest.mark.parametrize("other_edits", [[], [{"old_string": "two", "new_string": "2"}]], ids=["all", "part"])
+def test_undo_is_refused_after_an_earlier_edit_was_rejected(
+    agent: Agent, file: Path, other_edits: list[dict[str, str]]
 ) -> None:
     file.write_text("one\ntwo\n")
     earlier = edit(agent, file, "one\n", "X\none\n").structured["edit"]
-    agent.done("multi_edit_text_file", path=str(file), edits=[*gone, {"old_string": "X\n", "new_string": ""}])
+    agent.done("multi_edit_text_file", path=str(file), edits=[*other_edits, {"old_string": "X\n", "new_string": ""}])
     after = file.read_text()
     with Workspace.open(agent.root) as workspace:
         decided = workspace.decide(Action.REJECT, workspace.find_units(str(earlier))[1])
     assert isinstance(decided, Decided)
-    assert file.read_text() == after  # as the change left it; but what it took away would not return
+    assert file.read_text() == after  # the file is as the change left it, but Undo would not restore the removed line
     error = agent.call("Undo").error
-    assert (error["type"], error["path"]) == ("review_conflict", name(agent, file))
+    assert (error["type"], error["path"]) == ("review_conflict", relative_name(agent, file))
     assert error["reason"] == "earlier edits have been decided on since"
     assert file.read_text() == after
     with Workspace.open(agent.root) as workspace:
@@ -517,9 +519,7 @@ def test_what_a_reviewer_took_away_before_it_keeps_a_change_from_being_undone(
     assert file.read_text() == "X\none\ntwo\n"
 
 
-def test_permissions_that_a_reviewer_took_away_before_it_keep_a_change_from_being_undone(
-    agent: Agent, file: Path
-) -> None:
+def test_undo_is_refused_after_an_earlier_change_of_permissions_was_rejected(agent: Agent, file: Path) -> None:
     file.write_text("one\n")
     file.chmod(0o750)
     backup = agent.done("backup_file", file_path=str(file)).structured["backup_file"]
@@ -528,14 +528,14 @@ def test_permissions_that_a_reviewer_took_away_before_it_keep_a_change_from_bein
     edit(agent, file, "one", "two")
     with Workspace.open(agent.root) as workspace:
         assert isinstance(workspace.decide(Action.REJECT, workspace.find_units(str(earlier))[1]), Decided)
-    as_left = "two\n", 0o600
-    assert (file.read_text(), file.stat().st_mode & 0o777) == as_left
-    error = agent.call("Undo").error  # it would bring the bytes back, and not the permissions that went with them
+    state_after = "two\n", 0o600
+    assert (file.read_text(), file.stat().st_mode & 0o777) == state_after
+    error = agent.call("Undo").error  # it would restore the bytes, but not the permissions
     assert (error["type"], error["reason"]) == ("review_conflict", "earlier edits have been decided on since")
-    assert (file.read_text(), file.stat().st_mode & 0o777) == as_left
+    assert (file.read_text(), file.stat().st_mode & 0o777) == state_after
 
 
-def test_what_a_reviewer_has_taken_back_already_is_not_taken_back_again(agent: Agent, file: Path) -> None:
+def test_undo_refuses_a_change_that_was_rejected_already(agent: Agent, file: Path) -> None:
     file.write_text("one\n")
     edits = [edit(agent, file, "one\n", "X\none\n"), edit(agent, file, "X\n", "")]
     with Workspace.open(agent.root) as workspace:
@@ -548,9 +548,7 @@ def test_what_a_reviewer_has_taken_back_already_is_not_taken_back_again(agent: A
 
 
 @pytest.mark.parametrize("is_new", [True, False])
-def test_of_a_change_that_a_reviewer_has_rejected_that_is_said_and_not_what_its_file_is_now(
-    agent: Agent, file: Path, *, is_new: bool
-) -> None:
+def test_undo_of_a_rejected_change_reports_the_rejection(agent: Agent, file: Path, *, is_new: bool) -> None:
     if not is_new:
         file.write_text("one\n")
     change = agent.done("write_file", path=str(file), content="two\n").structured["edit"]
@@ -564,8 +562,8 @@ def test_of_a_change_that_a_reviewer_has_rejected_that_is_said_and_not_what_its_
     assert file.exists() is not is_new
 
 
-@pytest.mark.parametrize("part", ["", ":1"], ids=["all", "a hunk"])
-def test_what_a_reviewer_has_accepted_is_not_taken_back_unless_they_were_asked(tmp_path: Path, part: str) -> None:
+@pytest.mark.parametrize("part", ["", ":1"], ids=["all", "hunk"])
+def test_undo_of_an_accepted_change_needs_approval(tmp_path: Path, part: str) -> None:
     file = tmp_path / "file"
     file.write_text("1\n2\n3\n4\n5\n")
     directories, session = Directories([str(tmp_path)]), Session()
@@ -582,22 +580,22 @@ def test_what_a_reviewer_has_accepted_is_not_taken_back_unless_they_were_asked(t
         assert Status.ACCEPTED in workspace.history.edit(1).units
     change = session.last_change()
     assert change is not None
-    asked = ApprovalContext(change, accepted_of(directories, change))
-    Tools(directories, session, ServerLimits(), approval=asked).Undo()
+    approved_change = ApprovalContext(change, accepted_of(directories, change))
+    Tools(directories, session, ServerLimits(), approval=approved_change).Undo()
     assert file.read_text() == "1\n2\n3\n4\n5\n"
     directories.close()
 
 
-def test_what_a_reviewer_accepts_while_it_is_undone_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_change_accepted_during_the_undo_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "file"
     directories, session = Directories([str(tmp_path)]), Session()
     Tools(directories, session, ServerLimits()).write_file(str(file), "text\n")
 
-    def accepting() -> None:
+    def accept_during_undo() -> None:
         with Workspace.open(tmp_path) as workspace:
             workspace.decide(Action.ACCEPT, workspace.find_units("1")[1])
 
-    monkeypatch.setattr("mcptools.tools.undoing.checkpoint", accepting)  # right before it is carried out
+    monkeypatch.setattr("mcptools.tools.undoing.checkpoint", accept_during_undo)  # right before the undo is recorded
     with pytest.raises(Failure, match=r"^Cannot undo: a reviewer decided on it at the same moment: file$"):
         Tools(directories, session, ServerLimits()).Undo()
     assert file.read_text() == "text\n"
@@ -606,42 +604,42 @@ def test_what_a_reviewer_accepts_while_it_is_undone_stays(tmp_path: Path, monkey
     directories.close()
 
 
-def test_a_change_that_later_edits_build_on_is_not_undone(agent: Agent, file: Path) -> None:
+def test_undo_refuses_a_change_that_later_edits_depend_on(agent: Agent, file: Path) -> None:
     file.write_text("one\n")
     edit(agent, file, "one", "two")
     with connected(agent.root) as other:
         edit(other, file, "two", "three")
         edit(other, file, "three", "two")
-    # The bytes are those that the change made, but they are another's by now.
+    # The bytes are those of the change, but a later edit wrote them.
     assert agent.call("Undo").error["type"] == "review_conflict"
     assert file.read_text() == "two\n"
 
 
-def test_it_takes_no_arguments(agent: Agent) -> None:
+def test_undo_takes_no_arguments(agent: Agent) -> None:
     tool = next(tool for tool in agent.tools() if tool.name == "Undo")
     assert tool.input_schema == {"type": "object", "properties": {}, "additionalProperties": False}
     assert agent.call("Undo", path="/etc/passwd").error["code"] == -32600
 
 
-def test_two_at_once_undo_one_change_once(agent: Agent, file: Path) -> None:
+def test_two_concurrent_undos_revert_one_change_once(agent: Agent, file: Path) -> None:
     file.write_text("one\n")
     edit(agent, file, "one", "two")
     agent.done("read_file", path=str(file))
-    results = agent.together([("Undo", {}), ("Undo", {})])
+    results = agent.call_concurrently([("Undo", {}), ("Undo", {})])
     assert sorted(result.refused for result in results) == [False, True]
     assert file.read_text() == "one\n"
 
 
-def test_what_was_done_since_a_person_had_nothing_to_decide_stays(tmp_path: Path) -> None:
+def test_undo_refuses_a_change_made_after_the_approval(tmp_path: Path) -> None:
     directories, session = Directories([str(tmp_path)]), Session()
-    asked = ApprovalContext(session.last_change())  # as when the person would have been asked
+    approved_change = ApprovalContext(session.last_change())  # the state at which approval would have been requested
     Tools(directories, session, ServerLimits()).write_file("file", "text\n")
     with pytest.raises(Failure, match="is no longer the one") as refusal:
-        Tools(directories, session, ServerLimits(), approval=asked).Undo()
+        Tools(directories, session, ServerLimits(), approval=approved_change).Undo()
     assert refusal.value.kind is FailureKind.NOT_APPROVED
     assert (tmp_path / "file").read_text() == "text\n"
     Tools(directories, session, ServerLimits(), approval=ApprovalContext(session.last_change())).Undo()
     assert not (tmp_path / "file").exists()
-    with pytest.raises(Failure, match=EMPTY):
+    with pytest.raises(Failure, match=NOTHING_TO_UNDO):
         Tools(directories, session, ServerLimits(), approval=ApprovalContext(session.last_change())).Undo()
     directories.close()

@@ -1,4 +1,4 @@
-"""`validate_patch` over the wire: every result, check and example of its document."""
+"""`validate_patch` over the wire: every result, check and example of its contract."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ PREVIEW = {
 }
 
 
-def test_a_patch_that_can_be_applied(agent: Agent, folder: Path) -> None:
+def test_applicable_patch_is_valid(agent: Agent, folder: Path) -> None:
     file = folder / "server.py"
     file.write_text(SERVER)
     result = agent.done("validate_patch", file_path=str(file), patch=SERVER_PATCH)
@@ -45,7 +45,7 @@ def test_a_patch_that_can_be_applied(agent: Agent, folder: Path) -> None:
     }
 
 
-def test_a_patch_that_can_not_be_applied(agent: Agent, folder: Path) -> None:
+def test_patch_that_does_not_fit_is_valid_but_not_applicable(agent: Agent, folder: Path) -> None:
     file = folder / "server.py"
     file.write_text(SERVER.replace("config['port']", "config.get('port')"))
     result = agent.call("validate_patch", file_path=str(file), patch=SERVER_PATCH)
@@ -69,7 +69,7 @@ def test_a_patch_that_can_not_be_applied(agent: Agent, folder: Path) -> None:
     )
 
 
-def test_an_invalid_patch(agent: Agent, folder: Path) -> None:
+def test_malformed_patch_is_invalid(agent: Agent, folder: Path) -> None:
     file = folder / "server.py"
     file.write_text(SERVER)
     patch = SERVER_PATCH.replace("+++ server.py\n", "")
@@ -87,14 +87,14 @@ def test_an_invalid_patch(agent: Agent, folder: Path) -> None:
     assert not {"can_apply", "preview", "reason"} & result.structured.keys()
 
 
-def test_the_example_as_printed_counts_its_lines_wrongly(agent: Agent, folder: Path) -> None:
+def test_example_of_the_contract_has_wrong_line_counts(agent: Agent, folder: Path) -> None:
     file = folder / "server.py"
     file.write_text(SERVER)
     patch = SERVER_PATCH.replace("@@ -4,4 +4,4 @@", "@@ -10,7 +10,7 @@")
     assert agent.call("validate_patch", file_path=str(file), patch=patch).structured["error_type"] == "invalid_patch"
 
 
-def test_a_missing_file_leaves_the_patch_valid(agent: Agent, folder: Path) -> None:
+def test_patch_for_a_missing_file_is_valid_but_not_applicable(agent: Agent, folder: Path) -> None:
     path = str(folder / "missing.py")
     result = agent.call("validate_patch", file_path=path, patch=SERVER_PATCH)
     assert (
@@ -107,13 +107,13 @@ def test_a_missing_file_leaves_the_patch_valid(agent: Agent, folder: Path) -> No
             "error_type": "file_not_found",
         }.items()
     )
-    # Where both are wrong, the file is told first, and that the patch is not valid either.
+    # If both are wrong, the file's error is reported, and that the patch is not valid.
     result = agent.call("validate_patch", file_path=path, patch="nothing of a patch")
     assert (result.structured["valid"], result.structured["error_type"]) == (False, "file_not_found")
 
 
 @pytest.mark.parametrize("patch", ["", "--- f\n+++ f\n"])
-def test_an_empty_patch_is_valid_and_affects_no_line(agent: Agent, folder: Path, patch: str) -> None:
+def test_empty_patch_is_valid_and_affects_no_line(agent: Agent, folder: Path, patch: str) -> None:
     (folder / "f").write_text("a\n")
     result = agent.done("validate_patch", file_path=str(folder / "f"), patch=patch)
     assert result.structured["preview"] == {
@@ -124,14 +124,14 @@ def test_an_empty_patch_is_valid_and_affects_no_line(agent: Agent, folder: Path,
     }
 
 
-def test_the_affected_lines_are_those_where_the_patch_fits(agent: Agent, folder: Path) -> None:
+def test_affected_lines_are_those_where_the_patch_fits(agent: Agent, folder: Path) -> None:
     file = folder / "server.py"
     file.write_text("# one\n# two\n" + SERVER)
     result = agent.done("validate_patch", file_path=str(file), patch=SERVER_PATCH)
     assert result.structured["preview"]["affected_line_range"] == {"start": 6, "end": 9}
 
 
-def test_validating_changes_nothing_and_makes_no_store(agent: Agent, folder: Path) -> None:
+def test_validation_changes_nothing_and_creates_no_store(agent: Agent, folder: Path) -> None:
     file = folder / "server.py"
     file.write_text(SERVER)
     stamp = file.stat().st_mtime_ns

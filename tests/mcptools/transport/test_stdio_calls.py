@@ -1,4 +1,4 @@
-"""Calls over standard streams without waiting for answers: cancelled, with equal ids, or at the end of input."""
+"""Calls over standard streams that don't wait for answers: cancelled, with equal ids, or at the end of the input."""
 
 import json
 import sys
@@ -9,9 +9,9 @@ from typing import Any, Final
 import pytest
 
 from objstore.fs.writer_lock import WriterLock
-from tests.support.raw_client import NEWER, Message, called, ping, started
+from tests.support.raw_client import NEWER_VERSION_META, Message, ping, started, tool_call
 
-HELD: Final = """
+HELD_SERVER: Final = """
 import sys
 from pathlib import Path
 import anyio
@@ -27,30 +27,30 @@ async def holding(server, ctx, call_next):
 EditServer._notice = holding
 main()
 """
-"""A server in which no call comes to its tool as long as a certain file exists."""
+"""A server in which no call reaches its tool while a certain file exists."""
 
 
-def cancelled(number: int) -> Message:
+def cancellation(number: int) -> Message:
     return {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}}
 
 
-def newer(call: Message) -> Message:
-    """Return a call as a client of the newer era makes it."""
-    return {**call, "params": {**call.get("params", {}), "_meta": NEWER}}
+def as_newer_version(call: Message) -> Message:
+    """Return a call as a client of the newer protocol version sends it."""
+    return {**call, "params": {**call.get("params", {}), "_meta": NEWER_VERSION_META}}
 
 
-def wrote(number: int, name: str) -> Message:
-    return called(number, "write_file", path=name, content=f"{name}\n")
+def write_call(number: int, name: str) -> Message:
+    return tool_call(number, "write_file", path=name, content=f"{name}\n")
 
 
-def test_a_call_may_be_cancelled_before_it_has_begun(tmp_path: Path) -> None:
-    held, root = tmp_path / "held", tmp_path / "ws"
+def test_call_can_be_cancelled_before_it_has_started(tmp_path: Path) -> None:
+    hold_file, root = tmp_path / "held", tmp_path / "ws"
     root.mkdir()
-    with started(root, command=(sys.executable, "-P", "-c", HELD, str(held))) as raw:
-        held.touch()
-        raw.send(wrote(1, "a"), cancelled(1), ping(2))
+    with started(root, command=(sys.executable, "-P", "-c", HELD_SERVER, str(hold_file))) as raw:
+        hold_file.touch()
+        raw.send(write_call(1, "a"), cancellation(1), ping(2))
         assert raw.next_answer() == {"jsonrpc": "2.0", "id": 2, "result": {}}
-        held.unlink()
+        hold_file.unlink()
         raw.send(ping(3))
         assert raw.next_answer()["id"] == 3
         raw.writing.close()
@@ -59,35 +59,37 @@ def test_a_call_may_be_cancelled_before_it_has_begun(tmp_path: Path) -> None:
     assert not (root / "a").exists()
 
 
-def test_wrong_arguments_are_refused_each_time(tmp_path: Path) -> None:
+def test_wrong_arguments_are_refused_every_time(tmp_path: Path) -> None:
     with started(tmp_path) as raw:
-        said = []
+        texts = []
         for number in range(1, 5):
-            raw.send(called(number, "read_file", path="none") if number == 3 else called(number, "read_file", path=1))
-            said.append(raw.answer(number)["result"]["content"][0]["text"])
-        assert said[0] == said[1] == said[3] == "Invalid arguments for read_file: path: Input should be a valid string"
-        assert said[2].startswith("File not found")
+            raw.send(
+                tool_call(number, "read_file", path="none") if number == 3 else tool_call(number, "read_file", path=1)
+            )
+            texts.append(raw.answer(number)["result"]["content"][0]["text"])
+        assert (
+            texts[0] == texts[1] == texts[3] == "Invalid arguments for read_file: path: Input should be a valid string"
+        )
+        assert texts[2].startswith("File not found")
         raw.writing.close()
 
 
-@pytest.mark.parametrize("is_newer", [False, True], ids=["older era", "newer era"])
-def test_a_call_that_has_begun_is_cancelled_though_the_sdk_has_not_come_to_its_tool(
-    tmp_path: Path, *, is_newer: bool
-) -> None:
-    held, root = tmp_path / "held", tmp_path / "ws"
+@pytest.mark.parametrize("is_newer", [False, True], ids=["older version", "newer version"])
+def test_started_call_is_cancelled_before_the_sdk_reaches_its_tool(tmp_path: Path, *, is_newer: bool) -> None:
+    hold_file, root = tmp_path / "held", tmp_path / "ws"
     root.mkdir()
 
-    def sent(message: Message) -> Message:
-        return newer(message) if is_newer else message
+    def versioned(message: Message) -> Message:
+        return as_newer_version(message) if is_newer else message
 
-    with started(root, command=(sys.executable, "-P", "-c", HELD, str(held)), greets=not is_newer) as raw:
-        raw.send(sent(wrote(1, "a")))
+    with started(root, command=(sys.executable, "-P", "-c", HELD_SERVER, str(hold_file)), greets=not is_newer) as raw:
+        raw.send(versioned(write_call(1, "a")))
         raw.answer(1)
-        held.touch()
+        hold_file.touch()
         with WriterLock(str(root / ".cas" / "lock")).held():
-            raw.send(sent(wrote(2, "b")), sent(cancelled(2)))
-            for number in (3, 4):  # by then it has heard of that
-                raw.send(sent(ping(number)))
+            raw.send(versioned(write_call(2, "b")), versioned(cancellation(2)))
+            for number in (3, 4):  # the cancellation was read before these
+                raw.send(versioned(ping(number)))
                 raw.answer(number)
         raw.writing.close()
         assert [line for line in iter(raw.line, b"") if b'"id"' in line] == []
@@ -95,38 +97,38 @@ def test_a_call_that_has_begun_is_cancelled_though_the_sdk_has_not_come_to_its_t
     assert not (root / "b").exists()
 
 
-@pytest.mark.parametrize("is_newer", [False, True], ids=["older era", "newer era"])
-def test_a_call_cancelled_while_it_waits_is_not_logged_as_an_error(tmp_path: Path, *, is_newer: bool) -> None:
-    def sent(message: Message) -> Message:
-        return newer(message) if is_newer else message
+@pytest.mark.parametrize("is_newer", [False, True], ids=["older version", "newer version"])
+def test_call_cancelled_while_it_waits_is_not_logged_as_an_error(tmp_path: Path, *, is_newer: bool) -> None:
+    def versioned(message: Message) -> Message:
+        return as_newer_version(message) if is_newer else message
 
     with started(tmp_path, greets=not is_newer) as raw:
         for number in range(10, 1010, 10):
-            raw.send(sent(wrote(number, "first")))  # the next are like this one again
+            raw.send(versioned(write_call(number, "first")))  # the next calls equal this one in all but the name
             raw.answer(number)
-            waited_for = {number + 1, number + 2, number + 3}
-            calls = [sent(wrote(each, f"{each}")) for each in [*sorted(waited_for), number + 4]]
-            raw.send(*calls, sent(cancelled(number + 4)))
-            while waited_for:
+            expected_ids = {number + 1, number + 2, number + 3}
+            calls = [versioned(write_call(each, f"{each}")) for each in [*sorted(expected_ids), number + 4]]
+            raw.send(*calls, versioned(cancellation(number + 4)))
+            while expected_ids:
                 answer = raw.next_answer()
                 assert not answer["result"]["isError"]
-                waited_for.discard(answer["id"])
+                expected_ids.discard(answer["id"])
         raw.writing.close()
         assert not [line for line in iter(raw.line, b"") if b'"isError":true' in line]
         assert raw.ended() == (0, b"")
 
 
-@pytest.mark.parametrize("said", [{}, {"requestId": 7}], ids=["no call", "the later of two"])
-def test_what_cancels_no_call_of_the_sdks_leaves_its_work_alone(tmp_path: Path, said: Message) -> None:
+@pytest.mark.parametrize("params", [{}, {"requestId": 7}], ids=["unknown id", "later of two calls"])
+def test_cancellation_of_an_unknown_call_affects_no_other_call(tmp_path: Path, params: Message) -> None:
     root = tmp_path / "ws"
     root.mkdir()
-    number: Any = said.get("requestId", "None")
+    number: Any = params.get("requestId", "None")
     with started(root) as raw:
-        raw.send(wrote(1, "a"))
+        raw.send(write_call(1, "a"))
         raw.answer(1)
         with WriterLock(str(root / ".cas" / "lock")).held():
-            others = [wrote(number, "c")] if said else []
-            raw.send(wrote(number, "b"), *others, {**cancelled(0), "params": said}, ping(2))
+            others = [write_call(number, "c")] if params else []
+            raw.send(write_call(number, "b"), *others, {**cancellation(0), "params": params}, ping(2))
             raw.answer(2)
         assert not raw.answer(number)["result"]["isError"]
         raw.writing.close()
@@ -136,7 +138,7 @@ def test_what_cancels_no_call_of_the_sdks_leaves_its_work_alone(tmp_path: Path, 
     assert not (root / "c").exists()
 
 
-def test_where_the_client_has_changed_its_roots_it_is_asked_first(tmp_path: Path) -> None:
+def test_changed_roots_are_requested_before_the_next_call(tmp_path: Path) -> None:
     root = tmp_path / "ws"
     for name in ("one", "two"):
         (root / name).mkdir(parents=True)
@@ -144,19 +146,19 @@ def test_where_the_client_has_changed_its_roots_it_is_asked_first(tmp_path: Path
     with started(root, capabilities={"roots": {"listChanged": True}}) as raw:
 
         def refused(numbers: set[int], roots: str) -> set[int]:
-            """Return which of some calls are refused, where the client has a root."""
+            """Return which of some calls are refused if the client has this root."""
             found = set()
             while numbers:
                 message = json.loads(raw.line())
                 if message.get("method") == "roots/list":
-                    told = {"roots": [{"uri": (root / roots).as_uri()}]}
-                    raw.send({"jsonrpc": "2.0", "id": message["id"], "result": told})
+                    result = {"roots": [{"uri": (root / roots).as_uri()}]}
+                    raw.send({"jsonrpc": "2.0", "id": message["id"], "result": result})
                 elif "id" in message:
                     numbers.remove(message["id"])
                     found |= {message["id"]} if message["result"]["isError"] else set()
             return found
 
-        read = partial(called, tool="read_file", path=str(root / "one" / "f"))
+        read = partial(tool_call, tool="read_file", path=str(root / "one" / "f"))
         for number in (101, 102):
             raw.send(read(number))
             assert not refused({number}, "one")
@@ -167,43 +169,43 @@ def test_where_the_client_has_changed_its_roots_it_is_asked_first(tmp_path: Path
         raw.writing.close()
 
 
-def test_a_call_that_is_cancelled_at_once_is_made_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_call_cancelled_immediately_is_made_completely_or_not_at_all(tmp_path: Path) -> None:
     with started(tmp_path) as raw:
-        raw.send(wrote(1, "first"))
+        raw.send(write_call(1, "first"))
         raw.answer(1)
         for number in range(10, 50, 2):
-            raw.send(wrote(number, "first"))  # the next is like this one again
+            raw.send(write_call(number, "first"))  # the next call equals this one in all but the name
             raw.answer(number)
-            raw.send(wrote(number + 1, f"{number}"), cancelled(number + 1), ping(number + 1000))
+            raw.send(write_call(number + 1, f"{number}"), cancellation(number + 1), ping(number + 1000))
             assert raw.answer(number + 1000)["result"] == {}
-        raw.send(called(2, "list_edits"))
+        raw.send(tool_call(2, "list_edits"))
         edits = raw.answer(2)["result"]["structuredContent"]["edits"]
-        made = {Path(edit["path"]).name for edit in edits}
-        assert made == {path.name for path in tmp_path.iterdir() if path.is_file()}
-        assert all((tmp_path / name).read_text() == f"{name}\n" for name in made)
+        written = {Path(edit["path"]).name for edit in edits}
+        assert written == {path.name for path in tmp_path.iterdir() if path.is_file()}
+        assert all((tmp_path / name).read_text() == f"{name}\n" for name in written)
         raw.writing.close()
         assert not [line for line in iter(raw.line, b"") if b'"id"' in line]
         assert raw.ended() == (0, b"")
 
 
-@pytest.mark.parametrize("turn", range(4))
-def test_a_call_at_the_end_of_the_input_is_answered_as_what_it_came_to(tmp_path: Path, turn: int) -> None:
+@pytest.mark.parametrize("extra_calls", range(4))
+def test_answers_at_the_end_of_the_input_match_the_changes_made(tmp_path: Path, extra_calls: int) -> None:
     with started(tmp_path) as raw:
-        raw.send(wrote(1, "first"))
+        raw.send(write_call(1, "first"))
         raw.answer(1)
-        raw.send(*(wrote(number, f"{number}") for number in range(2, 3 + turn)))
+        raw.send(*(write_call(number, f"{number}") for number in range(2, 3 + extra_calls)))
         raw.writing.close()
         answers = [json.loads(line) for line in iter(raw.line, b"") if b'"id"' in line]
         assert raw.ended() == (0, b"")
     assert sorted(answer["id"] for answer in answers) == sorted({answer["id"] for answer in answers})
-    made = {f"{answer['id']}" for answer in answers if "result" in answer}
-    assert made == {path.name for path in tmp_path.iterdir() if path.is_file()} - {"first"}
+    written = {f"{answer['id']}" for answer in answers if "result" in answer}
+    assert written == {path.name for path in tmp_path.iterdir() if path.is_file()} - {"first"}
 
 
-def test_the_number_of_a_call_may_be_used_again_at_once(tmp_path: Path) -> None:
+def test_request_id_may_be_reused_immediately(tmp_path: Path) -> None:
     with started(tmp_path) as raw:
         for number in range(20):
-            raw.send(wrote(1, f"{number}"), wrote(1, f"{number} again"))
+            raw.send(write_call(1, f"{number}"), write_call(1, f"{number} again"))
             assert [raw.next_answer()["id"] for _ in range(2)] == [1, 1]
         assert len([path for path in tmp_path.iterdir() if path.is_file()]) == 40
         raw.writing.close()
@@ -211,31 +213,31 @@ def test_the_number_of_a_call_may_be_used_again_at_once(tmp_path: Path) -> None:
         assert raw.ended() == (0, b"")
 
 
-def test_the_number_of_a_call_may_be_used_again_at_once_by_what_is_refused(tmp_path: Path) -> None:
+def test_request_id_may_be_reused_immediately_by_a_refused_request(tmp_path: Path) -> None:
     with started(tmp_path) as raw:
-        raw.send(wrote(1, "first"))
+        raw.send(write_call(1, "first"))
         raw.answer(1)
         for number in range(2, 42):
-            raw.send(called(number, "read_file", path="first"), {"jsonrpc": "2.0", "id": number, "method": "no/such"})
-            said = [raw.next_answer() for _ in range(2)]
-            assert [answer["id"] for answer in said] == [number, number]
-            assert sum("error" in answer for answer in said) == 1
+            raw.send(
+                tool_call(number, "read_file", path="first"), {"jsonrpc": "2.0", "id": number, "method": "no/such"}
+            )
+            answers = [raw.next_answer() for _ in range(2)]
+            assert [answer["id"] for answer in answers] == [number, number]
+            assert sum("error" in answer for answer in answers) == 1
         raw.writing.close()
         assert not [line for line in iter(raw.line, b"") if b'"id"' in line]
         assert raw.ended() == (0, b"")
 
 
 @pytest.mark.parametrize(("first", "second"), [(1, 1), (1, "1"), ("1", 1)])
-def test_two_calls_of_one_number_are_not_taken_for_each_other(
-    tmp_path: Path, first: int | str, second: int | str
-) -> None:
+def test_two_calls_with_one_id_are_not_confused(tmp_path: Path, first: int | str, second: int | str) -> None:
     for name in "abc":
         (tmp_path / name).write_text("x\n")
     with started(tmp_path) as raw:
-        raw.send(called(first, "delete_file", path="a"), called(second, "read_file", path="b"))
+        raw.send(tool_call(first, "delete_file", path="a"), tool_call(second, "read_file", path="b"))
         assert {str(raw.next_answer()["id"]) for _ in range(2)} == {"1"}
         for number in (3, 4):
-            raw.send(called(number, "read_file", path="c"))
+            raw.send(tool_call(number, "read_file", path="c"))
             assert raw.answer(number)["result"]["content"][0]["text"] == "x\n"
         raw.writing.close()
     assert (tmp_path / "c").exists()

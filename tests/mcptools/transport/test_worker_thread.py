@@ -1,4 +1,4 @@
-"""What a call does while it holds the lock: only what it must, and nothing after it was cancelled."""
+"""Calls search and parse without the writer lock, and check for cancellation often."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -17,21 +17,21 @@ from objstore.fs.writer_lock import WriterLock
 from tests.support.direct_tools import Tools
 
 
-class Lookout(Watch):
-    """Sees, whenever a call asks whether it is still wanted, whether another could write."""
+class LockWatch(Watch):
+    """A watch that tries, whenever a call checks for cancellation, whether another writer could get the lock."""
 
     def __init__(self, root: Path) -> None:
         super().__init__()
         self._lock = WriterLock(str(root / ".cas" / "lock"))
-        self.waited = 0  # times that another would have had to wait
-        self.asked = 0
+        self.blocked = 0  # how often another writer would have had to wait
+        self.checks = 0
 
     def check(self) -> None:
-        self.asked += 1
+        self.checks += 1
         if self._lock.acquire_now():
             self._lock.release()
         else:
-            self.waited += 1
+            self.blocked += 1
 
 
 @pytest.fixture
@@ -43,26 +43,26 @@ def tools(tmp_path: Path) -> Iterator[Tools]:
     directories.close()
 
 
-def refused(root: Path, call: Callable[[], object]) -> tuple[Lookout, Failure]:
-    """Return how a call was waited for that is refused, and how it was refused."""
-    lookout = Lookout(root)
+def run_refused(root: Path, call: Callable[[], object]) -> tuple[LockWatch, Failure]:
+    """Run a call that is refused; return its watch and the failure."""
+    watch = LockWatch(root)
     with pytest.raises(Failure) as refusal:
-        lookout.run(call)
-    return lookout, refusal.value
+        watch.run(call)
+    return watch, refusal.value
 
 
-def test_the_lock_is_free_while_a_missing_string_is_searched(tools: Tools, tmp_path: Path) -> None:
+def test_lock_is_free_while_a_missing_string_is_searched(tools: Tools, tmp_path: Path) -> None:
     file = tmp_path / "f"
     file.write_text("".join(f"line {number} of many\n" for number in range(500)))
     edits = [EditOp(old_string="xine 77 of many", new_string="")]
-    lookout, refusal = refused(tmp_path, lambda: tools.multi_edit_text_file(str(file), edits))
+    watch, refusal = run_refused(tmp_path, lambda: tools.multi_edit_text_file(str(file), edits))
     assert refusal.hint.startswith("Nearest is line 78: ")
-    assert lookout.asked > 500
-    assert lookout.waited < 5
+    assert watch.checks > 500
+    assert watch.blocked < 5
 
 
 def diff(*changes: str) -> str:
-    """Return a patch of lines, with wrong numbers, that puts an exclamation mark behind each."""
+    """Return a patch with wrong line numbers that appends an exclamation mark to each line."""
     hunks = "".join(
         f"@@ -{number * 5 + 1} +{number * 5 + 1} @@\n-{line}\n+{line}!\n" for number, line in enumerate(changes)
     )
@@ -73,80 +73,80 @@ LINES = [f"line {number}" for number in range(1, 101)]
 PATCH = diff(*LINES)
 
 
-def edited(tools: Tools) -> object:
+def edit_many(tools: Tools) -> object:
     edits = [EditOp(old_string=f"{line}\n", new_string=f"{line}!\n") for line in LINES]
     return tools.multi_edit_text_file(f"{tools.list_allowed_directories().text}/f", edits)
 
 
-def applied(tools: Tools, strategy: Strategy, *patches: str) -> object:
+def apply_many(tools: Tools, strategy: Strategy, *patches: str) -> object:
     return tools.apply_patches(strategy, [PatchOp(file_path="f", patch=patch) for patch in patches])
 
 
-MANY: list[Callable[[Tools], object]] = [
-    edited,
+EDITS_OF_MANY_LINES: list[Callable[[Tools], object]] = [
+    edit_many,
     lambda tools: tools.edit_file_diff("f", PATCH),
     lambda tools: tools.apply_patch("f", PATCH),
-    lambda tools: applied(tools, Strategy.TRY_REVERT, diff(*LINES[:50]), diff(*LINES[50:])),
-    lambda tools: applied(tools, Strategy.ATOMIC, PATCH),
-    lambda tools: applied(tools, Strategy.PROGRESSIVE, PATCH),
-    lambda tools: applied(tools, Strategy.BACKUP_RESTORE, PATCH),
+    lambda tools: apply_many(tools, Strategy.TRY_REVERT, diff(*LINES[:50]), diff(*LINES[50:])),
+    lambda tools: apply_many(tools, Strategy.ATOMIC, PATCH),
+    lambda tools: apply_many(tools, Strategy.PROGRESSIVE, PATCH),
+    lambda tools: apply_many(tools, Strategy.BACKUP_RESTORE, PATCH),
 ]
 
 
-@pytest.mark.parametrize("many", MANY)
-def test_the_lock_is_free_while_many_places_are_searched(
-    many: Callable[[Tools], object], tools: Tools, tmp_path: Path
+@pytest.mark.parametrize("edit_lines", EDITS_OF_MANY_LINES)
+def test_lock_is_free_while_many_strings_are_searched(
+    edit_lines: Callable[[Tools], object], tools: Tools, tmp_path: Path
 ) -> None:
     (tmp_path / "f").write_text("above\n" + "".join(f"{line}\n" for line in LINES))
-    lookout = Lookout(tmp_path)
-    lookout.run(lambda: many(tools))
+    watch = LockWatch(tmp_path)
+    watch.run(lambda: edit_lines(tools))
     assert (tmp_path / "f").read_text() == "above\n" + "".join(f"{line}!\n" for line in LINES)
-    assert lookout.asked > 100
-    assert lookout.waited < 10
+    assert watch.checks > 100
+    assert watch.blocked < 10
 
 
-@pytest.mark.parametrize("many", MANY)
-def test_many_places_are_looked_for_in_the_file_as_it_is_under_the_lock(
-    many: Callable[[Tools], object], tools: Tools, tmp_path: Path
+@pytest.mark.parametrize("edit_lines", EDITS_OF_MANY_LINES)
+def test_strings_are_searched_again_if_the_file_changes_before_the_lock(
+    edit_lines: Callable[[Tools], object], tools: Tools, tmp_path: Path
 ) -> None:
     file = tmp_path / "f"
     file.write_text("above\n" + "".join(f"{line}\n" for line in LINES))
 
-    class Meddler(Lookout):
+    class WatchThatWrites(LockWatch):
         def check(self) -> None:
-            if self.asked == 90:
+            if self.checks == 90:
                 file.write_text("below\n" + file.read_text())
             super().check()
 
-    Meddler(tmp_path).run(lambda: many(tools))
+    WatchThatWrites(tmp_path).run(lambda: edit_lines(tools))
     assert file.read_text() == "below\nabove\n" + "".join(f"{line}!\n" for line in LINES)
 
 
-@pytest.mark.parametrize("many", MANY)
-def test_a_refusal_of_many_places_does_not_take_the_lock(
-    many: Callable[[Tools], object], tools: Tools, tmp_path: Path
+@pytest.mark.parametrize("edit_lines", EDITS_OF_MANY_LINES)
+def test_refused_edit_of_many_lines_does_not_take_the_lock(
+    edit_lines: Callable[[Tools], object], tools: Tools, tmp_path: Path
 ) -> None:
     text = "above\n" + "".join(f"{line}\n" for line in LINES[:-1])
     (tmp_path / "f").write_text(text)
-    lookout, refusal = refused(tmp_path, lambda: many(tools))
+    watch, refusal = run_refused(tmp_path, lambda: edit_lines(tools))
     assert refusal.hint
-    assert lookout.waited < 10
+    assert watch.blocked < 10
     assert (tmp_path / "f").read_text() == text
 
 
 @pytest.mark.parametrize("strategy", Strategy)
-def test_the_lock_is_free_while_patches_are_parsed(strategy: Strategy, tools: Tools, tmp_path: Path) -> None:
+def test_lock_is_free_while_patches_are_parsed(strategy: Strategy, tools: Tools, tmp_path: Path) -> None:
     (tmp_path / "f").write_text("line 1\n")
-    lookout = Lookout(tmp_path)
-    lookout.run(lambda: applied(tools, strategy, "words\n" * 20_000 + diff("line 1")))
+    watch = LockWatch(tmp_path)
+    watch.run(lambda: apply_many(tools, strategy, "words\n" * 20_000 + diff("line 1")))
     assert (tmp_path / "f").read_text() == "line 1!\n"
-    assert lookout.asked > 50
-    assert lookout.waited < 10
+    assert watch.checks > 50
+    assert watch.blocked < 10
 
 
-def test_looking_for_a_word_in_a_file_of_many_lines_can_be_ended(tools: Tools, tmp_path: Path) -> None:
+def test_search_in_a_file_of_many_lines_can_be_cancelled(tools: Tools, tmp_path: Path) -> None:
     (tmp_path / "f").write_text("line\n" * 20_000)
     for look in (tools.read_file_by_keyword, tools.grep_files):
-        lookout = Lookout(tmp_path)
-        lookout.run(partial(look, "f", "word"))
-        assert lookout.asked >= 20
+        watch = LockWatch(tmp_path)
+        watch.run(partial(look, "f", "word"))
+        assert watch.checks >= 20

@@ -106,7 +106,7 @@ def test_tables_of_every_form_are_edited(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "named"),
+    ("text", "expected"),
     [
         ('[[mcp_servers.editledger]]\ncommand = "x"\n', "mcp_servers.editledger is not a table"),
         ("mcp_servers = 1\n", "mcp_servers is not a table"),
@@ -114,8 +114,8 @@ def test_tables_of_every_form_are_edited(text: str) -> None:
         ("[[g]]\n[b]\n[[g]]\n[mcp_servers.editledger]\n", "it is written in a way that can't be changed"),
     ],
 )
-def test_what_cannot_be_edited_alone_is_refused(text: str, named: str) -> None:
-    with pytest.raises(ValueError, match=f"^{named}"):
+def test_table_that_can_not_be_edited_separately_is_refused(text: str, expected: str) -> None:
+    with pytest.raises(ValueError, match=f"^{expected}"):
         with_toml(text, PATH, OURS)
 
 
@@ -218,17 +218,17 @@ LINES = st.one_of(
 
 
 @given(lines=st.lists(LINES, max_size=8), end=st.sampled_from(["\n", "\r\n", ""]))
-def test_every_comment_outlives_setting_and_removing_a_value(lines: list[str], end: str) -> None:
+def test_setting_and_removing_a_value_keeps_every_comment(lines: list[str], end: str) -> None:
     text = "\n".join(lines) + end
     try:
         before = tomllib.loads(text)
         changed = with_toml(text, ["a"], {"b": "new"})
     except ValueError:
         return  # not TOML, or `a` is not a table
-    said = tomllib.loads(changed)
-    assert said["a"].pop("b") == "new"
+    parsed = tomllib.loads(changed)
+    assert parsed["a"].pop("b") == "new"
     before.get("a", {}).pop("b", None)
-    assert said == {"a": {}, **before}
+    assert parsed == {"a": {}, **before}
     removed = without_toml(changed, ["a", "b"])
     assert "b" not in tomllib.loads(removed).get("a", {})
     for comment in ("# b = 4", "# note"):

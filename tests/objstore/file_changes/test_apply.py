@@ -1,4 +1,4 @@
-"""Test that files change from recorded states to recorded states together, and that no one else's bytes are lost."""
+"""Test that files change between recorded states together, and that bytes of other writers are kept."""
 
 import os
 import stat
@@ -38,7 +38,7 @@ State: TypeAlias = tuple[bytes, int] | None
 
 
 class Desk:
-    """A folder of files, and the blobs that steps name."""
+    """A folder of files, and the blobs that the steps refer to."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -48,7 +48,7 @@ class Desk:
         self.tree = Tree(root)
         self._blobs: dict[BlobId, bytes] = {}
         self.made: set[bytes] = set()  # folders that edits made
-        self.were_files: set[bytes] = set()  # paths at which recorded files stood
+        self.were_files: set[bytes] = set()  # paths at which recorded files were
 
     def close(self) -> None:
         self.tree.close()
@@ -153,7 +153,7 @@ def test_a_change_of_mode_alone_touches_no_byte(desk: Desk) -> None:
     assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
-def test_bits_that_the_mask_would_take_are_kept(desk: Desk) -> None:
+def test_mode_bits_that_the_umask_excludes_are_kept(desk: Desk) -> None:
     desk.put("a", b"one\n", 0o666)
     desk.run(desk.step("a", (b"one\n", 0o666), (b"two\n", 0o777)), desk.step("b", None, (b"b", 0o666)))
     assert desk.files == {"a": (b"two\n", 0o777), "b": (b"b", 0o666)}
@@ -166,14 +166,14 @@ def test_a_file_is_deleted(desk: Desk) -> None:
     assert desk.files == {"b": ONE}
 
 
-def test_a_file_that_is_moved_stays_the_very_file(desk: Desk) -> None:
+def test_moved_file_keeps_its_inode(desk: Desk) -> None:
     inode = desk.put("a", *ONE).stat().st_ino
     desk.run(desk.step("a", ONE, None), desk.step("folder/b", None, ONE, moved_from="a"))
     assert desk.files == {"folder/b": ONE}
     assert (desk.root / "folder" / "b").stat().st_ino == inode
 
 
-def test_files_may_trade_places(desk: Desk) -> None:
+def test_two_files_can_swap_paths(desk: Desk) -> None:
     desk.put("a", *ONE)
     desk.put("b", *TOOL)
     desk.run(desk.step("a", ONE, TOOL), desk.step("b", TOOL, ONE))
@@ -188,7 +188,7 @@ def test_a_step_that_changes_nothing_touches_nothing(desk: Desk) -> None:
     assert read_signature_fields((desk.root / "a").stat()) == before
 
 
-def test_the_other_names_of_a_file_keep_showing_its_bytes(desk: Desk) -> None:
+def test_all_hard_links_show_the_new_bytes(desk: Desk) -> None:
     path = desk.put("a", *ONE)
     (desk.root / "same").hardlink_to(path)
     for content in (b"much longer than before\n", b"", b"x"):
@@ -209,7 +209,7 @@ def inodes(desk: Desk) -> dict[str, int]:
     return {name: (desk.root / name).lstat().st_ino for name in desk.files}
 
 
-def test_several_names_of_one_file_are_changed_together(desk: Desk) -> None:
+def test_hard_links_are_changed_together(desk: Desk) -> None:
     linked(desk, "a", "folder/b", "c", "not named")
     before = inodes(desk)
     desk.run(*(desk.step(name, ONE, TOOL) for name in ("a", "folder/b", "c")))
@@ -217,20 +217,20 @@ def test_several_names_of_one_file_are_changed_together(desk: Desk) -> None:
     assert inodes(desk) == before
 
 
-def test_names_of_one_file_may_go_while_others_are_changed(desk: Desk) -> None:
+def test_some_hard_links_can_be_deleted_while_others_are_changed(desk: Desk) -> None:
     linked(desk, "a", "b", "c", "d")
     desk.run(desk.step("a", ONE, None), desk.step("b", ONE, TWO), desk.step("c", ONE, TWO), desk.step("d", ONE, None))
     assert desk.files == {"b": TWO, "c": TWO}
     assert (desk.root / "b").samefile(desk.root / "c")
 
 
-def test_all_names_of_a_file_may_go_at_once(desk: Desk) -> None:
+def test_all_hard_links_can_be_deleted_together(desk: Desk) -> None:
     linked(desk, "a", "b")
     desk.run(desk.step("a", ONE, None), desk.step("b", ONE, None))
     assert desk.files == {}
 
 
-def test_a_name_of_a_file_may_move_while_another_goes(desk: Desk) -> None:
+def test_one_hard_link_can_move_while_another_is_deleted(desk: Desk) -> None:
     linked(desk, "a", "b", "c")
     desk.run(desk.step("a", ONE, None), desk.step("b", ONE, None), desk.step("new", None, ONE, moved_from="b"))
     assert desk.files == {"c": ONE, "new": ONE}
@@ -238,23 +238,23 @@ def test_a_name_of_a_file_may_move_while_another_goes(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("other", [(b"three\n", 0o644), TOOL], ids=["bytes", "mode"])
-def test_names_of_one_file_that_would_become_different_are_refused(desk: Desk, other: tuple[bytes, int]) -> None:
+def test_different_states_for_hard_links_are_refused(desk: Desk, other: tuple[bytes, int]) -> None:
     linked(desk, "a", "b")
     before = (desk.root / "a").stat().st_ctime_ns
     with pytest.raises(NamesShared, match=r"b and a are two names of one file \(hard links\)"):
         desk.run(desk.step("a", ONE, TWO), desk.step("b", ONE, other))
-    assert (desk.root / "a").stat().st_ctime_ns == before  # when it was read last may be another
+    assert (desk.root / "a").stat().st_ctime_ns == before  # its access time may differ
     assert desk.files == {"a": ONE, "b": ONE}
 
 
-def test_a_name_that_only_moves_does_not_get_the_bytes_of_another(desk: Desk) -> None:
+def test_moved_hard_link_does_not_get_the_bytes_of_another(desk: Desk) -> None:
     linked(desk, "a", "b")
     with pytest.raises(NamesShared):
         desk.run(desk.step("a", ONE, TWO), desk.step("b", ONE, None), desk.step("c", None, ONE, moved_from="b"))
     assert desk.files == {"a": ONE, "b": ONE}
 
 
-def test_a_write_by_someone_else_under_another_name_is_kept(desk: Desk) -> None:
+def test_concurrent_write_through_a_hard_link_is_kept(desk: Desk) -> None:
     linked(desk, "a", "b")
     with pytest.raises(CallAborted):
         desk.run(
@@ -265,7 +265,7 @@ def test_a_write_by_someone_else_under_another_name_is_kept(desk: Desk) -> None:
     assert desk.files == dict.fromkeys("ab", (b"mine\n", 0o644))
 
 
-def test_only_the_files_that_are_named_are_touched(desk: Desk) -> None:
+def test_only_named_files_are_touched(desk: Desk) -> None:
     desk.put("a", *ONE)
     others = [desk.put(name, *ONE) for name in ("b", ".git/config", "folder/c")]
     before = [path.stat() for path in others]
@@ -282,7 +282,7 @@ def test_the_log_is_written_after_staging_and_before_files_change(desk: Desk) ->
     assert disk.done == ["stage", "exchange", "unlink"]
 
 
-def test_where_names_cannot_be_exchanged_the_file_is_renamed_over(desk: Desk) -> None:
+def test_file_is_replaced_by_rename_if_exchange_is_unsupported(desk: Desk) -> None:
     class WithoutExchange(Disk):
         def exchange(self, source_directory: int, source: str, directory: int, name: str) -> bool:
             del source_directory, source, directory, name
@@ -307,7 +307,7 @@ def test_where_names_cannot_be_exchanged_the_file_is_renamed_over(desk: Desk) ->
     ],
     ids=["other bytes", "no file", "link", "folder", "FIFO"],
 )
-def test_a_file_that_is_not_as_recorded_is_left_as_it_is(
+def test_file_that_differs_from_its_recorded_state_is_left_unchanged(
     desk: Desk, prepare: Callable[[Desk], object], error: type[CasError]
 ) -> None:
     desk.put("b", *ONE)
@@ -319,7 +319,7 @@ def test_a_file_that_is_not_as_recorded_is_left_as_it_is(
     assert (desk.root / "b").read_bytes() == b"one\n"
 
 
-def test_another_name_of_a_file_in_the_store_is_neither_written_moved_nor_removed(desk: Desk) -> None:
+def test_hard_link_to_a_file_of_the_store_is_refused(desk: Desk) -> None:
     stored = desk.put(".cas/segments/1", *ONE)
     (desk.root / "a").hardlink_to(stored)
     before = stored.stat().st_ctime_ns
@@ -334,9 +334,9 @@ def test_another_name_of_a_file_in_the_store_is_neither_written_moved_nor_remove
     assert (desk.files, stored.stat().st_ctime_ns) == ({"a": ONE}, before)
 
 
-@pytest.mark.parametrize("stands", [lambda path: path.write_bytes(b"mine\n"), lambda path: path.mkdir()])
-def test_nothing_is_created_at_a_path_that_is_taken(desk: Desk, stands: Callable[[Path], object]) -> None:
-    stands(desk.root / "a")
+@pytest.mark.parametrize("obstacle", [lambda path: path.write_bytes(b"mine\n"), lambda path: path.mkdir()])
+def test_creation_at_an_existing_path_is_refused(desk: Desk, obstacle: Callable[[Path], object]) -> None:
+    obstacle(desk.root / "a")
     with pytest.raises(FileExists):
         desk.run(desk.step("a", None, ONE))
 
@@ -394,7 +394,7 @@ def test_paths_that_can_not_be_changed_are_reported_one_by_one(desk: Desk) -> No
     ],
     ids=["written", "deleted", "replaced", "made a link"],
 )
-def test_a_change_by_someone_else_meanwhile_is_kept(desk: Desk, act: Callable[[Path], object]) -> None:
+def test_concurrent_change_of_a_file_is_kept(desk: Desk, act: Callable[[Path], object]) -> None:
     desk.put("b", *ONE)
     path = desk.put("a", *ONE)
     desk.put("mine", b"mine\n")
@@ -409,14 +409,14 @@ def test_a_change_by_someone_else_meanwhile_is_kept(desk: Desk, act: Callable[[P
     assert (desk.files, path.is_symlink()) == theirs[0]
 
 
-def test_a_file_that_appears_meanwhile_is_kept(desk: Desk) -> None:
+def test_concurrently_created_file_is_kept(desk: Desk) -> None:
     desk.put("b", *ONE)
     with pytest.raises(CallAborted):
         desk.run(desk.step("b", ONE, TWO), desk.step("z", None, ONE), between=lambda: desk.put("z", b"mine\n"))
     assert desk.files == {"b": ONE, "z": (b"mine\n", 0o644)}
 
 
-def test_a_folder_that_was_to_give_way_and_is_used_meanwhile_keeps_its_empty_folders(desk: Desk) -> None:
+def test_folder_used_concurrently_is_not_replaced_and_keeps_its_empty_folders(desk: Desk) -> None:
     (desk.root / "d/empty").mkdir(parents=True)
     desk.made |= {b"d", b"d/empty"}
     with pytest.raises(CallAborted):
@@ -425,7 +425,7 @@ def test_a_folder_that_was_to_give_way_and_is_used_meanwhile_keeps_its_empty_fol
     assert (desk.root / "d/empty").is_dir()
 
 
-def test_a_folder_is_not_replaced_while_one_in_it_is_someone_elses(desk: Desk) -> None:
+def test_folder_that_contains_an_unrecorded_folder_is_not_replaced(desk: Desk) -> None:
     (desk.root / "d/theirs").mkdir(parents=True)
     desk.made.add(b"d")
     with pytest.raises(FileExists):
@@ -433,12 +433,12 @@ def test_a_folder_is_not_replaced_while_one_in_it_is_someone_elses(desk: Desk) -
     assert (desk.root / "d/theirs").is_dir()
 
 
-def test_a_file_at_the_path_of_a_removed_folder_is_left(desk: Desk) -> None:
+def test_roll_back_keeps_a_file_created_at_the_path_of_a_removed_folder(desk: Desk) -> None:
     desk.put("d/x", *ONE)
     desk.made.add(b"d")
 
-    class Taken(Disk):
-        """Somebody else puts a file where the folder was, and then the disk fails."""
+    class PathTaken(Disk):
+        """A disk on which another process puts a file in place of the folder, and which then fails."""
 
         def rename_new(self, source_directory: int, source: str, directory: int, name: str) -> None:  # noqa: ARG002 - fails
             (desk.root / "d").rmdir()
@@ -446,31 +446,31 @@ def test_a_file_at_the_path_of_a_removed_folder_is_left(desk: Desk) -> None:
             raise DiskFailed(name, "the disk failed")
 
     with pytest.raises(CallAborted):
-        desk.run(desk.step("d/x", ONE, None), desk.step("new", None, TWO), disk=Taken())
+        desk.run(desk.step("d/x", ONE, None), desk.step("new", None, TWO), disk=PathTaken())
     assert desk.files == {"d": (b"mine\n", 0o644)}
 
 
-def test_a_file_that_takes_the_place_of_one_that_was_given_a_mode_keeps_its_own(desk: Desk) -> None:
+def test_roll_back_keeps_the_mode_of_a_file_that_replaced_a_changed_one(desk: Desk) -> None:
     desk.put("a", *ONE)
     desk.put("b", *ONE)
 
-    class Overtaken(Disk):
-        """Somebody else puts a file of the same mode in the place of the first, and then the disk fails."""
+    class WriteBeforeExchange(Disk):
+        """A disk on which another process replaces the first file by one of the same mode, and which then fails."""
 
         def exchange(self, source_directory: int, source: str, directory: int, name: str) -> bool:  # noqa: ARG002 - fails
             desk.put("theirs", b"theirs\n", 0o755).replace(desk.root / "a")
             raise broken_disk(name)
 
     with pytest.raises(CallAborted):
-        desk.run(desk.step("a", ONE, (ONE[0], 0o755)), desk.step("b", ONE, TWO), disk=Overtaken())
+        desk.run(desk.step("a", ONE, (ONE[0], 0o755)), desk.step("b", ONE, TWO), disk=WriteBeforeExchange())
     assert desk.files == {"a": (b"theirs\n", 0o755), "b": ONE}
 
 
-def test_bytes_written_just_before_the_exchange_go_back(desk: Desk) -> None:
+def test_bytes_written_just_before_the_exchange_are_restored(desk: Desk) -> None:
     path = desk.put("a", *ONE)
 
-    class Overtaken(Disk):
-        """Somebody writes to the file after the last look at it."""
+    class WriteBeforeExchange(Disk):
+        """A disk on which another process writes to the file after it was last inspected."""
 
         overtaken = False
 
@@ -482,7 +482,7 @@ def test_bytes_written_just_before_the_exchange_go_back(desk: Desk) -> None:
 
     desk.put("b", *ONE)
     with pytest.raises(CallAborted) as aborted:
-        desk.run(desk.step("a", ONE, TWO), desk.step("b", ONE, TWO), disk=Overtaken())
+        desk.run(desk.step("a", ONE, TWO), desk.step("b", ONE, TWO), disk=WriteBeforeExchange())
     assert aborted.value.path == "a"
     assert desk.files == {"a": (b"mine, in the last moment\n", 0o644), "b": ONE}
 
@@ -490,7 +490,7 @@ def test_bytes_written_just_before_the_exchange_go_back(desk: Desk) -> None:
 # ---- failures on the way
 
 
-def everything(desk: Desk) -> tuple[FileStep, ...]:
+def steps_of_every_kind(desk: Desk) -> tuple[FileStep, ...]:
     desk.put("a", *ONE)
     desk.put("dead", *TOOL)
     desk.put("old", *TWO)
@@ -505,7 +505,7 @@ def everything(desk: Desk) -> tuple[FileStep, ...]:
     )
 
 
-DONE: Files = {
+FILES_AFTER_EVERY_KIND: Files = {
     "a": (b"two\n", 0o755),
     "kept/there": (b"two\n", 0o755),
     "made/here": (b"one\n", 0o644),
@@ -513,12 +513,12 @@ DONE: Files = {
 }
 
 
-def test_everything_at_once_is_done(desk: Desk) -> None:
-    desk.run(*everything(desk))
-    assert desk.files == DONE
+def test_steps_of_every_kind_are_applied_together(desk: Desk) -> None:
+    desk.run(*steps_of_every_kind(desk))
+    assert desk.files == FILES_AFTER_EVERY_KIND
 
 
-def swapped(desk: Desk) -> tuple[FileStep, ...]:
+def swapped_file_and_folder(desk: Desk) -> tuple[FileStep, ...]:
     desk.put("d/x", *ONE)
     desk.put("d/sub/y", *TWO)
     desk.put("z", *TOOL)
@@ -533,11 +533,15 @@ def swapped(desk: Desk) -> tuple[FileStep, ...]:
     )
 
 
-SWAPPED: Files = {"d": TOOL, "z/x": ONE, "z/sub/y": TWO}
+FILES_AFTER_SWAP: Files = {"d": TOOL, "z/x": ONE, "z/sub/y": TWO}
 
 
-@pytest.mark.parametrize(("act", "done"), [(everything, DONE), (swapped, SWAPPED)], ids=["everything", "swapped"])
-def test_whatever_fails_everything_is_as_before(
+@pytest.mark.parametrize(
+    ("act", "done"),
+    [(steps_of_every_kind, FILES_AFTER_EVERY_KIND), (swapped_file_and_folder, FILES_AFTER_SWAP)],
+    ids=["everything", "swapped"],
+)
+def test_any_failure_restores_every_file(
     tmp_path: Path, act: Callable[[Desk], tuple[FileStep, ...]], done: Files
 ) -> None:
     step = 0
@@ -560,7 +564,7 @@ def test_whatever_fails_everything_is_as_before(
     assert step > len(steps)
 
 
-def several_names(desk: Desk) -> tuple[FileStep, ...]:
+def steps_with_hard_links(desk: Desk) -> tuple[FileStep, ...]:
     linked(desk, "a", "b")
     linked(desk, "goes", "stays", "outside")
     linked(desk, "last", "but one", state=TWO)
@@ -580,7 +584,7 @@ def several_names(desk: Desk) -> tuple[FileStep, ...]:
     )
 
 
-SEVERAL_DONE: Files = {
+FILES_AFTER_HARD_LINKS: Files = {
     "a": TOOL,
     "b": TOOL,
     "stays": TOOL,
@@ -595,12 +599,12 @@ SEVERAL_DONE: Files = {
 
 
 @pytest.mark.parametrize("torn", [None, 0.5], ids=["not begun", "half done"])
-def test_whatever_fails_names_of_one_file_stay_names_of_one_file(tmp_path: Path, torn: float | None) -> None:
+def test_any_failure_keeps_hard_links_together(tmp_path: Path, torn: float | None) -> None:
     step = 0
     while True:
         (tmp_path / str(step)).mkdir()
         desk = Desk(tmp_path / str(step))
-        steps = several_names(desk)
+        steps = steps_with_hard_links(desk)
         before, files_before = inodes(desk), desk.files
         disk = CountdownDisk(step, broken_disk, lasting=False, torn=torn)
         try:
@@ -609,7 +613,7 @@ def test_whatever_fails_names_of_one_file_stay_names_of_one_file(tmp_path: Path,
             assert desk.files == files_before, disk.done
             assert inodes(desk) == before, disk.done
         else:
-            assert desk.files == SEVERAL_DONE
+            assert desk.files == FILES_AFTER_HARD_LINKS
         # A name aside that can't be removed is cleared away with the rest by the next writer.
         assert desk.staged == [] or disk.failed == "unlink", disk.done
         desk.close()
@@ -619,8 +623,8 @@ def test_whatever_fails_names_of_one_file_stay_names_of_one_file(tmp_path: Path,
     assert step > len(steps)
 
 
-class Appended(CountdownDisk):
-    """A disk on which someone who has a file open appends a line before or after one operation."""
+class AppendingDisk(CountdownDisk):
+    """A disk on which another process appends a line to an open file before or after one operation."""
 
     def __init__(self, path: Path, at: int, *, after: bool) -> None:
         super().__init__(None)
@@ -671,7 +675,7 @@ def given_a_mode(desk: Desk) -> tuple[FileStep, ...]:
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("names", [("a",), ("a", "other"), ("a", "goes", "other")], ids=["one", "two", "three"])
 @pytest.mark.parametrize("act", [moved, moved_with_a_mode, given_a_mode])
-def test_whenever_somebody_adds_to_a_file_of_which_no_byte_changes_all_of_it_is_kept(
+def test_bytes_appended_concurrently_to_a_moved_file_are_kept(
     tmp_path: Path,
     act: Callable[[Desk], tuple[FileStep, ...]],
     names: tuple[str, ...],
@@ -683,7 +687,7 @@ def test_whenever_somebody_adds_to_a_file_of_which_no_byte_changes_all_of_it_is_
         linked(desk, *names)
         steps = (*act(desk), *(desk.step(name, ONE, None) for name in names if name == "goes"))
         before = inodes(desk)
-        disk = Appended(desk.root / "a", at, after=after)
+        disk = AppendingDisk(desk.root / "a", at, after=after)
         try:
             desk.run(*steps, disk=disk)
         except CallAborted:
@@ -701,7 +705,7 @@ def test_whenever_somebody_adds_to_a_file_of_which_no_byte_changes_all_of_it_is_
 @pytest.mark.parametrize("why", ["taken", "disk"])
 def test_a_file_that_can_not_be_moved_back_is_not_created_again_at_its_old_path(desk: Desk, why: str) -> None:
     class Failing(Disk):
-        """The old name is taken by somebody, or the disk renames no more."""
+        """A disk on which the old name is taken by another process, or which renames no more."""
 
         renamed = 0
 
@@ -728,8 +732,8 @@ def test_a_file_that_can_not_be_moved_back_is_not_created_again_at_its_old_path(
 
 
 def test_a_file_that_was_not_restored_is_not_reported_as_restored(desk: Desk) -> None:
-    class Forgetful(Disk):
-        """A disk that says that it has written, and writes less each time."""
+    class ShortWrites(Disk):
+        """A disk that reports success and writes less each time."""
 
         written = 0
 
@@ -740,12 +744,12 @@ def test_a_file_that_was_not_restored_is_not_reported_as_restored(desk: Desk) ->
 
     linked(desk, "a", "b")
     with pytest.raises(Unacknowledged, match="a could not be restored"):
-        desk.run(desk.step("a", ONE, TWO), disk=Forgetful())
+        desk.run(desk.step("a", ONE, TWO), disk=ShortWrites())
 
 
 def test_a_failed_roll_back_leaves_no_staged_file(desk: Desk) -> None:
     class Failing(Disk):
-        """A disk that gives no file the place of another after the first one."""
+        """A disk that exchanges only the first file."""
 
         exchanged = False
 
@@ -767,8 +771,8 @@ def test_a_failed_roll_back_leaves_no_staged_file(desk: Desk) -> None:
 
 
 def test_a_file_that_differs_from_what_was_written_is_a_failure(desk: Desk) -> None:
-    class Forgetful(Disk):
-        """A disk that says that it has written, and has not."""
+    class ShortWrites(Disk):
+        """A disk that reports success without writing everything."""
 
         def stage(self, directory: int, content: Pieces, like: os.stat_result | None, mode: int, name: str) -> str:
             assert isinstance(content, bytes)
@@ -776,7 +780,7 @@ def test_a_file_that_differs_from_what_was_written_is_a_failure(desk: Desk) -> N
 
     desk.put("a", *ONE)
     with pytest.raises(CallAborted):
-        desk.run(desk.step("a", ONE, TWO), disk=Forgetful())
+        desk.run(desk.step("a", ONE, TWO), disk=ShortWrites())
 
 
 # ---- looking

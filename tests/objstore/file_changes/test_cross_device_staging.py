@@ -36,7 +36,7 @@ def staged(root: Path) -> list[Path]:
     return [*(root / "disk").rglob(".cas-*"), *(root / ".cas" / "tmp").iterdir()]
 
 
-def killed_with_a_secret(root: Path) -> None:
+def kill_after_staging_a_secret(root: Path) -> None:
     """Kill a process that has staged a secret on the other disk and has not moved it to its path."""
     for step in count():
         with Workspace.open(root, CountdownDisk(step)) as workspace, pytest.raises(PowerCut):
@@ -47,7 +47,7 @@ def killed_with_a_secret(root: Path) -> None:
             write(workspace, "disk/a", b"before %d\n" % step)
 
 
-def test_what_is_written_on_another_disk_leaves_nothing(root: Path) -> None:
+def test_writes_on_another_disk_leave_no_staged_files(root: Path) -> None:
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         change(workspace, *((name, SECRET) for name in INNER))
         assert staged(root) == []
@@ -55,7 +55,7 @@ def test_what_is_written_on_another_disk_leaves_nothing(root: Path) -> None:
     assert staged(root) == []
 
 
-def test_wherever_a_process_is_killed_the_next_writer_clears_what_it_had_staged_on_another_disk(root: Path) -> None:
+def test_next_writer_removes_files_that_a_killed_process_staged_on_another_disk(root: Path) -> None:
     left = 0
     for step in count():
         disk = CountdownDisk(step)
@@ -72,15 +72,15 @@ def test_wherever_a_process_is_killed_the_next_writer_clears_what_it_had_staged_
     assert left
 
 
-def test_a_purge_finds_what_a_killed_process_had_staged_on_another_disk(root: Path) -> None:
-    killed_with_a_secret(root)
+def test_purge_removes_files_that_a_killed_process_staged_on_another_disk(root: Path) -> None:
+    kill_after_staging_a_secret(root)
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         workspace.retention.purge([blob_id(SECRET)], force=True, who="me")
     assert staged(root) == []
 
 
-def test_a_check_names_what_a_killed_process_had_staged_on_another_disk_and_its_repair_clears_it(root: Path) -> None:
-    killed_with_a_secret(root)
+def test_fsck_reports_and_removes_files_staged_on_another_disk(root: Path) -> None:
+    kill_after_staging_a_secret(root)
     left = [path for path in staged(root) if path.parent.name == "disk"]
     report = check_store(str(root))
     assert report.faults == ()
@@ -94,8 +94,8 @@ def test_a_check_names_what_a_killed_process_had_staged_on_another_disk_and_its_
     assert staged(root) == []
 
 
-def test_only_what_is_staged_goes_and_a_file_of_a_like_name_stays(root: Path) -> None:
-    killed_with_a_secret(root)
+def test_files_with_names_similar_to_staged_ones_are_kept(root: Path) -> None:
+    kill_after_staging_a_secret(root)
     others = {
         "disk/.cas-0123456789abcde": b"shorter",
         "disk/.cas-mine": b"mine",
@@ -109,7 +109,7 @@ def test_only_what_is_staged_goes_and_a_file_of_a_like_name_stays(root: Path) ->
     assert {str(path.relative_to(root)): path.read_bytes() for path in staged(root)} == others
 
 
-def test_while_the_other_disk_is_not_mounted_it_stays_noted(tmp_path: Path) -> None:
+def test_note_about_another_disk_is_kept_while_it_is_not_mounted(tmp_path: Path) -> None:
     root = tmp_path / "ws"
     (root / "disk").mkdir(parents=True)
     with Workspace.init(root, CountdownDisk(None)) as workspace:
@@ -122,8 +122,8 @@ def test_while_the_other_disk_is_not_mounted_it_stays_noted(tmp_path: Path) -> N
         assert staged(root) == [note]
 
 
-@pytest.mark.parametrize("said", [b"../elsewhere", b"/", b"", b"\0", b"link", b"disk/../link", b"x" * 9000])
-def test_a_note_leads_nowhere_else(tmp_path: Path, said: bytes) -> None:
+@pytest.mark.parametrize("note", [b"../elsewhere", b"/", b"", b"\0", b"link", b"disk/../link", b"x" * 9000])
+def test_note_about_another_disk_does_not_lead_outside(tmp_path: Path, note: bytes) -> None:
     root, elsewhere = tmp_path / "ws", tmp_path / "elsewhere"
     for folder in (root, elsewhere):
         folder.mkdir()
@@ -133,7 +133,7 @@ def test_a_note_leads_nowhere_else(tmp_path: Path, said: bytes) -> None:
         write(workspace, "a", b"")
     for folder in (root, elsewhere):
         (folder / ".cas-0123456789abcdef").write_bytes(b"somebody's")
-    (root / ".cas" / "tmp" / "beside-0123456789abcdef").write_bytes(said)
+    (root / ".cas" / "tmp" / "beside-0123456789abcdef").write_bytes(note)
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         write(workspace, "a", b"1\n")
     check_store(str(root))
@@ -141,7 +141,7 @@ def test_a_note_leads_nowhere_else(tmp_path: Path, said: bytes) -> None:
         assert (folder / ".cas-0123456789abcdef").read_bytes() == b"somebody's"
 
 
-def test_where_the_store_itself_is_on_another_disk_nothing_is_left_in_the_workspace(tmp_path: Path) -> None:
+def test_store_on_another_disk_leaves_no_staged_files_in_the_workspace(tmp_path: Path) -> None:
     with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
         write(workspace, "a", b"before\n")
     scratch = tmp_path / ".cas" / "tmp"

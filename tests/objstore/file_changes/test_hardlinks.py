@@ -24,7 +24,7 @@ def is_one_file(scene: Scene) -> bool:
     return (scene.root / "f").samefile(scene.root / "g")
 
 
-def test_what_was_changed_under_two_names_is_rejected_and_taken_up_again(linked: Scene) -> None:
+def test_change_of_a_file_with_two_names_can_be_rejected_and_accepted(linked: Scene) -> None:
     (linked.root / "f").write_bytes(b"new\n")
     found = linked.workspace.record_changes(CallInfo(tool="test", conversation="agent")).edits
     seqs = [view.seq for view in found]
@@ -72,19 +72,19 @@ def test_a_snapshot_of_two_names_is_restored(linked: Scene) -> None:
 
 
 @pytest.mark.parametrize("paths", [[], ["g"], ["f", "g"]])
-@pytest.mark.parametrize("bytes_now", [b"f\n", b"g\n", b"other\n"])
-def test_a_snapshot_of_two_files_that_are_one_by_now_is_refused(
-    scene: Scene, bytes_now: bytes, paths: list[str]
+@pytest.mark.parametrize("current_content", [b"f\n", b"g\n", b"other\n"])
+def test_restore_of_two_files_that_became_hard_links_is_refused(
+    scene: Scene, current_content: bytes, paths: list[str]
 ) -> None:
     scene.write("f", b"f\n")
     scene.write("g", b"g\n")
     number = scene.workspace.snapshots.take(who="person").view.number
     (scene.root / "g").unlink()
     (scene.root / "g").hardlink_to(scene.root / "f")
-    (scene.root / "f").write_bytes(bytes_now)
+    (scene.root / "f").write_bytes(current_content)
     before = scene.everything()
     for dry_run in (True, False):
-        if paths == ["g"] and bytes_now == b"g\n":
+        if paths == ["g"] and current_content == b"g\n":
             assert not scene.workspace.snapshots.restore(number, paths, dry_run=dry_run).changes
             continue
         with pytest.raises(NamesShared):
@@ -92,7 +92,7 @@ def test_a_snapshot_of_two_files_that_are_one_by_now_is_refused(
     assert scene.everything() == before
 
 
-def test_a_snapshot_is_not_written_through_a_name_that_is_ignored_by_now(scene: Scene) -> None:
+def test_restore_does_not_write_through_a_hard_link_that_is_now_ignored(scene: Scene) -> None:
     scene.write("f", b"f\n")
     scene.write("g", b"g\n")
     number = scene.workspace.snapshots.take(who="person").view.number
@@ -104,7 +104,7 @@ def test_a_snapshot_is_not_written_through_a_name_that_is_ignored_by_now(scene: 
     assert (scene.text("f"), scene.text("g")) == (b"f\n", b"f\n")
 
 
-def test_a_name_that_came_since_goes_and_the_file_gets_back_what_the_snapshot_holds(scene: Scene) -> None:
+def test_restore_removes_a_newer_hard_link_and_restores_the_file(scene: Scene) -> None:
     scene.write("d/f", b"old\n")
     scene.write("e", b"e\n")
     number = scene.workspace.snapshots.take("d", who="person").view.number
@@ -113,15 +113,15 @@ def test_a_name_that_came_since_goes_and_the_file_gets_back_what_the_snapshot_ho
     scene.workspace.snapshots.restore(number)
     assert (scene.text("d/f"), scene.text("d/g")) == (b"old\n", None)
     (scene.root / "e").unlink()
-    (scene.root / "e").hardlink_to(scene.root / "d/f")  # of which the folder's snapshot tells nothing
+    (scene.root / "e").hardlink_to(scene.root / "d/f")  # the snapshot of the folder doesn't cover this name
     (scene.root / "d/f").write_bytes(b"new\n")
     scene.workspace.snapshots.restore(number)
     assert (scene.text("d/f"), scene.text("e")) == (b"old\n", b"old\n")
 
 
-def test_a_call_that_is_taken_back_leaves_nothing_under_a_name_outside(tmp_path: Path) -> None:
-    class Busy(UnsyncedDisk):
-        """Somebody writes to h in the moment before it is exchanged."""
+def test_rolled_back_call_leaves_a_hard_link_outside_unchanged(tmp_path: Path) -> None:
+    class WriteBeforeExchange(UnsyncedDisk):
+        """A disk on which another process writes to h just before it is exchanged."""
 
         def exchange(self, source_directory: int, source: str, directory: int, name: str) -> bool:
             if name == "h":
@@ -129,7 +129,7 @@ def test_a_call_that_is_taken_back_leaves_nothing_under_a_name_outside(tmp_path:
                     file.write(b"typed by a person\n")
             return super().exchange(source_directory, source, directory, name)
 
-    scene = Scene(tmp_path / "workspace", Busy)
+    scene = Scene(tmp_path / "workspace", WriteBeforeExchange)
     (tmp_path / "outside").write_bytes(b"old\n")
     os.link(tmp_path / "outside", scene.root / "f")
     scene.write("h", b"h\n")
@@ -161,7 +161,7 @@ def test_the_store_is_listed_once_for_all_linked_files_of_a_decision(
     assert {scene.text(name) for name in names} == {b"old\n"}
 
 
-def test_a_name_that_a_file_of_the_store_gets_while_a_call_goes_on_is_refused(scene: Scene) -> None:
+def test_hard_link_to_the_store_created_during_a_call_is_refused(scene: Scene) -> None:
     scene.write("f", b"old\n")
     (scene.root / "f.too").hardlink_to(scene.root / "f")
     with scene.workspace.call(CallInfo(tool="test")) as call:

@@ -48,15 +48,15 @@ from tests.support.path_sandbox import SECRET, PathSandbox, as_unprivileged_user
         "{base}/elsewhere/../ws/a.txt",
     ],
 )
-def test_every_form_of_a_path_inside_is_one_path(sandbox: PathSandbox, path: str) -> None:
-    spelt = path.format(ws=sandbox.ws, base=sandbox.base)
-    assert sandbox.read(spelt) == b"a\n"
-    assert sandbox.tree.read(spelt)[0] == "a.txt"
-    assert sandbox.resolved(spelt) == "a.txt"
+def test_every_form_of_a_path_inside_resolves_to_one_path(sandbox: PathSandbox, path: str) -> None:
+    path_used = path.format(ws=sandbox.ws, base=sandbox.base)
+    assert sandbox.read(path_used) == b"a\n"
+    assert sandbox.tree.read(path_used)[0] == "a.txt"
+    assert sandbox.resolved(path_used) == "a.txt"
 
 
 @pytest.mark.parametrize("end", ["", "/", "//", "/."])
-def test_only_a_link_to_the_folder_itself_is_another_path_of_it(sandbox: PathSandbox, end: str) -> None:
+def test_link_to_the_folder_itself_resolves_to_the_folder(sandbox: PathSandbox, end: str) -> None:
     (sandbox.base / "link").symlink_to("ws")
     (sandbox.base / "second").symlink_to(sandbox.base / "link")
     for name in ("link", "second"):
@@ -70,7 +70,7 @@ def test_only_a_link_to_the_folder_itself_is_another_path_of_it(sandbox: PathSan
         (sandbox.base / "link").unlink()
 
 
-def test_a_link_to_the_only_reachable_part_is_another_path_of_it(sandbox: PathSandbox) -> None:
+def test_link_to_the_only_reachable_part_resolves_to_it(sandbox: PathSandbox) -> None:
     confined = sandbox.tree.confined(["folder/deep"])
     for name, target in (("part", "ws/folder/deep"), ("whole", "ws"), ("other", "ws/folder")):
         (sandbox.base / name).symlink_to(target)
@@ -82,7 +82,7 @@ def test_a_link_to_the_only_reachable_part_is_another_path_of_it(sandbox: PathSa
 
 
 @pytest.mark.parametrize("path", [".", "", "folder/..", "{ws}", "{ws}/", "folder", "folder/", "folder/deep/.."])
-def test_a_folder_is_no_file(sandbox: PathSandbox, path: str) -> None:
+def test_folder_can_not_be_read_as_a_file(sandbox: PathSandbox, path: str) -> None:
     with pytest.raises((PathIsDirectory, PathInvalid)):
         sandbox.read(path.format(ws=sandbox.ws))
 
@@ -100,7 +100,7 @@ def test_links_that_stay_inside_may_be_read(sandbox: PathSandbox) -> None:
     assert sandbox.tree.read("to-folder/up")[0] == "a.txt"
 
 
-def test_a_link_in_the_place_of_a_file_is_not_followed_by_those_who_ask_for_none(sandbox: PathSandbox) -> None:
+def test_link_in_place_of_a_file_is_not_followed_without_follow(sandbox: PathSandbox) -> None:
     sandbox.link("to-file", "a.txt")
     with pytest.raises(PathIsSymlink):
         sandbox.read("to-file", follow=False)
@@ -120,14 +120,14 @@ def test_the_workspace_may_be_reached_through_a_link_above_it(sandbox: PathSandb
 
 
 @pytest.mark.parametrize("name", ["line\nbreak", "\x1b[31mred", "-rf", "~", " ", "a\\b", "*", "caf\u00e9", "..."])
-def test_a_strange_name_is_a_name(sandbox: PathSandbox, name: str) -> None:
+def test_unusual_names_are_supported(sandbox: PathSandbox, name: str) -> None:
     (sandbox.ws / name).write_bytes(b"strange\n")
     assert sandbox.tree.read(name)[0] == name
     assert sandbox.read(name) == b"strange\n"
     assert sandbox.resolved(name) == name
 
 
-def test_a_name_that_is_no_text_can_be_read(sandbox: PathSandbox) -> None:
+def test_name_that_is_not_utf8_can_be_read(sandbox: PathSandbox) -> None:
     name = os.fsdecode(b"\xff\xfe")
     (sandbox.ws / name).write_bytes(b"strange\n")
     assert sandbox.read(name) == b"strange\n"
@@ -157,13 +157,13 @@ def test_a_name_that_is_no_text_can_be_read(sandbox: PathSandbox) -> None:
     ],
 )
 def test_a_path_that_leads_out_is_refused(sandbox: PathSandbox, path: str) -> None:
-    spelt = path.format(ws=sandbox.ws, base=sandbox.base)
+    path_used = path.format(ws=sandbox.ws, base=sandbox.base)
     with pytest.raises(PathOutside):
-        sandbox.read(spelt)
+        sandbox.read(path_used)
     with pytest.raises(PathOutside):
-        sandbox.resolved(spelt)
+        sandbox.resolved(path_used)
     with pytest.raises(PathOutside):
-        sandbox.tree.entries(spelt)
+        sandbox.tree.entries(path_used)
 
 
 @pytest.mark.parametrize(
@@ -190,14 +190,14 @@ def test_a_folder_that_is_a_link_out_is_refused(sandbox: PathSandbox, target: st
         sandbox.tree.entries("door")
 
 
-def test_dots_behind_a_link_mean_the_place_that_it_leads_to(sandbox: PathSandbox) -> None:
+def test_parent_of_a_link_is_the_parent_of_its_target(sandbox: PathSandbox) -> None:
     sandbox.link("deep", "folder/deep")
     assert sandbox.read("deep/../b.txt") == b"b\n"
     with pytest.raises(PathOutside):
         sandbox.read("deep/../../../a.txt")
 
 
-def test_links_that_go_round_in_a_circle_are_refused(sandbox: PathSandbox) -> None:
+def test_circular_links_are_refused(sandbox: PathSandbox) -> None:
     sandbox.link("one", "two")
     sandbox.link("two", "one")
     sandbox.link("self", "self/self")
@@ -206,7 +206,7 @@ def test_links_that_go_round_in_a_circle_are_refused(sandbox: PathSandbox) -> No
             sandbox.read(path)
 
 
-def test_a_chain_of_links_is_followed_only_so_far(sandbox: PathSandbox) -> None:
+def test_chain_of_links_is_followed_up_to_a_limit(sandbox: PathSandbox) -> None:
     sandbox.link("l0", "a.txt")
     for i in range(60):
         sandbox.link(f"l{i + 1}", f"l{i}")
@@ -215,7 +215,7 @@ def test_a_chain_of_links_is_followed_only_so_far(sandbox: PathSandbox) -> None:
         sandbox.read("l60")
 
 
-def test_a_link_to_nowhere_is_a_missing_file(sandbox: PathSandbox) -> None:
+def test_dangling_link_is_a_missing_file(sandbox: PathSandbox) -> None:
     sandbox.link("nowhere", "gone/file")
     with pytest.raises(FileMissing):
         sandbox.read("nowhere")
@@ -237,14 +237,14 @@ def test_a_link_to_nowhere_is_a_missing_file(sandbox: PathSandbox) -> None:
         pytest.param("a.txt/../b", id="file before dots"),
     ],
 )
-def test_text_that_is_no_path_is_refused(sandbox: PathSandbox, path: str) -> None:
+def test_invalid_path_is_refused(sandbox: PathSandbox, path: str) -> None:
     with pytest.raises(PathInvalid):
         sandbox.read(path)
     with pytest.raises(PathInvalid):
         sandbox.resolved(path)
 
 
-def test_a_name_as_long_as_can_be_is_a_name(sandbox: PathSandbox) -> None:
+def test_longest_possible_name_is_supported(sandbox: PathSandbox) -> None:
     assert sandbox.resolved("x" * 255) == "x" * 255
     with pytest.raises(FileMissing):
         sandbox.read("x" * 255)
@@ -269,25 +269,25 @@ def test_any_walk_over_links_and_dots_stays_inside(
     tmp_path_factory: pytest.TempPathFactory, path: str, start: str
 ) -> None:
     sandbox = _shared(tmp_path_factory)
-    spelt = start.format(ws=sandbox.ws, base=sandbox.base) + path
+    path_used = start.format(ws=sandbox.ws, base=sandbox.base) + path
     with suppress(PathError):
-        assert sandbox.read(spelt) != SECRET
+        assert sandbox.read(path_used) != SECRET
     with suppress(PathError):
-        canonical = sandbox.resolved(spelt)
+        canonical = sandbox.resolved(path_used)
         # The last name may be a link: whoever writes looks at it, and never through it.
         folder = sandbox.ws if canonical == "." else (sandbox.ws / canonical).parent
         assert folder.resolve().is_relative_to(sandbox.ws)
         assert STORE_NAME not in canonical.split("/")
 
 
-_grounds: dict[int, PathSandbox] = {}
+_sandboxes: dict[int, PathSandbox] = {}
 
 
 def _shared(factory: pytest.TempPathFactory) -> PathSandbox:
     """Return one folder for all examples of the tests that only read."""
-    sandbox = _grounds.get(id(factory))
+    sandbox = _sandboxes.get(id(factory))
     if sandbox is None:
-        sandbox = _grounds[id(factory)] = PathSandbox(factory.mktemp("ground"))
+        sandbox = _sandboxes[id(factory)] = PathSandbox(factory.mktemp("ground"))
         sandbox.link("out", "../elsewhere")
         sandbox.link("folder/up", "..")
         sandbox.link("folder/out", sandbox.base)
@@ -295,7 +295,7 @@ def _shared(factory: pytest.TempPathFactory) -> PathSandbox:
     return sandbox
 
 
-def test_the_longest_path_has_as_many_bytes_as_the_system_takes(sandbox: PathSandbox) -> None:
+def test_longest_path_has_the_length_that_the_system_accepts(sandbox: PathSandbox) -> None:
     longest = "d/" * (MAX_PATH // 2 - 1) + "ä"
     assert (len(os.fsencode(longest)), MAX_PATH) == (4096, 4096)
     assert sandbox.resolved(longest) == longest
@@ -306,7 +306,7 @@ def test_the_longest_path_has_as_many_bytes_as_the_system_takes(sandbox: PathSan
 # ---- the store and version control
 
 
-STORE_SPELLINGS = [
+STORE_NAME_VARIANTS = [
     ".cas",
     ".CAS",
     ".Cas",
@@ -321,8 +321,8 @@ STORE_SPELLINGS = [
 ]
 
 
-@pytest.mark.parametrize("name", STORE_SPELLINGS, ids=ascii)
-def test_the_store_is_out_of_reach_by_every_form_of_its_name(sandbox: PathSandbox, name: str) -> None:
+@pytest.mark.parametrize("name", STORE_NAME_VARIANTS, ids=ascii)
+def test_store_is_out_of_reach_by_every_variant_of_its_name(sandbox: PathSandbox, name: str) -> None:
     assert is_store(name)
     for path in (name, f"{name}/secret", f"folder/../{name}/secret", f"folder/{name}/x", f"{sandbox.ws}/{name}/secret"):
         with pytest.raises(PathReserved):
@@ -341,7 +341,7 @@ def test_a_link_into_the_store_is_refused(sandbox: PathSandbox) -> None:
 
 
 @pytest.mark.parametrize("inner", ["secret", "segments/00000001.seg"])
-def test_another_name_of_a_file_in_the_store_is_refused(sandbox: PathSandbox, inner: str) -> None:
+def test_hard_link_to_a_file_of_the_store_is_refused(sandbox: PathSandbox, inner: str) -> None:
     (sandbox.ws / STORE_NAME / inner).parent.mkdir(exist_ok=True)
     (sandbox.ws / STORE_NAME / inner).write_bytes(SECRET)
     (sandbox.ws / "folder" / "linked").hardlink_to(sandbox.ws / STORE_NAME / inner)
@@ -351,7 +351,7 @@ def test_another_name_of_a_file_in_the_store_is_refused(sandbox: PathSandbox, in
         files.facts("folder/linked")
 
 
-def test_another_name_of_any_other_file_is_not(sandbox: PathSandbox) -> None:
+def test_hard_link_to_any_other_file_is_allowed(sandbox: PathSandbox) -> None:
     (sandbox.ws / "linked").hardlink_to(sandbox.ws / "a.txt")
     (sandbox.ws / STORE_NAME / "tmp").mkdir()
     (sandbox.ws / STORE_NAME / "tmp" / "aside").hardlink_to(sandbox.ws / "a.txt")  # as a change puts one away
@@ -359,7 +359,7 @@ def test_another_name_of_any_other_file_is_not(sandbox: PathSandbox) -> None:
 
 
 @pytest.mark.parametrize("name", ["cas", ".cash", ".cas2", "x.cas", ".c as", ".ca"])
-def test_other_names_are_not_the_stores(sandbox: PathSandbox, name: str) -> None:
+def test_similar_names_do_not_count_as_the_store(sandbox: PathSandbox, name: str) -> None:
     assert not is_store(name)
     assert sandbox.resolved(name) == name
 
@@ -504,7 +504,7 @@ def test_no_descriptor_is_left_open(sandbox: PathSandbox) -> None:
     assert opened() == before
 
 
-def test_a_root_that_is_no_folder_is_refused(sandbox: PathSandbox) -> None:
+def test_root_that_is_not_a_folder_is_refused(sandbox: PathSandbox) -> None:
     for path in ("gone", "a.txt"):
         with pytest.raises(FileMissing):
             Tree(sandbox.ws / path)
@@ -541,9 +541,9 @@ def test_the_root_of_the_file_system_is_outside_in_every_working_directory(
     sandbox: PathSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(sandbox.tree.root)
-    for spelling in ("/", "//"):
+    for path in ("/", "//"):
         with pytest.raises(PathOutside):
-            sandbox.resolved(spelling)
+            sandbox.resolved(path)
 
 
 # ---- where a path really is
@@ -566,7 +566,7 @@ def test_the_root_of_the_file_system_is_outside_in_every_working_directory(
         "loop/x",
     ],
 )
-def test_a_path_is_where_its_links_lead(sandbox: PathSandbox, start: str, rest: str) -> None:
+def test_real_path_follows_links_like_realpath(sandbox: PathSandbox, start: str, rest: str) -> None:
     sandbox.link("link", "folder")
     sandbox.link("folder/up", "..")
     sandbox.link("loop", "loop")

@@ -68,7 +68,7 @@ except FileExistsError:
 """
 
 
-def test_a_store_is_made_and_written_where_there_are_no_hard_links(tmp_path: Path) -> None:
+def test_store_works_without_hard_links(tmp_path: Path) -> None:
     (tmp_path / "old").write_bytes(b"old\n")
     command = [sys.executable, "-P", "-c", (FORBIDDEN if sys.platform == "linux" else "") + WORK, str(tmp_path)]
     ran = subprocess.run(command, env=environment({}), capture_output=True, text=True, timeout=60, check=False)
@@ -78,12 +78,12 @@ def test_a_store_is_made_and_written_where_there_are_no_hard_links(tmp_path: Pat
     assert check_store(str(tmp_path)).faults == ()
 
 
-def test_wherever_making_a_store_is_cut_off_it_can_be_made_after_all(tmp_path: Path) -> None:
+def test_interrupted_creation_of_a_store_can_be_repeated(tmp_path: Path) -> None:
     whole = CountdownDisk(None)
     (tmp_path / "whole").mkdir()
     Workspace.init(tmp_path / "whole", whole).close()
     assert {"make_store_folder", "create", "move_store_folder", "sync_directory"} <= set(whole.done)
-    # The store has its name when all of it is durable, and is said to be there when its name is.
+    # The store gets its name when all of it is durable, and is reported when the name is durable.
     moved = whole.done.index("move_store_folder")
     assert whole.done[moved:] == ["move_store_folder", "remove_store_file", "sync_directory", "reserve"]
     assert not (tmp_path / "whole" / ".cas" / "making").exists()
@@ -103,7 +103,7 @@ def test_wherever_making_a_store_is_cut_off_it_can_be_made_after_all(tmp_path: P
 
 
 @pytest.mark.parametrize("before", [b"old\n", None], ids=["over a file", "as the first"])
-def test_a_replacement_has_only_the_name_of_the_file(tmp_path: Path, before: bytes | None) -> None:
+def test_replacement_leaves_no_other_name(tmp_path: Path, before: bytes | None) -> None:
     if before is not None:
         (tmp_path / "name").write_bytes(before)
     disk = CountdownDisk(None)
@@ -175,7 +175,7 @@ print(json.dumps(told))
 """
 
 
-def test_a_sync_that_fails_is_never_taken_for_one_that_did_its_work(tmp_path: Path) -> None:
+def test_failed_sync_always_raises(tmp_path: Path) -> None:
     command = [sys.executable, "-P", "-c", (DENYING if sys.platform == "linux" else "") + UNSYNCED, str(tmp_path)]
     ran = subprocess.run(command, env=environment({}), capture_output=True, text=True, timeout=60, check=True)
     failed = "Input/output error"
@@ -202,13 +202,13 @@ assert len(os.listdir("/dev/fd")) == before
 """
 
 
-def test_a_name_is_not_made_until_it_is_synced(tmp_path: Path) -> None:
+def test_creation_of_a_name_fails_if_its_sync_fails(tmp_path: Path) -> None:
     command = [sys.executable, "-P", "-c", (DENYING if sys.platform == "linux" else "") + NAMELESS, str(tmp_path)]
     ran = subprocess.run(command, env=environment({}), capture_output=True, text=True, timeout=60, check=True)
     assert ran.stdout == ("Input/output error\n" if sys.platform == "linux" else "made\n")
 
 
-def test_a_sync_is_the_command_that_empties_the_drives_cache_where_the_system_has_one(tmp_path: Path) -> None:
+def test_sync_uses_the_full_sync_command_of_the_system(tmp_path: Path) -> None:
     synced: list[int] = []
     with (tmp_path / "f").open("wb") as file:
         fd = file.fileno()
@@ -218,7 +218,7 @@ def test_a_sync_is_the_command_that_empties_the_drives_cache_where_the_system_ha
         assert synced == [fd]
 
 
-def test_a_sync_is_an_fsync_where_the_file_system_refuses_that_command(tmp_path: Path) -> None:
+def test_sync_falls_back_to_fsync(tmp_path: Path) -> None:
     synced: list[int] = []
     sync = syncing(synced.append, 0x7FFF_FFFF)  # EINVAL, as of a shared folder
     with (tmp_path / "f").open("wb") as file:
@@ -245,7 +245,7 @@ def full_beyond(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (usual, most))
 
 
-def test_an_error_of_the_system_is_reported_as_its_kind_and_leaves_no_file_or_descriptor(tmp_path: Path) -> None:
+def test_system_error_is_raised_as_its_kind_and_leaves_no_file_or_descriptor(tmp_path: Path) -> None:
     disk, folder = Disk(), os.open(tmp_path, os.O_RDONLY)
     (tmp_path / "f").write_bytes(b"as it was\n")
     (tmp_path / "d").mkdir()
@@ -342,7 +342,7 @@ def test_a_staged_file_gets_the_owner_of_the_file_it_replaces_if_permitted(tmp_p
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only the superuser can make a file that is another's")
-def test_a_staged_file_keeps_the_group_where_its_owner_cannot_be_given(tmp_path: Path) -> None:
+def test_staged_file_keeps_the_group_if_its_owner_can_not_be_set(tmp_path: Path) -> None:
     (tmp_path / "old").write_bytes(b"")
     os.chown(tmp_path / "old", 1000, 1234)
     tmp_path.chmod(0o777)

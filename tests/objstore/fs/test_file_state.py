@@ -13,7 +13,7 @@ from objstore.text.unified_diff import is_either_binary
 
 @pytest.mark.parametrize("at_hand", [True, False])
 @pytest.mark.parametrize("likely", [b"what stands there", b"something else", b""])
-def test_a_likely_blob_is_believed_only_where_the_bytes_are_its_own(
+def test_expected_blob_is_accepted_only_if_the_bytes_match(
     tmp_path: Path,
     likely: bytes,
     at_hand: bool,  # noqa: FBT001 -- pytest passes by name
@@ -29,7 +29,7 @@ def test_a_likely_blob_is_believed_only_where_the_bytes_are_its_own(
 
 
 @pytest.mark.parametrize("target", ["other", "/usr", "folder"])
-def test_a_file_behind_a_link_on_the_way_is_not_the_file_of_that_path(tmp_path: Path, target: str) -> None:
+def test_file_behind_a_linked_folder_is_not_the_file_of_that_path(tmp_path: Path, target: str) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "a").write_bytes(b"another\n")
     (tmp_path / "folder").symlink_to(target)
@@ -41,6 +41,6 @@ def test_a_file_behind_a_link_on_the_way_is_not_the_file_of_that_path(tmp_path: 
 
 
 @given(st.sampled_from([b"", b"text\n" * 2000, b"text\n" * 1638 + b"tx", "tä".encode() * 2731 + b"t"]), st.binary())
-def test_whether_one_of_two_texts_is_binary_is_asked_of_both(start: bytes, end: bytes) -> None:
+def test_two_texts_are_binary_if_either_is(start: bytes, end: bytes) -> None:
     for old, new in ((start, start + end), (start + end, start), (end, start)):
         assert is_either_binary(old, new) is (is_binary(old) or is_binary(new))

@@ -16,26 +16,26 @@ from objstore.fs.disk import Disk, Pieces
 from tests.support.faulty_disk import UnsyncedDisk
 from tests.support.scene import Scene, lines
 
-EVERY: Final = 0o777
+SAME_MODE: Final = 0o777
 
 
 class SilentDisk(UnsyncedDisk):
-    """Gives every file the same permission bits, silently."""
+    """A disk that silently gives every file the same permission bits."""
 
     def stage(self, directory: int, content: Pieces, like: os.stat_result | None, mode: int, name: str) -> str:
         del mode
-        return super().stage(directory, content, like, EVERY, name)
+        return super().stage(directory, content, like, SAME_MODE, name)
 
     def chmod(self, directory: int, name: str, mode: int) -> None:
         pass
 
     def new_file_mode(self, directory: int, name: str) -> int:
         del directory, name
-        return EVERY
+        return SAME_MODE
 
 
 class RefusingDisk(SilentDisk):
-    """Gives every file the same permission bits, and refuses to change them."""
+    """A disk that gives every file the same permission bits, and refuses to change them."""
 
     def chmod(self, directory: int, name: str, mode: int) -> None:
         super().chmod(directory, name, mode)
@@ -48,7 +48,7 @@ def disk(request: pytest.FixtureRequest) -> type[Disk]:
     return kind
 
 
-def test_a_file_is_created_edited_moved_and_rejected_there(tmp_path: Path, disk: type[Disk]) -> None:
+def test_files_can_be_created_edited_moved_and_rejected_without_modes(tmp_path: Path, disk: type[Disk]) -> None:
     scene = Scene(tmp_path / "ws", disk)
     new = scene.write("d/new", lines("one two three"))
     edit = scene.edit("d/new", b"two", b"2")
@@ -63,13 +63,13 @@ def test_a_file_is_created_edited_moved_and_rejected_there(tmp_path: Path, disk:
     assert not (scene.root / "d").exists()
     scene.accept(new, edit)
     assert scene.text("d/new") == lines("one 2 three")
-    assert scene.mode("d/new") == EVERY
+    assert scene.mode("d/new") == SAME_MODE
     assert scene.external() == {}
     scene.close()
 
 
-def test_a_file_that_had_a_mode_elsewhere_comes_back_without_it(tmp_path: Path, disk: type[Disk]) -> None:
-    """The workspace was copied to such a place, or its history was taken over there."""
+def test_file_recorded_with_a_mode_is_restored_without_it(tmp_path: Path, disk: type[Disk]) -> None:
+    """The workspace was copied to such a file system, or its history was imported there."""
     scene = Scene(tmp_path / "ws")
     scene.write("file", lines("one two"), mode=0o600)
     gone = scene.delete("file")
@@ -77,7 +77,7 @@ def test_a_file_that_had_a_mode_elsewhere_comes_back_without_it(tmp_path: Path, 
     scene.reopen()
     scene.reject(gone)
     assert scene.text("file") == lines("one two")
-    assert scene.mode("file") == EVERY
+    assert scene.mode("file") == SAME_MODE
     assert list(scene.external()) == ["file"]
     recorded = scene.workspace.record_changes(CallInfo(tool="", origin=Origin.EXTERNAL))
     assert [view.edit.path for view in recorded.edits] == [b"file"]
@@ -85,7 +85,7 @@ def test_a_file_that_had_a_mode_elsewhere_comes_back_without_it(tmp_path: Path, 
     scene.close()
 
 
-def test_a_mode_that_is_not_kept_is_not_reported_as_restored(tmp_path: Path, disk: type[Disk]) -> None:
+def test_mode_that_the_file_system_ignores_is_not_reported_as_restored(tmp_path: Path, disk: type[Disk]) -> None:
     scene = Scene(tmp_path / "ws")
     for name in ("mode alone", "both"):
         scene.write(name, lines("one two"), mode=0o644)
@@ -105,10 +105,8 @@ def test_a_mode_that_is_not_kept_is_not_reported_as_restored(tmp_path: Path, dis
     scene.close()
 
 
-def test_a_file_of_ones_own_that_may_not_get_a_mode_is_staged_all_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As FAT does it: of the modes that it can't hold it says that they are not permitted."""
+def test_file_is_staged_although_its_mode_can_not_be_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """FAT reports modes that it can't store as not permitted."""
 
     def refuse(_: int, __: int) -> None:
         raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))

@@ -143,7 +143,7 @@ def test_a_store_behind_a_link_is_no_store(root: Path, elsewhere: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["looks", "weave-1"])
-def test_a_derived_file_replaces_a_link_of_its_name(root: Path, elsewhere: Path, name: str) -> None:
+def test_derived_file_replaces_a_link_at_its_path(root: Path, elsewhere: Path, name: str) -> None:
     use(root)
     (root / ".cas" / "cache").mkdir(exist_ok=True)
     (root / ".cas" / "cache" / name).unlink(missing_ok=True)
@@ -236,7 +236,7 @@ MAKING: Final = ".cas.0123456789abcdef"
 
 
 @pytest.mark.parametrize("holds", ["file", "store", "proof of another name", "nothing"])
-def test_a_persons_own_folder_is_not_mistaken_for_a_leftover(root: Path, tmp_path: Path, holds: str) -> None:
+def test_unrelated_folder_is_not_mistaken_for_a_leftover(root: Path, tmp_path: Path, holds: str) -> None:
     new = tmp_path / "new"
     own = new / MAKING
     new.mkdir()
@@ -308,13 +308,13 @@ def test_a_derived_file_is_ignored_if_its_name_is_no_file(root: Path, name: str,
 
 
 @pytest.mark.parametrize("kind", [put_pipe, put_socket, put_folder])
-def test_a_mark_that_is_no_file_is_named(root: Path, kind: Callable[[Path], None]) -> None:
+def test_applied_marker_that_is_not_a_file_is_named(root: Path, kind: Callable[[Path], None]) -> None:
     put(root / ".cas" / "applied", kind)
     with pytest.raises(StoreNotRegular, match="applied"):
         use(root)
 
 
-def test_a_socket_that_an_earlier_version_left_in_the_store_is_let_be(root: Path) -> None:
+def test_socket_left_by_an_earlier_version_is_ignored(root: Path) -> None:
     put(root / ".cas" / "hook.sock", put_socket)
     use(root)
     assert check_store(str(root)).faults == ()

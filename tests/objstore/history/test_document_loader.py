@@ -35,6 +35,7 @@ from objstore.log.blob_codec import Base, encode_blob
 from objstore.log.frames import FrameKind
 from objstore.model.basic_types import DocumentId
 from objstore.model.replay_records import ReplayDecision, ReplayEdit
+from objstore.model.results import NOBODY
 from objstore.review.edit_recorder import Change, Recorder, Version
 from objstore.transaction.journal import Journal
 from objstore.weave.document import Document
@@ -53,7 +54,7 @@ with Workspace.open(sys.argv[1]) as workspace:
 """
 
 
-def kept(scene: Scene) -> list[Path]:
+def cached(scene: Scene) -> list[Path]:
     return sorted((scene.root / ".cas" / "cache").glob("*"))
 
 
@@ -68,7 +69,7 @@ def long_history(scene: Scene, edits: int = 80, path: str = "f") -> None:
         scene.write(path, b"".join(lines)[: -1 if draw.random() < 0.1 else None])
 
 
-def toggled(scene: Scene, seqs: range) -> list[tuple[str, bytes | None]]:
+def toggle(scene: Scene, seqs: range) -> list[tuple[str, bytes | None]]:
     """Return the result of rejecting each edit, and the file's content then; each rejection is undone."""
     found = []
     for seq in seqs:
@@ -79,13 +80,13 @@ def toggled(scene: Scene, seqs: range) -> list[tuple[str, bytes | None]]:
     return found
 
 
-def test_a_long_history_is_kept_and_a_short_one_is_not(scene: Scene) -> None:
+def test_only_the_weave_of_a_long_history_is_cached(scene: Scene) -> None:
     scene.write("short", b"a\n")
     scene.reject(1)
-    assert kept(scene) == []
+    assert cached(scene) == []
     long_history(scene)
     scene.decide(Action.REJECT, 40)
-    assert [path.name for path in kept(scene)] == ["weave-2"]
+    assert [path.name for path in cached(scene)] == ["weave-2"]
 
 
 def test_a_decision_that_keeps_edits_live_replays_nothing(scene: Scene) -> None:
@@ -93,10 +94,10 @@ def test_a_decision_that_keeps_edits_live_replays_nothing(scene: Scene) -> None:
     assert scene.accept(*range(1, 80)).files == ()
     assert set(scene.reset(7, 8).verdicts) == {(unit, Status.PENDING) for unit in scene.units(7, 8)}
     assert scene.accept(7).verdicts == tuple((unit, Status.ACCEPTED) for unit in scene.units(7))
-    assert kept(scene) == []
+    assert cached(scene) == []
     # Beside what is rejected, and where the file was changed outside, there is more to say.
     scene.decide(Action.REJECT, 40)
-    assert kept(scene)
+    assert cached(scene)
     other = scene.write("other", TEN)
     (scene.root / "other").write_bytes(TEN + b"more\n")
     kept_on = scene.decide(Action.ACCEPT, other, 8, on_external=OnExternal.KEEP)
@@ -105,19 +106,19 @@ def test_a_decision_that_keeps_edits_live_replays_nothing(scene: Scene) -> None:
     assert scene.statuses()[other] is scene.statuses()[8] is Status.ACCEPTED
 
 
-def test_a_kept_state_answers_as_a_replay_does(scene: Scene, tmp_path: Path) -> None:
+def test_cached_weave_equals_a_replay(scene: Scene, tmp_path: Path) -> None:
     long_history(scene)
     scene.decide(Action.REJECT, 20)
     scene.decide(Action.REJECT, 50)
     copy = scene.copy_to(tmp_path / "copy")
     try:
         for number in range(2):
-            assert kept(scene)
+            assert cached(scene)
             shutil.rmtree(copy.root / ".cas" / "cache", ignore_errors=True)
             for each in (scene, copy):
                 each.write("f", (each.text("f") or b"") + b"more %d\n" % number)
             edits = range(1 + number, 81, 2)
-            assert toggled(scene, edits) == toggled(copy, edits)
+            assert toggle(scene, edits) == toggle(copy, edits)
             assert scene.statuses() == copy.statuses()
     finally:
         copy.close()
@@ -129,7 +130,7 @@ def test_moves_modes_and_deletions_survive_caching(scene: Scene) -> None:
     mode = scene.write("g", scene.text("g") or b"", mode=0o755)
     gone = scene.delete("g")
     scene.reject(gone)
-    assert kept(scene)
+    assert cached(scene)
     scene.reopen()
     scene.reject(mode)
     assert scene.mode("g") == 0o644
@@ -139,85 +140,85 @@ def test_moves_modes_and_deletions_survive_caching(scene: Scene) -> None:
     assert scene.text("f") is None
 
 
-def cut(path: Path) -> None:
+def truncate(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-1])
 
 
-def flipped(path: Path) -> None:
+def flip_bit(path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
 
 
-def emptied(path: Path) -> None:
+def empty(path: Path) -> None:
     path.write_bytes(b"")
 
 
-def replaced_by_folder(path: Path) -> None:
+def replace_by_folder(path: Path) -> None:
     path.unlink()
     path.mkdir()
 
 
-def of_another_version(path: Path) -> None:
+def set_other_version(path: Path) -> None:
     path.write_bytes(b"casweav2" + path.read_bytes()[8:])
 
 
-def hashed(content: bytes) -> bytes:
+def with_hash(content: bytes) -> bytes:
     """Return what any program could write: the hash of the cached state has no key."""
     return b"casweav7" + blob_id(content) + content
 
 
 def no_zstd(path: Path) -> None:
-    path.write_bytes(hashed(b"junk"))
+    path.write_bytes(with_hash(b"junk"))
 
 
 def no_msgpack(path: Path) -> None:
-    path.write_bytes(hashed(ZstdCompressor().compress(b"\xc1")))
+    path.write_bytes(with_hash(ZstdCompressor().compress(b"\xc1")))
 
 
 def no_weave(path: Path) -> None:
-    path.write_bytes(hashed(ZstdCompressor().compress(packb([[1, b"", 0, None], [1], {}]))))
+    path.write_bytes(with_hash(ZstdCompressor().compress(packb([[1, b"", 0, None], [1], {}]))))
 
 
 def no_sense(path: Path) -> None:
     """Change only one number of the weave, to a unit that does not exist."""
     position, state, columns = unpackb(ZstdDecompressor().decompress(path.read_bytes()[8 + 32 :]))
     columns[12] = b"\xff" * len(columns[12])
-    path.write_bytes(hashed(ZstdCompressor().compress(packb((position, state, columns)))))
+    path.write_bytes(with_hash(ZstdCompressor().compress(packb((position, state, columns)))))
 
 
 def no_lengths(path: Path) -> None:
     """Change only one column, to a fractional number of values."""
     position, state, columns = unpackb(ZstdDecompressor().decompress(path.read_bytes()[8 + 32 :]))
     columns[13] += b"\0"
-    path.write_bytes(hashed(ZstdCompressor().compress(packb((position, state, columns)))))
+    path.write_bytes(with_hash(ZstdCompressor().compress(packb((position, state, columns)))))
 
 
 def no_end(path: Path) -> None:
     """Claim that a few bytes decompress to 2^60."""
-    path.write_bytes(hashed(b"\x28\xb5\x2f\xfd\xe0" + (1 << 60).to_bytes(8, "little") + b"\x01\x00\x00"))
+    path.write_bytes(with_hash(b"\x28\xb5\x2f\xfd\xe0" + (1 << 60).to_bytes(8, "little") + b"\x01\x00\x00"))
 
 
 SENSELESS: Final = [no_zstd, no_msgpack, no_weave, no_sense, no_lengths, no_end]
 
 
 @pytest.mark.parametrize(
-    "harm", [cut, flipped, emptied, replaced_by_folder, of_another_version, Path.unlink, *SENSELESS]
+    "harm", [truncate, flip_bit, empty, replace_by_folder, set_other_version, Path.unlink, *SENSELESS]
 )
-def test_a_harmed_kept_state_is_not_believed(scene: Scene, harm: Callable[[Path], None]) -> None:
+def test_damaged_cached_weave_is_not_used(scene: Scene, harm: Callable[[Path], None]) -> None:
     long_history(scene)
-    before = toggled(scene, range(60, 64))
-    (path,) = kept(scene)
+    before = toggle(scene, range(60, 64))
+    (path,) = cached(scene)
     harm(path)
     assert check_store(str(scene.root)).faults == ()
-    assert toggled(scene, range(60, 64)) == before
+    assert toggle(scene, range(60, 64)) == before
 
 
 def test_a_cached_state_of_another_document_or_store_is_not_trusted(scene: Scene, tmp_path: Path) -> None:
     long_history(scene)
     scene.write("g", b"g\n")
-    before = toggled(scene, range(70, 72))
-    (path,) = kept(scene)
+    before = toggle(scene, range(70, 72))
+    (path,) = cached(scene)
     shutil.copy(path, path.with_name("weave-81"))
     scene.reject(81)
     assert scene.text("g") is None
@@ -226,10 +227,10 @@ def test_a_cached_state_of_another_document_or_store_is_not_trusted(scene: Scene
     try:
         long_history(other, edits=90)
         other.decide(Action.REJECT, 50)
-        shutil.copy(kept(other)[0], path)
+        shutil.copy(cached(other)[0], path)
     finally:
         other.close()
-    assert toggled(scene, range(70, 72)) == before
+    assert toggle(scene, range(70, 72)) == before
 
 
 def test_a_cached_state_of_another_past_is_not_trusted(scene: Scene) -> None:
@@ -238,7 +239,7 @@ def test_a_cached_state_of_another_past_is_not_trusted(scene: Scene) -> None:
     short = scene.copy_to(scene.root.with_name("earlier"))
     scene.write("f", b"one text\n")
     scene.decide(Action.REJECT, 30)
-    (path,) = kept(scene)
+    (path,) = cached(scene)
     try:
         (short.root / ".cas" / "cache").mkdir()
         shutil.copy(path, short.root / ".cas" / "cache" / path.name)
@@ -249,7 +250,7 @@ def test_a_cached_state_of_another_past_is_not_trusted(scene: Scene) -> None:
         short.close()
 
 
-def test_a_folder_that_can_not_be_written_costs_nothing_but_time(scene: Scene) -> None:
+def test_unwritable_cache_folder_only_costs_time(scene: Scene) -> None:
     long_history(scene)
     (scene.root / ".cas" / "cache").write_bytes(b"in the way")
     scene.decide(Action.REJECT, 30)
@@ -333,7 +334,7 @@ def test_an_edit_at_another_path_breaks_the_history() -> None:
     assert document.version().path == b"b"
 
 
-def test_a_text_that_an_older_version_wrote_or_removed_holds() -> None:
+def test_text_of_edits_by_older_versions_is_replayed() -> None:
     document = Document.before_edit(CREATED, None)
     document.add(CREATED, TEN)
     for number, written in enumerate((None, TEN), 1):
@@ -355,17 +356,20 @@ def test_a_state_with_other_bytes_than_its_name_is_detected(scene: Scene) -> Non
         with journal.writing() as batch:
             journal.store.append([(FrameKind.BLOB, lie)], [header], [])
             states = [Version(content=each, state=FileState(blob=blob_id(each), mode=0o644)) for each in (TEN, after)]
-            Recorder(journal, batch).record_external(
+            Recorder(journal, batch).record_found(
                 [
-                    Change(
-                        document=DocumentId(1),
-                        operation=Operation.EDIT,
-                        path=b"f",
-                        source=None,
-                        before=states[0],
-                        after=states[1],
-                        hunks=None,
-                        origin=Origin.EXTERNAL,
+                    (
+                        Change(
+                            document=DocumentId(1),
+                            operation=Operation.EDIT,
+                            path=b"f",
+                            source=None,
+                            before=states[0],
+                            after=states[1],
+                            hunks=None,
+                            origin=Origin.EXTERNAL,
+                        ),
+                        NOBODY,
                     )
                 ]
             )

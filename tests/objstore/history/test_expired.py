@@ -116,10 +116,10 @@ def test_an_expired_undo_is_not_redone(four: Scene) -> None:
 
 
 def test_the_history_still_shows_who_did_what(four: Scene) -> None:
-    told = [(view.edit, view.status) for view in four.workspace.history.edits()]
+    before = [(view.edit, view.status) for view in four.workspace.history.edits()]
     expire(four, 1, 2)
     views = four.workspace.history.edits()
-    assert [(view.edit, view.status) for view in views] == told
+    assert [(view.edit, view.status) for view in views] == before
     assert [view.expired.reason if view.expired else "" for view in views] == [REASON, REASON, "", ""]
     assert len(four.workspace.history.decisions()) == 1
     four.forget_index()

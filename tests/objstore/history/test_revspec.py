@@ -27,7 +27,7 @@ def test_states_are_named_by_path_and_edit(scene: Scene) -> None:
     scene.write("d/f", lines("one"))
     edit = scene.write("d/f", lines("two"))
     move = scene.move("d/f", "d/g")
-    for spelling, wanted in (
+    for name, expected in (
         ("d/f@1", "one"),
         (f"d/f@{edit}", "two"),
         (f"d/f@{edit}^", "one"),
@@ -35,13 +35,13 @@ def test_states_are_named_by_path_and_edit(scene: Scene) -> None:
         (f"d/f@{move}^", "two"),
         ("d/g", "two"),
     ):
-        state = scene.workspace.history.find_state(spelling)
+        state = scene.workspace.history.find_state(name)
         assert state.blob is not None
-        assert words(scene.workspace.history.blob(state.blob)) == wanted
+        assert words(scene.workspace.history.blob(state.blob)) == expected
     assert scene.workspace.history.find_state("d/f@1^").blob is None
-    for spelling in ("d/f@9", "d/x@1", "nothing", "@1", "d/f@", "x@"):
+    for name in ("d/f@9", "d/x@1", "nothing", "@1", "d/f@", "x@"):
         with pytest.raises(NoSuchName):
-            scene.workspace.history.find_state(spelling)
+            scene.workspace.history.find_state(name)
 
 
 @pytest.mark.parametrize("number", [2**63 - 1, 2**63, 2**70, 10**30, -(2**70)])

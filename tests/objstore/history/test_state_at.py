@@ -35,13 +35,15 @@ from tests.support.scene import Scene
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
+REVIEWED = [Action.ACCEPT, Action.REJECT, Action.RESET, Action.UNDO, Action.REDO]
+
 
 def now() -> str:
     """Return the present moment in the form used in a state's name, slightly after everything recorded before."""
     time.sleep(0.002)
-    spelt = datetime.now(UTC).isoformat()
+    date_text = datetime.now(UTC).isoformat()
     time.sleep(0.002)
-    return spelt
+    return date_text
 
 
 def at(scene: Scene, path: str, moment: str) -> bytes | None:
@@ -52,7 +54,7 @@ def at(scene: Scene, path: str, moment: str) -> bytes | None:
 
 
 @pytest.mark.parametrize(
-    ("spelling", "wanted"),
+    ("date_string", "expected_time"),
     [
         ("90s", datetime(2026, 11, 21, 11, 58, 30, tzinfo=UTC)),
         ("15min", datetime(2026, 11, 21, 11, 45, tzinfo=UTC)),
@@ -86,15 +88,15 @@ def at(scene: Scene, path: str, moment: str) -> bytes | None:
         ("9999-12", None),
     ],
 )
-def test_a_date_string_gives_its_moment(spelling: str, wanted: datetime | None) -> None:
-    assert moment_of(spelling, NOW) == (None if wanted is None else round(wanted.timestamp() * 1e6))
+def test_a_date_string_gives_its_moment(date_string: str, expected_time: datetime | None) -> None:
+    assert moment_of(date_string, NOW) == (None if expected_time is None else round(expected_time.timestamp() * 1e6))
 
 
 def test_a_month_ends_with_its_last_day() -> None:
-    for spelling, last in (("2026-11", 30), ("2026-12", 31), ("2024-02", 29)):
-        year, month = map(int, spelling.split("-"))
-        wanted = datetime(year, month, last, 23, 59, 59, 999_999).astimezone()
-        assert moment_of(spelling, NOW, end=True) == round(wanted.timestamp() * 1e6)
+    for date_string, last in (("2026-11", 30), ("2026-12", 31), ("2024-02", 29)):
+        year, month = map(int, date_string.split("-"))
+        expected_time = datetime(year, month, last, 23, 59, 59, 999_999).astimezone()
+        assert moment_of(date_string, NOW, end=True) == round(expected_time.timestamp() * 1e6)
 
 
 def test_a_state_is_named_by_its_moment(scene: Scene) -> None:
@@ -132,15 +134,15 @@ def test_a_moved_file_is_found_where_it_was(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "expected"),
     [
         (lambda scene: scene.write("d/a", b"tool\n"), b"tool\n"),
-        (lambda scene: (scene.root / "d/a").write_bytes(b"nobody saw it\n"), b"2\n"),
+        (lambda scene: (scene.root / "d/a").write_bytes(b"not recorded\n"), b"2\n"),
     ],
     ids=["recorded", "not recorded"],
 )
 def test_a_snapshot_shows_files_that_no_edit_records(
-    scene: Scene, change: Callable[[Scene], object], told: bytes
+    scene: Scene, change: Callable[[Scene], object], expected: bytes
 ) -> None:
     (scene.root / "d").mkdir()
     (scene.root / "d/a").write_bytes(b"1\n")
@@ -154,7 +156,7 @@ def test_a_snapshot_shows_files_that_no_edit_records(
     change(scene)
     assert at(scene, "d/a", first) == b"1\n"
     assert at(scene, "d/a", second) == b"2\n"
-    assert at(scene, "d/a", now()) == told
+    assert at(scene, "d/a", now()) == expected
     assert at(scene, "d/nothing", second) is None
     with pytest.raises(NoSuchName):
         at(scene, "other", "2h")
@@ -186,14 +188,14 @@ def test_all_files_at_a_moment_are_those_found_path_by_path(scene: Scene) -> Non
     paths = ["d/a", "d/deep/b", "kept", "link", "moved", ".casignore"]
     seen = set()
     for moment in moments:
-        told = moment_of(moment, NOW)
-        assert told is not None
+        timestamp = moment_of(moment, NOW)
+        assert timestamp is not None
         files = {
             path: scene.workspace.history.blob(state.blob)
-            for path, state in scene.workspace.history.files_at_moment(told).items()
+            for path, state in scene.workspace.history.files_at_moment(timestamp).items()
         }
         assert files == {path: held for path in paths if (held := content_at(scene, path, moment)) is not None}
-        below = scene.workspace.history.files_at_moment(told, "d")
+        below = scene.workspace.history.files_at_moment(timestamp, "d")
         assert below.keys() == {path for path in files if path.startswith("d/")}
         seen.add(tuple(files))
     assert len(seen) > 4
@@ -214,11 +216,11 @@ def test_a_file_that_left_a_path_does_not_count_for_its_successor(scene: Scene) 
 @given(st.data())
 def test_the_files_at_a_moment_are_those_that_existed_then(data: st.DataObject) -> None:
     with TemporaryDirectory() as folder, closing(Scene(Path(folder))) as scene:
-        stood: list[tuple[int, dict[str, bytes]]] = []
+        history_of_files: list[tuple[int, dict[str, bytes]]] = []
         for step in range(data.draw(st.integers(8, 20), label="steps")):
             go_on(scene, data, step)
-            stood.append((later(), contents(scene)))
-        for moment, files in stood:
+            history_of_files.append((later(), contents(scene)))
+        for moment, files in history_of_files:
             assert_files_at(scene, moment, files)
 
 
@@ -230,21 +232,21 @@ def test_a_moment_follows_the_last_record_not_later_whatever_the_clock_says(data
         closing(Scene(Path(folder))) as scene,
     ):
         clock = Clock(monkeypatch)
-        stood: list[tuple[int, dict[str, bytes]]] = [(0, {})]
+        history_of_files: list[tuple[int, dict[str, bytes]]] = [(0, {})]
         for step in range(data.draw(st.integers(8, 20), label="steps")):
             clock.now = data.draw(st.integers(1, 9), label="clock")
             before = recorded(scene)
             go_on(scene, data, step)
             if recorded(scene) > before:
-                stood.append((clock.now, contents(scene)))
+                history_of_files.append((clock.now, contents(scene)))
         for moment in range(10):
-            assert_files_at(scene, moment, next(files for time, files in reversed(stood) if time <= moment))
+            assert_files_at(scene, moment, next(files for time, files in reversed(history_of_files) if time <= moment))
 
 
 def go_on(scene: Scene, data: st.DataObject, step: int) -> None:
     """Do one more thing in the scene."""
     names = st.sampled_from(("a", "b", "c"))
-    kinds = st.sampled_from(("write", "write", "move", "move", "delete", "snapshot", "expire", *Action))
+    kinds = st.sampled_from(("write", "write", "move", "move", "delete", "snapshot", "expire", *REVIEWED))
     kind, path = data.draw(kinds, label="kind"), data.draw(names, label="path")
     match kind:
         case "write":
@@ -280,8 +282,8 @@ def recorded(scene: Scene) -> int:
 
 def assert_files_at(scene: Scene, moment: int, files: dict[str, bytes]) -> None:
     """Compare the files at a moment, together and one by one, with `files`, except those whose bytes are gone."""
-    told = scene.workspace.history.files_at_moment(moment)
-    assert {path: state.blob for path, state in told.items()} == {
+    files_found = scene.workspace.history.files_at_moment(moment)
+    assert {path: state.blob for path, state in files_found.items()} == {
         path: blob_id(content) for path, content in files.items()
     }
     for path, content in files.items():
@@ -318,8 +320,8 @@ def files_at(scene: Scene, moment: int) -> dict[str, bytes]:
         path: scene.workspace.history.blob(state.blob)
         for path, state in scene.workspace.history.files_at_moment(moment).items()
     }
-    spelt = date_of(moment).isoformat()
-    assert files == {path: held for path in ("f", "g") if (held := content_at(scene, path, spelt)) is not None}
+    date_text = date_of(moment).isoformat()
+    assert files == {path: held for path in ("f", "g") if (held := content_at(scene, path, date_text)) is not None}
     return files
 
 
@@ -337,10 +339,10 @@ def test_records_after_a_snapshot_are_later_whatever_the_clock_says(scene: Scene
     ]
     clock.now = 300
     scene.workspace.snapshots.take(who="me")
-    (scene.root / "f").write_bytes(b"nobody's\n")
+    (scene.root / "f").write_bytes(b"not recorded\n")
     scene.workspace.snapshots.take(who="me")
     assert files_at(scene, 250) == {"f": b"2\n"}
-    assert files_at(scene, 300) == files_at(scene, 900) == {"f": b"nobody's\n"}
+    assert files_at(scene, 300) == files_at(scene, 900) == {"f": b"not recorded\n"}
 
 
 def test_a_successor_at_a_path_is_later_whatever_the_clock_says(scene: Scene, clock: Clock) -> None:
@@ -412,8 +414,8 @@ def test_a_state_since_expired_edits_takes_precedence_over_older_snapshots(scene
     assert [at(scene, path, taken) for path in ("f", "g")] == [b"1\n", b"1\n"]
     for moment in (since, now()):
         assert [at(scene, path, moment) for path in ("f", "g")] == [b"2\n", None]
-        told = moment_of(moment, NOW) or 0
-        assert {path: state.blob for path, state in scene.workspace.history.files_at_moment(told).items()} == {
+        timestamp = moment_of(moment, NOW) or 0
+        assert {path: state.blob for path, state in scene.workspace.history.files_at_moment(timestamp).items()} == {
             "f": blob_id(b"2\n")
         }
 
@@ -446,8 +448,8 @@ def test_before_the_first_kept_edit_a_file_is_as_expired_edits_left_it(scene: Sc
     for moment in (before, moments[0]):
         with pytest.raises(EditExpired, match=r"^Edit 1 expired on \d{4}-\d\d-\d\d: older than 0 seconds\. "):
             at(scene, "f", moment)
-        told = scene.workspace.history.files_at_moment(moment_of(moment, NOW) or 0)
-        assert {path: state.blob for path, state in told.items()} == {
+        files_found = scene.workspace.history.files_at_moment(moment_of(moment, NOW) or 0)
+        assert {path: state.blob for path, state in files_found.items()} == {
             "f": blob_id(contents[[before, *moments].index(moment)])
         }
 
@@ -565,8 +567,8 @@ def test_the_present_state_is_found_whatever_replaced_the_baseline(
 ) -> None:
     scanned_twice(scene)
     renew(scene)
-    told = {path: at(scene, path, now()) for path in ("v", "u", "new", "secret")}
-    assert told == {"v": b"v2\n", "u": b"u1\n", "new": b"n\n", "secret": b"clean\n"}
+    files_found = {path: at(scene, path, now()) for path in ("v", "u", "new", "secret")}
+    assert files_found == {"v": b"v2\n", "u": b"u1\n", "new": b"n\n", "secret": b"clean\n"}
     assert content_at(scene, "gone", now()) is None
     files = scene.workspace.history.files_at_moment(moment_of(now(), NOW) or 0)
     here = {path.name for path in scene.root.iterdir() if path.is_file()}

@@ -19,11 +19,11 @@ FEW_BYTES = 1 << 20
 BLOB = blob_id(b"")
 
 
-def seen(journal: Journal, count: int) -> None:
+def store_signatures(journal: Journal, count: int) -> None:
     journal.store.index.store_seen_signatures((b"%08d" % i * 10, 0, 0, 0, 0, BLOB) for i in range(count))
 
 
-def test_a_commit_leaves_it_to_others_to_bring_its_changes_to_their_place(tmp_path: Path) -> None:
+def test_commit_leaves_the_checkpoint_to_a_later_step(tmp_path: Path) -> None:
     path = tmp_path / "a.sqlite"
     with closing(connect(str(path))) as db:
         prepare(db)
@@ -53,7 +53,7 @@ def test_an_index_is_found_in_a_folder_of_any_name(tmp_path: Path, name: bytes) 
     assert not any(path.name.endswith(".sqlite") for path in tmp_path.iterdir())
 
 
-def test_an_edit_does_not_wait_for_whoever_is_changing_the_index(tmp_path: Path) -> None:
+def test_edit_does_not_wait_for_another_writer_of_the_index(tmp_path: Path) -> None:
     with Workspace.init(tmp_path) as workspace, closing(connect(str(tmp_path / ".cas" / "index.sqlite"))) as other:
         write(workspace, "a.txt", b"0\n")
         begin_writing(other)
@@ -70,23 +70,23 @@ def test_an_edit_does_not_wait_for_whoever_is_changing_the_index(tmp_path: Path)
             assert third.execute("SELECT count(*) FROM edits").fetchone()[0] == 202
 
 
-def test_sqlites_log_becomes_short_again_after_many_changes(tmp_path: Path) -> None:
+def test_write_ahead_log_of_sqlite_is_truncated_after_many_changes(tmp_path: Path) -> None:
     Workspace.init(tmp_path).close()
     index = tmp_path / ".cas" / "index.sqlite"
     waiting = Path(f"{index}-wal")
     with closing(Journal(str(tmp_path), Disk())) as journal:
         before = index.stat().st_size
-        seen(journal, MANY)
+        store_signatures(journal, MANY)
         assert waiting.stat().st_size > 4 * FEW_BYTES
         journal.store.index.finish_checkpoints()
         assert index.stat().st_size > before + 4 * FEW_BYTES
-        seen(journal, 1)
+        store_signatures(journal, 1)
         assert waiting.stat().st_size < FEW_BYTES
         with closing(sqlite3.connect(index)) as other:
             assert other.execute("SELECT count(*) FROM seen").fetchone() == (MANY,)
 
 
-def test_a_checkpoint_makes_no_index_where_somebody_has_removed_it(tmp_path: Path) -> None:
+def test_checkpoint_does_not_recreate_a_removed_index(tmp_path: Path) -> None:
     Workspace.init(tmp_path).close()
     index = tmp_path / ".cas" / "index.sqlite"
     with closing(Journal(str(tmp_path), Disk())) as journal:
@@ -97,10 +97,8 @@ def test_a_checkpoint_makes_no_index_where_somebody_has_removed_it(tmp_path: Pat
         assert not index.exists()
 
 
-@pytest.mark.parametrize("is_shared", [True, False], ids=["with what its users share", "without"])
-def test_a_copy_of_the_index_is_of_one_moment_although_half_of_it_has_come_to_its_place(
-    tmp_path: Path, *, is_shared: bool
-) -> None:
+@pytest.mark.parametrize("is_shared", [True, False], ids=["with shared memory", "without shared memory"])
+def test_copy_of_the_index_is_consistent_during_a_checkpoint(tmp_path: Path, *, is_shared: bool) -> None:
     path = tmp_path / "a.sqlite"
     with closing(connect(str(path))) as db, closing(connect(str(path))) as reader:
         prepare(db)
@@ -121,7 +119,7 @@ def test_a_copy_of_the_index_is_of_one_moment_although_half_of_it_has_come_to_it
             found.parent.mkdir()
             for name in ("a.sqlite", "a.sqlite-wal"):
                 (found.parent / name).write_bytes((tmp_path / name).read_bytes())
-            (found.parent / "a.sqlite-shm").mkdir()  # so that nobody can make it
+            (found.parent / "a.sqlite-shm").mkdir()  # so that it can't be created
         with closing(copy_in_memory(str(found))) as copy:
             if is_shared or copy.execute("SELECT * FROM sqlite_master").fetchall():
                 assert copy.execute("SELECT min(n) FROM other").fetchone() == (1,)

@@ -17,15 +17,15 @@ import pytest
 from objstore import Action, CallInfo, CasError, EditFilter, Status, Unit, Workspace, check_store
 from objstore.model.basic_types import Seq
 from objstore.worktree import dirty_files
-from tests.golden.make_stores import told
+from tests.golden.make_stores import stored_contents
 from tests.support.crash_scenarios import Files, change, files, rejected, write
 from tests.support.faulty_disk import WHOLE, UnsyncedDisk
 
-SAMPLE: Final = 1_330 if WHOLE else 48
+SAMPLE: Final = 1_330 if WHOLE else 16
 FLIPS: Final = os.environ.get("CAS_INDEX_FLIPS", "")
 """How many bits are flipped, if not the SAMPLE: a number, or `all`."""
 
-SHARES: Final = 16
+SHARES: Final = 16 if WHOLE else 4
 """Tests that the bits are shared out to, so that they can run side by side."""
 
 PAGE: Final = 4096
@@ -107,7 +107,7 @@ def answers(root: Path) -> dict[str, Any] | None:
     """Return what commands say of a workspace (None: that the index is damaged)."""
     try:
         with Workspace.open(root, UnsyncedDisk()) as workspace:
-            found = told(workspace)
+            found = stored_contents(workspace)
             found["lists"] = [
                 [view.edit.seq for view in workspace.history.edits(wanted)]
                 for wanted in (

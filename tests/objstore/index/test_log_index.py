@@ -63,18 +63,18 @@ if TYPE_CHECKING:
 NAMES: Final = ("a.txt", "b.txt", "folder/c.txt")
 
 
-def played(root: Path, seed: int, length: int) -> None:
-    """Do things at random in a workspace: writes, moves, deletes, decisions, changes from outside, failed calls."""
+def play(root: Path, seed: int, length: int) -> None:
+    """Run random operations in a workspace: writes, moves, deletions, decisions, external changes, failed calls."""
     chance = random.Random(seed)
     for _ in range(length):
         # A disk that fails in the middle of every tenth call leaves voids in the log.
         failing = chance.random() < 0.1
         disk = CountdownDisk(chance.randrange(3, 6) if failing else None, broken_disk, lasting=False)
         with Workspace.open(root, disk) as workspace:
-            _play(workspace, chance)
+            _play_one(workspace, chance)
 
 
-def _play(workspace: Workspace, chance: random.Random) -> None:
+def _play_one(workspace: Workspace, chance: random.Random) -> None:
     try:
         match chance.choice(("write", "write", "write", "several", "move", "delete", "decide", "undo", "outside")):
             case "write":
@@ -86,12 +86,12 @@ def _play(workspace: Workspace, chance: random.Random) -> None:
                     call.commit()
             case "move" | "delete" as operation:
                 with workspace.call(CallInfo(tool="t")) as call:
-                    standing = [name for name in NAMES if call.exists(name)]
-                    free = [name for name in NAMES if name not in standing]
-                    if standing and operation == "delete":
-                        call.delete(chance.choice(standing))
-                    elif standing and free:
-                        call.move(chance.choice(standing), chance.choice(free))
+                    existing = [name for name in NAMES if call.exists(name)]
+                    free = [name for name in NAMES if name not in existing]
+                    if existing and operation == "delete":
+                        call.delete(chance.choice(existing))
+                    elif existing and free:
+                        call.move(chance.choice(existing), chance.choice(free))
                     call.commit()
             case "decide":
                 edits = workspace.history.edits()
@@ -118,7 +118,7 @@ def _text(chance: random.Random) -> bytes:
 def played_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("workspace")
     Workspace.init(root).close()
-    played(root, seed=4, length=60)
+    play(root, seed=4, length=60)
     return root
 
 
@@ -133,7 +133,7 @@ def index_path(root: Path) -> Path:
     return root / ".cas" / "index.sqlite"
 
 
-def opened(root: Path) -> Tables:
+def open_and_read_tables(root: Path) -> Tables:
     """Open and close the workspace; return the tables of its index."""
     Workspace.open(root, CountdownDisk(None)).close()
     return tables(index_path(root))
@@ -143,17 +143,17 @@ def opened(root: Path) -> Tables:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_after_any_history_the_index_is_what_a_new_one_would_be(tmp_path: Path, seed: int) -> None:
+def test_index_equals_a_rebuilt_one_after_any_history(tmp_path: Path, seed: int) -> None:
     root = tmp_path / "workspace"
     root.mkdir()
     Workspace.init(root, CountdownDisk(None)).close()
     for part in range(3):
-        played(root, seed=seed * 10 + part, length=12)
-        # A call that could not be taken back is in the log, and its process has not looked again.
-        assert opened(root) == rebuilt_tables(root / ".cas")
+        play(root, seed=seed * 10 + part, length=12)
+        # A call that could not be rolled back is in the log, and its process has not read it again.
+        assert open_and_read_tables(root) == rebuilt_tables(root / ".cas")
 
 
-def test_an_index_goes_with_its_store_and_does_not_wait_for_the_collector(root: Path) -> None:
+def test_closed_index_is_freed_without_the_garbage_collector(root: Path) -> None:
     gc.collect()
     gc.disable()
     try:
@@ -165,14 +165,14 @@ def test_an_index_goes_with_its_store_and_does_not_wait_for_the_collector(root: 
         gc.enable()
 
 
-def test_the_history_played_here_holds_every_kind_of_record(played_root: Path) -> None:
+def test_random_history_contains_every_kind_of_record(played_root: Path) -> None:
     kinds = {type(record).__name__ for record in records_of(played_root / ".cas")}
     assert kinds == {"Edit", "Decision", "Void"}
     operations = {record.operation for record in records_of(played_root / ".cas") if isinstance(record, Edit)}
     assert operations == {Operation.CREATE, Operation.REPLACE, Operation.EDIT, Operation.MOVE, Operation.DELETE}
 
 
-def test_refs_are_what_the_records_say(played_root: Path) -> None:
+def test_refcounts_match_the_records(played_root: Path) -> None:
     counted = recount(records_of(played_root / ".cas"), lambda _: None, lambda _: ())
     with closing(sqlite3.connect(index_path(played_root))) as db:
         refs = dict(db.execute("SELECT id, refs FROM blobs"))
@@ -189,34 +189,34 @@ def test_every_blob_that_a_record_names_can_be_read(played_root: Path) -> None:
 # ---- what may happen to it
 
 
-def deleted(path: Path) -> None:
+def delete(path: Path) -> None:
     path.unlink()
 
 
-def truncated(path: Path) -> None:
+def truncate(path: Path) -> None:
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
-def emptied(path: Path) -> None:
+def empty(path: Path) -> None:
     path.write_bytes(b"")
 
 
-def garbled(path: Path) -> None:
+def overwrite(path: Path) -> None:
     path.write_bytes(random.Random(7).randbytes(20_000))
 
 
-def spoilt_inside(path: Path) -> None:
+def damage_inside(path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[4096:] = random.Random(7).randbytes(len(content) - 4096)
     path.write_bytes(content)
 
 
-def of_another_version(path: Path) -> None:
+def set_other_version(path: Path) -> None:
     with closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA user_version = 99")
 
 
-def of_another_store(path: Path) -> None:
+def replace_by_another(path: Path) -> None:
     other = path.parent.parent.parent / "other"
     other.mkdir()
     with Workspace.init(other, CountdownDisk(None)) as workspace:
@@ -224,39 +224,39 @@ def of_another_store(path: Path) -> None:
     shutil.copy(index_path(other), path)
 
 
-def without_tables(path: Path) -> None:
+def drop_table(path: Path) -> None:
     with closing(sqlite3.connect(path)) as db:
         db.execute("DROP TABLE position")
 
 
-def from_an_earlier_day(path: Path) -> None:
+def replace_by_older(path: Path) -> None:
     root = path.parent.parent
     kept = path.read_bytes()
-    played(root, seed=5, length=5)
+    play(root, seed=5, length=5)
     path.write_bytes(kept)
 
 
 @pytest.mark.parametrize(
-    "mishap",
+    "damage",
     [
-        deleted,
-        truncated,
-        emptied,
-        garbled,
-        spoilt_inside,
-        of_another_version,
-        of_another_store,
-        without_tables,
-        from_an_earlier_day,
+        delete,
+        truncate,
+        empty,
+        overwrite,
+        damage_inside,
+        set_other_version,
+        replace_by_another,
+        drop_table,
+        replace_by_older,
     ],
-    ids=lambda mishap: mishap.__name__,
+    ids=lambda damage: damage.__name__,
 )
-def test_a_missing_or_damaged_index_is_rebuilt(root: Path, mishap: Callable[[Path], None]) -> None:
-    mishap(index_path(root))
-    assert opened(root) == rebuilt_tables(root / ".cas")
+def test_a_missing_or_damaged_index_is_rebuilt(root: Path, damage: Callable[[Path], None]) -> None:
+    damage(index_path(root))
+    assert open_and_read_tables(root) == rebuilt_tables(root / ".cas")
 
 
-def test_the_next_process_has_the_index_wherever_a_rebuild_was_interrupted(
+def test_index_is_complete_after_a_rebuild_interrupted_at_any_step(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
@@ -275,14 +275,14 @@ def test_the_next_process_has_the_index_wherever_a_rebuild_was_interrupted(
             db.set_trace_callback(cut)
         journal.store.index.recreate()
         db.set_trace_callback(None)
-    wanted = rebuilt_tables(root / ".cas")
+    expected = rebuilt_tables(root / ".cas")
     assert len(cuts) > 5
     assert len({(made / "index.sqlite-wal").read_bytes() for made in cuts}) > 5
     for made in cuts:
-        assert opened(made.parent) == wanted
+        assert open_and_read_tables(made.parent) == expected
 
 
-MAKER: Final = """
+REBUILDER: Final = """
 import sys
 from objstore.log.blob_codec import encode_blob
 from objstore.fs.disk import Disk
@@ -294,17 +294,17 @@ while True:
 """
 
 
-def test_the_next_process_has_the_index_whenever_a_rebuild_was_killed(root: Path) -> None:
-    wanted = rebuilt_tables(root / ".cas")
+def test_index_is_complete_after_a_killed_rebuild(root: Path) -> None:
+    expected = rebuilt_tables(root / ".cas")
     chance = random.Random(11)
     for _ in range(6):
-        words = [sys.executable, "-c", MAKER, str(root)]
+        words = [sys.executable, "-c", REBUILDER, str(root)]
         with subprocess.Popen(words, stdout=subprocess.PIPE, cwd=Path(__file__).parents[3]) as maker:
             assert maker.stdout is not None
             assert maker.stdout.readline() == b"begun\n"
             time.sleep(chance.uniform(0, 0.1))
             maker.kill()
-        assert opened(root) == wanted
+        assert open_and_read_tables(root) == expected
         assert not [path.name for path in (root / ".cas").iterdir() if path.name.startswith("index.sqlite.")]
 
 
@@ -318,7 +318,7 @@ def test_the_index_is_rebuilt_while_others_write(root: Path) -> None:
             assert beside is not None
             assert beside.end == journal.store.end
         with journal.store.second_index() as beside:
-            played(root, seed=9, length=6)
+            play(root, seed=9, length=6)
             with Workspace.open(root, CountdownDisk(None)) as reader, journal.writing():
                 asked, end = reader.history.edits(), journal.store.end
                 assert beside is not None
@@ -328,11 +328,11 @@ def test_the_index_is_rebuilt_while_others_write(root: Path) -> None:
                 assert reader.history.edits() == asked
         assert tables(index_path(root)) == rebuilt_tables(root / ".cas")
         write_more(journal, root)
-    assert opened(root) == rebuilt_tables(root / ".cas")
+    assert open_and_read_tables(root) == rebuilt_tables(root / ".cas")
 
 
 def write_more(journal: Journal, root: Path) -> None:
-    """Write by another process's eyes, and see that this one's index follows."""
+    """Write in another workspace object, and check that this journal's index ingests it."""
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         write(workspace, "more.txt", b"more\n")
         seq = workspace.history.edits()[-1].seq
@@ -354,7 +354,7 @@ def test_segments_that_were_rewritten_during_a_rebuild_are_read_again(root: Path
 
 
 @pytest.mark.parametrize("is_damaged", [False, True])
-def test_a_rebuild_gives_back_the_memory_of_its_larger_cache(root: Path, *, is_damaged: bool) -> None:
+def test_rebuild_restores_the_cache_size(root: Path, *, is_damaged: bool) -> None:
     def memory() -> object:
         with journal.store.index.changing() as db:
             return db.execute("PRAGMA cache_size").fetchone()
@@ -380,20 +380,20 @@ def test_an_unfinished_query_does_not_block_a_rebuild(root: Path) -> None:
         assert tables(index_path(root)) == rebuilt_tables(root / ".cas")
 
 
-def test_an_index_that_was_left_with_its_write_ahead_log_is_not_mixed_with_it(root: Path) -> None:
+def test_stale_write_ahead_log_is_not_applied_to_the_index(root: Path) -> None:
     for suffix in ("-wal", "-shm"):
         Path(f"{index_path(root)}{suffix}").write_bytes(random.Random(7).randbytes(40_000))
-    assert opened(root) == rebuilt_tables(root / ".cas")
+    assert open_and_read_tables(root) == rebuilt_tables(root / ".cas")
 
 
 def test_an_index_that_is_ahead_of_the_log_is_rebuilt(root: Path) -> None:
     segment = root / ".cas" / "segments" / "00000001.seg"
     kept, applied = segment.read_bytes(), (root / ".cas" / "applied").read_bytes()
-    played(root, seed=6, length=8)
+    play(root, seed=6, length=8)
     assert segment.stat().st_size > len(kept)
     segment.write_bytes(kept)
     (root / ".cas" / "applied").write_bytes(applied)
-    assert opened(root) == rebuilt_tables(root / ".cas")
+    assert open_and_read_tables(root) == rebuilt_tables(root / ".cas")
 
 
 def test_an_index_of_a_diverged_log_is_rebuilt(root: Path, tmp_path: Path) -> None:
@@ -404,7 +404,7 @@ def test_an_index_of_a_diverged_log_is_rebuilt(root: Path, tmp_path: Path) -> No
             for i in range(4):
                 write(workspace, "way.txt", content * (i + 1))
     shutil.copy(index_path(other), index_path(root))
-    assert opened(root) == rebuilt_tables(root / ".cas")
+    assert open_and_read_tables(root) == rebuilt_tables(root / ".cas")
 
 
 def test_the_index_may_be_deleted_under_a_process_that_uses_it(root: Path) -> None:
@@ -417,13 +417,13 @@ def test_the_index_may_be_deleted_under_a_process_that_uses_it(root: Path) -> No
             write(second, "second.txt", b"1\n")
             write(first, "first.txt", b"3\n")
             assert [edit.seq for edit in first.history.edits()] == [edit.seq for edit in second.history.edits()]
-    assert opened(root) == rebuilt_tables(root / ".cas")
+    assert open_and_read_tables(root) == rebuilt_tables(root / ".cas")
 
 
 # ---- beside other processes
 
 
-def test_a_group_that_a_reader_has_taken_in_first_is_taken_in_once(root: Path) -> None:
+def test_group_ingested_by_a_reader_is_ingested_once(root: Path) -> None:
     with Workspace.open(root, CountdownDisk(None)) as writer, Workspace.open(root, CountdownDisk(None)) as reader:
         for i in range(5):
             write(writer, "a.txt", b"%d of the writer\n" % i)
@@ -438,7 +438,7 @@ def test_a_group_that_a_reader_has_taken_in_first_is_taken_in_once(root: Path) -
 
 
 class Forger:
-    """Appends records of its own making to the log of a new store."""
+    """Appends forged records to the log of a new store."""
 
     def __init__(self, folder: Path) -> None:
         self.store = folder / ".cas"
@@ -493,14 +493,14 @@ def create(seq: int) -> Edit:
     )
 
 
-def test_records_that_follow_one_another_are_taken_in(forger: Forger, tmp_path: Path) -> None:
+def test_consecutive_records_are_ingested(forger: Forger, tmp_path: Path) -> None:
     forger.append(encode_record(create(1), None))
     forger.append(encode_record(create(2), forger.last))
     forger.index(tmp_path)
 
 
 @pytest.mark.parametrize("begins", ["record", "blob"])
-def test_what_comes_into_a_segment_before_the_next_begins_is_taken_in(
+def test_records_appended_before_the_next_segment_are_ingested(
     tmp_path: Path, begins: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whenever a writer overtakes who reads the log on, and whatever the next segment begins with."""
@@ -537,7 +537,7 @@ def test_a_record_that_does_not_follow_the_one_before_it_is_damage(forger: Forge
     assert caught.value.offset == group.frames[0].offset
 
 
-def test_a_number_that_is_used_twice_is_damage(forger: Forger, tmp_path: Path) -> None:
+def test_reused_number_is_damage(forger: Forger, tmp_path: Path) -> None:
     forger.append(encode_record(create(1), None))
     forger.append(encode_record(create(1), forger.last))
     with pytest.raises(StoreDamaged):
@@ -547,14 +547,14 @@ def test_a_number_that_is_used_twice_is_damage(forger: Forger, tmp_path: Path) -
 @pytest.mark.parametrize(
     "void", [Void(time=1, edits=(Seq(9),), decision=0, reason=""), Void(time=1, edits=(), decision=9, reason="")]
 )
-def test_a_void_of_what_there_is_not_is_damage(forger: Forger, tmp_path: Path, void: Void) -> None:
+def test_void_of_unknown_records_is_damage(forger: Forger, tmp_path: Path, void: Void) -> None:
     forger.append(encode_record(void, None))
     with pytest.raises(StoreDamaged):
         forger.index(tmp_path)
 
 
 @pytest.mark.parametrize("units", [[Unit(Seq(9), 0)], [Unit(Seq(1), 0), Unit(Seq(1), 1)]])
-def test_a_decision_on_what_there_is_not_is_damage(forger: Forger, tmp_path: Path, units: list[Unit]) -> None:
+def test_decision_on_an_unknown_unit_is_damage(forger: Forger, tmp_path: Path, units: list[Unit]) -> None:
     forger.append(encode_record(create(1), None))
     decision = _decision(1, Action.REJECT, dict.fromkeys(units, Status.REJECTED))
     forger.append(encode_record(decision, forger.last))
@@ -562,10 +562,12 @@ def test_a_decision_on_what_there_is_not_is_damage(forger: Forger, tmp_path: Pat
         forger.index(tmp_path)
 
 
-def test_a_void_of_a_file_that_came_and_moved_leaves_nothing_of_it(forger: Forger, tmp_path: Path) -> None:
-    came = create(1)
-    moved = replace(came, seq=Seq(2), operation=Operation.MOVE, source=came.path, path=b"b.txt", before=came.after)
-    first = encode_record(came, None)
+def test_void_of_a_created_and_moved_file_leaves_no_document(forger: Forger, tmp_path: Path) -> None:
+    created = create(1)
+    moved = replace(
+        created, seq=Seq(2), operation=Operation.MOVE, source=created.path, path=b"b.txt", before=created.after
+    )
+    first = encode_record(created, None)
     forger.append(first, encode_record(moved, record_id(first)))
     forger.append(encode_record(Void(time=1, edits=(Seq(1), Seq(2)), decision=0, reason=""), forger.last))
     forger.index(tmp_path)
@@ -575,9 +577,9 @@ def test_a_void_of_a_file_that_came_and_moved_leaves_nothing_of_it(forger: Forge
         assert dict(db.execute("SELECT id, refs FROM blobs")) == {}
 
 
-def test_a_void_of_the_first_edit_of_a_file_that_was_there_leaves_no_document(forger: Forger, tmp_path: Path) -> None:
-    stood = FileState(blob=blob_id(b"stood there"), mode=0o644)
-    forger.append(encode_record(replace(create(1), operation=Operation.REPLACE, before=stood), None))
+def test_void_of_the_first_edit_of_an_existing_file_leaves_no_document(forger: Forger, tmp_path: Path) -> None:
+    former_state = FileState(blob=blob_id(b"stood there"), mode=0o644)
+    forger.append(encode_record(replace(create(1), operation=Operation.REPLACE, before=former_state), None))
     forger.append(encode_record(Void(time=1, edits=(Seq(1),), decision=0, reason=""), forger.last))
     forger.index(tmp_path)
     with closing(sqlite3.connect(tmp_path / "index")) as db:
@@ -587,12 +589,12 @@ def test_a_void_of_the_first_edit_of_a_file_that_was_there_leaves_no_document(fo
 
 
 @pytest.mark.parametrize("comes", ["before", "after"])
-def test_what_was_taken_back_is_let_go_of_once(forger: Forger, tmp_path: Path, comes: str) -> None:
-    # An older version let what was taken back expire as well.
-    stays, other = create(1), create(2)
+def test_voided_and_expired_edit_is_released_once(forger: Forger, tmp_path: Path, comes: str) -> None:
+    # An older version also recorded an expiry of voided edits.
+    kept, other = create(1), create(2)
     void = Void(time=1, edits=(Seq(2),), decision=0, reason="")
     expiry = Expiry(time=1, edits=ranges_of([2]), reason="", who="")
-    records: list[Record] = [stays, other, *((expiry, void) if comes == "before" else (void, expiry))]
+    records: list[Record] = [kept, other, *((expiry, void) if comes == "before" else (void, expiry))]
     last = None
     for record in records:
         encoded = encode_record(record, last)
@@ -604,7 +606,7 @@ def test_what_was_taken_back_is_let_go_of_once(forger: Forger, tmp_path: Path, c
         assert dict(db.execute("SELECT id, refs FROM blobs")) == counted
 
 
-def test_of_hunks_that_are_decided_one_by_one_the_index_has_of_each_decision_what_it_was_on(tmp_path: Path) -> None:
+def test_index_has_the_units_of_each_decision_on_single_hunks(tmp_path: Path) -> None:
     reasons = [f"{hunk}: " + "x" * 1000 for hunk in range(1, 41)]
     with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
         write(workspace, "a.txt", b"".join(b"%d\n" % line for line in range(80)))
@@ -620,8 +622,8 @@ def test_of_hunks_that_are_decided_one_by_one_the_index_has_of_each_decision_wha
     assert [sum(reason.encode() in column for column in decided) for reason in reasons] == [1] * 40
 
 
-def test_an_undo_and_a_redo_that_name_only_what_changed_give_back_every_reason(forger: Forger, tmp_path: Path) -> None:
-    # Older versions named nothing of what was decided anew while its status stayed.
+def test_undo_and_redo_of_older_versions_restore_every_reason(forger: Forger, tmp_path: Path) -> None:
+    # Older versions did not name units that were decided again without a change of status.
     one, two = (Unit(Seq(seq), 0) for seq in (1, 2))
     first = _decision(1, Action.REJECT, {one: Status.REJECTED}, reason="first")
     anew = _decision(2, Action.REJECT, {one: Status.REJECTED, two: Status.REJECTED}, reason="second")
@@ -640,7 +642,7 @@ def test_an_undo_and_a_redo_that_name_only_what_changed_give_back_every_reason(f
     assert found == [[""], ["", ""], back, again, back, again, back]
 
 
-def test_an_undo_of_a_decision_that_there_is_not_gives_what_it_names_its_status(forger: Forger, tmp_path: Path) -> None:
+def test_undo_of_an_unknown_decision_sets_the_statuses_that_it_names(forger: Forger, tmp_path: Path) -> None:
     undo = _decision(1, Action.UNDO, {Unit(Seq(1), 0): Status.ACCEPTED}, reason="after all", takes_back=9)
     forger.append(encode_record(create(1), None))
     forger.append(encode_record(undo, forger.last))
@@ -650,9 +652,7 @@ def test_an_undo_of_a_decision_that_there_is_not_gives_what_it_names_its_status(
     assert (units, decode_reasons(reasons, 1)) == ("a", ("after all",))
 
 
-def test_a_void_of_an_undo_gives_each_hunk_its_own_status_in_whatever_order_the_undo_came_by_them(
-    forger: Forger, tmp_path: Path
-) -> None:
+def test_void_of_an_undo_restores_the_status_of_each_hunk(forger: Forger, tmp_path: Path) -> None:
     before = create(1)
     change = replace(before, seq=Seq(2), operation=Operation.EDIT, before=before.after, hunks=(Hunk(0, 0, 0, 1),))
     whole, hunk = (Unit(Seq(2), number) for number in (0, 1))
@@ -708,13 +708,13 @@ _STEPS: Final = st.one_of(
 @example([("store", 0), ("hold", 0), ("look", 0), ("expire", 0), ("look", 0), ("hold", 0), ("look", 0)])
 @example([("store", 0), ("hold", 0), ("expire", 0), ("look", 0)])
 @example([("hold", 0), ("look", 0), ("store", 0), ("expire", 0), ("look", 0)])
-def test_in_whatever_order_trees_and_what_holds_them_come_the_counts_are_the_journals(
+def test_refcounts_of_trees_do_not_depend_on_the_order_of_records(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int]]
 ) -> None:
     folder = tmp_path_factory.mktemp("forged")
     records: list[Record] = []
     stored: dict[BlobId, bytes] = {}
-    standing: list[int] = []
+    existing: list[int] = []
     with (
         closing(Forger(folder)) as forger,
         closing(Log(str(forger.store / "segments"), Disk())) as log,
@@ -729,13 +729,13 @@ def test_in_whatever_order_trees_and_what_holds_them_come_the_counts_are_the_jou
                     number = sum(isinstance(record, Snapshot) for record in records) + 1
                     root = blob_id(_TREES[which])
                     records.append(Snapshot(number=number, time=1, root=root, path=None, who=""))
-                    standing.append(number)
+                    existing.append(number)
                     forger.append(encode_record(records[-1], forger.last))
-                case "expire" if which < len(standing):
-                    records.append(Expiry(time=1, snapshots=(standing.pop(which),), reason="", who=""))
+                case "expire" if which < len(existing):
+                    records.append(Expiry(time=1, snapshots=(existing.pop(which),), reason="", who=""))
                     forger.append(encode_record(records[-1], forger.last))
                 case "look":
-                    log.refresh(force=True)
+                    log.files.refresh(force=True)
                     index.catch_up()
                     counted = recount(records, stored.get, lambda _: ())
                     # What is neither held nor stored has no row.
@@ -744,17 +744,17 @@ def test_in_whatever_order_trees_and_what_holds_them_come_the_counts_are_the_jou
                     pass
 
 
-def test_of_a_held_tree_that_can_not_be_read_nothing_is_counted_but_itself(forger: Forger, tmp_path: Path) -> None:
+def test_unreadable_held_tree_counts_only_itself(forger: Forger, tmp_path: Path) -> None:
     forger.append_blob(b"no tree")
     root = blob_id(b"no tree")
     forger.append(encode_record(Snapshot(number=1, time=1, root=root, path=None, who=""), None))
     forger.index(tmp_path)
     with closing(sqlite3.connect(tmp_path / "index")) as db:
         assert db.execute("SELECT id, refs FROM blobs").fetchall() == [(root, 1)]
-        assert db.execute("SELECT read FROM trees").fetchall() == [(0,)]  # so that it is read if it comes anew
+        assert db.execute("SELECT read FROM trees").fetchall() == [(0,)]  # so that it is read if it is stored again
 
 
-def test_a_blob_that_is_stored_after_it_was_held_and_then_again_has_the_row_of_a_new_index(
+def test_blob_stored_after_it_was_held_has_the_row_of_a_rebuilt_index(
     forger: Forger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base = os.urandom(1000)
@@ -768,9 +768,9 @@ def test_a_blob_that_is_stored_after_it_was_held_and_then_again_has_the_row_of_a
         index.catch_up()
         monkeypatch.setattr("objstore.log.segments.ROTATE_AT", 100)
         forger.append_blob(content)
-        log.refresh(force=True)
+        log.files.refresh(force=True)
         index.catch_up()
-        assert log.numbers() == [1, 2]
+        assert log.files.numbers() == [1, 2]
         with closing(Index(NAMELESS, log)) as anew, index.changing() as db, anew.changing() as other:
             rows, expected = (each.execute("SELECT * FROM blobs ORDER BY id").fetchall() for each in (db, other))
             bases = db.execute("SELECT base FROM blobs WHERE base NOT NULL").fetchall()
@@ -785,7 +785,7 @@ def test_bytes_that_are_no_record_are_damage(forger: Forger, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("change", ["move", "reject", "accept", "delete"])
-def test_while_it_can_not_be_changed_nothing_is_recorded_under_a_number_that_is_given(
+def test_no_number_is_reused_while_the_index_can_not_be_changed(
     tmp_path: Path, change: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another process keeps it for longer than anybody waits; a full disk does the same."""

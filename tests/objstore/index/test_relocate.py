@@ -24,7 +24,7 @@ from objstore.model.ids import HASH_SIZE, BlobId
 from objstore.model.ranges import Range
 from objstore.retention.compaction import CompactionResult, compact, plan_compaction
 from objstore.retention.expiry import plan_expiry
-from objstore.retention.purge import plan_purge
+from objstore.retention.purge import PurgeTarget, plan_purge
 from objstore.transaction.journal import Journal
 from tests.objstore.retention.test_compaction import EDITS, expire, held, root, text
 from tests.support.crash_scenarios import rejected, write
@@ -37,8 +37,8 @@ GONE: Final = text(3)
 
 
 @pytest.fixture
-def moved(root: Path, tmp_path: Path) -> Path:
-    """Return a workspace whose first segment was written anew by a process that died before its index followed."""
+def relocated(root: Path, tmp_path: Path) -> Path:
+    """Return a workspace whose first segment was rewritten by a process that died before the index was updated."""
     expire(root, *range(21, 26))
     _move(root, tmp_path)
     return root
@@ -63,7 +63,7 @@ def _sweep(root: Path, disk: Disk) -> None:
 
 
 def answers(root: Path) -> list[object]:
-    """Return what a store tells of its history and its blobs."""
+    """Return what a store reports about its history and blobs."""
     with closing(Journal(str(root), Disk())) as journal, journal.reading() as store:
         documents = [tip.document for tip in store.index.documents.tips()]
         return [
@@ -83,7 +83,7 @@ def answers(root: Path) -> list[object]:
 
 
 @given(st.lists(st.tuples(st.integers(1, 1 << 30), st.integers(1, 1 << 30), st.booleans())))
-def test_moves_come_back_from_their_bytes(steps: list[tuple[int, int, bool]]) -> None:
+def test_encoded_frame_moves_are_decoded(steps: list[tuple[int, int, bool]]) -> None:
     moves, old, new = FrameMoves(), 0, 0
     expected = {}
     for more_old, more_new, is_reencoded in steps:
@@ -102,7 +102,7 @@ def test_moves_come_back_from_their_bytes(steps: list[tuple[int, int, bool]]) ->
 
 
 @given(st.lists(st.integers(1, 30_000)), st.lists(st.integers(0, 1 << 20)))
-def test_who_asks_of_nearly_every_frame_is_answered_as_who_asks_of_one(sizes: list[int], others: list[int]) -> None:
+def test_quick_lookup_of_frame_moves_equals_single_lookups(sizes: list[int], others: list[int]) -> None:
     moves = FrameMoves()
     positions = list(accumulate(sizes, initial=64))
     moves.extend(positions, range(1000, 1000 + len(positions)))
@@ -116,7 +116,7 @@ def test_who_asks_of_nearly_every_frame_is_answered_as_who_asks_of_one(sizes: li
 
 @settings(max_examples=40)
 @given(st.data())
-def test_moves_with_a_wrong_byte_are_none(data: st.DataObject) -> None:
+def test_damaged_frame_moves_are_refused(data: st.DataObject) -> None:
     moves = FrameMoves()
     for at in range(3):
         moves.add(64 + 100 * at, 64 + 50 * at)
@@ -126,7 +126,7 @@ def test_moves_with_a_wrong_byte_are_none(data: st.DataObject) -> None:
     assert FrameMoves.decode(moves.encode()[: data.draw(st.integers(0, len(encoded) - 1))]) is None
 
 
-def test_moves_of_which_there_are_not_as_many_as_they_say_are_none() -> None:
+def test_frame_moves_with_a_wrong_count_are_refused() -> None:
     magic, rest = b"casmove1", FrameMoves().encode()[40:]
     assert FrameMoves.decode(magic + blake3(rest).digest() + rest) is not None
     more = rest + bytes(8)
@@ -136,7 +136,7 @@ def test_moves_of_which_there_are_not_as_many_as_they_say_are_none() -> None:
 # ---- while the rows follow
 
 
-def test_who_looked_meanwhile_reads_on_when_the_moves_are_forgotten(root: Path, tmp_path: Path) -> None:
+def test_reader_continues_after_frame_moves_are_removed(root: Path, tmp_path: Path) -> None:
     expire(root, *range(21, 26))
     with closing(Journal(str(root), Disk())) as journal:
         places = list(journal.store.index.history.newest(EDITS))
@@ -144,27 +144,27 @@ def test_who_looked_meanwhile_reads_on_when_the_moves_are_forgotten(root: Path, 
     _move(root, tmp_path)
     with closing(Log(str(root / ".cas" / "segments"), Disk())) as log, closing(Journal(str(root), Disk())) as other:
         with other.writing():
-            pass  # a writer lets the rows follow, and then nobody has to know where frames were
+            pass  # a writer relocates the rows, after which the frame moves are no longer needed
         (root / ".cas" / "segments" / "00000001.seg").unlink()
         assert not list((root / ".cas" / "segments").glob("*.moves"))
         assert [log.read(place).payload for place in places] == expected
 
 
-def test_at_every_moment_the_answers_are_those_before_and_after(moved: Path) -> None:
-    before = answers(moved)
-    records = records_of(moved / ".cas")
-    with closing(Journal(str(moved), Disk())) as journal, journal.compacting():
+def test_answers_stay_the_same_during_a_relocation(relocated: Path) -> None:
+    before = answers(relocated)
+    records = records_of(relocated / ".cas")
+    with closing(Journal(str(relocated), Disk())) as journal, journal.compacting():
         index, log = journal.store.index, journal.store.log
         with index.relocating():
             for changes in relocation_batches(index, log, lambda: 1):
                 with index.changing() as db:
                     for statement, rows in changes:
                         db.executemany(statement, rows)
-                assert answers(moved) == before
+                assert answers(relocated) == before
         journal.finish_moves()
-    assert answers(moved) == before
-    assert records_of(moved / ".cas") == records
-    assert tables(moved / ".cas" / "index.sqlite") == rebuilt_tables(moved / ".cas")
+    assert answers(relocated) == before
+    assert records_of(relocated / ".cas") == records
+    assert tables(relocated / ".cas" / "index.sqlite") == rebuilt_tables(relocated / ".cas")
 
 
 LINES: Final = [b"line %d\n" % n for n in range(20)]
@@ -172,8 +172,8 @@ LATE: Final = b"".join([b"changed\n", *LINES[1:]])
 
 
 @pytest.fixture
-def bound(tmp_path: Path) -> Path:
-    """Return a workspace where an edit was rejected after two more of its file, behind bytes that nothing holds."""
+def with_late_decision(tmp_path: Path) -> Path:
+    """Return a workspace with unheld bytes, and after them an edit rejected after two later edits of its file."""
     root = tmp_path / "bound"
     root.mkdir()
     with Workspace.init(root, CountdownDisk(None)) as workspace:
@@ -190,59 +190,61 @@ def bound(tmp_path: Path) -> Path:
     return root
 
 
-def goings(root: Path) -> list[object]:
-    """Return what goes together with a state, and what would go by its age right after each edit and decision."""
+def purged_and_expired(root: Path) -> list[object]:
+    """Return the edits purged with a state, and the edits that expire by age after each edit and decision."""
     with closing(Journal(str(root), Disk())) as journal, journal.reading() as store:
         times = sorted(row[1] for row in store.index.decisions.aged())
         times += sorted(row[2] for row in store.index.edits.aged())
         everything = RetentionLimits(older_than=0, max_size=None)
         aged = [plan_expiry(journal, everything, moment=time + 1).batches for time in times]
-        return [plan_purge(journal, [blob_id(LATE)]).edits, aged]
+        return [plan_purge(journal, PurgeTarget(blobs=frozenset([blob_id(LATE)]))).edits, aged]
 
 
-def test_at_every_moment_as_much_goes_with_a_state_or_by_its_age(bound: Path, tmp_path: Path) -> None:
-    before = goings(bound)
+def test_purge_and_expiry_stay_the_same_during_a_relocation(with_late_decision: Path, tmp_path: Path) -> None:
+    before = purged_and_expired(with_late_decision)
     assert before[0] == (Range(4, 7),)
-    _move(bound, tmp_path)
-    assert goings(bound) == before
-    with closing(Journal(str(bound), Disk())) as journal, journal.compacting():
+    _move(with_late_decision, tmp_path)
+    assert purged_and_expired(with_late_decision) == before
+    with closing(Journal(str(with_late_decision), Disk())) as journal, journal.compacting():
         with journal.store.index.relocating():
             for changes in relocation_batches(journal.store.index, journal.store.log, lambda: 1):
                 with journal.store.index.changing() as db:
                     for statement, rows in changes:
                         db.executemany(statement, rows)
-                assert goings(bound) == before
+                assert purged_and_expired(with_late_decision) == before
         journal.finish_moves()
-    assert goings(bound) == before
+    assert purged_and_expired(with_late_decision) == before
 
 
-def test_sql_function_moved_agrees_with_the_log(moved: Path) -> None:
-    with closing(Journal(str(moved), Disk())) as journal:
+def test_sql_function_moved_agrees_with_the_log(relocated: Path) -> None:
+    with closing(Journal(str(relocated), Disk())) as journal:
         index, log = journal.store.index, journal.store.log
-        now = log.offsets_now(index.places.moving())
-        places = [place for name, _ in index.blobs.all_refs() for place in placed(journal, name)]
+        now = log.files.offsets_now(index.places.moving())
+        places = [place for name, _ in index.blobs.all_refs() for place in rows_by_place(journal, name)]
         places += index.history.newest(EDITS)
-        places += [Place(place.segment + 1, place.offset) for place in places]  # of one that was not written anew
-        told = [(place, now(*place)) for place in places]
-        found = {place: log.newest(place) for place in places}
-    assert {place: None if new is None else new.offset for place, new in found.items()} == dict(told)
+        places += [Place(place.segment + 1, place.offset) for place in places]  # of a segment that was not rewritten
+        expected = [(place, now(*place)) for place in places]
+        found = {place: log.files.newest(place) for place in places}
+    assert {place: None if new is None else new.offset for place, new in found.items()} == dict(expected)
     assert None in found.values()
     assert any(new not in {None, place} for place, new in found.items())
 
 
-def placed(journal: Journal, name: bytes) -> list[Place]:
-    """Return where the index has a blob, or had it when it was last told."""
+def rows_by_place(journal: Journal, name: bytes) -> list[Place]:
+    """Return where the index has a blob, or had it before it was last relocated."""
     with journal.store.index.changing() as db:
         return [
             Place(*row) for row in db.execute("SELECT segment, offset FROM blobs WHERE id = ? AND segment", (name,))
         ]
 
 
-def test_what_went_and_counts_as_held_is_missing_and_keeps_its_count(moved: Path) -> None:
-    with closing(Journal(str(moved), Disk())) as journal, journal.compacting():
+def test_removed_blob_that_counts_as_held_is_missing_and_keeps_its_count(relocated: Path) -> None:
+    with closing(Journal(str(relocated), Disk())) as journal, journal.compacting():
         index, log = journal.store.index, journal.store.log
         stored = [BlobId(name) for name, _ in index.blobs.all_refs()]
-        gone = next(name for name in stored if any(log.newest(place) is None for place in placed(journal, name)))
+        gone = next(
+            name for name in stored if any(log.files.newest(place) is None for place in rows_by_place(journal, name))
+        )
         with index.changing() as db:
             db.execute("UPDATE blobs SET refs = 1 WHERE id = ?", (gone,))
         journal.finish_moves()
@@ -250,19 +252,19 @@ def test_what_went_and_counts_as_held_is_missing_and_keeps_its_count(moved: Path
         assert index.blobs.count() == sum(index.blobs.place(name) is not None for name in stored)
 
 
-def test_the_next_writer_has_the_index_follow_where_a_sweep_was_cut_off(moved: Path) -> None:
-    with Workspace.open(moved) as workspace:
+def test_next_writer_relocates_the_index_after_an_interrupted_compaction(relocated: Path) -> None:
+    with Workspace.open(relocated) as workspace:
         write(workspace, "c.txt", b"next\n")
-    assert tables(moved / ".cas" / "index.sqlite") == rebuilt_tables(moved / ".cas")
-    assert not list((moved / ".cas" / "segments").glob("*.moves"))
+    assert tables(relocated / ".cas" / "index.sqlite") == rebuilt_tables(relocated / ".cas")
+    assert not list((relocated / ".cas" / "segments").glob("*.moves"))
 
 
 @pytest.mark.parametrize("follow", [lambda journal: journal.finish_moves(), lambda _: None])
 def test_a_removed_blob_is_stored_again_before_its_row_is_relocated(
-    moved: Path, follow: Callable[[Journal], None]
+    relocated: Path, follow: Callable[[Journal], None]
 ) -> None:
-    with closing(Journal(str(moved), Disk())) as journal:
-        with journal.compacting(), Workspace.open(moved) as workspace:
+    with closing(Journal(str(relocated), Disk())) as journal:
+        with journal.compacting(), Workspace.open(relocated) as workspace:
             # Another process sweeps, so the writer leaves the rows alone.
             write(workspace, "again.txt", GONE)
             assert workspace.history.blob(blob_id(GONE)) == GONE
@@ -270,26 +272,26 @@ def test_a_removed_blob_is_stored_again_before_its_row_is_relocated(
             assert workspace.history.blob(blob_id(GONE)) == GONE
         with journal.compacting():
             journal.finish_moves()
-    with Workspace.open(moved) as workspace:
+    with Workspace.open(relocated) as workspace:
         assert workspace.history.blob(blob_id(GONE)) == GONE
-    assert tables(moved / ".cas" / "index.sqlite") == rebuilt_tables(moved / ".cas")
+    assert tables(relocated / ".cas" / "index.sqlite") == rebuilt_tables(relocated / ".cas")
 
 
-def test_a_check_in_between_finds_no_fault_and_says_what_it_left_out(moved: Path) -> None:
-    report = check_store(str(moved))
+def test_fsck_before_the_relocation_finds_no_fault_and_reports_what_it_skipped(relocated: Path) -> None:
+    report = check_store(str(relocated))
     assert report.faults == ()
     assert any("not compared" in note for note in report.notes)
 
 
-def test_a_sweep_is_planned_from_an_index_that_has_followed(moved: Path) -> None:
-    with closing(Journal(str(moved), Disk())) as journal:
+def test_compaction_is_planned_from_a_relocated_index(relocated: Path) -> None:
+    with closing(Journal(str(relocated), Disk())) as journal:
         plan = plan_compaction(journal, all_segments=True)
         assert not journal.store.index.places.moving()
         assert not plan.dropped
         assert compact(journal, plan).is_done
 
 
-def test_who_had_the_store_open_has_the_index_follow_what_one_moved_that_died(root: Path, tmp_path: Path) -> None:
+def test_open_process_relocates_the_index_for_a_dead_one(root: Path, tmp_path: Path) -> None:
     expire(root, *range(21, 26))
     with closing(Journal(str(root), Disk())) as journal:
         _move(root, tmp_path)
@@ -312,7 +314,7 @@ def test_a_compaction_overtaken_by_another_is_planned_again(root: Path) -> None:
     assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas")
 
 
-def test_a_sweep_has_the_index_follow_another_one_that_was_cut_off_since_the_plan(root: Path, tmp_path: Path) -> None:
+def test_compaction_relocates_the_index_for_one_interrupted_since_the_plan(root: Path, tmp_path: Path) -> None:
     digest = sha256(text(EDITS - 1)).digest()
     with closing(Journal(str(root), Disk())) as journal:
         assert journal.store.sha256(blob_id(text(EDITS - 1))) == digest
@@ -320,28 +322,28 @@ def test_a_sweep_has_the_index_follow_another_one_that_was_cut_off_since_the_pla
         _move(root, tmp_path)
         assert not compact(journal, plan).is_done
         assert not journal.store.index.places.moving()
-        # It was told, and not made anew.
+        # It was updated, not rebuilt.
         assert journal.store.index.blobs.sha256(blob_id(text(EDITS - 1))) == digest
     assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas")
 
 
 @pytest.mark.parametrize("harm", [Path.unlink, lambda path: path.write_bytes(b"casmove1")])
-def test_the_index_is_rebuilt_if_the_frame_moves_are_missing(moved: Path, harm: Callable[[Path], object]) -> None:
-    before = answers(moved)
-    for path in (moved / ".cas" / "segments").glob("*.moves"):
+def test_the_index_is_rebuilt_if_the_frame_moves_are_missing(relocated: Path, harm: Callable[[Path], object]) -> None:
+    before = answers(relocated)
+    for path in (relocated / ".cas" / "segments").glob("*.moves"):
         harm(path)
-    assert answers(moved) == before
-    with Workspace.open(moved) as workspace:
+    assert answers(relocated) == before
+    with Workspace.open(relocated) as workspace:
         write(workspace, "c.txt", b"next\n")
-    assert tables(moved / ".cas" / "index.sqlite") == rebuilt_tables(moved / ".cas")
+    assert tables(relocated / ".cas" / "index.sqlite") == rebuilt_tables(relocated / ".cas")
 
 
-def test_places_are_translated_only_from_the_previous_generation(moved: Path) -> None:
-    with closing(Journal(str(moved), Disk())) as journal:
+def test_places_are_translated_only_from_the_previous_generation(relocated: Path) -> None:
+    with closing(Journal(str(relocated), Disk())) as journal:
         log = journal.store.log
         segment = journal.store.index.places.moving()[0]
-        moves = log.moves(segment)
+        moves = log.files.moves(segment)
         assert moves is not None
         places = journal.store.index.history.of(journal.store.index.documents.tips()[0].document)
-        assert places == [log.newest(place) for place in places]
+        assert places == [log.files.newest(place) for place in places]
         assert [log.read(place).payload for place in places]

@@ -14,13 +14,14 @@ import pytest
 from objstore import Action, CasError, Unit, Workspace, check_store
 from objstore.index.database import COMPARED
 from objstore.model.basic_types import Seq
-from tests.golden.make_stores import told
+from tests.golden.make_stores import stored_contents
 from tests.support.crash_scenarios import Files, files, rejected, write
+from tests.support.faulty_disk import WHOLE
 
-FLIPS: Final = int(os.environ.get("CAS_FLIPS", "12"))
-"""The number of bytes tried in each file that is too long to try all."""
+FLIPS: Final = int(os.environ.get("CAS_FLIPS", "12" if WHOLE else "4"))
+"""The number of bytes tried in each file that is too long to try all; `make crash` tries more than `make test`."""
 
-SHORT: Final = 64
+SHORT: Final = 64 if WHOLE else 4
 EDITS: Final = 70
 """Of one file: more than are replayed without its weave being kept."""
 
@@ -37,7 +38,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any
         workspace.history.cache_documents()
         workspace.snapshots.take(who="somebody")
     with Workspace.open(root) as workspace:
-        return root, told(workspace), files(root)
+        return root, stored_contents(workspace), files(root)
 
 
 PAGE: Final = 4096
@@ -138,6 +139,6 @@ def _told_or_refused(root: Path) -> dict[str, Any] | None:
     try:
         with Workspace.open(root) as workspace:
             workspace.history.blame("a.txt")
-            return told(workspace)
+            return stored_contents(workspace)
     except CasError:
         return None

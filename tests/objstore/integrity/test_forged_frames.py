@@ -168,9 +168,7 @@ def test_chunks_of_other_sizes_than_listed_are_reported(root: Path, tmp_path: Pa
     assert [lost.id for lost in salvage_store(str(root), None).lost_blobs] == [name]
 
 
-def test_of_a_blob_that_was_stored_twice_the_first_frame_counts_and_salvage_takes_any(
-    root: Path, tmp_path: Path
-) -> None:
+def test_first_frame_of_a_blob_counts_and_salvage_accepts_any(root: Path, tmp_path: Path) -> None:
     base, content = b"the base of it\n" * 9, b"the base of it\n" * 9 + b"a state\n"
     delta = encode_blob(content, Base(id=blob_id(base), content=base, depth=0), is_like=True)
     assert delta[0].base
@@ -254,7 +252,7 @@ def test_a_record_number_beyond_the_next_is_damage_and_takes_no_memory(root: Pat
     assert check_store(str(tmp_path / "new")).faults == ()
 
 
-def test_of_very_many_edits_that_would_be_lost_the_first_are_named(root: Path) -> None:
+def test_only_the_first_of_many_lost_edits_are_named(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing():
         forged = encode_record(replace(newest(journal), seq=Seq(1 << 40)), record_id(b"a lost one"))
         journal.store.log.append(journal.store.end, [(FrameKind.RECORD, forged)])

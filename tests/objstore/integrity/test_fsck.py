@@ -31,6 +31,7 @@ from objstore import (
 )
 from objstore.fs.disk import Disk
 from objstore.history import document_loader
+from objstore.index.rows import EditConditions
 from objstore.integrity.fsck import StorePart
 from objstore.integrity.segment_scan import SegmentScan
 from objstore.log.blob_codec import encode_blob
@@ -49,7 +50,7 @@ SAMPLES: Final = 60
 
 
 @pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def sound_workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a sound workspace; tests may only copy it."""
     root = tmp_path_factory.mktemp("sound") / "ws"
     root.mkdir()
@@ -63,9 +64,9 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def root(sound: Path, tmp_path: Path) -> Path:
+def root(sound_workspace: Path, tmp_path: Path) -> Path:
     """Return a copy of the sound workspace, to be damaged."""
-    return Path(shutil.copytree(sound, tmp_path / "ws"))
+    return Path(shutil.copytree(sound_workspace, tmp_path / "ws"))
 
 
 def parts(root: Path, *, quick: bool = False) -> set[StorePart]:
@@ -76,8 +77,8 @@ def segments(root: Path) -> list[Path]:
     return sorted((root / ".cas" / "segments").iterdir())
 
 
-def in_index(root: Path, statement: str) -> None:
-    """Change the index without the store."""
+def change_index(root: Path, statement: str) -> None:
+    """Change the index directly with SQL."""
     with sqlite3.connect(root / ".cas" / "index.sqlite") as db:
         assert db.execute(statement).rowcount != 0
     db.close()
@@ -104,7 +105,7 @@ def test_any_flipped_byte_is_found(root: Path) -> None:
     assert parts(root) == set()
 
 
-def test_a_log_cut_anywhere_is_found_even_between_two_groups(root: Path) -> None:
+def test_log_truncated_anywhere_is_found_even_between_two_groups(root: Path) -> None:
     last = segments(root)[-1]
     content = last.read_bytes()
     for size in range(64, len(content), 7):
@@ -114,7 +115,7 @@ def test_a_log_cut_anywhere_is_found_even_between_two_groups(root: Path) -> None
     assert StorePart.MARK in parts(root, quick=True)
 
 
-def test_a_missing_segment_is_named_with_the_edits_that_went_with_it(root: Path) -> None:
+def test_missing_segment_is_named_with_the_lost_edits(root: Path) -> None:
     segments(root)[1].unlink()
     faults = check_store(str(root)).faults
     assert "segment 2 is missing" in [fault.what for fault in faults]
@@ -123,7 +124,7 @@ def test_a_missing_segment_is_named_with_the_edits_that_went_with_it(root: Path)
     assert "cas salvage" in chain.meaning
 
 
-def snapped(root: Path) -> dict[str, BlobId]:
+def record_snapshots(root: Path) -> dict[str, BlobId]:
     """Record a baseline with a folder and a file, and then a snapshot with another file; return what each refers to."""
     (root / "never").mkdir()
     (root / "never/one").write_bytes(b"never recorded\n")
@@ -153,10 +154,10 @@ def snapped(root: Path) -> dict[str, BlobId]:
         ("file of 2", "A file of snapshot 2 can't be shown or restored.", "`cas snapshot delete 2` deletes it."),
     ],
 )
-def test_lost_parts_of_snapshots_are_reported_with_advice_that_helps(
+def test_lost_parts_of_snapshots_are_reported_with_working_advice(
     root: Path, what: str, meaning: str, way: str
 ) -> None:
-    lost = snapped(root)[what]
+    lost = record_snapshots(root)[what]
     damage(root, lost)
     meanings = [fault.meaning for fault in check_store(str(root)).faults if lost.hex() in fault.what]
     assert meanings == [f"{meaning} Once `cas salvage` has made a new store from the rest, {way}"]
@@ -172,7 +173,7 @@ def test_lost_parts_of_snapshots_are_reported_with_advice_that_helps(
 
 
 @pytest.mark.parametrize("size", [0, APPLIED_MARKER_SIZE - 1, APPLIED_MARKER_SIZE + 1, 4096])
-def test_a_mark_of_another_size_tells_nothing_and_the_next_write_makes_it_anew(root: Path, size: int) -> None:
+def test_applied_marker_of_a_wrong_size_is_ignored_and_written_again(root: Path, size: int) -> None:
     mark = root / ".cas" / "applied"
     mark.write_bytes(b"\xff" * size)
     assert parts(root) == set()
@@ -192,7 +193,7 @@ def test_an_unfinished_write_is_no_fault(root: Path) -> None:
 
 @pytest.mark.parametrize("left", [0, 30, 64])
 def test_a_last_segment_whose_header_is_cut_off_is_damage_of_the_log(root: Path, left: int) -> None:
-    """No write leaves such a header, but a copy onto a full disk does."""
+    """No write leaves such a header, but a copy to a full disk does."""
     last = segments(root)[-1]
     behind = last.with_name(f"{int(last.stem) + 1:08d}.seg")
     behind.write_bytes(bytes(left))
@@ -227,7 +228,7 @@ def test_a_file_changed_outside_is_no_fault(root: Path) -> None:
 def test_an_index_that_differs_from_the_log_is_found_and_rebuilt(root: Path, statement: str) -> None:
     with Workspace.open(root) as workspace:
         before = history(workspace)
-    in_index(root, statement)
+    change_index(root, statement)
     report = check_store(str(root))
     assert StorePart.INDEX in {fault.part for fault in report.faults}
     assert repair_store(report).faults == ()
@@ -256,14 +257,14 @@ def test_an_index_that_can_not_be_read_to_its_end_is_found(root: Path) -> None:
 
 
 def test_a_wrong_reference_count_is_found_and_repaired(root: Path) -> None:
-    in_index(root, "UPDATE blobs SET refs = refs + 1 WHERE depth = 0")
+    change_index(root, "UPDATE blobs SET refs = refs + 1 WHERE depth = 0")
     report = check_store(str(root))
     assert StorePart.REFCOUNTS in {fault.part for fault in report.faults}
     assert repair_store(report).faults == ()
 
 
-def stand_behind_a_record(root: Path) -> None:
-    """Set the index's place after a record that it has not read, as earlier versions could in a race."""
+def set_position_after_a_record(root: Path) -> None:
+    """Set the position of the index after a record that it has not ingested, as a race of earlier versions could."""
     with closing(Log(str(root / ".cas" / "segments"), Disk())) as log:
         groups = list(log.groups(log.first))
     ends = [(group.end.segment, group.end.offset) for group in groups]
@@ -271,13 +272,13 @@ def stand_behind_a_record(root: Path) -> None:
     record = next(frame for frame in reversed(before.frames) if frame.kind is FrameKind.RECORD)
     last = record_id(bytes(record.payload)).hex()
     known = f"last_record = x'{last}', last_segment = {before.segment}, last_offset = {record.offset}"
-    in_index(root, f"UPDATE position SET segment = {end[0]}, offset = {end[1]}, {known}")  # noqa: S608 - its own names
+    change_index(root, f"UPDATE position SET segment = {end[0]}, offset = {end[1]}, {known}")  # noqa: S608 - its own names
 
 
 def test_an_index_that_can_not_be_opened_is_rebuilt(root: Path) -> None:
     with Workspace.open(root) as workspace:
         before = history(workspace)
-    stand_behind_a_record(root)
+    set_position_after_a_record(root)
     report = check_store(str(root))
     assert [(fault.part, fault.repairable) for fault in report.faults] == [(StorePart.INDEX, True)]
     assert repair_store(report).faults == ()
@@ -287,7 +288,7 @@ def test_an_index_that_can_not_be_opened_is_rebuilt(root: Path) -> None:
 
 def test_an_applied_marker_beyond_the_log_stops_writes_until_it_is_repaired(root: Path) -> None:
     last = segments(root)[-1]
-    # The file as the last group left it, then without that group: a cut exactly between two.
+    # Truncate the log exactly between its last two groups.
     with Workspace.open(root) as workspace:
         size = last.stat().st_size
         write(workspace, "b.txt", b"b again\n")
@@ -299,7 +300,7 @@ def test_an_applied_marker_beyond_the_log_stops_writes_until_it_is_repaired(root
         write(workspace, "other", b"goes on\n")
 
 
-def test_damage_in_the_newest_group_is_not_said_to_keep_writes_out(root: Path) -> None:
+def test_damage_in_the_newest_group_is_not_reported_as_blocking_writes(root: Path) -> None:
     with Workspace.open(root) as workspace:
         write(workspace, "d.txt", b"newest\n")
     with SegmentScan(str(root / ".cas" / "segments")) as remains:
@@ -318,7 +319,7 @@ def test_damage_in_the_newest_group_is_not_said_to_keep_writes_out(root: Path) -
     assert StorePart.SEGMENTS in parts(root)
 
 
-def test_checking_changes_neither_log_nor_mark_nor_files(root: Path) -> None:
+def test_fsck_changes_neither_log_nor_applied_marker_nor_files(root: Path) -> None:
     def look() -> dict[str, bytes]:
         return {
             str(path): path.read_bytes()
@@ -332,7 +333,7 @@ def test_checking_changes_neither_log_nor_mark_nor_files(root: Path) -> None:
     assert look() == before
 
 
-def test_repair_leaves_what_is_not_derived(root: Path) -> None:
+def test_repair_changes_only_derived_data(root: Path) -> None:
     path = segments(root)[0]
     content = bytearray(path.read_bytes())
     content[100] ^= 1
@@ -342,7 +343,7 @@ def test_repair_leaves_what_is_not_derived(root: Path) -> None:
     assert path.read_bytes() == content
 
 
-def appended(root: Path, fill: Callable[[Batch], None]) -> None:
+def append_record(root: Path, fill: Callable[[Batch], None]) -> None:
     """Append a record that no writer would append."""
     with closing(Journal(str(root), Disk())) as journal, journal.writing() as batch:
         fill(batch)
@@ -353,17 +354,17 @@ def test_an_inconsistent_history_is_found(root: Path) -> None:
     with Workspace.open(root) as workspace:
         last = workspace.history.edits()[-1].edit
 
-    def untrue(batch: Batch) -> None:
+    def append_inconsistent_edit(batch: Batch) -> None:
         state = FileState(blob=batch.blob(b"from nowhere\n"), mode=0o644)
         batch.record(replace(last, seq=Seq(last.seq + 1), operation=Operation.EDIT, before=state, after=state))
 
-    appended(root, untrue)
+    append_record(root, append_inconsistent_edit)
     (fault,) = check_store(str(root)).faults
     assert (fault.part, fault.paths) == (StorePart.DOCUMENTS, ("dir/c",))
     assert "can be decided on" in fault.meaning
 
 
-def test_a_blob_under_a_false_name_is_found_with_the_edits_that_name_it(root: Path) -> None:
+def test_blob_with_a_wrong_id_is_found_with_the_edits_that_name_it(root: Path) -> None:
     with Workspace.open(root) as workspace:
         last = workspace.history.edits()[-1].edit
     false = blob_id(b"true")
@@ -375,7 +376,7 @@ def test_a_blob_under_a_false_name_is_found_with_the_edits_that_name_it(root: Pa
     def named(batch: Batch) -> None:
         batch.record(replace(last, seq=Seq(last.seq + 1), after=state))
 
-    appended(root, named)
+    append_record(root, named)
     faults = check_store(str(root)).faults
     blob = next(fault for fault in faults if fault.part is StorePart.BLOBS)
     assert (blob.edits, blob.paths) == ((last.seq + 1,), ("dir/c",))
@@ -395,14 +396,14 @@ def test_a_store_without_any_segment_is_damaged(root: Path) -> None:
     assert parts(root) == {StorePart.SEGMENTS}
 
 
-def test_each_segment_that_is_gone_is_found(root: Path, tmp_path: Path) -> None:
+def test_each_missing_segment_is_found(root: Path, tmp_path: Path) -> None:
     for path in segments(root):
         path.rename(tmp_path / path.name)
         assert {StorePart.SEGMENTS, StorePart.RECORDS, StorePart.MARK} & parts(root), path.name
         (tmp_path / path.name).rename(path)
 
 
-def test_a_store_that_is_written_to_meanwhile_is_sound(root: Path) -> None:
+def test_fsck_finds_no_fault_during_concurrent_writes(root: Path) -> None:
     enough = Event()
 
     def write_on(name: str) -> None:
@@ -431,8 +432,8 @@ def test_progress_counts_what_is_checked(root: Path) -> None:
     assert {what for what, _, _ in reported} == {"blobs", "documents"}
 
 
-def test_statuses_survive_a_repair(root: Path) -> None:
-    in_index(root, "UPDATE edits SET status = 'p', units = 'pp' WHERE seq = 8")
+def test_statuses_are_unchanged_by_a_repair(root: Path) -> None:
+    change_index(root, "UPDATE edits SET status = 'p', units = 'pp' WHERE seq = 8")
     repair_store(check_store(str(root)))
     with Workspace.open(root) as workspace:
         assert workspace.history.edit(8).status is Status.REJECTED
@@ -441,7 +442,7 @@ def test_statuses_survive_a_repair(root: Path) -> None:
 def test_a_cached_weave_that_differs_from_the_journal_is_found_and_rebuilt(root: Path) -> None:
     with closing(Journal(str(root), Disk())) as journal, journal.reading():
         loaded = document_loader.load_document(journal, DocumentId(1))
-        edits = journal.store.index.edits.matching(paths=[b"a.txt"])
+        edits = journal.store.index.edits.matching(EditConditions(paths=[b"a.txt"]))
         last = journal.store.index.decisions.id(1)
         loaded.set_statuses({Unit(Seq(2), 1): Status.ACCEPTED})
         position = document_loader._Position(edits[-1].seq, edits[-1].id, 1, last)  # noqa: SLF001 - a wrong one has to be forged

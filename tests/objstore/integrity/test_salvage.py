@@ -45,17 +45,17 @@ from objstore.transfer.bundle import bundle_pieces
 from tests.objstore.index.test_log_index import Forger, create
 from tests.support.crash_scenarios import TEXT, change, files, history, rejected, write
 from tests.support.damaged_stores import lose
-from tests.support.faulty_disk import CountdownDisk, PowerCut, UnsyncedDisk, full_disk
+from tests.support.faulty_disk import WHOLE, CountdownDisk, PowerCut, UnsyncedDisk, full_disk
 from tests.support.segment_scans import scan
 from tests.support.unreadable_sectors import SECTOR, unreadable
 
 SAMPLES: Final = 160
 REBUILT: Final = 8
-"""One of so many samples is also rebuilt."""
+"""One in this number of samples is also rebuilt."""
 
 
 @pytest.fixture(scope="module")
-def victim(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def intact_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a workspace of several segments with edits, delta chains, decisions and a move; tests may only copy it."""
     root = tmp_path_factory.mktemp("victim") / "ws"
     root.mkdir()
@@ -74,8 +74,8 @@ def victim(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-class Shelf:
-    """The frames of an intact store, to compare with what comes back of a damaged one."""
+class IntactFrames:
+    """The frames of an intact store, to compare with the salvage of a damaged one."""
 
     def __init__(self, root: Path) -> None:
         self.frames: dict[Path, list[Frame]] = {}
@@ -142,13 +142,13 @@ class Shelf:
 
 
 @pytest.fixture(scope="module")
-def shelf(victim: Path) -> Shelf:
-    return Shelf(victim)
+def intact_frames(intact_root: Path) -> IntactFrames:
+    return IntactFrames(intact_root)
 
 
-def broken(victim: Path, place: Path) -> Path:
-    """Return the segments of a copy of nothing but the segments."""
-    shutil.copytree(victim / ".cas" / "segments", place)
+def copy_segments(intact_root: Path, place: Path) -> Path:
+    """Copy the segments alone; return their folder."""
+    shutil.copytree(intact_root / ".cas" / "segments", place)
     return place
 
 
@@ -158,37 +158,37 @@ def flip(path: Path, offset: int) -> None:
     path.write_bytes(content)
 
 
-def test_the_sample_has_everything_that_can_be_damaged(shelf: Shelf) -> None:
-    assert len(shelf.frames) > 3
-    depths = {parse_blob_header(f.payload).depth for _, f in shelf.all() if f.kind is FrameKind.BLOB}
+def test_the_sample_has_everything_that_can_be_damaged(intact_frames: IntactFrames) -> None:
+    assert len(intact_frames.frames) > 3
+    depths = {parse_blob_header(f.payload).depth for _, f in intact_frames.all() if f.kind is FrameKind.BLOB}
     assert max(depths) > 5
 
 
-def test_an_intact_store_is_saved_completely(victim: Path, shelf: Shelf, tmp_path: Path) -> None:
-    salvage = salvage_store(str(victim), str(tmp_path / "new"))
+def test_an_intact_store_is_saved_completely(intact_root: Path, intact_frames: IntactFrames, tmp_path: Path) -> None:
+    salvage = salvage_store(str(intact_root), str(tmp_path / "new"))
     assert salvage.is_whole
     assert (salvage.lost_edits, salvage.lost_decisions, salvage.breaks) == ((), (), ())
-    shelf.check(salvage, set(), tmp_path / "new")
+    intact_frames.check(salvage, set(), tmp_path / "new")
     assert files(tmp_path / "new") == {}
-    with Workspace.open(victim) as old, Workspace.open(tmp_path / "new") as new:
+    with Workspace.open(intact_root) as old, Workspace.open(tmp_path / "new") as new:
         assert history(new) == history(old)
 
 
 @pytest.mark.parametrize("kind", [Path.mkdir, os.mkfifo, lambda mark: mark.symlink_to("nowhere")])
 def test_a_salvage_ignores_an_applied_marker_that_is_not_a_file(
-    victim: Path, shelf: Shelf, tmp_path: Path, kind: Callable[[Path], None]
+    intact_root: Path, intact_frames: IntactFrames, tmp_path: Path, kind: Callable[[Path], None]
 ) -> None:
-    shutil.copytree(victim / ".cas", tmp_path / "damaged")
+    shutil.copytree(intact_root / ".cas", tmp_path / "damaged")
     (tmp_path / "damaged" / "applied").unlink()
     kind(tmp_path / "damaged" / "applied")
     salvage = salvage_store(str(tmp_path / "damaged"), str(tmp_path / "new"))
     assert salvage.is_whole
-    shelf.check(salvage, set(), tmp_path / "new")
+    intact_frames.check(salvage, set(), tmp_path / "new")
 
 
-def test_the_new_store_takes_the_place_of_the_old_one(victim: Path, tmp_path: Path) -> None:
+def test_salvaged_store_replaces_the_damaged_one(intact_root: Path, tmp_path: Path) -> None:
     root = tmp_path / "ws"
-    shutil.copytree(victim, root)
+    shutil.copytree(intact_root, root)
     (root / ".cas").rename(tmp_path / "damaged")
     salvage_store(str(tmp_path / "damaged"), str(root))
     with Workspace.open(root) as workspace:
@@ -198,57 +198,65 @@ def test_the_new_store_takes_the_place_of_the_old_one(victim: Path, tmp_path: Pa
         workspace.review.undo()
 
 
-def test_any_flipped_byte_is_seen_and_costs_one_frame(victim: Path, shelf: Shelf, tmp_path: Path) -> None:
+def test_any_flipped_byte_is_reported_and_loses_one_frame(
+    intact_root: Path, intact_frames: IntactFrames, tmp_path: Path
+) -> None:
     chance = random.Random(2)
     spots = [
         (path, frame, offset)
-        for path, frame in shelf.all()
+        for path, frame in intact_frames.all()
         for offset in {frame.offset, frame.end - 1, chance.randrange(frame.offset, frame.end)}
     ]
     for i, (path, frame, offset) in enumerate(chance.sample(spots, min(SAMPLES, len(spots)))):
-        copy = broken(victim, tmp_path / f"{i}")
+        copy = copy_segments(intact_root, tmp_path / f"{i}")
         flip(copy / path.name, offset)
         new = None if i % REBUILT else tmp_path / f"{i}.new"
         salvage = salvage_store(str(copy), None if new is None else str(new))
         assert [damage.segment for damage in salvage.damage] == [path.name]
         assert not salvage.is_whole
-        shelf.check(salvage, {(path, frame.offset)}, new)
+        intact_frames.check(salvage, {(path, frame.offset)}, new)
 
 
-def test_a_file_cut_at_any_frame_gives_what_is_before(victim: Path, shelf: Shelf, tmp_path: Path) -> None:
+def test_truncated_segment_is_salvaged_up_to_its_end(
+    intact_root: Path, intact_frames: IntactFrames, tmp_path: Path
+) -> None:
     chance = random.Random(3)
-    cuts = [(path, at) for path, frames in shelf.frames.items() for at in range(len(frames))]
+    cuts = [(path, at) for path, frames in intact_frames.frames.items() for at in range(len(frames))]
     for i, (path, at) in enumerate(chance.sample(cuts, min(SAMPLES // 4, len(cuts)))):
-        copy = broken(victim, tmp_path / f"{i}")
-        frames = shelf.frames[path]
+        copy = copy_segments(intact_root, tmp_path / f"{i}")
+        frames = intact_frames.frames[path]
         os.truncate(copy / path.name, chance.randrange(frames[at].offset, frames[at].end))
         new = None if i % REBUILT else tmp_path / f"{i}.new"
         salvage = salvage_store(str(copy), None if new is None else str(new))
-        shelf.check(salvage, {(path, frame.offset) for frame in frames[at:]}, new)
+        intact_frames.check(salvage, {(path, frame.offset) for frame in frames[at:]}, new)
 
 
-def test_a_segment_that_is_gone_is_seen_and_the_others_come_back(victim: Path, shelf: Shelf, tmp_path: Path) -> None:
-    for path in shelf.frames:
+def test_missing_segment_is_reported_and_the_others_are_saved(
+    intact_root: Path, intact_frames: IntactFrames, tmp_path: Path
+) -> None:
+    for path in intact_frames.frames:
         store = tmp_path / path.stem
-        broken(victim, store / "segments")
-        shutil.copy(victim / ".cas" / "applied", store)
+        copy_segments(intact_root, store / "segments")
+        shutil.copy(intact_root / ".cas" / "applied", store)
         (store / "segments" / path.name).unlink()
         salvage = salvage_store(str(store), str(tmp_path / f"{path.stem}.new"))
         assert not salvage.is_whole
-        if path not in {min(shelf.frames), max(shelf.frames)}:
+        if path not in {min(intact_frames.frames), max(intact_frames.frames)}:
             assert salvage.missing_segments == (int(path.stem),)
-        assert salvage.is_cut_off is (path == max(shelf.frames))
-        shelf.check(salvage, {(path, frame.offset) for frame in shelf.frames[path]}, tmp_path / f"{path.stem}.new")
+        assert salvage.is_cut_off is (path == max(intact_frames.frames))
+        intact_frames.check(
+            salvage, {(path, frame.offset) for frame in intact_frames.frames[path]}, tmp_path / f"{path.stem}.new"
+        )
 
 
-def test_a_garbled_header_costs_nothing_but_itself(victim: Path, shelf: Shelf, tmp_path: Path) -> None:
-    path = next(iter(shelf.frames))
+def test_damaged_segment_header_loses_no_frame(intact_root: Path, intact_frames: IntactFrames, tmp_path: Path) -> None:
+    path = next(iter(intact_frames.frames))
     for offset in range(SEGMENT_HEADER_SIZE):
-        copy = broken(victim, tmp_path / f"{offset}")
+        copy = copy_segments(intact_root, tmp_path / f"{offset}")
         flip(copy / path.name, offset)
         salvage = salvage_store(str(copy), None)
         assert [(damage.segment, damage.offset) for damage in salvage.damage] == [(path.name, 0)]
-        assert set(salvage.blobs) == shelf.blobs(set())
+        assert set(salvage.blobs) == intact_frames.blobs(set())
         assert not salvage.unchained
 
 
@@ -266,25 +274,29 @@ def test_the_only_header_with_one_wrong_byte_still_gives_the_store_id(tmp_path: 
         flip(segment, offset)
 
 
-def test_without_any_header_the_id_has_to_be_given(victim: Path, shelf: Shelf, tmp_path: Path) -> None:
-    copy = broken(victim, tmp_path / "copy")
+def test_store_id_must_be_given_if_every_header_is_lost(
+    intact_root: Path, intact_frames: IntactFrames, tmp_path: Path
+) -> None:
+    copy = copy_segments(intact_root, tmp_path / "copy")
     for path in copy.iterdir():
         content = path.read_bytes()
         path.write_bytes(bytes(SEGMENT_HEADER_SIZE) + content[SEGMENT_HEADER_SIZE:])
     with pytest.raises(StoreUnknown):
         salvage_store(str(copy), None)
-    salvage = salvage_store(str(copy), str(tmp_path / "new"), shelf.store)
-    shelf.check(salvage, set(), tmp_path / "new")
+    salvage = salvage_store(str(copy), str(tmp_path / "new"), intact_frames.store)
+    intact_frames.check(salvage, set(), tmp_path / "new")
 
 
-def test_files_under_any_name_are_read_in_any_order(victim: Path, shelf: Shelf, tmp_path: Path) -> None:
-    copy = broken(victim, tmp_path / "copy")
+def test_segments_with_any_name_are_read_in_any_order(
+    intact_root: Path, intact_frames: IntactFrames, tmp_path: Path
+) -> None:
+    copy = copy_segments(intact_root, tmp_path / "copy")
     for i, path in enumerate(sorted(copy.iterdir(), reverse=True)):
         path.rename(copy / f"found{i}.seg")
-    shelf.check(salvage_store(str(copy), str(tmp_path / "new")), set(), tmp_path / "new")
+    intact_frames.check(salvage_store(str(copy), str(tmp_path / "new")), set(), tmp_path / "new")
 
 
-def test_what_is_lost_is_named(tmp_path: Path) -> None:
+def test_lost_edits_and_blobs_are_named(tmp_path: Path) -> None:
     root = tmp_path / "ws"
     root.mkdir()
     with Workspace.init(root) as workspace:
@@ -293,8 +305,8 @@ def test_what_is_lost_is_named(tmp_path: Path) -> None:
         write(workspace, "b.txt", b"b\n")
         write(workspace, "a.txt", b"one\ntwo\nthree\n")
     (segment,) = (root / ".cas" / "segments").iterdir()
-    shelf = Shelf(root)
-    second = [frame for _, frame in shelf.all() if frame.kind is FrameKind.RECORD][1]
+    intact_frames = IntactFrames(root)
+    second = [frame for _, frame in intact_frames.all() if frame.kind is FrameKind.RECORD][1]
     flip(segment, second.end - 1)
     salvage = salvage_store(str(root), str(tmp_path / "new"))
     assert salvage.lost_edits == (2,)
@@ -305,7 +317,7 @@ def test_what_is_lost_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["root", "folder", "file"])
-def test_what_is_lost_of_snapshots_is_named_with_those_that_hold_it(tmp_path: Path, what: str) -> None:
+def test_lost_parts_of_snapshots_are_named_with_their_snapshots(tmp_path: Path, what: str) -> None:
     root = tmp_path / "ws"
     (root / "folder").mkdir(parents=True)
     (root / "folder/file").write_bytes(b"never recorded\n")
@@ -325,7 +337,7 @@ def test_what_is_lost_of_snapshots_is_named_with_those_that_hold_it(tmp_path: Pa
     assert not salvage.is_whole
 
 
-def test_a_lost_blob_of_the_last_call_makes_no_edit_lost(tmp_path: Path) -> None:
+def test_lost_blob_of_the_last_call_loses_no_edit(tmp_path: Path) -> None:
     root = tmp_path / "ws"
     root.mkdir()
     with Workspace.init(root) as workspace:
@@ -350,7 +362,7 @@ def test_a_lost_last_record_is_reported_as_lost_newest_edits(tmp_path: Path) -> 
     assert salvage.is_cut_off
 
 
-def test_a_lost_base_takes_its_deltas_with_it_and_says_so(tmp_path: Path) -> None:
+def test_lost_base_and_its_deltas_are_reported(tmp_path: Path) -> None:
     root = tmp_path / "ws"
     root.mkdir()
     with Workspace.init(root) as workspace:
@@ -358,7 +370,7 @@ def test_a_lost_base_takes_its_deltas_with_it_and_says_so(tmp_path: Path) -> Non
         write(workspace, "a.txt", TEXT + b"more\n")
         write(workspace, "b.txt", b"apart\n")
     (segment,) = (root / ".cas" / "segments").iterdir()
-    base = next(frame for _, frame in Shelf(root).all() if frame.kind is FrameKind.BLOB)
+    base = next(frame for _, frame in IntactFrames(root).all() if frame.kind is FrameKind.BLOB)
     flip(segment, base.end - 1)
     salvage = salvage_store(str(root), None)
     assert salvage.blobs == (blob_id(b"apart\n"),)
@@ -390,7 +402,7 @@ def test_a_chain_of_large_deltas_is_decoded_once(tmp_path: Path, monkeypatch: py
     assert sum(base is not None for base in made) > 15
 
 
-def test_voided_records_are_no_break(tmp_path: Path) -> None:
+def test_voided_records_are_not_reported_as_a_break(tmp_path: Path) -> None:
     root = tmp_path / "ws"
     root.mkdir()
     with Workspace.init(root) as workspace:
@@ -403,19 +415,19 @@ def test_voided_records_are_no_break(tmp_path: Path) -> None:
     assert salvage_store(str(root), None).breaks == ()
 
 
-def test_a_store_is_never_written_over(victim: Path, tmp_path: Path) -> None:
+def test_salvage_never_overwrites_a_store(intact_root: Path, tmp_path: Path) -> None:
     with Workspace.init(tmp_path) as workspace:
         write(workspace, "mine", b"mine\n")
     before = files(tmp_path)
     with pytest.raises(FileExists):
-        salvage_store(str(victim), str(tmp_path))
+        salvage_store(str(intact_root), str(tmp_path))
     assert files(tmp_path) == before
 
 
-def test_recovered_files_are_never_mixed(victim: Path, tmp_path: Path) -> None:
+def test_salvage_refuses_an_existing_folder_of_recovered_files(intact_root: Path, tmp_path: Path) -> None:
     (tmp_path / "recovered").mkdir()
     with pytest.raises(FileExists):
-        salvage_store(str(victim), str(tmp_path))
+        salvage_store(str(intact_root), str(tmp_path))
 
 
 def test_a_folder_without_segments_is_no_store(tmp_path: Path) -> None:
@@ -423,8 +435,8 @@ def test_a_folder_without_segments_is_no_store(tmp_path: Path) -> None:
         salvage_store(str(tmp_path), None)
 
 
-class NamesDisk(Disk):
-    """Notes which folders' names are durable."""
+class SyncRecorder(Disk):
+    """A disk that records which folders were synced."""
 
     def __init__(self) -> None:
         self.synced: set[int] = set()  # inodes: a folder may be moved later
@@ -434,10 +446,10 @@ class NamesDisk(Disk):
         self.synced.add(Path(path).stat().st_ino)
 
 
-def test_the_names_of_all_that_is_recovered_are_durable(victim: Path, tmp_path: Path) -> None:
-    place = broken(victim, tmp_path / "broken")
+def test_folders_of_recovered_files_are_synced(intact_root: Path, tmp_path: Path) -> None:
+    place = copy_segments(intact_root, tmp_path / "broken")
     next(iter(sorted(place.glob("*.seg")))).unlink()
-    disk = NamesDisk()
+    disk = SyncRecorder()
     with SegmentScan(str(place), None) as remains:
         salvage = plan_salvage(remains, None)
         rebuild(salvage, remains, str(tmp_path / "new"), disk)
@@ -446,16 +458,16 @@ def test_the_names_of_all_that_is_recovered_are_durable(victim: Path, tmp_path: 
     assert {folder.stat().st_ino for folder in (*folders, tmp_path / "new", tmp_path)} <= disk.synced
 
 
-def cut(victim: Path, folder: Path) -> Path:
-    """Copy the segments but for the first, so that much is to be recovered."""
-    place = broken(victim, folder)
+def copy_without_first_segment(intact_root: Path, folder: Path) -> Path:
+    """Copy all segments except the first, so that many files have to be recovered."""
+    place = copy_segments(intact_root, folder)
     next(iter(sorted(place.glob("*.seg")))).unlink()
     return place
 
 
-def test_wherever_a_salvage_is_killed_it_can_be_done_again(victim: Path, tmp_path: Path) -> None:
-    place = cut(victim, tmp_path / "broken")
-    for step in count():
+def test_killed_salvage_can_be_repeated(intact_root: Path, tmp_path: Path) -> None:
+    place = copy_without_first_segment(intact_root, tmp_path / "broken")
+    for step in count(step=1 if WHOLE else 3):
         target = tmp_path / str(step)
         disk = CountdownDisk(step)
         with SegmentScan(str(place)) as remains:
@@ -474,8 +486,8 @@ def test_wherever_a_salvage_is_killed_it_can_be_done_again(victim: Path, tmp_pat
             break
 
 
-def test_where_a_salvage_fails_nothing_of_it_is_left(victim: Path, tmp_path: Path) -> None:
-    place = cut(victim, tmp_path / "broken")
+def test_failed_salvage_leaves_nothing(intact_root: Path, tmp_path: Path) -> None:
+    place = copy_without_first_segment(intact_root, tmp_path / "broken")
     for step in count():
         target = tmp_path / str(step)
         disk = CountdownDisk(step, full_disk, lasting=False)
@@ -490,7 +502,7 @@ def test_where_a_salvage_fails_nothing_of_it_is_left(victim: Path, tmp_path: Pat
             break
 
 
-def test_a_state_whose_path_is_too_long_among_the_recovered_is_named_and_the_rest_is_saved(tmp_path: Path) -> None:
+def test_recovered_state_with_a_too_long_path_is_named_and_the_rest_is_saved(tmp_path: Path) -> None:
     root = tmp_path / "ws"
     root.mkdir()
     # As long as a path may be, so that nothing is left for the names of the folders that it is recovered in.
@@ -597,7 +609,7 @@ def test_a_log_that_lacks_a_group_is_not_bundled(written: Path, tmp_path: Path) 
 
 def test_a_log_that_became_shorter_is_not_bundled(written: Path) -> None:
     with closing(Log(str(written / ".cas" / "segments"), Disk())) as log:
-        size = log.size(3)
+        size = log.files.size(3)
         whole = b"".join(bundle_pieces(log, Place(3, size)))
         assert whole[:-HASH_SIZE].endswith((written / ".cas" / "segments" / "00000003.seg").read_bytes())
         with pytest.raises(StoreDamaged, match="shorter") as caught:
@@ -609,14 +621,14 @@ def test_a_log_in_which_a_header_was_damaged_since_it_was_opened_is_not_bundled(
     segment = written / ".cas" / "segments" / "00000002.seg"
     content = segment.read_bytes()
     with closing(Log(str(written / ".cas" / "segments"), Disk())) as log:
-        end = Place(3, log.size(3))
+        end = Place(3, log.files.size(3))
         assert log.piece(Place(2, 0), SEGMENT_HEADER_SIZE) == content[:SEGMENT_HEADER_SIZE]
         segment.write_bytes(content[:20] + bytes([content[20] ^ 1]) + content[21:])
         with pytest.raises(StoreDamaged, match="segment 2 at byte 0"):
             list(bundle_pieces(log, end))
 
 
-def test_a_log_with_a_record_that_is_none_is_not_bundled(written: Path) -> None:
+def test_log_with_an_invalid_record_is_not_bundled(written: Path) -> None:
     with closing(Journal(str(written), Disk())) as journal, journal.writing():
         log, begins = journal.store.log, journal.store.end
         end = log.append(begins, [(FrameKind.RECORD, b"no map")]).end

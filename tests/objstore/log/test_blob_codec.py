@@ -45,7 +45,7 @@ def noise(size: int) -> bytes:
 
 
 @given(draw.contents)
-def test_a_blob_without_a_base_comes_back(content: bytes) -> None:
+def test_blob_without_a_base_is_decoded(content: bytes) -> None:
     header, payload = encode_blob(content)
     assert header == parse_blob_header(payload)
     assert (header.base, header.depth, header.size, header.id) == (None, 0, len(content), blob_id(content))
@@ -62,7 +62,7 @@ def test_a_base_that_is_known_to_help_is_used_without_a_trial(
 
 
 @given(draw.related_contents(), st.integers(0, MAX_DEPTH))
-def test_a_blob_comes_back_from_a_base_that_it_resembles(pair: tuple[bytes, bytes], depth: int) -> None:
+def test_delta_on_a_similar_base_is_decoded(pair: tuple[bytes, bytes], depth: int) -> None:
     base, content = pair
     header, payload = encode_blob(content, base_of(base, depth))
     assert decode_blob(header, memoryview(payload), base if header.base else None) == content
@@ -70,7 +70,7 @@ def test_a_blob_comes_back_from_a_base_that_it_resembles(pair: tuple[bytes, byte
 
 
 @given(draw.related_contents(), st.integers(0, 2_000))
-def test_a_middle_that_is_too_short_to_be_worth_it_stays_as_it_is(pair: tuple[bytes, bytes], worth: int) -> None:
+def test_short_middle_of_a_delta_is_not_compressed(pair: tuple[bytes, bytes], worth: int) -> None:
     base, content = pair
     header, payload = encode_blob(content, base_of(base), worth=worth)
     if header.base is not None and len(content) - header.prefix - header.suffix < worth:
@@ -80,13 +80,13 @@ def test_a_middle_that_is_too_short_to_be_worth_it_stays_as_it_is(pair: tuple[by
 
 
 @given(draw.contents, draw.contents)
-def test_a_blob_comes_back_from_any_base(base: bytes, content: bytes) -> None:
+def test_delta_on_any_base_is_decoded(base: bytes, content: bytes) -> None:
     header, payload = encode_blob(content, base_of(base))
     assert decode_blob(header, payload, base if header.base else None) == content
 
 
 @given(st.lists(draw.contents, min_size=2, max_size=2 * MAX_DEPTH))
-def test_a_chain_of_deltas_is_cut_by_keyframes_and_comes_back_whole(contents: list[bytes]) -> None:
+def test_chain_of_deltas_is_limited_by_keyframes_and_decoded(contents: list[bytes]) -> None:
     base: Base | None = None
     for content in contents:
         header, payload = encode_blob(content, base)
@@ -96,14 +96,14 @@ def test_a_chain_of_deltas_is_cut_by_keyframes_and_comes_back_whole(contents: li
         base = base_of(content, header.depth)
 
 
-def test_a_base_at_the_end_of_its_chain_is_not_built_upon() -> None:
+def test_base_at_the_maximal_depth_is_not_used() -> None:
     content = noise(5000)
     assert encode_blob(content + b"x", base_of(content, MAX_DEPTH - 1))[0].depth == MAX_DEPTH
     assert encode_blob(content + b"x", base_of(content, MAX_DEPTH))[0].base is None
 
 
 @pytest.mark.parametrize("size", [0, 1, 47, 48, 2047, 2048, 2049, 100_000])
-def test_one_changed_line_costs_its_own_size_wherever_it_is(size: int) -> None:
+def test_changed_line_anywhere_is_stored_in_about_its_own_size(size: int) -> None:
     before, after = noise(size) + b"old line\n" + noise(size), noise(size) + b"new line\n" + noise(size)
     header, payload = encode_blob(after, base_of(before))
     assert decode_blob(header, payload, before if header.base else None) == after
@@ -112,7 +112,7 @@ def test_one_changed_line_costs_its_own_size_wherever_it_is(size: int) -> None:
 
 
 @given(st.binary(max_size=300), st.binary(max_size=300))
-def test_affixes_are_shared_and_as_long_as_can_be(a: bytes, b: bytes) -> None:
+def test_shared_affixes_are_as_long_as_possible(a: bytes, b: bytes) -> None:
     prefix, suffix = common_affixes(a, b)
     assert a[:prefix] == b[:prefix]
     assert a[len(a) - suffix :] == b[len(b) - suffix :]
@@ -132,14 +132,14 @@ def test_affixes_of_related_contents_are_shared(pair: tuple[bytes, bytes]) -> No
 
 
 @pytest.mark.parametrize("size", [64, 65, 8191, 8192, 8193, 20_000])
-def test_one_byte_that_differs_is_found_wherever_it_is(size: int) -> None:
+def test_single_differing_byte_is_found_anywhere(size: int) -> None:
     before = noise(size)
     for at in {*range(0, size, 61), *range(min(size, 66)), *range(max(0, size - 66), size)}:
         after = before[:at] + bytes([before[at] ^ 1]) + before[at + 1 :]
         assert common_affixes(before, after) == (at, size - at - 1)
 
 
-def test_a_blob_over_the_limit_is_a_mistake_of_the_caller() -> None:
+def test_blob_over_the_limit_raises_value_error() -> None:
     class Huge(bytes):
         def __len__(self) -> int:
             return MAX_BLOB + 1
@@ -198,7 +198,7 @@ NAME = blob_id(CONTENT)
 LIES = {
     "too short for a header": NAME,
     "a size over the limit": HEADER.pack(NAME, MAX_BLOB + 1, Encoding.RAW, 0) + CONTENT,
-    "an encoding that nobody knows": HEADER.pack(NAME, 3000, 5, 0) + CONTENT,
+    "an unknown encoding": HEADER.pack(NAME, 3000, 5, 0) + CONTENT,
     "chunks of what is not large": HEADER.pack(NAME, 3000, Encoding.CHUNKED, 0) + CHUNK.pack(NAME, 3000),
     "chunks of what is larger than there can be": HEADER.pack(NAME, MAX_CHUNKED + 1, Encoding.CHUNKED, 0),
     "reserved bytes in use": HEADER.pack(NAME, 3000, Encoding.RAW, 0)[:-1] + b"\1" + CONTENT,
@@ -223,7 +223,7 @@ LIES = {
 
 
 @pytest.mark.parametrize("payload", LIES.values(), ids=LIES.keys())
-def test_a_lie_is_refused(payload: bytes) -> None:
+def test_payload_that_decodes_to_other_bytes_is_refused(payload: bytes) -> None:
     with pytest.raises(BlobDamaged):
         read(payload, CONTENT)
 
@@ -288,7 +288,7 @@ def test_a_size_is_refused_before_memory_is_taken() -> None:
         read(payload, None)
 
 
-def test_a_header_may_not_be_changed_behind_its_payload() -> None:
+def test_header_that_does_not_match_its_payload_is_refused() -> None:
     header, payload = encode_blob(CONTENT)
     with pytest.raises(BlobDamaged):
         decode_blob(header._replace(size=header.size - 1), payload, None)
@@ -315,9 +315,9 @@ def test_a_part_is_refused_where_the_keyframe_is_shorter_or_damaged() -> None:
         (header, payload[: header.data] + b"no frame", 0, 1),
         (header, payload[:-1], len(content) - 1, len(content)),
     ]
-    for of, spelt, start, end in refused:
+    for of, payload_given, start, end in refused:
         with pytest.raises(BlobDamaged):
-            expand_part(of, spelt, start, end)
+            expand_part(of, payload_given, start, end)
 
 
 # ---- lists of chunks
@@ -325,7 +325,7 @@ def test_a_part_is_refused_where_the_keyframe_is_shorter_or_damaged() -> None:
 LARGE = [Chunk(blob_id(b"%d" % i), CHUNK_SIZE) for i in range(MAX_BLOB // CHUNK_SIZE)] + [Chunk(NAME, 1)]
 
 
-def test_a_list_of_chunks_comes_back() -> None:
+def test_chunk_list_is_decoded() -> None:
     header, payload = encode_chunks(NAME, LARGE)
     assert header == parse_blob_header(payload)
     assert (header.id, header.size, header.depth, header.base) == (NAME, MAX_BLOB + 1, 0, None)

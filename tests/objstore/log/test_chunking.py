@@ -62,13 +62,13 @@ def test_the_same_content_again_is_the_same_chunks_and_reads_none_of_them() -> N
 
 @pytest.mark.parametrize("at", [0, 5, CHUNK - 1, CHUNK, 3 * CHUNK + 77, 11 * CHUNK + 9, 12 * CHUNK + 3])
 @pytest.mark.parametrize("length", [0, 1, 500_000])
-def test_bytes_put_in_or_overwritten_cost_the_chunk_they_lie_in(at: int, length: int) -> None:
+def test_inserted_or_overwritten_bytes_change_only_their_chunk(at: int, length: int) -> None:
     made = Version(NOISE[:at] + b"new bytes" + NOISE[at + length :], FIRST)
     assert sum(len(piece.content) for piece in made.new) <= 2 * MAX_CHUNK
     assert made.new[0].like in FIRST.chunks
 
 
-def test_bytes_appended_cost_the_last_chunk() -> None:
+def test_appended_bytes_change_only_the_last_chunk() -> None:
     made = Version(NOISE + b"a line\n", FIRST)
     assert made.chunks[:-1] == FIRST.chunks[:-1]
     assert made.new[0].like == FIRST.chunks[-1]
@@ -76,14 +76,14 @@ def test_bytes_appended_cost_the_last_chunk() -> None:
 
 
 @pytest.mark.parametrize("gone", [1, 2, 3, 5])
-def test_after_chunks_are_removed_the_rest_is_found_again(gone: int) -> None:
+def test_remaining_chunks_are_found_after_a_removal(gone: int) -> None:
     made = Version(NOISE[: 2 * CHUNK + 10] + NOISE[(2 + gone) * CHUNK + 500 :], FIRST)
     kept = 13 - 1 - gone
     # The anchors stand ever farther apart, so it may take up to as much again as is gone.
     assert len(set(made.chunks) & set(FIRST.chunks)) >= kept - gone - 1
 
 
-def test_after_much_was_put_in_the_rest_is_found_again() -> None:
+def test_remaining_chunks_are_found_after_a_large_insertion() -> None:
     put_in = random.Random(8).randbytes(7 * CHUNK)
     made = Version(NOISE[:CHUNK] + put_in + NOISE[CHUNK:], FIRST)
     assert len(set(made.chunks) & set(FIRST.chunks)) >= 12
@@ -95,7 +95,7 @@ def test_repetitive_content_is_cut_and_the_search_ends() -> None:
     Version(bytes(7 * CHUNK) + b"x" + bytes(13 * CHUNK), zeros)
 
 
-def test_a_version_whose_chunks_cannot_be_read_is_only_not_used() -> None:
+def test_unreadable_former_version_is_ignored() -> None:
     content = b"x" + NOISE
     cuts = list(cut(pieces(content), FIRST.chunks, lambda _: b""))
     assert b"".join(piece.content for piece in cuts) == content
@@ -110,7 +110,7 @@ def test_a_version_whose_chunks_cannot_be_read_is_only_not_used() -> None:
     ),
     st.integers(0, 2**32),
 )
-def test_whatever_is_changed_nothing_is_lost(changes: list[tuple[int, int, int]], seed: int) -> None:
+def test_chunks_reproduce_any_changed_content(changes: list[tuple[int, int, int]], seed: int) -> None:
     noise = random.Random(seed)
     version = FIRST
     for at, taken_out, put_in in changes:

@@ -74,7 +74,7 @@ def test_written_frames_are_read_back(groups: list[list[Payload]]) -> None:
 
 
 @given(st.binary(max_size=40), st.binary(max_size=5), st.data())
-def test_who_expects_a_frame_gets_its_payload_and_of_a_damaged_one_none(
+def test_payload_is_returned_only_for_an_intact_frame_of_the_expected_kind(
     payload: bytes, before: bytes, data: st.DataObject
 ) -> None:
     content = before + encode_frame(KEY, FrameKind.BLOB, payload, begins=True, commits=True)
@@ -95,7 +95,7 @@ def test_offsets_count_from_the_start_of_the_segment(groups: list[list[Payload]]
     ]
 
 
-def test_a_payload_over_the_limit_is_a_mistake_of_the_caller() -> None:
+def test_payload_over_the_limit_raises_value_error() -> None:
     class Huge(bytes):
         def __len__(self) -> int:
             return MAX_PAYLOAD + 1
@@ -114,7 +114,7 @@ def covered(found: Sequence[Frame | Gap], size: int) -> bool:
 
 
 @given(draw.groups_of_payloads, st.data())
-def test_a_flipped_byte_costs_its_frame_and_no_other(groups: list[list[Payload]], data: st.DataObject) -> None:
+def test_flipped_byte_loses_only_its_frame(groups: list[list[Payload]], data: st.DataObject) -> None:
     content = bytearray(log_of(groups))
     frames = [item for item in scan(bytes(content), KEY, 0) if isinstance(item, Frame)]
     place = data.draw(st.integers(0, len(content) - 1))
@@ -127,7 +127,7 @@ def test_a_flipped_byte_costs_its_frame_and_no_other(groups: list[list[Payload]]
 
 
 @given(draw.groups_of_payloads, st.data())
-def test_a_flipped_byte_costs_its_group_and_no_other(groups: list[list[Payload]], data: st.DataObject) -> None:
+def test_flipped_byte_loses_only_its_group(groups: list[list[Payload]], data: st.DataObject) -> None:
     content = bytearray(log_of(groups))
     ends = [0]
     for group in groups:
@@ -139,7 +139,7 @@ def test_a_flipped_byte_costs_its_group_and_no_other(groups: list[list[Payload]]
     assert [(gap.offset, gap.end) for gap in gaps(bytes(content))] == [(ends[hit], ends[hit + 1])]
 
 
-def test_every_single_bit_of_a_frame_counts() -> None:
+def test_every_flipped_bit_of_a_frame_is_detected() -> None:
     encoded = encode_frame(KEY, FrameKind.RECORD, b"payload", begins=True, commits=True)
     for bit in range(len(encoded) * 8):
         flipped = bytearray(encoded)
@@ -148,16 +148,16 @@ def test_every_single_bit_of_a_frame_counts() -> None:
 
 
 @given(draw.groups_of_payloads, st.binary(max_size=200), st.data())
-def test_rubbish_anywhere_hides_only_what_it_covers(
-    groups: list[list[Payload]], rubbish: bytes, data: st.DataObject
+def test_garbage_loses_only_the_frames_that_it_overwrites(
+    groups: list[list[Payload]], garbage: bytes, data: st.DataObject
 ) -> None:
     content = log_of(groups)
     start = data.draw(st.integers(0, len(content)))
     end = data.draw(st.integers(start, len(content)))
-    spoilt = content[:start] + rubbish + content[end:]
-    found = list(scan(spoilt, KEY, 0))
-    assert covered(found, len(spoilt))
-    shift = len(rubbish) - (end - start)
+    damaged = content[:start] + garbage + content[end:]
+    found = list(scan(damaged, KEY, 0))
+    assert covered(found, len(damaged))
+    shift = len(garbage) - (end - start)
     read = {(item.offset, bytes(item.payload)) for item in found if isinstance(item, Frame)}
     for frame in scan(content, KEY, 0):
         assert isinstance(frame, Frame)
@@ -168,7 +168,7 @@ def test_rubbish_anywhere_hides_only_what_it_covers(
 
 
 @given(st.binary(max_size=400))
-def test_a_scan_of_anything_covers_it_all_once(content: bytes) -> None:
+def test_scan_covers_any_content_exactly_once(content: bytes) -> None:
     assert covered(list(scan(content, KEY, 0)), len(content))
 
 
@@ -195,9 +195,9 @@ def test_the_size_of_the_window_changes_nothing(groups: list[list[Payload]], dat
 def test_a_damaged_length_makes_no_window_large() -> None:
     frame = framed([(FrameKind.BLOB, b"x" * 100_000)])
     damaged = frame[:8] + (90_000).to_bytes(8, "little") + frame[16:]
-    found, most = in_windows(damaged + framed([(FrameKind.BLOB, b"kept")]), 1000)
+    found, largest_read = in_windows(damaged + framed([(FrameKind.BLOB, b"kept")]), 1000)
     assert [type(item) for item in found] == [Gap, Frame]
-    assert most == 1000
+    assert largest_read == 1000
     assert in_windows(frame, 1000)[1] == len(frame)
 
 
@@ -256,9 +256,9 @@ def test_raw_frames_end_at_the_given_end_of_the_last_group(size: int) -> None:
 def test_an_invalid_header_is_a_gap_even_without_verifying_checksums(at: int, byte: int) -> None:
     content = bytearray(framed([(FrameKind.BLOB, b"alone")]))
     content[at] = byte
-    told = list(unverified_frames(lambda at, size: bytes(content[at : at + size]), 0, len(content)))
-    assert [frame for frames, _ in told for frame in frames] == []
-    assert [gap.offset for _, gap in told if gap is not None] == [0]
+    found_frames = list(unverified_frames(lambda at, size: bytes(content[at : at + size]), 0, len(content)))
+    assert [frame for frames, _ in found_frames for frame in frames] == []
+    assert [gap.offset for _, gap in found_frames if gap is not None] == [0]
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ def test_an_invalid_header_is_a_gap_even_without_verifying_checksums(at: int, by
         (["begins", "goes on"], 2, "a group without its last frame"),
     ],
 )
-def test_raw_frames_end_where_they_make_no_group(spans: list[str], sound: int, reason: str) -> None:
+def test_raw_frames_end_where_they_form_no_group(spans: list[str], sound: int, reason: str) -> None:
     frames = [
         encode_frame(KEY, FrameKind.BLOB, b"a", begins="begins" in span, commits="commits" in span) for span in spans
     ]
@@ -368,7 +368,7 @@ def test_a_frame_of_another_store_is_no_frame_of_this_one() -> None:
 
 
 @given(draw.groups_of_payloads)
-def test_a_copy_of_another_log_inside_a_damaged_blob_brings_nothing_to_light(groups: list[list[Payload]]) -> None:
+def test_frames_of_another_store_inside_a_damaged_blob_are_ignored(groups: list[list[Payload]]) -> None:
     other = frame_key(StoreId(b"another store id"))
     copied = b"".join(framed(group, other) for group in groups)
     damaged = bytearray(framed([(FrameKind.BLOB, copied)]))
@@ -379,14 +379,19 @@ def test_a_copy_of_another_log_inside_a_damaged_blob_brings_nothing_to_light(gro
 # ---- the header of a segment
 
 
-@given(st.binary(min_size=16, max_size=16), st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))
-def test_a_segment_header_reads_as_it_was_written(store: bytes, number: int, created: int) -> None:
-    header = SegmentHeader(store=StoreId(store), number=number, created=created)
+@given(
+    st.binary(min_size=16, max_size=16),
+    st.integers(0, 2**64 - 1),
+    st.integers(0, 2**64 - 1),
+    st.integers(1, FORMAT_VERSION),
+)
+def test_a_segment_header_reads_as_it_was_written(store: bytes, number: int, created: int, version: int) -> None:
+    header = SegmentHeader(store=StoreId(store), number=number, created=created, version=version)
     assert len(header.encode()) == SEGMENT_HEADER_SIZE
     assert SegmentHeader.decode(header.encode(), segment=number) == header
 
 
-def test_every_single_bit_of_a_segment_header_counts() -> None:
+def test_every_flipped_bit_of_a_segment_header_is_detected() -> None:
     encoded = SegmentHeader(store=STORE, number=1, created=5).encode()
     for bit in range(len(encoded) * 8):
         flipped = bytearray(encoded)
@@ -406,9 +411,7 @@ def test_a_segment_under_another_number_is_damaged() -> None:
         SegmentHeader.decode(SegmentHeader(store=STORE, number=1, created=5).encode(), segment=2)
 
 
-def test_a_segment_of_a_newer_format_is_reported_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("objstore.log.frames.FORMAT_VERSION", FORMAT_VERSION + 1)
-    newer = SegmentHeader(store=STORE, number=1, created=5).encode()
-    monkeypatch.undo()
+def test_a_segment_of_a_newer_format_is_reported_as_such() -> None:
+    newer = SegmentHeader(store=STORE, number=1, created=5, version=FORMAT_VERSION + 1).encode()
     with pytest.raises(FormatTooNew, match=f"Format version {FORMAT_VERSION + 1}"):
         SegmentHeader.decode(newer, segment=1)

@@ -4,7 +4,8 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from objstore.errors import (
 )
 from objstore.fs.disk import Disk
 from objstore.log.frames import FORMAT_VERSION, SEGMENT_HEADER_SIZE, FrameKind, SegmentHeader, StoreId
-from objstore.log.segment_files import Place
+from objstore.log.segment_files import Place, SegmentFiles
 from objstore.log.segments import Group, Log, create_log
 from tests.support import strategies as draw
 from tests.support.faulty_disk import CountdownDisk, PowerCut, broken_disk, full_disk, power_cut
@@ -57,6 +58,13 @@ def folder(tmp_path: Path) -> Path:
 
 def segment(folder: Path, number: int = 1) -> Path:
     return folder / f"{number:08d}.seg"
+
+
+def of_version(version: int, path: Path) -> None:
+    """Give the segment at `path` another format version; frames are the same in all of them."""
+    content = path.read_bytes()
+    header = replace(SegmentHeader.decode(content, segment=int(path.stem.partition(".")[0])), version=version)
+    path.write_bytes(header.encode() + content[SEGMENT_HEADER_SIZE:])
 
 
 def end_of(log: Log) -> Place:
@@ -115,7 +123,7 @@ def test_append_returns_the_groups_that_a_reader_finds(folder: Path) -> None:
     log.close()
 
 
-def test_reading_goes_on_from_any_group(folder: Path) -> None:
+def test_reading_can_continue_from_any_group(folder: Path) -> None:
     written = fill(folder, GROUPS)
     log = Log(str(folder), Disk())
     for i, group in enumerate(written):
@@ -124,7 +132,7 @@ def test_reading_goes_on_from_any_group(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("small_segments")
-def test_a_log_of_more_segments_than_a_process_may_have_files_is_read_where_it_may_allow_itself_more(
+def test_log_with_more_segments_than_the_soft_limit_of_open_files_is_read(
     folder: Path,
 ) -> None:
     fill(folder, [[(FrameKind.RECORD, b"r" * 300)]] * 300, CountdownDisk(None))
@@ -140,7 +148,7 @@ def test_a_full_segment_is_followed_by_the_next(folder: Path) -> None:
     assert read(folder) == groups
     log = Log(str(folder), Disk())
     assert list(log.groups(log.first)) == written
-    assert log.total_bytes() == sum(path.stat().st_size for path in folder.iterdir())
+    assert log.files.total_bytes() == sum(path.stat().st_size for path in folder.iterdir())
     log.close()
 
 
@@ -157,8 +165,8 @@ def test_a_log_ends_where_nothing_follows_not_even_in_the_next_segment(folder: P
     log.close()
 
 
-class Overtaken(Log):
-    """A log in whose folder another process completes a compaction just after it was listed."""
+class Overtaken(SegmentFiles):
+    """Segments in whose folder another process completes a compaction just after it was listed."""
 
     def _list(self) -> dict[int, int]:
         found = super()._list()
@@ -172,9 +180,9 @@ class Overtaken(Log):
 
 def test_the_size_of_the_log_is_known_while_a_segment_is_rewritten(folder: Path) -> None:
     fill(folder, GROUPS)
-    with closing(Overtaken(str(folder), Disk())) as log:
-        log.folder = folder
-        assert log.total_bytes() == log.total_bytes() == (folder / "00000001.1.seg").stat().st_size
+    with closing(Overtaken(str(folder), Disk())) as files:
+        files.folder = folder
+        assert files.total_bytes() == files.total_bytes() == (folder / "00000001.1.seg").stat().st_size
 
 
 def test_a_group_larger_than_one_read_is_whole(folder: Path) -> None:
@@ -186,7 +194,7 @@ def test_a_group_larger_than_one_read_is_whole(folder: Path) -> None:
     log.close()
 
 
-def test_files_that_are_no_segments_are_passed_over(folder: Path) -> None:
+def test_other_files_among_the_segments_are_ignored(folder: Path) -> None:
     fill(folder, GROUPS)
     (folder / "00000002.seg.0123456789abcdef").write_bytes(b"what a crash left of a new segment")
     (folder / "notes.txt").write_bytes(b"")
@@ -194,14 +202,14 @@ def test_files_that_are_no_segments_are_passed_over(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
-@pytest.mark.parametrize("spelling", ["{:09d}.seg", "{:012d}.1.seg", "{:08d}.01.seg", "{:08d}.0.seg"])
-def test_a_name_that_spells_a_number_in_another_way_is_no_segments(folder: Path, spelling: str, number: int) -> None:
+@pytest.mark.parametrize("pattern", ["{:09d}.seg", "{:012d}.1.seg", "{:08d}.01.seg", "{:08d}.0.seg"])
+def test_noncanonical_segment_number_is_ignored(folder: Path, pattern: str, number: int) -> None:
     fill(folder, GROUPS)
-    (folder / spelling.format(number)).write_bytes(b"")
+    (folder / pattern.format(number)).write_bytes(b"")
     with closing(Log(str(folder), Disk())) as log:
         assert len(list(log.groups(log.first))) == len(GROUPS)
-        assert log.numbers() == [1]
-        assert log.superseded() == []
+        assert log.files.numbers() == [1]
+        assert log.files.superseded() == []
 
 
 def test_all_but_the_newest_generation_of_a_segment_are_superseded(folder: Path) -> None:
@@ -210,18 +218,18 @@ def test_all_but_the_newest_generation_of_a_segment_are_superseded(folder: Path)
     for path in (older[1], folder / "00000001.2.seg"):
         path.write_bytes(older[0].read_bytes())
     with closing(Log(str(folder), Disk())) as log:
-        assert sorted(log.superseded()) == sorted(map(str, older))
+        assert sorted(log.files.superseded()) == sorted(map(str, older))
 
 
 @pytest.mark.usefixtures("small_segments")
 def test_a_segment_that_was_added_since_the_listing_is_not_superseded(folder: Path) -> None:
     fill(folder, GROUPS)
     with closing(Log(str(folder), Disk())) as log:
-        assert log.numbers() == [1]
+        assert log.files.numbers() == [1]
         fill(folder, GROUPS)
         assert segment(folder, 2).exists()
         (folder / "00000001.1.seg.new").write_bytes(b"what a sweep left that was killed")
-        assert log.superseded() == [str(folder / "00000001.1.seg.new")]
+        assert log.files.superseded() == [str(folder / "00000001.1.seg.new")]
 
 
 def test_a_name_that_is_listed_and_can_not_be_found_is_reported(folder: Path) -> None:
@@ -231,18 +239,18 @@ def test_a_name_that_is_listed_and_can_not_be_found_is_reported(folder: Path) ->
         names = [*(path.name for path in folder.iterdir()), segment(folder, 2).name]
         patch.setattr("objstore.log.segment_files.os.listdir", lambda _: names)
         with pytest.raises(StoreDamaged, match="segment 2"):
-            log.refresh(force=True)
+            log.files.refresh(force=True)
 
 
 @pytest.mark.usefixtures("small_segments")
-def test_a_log_whose_last_segment_has_gone_is_another(folder: Path) -> None:
+def test_log_without_its_last_segment_counts_as_another(folder: Path) -> None:
     fill(folder, GROUPS)
     fill(folder, GROUPS)
     with closing(Log(str(folder), Disk())) as log:
-        assert log.numbers() == [1, 2]
+        assert log.files.numbers() == [1, 2]
         segment(folder, 2).unlink()
         with pytest.raises(StoreReplaced):
-            log.refresh(force=True)
+            log.files.refresh(force=True)
 
 
 def test_one_call_is_one_append_and_one_sync(folder: Path) -> None:
@@ -255,7 +263,7 @@ def test_one_call_is_one_append_and_one_sync(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("size", range(1, 200, 7))
-def test_an_unfinished_group_is_not_read_and_is_cut_off(folder: Path, size: int) -> None:
+def test_unfinished_group_is_not_read_and_is_truncated(folder: Path, size: int) -> None:
     fill(folder, GROUPS[:2])
     before = segment(folder).stat().st_size
     fill(folder, [[(FrameKind.BLOB, b"y" * 100), (FrameKind.RECORD, b"z" * 60)]])
@@ -270,7 +278,7 @@ def test_an_unfinished_group_is_not_read_and_is_cut_off(folder: Path, size: int)
 
 
 @given(rubbish=st.binary(min_size=1, max_size=300))
-def test_rubbish_at_the_end_is_cut_off(tmp_path_factory: pytest.TempPathFactory, rubbish: bytes) -> None:
+def test_garbage_at_the_end_is_truncated(tmp_path_factory: pytest.TempPathFactory, rubbish: bytes) -> None:
     folder = tmp_path_factory.mktemp("log")
     create_log(str(folder), CountdownDisk(None))
     fill(folder, GROUPS[:1], CountdownDisk(None))
@@ -282,7 +290,7 @@ def test_rubbish_at_the_end_is_cut_off(tmp_path_factory: pytest.TempPathFactory,
 
 
 @pytest.mark.parametrize("lost", [0, 1])
-def test_a_group_whose_first_pages_a_power_cut_took_is_cut_off(folder: Path, lost: int) -> None:
+def test_group_without_its_first_pages_is_truncated(folder: Path, lost: int) -> None:
     fill(folder, GROUPS[:2])
     (group,) = fill(folder, GROUPS[2:])
     content = bytearray(segment(folder).read_bytes())
@@ -314,7 +322,7 @@ def appended_until_the_disk_fails(folder: Path, disk: CountdownDisk) -> int:
 @pytest.mark.usefixtures("small_segments")
 @pytest.mark.parametrize("lost", [False, True], ids=["kept", "unsynced is lost"])
 @pytest.mark.parametrize("torn", [None, 0.01, 0.5, 0.99])
-def test_acknowledged_groups_exist_whenever_the_machine_stops(
+def test_acknowledged_groups_survive_a_power_cut_at_any_step(
     tmp_path: Path,
     torn: float | None,
     lost: bool,  # noqa: FBT001 - a parameter of the test
@@ -341,7 +349,7 @@ def test_acknowledged_groups_exist_whenever_the_machine_stops(
 
 
 @pytest.mark.parametrize("failure", [full_disk, broken_disk])
-def test_after_a_failed_append_nothing_has_changed_and_the_log_goes_on(folder: Path, failure: object) -> None:
+def test_failed_append_changes_nothing_and_the_log_stays_usable(folder: Path, failure: object) -> None:
     assert callable(failure)
     log = Log(str(folder), CountdownDisk(0, failure, lasting=False))
     with pytest.raises((DiskFull, DiskFailed)):
@@ -353,7 +361,7 @@ def test_after_a_failed_append_nothing_has_changed_and_the_log_goes_on(folder: P
 
 
 @pytest.mark.parametrize("failure", [full_disk, broken_disk])
-def test_after_a_failed_sync_the_log_refuses_until_it_is_opened_again(folder: Path, failure: object) -> None:
+def test_failed_sync_refuses_appends_until_the_log_is_reopened(folder: Path, failure: object) -> None:
     assert callable(failure)
     log = Log(str(folder), CountdownDisk(1, failure, lasting=False))
     with pytest.raises((DiskFull, DiskFailed)):
@@ -451,7 +459,7 @@ def test_a_damaged_frame_is_refused_when_it_is_read_alone(folder: Path) -> None:
 
 
 @given(start=st.integers(0, 400), groups=draw.groups_of_payloads)
-def test_no_place_but_a_frames_gives_a_frame(
+def test_only_the_place_of_a_frame_gives_a_frame(
     tmp_path_factory: pytest.TempPathFactory, start: int, groups: list[list[Payload]]
 ) -> None:
     folder = tmp_path_factory.mktemp("log")
@@ -503,13 +511,78 @@ def test_a_damaged_header_is_reported(folder: Path) -> None:
     assert read(folder) == GROUPS
 
 
-def test_a_log_of_a_newer_format_is_reported_as_such(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("objstore.log.frames.FORMAT_VERSION", FORMAT_VERSION + 1)
-    segment(folder).unlink()
-    create_log(str(folder), Disk())
-    monkeypatch.undo()
+def test_a_log_of_a_newer_format_is_reported_as_such(folder: Path) -> None:
+    of_version(FORMAT_VERSION + 1, segment(folder))
     with pytest.raises(FormatTooNew):
         Log(str(folder), Disk())
+
+
+def test_a_group_after_a_segment_of_an_older_version_begins_a_new_segment(folder: Path) -> None:
+    fill(folder, GROUPS[:1])
+    of_version(1, segment(folder))
+    before = segment(folder).read_bytes()
+    fill(folder, GROUPS[1:])
+    assert segment(folder).read_bytes() == before
+    assert versions(folder) == [1, FORMAT_VERSION]
+    assert read(folder) == GROUPS
+
+
+def test_a_store_of_an_older_version_without_a_group_goes_on_in_a_new_segment(folder: Path) -> None:
+    of_version(1, segment(folder))
+    fill(folder, GROUPS)
+    assert versions(folder) == [1, FORMAT_VERSION]
+    assert read(folder) == GROUPS
+
+
+def test_an_empty_segment_that_an_older_version_left_is_not_appended_to(folder: Path) -> None:
+    fill(folder, GROUPS[:1])
+    with closing(Log(str(folder), Disk())) as log:
+        log.seal(end_of(log))
+    for number in (1, 2):
+        of_version(1, segment(folder, number))
+    fill(folder, GROUPS[1:])
+    assert versions(folder) == [1, 1, FORMAT_VERSION]
+    assert read(folder) == GROUPS
+
+
+def test_an_unfinished_group_in_a_segment_of_an_older_version_is_cut_off(folder: Path) -> None:
+    fill(folder, GROUPS[:2])
+    of_version(1, segment(folder))
+    whole = segment(folder).read_bytes()
+    segment(folder).write_bytes(whole + b"\xf5\xca\x5e\xfa unfinished")
+    fill(folder, GROUPS[2:])
+    assert segment(folder).read_bytes() == whole
+    assert read(folder) == GROUPS
+
+
+@pytest.mark.parametrize("point", range(4))
+def test_a_power_cut_between_two_versions_loses_no_acknowledged_group(folder: Path, point: int) -> None:
+    fill(folder, GROUPS[:1])
+    of_version(1, segment(folder))
+    with suppress(PowerCut):
+        fill(folder, GROUPS[1:2], CountdownDisk(point, power_cut))
+    fill(folder, GROUPS[1:2])
+    assert read(folder)[0] == GROUPS[0]
+    assert read(folder)[-1] == GROUPS[1]
+    assert set(versions(folder)[1:]) == {FORMAT_VERSION}
+
+
+def test_a_segment_that_is_written_again_has_the_present_version(folder: Path) -> None:
+    fill(folder, GROUPS)
+    with closing(Log(str(folder), Disk())) as log:
+        log.seal(end_of(log))
+    of_version(1, segment(folder))
+    with closing(Log(str(folder), Disk())) as log:
+        log.files.adopt(log.files.prepare(1, iter([segment(folder).read_bytes()[SEGMENT_HEADER_SIZE:]])), 1)
+    with closing(Log(str(folder), Disk())) as log:
+        assert (log.files.version(1), log.files.generations()) == (FORMAT_VERSION, {1: 1})
+    segment(folder).unlink()
+    assert read(folder) == GROUPS
+
+
+def versions(folder: Path) -> list[int]:
+    with closing(Log(str(folder), Disk())) as log:
+        return [log.files.version(number) for number in log.files.numbers()]
 
 
 def test_a_log_without_segments_is_damaged_and_without_their_folder_there_is_none(tmp_path: Path) -> None:
@@ -539,7 +612,7 @@ def read_while(folder: Path, moment: InterruptionPoint, act: Callable[[], object
 
 
 @pytest.mark.parametrize("seen", [1, 30, 60, 200])
-def test_a_group_half_written_when_a_reader_meets_it_is_no_damage(folder: Path, seen: int) -> None:
+def test_partly_written_group_is_not_reported_as_damage(folder: Path, seen: int) -> None:
     fill(folder, GROUPS[:1])
     start = segment(folder).stat().st_size
     fill(folder, GROUPS[1:])
@@ -549,9 +622,7 @@ def test_a_group_half_written_when_a_reader_meets_it_is_no_damage(folder: Path, 
         assert read_while(folder, moment, lambda: segment(folder).write_bytes(whole)) == GROUPS
 
 
-def test_a_reader_that_met_a_group_half_written_reads_on_into_the_next_segment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reader_continues_after_a_partly_written_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether the group that was met is finished, or cut off and the next segment begun where it was."""
     groups = [[(FrameKind.RECORD, b"%d" % i * 120)] for i in range(6)]
     for full in (200, 300):
@@ -582,7 +653,7 @@ def test_a_reader_never_misses_a_group_appended_before_the_next_segment_begins(
         assert segment(folder, 2).exists()
 
 
-def test_a_log_goes_on_in_the_next_segment_only_where_nothing_is_left_in_this_one(
+def test_log_continues_in_the_next_segment_only_after_the_end_of_this_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("objstore.log.segments.ROTATE_AT", 300)
@@ -598,7 +669,7 @@ def test_a_log_goes_on_in_the_next_segment_only_where_nothing_is_left_in_this_on
         log.close()
 
 
-def test_a_reader_outlives_a_writer_that_cuts_the_end_off(folder: Path) -> None:
+def test_reader_continues_after_a_writer_truncates_the_end(folder: Path) -> None:
     groups = [[(FrameKind.BLOB, bytes([i]) * (1 << 20))] for i in range(3)]
     fill(folder, groups)
     log = Log(str(folder), Disk())

@@ -30,7 +30,7 @@ maps = st.dictionaries(names, values, max_size=4)
 
 
 @given(maps)
-def test_decoding_what_was_encoded_gives_it_back(value: dict[str, Value]) -> None:
+def test_decoding_inverts_encoding(value: dict[str, Value]) -> None:
     assert decode(encode(value)) == value
 
 
@@ -57,7 +57,7 @@ def test_no_altered_encoding_decodes_to_the_same_value(value: dict[str, Value], 
         read = decode(bytes(encoded))
     except RecordInvalid:
         return
-    # 1 == True in Python, so values are compared by their spelling.
+    # 1 == True in Python, so values are compared by their repr.
     assert encode(read) != encode(value)
 
 
@@ -110,7 +110,7 @@ def test_a_false_length_or_depth_is_refused_without_taking_memory(encoded: bytes
 
 
 @pytest.mark.parametrize("value", [None, 1.5, (1,), {1}, {1: 2}, bytearray(b"x")], ids=repr)
-def test_values_that_the_format_does_not_have_are_mistakes_of_the_caller(value: object) -> None:
+def test_unsupported_values_raise_an_error(value: object) -> None:
     with pytest.raises(TypeError):
         encode(cast("dict[str, Value]", {"a": value}))
 

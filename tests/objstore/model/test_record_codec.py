@@ -11,11 +11,22 @@ import pytest
 from hypothesis import given, strategies as st
 
 from objstore.errors import RecordInvalid
-from objstore.model.basic_types import Action, DocumentId, FileState, Operation, Seq, Status, Unit
+from objstore.model.basic_types import Action, CommentState, DocumentId, FileState, Operation, Seq, Status, Unit
 from objstore.model.canonical_msgpack import decode, encode, unpack
 from objstore.model.ids import BlobId, RecordId
 from objstore.model.record_codec import decode_record, encode_record, written_by
-from objstore.model.records import Decision, Edit, Record, Void, WrittenFile
+from objstore.model.records import (
+    Anchor,
+    Comment,
+    Decision,
+    Edit,
+    Mark,
+    Record,
+    SettingChange,
+    Turn,
+    Void,
+    WrittenFile,
+)
 from objstore.model.replay_records import ReplayEdit, replay_edit
 from objstore.text.hunks import Hunk
 from tests.support import strategies as draw
@@ -44,15 +55,32 @@ DECISION = Decision(
     who="somebody",
 )
 VOID = Void(time=5, edits=(Seq(7),), decision=1, reason="the disk said no")
+TURN = Turn(number=1, time=5, session="s", conversation="c")
+COMMENT = Comment(
+    number=3,
+    time=5,
+    who="somebody",
+    document=DocumentId(3),
+    path=b"src/a.py",
+    first=Anchor(7, 1, 0),
+    last=Anchor(0, 0, 9),
+    lines=(4, 5),
+    text="why?",
+)
+MARK = Mark(time=5, who="somebody", comments=(1, 3), state=CommentState.SENT)
+SETTING = SettingChange(time=5, who="somebody", name="review.external")
+PLAIN: list[Record] = [EDIT, DECISION, VOID, TURN, COMMENT, MARK, SETTING]
 
 
 @given(draw.records, st.none() | draw.record_ids)
-def test_decoding_what_was_encoded_gives_it_back(record: Record, previous: RecordId | None) -> None:
+def test_decoding_inverts_encoding(record: Record, previous: RecordId | None) -> None:
     assert decode_record(encode_record(record, previous)) == (record, previous)
 
 
 @given(draw.records, st.none() | draw.record_ids)
-def test_what_a_decision_wrote_can_be_read_without_its_verdicts(record: Record, previous: RecordId | None) -> None:
+def test_written_files_of_a_decision_can_be_read_without_its_verdicts(
+    record: Record, previous: RecordId | None
+) -> None:
     encoded = encode_record(record, previous)
     if isinstance(record, Decision):
         assert written_by(encoded) == record.written
@@ -177,7 +205,7 @@ def test_a_map_in_any_other_order_of_keys_is_refused(record: Record) -> None:
 # ---- fields that are wrong, one at a time
 
 
-def spelt(record: Record, *absent: str, **changed: Any) -> bytes:  # noqa: ANN401 - any value may be wrong
+def encode_with(record: Record, *absent: str, **changed: Any) -> bytes:  # noqa: ANN401 - any value may be wrong
     fields: dict[str, Any] = dict(decode(encode_record(record, None)))
     fields |= changed
     for name in absent:
@@ -185,25 +213,25 @@ def spelt(record: Record, *absent: str, **changed: Any) -> bytes:  # noqa: ANN40
     return encode(fields)
 
 
-@pytest.mark.parametrize("record", [EDIT, DECISION, VOID], ids=lambda record: type(record).__name__)
-def test_every_field_that_a_record_always_has_is_needed(record: Record) -> None:
+@pytest.mark.parametrize("record", PLAIN, ids=lambda record: type(record).__name__)
+def test_every_required_field_of_a_record_is_needed(record: Record) -> None:
     for name in decode(encode_record(record, None)):
         if name != "written":
             with pytest.raises(RecordInvalid):
-                decode_record(spelt(record, name))
+                decode_record(encode_with(record, name))
 
 
-@pytest.mark.parametrize("record", [EDIT, DECISION, VOID], ids=lambda record: type(record).__name__)
+@pytest.mark.parametrize("record", PLAIN, ids=lambda record: type(record).__name__)
 def test_an_unknown_field_is_refused(record: Record) -> None:
     with pytest.raises(RecordInvalid, match="unknown field"):
-        decode_record(spelt(record, zebra=1))
+        decode_record(encode_with(record, zebra=1))
 
 
 @pytest.mark.parametrize("wrong", [-1, 2**63, True, "1", b"1", [1], {"a": 1}], ids=repr)
 @pytest.mark.parametrize("name", ["seq", "document", "time", "call", "ordinal"])
-def test_a_number_is_a_number(name: str, wrong: object) -> None:
+def test_boolean_in_place_of_a_number_is_refused(name: str, wrong: object) -> None:
     with pytest.raises(RecordInvalid):
-        decode_record(spelt(EDIT, **{name: wrong}))
+        decode_record(encode_with(EDIT, **{name: wrong}))
 
 
 STATED_DEFAULTS: list[tuple[Record, dict[str, Any]]] = [
@@ -218,6 +246,18 @@ STATED_DEFAULTS: list[tuple[Record, dict[str, Any]]] = [
     (DECISION, {"written": []}),
     (DECISION, {"reason": ""}),
     (DECISION, {"takes_back": 0}),
+    (EDIT, {"turn": 0}),
+    (DECISION, {"commit": ""}),
+    (DECISION, {"conversation": ""}),
+    (TURN, {"client": ""}),
+    (TURN, {"model": ""}),
+    (TURN, {"prompt": ""}),
+    (COMMENT, {"units": []}),
+    (COMMENT, {"answers": 0}),
+    (COMMENT, {"conversation": ""}),
+    (MARK, {"conversation": ""}),
+    (SETTING, {"before": ""}),
+    (SETTING, {"after": ""}),
 ]
 
 
@@ -228,9 +268,41 @@ STATED_DEFAULTS: list[tuple[Record, dict[str, Any]]] = [
 )
 def test_an_explicit_default_is_refused(record: Record, stated: dict[str, Any]) -> None:
     absent = [name for name in stated if name in decode(encode_record(record, None))]
-    assert decode_record(spelt(record, *absent))
+    assert decode_record(encode_with(record, *absent))
     with pytest.raises(RecordInvalid):
-        decode_record(spelt(record, **stated))
+        decode_record(encode_with(record, **stated))
+
+
+WRONG_OTHERS: dict[str, tuple[Record, dict[str, Any]]] = {
+    "an edit in turn -1": (EDIT, {"turn": -1}),
+    "a commit that is no hash": (DECISION, {"commit": "HEAD"}),
+    "a commit in capitals": (DECISION, {"commit": "ABCDEF"}),
+    "a commit that is too long": (DECISION, {"commit": "a" * 65}),
+    "turn 0": (TURN, {"number": 0}),
+    "a prompt that is too long": (TURN, {"prompt": "x" * 65_537}),
+    "comment 0": (COMMENT, {"number": 0}),
+    "a comment that answers itself": (COMMENT, {"answers": 3}),
+    "a line without an offset": (COMMENT, {"first": [7, 1]}),
+    "no line": (COMMENT, {"last": []}),
+    "a negative line": (COMMENT, {"first": [7, 1, -1]}),
+    "lines that descend": (COMMENT, {"lines": [5, 4]}),
+    "one line number": (COMMENT, {"lines": [5]}),
+    "units that descend": (COMMENT, {"units": [[7, 1], [7, 0]]}),
+    "a unit twice": (COMMENT, {"units": [[7, 1], [7, 1]]}),
+    "half a unit": (COMMENT, {"units": [[7]]}),
+    "a path that climbs": (COMMENT, {"path": b"../a"}),
+    "a mark of no comment": (MARK, {"comments": []}),
+    "marks that descend": (MARK, {"comments": [3, 1]}),
+    "a mark of comment 0": (MARK, {"comments": [0, 1]}),
+    "an unknown state": (MARK, {"state": "lost"}),
+    "a setting that is a number": (SETTING, {"after": 1}),
+}
+
+
+@pytest.mark.parametrize(("record", "changed"), WRONG_OTHERS.values(), ids=WRONG_OTHERS.keys())
+def test_a_record_of_version_2_with_an_impossible_field_is_refused(record: Record, changed: dict[str, Any]) -> None:
+    with pytest.raises(RecordInvalid):
+        decode_record(encode_with(record, **changed))
 
 
 WRONG_EDITS: dict[str, dict[str, Any]] = {
@@ -246,9 +318,9 @@ WRONG_EDITS: dict[str, dict[str, Any]] = {
     "a source that climbs": {"operation": "move", "source": b"../a"},
     "a move from nowhere": {"operation": "move"},
     "an edit from somewhere": {"source": b"b"},
-    "an operation that nobody knows": {"operation": "rename"},
-    "a status that nobody knows": {"status": "maybe"},
-    "an origin that nobody knows": {"origin": "moon"},
+    "an unknown operation": {"operation": "rename"},
+    "an unknown status": {"status": "maybe"},
+    "an unknown origin": {"origin": "moon"},
     "a blob that is too short": {"before": [b"\x11" * 31, 0o644]},
     "a state without a mode": {"before": [b"\x11" * 32]},
     "a mode with more than permissions": {"before": [b"\x11" * 32, 0o10000]},
@@ -278,27 +350,27 @@ WRONG_EDITS: dict[str, dict[str, Any]] = {
     "notes without names": {"notes": ["model"]},
     "a text without an end": {"tool": "x" * 65_537},
     "a previous record of a wrong length": {"previous": b"\x11" * 31},
-    "a kind that nobody knows": {"kind": "rumour"},
+    "an unknown kind": {"kind": "rumour"},
 }
 
 
 @pytest.mark.parametrize("changed", WRONG_EDITS.values(), ids=WRONG_EDITS.keys())
 def test_an_edit_with_an_impossible_field_is_refused(changed: dict[str, Any]) -> None:
     with pytest.raises(RecordInvalid):
-        decode_record(spelt(EDIT, **changed))
+        decode_record(encode_with(EDIT, **changed))
 
 
 def test_a_create_or_delete_has_no_hunks() -> None:
     with pytest.raises(RecordInvalid):
-        decode_record(spelt(EDIT, "before", operation="create", hunks=[0, 0, 0, 1]))
+        decode_record(encode_with(EDIT, "before", operation="create", hunks=[0, 0, 0, 1]))
 
 
 WRONG_DECISIONS: dict[str, dict[str, Any]] = {
     "a verdict on nothing": {"verdicts": [[7, 0]]},
     "a verdict that is true": {"verdicts": [[True, 0, "rejected"]]},
-    "a verdict that nobody knows": {"verdicts": [[7, 0, "hung"]]},
+    "an unknown verdict": {"verdicts": [[7, 0, "hung"]]},
     "a verdict on a negative hunk": {"verdicts": [[7, -1, "rejected"]]},
-    "an action that nobody knows": {"action": "shrug"},
+    "an unknown action": {"action": "shrug"},
     "decision 0": {"number": 0},
     "a path before without a state": {"written": [{"document": 1, "path_before": b"a"}]},
     "a state after without a path": {"written": [{"document": 1, "after": [b"\x11" * 32, 1]}]},
@@ -311,7 +383,7 @@ WRONG_DECISIONS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("changed", WRONG_DECISIONS.values(), ids=WRONG_DECISIONS.keys())
 def test_a_decision_with_an_impossible_field_is_refused(changed: dict[str, Any]) -> None:
     with pytest.raises(RecordInvalid):
-        decode_record(spelt(DECISION, **changed))
+        decode_record(encode_with(DECISION, **changed))
 
 
 # ---- what must never be written
@@ -323,7 +395,7 @@ UNREADABLE: dict[str, Record] = {
     "a text with a lone surrogate": replace(EDIT, conversation="\ud800"),
     "a path that climbs": replace(EDIT, path=b"../a"),
     "a number that is too large": replace(EDIT, time=2**63),
-    "a number that no spelling has": replace(EDIT, time=2**64),
+    "a number that has no encoding": replace(EDIT, time=2**64),
     "a negative number": replace(VOID, decision=-1),
     "a create of what exists": replace(EDIT, operation=Operation.CREATE),
 }
@@ -351,6 +423,7 @@ WILD_FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "call": WILD_NUMBERS,
     "folders": WILD_NUMBERS,
     "added": WILD_NUMBERS,
+    "turn": WILD_NUMBERS,
     "amends": st.one_of(st.none(), WILD_NUMBERS),
     "conversation": WILD_TEXTS,
     "tool": WILD_TEXTS,

@@ -26,7 +26,7 @@ def conflict(kind: str, who: str, *needs: str, line: int = 3, outside: tuple[int
 
 
 @pytest.mark.parametrize(
-    ("found", "said"),
+    ("found", "expected"),
     [
         (conflict("missing-target", "3:1", "2:1"), "edit 3 hunk 1 needs edit 2 (f:3)"),
         (conflict("missing-target", "3:0", "2:1", line=0), "edit 3 needs edit 2 (f)"),
@@ -51,17 +51,17 @@ def conflict(kind: str, who: str, *needs: str, line: int = 3, outside: tuple[int
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_conflict_names_the_units_and_the_place(found: Conflict, said: str) -> None:
-    assert str(found) == said
+def test_conflict_message_names_units_and_path(found: Conflict, expected: str) -> None:
+    assert str(found) == expected
 
 
-def test_a_conflict_over_a_path_names_the_edit_without_which_the_file_is_back() -> None:
+def test_path_conflict_names_the_edit_whose_rejection_restores_the_file() -> None:
     found = replace(conflict("path-taken", "3:0", "2:0", line=0), is_without=True)
     assert str(found) == "without edit 3 the file is at f again, where edit 2 has put another"
 
 
 @pytest.mark.parametrize(
-    ("status", "beside", "said"),
+    ("status", "other_neighbours", "expected"),
     [
         (Status.REJECTED, ["1:1"], "hunk 2:1, rejected, is directly next to 1:1, which is accepted (f:4)"),
         (
@@ -71,6 +71,8 @@ def test_a_conflict_over_a_path_names_the_edit_without_which_the_file_is_back() 
         ),
     ],
 )
-def test_a_notice_names_the_neighbours_and_their_status(status: Status, beside: list[str], said: str) -> None:
-    notice = Notice(unit=unit("2:1"), status=status, adjacent=tuple(map(unit, beside)), path="f", line=4)
-    assert str(notice) == said
+def test_a_notice_names_the_neighbours_and_their_status(
+    status: Status, other_neighbours: list[str], expected: str
+) -> None:
+    notice = Notice(unit=unit("2:1"), status=status, adjacent=tuple(map(unit, other_neighbours)), path="f", line=4)
+    assert str(notice) == expected

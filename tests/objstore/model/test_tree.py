@@ -38,7 +38,7 @@ Nested = dict[bytes, "bytes | Nested"]
 
 
 @given(FOLDERS)
-def test_decoding_what_was_encoded_gives_it_back_in_order(entries: list[TreeEntry | ExcludedEntry]) -> None:
+def test_decoding_inverts_encoding_in_order(entries: list[TreeEntry | ExcludedEntry]) -> None:
     assert decode_tree(encode_tree(entries)) == tuple(sorted(entries, key=lambda entry: entry.name))
 
 
@@ -152,7 +152,7 @@ NESTED: st.SearchStrategy[Nested] = st.recursive(
 )
 
 
-def told(changes: list[TreeChange]) -> dict[bytes, tuple[BlobId | None, BlobId | None]]:
+def differences(changes: list[TreeChange]) -> dict[bytes, tuple[BlobId | None, BlobId | None]]:
     """Return the changes of files by path."""
 
     def blob(entry: TreeEntry | ExcludedEntry | None) -> BlobId | None:
@@ -170,7 +170,7 @@ def test_a_comparison_yields_each_differing_path_and_no_other(before: Nested, af
         for path in old.keys() | new.keys()
         if old.get(path) != new.get(path)
     }
-    assert told(list(tree_changes(shelf.put(before), shelf.put(after), shelf.load))) == wanted
+    assert differences(list(tree_changes(shelf.put(before), shelf.put(after), shelf.load))) == wanted
 
 
 @given(NESTED)

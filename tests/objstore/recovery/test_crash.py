@@ -1,6 +1,6 @@
 """Test a crash at every step of everything that writes: calls are whole, files match the journal, and work continues.
 
-Each scene is failed at its first and at every third step, starting with a different one in each; with
+Each scene is failed at its first and last and at every seventh step, starting with a different one in each; with
 `CAS_CRASH_STEPS=1` (`make crash`) at every step.
 """
 
@@ -40,12 +40,12 @@ from tests.support.faulty_disk import CountdownDisk, PowerCut, broken_disk, full
 from tests.support.index_tables import rebuilt_tables, tables
 
 INFO: Final = CallInfo(tool="t", conversation="power")
-APART: Final = min(3, int(os.environ.get("CAS_CRASH_STEPS", "3")))
+APART: Final = int(os.environ.get("CAS_CRASH_STEPS", "7"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """A scene, played once without failures: its start and its end."""
+    """A scenario, run once without failures: its start and its end."""
 
     scene: CrashScenario
     start: Path
@@ -54,14 +54,14 @@ class Stage:
     operations: tuple[str, ...]  # what it does to the disk
 
 
-def played(scene: CrashScenario, folder: Path) -> Stage:
-    """Return the scene's start and end."""
+def run_scenario(scene: CrashScenario, folder: Path) -> Stage:
+    """Run a scenario without failures; return its start and end."""
     start, end = folder / "start", folder / "end"
     start.mkdir(parents=True)
     with Workspace.init(start, CountdownDisk(None)) as workspace:
         scene.prepare(workspace)
         before = files(start), history(workspace)
-    copied(start, end)
+    copy_workspace(start, end)
     disk = CountdownDisk(None)
     with Workspace.open(end, disk) as workspace:
         scene.act(workspace)
@@ -75,7 +75,7 @@ def played(scene: CrashScenario, folder: Path) -> Stage:
     )
 
 
-def copied(source: Path, target: Path) -> None:
+def copy_workspace(source: Path, target: Path) -> None:
     shutil.copytree(source, target)
     if (target / TWO_NAMES[1]).exists():
         (target / TWO_NAMES[1]).unlink()
@@ -84,13 +84,13 @@ def copied(source: Path, target: Path) -> None:
 
 @pytest.fixture(scope="module", params=SCENES, ids=lambda scene: scene.name)
 def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Stage:
-    return played(request.param, tmp_path_factory.mktemp("stage"))
+    return run_scenario(request.param, tmp_path_factory.mktemp("stage"))
 
 
 @contextmanager
-def acted(stage: Stage, root: Path, disk: CountdownDisk) -> Iterator[BaseException | None]:
-    """Play the scene on a copy of its start; return what it raised. The process that died does nothing more."""
-    copied(stage.start, root)
+def running(stage: Stage, root: Path, disk: CountdownDisk) -> Iterator[BaseException | None]:
+    """Run the scenario on a copy of its start; yield the exception. A process that died does nothing more."""
+    copy_workspace(stage.start, root)
     raised: BaseException | None = None
     workspace = Workspace.open(root, disk)
     try:
@@ -103,7 +103,7 @@ def acted(stage: Stage, root: Path, disk: CountdownDisk) -> Iterator[BaseExcepti
         workspace.close()
 
 
-def assert_whole(stage: Stage, root: Path, told: str) -> bool:
+def assert_whole(stage: Stage, root: Path, steps_done: str) -> bool:
     """Check a workspace after a crash, then that work in it can continue.
 
     Return whether the scene's change was made.
@@ -111,22 +111,22 @@ def assert_whole(stage: Stage, root: Path, told: str) -> bool:
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         found = files(root), history(workspace)
         states = list(zip(stage.files, stage.history, strict=True))
-        assert found in states, told
+        assert found in states, steps_done
         took_place = found == states[1]
-        assert workspace.review.status().external == (), told
+        assert workspace.review.status().external == (), steps_done
         if not took_place:
             stage.scene.act(workspace)
-            assert (files(root), history(workspace)) == states[1], told
+            assert (files(root), history(workspace)) == states[1], steps_done
         write(workspace, "afterwards.txt", b"work goes on\n")
-        assert files(root)["afterwards.txt"][0] == b"work goes on\n", told
-        assert workspace.review.status().external == (), told
+        assert files(root)["afterwards.txt"][0] == b"work goes on\n", steps_done
+        assert workspace.review.status().external == (), steps_done
     if took_place:
-        assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas"), told
+        assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas"), steps_done
     return took_place
 
 
 def walk(stage: Stage, way: int = 0) -> Iterator[int]:
-    """Yield the first step and every third one, without end, starting from another one in each scene and mode."""
+    """Yield the first step and every seventh one, without end, starting from another one in each scene and mode."""
     start = (len(stage.scene.name) + way) % APART
     if start:
         yield 0
@@ -134,11 +134,13 @@ def walk(stage: Stage, way: int = 0) -> Iterator[int]:
 
 
 def steps(stage: Stage, way: int = 0) -> Iterator[int]:
-    """Yield those steps of the walk that the scene has."""
-    return takewhile(lambda step: step < len(stage.operations), walk(stage, way))
+    """Yield those steps of the walk that the scene has, and its last one."""
+    last = len(stage.operations) - 1
+    yield from takewhile(lambda step: step < last, walk(stage, way))
+    yield last
 
 
-def told(disk: CountdownDisk) -> str:
+def steps_done(disk: CountdownDisk) -> str:
     return f"after {', '.join(disk.done) or 'nothing'}: {disk.failed}"
 
 
@@ -160,91 +162,91 @@ def test_staging_comes_first_then_the_log_then_the_files_then_the_marker(stage: 
 
 
 @pytest.mark.parametrize("torn", [None, 0.5], ids=["before", "half"])
-def test_wherever_a_process_is_killed_its_call_is_whole(stage: Stage, tmp_path: Path, torn: float | None) -> None:
+def test_call_is_whole_after_a_kill_at_any_step(stage: Stage, tmp_path: Path, torn: float | None) -> None:
     outcomes: list[bool] = []
     for step in steps(stage, 0 if torn is None else 1):
         disk = CountdownDisk(step, power_cut, torn=torn)
-        with acted(stage, tmp_path / str(step), disk) as raised:
+        with running(stage, tmp_path / str(step), disk) as raised:
             assert isinstance(raised, PowerCut)
             if torn is None or disk.failed_in_a_write:
-                outcomes.append(assert_whole(stage, tmp_path / str(step), told(disk)))
-    assert outcomes == sorted(outcomes), "once it has taken place, it has taken place at every later step"
+                outcomes.append(assert_whole(stage, tmp_path / str(step), steps_done(disk)))
+    assert outcomes == sorted(outcomes), "a call that took place at one step takes place at every later step"
     assert torn is not None or set(outcomes) == {False, True}
 
 
 def test_an_unsynced_call_was_never_recorded(stage: Stage, tmp_path: Path) -> None:
     for step in steps(stage, 2):
         disk = CountdownDisk(step, power_cut)
-        with acted(stage, tmp_path / str(step), disk):
+        with running(stage, tmp_path / str(step), disk):
             disk.lose_unsynced()
-            took_place = assert_whole(stage, tmp_path / str(step), told(disk))
-        assert took_place is ("sync" in disk.done), told(disk)
+            took_place = assert_whole(stage, tmp_path / str(step), steps_done(disk))
+        assert took_place is ("sync" in disk.done), steps_done(disk)
 
 
-def test_a_new_segment_is_no_better_moment_to_die(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_call_is_whole_after_a_kill_while_a_segment_is_created(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("objstore.log.segments.ROTATE_AT", 1)
-    stage = played(ONE_FILE, tmp_path / "stage")
+    stage = run_scenario(ONE_FILE, tmp_path / "stage")
     assert "create" in stage.operations
     for lost in (False, True):
         for step in range(len(stage.operations)):
             root = tmp_path / f"{step}{lost}"
             disk = CountdownDisk(step, power_cut, torn=0.5)
-            with acted(stage, root, disk):
+            with running(stage, root, disk):
                 if lost:
                     disk.lose_unsynced()
-                assert_whole(stage, root, told(disk))
+                assert_whole(stage, root, steps_done(disk))
 
 
-def test_a_process_may_be_killed_while_it_finishes_what_another_left(stage: Stage, tmp_path: Path) -> None:
+def test_recovery_can_be_interrupted_at_any_step(stage: Stage, tmp_path: Path) -> None:
     synced = stage.operations.index("sync") + 1
     for step in walk(stage):
         root = tmp_path / str(step)
-        with acted(stage, root, CountdownDisk(synced, power_cut)):
+        with running(stage, root, CountdownDisk(synced, power_cut)):
             disk = CountdownDisk(step, power_cut, torn=0.5)
             with suppress(PowerCut):
                 Workspace.open(root, disk).close()
-            assert assert_whole(stage, root, told(disk))
+            assert assert_whole(stage, root, steps_done(disk))
         if disk.failed is None:
             break
 
 
 @pytest.mark.parametrize("behind", [1, -2], ids=["nothing done", "all done"])
-def test_a_process_may_be_killed_while_it_takes_a_call_back(stage: Stage, tmp_path: Path, behind: int) -> None:
+def test_roll_back_can_be_interrupted_at_any_step(stage: Stage, tmp_path: Path, behind: int) -> None:
     failing = stage.operations.index("sync") + behind if behind > 0 else len(stage.operations) + behind
     if stage.operations[failing] in {"overwrite", "sync"}:
         return
     for step in walk(stage, behind):
         root = tmp_path / str(step)
         disk = CountdownDisk(failing, broken_disk, lasting=False, then_cut=step)
-        with acted(stage, root, disk) as raised:
-            assert_whole_or_void(stage, root, f"{told(disk)}, then cut: {disk.cut}")
+        with running(stage, root, disk) as raised:
+            assert_whole_or_void(stage, root, f"{steps_done(disk)}, then cut: {disk.cut}")
         if not isinstance(raised, PowerCut):
             break
 
 
-def assert_whole_or_void(stage: Stage, root: Path, told: str) -> None:
+def assert_whole_or_void(stage: Stage, root: Path, steps_done: str) -> None:
     """Check a workspace after a call that may have been rolled back, whose numbers are then used up."""
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         pairs = list(zip(stage.files, stage.history, strict=True))
-        assert (files(root), history(workspace)) in pairs, told
-        assert workspace.review.status().external == (), told
+        assert (files(root), history(workspace)) in pairs, steps_done
+        assert workspace.review.status().external == (), steps_done
         write(workspace, "afterwards.txt", b"work goes on\n")
-        assert workspace.review.status().external == (), told
-    assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas"), told
+        assert workspace.review.status().external == (), steps_done
+    assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas"), steps_done
 
 
-def test_wherever_a_process_is_killed_a_file_with_two_names_is_whole(tmp_path: Path) -> None:
-    stage = played(LINKED, tmp_path / "stage")
+def test_file_with_two_names_is_whole_after_a_kill_at_any_step(tmp_path: Path) -> None:
+    stage = run_scenario(LINKED, tmp_path / "stage")
     assert "rewrite" in stage.operations
     for torn in (None, 0.5, 0.99):
         for step in range(len(stage.operations)):
             root = tmp_path / f"{step} {torn}"
             disk = CountdownDisk(step, power_cut, torn=torn)
-            with acted(stage, root, disk):
-                assert_whole(stage, root, f"{told(disk)}, torn at {torn}")
+            with running(stage, root, disk):
+                assert_whole(stage, root, f"{steps_done(disk)}, torn at {torn}")
 
 
-def test_wherever_a_process_is_killed_a_file_with_two_names_has_its_bytes_and_its_mode(tmp_path: Path) -> None:
+def test_file_with_two_names_has_bytes_and_mode_of_one_state_after_a_kill(tmp_path: Path) -> None:
     before, after = (b"one\n", 0o644), (b"two\n", 0o755)
     for step in count():
         root = tmp_path / str(step)
@@ -256,8 +258,8 @@ def test_wherever_a_process_is_killed_a_file_with_two_names_has_its_bytes_and_it
         with suppress(PowerCut), Workspace.open(root, disk) as workspace:
             write(workspace, "f", after[0], mode=after[1])
         with Workspace.open(root, CountdownDisk(None)) as workspace:
-            assert files(root) in [dict.fromkeys("fg", state) for state in (before, after)], told(disk)
-            assert workspace.review.status().external == (), told(disk)
+            assert files(root) in [dict.fromkeys("fg", state) for state in (before, after)], steps_done(disk)
+            assert workspace.review.status().external == (), steps_done(disk)
         if disk.failed is None:
             break
     assert step
@@ -314,7 +316,7 @@ class Appending(CountdownDisk):
 
 @pytest.mark.parametrize("fails", [False, True], ids=["disk works", "disk fails"])
 @pytest.mark.parametrize("names", [1, 2])
-def test_bytes_appended_to_a_file_are_kept_wherever_its_move_is_killed(
+def test_bytes_appended_to_a_file_are_kept_if_its_move_is_killed(
     tmp_path: Path,
     names: int,
     fails: bool,  # noqa: FBT001 - a parameter of the test
@@ -343,18 +345,18 @@ def test_bytes_appended_to_a_file_are_kept_wherever_its_move_is_killed(
     assert step
 
 
-def test_what_a_killed_process_had_staged_is_removed_by_the_next_writer(tmp_path: Path) -> None:
-    stage = played(MANY_FILES, tmp_path / "stage")
+def test_next_writer_removes_staged_files_of_a_killed_process(tmp_path: Path) -> None:
+    stage = run_scenario(MANY_FILES, tmp_path / "stage")
     for step in range(len(stage.operations)):
         root = tmp_path / str(step)
         disk = CountdownDisk(step, power_cut, torn=0.5)
-        with acted(stage, root, disk), Workspace.open(root, CountdownDisk(None)) as workspace:
+        with running(stage, root, disk), Workspace.open(root, CountdownDisk(None)) as workspace:
             write(workspace, "afterwards.txt", b"")
-            assert list((root / ".cas" / "tmp").iterdir()) == [], told(disk)
+            assert list((root / ".cas" / "tmp").iterdir()) == [], steps_done(disk)
 
 
 @pytest.mark.parametrize("torn", [None, 0.5])
-def test_wherever_making_a_workspace_is_cut_off_it_can_be_made(tmp_path: Path, torn: float | None) -> None:
+def test_interrupted_creation_of_a_workspace_can_be_repeated(tmp_path: Path, torn: float | None) -> None:
     for step in count():
         root = tmp_path / str(step)
         root.mkdir()
@@ -365,7 +367,7 @@ def test_wherever_making_a_workspace_is_cut_off_it_can_be_made(tmp_path: Path, t
         with Workspace.init(root, CountdownDisk(None)) as workspace:
             write(workspace, "a.txt", b"ours\n")
             assert [edit.seq for edit in workspace.history.edits()] == [1]
-        assert [path.name for path in root.glob(".cas*")] == [".cas"], told(disk)
+        assert [path.name for path in root.glob(".cas*")] == [".cas"], steps_done(disk)
         if disk.failed is None:
             break
 
@@ -374,7 +376,7 @@ def test_wherever_making_a_workspace_is_cut_off_it_can_be_made(tmp_path: Path, t
 
 
 @pytest.mark.parametrize(("failure", "lasting"), [(full_disk, True), (broken_disk, False)])
-def test_wherever_the_disk_fails_the_call_is_whole_and_an_error_says_so(
+def test_disk_failure_at_any_step_leaves_the_call_whole_and_is_reported(
     stage: Stage,
     tmp_path: Path,
     failure: Callable[[str], BaseException],
@@ -383,21 +385,21 @@ def test_wherever_the_disk_fails_the_call_is_whole_and_an_error_says_so(
     for step in steps(stage, int(lasting)):
         root = tmp_path / str(step)
         disk = CountdownDisk(step, failure, lasting=lasting)
-        with acted(stage, root, disk) as raised:
+        with running(stage, root, disk) as raised:
             # Only what failed beside the point, such as removing a staged file, may go unsaid.
-            assert isinstance(raised, CasError) or files(root) == stage.files[1], told(disk)
-            assert_whole_or_void(stage, root, told(disk))
+            assert isinstance(raised, CasError) or files(root) == stage.files[1], steps_done(disk)
+            assert_whole_or_void(stage, root, steps_done(disk))
 
 
-def test_wherever_the_disk_fails_while_a_call_is_finished_it_is_finished_later(stage: Stage, tmp_path: Path) -> None:
+def test_recovery_continues_after_a_disk_failure_at_any_step(stage: Stage, tmp_path: Path) -> None:
     synced = stage.operations.index("sync") + 1
     for step in walk(stage, 1):
         root = tmp_path / str(step)
-        with acted(stage, root, CountdownDisk(synced, power_cut)):
+        with running(stage, root, CountdownDisk(synced, power_cut)):
             disk = CountdownDisk(step, broken_disk, lasting=False)
             with suppress(CasError):
                 Workspace.open(root, disk).close()
-            assert assert_whole(stage, root, told(disk))
+            assert assert_whole(stage, root, steps_done(disk))
         if disk.failed is None:
             break
 
@@ -406,7 +408,7 @@ def test_a_file_that_can_not_be_opened_during_recovery_is_not_reported_as_change
     stopped = 0
     for spare in range(2, 30):
         root = tmp_path / str(spare)
-        halfway(root)
+        kill_between_two_files(root)
         with with_few_files(spare):
             try:
                 Workspace.open(root, CountdownDisk(None)).close()
@@ -419,19 +421,19 @@ def test_a_file_that_can_not_be_opened_during_recovery_is_not_reported_as_change
 
 
 def test_a_writer_blocked_by_an_unreadable_file_gets_the_reason(tmp_path: Path) -> None:
-    told = set()
+    steps_done = set()
     for spare in range(2, 30):
         root = tmp_path / str(spare)
-        halfway(root)
+        kill_between_two_files(root)
         with suppress(CasError, OSError), with_few_files(spare), Workspace.open(root, CountdownDisk(None)) as workspace:
             try:
                 write(workspace, "beside", b"new\n")
             except FileUninspectable as error:
-                told.add((error.path, *str(error).split(". ")[:1], "An interrupted call" in str(error)))
-    assert told == {(DEEP, "Too many open files", True)}
+                steps_done.add((error.path, *str(error).split(". ")[:1], "An interrupted call" in str(error)))
+    assert steps_done == {(DEEP, "Too many open files", True)}
 
 
-def halfway(root: Path) -> None:
+def kill_between_two_files(root: Path) -> None:
     """Create a workspace in which a process was killed between the two files of a call."""
     root.mkdir()
     with Workspace.init(root, CountdownDisk(None)) as workspace:
@@ -452,7 +454,7 @@ class KilledBetween(CountdownDisk):
         return super().exchange(source_directory, source, directory, name)
 
 
-class KilledAtOnce(CountdownDisk):
+class KilledBeforeAnyFile(CountdownDisk):
     """A disk whose process is killed when its call is durable and no file has changed."""
 
     def _step(self, operation: str, name: str, tear: Callable[[float], None] | None = None) -> None:
@@ -461,7 +463,7 @@ class KilledAtOnce(CountdownDisk):
         super()._step(operation, name, tear)
 
 
-class Sparing(CountdownDisk):
+class DiskSparingOneFile(CountdownDisk):
     """A disk on which one file can't be replaced."""
 
     def __init__(self, spared: str, failure: Callable[[str], BaseException]) -> None:
@@ -475,16 +477,16 @@ class Sparing(CountdownDisk):
         return super().exchange(source_directory, source, directory, name)
 
 
-def killed_at_once(root: Path, act: Callable[[Workspace], None]) -> None:
+def kill_before_any_file(root: Path, act: Callable[[Workspace], None]) -> None:
     before = files(root)
-    workspace = Workspace.open(root, KilledAtOnce(None))
+    workspace = Workspace.open(root, KilledBeforeAnyFile(None))
     with suppress(PowerCut):
         act(workspace)
     workspace.close()
     assert files(root) == before
 
 
-def written_on(root: Path, disk: CountdownDisk) -> dict[str, bytes]:
+def write_next(root: Path, disk: CountdownDisk) -> dict[str, bytes]:
     """Return the existing files after another process has completed what it could and written one more."""
     with Workspace.open(root, disk) as workspace:
         write(workspace, "next", b"next\n")
@@ -495,33 +497,33 @@ THREE: Final = ("a", "b", "c")
 
 
 @pytest.fixture
-def three(tmp_path: Path) -> Path:
+def interrupted(tmp_path: Path) -> Path:
     """Return a workspace in which a call was killed that was to write three files."""
     with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
         change(workspace, *((name, b"old\n") for name in THREE))
-    killed_at_once(tmp_path, lambda workspace: change(workspace, *((name, name.encode()) for name in THREE)))
+    kill_before_any_file(tmp_path, lambda workspace: change(workspace, *((name, name.encode()) for name in THREE)))
     return tmp_path
 
 
 @pytest.mark.parametrize("failure", [PermissionRefused, broken_disk])
 @pytest.mark.parametrize("spared", THREE)
-def test_a_file_that_can_not_be_written_keeps_no_other_from_being_finished(
-    three: Path, spared: str, failure: Callable[[str], BaseException]
+def test_unwritable_file_does_not_stop_the_recovery_of_others(
+    interrupted: Path, spared: str, failure: Callable[[str], BaseException]
 ) -> None:
     expected = {name: b"old\n" if name == spared else name.encode() for name in THREE}
-    assert written_on(three, Sparing(spared, failure)) == {**expected, "next": b"next\n"}
-    with Workspace.open(three, CountdownDisk(None)) as workspace:
+    assert write_next(interrupted, DiskSparingOneFile(spared, failure)) == {**expected, "next": b"next\n"}
+    with Workspace.open(interrupted, CountdownDisk(None)) as workspace:
         assert [change.path for change in workspace.review.external_changes()] == [spared]
 
 
-def test_files_that_have_become_names_of_one_keep_no_other_from_being_finished(three: Path) -> None:
-    (three / "b").unlink()
-    (three / "b").hardlink_to(three / "a")
-    found = written_on(three, CountdownDisk(None))
+def test_files_that_became_hard_links_do_not_stop_the_recovery_of_others(interrupted: Path) -> None:
+    (interrupted / "b").unlink()
+    (interrupted / "b").hardlink_to(interrupted / "a")
+    found = write_next(interrupted, CountdownDisk(None))
     assert (found["a"], found["c"]) == (found["b"], b"c")
 
 
-def test_a_file_that_gives_way_to_one_that_can_not_be_created_stays_and_the_rest_is_applied(tmp_path: Path) -> None:
+def test_file_is_kept_if_its_replacement_can_not_be_created_and_others_are_applied(tmp_path: Path) -> None:
     def act(workspace: Workspace) -> None:
         with workspace.call(INFO) as call:
             call.delete("d/x")
@@ -532,9 +534,9 @@ def test_a_file_that_gives_way_to_one_that_can_not_be_created_stays_and_the_rest
 
     with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
         change(workspace, ("a", b"old\n"), ("d/x", b"x\n"), ("f", b"f\n"), ("g", b"g\n"))
-    killed_at_once(tmp_path, act)
+    kill_before_any_file(tmp_path, act)
     (tmp_path / "d" / "own").write_bytes(b"a person's\n")
-    assert written_on(tmp_path, CountdownDisk(None)) == {
+    assert write_next(tmp_path, CountdownDisk(None)) == {
         "a": b"new\n",
         "d/own": b"a person's\n",
         "d/x": b"x\n",
@@ -545,12 +547,12 @@ def test_a_file_that_gives_way_to_one_that_can_not_be_created_stays_and_the_rest
 
 
 @pytest.mark.parametrize("failure", [full_disk, broken_disk])
-def test_a_failure_before_the_log_was_written_leaves_the_store_usable_at_once(
+def test_failure_before_the_append_leaves_the_store_usable(
     stage: Stage, tmp_path: Path, failure: Callable[[str], BaseException]
 ) -> None:
     for step, operation in enumerate(stage.operations[: stage.operations.index("append")]):
         root = tmp_path / str(step)
-        copied(stage.start, root)
+        copy_workspace(stage.start, root)
         disk = CountdownDisk(step, failure)
         with Workspace.open(root, disk) as workspace:
             with pytest.raises(CasError):
@@ -566,17 +568,17 @@ def test_a_full_disk_reports_that_nothing_changed_only_if_nothing_did(
     tmp_path: Path,
     lasting: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
-    stage = played(MANY_FILES, tmp_path / "stage")
+    stage = run_scenario(MANY_FILES, tmp_path / "stage")
     refused = 0
     for step in range(len(stage.operations)):
         root = tmp_path / str(step)
         disk = CountdownDisk(step, full_disk, lasting=lasting)
-        with acted(stage, root, disk) as raised:
+        with running(stage, root, disk) as raised:
             if isinstance(raised, DiskFull):
                 refused += 1
-                assert files(root) == stage.files[0], told(disk)
+                assert files(root) == stage.files[0], steps_done(disk)
                 with Workspace.open(root, CountdownDisk(None)):
-                    assert files(root) == stage.files[0], told(disk)
+                    assert files(root) == stage.files[0], steps_done(disk)
     assert refused
 
 
@@ -585,12 +587,12 @@ def test_a_full_disk_reports_that_nothing_changed_only_if_nothing_did(
 
 MARK_BOOT: Final = slice(16, 32)
 ANOTHER_START: Final = b"\xff" * BOOT_ID_SIZE
-MINE: Final = b"one\nand mine\n" * 100
+PERSONS_TEXT: Final = b"one\nand mine\n" * 100
 TICK: Final = 0.05
 """Seconds after which every file system here gives another time."""
 
 
-def started_again(root: Path) -> None:
+def set_earlier_boot(root: Path) -> None:
     """Make the applied marker one of an earlier boot."""
     mark = root / ".cas" / "applied"
     stored = bytearray(mark.read_bytes())
@@ -599,14 +601,14 @@ def started_again(root: Path) -> None:
 
 
 @contextmanager
-def ran_on(root: Path) -> Iterator[Workspace]:
+def recorded_before_power_cut(root: Path) -> Iterator[Workspace]:
     """Yield a copy of the workspace: what is done there enters the journal of `root`, and then the machine reboots.
 
     The files of `root` and its folders keep their times, which a test can't set itself. So they are as after a power
     cut that has taken everything that was done.
     """
     copy = root.with_name(f"{root.name}-ran-on")
-    copied(root, copy)
+    copy_workspace(root, copy)
     with Workspace.open(copy, CountdownDisk(None)) as workspace:
         yield workspace
     store = root / ".cas"
@@ -616,10 +618,10 @@ def ran_on(root: Path) -> Iterator[Workspace]:
         if path.name != ".gitignore":
             path.rename(store / path.name)
     shutil.rmtree(copy)
-    started_again(root)
+    set_earlier_boot(root)
 
 
-def aged(path: Path, seconds: int) -> None:
+def set_age(path: Path, seconds: int) -> None:
     """Set the times of a file or a folder to so many seconds after now (before, if negative)."""
     moment = time.time_ns() + seconds * 1_000_000_000
     os.utime(path, ns=(moment, moment))
@@ -637,7 +639,7 @@ class AheadDisk(CountdownDisk):
         return super().clock(directory, name) + self.AHEAD * 1_000_000_000
 
 
-def settled(root: Path, disk: CountdownDisk | None = None) -> tuple[Files, tuple[str, ...]]:
+def recover(root: Path, disk: CountdownDisk | None = None) -> tuple[Files, tuple[str, ...]]:
     """Let the next writer run; return the files except its own, and the paths that are reported as changed."""
     with Workspace.open(root, disk or CountdownDisk(None)) as workspace:
         write(workspace, "next.txt", b"")
@@ -654,50 +656,50 @@ class TestAfterAPowerCut:
         with Workspace.init(self.root, CountdownDisk(None)) as workspace:
             yield workspace
 
-    def test_a_file_that_is_old_again_is_rolled_forward(self, workspace: Workspace) -> None:
+    def test_file_with_its_old_content_is_rolled_forward(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"one\n")
-        with ran_on(self.root) as later:
+        with recorded_before_power_cut(self.root) as later:
             write(later, "a.txt", b"two\n")
-        assert settled(self.root) == ({"a.txt": (b"two\n", 0o644)}, ())
+        assert recover(self.root) == ({"a.txt": (b"two\n", 0o644)}, ())
 
-    def test_a_file_that_is_empty_is_rolled_forward(self, workspace: Workspace) -> None:
+    def test_emptied_file_is_rolled_forward(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"one\n")
         write(workspace, "a.txt", b"two\n")
         (self.root / "a.txt").write_bytes(b"")
-        started_again(self.root)
-        assert settled(self.root) == ({"a.txt": (b"two\n", 0o644)}, ())
+        set_earlier_boot(self.root)
+        assert recover(self.root) == ({"a.txt": (b"two\n", 0o644)}, ())
 
-    def test_a_new_file_that_is_empty_is_rolled_forward(self, workspace: Workspace) -> None:
+    def test_empty_new_file_is_rolled_forward(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"one\n")
         (self.root / "a.txt").write_bytes(b"")
-        started_again(self.root)
-        assert settled(self.root) == ({"a.txt": (b"one\n", 0o644)}, ())
+        set_earlier_boot(self.root)
+        assert recover(self.root) == ({"a.txt": (b"one\n", 0o644)}, ())
 
-    def test_a_file_whose_last_bytes_were_not_written_out_is_rolled_forward(self, workspace: Workspace) -> None:
+    def test_file_with_missing_last_bytes_is_rolled_forward(self, workspace: Workspace) -> None:
         text = b"line\n" * 5000
         write(workspace, "a.txt", b"one\n")
         write(workspace, "a.txt", text)
         (self.root / "a.txt").write_bytes(text[:4096])
-        started_again(self.root)
-        assert settled(self.root) == ({"a.txt": (text, 0o644)}, ())
+        set_earlier_boot(self.root)
+        assert recover(self.root) == ({"a.txt": (text, 0o644)}, ())
 
-    def test_a_file_of_which_an_older_beginning_is_left_is_rolled_forward(self, workspace: Workspace) -> None:
+    def test_file_with_the_beginning_of_an_older_state_is_rolled_forward(self, workspace: Workspace) -> None:
         text = b"line\n" * 5000
         write(workspace, "a.txt", text)
-        with ran_on(self.root) as later:
+        with recorded_before_power_cut(self.root) as later:
             (self.root / "a.txt").write_bytes(text[:4096])
             write(later, "a.txt", b"two\n")
-        assert settled(self.root) == ({"a.txt": (b"two\n", 0o644)}, ())
+        assert recover(self.root) == ({"a.txt": (b"two\n", 0o644)}, ())
 
     @pytest.mark.parametrize("is_expired", [False, True], ids=["all is kept", "expired"])
-    def test_what_is_no_beginning_of_any_state_is_left_and_reported_beside_one_that_is(
+    def test_content_that_begins_no_state_is_kept_and_reported(
         self,
         workspace: Workspace,
         is_expired: bool,  # noqa: FBT001 - a parameter of the test
     ) -> None:
         text = b"line\n" * 5000
         workspace.review.status()
-        with ran_on(self.root) as later:
+        with recorded_before_power_cut(self.root) as later:
             (self.root / "a.txt").write_bytes(text[:4096])
             (self.root / "mine.txt").write_bytes(b"mine\n")
             for path in ("a.txt", "mine.txt"):
@@ -707,7 +709,7 @@ class TestAfterAPowerCut:
                 units = [Unit(view.seq, hunk) for view in later.history.edits() for hunk in range(len(view.units))]
                 later.decide(Action.ACCEPT, units)
                 later.retention.collect(RetentionLimits(older_than=0), thorough=True)
-        found, reported = settled(self.root)
+        found, reported = recover(self.root)
         assert found["mine.txt"] == (b"mine\n", 0o644)
         if is_expired:  # what it began is not known any more
             assert (found["a.txt"], reported) == ((text[:4096], 0o644), ("a.txt", "mine.txt"))
@@ -715,127 +717,121 @@ class TestAfterAPowerCut:
             assert (found["a.txt"], reported) == ((b"three\n", 0o644), ("mine.txt",))
 
     @pytest.mark.parametrize("left", [b"", bytes(4)], ids=["empty", "zeros"])
-    def test_a_deleted_file_whose_name_came_without_its_bytes_is_deleted(
-        self, workspace: Workspace, left: bytes
-    ) -> None:
+    def test_deleted_file_that_returned_empty_is_deleted_again(self, workspace: Workspace, left: bytes) -> None:
         write(workspace, "a.txt", b"one\n")
-        with ran_on(self.root) as later, later.call(INFO) as call:
+        with recorded_before_power_cut(self.root) as later, later.call(INFO) as call:
             (self.root / "a.txt").write_bytes(left)
             call.delete("a.txt")
             call.commit()
-        assert settled(self.root) == ({}, ())
+        assert recover(self.root) == ({}, ())
 
-    def test_a_deleted_file_that_a_person_made_empty_later_is_left_and_reported(self, workspace: Workspace) -> None:
+    def test_empty_file_created_by_a_person_after_a_deletion_is_kept_and_reported(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"one\n")
         with workspace.call(INFO) as call:
             call.delete("a.txt")
             call.commit()
         (self.root / "a.txt").write_bytes(b"")
-        aged(self.root / "a.txt", 60)
-        started_again(self.root)
-        assert settled(self.root) == ({"a.txt": (b"", 0o644)}, ("a.txt",))
+        set_age(self.root / "a.txt", 60)
+        set_earlier_boot(self.root)
+        assert recover(self.root) == ({"a.txt": (b"", 0o644)}, ("a.txt",))
 
-    def test_a_file_that_is_older_than_its_last_edits_is_rolled_forward_through_all(self, workspace: Workspace) -> None:
+    def test_file_is_rolled_forward_through_several_lost_edits(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"one\n")
-        with ran_on(self.root) as later:
+        with recorded_before_power_cut(self.root) as later:
             write(later, "a.txt", b"two\n")
             write(later, "a.txt", b"three\n")
-        assert settled(self.root) == ({"a.txt": (b"three\n", 0o644)}, ())
+        assert recover(self.root) == ({"a.txt": (b"three\n", 0o644)}, ())
 
-    def test_a_created_file_that_is_gone_is_made_again(self) -> None:
-        with ran_on(self.root) as later:
+    def test_lost_new_file_is_created_again(self) -> None:
+        with recorded_before_power_cut(self.root) as later:
             write(later, "a.txt", b"one\n")
-        assert settled(self.root) == ({"a.txt": (b"one\n", 0o644)}, ())
+        assert recover(self.root) == ({"a.txt": (b"one\n", 0o644)}, ())
 
-    def test_a_created_and_then_changed_file_that_is_gone_is_made_again(self) -> None:
-        with ran_on(self.root) as later:
+    def test_lost_new_file_with_later_edits_is_created_again(self) -> None:
+        with recorded_before_power_cut(self.root) as later:
             write(later, "a.txt", b"one\n")
             write(later, "a.txt", b"two\n")
-        assert settled(self.root) == ({"a.txt": (b"two\n", 0o644)}, ())
+        assert recover(self.root) == ({"a.txt": (b"two\n", 0o644)}, ())
 
-    def test_of_several_created_files_that_are_gone_all_are_made_again(self) -> None:
-        with ran_on(self.root) as later:
+    def test_several_lost_new_files_are_created_again(self) -> None:
+        with recorded_before_power_cut(self.root) as later:
             write(later, "a.txt", b"one\n")
             write(later, "b.txt", b"two\n")
-        assert settled(self.root) == ({"a.txt": (b"one\n", 0o644), "b.txt": (b"two\n", 0o644)}, ())
+        assert recover(self.root) == ({"a.txt": (b"one\n", 0o644), "b.txt": (b"two\n", 0o644)}, ())
 
-    def test_a_created_file_that_a_person_deleted_later_is_left_and_reported(self, workspace: Workspace) -> None:
+    def test_new_file_deleted_by_a_person_stays_deleted_and_is_reported(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"one\n")
         (self.root / "a.txt").unlink()
-        aged(self.root, 60)
-        started_again(self.root)
-        assert settled(self.root) == ({}, ("a.txt",))
+        set_age(self.root, 60)
+        set_earlier_boot(self.root)
+        assert recover(self.root) == ({}, ("a.txt",))
 
-    def test_a_deleted_file_that_is_back_is_deleted(self, workspace: Workspace) -> None:
+    def test_deleted_file_that_returned_is_deleted_again(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"one\n")
-        with ran_on(self.root) as later, later.call(INFO) as call:
+        with recorded_before_power_cut(self.root) as later, later.call(INFO) as call:
             call.delete("a.txt")
             call.commit()
-        assert settled(self.root) == ({}, ())
+        assert recover(self.root) == ({}, ())
 
-    def test_a_moved_file_that_is_back_is_not_lost_though_its_folder_was_touched_since(
-        self, workspace: Workspace
-    ) -> None:
+    def test_moved_file_that_returned_is_kept_if_its_folder_changed_since(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"one\n")
-        with ran_on(self.root) as later, later.call(INFO) as call:
+        with recorded_before_power_cut(self.root) as later, later.call(INFO) as call:
             call.move("a.txt", "b.txt")
             call.commit()
-        aged(self.root, 60)
-        assert list(settled(self.root)[0].values()) == [(b"one\n", 0o644)]
+        set_age(self.root, 60)
+        assert list(recover(self.root)[0].values()) == [(b"one\n", 0o644)]
 
-    def test_a_moved_file_that_is_back_is_moved(self, workspace: Workspace) -> None:
+    def test_moved_file_that_returned_is_moved_again(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"one\n")
-        with ran_on(self.root) as later, later.call(INFO) as call:
+        with recorded_before_power_cut(self.root) as later, later.call(INFO) as call:
             call.move("a.txt", "b.txt")
             call.commit()
-        assert settled(self.root) == ({"b.txt": (b"one\n", 0o644)}, ())
+        assert recover(self.root) == ({"b.txt": (b"one\n", 0o644)}, ())
 
-    def test_a_moved_file_with_both_names_loses_the_old_one(self, workspace: Workspace) -> None:
+    def test_moved_file_with_both_names_loses_the_old_name(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"one\n")
         with workspace.call(INFO) as call:
             call.move("a.txt", "b.txt")
             call.commit()
         (self.root / "a.txt").hardlink_to(self.root / "b.txt")
-        started_again(self.root)
-        assert settled(self.root) == ({"b.txt": (b"one\n", 0o644)}, ())
+        set_earlier_boot(self.root)
+        assert recover(self.root) == ({"b.txt": (b"one\n", 0o644)}, ())
 
-    def test_a_file_that_a_person_changed_later_is_left_and_reported(self, workspace: Workspace) -> None:
+    def test_file_changed_later_by_a_person_is_kept_and_reported(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"one\n")
         write(workspace, "a.txt", b"two\n")
         (self.root / "a.txt").write_bytes(b"mine\n")
-        started_again(self.root)
-        assert settled(self.root) == ({"a.txt": (b"mine\n", 0o644)}, ("a.txt",))
+        set_earlier_boot(self.root)
+        assert recover(self.root) == ({"a.txt": (b"mine\n", 0o644)}, ("a.txt",))
 
-    def test_a_file_that_ends_within_a_sector_was_cut_by_a_person_and_is_left_and_reported(
-        self, workspace: Workspace
-    ) -> None:
+    def test_file_truncated_within_a_sector_is_kept_and_reported(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"one\ntwo\n")
         (self.root / "a.txt").write_bytes(b"one\n")
-        started_again(self.root)
-        assert settled(self.root) == ({"a.txt": (b"one\n", 0o644)}, ("a.txt",))
+        set_earlier_boot(self.root)
+        assert recover(self.root) == ({"a.txt": (b"one\n", 0o644)}, ("a.txt",))
 
-    def test_a_file_that_a_person_put_back_later_is_left_and_reported(self, workspace: Workspace) -> None:
+    def test_old_content_restored_by_a_person_is_kept_and_reported(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"one\n")
         write(workspace, "a.txt", b"two\n")
         (self.root / "a.txt").write_bytes(b"one\n")
-        aged(self.root / "a.txt", 60)
-        started_again(self.root)
-        assert settled(self.root) == ({"a.txt": (b"one\n", 0o644)}, ("a.txt",))
+        set_age(self.root / "a.txt", 60)
+        set_earlier_boot(self.root)
+        assert recover(self.root) == ({"a.txt": (b"one\n", 0o644)}, ("a.txt",))
 
     @pytest.mark.parametrize("seconds", [2, 300])
-    def test_a_clock_that_was_set_back_leaves_no_file_behind(
+    def test_files_are_rolled_forward_after_the_clock_was_set_back(
         self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch, seconds: int
     ) -> None:
         change(workspace, ("a.txt", b"one\n"), ("b.txt", b"one\n"), ("d.txt", b"one\n"))
-        with ran_on(self.root) as later:
+        with recorded_before_power_cut(self.root) as later:
             (self.root / "d.txt").write_bytes(b"")
             monkeypatch.setattr("objstore.review.edit_recorder.now", lambda: now() - seconds * 1_000_000)
             change(later, ("a.txt", b"two\n"), ("b.txt", b"two\n"), ("c.txt", b"two\n"), ("d.txt", b"two\n"))
         (self.root / "b.txt").write_bytes(b"two\n")
         two = b"two\n", 0o644
-        assert settled(self.root) == ({"a.txt": two, "b.txt": two, "c.txt": two, "d.txt": two}, ())
+        assert recover(self.root) == ({"a.txt": two, "b.txt": two, "c.txt": two, "d.txt": two}, ())
 
-    def test_a_file_that_a_person_put_back_later_is_left_though_the_clock_was_set_back(
+    def test_restored_content_is_kept_after_the_clock_was_set_back(
         self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         with monkeypatch.context() as patched:
@@ -844,8 +840,8 @@ class TestAfterAPowerCut:
         write(workspace, "a.txt", b"two\n")
         time.sleep(TICK)
         (self.root / "a.txt").write_bytes(b"one\n")
-        started_again(self.root)
-        assert settled(self.root) == ({"a.txt": (b"one\n", 0o644)}, ("a.txt",))
+        set_earlier_boot(self.root)
+        assert recover(self.root) == ({"a.txt": (b"one\n", 0o644)}, ("a.txt",))
 
     @pytest.mark.parametrize(("later", "left"), [(0, b"two\n"), (20, b"one\n")], ids=["cut off", "put back"])
     def test_files_on_a_share_whose_clock_is_ahead_are_compared_by_its_clock(
@@ -854,96 +850,92 @@ class TestAfterAPowerCut:
         write(workspace, "a.txt", b"one\n")
         write(workspace, "a.txt", b"two\n")
         (self.root / "a.txt").write_bytes(b"one\n")
-        aged(self.root / "a.txt", AheadDisk.AHEAD + (later or -1))
-        started_again(self.root)
-        found, reported = settled(self.root, AheadDisk())
+        set_age(self.root / "a.txt", AheadDisk.AHEAD + (later or -1))
+        set_earlier_boot(self.root)
+        found, reported = recover(self.root, AheadDisk())
         assert (found["a.txt"][0], reported) == (left, ("a.txt",) if later else ())
 
-    def test_one_record_from_a_clock_that_ran_ahead_hides_none_before_it(
+    def test_record_from_a_clock_ahead_hides_no_earlier_one(
         self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         write(workspace, "a.txt", b"one\n")
-        with ran_on(self.root) as later:
+        with recorded_before_power_cut(self.root) as later:
             write(later, "a.txt", b"two\n")
             monkeypatch.setattr("objstore.review.edit_recorder.now", lambda: now() + 10**15)
             write(later, "b.txt", b"two\n")
-        assert settled(self.root) == ({"a.txt": (b"two\n", 0o644), "b.txt": (b"two\n", 0o644)}, ())
+        assert recover(self.root) == ({"a.txt": (b"two\n", 0o644), "b.txt": (b"two\n", 0o644)}, ())
 
-    def test_an_older_file_that_a_person_put_there_is_left_and_reported(self, workspace: Workspace) -> None:
+    def test_older_file_placed_by_a_person_is_kept_and_reported(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"one\n")
         write(workspace, "a.txt", b"two\n")
         (self.root / "a.txt").write_bytes(b"mine\n")
-        aged(self.root / "a.txt", -60)
-        started_again(self.root)
-        assert settled(self.root) == ({"a.txt": (b"mine\n", 0o644)}, ("a.txt",))
+        set_age(self.root / "a.txt", -60)
+        set_earlier_boot(self.root)
+        assert recover(self.root) == ({"a.txt": (b"mine\n", 0o644)}, ("a.txt",))
 
-    def test_a_file_to_which_a_person_added_zeros_is_left_and_reported(self, workspace: Workspace) -> None:
+    def test_file_with_zeros_appended_by_a_person_is_kept_and_reported(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"one\n")
         (self.root / "a.txt").write_bytes(b"one\n\0\0")
-        started_again(self.root)
-        assert settled(self.root) == ({"a.txt": (b"one\n\0\0", 0o644)}, ("a.txt",))
+        set_earlier_boot(self.root)
+        assert recover(self.root) == ({"a.txt": (b"one\n\0\0", 0o644)}, ("a.txt",))
 
-    def test_what_a_person_changed_keeps_no_other_file_of_a_call_from_being_finished(
-        self, workspace: Workspace
-    ) -> None:
+    def test_persons_change_does_not_stop_the_recovery_of_other_files(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"zero\n")
         mark = (self.root / ".cas" / "applied").read_bytes()
         change(workspace, ("a.txt", b"one\n"), ("b.txt", b"bee\n"))
         (self.root / ".cas" / "applied").write_bytes(mark)  # of a process that was killed
         (self.root / "a.txt").write_bytes(b"mine\n")
         (self.root / "b.txt").unlink()
-        assert settled(self.root) == ({"a.txt": (b"mine\n", 0o644), "b.txt": (b"bee\n", 0o644)}, ("a.txt",))
+        assert recover(self.root) == ({"a.txt": (b"mine\n", 0o644), "b.txt": (b"bee\n", 0o644)}, ("a.txt",))
 
     def found(self, workspace: Workspace) -> None:
         """Record what a person has changed."""
         workspace.record_changes(CallInfo(tool="", origin=Origin.EXTERNAL))
 
-    def test_what_a_person_took_out_of_a_file_and_was_recorded_does_not_come_back(self, workspace: Workspace) -> None:
+    def test_recorded_external_deletion_of_lines_is_not_reverted(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"one\ntwo\n")
         self.found(workspace)
         (self.root / "a.txt").write_bytes(b"one\n")
         self.found(workspace)
-        started_again(self.root)
-        assert settled(self.root) == ({"a.txt": (b"one\n", 0o644)}, ())
+        set_earlier_boot(self.root)
+        assert recover(self.root) == ({"a.txt": (b"one\n", 0o644)}, ())
 
-    @pytest.mark.parametrize("left", [b"", MINE[:512], MINE[:600] + bytes(400)])
-    def test_what_a_person_had_written_and_was_recorded_is_rolled_forward(
-        self, workspace: Workspace, left: bytes
-    ) -> None:
+    @pytest.mark.parametrize("left", [b"", PERSONS_TEXT[:512], PERSONS_TEXT[:600] + bytes(400)])
+    def test_recorded_external_change_is_rolled_forward(self, workspace: Workspace, left: bytes) -> None:
         write(workspace, "a.txt", b"of the agent\n")
         self.found(workspace)
-        (self.root / "a.txt").write_bytes(MINE)
+        (self.root / "a.txt").write_bytes(PERSONS_TEXT)
         self.found(workspace)
         (self.root / "a.txt").write_bytes(left)
-        started_again(self.root)
-        assert settled(self.root) == ({"a.txt": (MINE, 0o644)}, ())
+        set_earlier_boot(self.root)
+        assert recover(self.root) == ({"a.txt": (PERSONS_TEXT, 0o644)}, ())
 
-    def test_what_a_person_had_removed_and_is_back_is_left_and_reported(self, workspace: Workspace) -> None:
+    def test_file_deleted_by_a_person_that_returned_is_kept_and_reported(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"one\n")
         self.found(workspace)
         (self.root / "a.txt").unlink()
         self.found(workspace)
         (self.root / "a.txt").write_bytes(b"one\n")
-        aged(self.root / "a.txt", -60)
-        started_again(self.root)
-        assert settled(self.root) == ({"a.txt": (b"one\n", 0o644)}, ("a.txt",))
+        set_age(self.root / "a.txt", -60)
+        set_earlier_boot(self.root)
+        assert recover(self.root) == ({"a.txt": (b"one\n", 0o644)}, ("a.txt",))
 
-    def test_a_file_that_a_person_cut_short_later_is_left_and_reported(self, workspace: Workspace) -> None:
+    def test_file_truncated_later_by_a_person_is_kept_and_reported(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"one\ntwo\n")
         (self.root / "a.txt").write_bytes(b"one\n")
-        aged(self.root / "a.txt", 120)
-        started_again(self.root)
-        assert settled(self.root) == ({"a.txt": (b"one\n", 0o644)}, ("a.txt",))
+        set_age(self.root / "a.txt", 120)
+        set_earlier_boot(self.root)
+        assert recover(self.root) == ({"a.txt": (b"one\n", 0o644)}, ("a.txt",))
 
     @pytest.mark.parametrize("thorough", [False, True], ids=["swept a little", "swept wholly"])
-    def test_a_file_whose_history_has_expired_is_rolled_forward(
+    def test_file_with_expired_history_is_rolled_forward(
         self,
         workspace: Workspace,
         thorough: bool,  # noqa: FBT001 - a parameter of the test
     ) -> None:
         for path in ("a.txt", "b.txt", "old.txt", "mine.txt"):
             write(workspace, path, b"one\n")
-        with ran_on(self.root) as later:
+        with recorded_before_power_cut(self.root) as later:
             for path in ("a.txt", "b.txt", "old.txt", "mine.txt"):
                 write(later, path, b"two\n")
             with later.call(INFO) as call:
@@ -957,8 +949,8 @@ class TestAfterAPowerCut:
         (self.root / "c.txt").write_bytes(b"")
         (self.root / "mine.txt").write_bytes(b"mine\n")
         (self.root / "same.txt").hardlink_to(self.root / "mine.txt")
-        started_again(self.root)
-        found, reported = settled(self.root)
+        set_earlier_boot(self.root)
+        found, reported = recover(self.root)
         assert found == {
             "a.txt": (b"two\n", 0o644),
             "c.txt": (b"two\n", 0o644),
@@ -969,9 +961,9 @@ class TestAfterAPowerCut:
         assert reported == ("mine.txt",)
 
     @pytest.mark.parametrize("lost", ["one", "all"])
-    def test_the_mark_may_be_lost(self, workspace: Workspace, lost: str) -> None:
+    def test_files_are_rolled_forward_without_the_applied_marker(self, workspace: Workspace, lost: str) -> None:
         write(workspace, "a.txt", b"zero\n")
         old = (self.root / ".cas" / "applied").read_bytes() if lost == "one" else b""
         change(workspace, ("a.txt", b"one\n"), ("b.txt", b"bee\n"))
         (self.root / ".cas" / "applied").write_bytes(old)
-        assert settled(self.root) == ({"a.txt": (b"one\n", 0o644), "b.txt": (b"bee\n", 0o644)}, ())
+        assert recover(self.root) == ({"a.txt": (b"one\n", 0o644), "b.txt": (b"bee\n", 0o644)}, ())

@@ -1,4 +1,4 @@
-"""Test a reboot: what people did to files before it stays, and what a power cut took is restored."""
+"""Test a reboot: changes by people before it are kept, and changes lost in a power cut are restored."""
 
 import errno
 import os
@@ -18,7 +18,7 @@ from objstore.model.ids import blob_id
 from objstore.recovery.durable_horizon import DURABLE_HORIZON_NAME
 from objstore.recovery.recovery_note import RECOVERY_NOTE_NAME, decoded, encoded
 from objstore.transfer.import_export import import_bundle
-from tests.objstore.recovery.test_crash import TICK, aged, ran_on
+from tests.objstore.recovery.test_crash import TICK, recorded_before_power_cut, set_age
 from tests.support.crash_scenarios import change, files, rejected, write
 from tests.support.faulty_disk import WHOLE, CountdownDisk, PowerCut, broken_disk, full_disk, power_cut, sampled_steps
 
@@ -32,7 +32,7 @@ DAY: Final = 86_400 * 1_000_000
 """Microseconds, as in records."""
 
 
-class NextStart(CountdownDisk):
+class DiskAfterReboot(CountdownDisk):
     """A disk after one reboot, or after several."""
 
     def __init__(
@@ -67,7 +67,7 @@ class CutDisk(CountdownDisk):
         super()._step(operation, name, tear)
 
 
-class CutAtTheMark(NextStart):
+class CutAtTheMark(DiskAfterReboot):
     """The power fails before the applied marker is written."""
 
     def overwrite(self, fd: int, content: bytes, offset: int, name: str) -> None:
@@ -80,7 +80,7 @@ class CutNext(CutDisk):
     """The same after a reboot."""
 
     def boot_id(self) -> bytes:
-        return NextStart().boot_id()
+        return DiskAfterReboot().boot_id()
 
 
 @pytest.fixture
@@ -92,74 +92,74 @@ def root(tmp_path: Path) -> Path:
     return found
 
 
-def opened(root: Path) -> Workspace:
+def open_workspace(root: Path) -> Workspace:
     return Workspace.open(root, CountdownDisk(None))
 
 
-def started(root: Path, start: int = 1) -> tuple[dict[str, tuple[bytes, int]], list[str]]:
+def files_after_reboot(root: Path, start: int = 1) -> tuple[dict[str, tuple[bytes, int]], list[str]]:
     """Open the workspace after a reboot; return its files, and the paths that are reported as changed."""
-    with Workspace.open(root, NextStart(start)) as workspace:
+    with Workspace.open(root, DiskAfterReboot(start)) as workspace:
         return files(root), [change.path for change in workspace.review.external_changes()]
 
 
 # ---- what people did
 
 
-def without_last_lines(file: Path, _: Path) -> None:
+def remove_last_lines(file: Path, _: Path) -> None:
     file.write_bytes(b"a\nb\n")
 
 
-def without_all_lines(file: Path, _: Path) -> None:
+def remove_all_new_lines(file: Path, _: Path) -> None:
     file.write_bytes(b"a\n")
 
 
-def emptied(file: Path, _: Path) -> None:
+def truncate(file: Path, _: Path) -> None:
     file.write_bytes(b"")
 
 
-def at_a_sector(file: Path, _: Path) -> None:
+def cut_at_a_sector(file: Path, _: Path) -> None:
     file.write_bytes(LONG[:512])
 
 
-def moved_back(file: Path, copy: Path) -> None:
+def move_copy_back(file: Path, copy: Path) -> None:
     copy.replace(file)
 
 
-def copied_back(file: Path, copy: Path) -> None:
+def copy_back(file: Path, copy: Path) -> None:
     shutil.copy2(copy, file)
 
 
-def executable(file: Path, _: Path) -> None:
+def make_executable(file: Path, _: Path) -> None:
     file.chmod(0o755)
 
 
-def removed(file: Path, _: Path) -> None:
+def delete_file(file: Path, _: Path) -> None:
     file.unlink()
 
 
 @pytest.mark.parametrize(
     ("content", "hand"),
     [
-        (b"a\nb\nc\n", without_last_lines),
-        (b"a\nb\nc\n", without_all_lines),
-        (b"x\n", emptied),
-        (LONG, at_a_sector),
-        (b"x\n", moved_back),
-        (b"x\n", copied_back),
-        (b"a\n", executable),
-        (b"x\n", removed),
-        (None, moved_back),
+        (b"a\nb\nc\n", remove_last_lines),
+        (b"a\nb\nc\n", remove_all_new_lines),
+        (b"x\n", truncate),
+        (LONG, cut_at_a_sector),
+        (b"x\n", move_copy_back),
+        (b"x\n", copy_back),
+        (b"a\n", make_executable),
+        (b"x\n", delete_file),
+        (None, move_copy_back),
     ],
 )
-def test_what_a_person_did_to_a_file_stays_and_is_reported(
+def test_persons_change_before_a_reboot_is_kept_and_reported(
     root: Path, tmp_path: Path, content: bytes | None, hand: Callable[[Path, Path], None]
 ) -> None:
     file, copy = root / "f", tmp_path / "copy"
     file.write_bytes(b"a\n")
     file.chmod(0o755)
-    aged(file, -OLD)
+    set_age(file, -OLD)
     shutil.copy2(file, copy)
-    with opened(root) as workspace, workspace.call(INFO) as call:
+    with open_workspace(root) as workspace, workspace.call(INFO) as call:
         if content is None:
             call.delete("f")
         else:
@@ -169,13 +169,13 @@ def test_what_a_person_did_to_a_file_stays_and_is_reported(
     hand(file, copy)
     left = files(root)
     for start in (1, 2):
-        assert started(root, start) == (left, ["f"])
+        assert files_after_reboot(root, start) == (left, ["f"])
 
 
-def test_a_file_that_a_person_moved_as_an_agent_had_wanted_stays(root: Path) -> None:
+def test_persons_move_that_equals_a_rejected_one_is_kept(root: Path) -> None:
     (root / "a").write_bytes(b"precious\n")
-    aged(root / "a", -OLD)
-    with opened(root) as workspace:
+    set_age(root / "a", -OLD)
+    with open_workspace(root) as workspace:
         with workspace.call(INFO) as call:
             call.move("a", "b")
             call.commit()
@@ -183,13 +183,13 @@ def test_a_file_that_a_person_moved_as_an_agent_had_wanted_stays(root: Path) -> 
         time.sleep(TICK)
         (root / "a").rename(root / "b")
         workspace.record_changes(CallInfo(tool="", origin=Origin.PERSON), ["a"])
-    assert started(root) == ({"b": (b"precious\n", 0o644)}, [])
+    assert files_after_reboot(root) == ({"b": (b"precious\n", 0o644)}, [])
 
 
 @pytest.mark.parametrize("gone", ["src/b", "src", "src/sub", "src/sub/c"])
 @pytest.mark.parametrize("then", ["nothing", "src/a", "other/d", "a save"])
-def test_a_file_that_a_person_removed_stays_removed(root: Path, gone: str, then: str) -> None:
-    with opened(root) as workspace:
+def test_file_deleted_by_a_person_before_a_reboot_stays_deleted(root: Path, gone: str, then: str) -> None:
+    with open_workspace(root) as workspace:
         change(workspace, ("src/a", b"a\n"), ("src/b", b"b\n"), ("src/sub/c", b"c\n"))
         time.sleep(TICK)
         shutil.rmtree(root / gone) if (root / gone).is_dir() else (root / gone).unlink()
@@ -200,26 +200,26 @@ def test_a_file_that_a_person_removed_stays_removed(root: Path, gone: str, then:
         elif "/" in then:
             write(workspace, then, b"more\n")
     left = files(root)
-    assert started(root)[0] == left
+    assert files_after_reboot(root)[0] == left
 
 
-def test_a_second_name_that_a_person_gave_a_moved_file_stays(root: Path) -> None:
+def test_hard_link_that_a_person_created_for_a_moved_file_is_kept(root: Path) -> None:
     (root / "a").write_bytes(b"precious\n")
-    with opened(root) as workspace, workspace.call(INFO) as call:
+    with open_workspace(root) as workspace, workspace.call(INFO) as call:
         call.move("a", "b")
         call.commit()
     time.sleep(TICK)
     (root / "a").hardlink_to(root / "b")
-    assert started(root)[0].keys() == {"a", "b"}
+    assert files_after_reboot(root)[0].keys() == {"a", "b"}
 
 
 @pytest.mark.parametrize("names", [1, 2])
 @pytest.mark.parametrize("hand", ["its mode", "its old bytes"])
-def test_what_a_person_did_while_the_agent_went_on_stays_and_is_reported(root: Path, names: int, hand: str) -> None:
+def test_persons_change_between_edits_is_kept_and_reported(root: Path, names: int, hand: str) -> None:
     (root / "f").write_bytes(b"one\ntwo\n")
     if names == 2:
         (root / "g").hardlink_to(root / "f")
-    with opened(root) as workspace:
+    with open_workspace(root) as workspace:
         write(workspace, "f", b"one\nTWO\n")
         if hand == "its mode":
             time.sleep(TICK)
@@ -231,12 +231,12 @@ def test_what_a_person_did_while_the_agent_went_on_stays_and_is_reported(root: P
         write(workspace, "other", b"x\n")
     left = files(root)
     for start in (1, 2):
-        assert started(root, start) == (left, ["f"])
+        assert files_after_reboot(root, start) == (left, ["f"])
 
 
-def test_an_old_name_that_a_person_gave_back_while_the_agent_went_on_stays(root: Path) -> None:
+def test_hard_link_at_the_old_path_created_between_edits_is_kept(root: Path) -> None:
     (root / "a").write_bytes(b"precious\n")
-    with opened(root) as workspace:
+    with open_workspace(root) as workspace:
         with workspace.call(INFO) as call:
             call.move("a", "b")
             call.commit()
@@ -244,7 +244,7 @@ def test_an_old_name_that_a_person_gave_back_while_the_agent_went_on_stays(root:
         (root / "a").hardlink_to(root / "b")
         time.sleep(TICK)
         write(workspace, "other", b"x\n")
-    assert started(root)[0].keys() == {"a", "b", "other"}
+    assert files_after_reboot(root)[0].keys() == {"a", "b", "other"}
 
 
 # ---- what a power cut took
@@ -253,26 +253,26 @@ def test_an_old_name_that_a_person_gave_back_while_the_agent_went_on_stays(root:
 def test_a_file_written_in_place_with_new_times_and_old_bytes_is_completed(root: Path) -> None:
     (root / "f").write_bytes(b"one\ntwo\n")
     (root / "g").hardlink_to(root / "f")
-    with opened(root) as workspace:
+    with open_workspace(root) as workspace:
         write(workspace, "f", b"one\nTWO\n")
     (root / "f").write_bytes(b"one\ntwo\n")
     os.utime(root / ".cas" / "applied")
-    assert started(root) == ({"f": (b"one\nTWO\n", 0o644), "g": (b"one\nTWO\n", 0o644)}, [])
+    assert files_after_reboot(root) == ({"f": (b"one\nTWO\n", 0o644), "g": (b"one\nTWO\n", 0o644)}, [])
 
 
-def several_new(workspace: Workspace) -> None:
+def create_several(workspace: Workspace) -> None:
     change(workspace, *((f"src/new{number}", b"new\n") for number in range(4)))
 
 
-def in_new_folders(workspace: Workspace) -> None:
+def write_in_new_folders(workspace: Workspace) -> None:
     change(workspace, ("made/a", b"a\n"), ("made/deep/b", b"b\n"), ("src/deep/c", b"c\n"))
 
 
-def edited_and_new(workspace: Workspace) -> None:
+def edit_and_create(workspace: Workspace) -> None:
     change(workspace, ("src/new", b"new\n"), ("src/old", b"changed\n"), ("src/zero", b""))
 
 
-def trading(workspace: Workspace) -> None:
+def swap_files(workspace: Workspace) -> None:
     with workspace.call(INFO) as call:
         call.delete("src/old")
         call.write("src/new", b"new\n")
@@ -280,152 +280,150 @@ def trading(workspace: Workspace) -> None:
         call.commit()
 
 
-def decided(workspace: Workspace) -> None:
+def decide_two(workspace: Workspace) -> None:
     rejected(workspace, 3, 4)
 
 
-def set_out(workspace: Workspace, act: Callable[[Workspace], None]) -> None:
-    """Create the files that `act` finds."""
+def create_initial_files(workspace: Workspace, act: Callable[[Workspace], None]) -> None:
+    """Create the files that `act` expects."""
     change(workspace, ("src/old", b"old\n"), ("src/third", b"third\n"))
     with workspace.call(CallInfo(tool="t", conversation="scene")) as call:
         call.delete("src/third")
         call.write("src/brought", b"brought\n")
         call.commit()
-    if act is trading:
+    if act is swap_files:
         rejected(workspace, 3, 4)
 
 
-@pytest.mark.parametrize("act", [several_new, in_new_folders, edited_and_new, trading, decided])
+@pytest.mark.parametrize("act", [create_several, write_in_new_folders, edit_and_create, swap_files, decide_two])
 @pytest.mark.parametrize("changes", range(0, 10, 1 if WHOLE else 4))
-def test_a_call_is_whole_wherever_the_power_failed_in_it(
+def test_call_is_whole_after_a_power_cut_at_any_change(
     root: Path, act: Callable[[Workspace], None], changes: int
 ) -> None:
-    with opened(root) as workspace:
-        set_out(workspace, act)
+    with open_workspace(root) as workspace:
+        create_initial_files(workspace, act)
     copy = root.with_name("whole")
     shutil.copytree(root, copy)
-    with opened(copy) as workspace:
+    with open_workspace(copy) as workspace:
         act(workspace)
     time.sleep(TICK)
     with suppress(PowerCut), Workspace.open(root, CutDisk(changes)) as workspace:
         act(workspace)
-    assert started(root) == (files(copy), [])
+    assert files_after_reboot(root) == (files(copy), [])
 
 
-def test_what_a_call_was_to_make_comes_back_where_all_of_it_was_lost(root: Path) -> None:
+def test_files_of_a_call_that_were_all_lost_are_created_again(root: Path) -> None:
     (root / "src").mkdir()
-    with ran_on(root) as later:
-        several_new(later)
-        in_new_folders(later)
-    found, reported = started(root)
+    with recorded_before_power_cut(root) as later:
+        create_several(later)
+        write_in_new_folders(later)
+    found, reported = files_after_reboot(root)
     assert (len(found), reported) == (7, [])
 
 
-def recorded_at(workspace: Workspace, monkeypatch: pytest.MonkeyPatch, moment: int, path: str) -> None:
-    """Create a file in a call whose record has that time, in microseconds."""
+def write_recorded_at(workspace: Workspace, monkeypatch: pytest.MonkeyPatch, moment: int, path: str) -> None:
+    """Create a file in a call whose record has the given time, in microseconds."""
     monkeypatch.setattr("objstore.review.edit_recorder.now", lambda: moment)
     write(workspace, path, b"new\n")
 
 
-def test_a_clock_that_was_ahead_when_the_last_call_was_recorded_leaves_none_out(
+def test_record_with_a_time_ahead_excludes_no_earlier_call_from_recovery(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     present = time.time_ns() // 1000
-    with ran_on(root) as later:
-        recorded_at(later, monkeypatch, present, "before")
-        recorded_at(later, monkeypatch, present + DAY, "ahead")
-    found, reported = started(root)
+    with recorded_before_power_cut(root) as later:
+        write_recorded_at(later, monkeypatch, present, "before")
+        write_recorded_at(later, monkeypatch, present + DAY, "ahead")
+    found, reported = files_after_reboot(root)
     assert (set(found), reported) == ({"before", "ahead"}, [])
 
 
-def test_what_was_recorded_ten_minutes_before_the_last_call_is_the_oldest_that_is_finished(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_recovery_covers_the_ten_minutes_before_the_last_call(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = time.time_ns() // 1000
-    with ran_on(root) as later:
-        recorded_at(later, monkeypatch, first, "outside")
-        recorded_at(later, monkeypatch, first + 1, "inside")
-        recorded_at(later, monkeypatch, first + 1 + TEN_MINUTES, "last")
+    with recorded_before_power_cut(root) as later:
+        write_recorded_at(later, monkeypatch, first, "outside")
+        write_recorded_at(later, monkeypatch, first + 1, "inside")
+        write_recorded_at(later, monkeypatch, first + 1 + TEN_MINUTES, "last")
     monkeypatch.setattr("objstore.recovery.unfinished_steps.now", lambda: first + 1 + TEN_MINUTES)
-    found, reported = started(root)
+    found, reported = files_after_reboot(root)
     assert (set(found), reported) == ({"inside", "last"}, ["outside"])
 
 
 @pytest.mark.parametrize("left", [LONG[:700] + bytes(11), LONG[:512], bytes(11)], ids=["zeros", "sectors", "all zeros"])
-def test_the_beginning_of_what_a_call_wrote_is_finished(root: Path, left: bytes) -> None:
-    with ran_on(root) as later:
+def test_partly_written_file_is_completed_after_a_reboot(root: Path, left: bytes) -> None:
+    with recorded_before_power_cut(root) as later:
         (root / "f").write_bytes(left)
         write(later, "f", LONG)
-    assert started(root) == ({"f": (LONG, 0o644)}, [])
+    assert files_after_reboot(root) == ({"f": (LONG, 0o644)}, [])
 
 
 # ---- what finishes it is cut off itself
 
 
-def in_several_calls(workspace: Workspace) -> None:
+def write_in_several_calls(workspace: Workspace) -> None:
     for number in range(3):
         write(workspace, f"src/new{number}", b"new\n")
 
 
-def moved(workspace: Workspace) -> None:
+def move_file(workspace: Workspace) -> None:
     with workspace.call(INFO) as call:
         call.move("src/old", "src/moved")
         call.commit()
 
 
-def in_the_place_of_a_file(workspace: Workspace) -> None:
+def replace_file_by_folder(workspace: Workspace) -> None:
     with workspace.call(INFO) as call:
         call.delete("src/old")
         call.commit()
     write(workspace, "src/old/inside", b"new\n")
 
 
-def in_place(workspace: Workspace) -> None:
+def rewrite_in_place(workspace: Workspace) -> None:
     change(workspace, ("two", LONG), ("src/new", b"new\n"))
 
 
-def lost(root: Path, act: Callable[[Workspace], None]) -> tuple[dict[str, tuple[bytes, int]], dict[str, int]]:
+def lose_changes(root: Path, act: Callable[[Workspace], None]) -> tuple[dict[str, tuple[bytes, int]], dict[str, int]]:
     """Let a power cut take everything that `act` did; return the files after it, and the current inodes."""
     root.mkdir()
     with Workspace.init(root, CountdownDisk(None)) as workspace:
-        set_out(workspace, act)
-        if act is in_place:
+        create_initial_files(workspace, act)
+        if act is rewrite_in_place:
             write(workspace, "two", b"two\n")
             (root / "other").hardlink_to(root / "two")
     time.sleep(TICK)
-    with ran_on(root) as later:
+    with recorded_before_power_cut(root) as later:
         act(later)
         wanted = files(Path(later.root))
-    if act is in_place:
+    if act is rewrite_in_place:
         wanted["other"] = wanted["two"]
     time.sleep(TICK)  # what changes from here on was changed after the calls
     return wanted, {str(path.relative_to(root)): path.stat().st_ino for path in root.rglob("*")}
 
 
-def cut_off(root: Path, disk: CountdownDisk) -> None:
-    """Make the next process end at any operation of the disk."""
+def interrupt_recovery(root: Path, disk: CountdownDisk) -> None:
+    """Let the next process be interrupted by its disk."""
     with suppress(PowerCut, CasError):
         Workspace.open(root, disk).close()
 
 
 ACTS: Final = [
-    several_new,
-    in_several_calls,
-    in_new_folders,
-    edited_and_new,
-    trading,
-    moved,
-    in_the_place_of_a_file,
-    in_place,
-    decided,
+    create_several,
+    write_in_several_calls,
+    write_in_new_folders,
+    edit_and_create,
+    swap_files,
+    move_file,
+    replace_file_by_folder,
+    rewrite_in_place,
+    decide_two,
 ]
 
 
-def some_steps(tmp_path: Path, act: Callable[[Workspace], None]) -> range:
+def steps_to_interrupt(tmp_path: Path, act: Callable[[Workspace], None]) -> range:
     """Return after how many operations of a disk to end the process that completes the calls."""
-    disk = NextStart()
-    lost(tmp_path / "whole", act)
-    cut_off(tmp_path / "whole", disk)
+    disk = DiskAfterReboot()
+    lose_changes(tmp_path / "whole", act)
+    interrupt_recovery(tmp_path / "whole", disk)
     return sampled_steps(len(disk.done))
 
 
@@ -434,18 +432,18 @@ def some_steps(tmp_path: Path, act: Callable[[Workspace], None]) -> range:
 def test_an_interrupted_recovery_is_completed_by_the_next_process(
     tmp_path: Path, act: Callable[[Workspace], None], then: int, torn: float | None
 ) -> None:
-    for step in some_steps(tmp_path, act):
+    for step in steps_to_interrupt(tmp_path, act):
         root = tmp_path / str(step)
-        wanted, inodes = lost(root, act)
-        disk = NextStart(1, step, torn=torn)
-        cut_off(root, disk)
-        told = f"after {disk.done}: {disk.failed}"
-        if act is moved:
-            assert {"src/old", "src/moved"} & files(root).keys(), told
-        assert started(root, then) == (wanted, []), told
-        if act is moved:
-            assert (root / "src" / "moved").stat().st_ino == inodes["src/old"], told
-        assert disk.failed == "remove_store_file" or not (root / ".cas" / RECOVERY_NOTE_NAME).exists(), told
+        wanted, inodes = lose_changes(root, act)
+        disk = DiskAfterReboot(1, step, torn=torn)
+        interrupt_recovery(root, disk)
+        steps_done = f"after {disk.done}: {disk.failed}"
+        if act is move_file:
+            assert {"src/old", "src/moved"} & files(root).keys(), steps_done
+        assert files_after_reboot(root, then) == (wanted, []), steps_done
+        if act is move_file:
+            assert (root / "src" / "moved").stat().st_ino == inodes["src/old"], steps_done
+        assert disk.failed == "remove_store_file" or not (root / ".cas" / RECOVERY_NOTE_NAME).exists(), steps_done
 
 
 @pytest.mark.parametrize("act", ACTS)
@@ -453,52 +451,52 @@ def test_an_interrupted_recovery_is_completed_by_the_next_process(
 def test_steps_that_a_failing_disk_blocked_are_completed_when_it_works(
     tmp_path: Path, act: Callable[[Workspace], None], failure: Callable[[str], BaseException]
 ) -> None:
-    for step in some_steps(tmp_path, act):
+    for step in steps_to_interrupt(tmp_path, act):
         root = tmp_path / str(step)
-        wanted, _ = lost(root, act)
-        disk = NextStart(1, step, failure)
-        cut_off(root, disk)
-        assert started(root) == (wanted, []), f"after {disk.done}: {disk.failed}"
+        wanted, _ = lose_changes(root, act)
+        disk = DiskAfterReboot(1, step, failure)
+        interrupt_recovery(root, disk)
+        assert files_after_reboot(root) == (wanted, []), f"after {disk.done}: {disk.failed}"
 
 
 def test_files_that_one_process_completed_are_not_durable_for_another(tmp_path: Path) -> None:
     root = tmp_path / "workspace"
-    wanted, _ = lost(root, in_several_calls)
-    cut_off(root, CutAtTheMark())
+    wanted, _ = lose_changes(root, write_in_several_calls)
+    interrupt_recovery(root, CutAtTheMark())
     assert files(root) == wanted
-    with Workspace.open(root, NextStart()):
+    with Workspace.open(root, DiskAfterReboot()):
         assert not (root / ".cas" / DURABLE_HORIZON_NAME).exists()
 
 
-def noted(tmp_path: Path) -> tuple[Path, bytes, dict[str, tuple[bytes, int]]]:
+def interrupted_with_note(tmp_path: Path) -> tuple[Path, bytes, dict[str, tuple[bytes, int]]]:
     """Return a workspace with unfinished calls, the recovery note about them, and the files as they should be."""
     root = tmp_path / "workspace"
-    wanted, _ = lost(root, in_several_calls)
-    cut_off(root, CutNext(1))
+    wanted, _ = lose_changes(root, write_in_several_calls)
+    interrupt_recovery(root, CutNext(1))
     assert files(root).keys() < wanted.keys()
     return root, (root / ".cas" / RECOVERY_NOTE_NAME).read_bytes(), wanted
 
 
-def test_what_a_person_takes_away_stays_away_though_an_older_version_has_left_the_note(tmp_path: Path) -> None:
-    root, note, wanted = noted(tmp_path)
-    started(root)
-    (root / ".cas" / RECOVERY_NOTE_NAME).write_bytes(note)  # of which it knows nothing
+def test_file_deleted_by_a_person_stays_deleted_despite_an_old_recovery_note(tmp_path: Path) -> None:
+    root, note, wanted = interrupted_with_note(tmp_path)
+    files_after_reboot(root)
+    (root / ".cas" / RECOVERY_NOTE_NAME).write_bytes(note)  # a newer process doesn't know the restored note
     time.sleep(TICK)
     (root / "src" / "new2").unlink()
     del wanted["src/new2"]
-    assert started(root, 2) == (wanted, ["src/new2"])
+    assert files_after_reboot(root, 2) == (wanted, ["src/new2"])
     assert not (root / ".cas" / RECOVERY_NOTE_NAME).exists()
 
 
-def test_a_persons_file_at_the_path_of_a_pending_step_stays(tmp_path: Path) -> None:
-    root, _, wanted = noted(tmp_path)
+def test_persons_file_at_the_path_of_an_unfinished_step_is_kept(tmp_path: Path) -> None:
+    root, _, wanted = interrupted_with_note(tmp_path)
     (root / "src" / "new2").write_bytes(b"mine\n")
-    assert started(root) == (wanted | {"src/new2": (b"mine\n", 0o644)}, ["src/new2"])
+    assert files_after_reboot(root) == (wanted | {"src/new2": (b"mine\n", 0o644)}, ["src/new2"])
 
 
-@pytest.mark.parametrize("spoilt", ["cut short", "a bit", "trailing", "another mark", "outside", "not sorted", "types"])
-def test_a_note_that_is_none_is_not_heard_and_does_no_harm(tmp_path: Path, spoilt: str) -> None:
-    root, note, _ = noted(tmp_path)
+@pytest.mark.parametrize("damage", ["cut short", "a bit", "trailing", "another mark", "outside", "not sorted", "types"])
+def test_invalid_recovery_note_is_ignored(tmp_path: Path, damage: str) -> None:
+    root, note, _ = interrupted_with_note(tmp_path)
     mark = (root / ".cas" / "applied").read_bytes()
     due = decoded(note, mark)
     assert set(due) == {b"src/new0", b"src/new1", b"src/new2"}
@@ -506,7 +504,7 @@ def test_a_note_that_is_none_is_not_heard_and_does_no_harm(tmp_path: Path, spoil
     body = unpack(note[40:])
     steps = body["steps"]
     assert isinstance(steps, list)
-    match spoilt:
+    match damage:
         case "cut short":
             note = note[:-1]
         case "a bit":
@@ -518,32 +516,32 @@ def test_a_note_that_is_none_is_not_heard_and_does_no_harm(tmp_path: Path, spoil
         case "outside":
             note = encoded(mark, {b"../there": (None, None)})
         case "not sorted":
-            note = respelt({**body, "steps": steps[::-1]})
+            note = encode_note({**body, "steps": steps[::-1]})
         case _:
-            note = respelt({**body, "steps": [True, [], "text", {}]})
+            note = encode_note({**body, "steps": [True, [], "text", {}]})
     assert decoded(note, mark) == {}
     (root / ".cas" / RECOVERY_NOTE_NAME).write_bytes(note)
     left = files(root)
-    assert started(root) == (left, ["src/new1", "src/new2"])
+    assert files_after_reboot(root) == (left, ["src/new1", "src/new2"])
     assert not (root / ".cas" / RECOVERY_NOTE_NAME).exists()
 
 
-def test_the_note_is_durable_before_anything_is_finished(tmp_path: Path) -> None:
-    lost(tmp_path / "workspace", in_several_calls)
-    disk = NextStart()
-    cut_off(tmp_path / "workspace", disk)
+def test_recovery_note_is_durable_before_any_file_changes(tmp_path: Path) -> None:
+    lose_changes(tmp_path / "workspace", write_in_several_calls)
+    disk = DiskAfterReboot()
+    interrupt_recovery(tmp_path / "workspace", disk)
     noting = disk.done[disk.done.index("replace") : disk.done.index("rename_new")]
     assert "sync_directory" in noting
 
 
-def test_a_folder_in_the_place_of_the_note_keeps_nothing_from_being_finished(tmp_path: Path) -> None:
+def test_folder_at_the_path_of_the_recovery_note_does_not_stop_recovery(tmp_path: Path) -> None:
     root = tmp_path / "workspace"
-    wanted, _ = lost(root, in_several_calls)
+    wanted, _ = lose_changes(root, write_in_several_calls)
     (root / ".cas" / RECOVERY_NOTE_NAME).mkdir()
-    assert started(root) == (wanted, [])
+    assert files_after_reboot(root) == (wanted, [])
 
 
-def respelt(body: dict[str, Value]) -> bytes:
+def encode_note(body: dict[str, Value]) -> bytes:
     packed = encode(body)
     return b"casdue01" + blob_id(packed) + packed
 
@@ -552,7 +550,7 @@ def respelt(body: dict[str, Value]) -> bytes:
 
 
 @pytest.fixture
-def elsewhere(root: Path, tmp_path: Path) -> tuple[Path, Path, Path]:
+def store_elsewhere(root: Path, tmp_path: Path) -> tuple[Path, Path, Path]:
     """Return a workspace, a folder with its files as they were before, and a bundle of it."""
     older = tmp_path / "older"
     (root / "s").mkdir()
@@ -560,7 +558,7 @@ def elsewhere(root: Path, tmp_path: Path) -> tuple[Path, Path, Path]:
     (root / "gone").write_bytes(b"kept\n")
     shutil.copytree(root, older, ignore=lambda _, names: {".cas"} & set(names))
     time.sleep(TICK)
-    with opened(root) as workspace:
+    with open_workspace(root) as workspace:
         with workspace.call(INFO) as call:
             call.write("f", b"version 2\n")
             call.delete("gone")
@@ -571,66 +569,66 @@ def elsewhere(root: Path, tmp_path: Path) -> tuple[Path, Path, Path]:
     return root, older, tmp_path / "bundle"
 
 
-NOT_HERE: Final = ["bin/tool", "f", "gone", "s/new"]
+CHANGED_ELSEWHERE: Final = ["bin/tool", "f", "gone", "s/new"]
 
 
-@pytest.mark.parametrize("seconds", [0, 3600], ids=["clocks agree", "its clock was ahead"])
-def test_a_store_that_came_without_files_makes_none(
+@pytest.mark.parametrize("seconds", [0, 3600], ids=["clocks agree", "clock was ahead"])
+def test_store_copied_without_its_files_creates_none(
     tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch, seconds: int
 ) -> None:
     older = tmp_path / "older"
     (root / "f").write_bytes(b"version 1\n")
     shutil.copytree(root, older, ignore=lambda _, names: {".cas"} & set(names))
     monkeypatch.setattr("objstore.review.edit_recorder.now", lambda: (time.time_ns() // 1000) + seconds * 1_000_000)
-    with opened(root) as workspace:
+    with open_workspace(root) as workspace:
         with workspace.call(INFO) as call:
             call.write("f", b"version 2\n")
             call.write("bin/tool", b"#!/bin/sh\n", mode=0o4755)
             call.commit()
         workspace.transfer.export_bundle(str(tmp_path / "bundle"))
     import_bundle(str(tmp_path / "bundle"), str(older), files=False, disk=CountdownDisk(None))
-    found, reported = started(older)
+    found, reported = files_after_reboot(older)
     assert (found, sorted(reported)) == ({"f": (b"version 1\n", 0o644)}, ["bin/tool", "f"])
 
 
-def test_a_copy_of_a_store_next_to_older_files_leaves_them(elsewhere: tuple[Path, Path, Path]) -> None:
-    root, older, _ = elsewhere
+def test_store_copied_next_to_older_files_leaves_them_unchanged(store_elsewhere: tuple[Path, Path, Path]) -> None:
+    root, older, _ = store_elsewhere
     left = files(older)
     shutil.copytree(root / ".cas", older / ".cas")
-    found, reported = started(older)
-    assert (found, sorted(reported)) == (left, NOT_HERE)
+    found, reported = files_after_reboot(older)
+    assert (found, sorted(reported)) == (left, CHANGED_ELSEWHERE)
 
 
-def test_what_is_recorded_where_a_store_came_to_is_finished_there(elsewhere: tuple[Path, Path, Path]) -> None:
-    _, older, bundle = elsewhere
+def test_edits_recorded_after_an_import_are_recovered(store_elsewhere: tuple[Path, Path, Path]) -> None:
+    _, older, bundle = store_elsewhere
     import_bundle(str(bundle), str(older), files=False, disk=CountdownDisk(None))
-    with ran_on(older) as later:
+    with recorded_before_power_cut(older) as later:
         write(later, "own", b"own\n")
-    assert started(older)[0]["own"] == (b"own\n", 0o644)
+    assert files_after_reboot(older)[0]["own"] == (b"own\n", 0o644)
 
 
 # ---- what one start has found is not asked of the next
 
 
 def test_files_found_after_one_boot_are_not_lost_in_the_next(root: Path) -> None:
-    with opened(root) as workspace:
+    with open_workspace(root) as workspace:
         write(workspace, "f", LONG)
-    started(root, 1)
+    files_after_reboot(root, 1)
     (root / "f").write_bytes(b"")
-    os.utime(root / ".cas" / "applied")  # whatever the mark says of times
-    assert started(root, 2) == ({"f": (b"", 0o644)}, ["f"])
+    os.utime(root / ".cas" / "applied")  # regardless of the time of the applied marker
+    assert files_after_reboot(root, 2) == ({"f": (b"", 0o644)}, ["f"])
 
 
 def test_files_completed_after_one_boot_may_be_lost_in_the_next(root: Path) -> None:
-    with ran_on(root) as later:
+    with recorded_before_power_cut(root) as later:
         write(later, "f", LONG)
-    started(root, 1)
+    files_after_reboot(root, 1)
     (root / "f").write_bytes(b"")
     os.utime(root / ".cas" / "applied")
-    assert started(root, 2) == ({"f": (LONG, 0o644)}, [])
+    assert files_after_reboot(root, 2) == ({"f": (LONG, 0o644)}, [])
 
 
-class WithoutMark(NextStart):
+class DiskWithoutMarker(DiskAfterReboot):
     """A disk that can't write the applied marker."""
 
     def overwrite(self, fd: int, content: bytes, offset: int, name: str) -> None:
@@ -640,35 +638,35 @@ class WithoutMark(NextStart):
 
 
 def test_records_since_a_boot_are_not_durable_if_the_marker_can_not_be_written(root: Path) -> None:
-    with opened(root) as workspace:
+    with open_workspace(root) as workspace:
         write(workspace, "before", LONG)
-    with ran_on(root) as later:
+    with recorded_before_power_cut(root) as later:
         for name in ("a", "b", "c"):
-            with Workspace.open(later.root, WithoutMark()) as workspace:
+            with Workspace.open(later.root, DiskWithoutMarker()) as workspace:
                 write(workspace, name, LONG)
-    assert started(root, 2) == (dict.fromkeys(("before", *"abc"), (LONG, 0o644)), [])
+    assert files_after_reboot(root, 2) == (dict.fromkeys(("before", *"abc"), (LONG, 0o644)), [])
 
 
-def unopened(code: int) -> Callable[[str, int], int]:
+def failing_open(code: int) -> Callable[[str, int], int]:
     def refusing(_path: str, _flags: int) -> int:
         raise OSError(code, os.strerror(code))
 
     return refusing
 
 
-def unread(path: str, _flags: int) -> int:
+def open_write_only(path: str, _flags: int) -> int:
     return open_store_file(path, os.O_WRONLY)
 
 
 @pytest.mark.parametrize(
     "opening",
-    [*map(unopened, (errno.EACCES, errno.EIO, errno.EMFILE)), unread],
+    [*map(failing_open, (errno.EACCES, errno.EIO, errno.EMFILE)), open_write_only],
     ids=["may not", "broken", "too many", "not to be read"],
 )
-def test_a_mark_that_can_not_be_opened_or_read_is_an_old_one(
+def test_unreadable_applied_marker_counts_as_one_of_an_earlier_boot(
     root: Path, monkeypatch: pytest.MonkeyPatch, opening: Callable[[str, int], int]
 ) -> None:
-    with opened(root) as workspace:
+    with open_workspace(root) as workspace:
         write(workspace, "f", b"one\n")
 
     def open_file(path: str, flags: int) -> int:
@@ -677,16 +675,16 @@ def test_a_mark_that_can_not_be_opened_or_read_is_an_old_one(
     with monkeypatch.context() as patched:
         patched.setattr("objstore.recovery.applied_marker.open_store_file", open_file)
         for text in (b"two\n", b"three\n"):
-            with opened(root) as workspace:
+            with open_workspace(root) as workspace:
                 write(workspace, "f", text)
                 assert workspace.review.external_changes() == ()
-    with opened(root) as workspace:
+    with open_workspace(root) as workspace:
         assert (files(root), workspace.review.external_changes()) == ({"f": (b"three\n", 0o644)}, ())
 
 
-@pytest.mark.parametrize("spoilt", [b"", b"nonsense", b"\xff" * 80, bytes(80)])
-def test_numbers_that_are_not_of_this_journal_settle_nothing(root: Path, spoilt: bytes) -> None:
-    with ran_on(root) as later:
+@pytest.mark.parametrize("damage", [b"", b"nonsense", b"\xff" * 80, bytes(80)])
+def test_invalid_durable_horizon_is_ignored(root: Path, damage: bytes) -> None:
+    with recorded_before_power_cut(root) as later:
         write(later, "f", LONG)
-    (root / ".cas" / DURABLE_HORIZON_NAME).write_bytes(spoilt)
-    assert started(root) == ({"f": (LONG, 0o644)}, [])
+    (root / ".cas" / DURABLE_HORIZON_NAME).write_bytes(damage)
+    assert files_after_reboot(root) == ({"f": (LONG, 0o644)}, [])

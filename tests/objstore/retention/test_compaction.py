@@ -255,8 +255,8 @@ def test_a_reader_reads_a_superseded_file_to_its_end(
         reading = read(log)
         begun = next(reading)
         run_compaction(root, all_segments=True)
-        log.refresh()
-        log.refresh()
+        log.files.refresh()
+        log.files.refresh()
         for thread in threading.enumerate():
             if thread.name == "closing":
                 thread.join()
@@ -349,7 +349,7 @@ def frames_size(root: Path, names: Iterable[BlobId]) -> int:
         return sum(FRAME_HEADER_SIZE + len(journal.store.log.read(place).payload) for place in places)
 
 
-def test_a_plan_says_how_many_bytes_are_freed(root: Path) -> None:
+def test_plan_reports_the_bytes_that_are_freed(root: Path) -> None:
     seal(root)
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         write(workspace, "c.txt", b"held, and all of a segment\n")
@@ -604,7 +604,7 @@ def test_a_second_compaction_finds_nothing_to_remove(root: Path) -> None:
     assert run_compaction(root, all_segments=True) == CompactionResult(segments=0, freed=0, is_done=True)
 
 
-def test_segments_can_be_rewritten_again_and_again(root: Path) -> None:
+def test_segments_can_be_rewritten_repeatedly(root: Path) -> None:
     run_compaction(root)
     expire(root, *range(21, 26))
     run_compaction(root, all_segments=True)
@@ -723,7 +723,7 @@ def test_a_base_that_is_used_after_the_plan_is_kept(root: Path) -> None:
     assert_sound(root)
 
 
-def test_a_plan_for_a_log_that_another_sweep_has_written_anew_since_is_not_carried_out(root: Path) -> None:
+def test_plan_for_a_log_that_another_compaction_rewrote_is_not_executed(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         plan = plan_compaction(journal)
         assert run_compaction(root).is_done
@@ -781,13 +781,13 @@ class WatchedDisk(CountdownDisk):
         super().remove_store_file(path)
 
 
-def test_a_place_is_followed_to_the_next_generation_and_no_further(root: Path) -> None:
+def test_place_is_translated_to_the_next_generation_only(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as watching:
         log = watching.store.log
-        disk = WatchedDisk(lambda: log.refresh(force=True))
+        disk = WatchedDisk(lambda: log.files.refresh(force=True))
 
         def now(places: list[Place]) -> list[Place | None]:
-            return [log.newest(place) for place in places]
+            return [log.files.newest(place) for place in places]
 
         first = [place for place in places_of(log) if place.segment == 1]
         contents = {place: log.read(place).payload for place in first}
@@ -813,12 +813,12 @@ def test_a_place_is_followed_to_the_next_generation_and_no_further(root: Path) -
             if new is not None
         )
         assert now(first) == first  # the moves of this generation are no longer known
-        starts = [log.start_after_rewrite(place) for place in kept]
+        starts = [log.files.start_after_rewrite(place) for place in kept]
         assert starts == sorted(starts)
         assert [start for start, new in zip(starts, third, strict=True) if new is not None] == [
             new for new in third if new is not None
         ]
-        assert log.start_after_rewrite(first[0]) == first[0]
+        assert log.files.start_after_rewrite(first[0]) == first[0]
 
 
 def test_groups_are_read_only_from_a_place_of_the_current_generation(root: Path) -> None:
@@ -952,7 +952,7 @@ def test_the_space_needed_leaves_out_unheld_blobs_only_if_they_are_dropped(root:
             ):
                 raise full_disk("a segment")
             needed.append(refused.value.needed)
-        size = journal.store.log.size(1) + journal.store.index.file_bytes()
+        size = journal.store.log.files.size(1) + journal.store.index.file_bytes()
         assert needed == [size - plan_compaction(journal).freed, size]
 
 
@@ -992,7 +992,7 @@ with Workspace.open(sys.argv[1]) as workspace:
 """
 
 
-def test_writers_and_readers_go_on_while_segments_are_rewritten(root: Path) -> None:
+def test_writers_and_readers_continue_while_segments_are_rewritten(root: Path) -> None:
     words = [sys.executable, "-c", WRITER, str(root)]
     writers = [subprocess.Popen([*words, name], cwd=Path(__file__).parents[3]) for name in ("x", "y")]
     compactions = 0

@@ -184,7 +184,7 @@ def test_an_interruption_at_any_step_loses_nothing_and_can_be_repeated(
         assert check_store(str(root)).faults == ()
 
 
-def test_an_interrupted_purge_has_not_begun_or_is_finished_by_the_next(start: Path, tmp_path: Path) -> None:
+def test_interrupted_purge_changes_nothing_or_is_finished_by_the_next(start: Path, tmp_path: Path) -> None:
     begun = set()
     for root in cut_off(purge, start, tmp_path, WAYS["killed"], 0):
         with Workspace.open(root, CountdownDisk(None)) as workspace:

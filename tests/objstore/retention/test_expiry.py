@@ -114,7 +114,7 @@ def test_expired_blobs_that_are_not_compacted_yet_make_nothing_more_expire(
     assert expired(scene) == gone
 
 
-def test_no_record_lets_go_many_more_than_fifty_edits_nor_are_there_more_than_it_takes(scene: Scene) -> None:
+def test_expiry_records_have_about_fifty_edits_each(scene: Scene) -> None:
     scene.call(*(writes(f"f{number}", b"1\n") for number in range(120)))
     scene.accept(*range(1, 121))
     with closing(Journal(str(scene.root), UnsyncedDisk())) as journal, journal.reading():
@@ -165,7 +165,7 @@ class OvertakenJournal(Journal):
             yield batch
 
 
-def test_what_is_recorded_in_the_last_moment_keeps_its_conversation(scene: Scene) -> None:
+def test_edit_recorded_at_the_last_moment_keeps_its_conversation(scene: Scene) -> None:
     with scene.workspace.call(CallInfo(tool="test", conversation="conv_one")) as call:
         call.write("f", b"1\n")
         call.commit()
@@ -249,7 +249,7 @@ def test_a_dated_decision_lists_its_edits_and_those_whose_text_it_changes(scene:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"),
+    ("seconds", "expected"),
     [
         (0, "0 seconds"),
         (1, "1 second"),
@@ -262,12 +262,12 @@ def test_a_dated_decision_lists_its_edits_and_those_whose_text_it_changes(scene:
         (30 * DAY, "30 days"),
     ],
 )
-def test_an_age_is_formatted_in_the_largest_unit_without_a_remainder(seconds: int, said: str) -> None:
-    assert format_age(seconds) == said
+def test_an_age_is_formatted_in_the_largest_unit_without_a_remainder(seconds: int, expected: str) -> None:
+    assert format_age(seconds) == expected
 
 
 @pytest.mark.parametrize(
-    ("size", "said"),
+    ("size", "expected"),
     [
         (0, "0 bytes"),
         (900, "900 bytes"),
@@ -280,5 +280,5 @@ def test_an_age_is_formatted_in_the_largest_unit_without_a_remainder(seconds: in
         (10**12, "1 TB"),
     ],
 )
-def test_a_size_is_formatted_in_the_largest_unit_with_one_decimal(size: int, said: str) -> None:
-    assert format_size(size) == said
+def test_a_size_is_formatted_in_the_largest_unit_with_one_decimal(size: int, expected: str) -> None:
+    assert format_size(size) == expected

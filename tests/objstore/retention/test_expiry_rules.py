@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from objstore.retention.expiry_rules import GONE, NOT_ELIGIBLE, AgedEdit, DatedDecision, between, expiry_times
 
 
-def drawn(journal: str) -> str:
+def parse_journal(journal: str) -> str:
     """Return the line that says since when each edit of the journal is eligible."""
     edits: list[AgedEdit] = []
     dated_decisions: list[DatedDecision] = []
@@ -56,8 +56,8 @@ def drawn(journal: str) -> str:
         ("e..e.1", "6  6"),
     ],
 )
-def test_drawn_journals(journal: str, ripe: str) -> None:
-    assert drawn(journal) == ripe
+def test_edits_of_each_journal_expire_as_expected(journal: str, ripe: str) -> None:
+    assert parse_journal(journal) == ripe
 
 
 def test_a_decision_expires_with_its_last_edit() -> None:

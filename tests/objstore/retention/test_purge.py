@@ -108,14 +108,14 @@ def test_a_process_that_has_replayed_a_file_caches_no_purged_text(
     weave(start).unlink()
     with Workspace.open(start) as workspace, Workspace.open(start) as other, monkeypatch.context() as patch:
 
-        def purged_meanwhile(*replayed: Any) -> None:  # noqa: ANN401 - what is called in its place says it
+        def purge_in_another_process(*replayed: Any) -> None:  # noqa: ANN401 - what is called in its place says it
             checked(*replayed)
             patch.undo()
             other.retention.purge(secrets)
 
         secrets = [blob_id(SECRET), blob_id(b"%d\n" % (last - 4))]
         checked = document_loader._check  # noqa: SLF001 - between the replay and what is kept of it
-        patch.setattr(document_loader, "_check", purged_meanwhile)
+        patch.setattr(document_loader, "_check", purge_in_another_process)
         workspace.history.blame("a.txt")
         assert workspace.history.edit(2).expired is not None
         assert not holds_secret(start)
@@ -131,7 +131,7 @@ def test_a_weave_is_cached_once_no_other_process_writes(start: Path) -> None:
         assert weave(start).exists()
 
 
-def test_an_unfinished_purge_says_so_and_can_be_finished_later(start: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unfinished_purge_is_reported_and_can_be_finished_later(start: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Workspace.open(start) as workspace, Workspace.open(start) as other:
         assert other.history.blob(blob_id(SECRET)) == SECRET
         with monkeypatch.context() as patch:
@@ -145,7 +145,7 @@ def test_an_unfinished_purge_says_so_and_can_be_finished_later(start: Path, monk
                 asked.history.blob(blob_id(SECRET))
 
 
-def test_what_a_purge_removed_stays_removed(start: Path) -> None:
+def test_purged_blobs_stay_removed(start: Path) -> None:
     disk = CountdownDisk(None)
     with Workspace.open(start, disk) as workspace:
         workspace.retention.purge([blob_id(SECRET)])
@@ -175,7 +175,7 @@ def purged(root: Path, path: str) -> PurgePlan:
         return workspace.retention.purge(workspace.retention.plan_purge(path=path).blobs, force=True)
 
 
-def taken_back(root: Path, path: str, content: bytes) -> None:
+def void_call(root: Path, path: str, content: bytes) -> None:
     """Make a call that is voided, because a file of it can't be changed."""
     for step in count():
         with Workspace.open(root, CountdownDisk(step, broken_disk, lasting=False)) as workspace:
@@ -189,7 +189,7 @@ def taken_back(root: Path, path: str, content: bytes) -> None:
 
 @pytest.mark.parametrize("path", ["a.txt", "new.txt"])
 def test_a_purge_of_a_path_removes_blobs_of_a_voided_call(root: Path, path: str) -> None:
-    taken_back(root, path, SECRET)
+    void_call(root, path, SECRET)
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         assert [view.seq for view in workspace.history.edits()] == [1]
     assert is_stored(root, SECRET)
@@ -210,7 +210,8 @@ def test_a_purge_of_a_path_removes_states_that_only_snapshots_hold(root: Path) -
     assert purged(root, "a.txt").snapshots == (1,)
     assert not is_stored(root, SECRET)
     assert is_stored(root, OTHER)
-    assert purged(root, "folder/b.txt").snapshots == (2,)
+    plan = purged(root, "folder/b.txt")
+    assert (plan.snapshots, plan.renewed) == ((2, 3), (4, 5))  # snapshot 3 took the place of the first
     assert not is_stored(root, OTHER)
     assert check_store(str(root)).faults == ()
 
@@ -313,4 +314,7 @@ def test_a_purge_reads_each_tree_once_and_none_under_the_lock(root: Path, monkey
         read = trees_read(root, lambda: workspace.retention.purge([blob_id(SECRET)], force=True), monkeypatch)
         assert len(read) == 2 * 10 + len("bc")
         assert not any(read)
-        assert workspace.snapshots.all() == []
+        assert [view.number for view in workspace.snapshots.all()] == [*range(11, 21)]
+        for view in workspace.snapshots.all():
+            held = dict(workspace.snapshots.files(view.number))
+            assert (held.pop("secret").kind, {state.kind for state in held.values()}) == ("left-out", {"file"})

@@ -25,17 +25,17 @@ from tests.support.scene import Scene
 POEM = b"one\ntwo\nthree\nfour\nfive\n"
 
 
-def amended(scene: Scene, seq: int, old: bytes, new: bytes) -> CallOutcome:
+def amend_text(scene: Scene, seq: int, old: bytes, new: bytes) -> CallOutcome:
     """Amend an edit by replacing some text of its file."""
     file = scene.workspace.review.amendable(seq)
     assert file.bytes.count(old) == 1
     return scene.workspace.review.amend(seq, file.bytes.replace(old, new), seen=file.blob, who="reviewer")
 
 
-def test_an_amendment_is_a_persons_edit_that_names_what_it_amends(scene: Scene) -> None:
+def test_amendment_is_a_persons_edit_that_names_the_amended_edit(scene: Scene) -> None:
     scene.write("f", POEM)
     edit = scene.edit("f", b"two", b"TWO")
-    (view,) = amended(scene, edit, b"TWO", b"Two").edits
+    (view,) = amend_text(scene, edit, b"TWO", b"Two").edits
     assert (view.edit.amends, view.edit.origin, view.status) == (edit, Origin.PERSON, Status.ACCEPTED)
     assert (view.edit.conversation, view.edit.notes) == ("conv_one", {"who": "reviewer"})
     assert scene.view(edit).status is Status.PENDING
@@ -49,8 +49,8 @@ def test_rejecting_an_edit_rejects_its_amendments(scene: Scene) -> None:
     scene.write("f", POEM)
     edit = scene.edit("f", b"two", b"TWO")
     # One amendment touches the edit's own line, the other quite another.
-    first = amended(scene, edit, b"TWO", b"Two").edits[0].seq
-    second = amended(scene, edit, b"five", b"FIVE").edits[0].seq
+    first = amend_text(scene, edit, b"TWO", b"Two").edits[0].seq
+    second = amend_text(scene, edit, b"five", b"FIVE").edits[0].seq
     outcome = scene.reject(edit)
     assert scene.text("f") == POEM
     assert set(outcome.cascaded) == {Unit(seq, hunk) for seq in (first, second) for hunk in (0, 1)}
@@ -64,7 +64,7 @@ def test_rejecting_an_edit_rejects_its_amendments(scene: Scene) -> None:
 def test_rejecting_an_amendment_restores_the_agents_text(scene: Scene) -> None:
     scene.write("f", POEM)
     edit = scene.edit("f", b"two", b"TWO")
-    amendment = amended(scene, edit, b"TWO", b"Two").edits[0].seq
+    amendment = amend_text(scene, edit, b"TWO", b"Two").edits[0].seq
     scene.reject(amendment)
     assert scene.text("f") == POEM.replace(b"two", b"TWO")
     assert scene.statuses()[edit] is Status.PENDING
@@ -72,7 +72,7 @@ def test_rejecting_an_amendment_restores_the_agents_text(scene: Scene) -> None:
     assert scene.text("f") == POEM.replace(b"two", b"Two")
 
 
-def test_an_amendment_may_say_which_of_equal_lines_it_removed(scene: Scene) -> None:
+def test_amendment_may_name_which_of_equal_lines_it_removed(scene: Scene) -> None:
     (scene.root / "f").write_bytes(b"two\nthree\n")
     edit = scene.write("f", b"one\ntwo\ntwo\nthree\nfour\n")
     file = scene.workspace.review.amendable(edit)
@@ -85,8 +85,8 @@ def test_an_amendment_may_say_which_of_equal_lines_it_removed(scene: Scene) -> N
 def test_amendments_of_amendments_are_rejected_too(scene: Scene) -> None:
     scene.write("f", POEM)
     edit = scene.edit("f", b"two", b"TWO")
-    first = amended(scene, edit, b"one", b"ONE").edits[0].seq
-    amended(scene, first, b"five", b"FIVE")
+    first = amend_text(scene, edit, b"one", b"ONE").edits[0].seq
+    amend_text(scene, first, b"five", b"FIVE")
     scene.reject(edit)
     assert scene.text("f") == POEM
 
@@ -94,7 +94,7 @@ def test_amendments_of_amendments_are_rejected_too(scene: Scene) -> None:
 def test_an_amendment_can_be_decided_alone(scene: Scene) -> None:
     scene.write("f", POEM)
     edit = scene.edit("f", b"two", b"TWO")
-    amendment = amended(scene, edit, b"five", b"FIVE").edits[0].seq
+    amendment = amend_text(scene, edit, b"five", b"FIVE").edits[0].seq
     scene.reject(edit)
     scene.accept(amendment)
     assert scene.text("f") == POEM.replace(b"five", b"FIVE")
@@ -106,7 +106,7 @@ def test_an_amendment_can_be_decided_alone(scene: Scene) -> None:
 def test_rejecting_one_hunk_rejects_no_amendment_and_names_what_depends_on_it(scene: Scene) -> None:
     scene.write("f", POEM)
     edit = scene.write("f", POEM.replace(b"one", b"ONE").replace(b"four", b"FOUR"))
-    amendment = amended(scene, edit, b"FOUR", b"Four").edits[0].seq
+    amendment = amend_text(scene, edit, b"FOUR", b"Four").edits[0].seq
     (conflict,) = scene.refused(Action.REJECT, f"{edit}:2")
     assert (conflict.unit, conflict.needs) == (Unit(amendment, 1), (Unit(edit, 2),))
     scene.reject(f"{edit}:1")
@@ -114,45 +114,45 @@ def test_rejecting_one_hunk_rejects_no_amendment_and_names_what_depends_on_it(sc
 
 
 @pytest.mark.parametrize("hunks", [("2:1", "2:2"), ("2:2", "2:1")])
-def test_an_amendment_goes_with_the_last_hunk_of_what_it_amends(scene: Scene, hunks: tuple[str, str]) -> None:
+def test_amendment_is_rejected_with_the_last_hunk_of_the_amended_edit(scene: Scene, hunks: tuple[str, str]) -> None:
     scene.write("f", POEM)
     edit = scene.write("f", POEM.replace(b"one", b"ONE").replace(b"four", b"FOUR"))
-    amendment = amended(scene, edit, b"five", b"5").edits[0].seq
+    amendment = amend_text(scene, edit, b"five", b"5").edits[0].seq
     first, last = hunks
     scene.reject(first)
     assert scene.statuses()[amendment] is Status.ACCEPTED
     outcome = scene.reject(last)
     assert outcome.cascaded == (Unit(amendment, 0), Unit(amendment, 1))
     assert scene.text("f") == POEM
-    # It is rejected by now, whatever is said of its whole-file part, of which nothing comes.
+    # It counts as rejected, regardless of the status of its whole-file part, which has no effect.
     scene.accept(amendment)
     scene.decide(Action.REJECT, edit)
     assert scene.text("f") == POEM.replace(b"five", b"5")
 
 
-def test_an_amendment_stays_while_the_mode_does_that_the_same_edit_gave(scene: Scene) -> None:
+def test_amendment_stays_live_with_the_mode_of_the_amended_edit(scene: Scene) -> None:
     scene.write("f", POEM)
     edit = scene.write("f", POEM.replace(b"two", b"TWO"), mode=0o755)
-    amended(scene, edit, b"five", b"FIVE")
+    amend_text(scene, edit, b"five", b"FIVE")
     scene.reject(f"{edit}:1")
     assert (scene.text("f"), scene.mode("f")) == (POEM.replace(b"five", b"FIVE"), 0o755)
     scene.reject(f"{edit}:0")
     assert (scene.text("f"), scene.mode("f")) == (POEM, 0o644)
 
 
-def dependent(scene: Scene) -> tuple[Seq, Seq, Seq, Seq, Seq]:
-    """One builds on an edit, is amended elsewhere in the file, and another builds on that amendment."""
+def record_dependents(scene: Scene) -> tuple[Seq, Seq, Seq, Seq, Seq]:
+    """Record an edit, a dependent of it, an amendment of the dependent, and an edit that needs the amendment."""
     scene.write("f", POEM)
     edit = scene.edit("f", b"two", b"TWO")
     builds = scene.edit("f", b"TWO", b"2")
-    amendment = amended(scene, builds, b"five", b"5").edits[0].seq
+    amendment = amend_text(scene, builds, b"five", b"5").edits[0].seq
     on_that = scene.edit("f", b"5", b"V")
     other = scene.edit("f", b"three", b"3")
     return edit, builds, amendment, on_that, other
 
 
-def test_a_cascade_takes_along_what_amends_a_dependent_and_what_needs_that(scene: Scene) -> None:
-    edit, builds, amendment, on_that, _ = dependent(scene)
+def test_cascade_rejects_amendments_of_dependents_and_what_needs_them(scene: Scene) -> None:
+    edit, builds, amendment, on_that, _ = record_dependents(scene)
     outcome = scene.reject(edit, cascade=True)
     assert set(outcome.cascaded) == {Unit(builds, 1), *scene.units(amendment), Unit(on_that, 1)}
     assert scene.text("f") == POEM.replace(b"three", b"3")
@@ -160,17 +160,17 @@ def test_a_cascade_takes_along_what_amends_a_dependent_and_what_needs_that(scene
     assert scene.text("f") == POEM.replace(b"three", b"3").replace(b"two", b"2").replace(b"five", b"V")
 
 
-def test_a_refused_rejection_names_what_amends_a_dependent_and_what_needs_that(scene: Scene) -> None:
-    edit, builds, amendment, on_that, _ = dependent(scene)
+def test_refused_rejection_names_amendments_of_dependents_and_what_needs_them(scene: Scene) -> None:
+    edit, builds, amendment, on_that, _ = record_dependents(scene)
     outcome = scene.decide(Action.REJECT, edit)
     assert isinstance(outcome, Conflicted)
     assert outcome.reject_first == (Unit(builds, 1), *scene.units(amendment), Unit(on_that, 1))
-    scene.reject(edit, builds, on_that)  # the amendment goes of itself
+    scene.reject(edit, builds, on_that)  # the amendment is rejected with its edit
     assert scene.text("f") == POEM.replace(b"three", b"3")
 
 
-def test_markers_show_what_amends_a_dependent_too(scene: Scene) -> None:
-    edit, *_ = dependent(scene)
+def test_markers_show_amendments_of_dependents(scene: Scene) -> None:
+    edit, *_ = record_dependents(scene)
     outcome = scene.workspace.decide(Action.REJECT, scene.units(edit), markers=True)
     assert isinstance(outcome, Decided)
     assert scene.text("f") == (
@@ -189,10 +189,10 @@ def test_markers_show_what_amends_a_dependent_too(scene: Scene) -> None:
     assert scene.text("f") == POEM.replace(b"three", b"3").replace(b"two", b"2").replace(b"five", b"V")
 
 
-def test_an_amendment_outlasts_being_kept(scene: Scene) -> None:
+def test_amendment_is_decided_from_a_cached_weave(scene: Scene) -> None:
     scene.write("f", POEM)
     edit = scene.edit("f", b"two", b"TWO")
-    amended(scene, edit, b"five", b"FIVE")
+    amend_text(scene, edit, b"five", b"FIVE")
     for number in range(70):
         scene.write("g", b"%d\n" % number)
         scene.write("f", (scene.text("f") or b"") + b"%d\n" % number)
@@ -222,9 +222,7 @@ def test_a_correction_of_an_earlier_state_is_rebased(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("line", [2, 3])
-def test_of_equal_lines_the_one_that_the_reviewer_removed_and_an_agent_too_is_gone_once(
-    scene: Scene, line: int
-) -> None:
+def test_equal_line_deleted_by_reviewer_and_agent_is_deleted_once(scene: Scene, line: int) -> None:
     whole, less = b"k\nx\n}\n}\ne\n", b"k\nx\n}\ne\n"
     edit = scene.write("f", whole)
     file = scene.workspace.review.amendable(edit)
@@ -256,8 +254,8 @@ def test_an_edit_without_a_result_cannot_be_amended(scene: Scene) -> None:
     gone = scene.write("g", b"g\n")
     scene.delete("g")
     before = scene.everything()
-    for seq, said in ((3, "external edit"), (rejected, "rejected"), (gone, "deleted")):
-        with pytest.raises(NotAmendable, match=said):
+    for seq, expected in ((3, "external edit"), (rejected, "rejected"), (gone, "deleted")):
+        with pytest.raises(NotAmendable, match=expected):
             scene.workspace.review.amendable(seq)
     with pytest.raises(NoSuchName):
         scene.workspace.review.amendable(99)
@@ -278,7 +276,7 @@ def test_a_file_that_changed_meanwhile_is_not_amended(scene: Scene) -> None:
     assert len(scene.workspace.history.edits(EditFilter())) == 2
 
 
-def test_the_same_bytes_amend_nothing(scene: Scene) -> None:
+def test_amendment_with_the_same_bytes_records_nothing(scene: Scene) -> None:
     scene.write("f", POEM)
     file = scene.workspace.review.amendable(1)
     assert scene.workspace.review.amend(1, file.bytes, seen=file.blob).edits == ()
@@ -289,15 +287,15 @@ def test_an_amendment_follows_its_file(scene: Scene) -> None:
     scene.write("f", POEM)
     edit = scene.edit("f", b"two", b"TWO")
     scene.move("f", "d/g")
-    amended(scene, edit, b"TWO", b"Two")
+    amend_text(scene, edit, b"TWO", b"Two")
     assert scene.text("d/g") == POEM.replace(b"two", b"Two")
     assert isinstance(scene.decide(Action.REJECT, Seq(1)), Conflicted)
 
 
-def test_naming_a_rejected_edit_again_takes_along_nothing_that_was_accepted_since(scene: Scene) -> None:
+def test_rejecting_an_edit_again_rejects_nothing_accepted_since(scene: Scene) -> None:
     scene.write("f", POEM)
     edit = scene.edit("f", b"two\n", b"2\n")
-    (amendment,) = amended(scene, edit, b"five", b"5").edits
+    (amendment,) = amend_text(scene, edit, b"five", b"5").edits
     other = scene.edit("f", b"four\n", b"4\n")
     scene.reject(edit)
     scene.accept(amendment.seq)

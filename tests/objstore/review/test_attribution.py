@@ -3,8 +3,10 @@
 import pytest
 
 from objstore.fastclass import replace
+from objstore.model.basic_types import Origin
 from objstore.model.results import NOBODY, CallInfo
-from objstore.review.attribution import AgentCall, CallAttribution
+from objstore.review.attribution import CANDIDATES, CallAttribution
+from objstore.review.open_calls import AgentCall
 
 
 def call(tool: str, *paths: str, conversation: str = "conv_one", asked: bool = False, ended: int = 0) -> AgentCall:
@@ -18,6 +20,12 @@ def call(tool: str, *paths: str, conversation: str = "conv_one", asked: bool = F
         is_asked=asked,
         ended=ended,
     )
+
+
+def of_any(*calls: AgentCall) -> CallInfo:
+    """Return the attribution of a change that any of the calls may have made."""
+    names = sorted({each.conversation for each in calls})
+    return CallInfo(tool="", origin=Origin.UNATTRIBUTED, notes={CANDIDATES: "\n".join(names)})
 
 
 NOW = 1  # while all calls run that are open
@@ -36,17 +44,17 @@ ASKED_AND_OVER = call("K", "f", asked=True, ended=1)
 
 
 @pytest.mark.parametrize(
-    ("standing", "whose"),
+    ("running_calls", "whose"),
     [
         pytest.param([], None, id="no call is open"),
         pytest.param([A], A, id="whoever named it"),
         pytest.param([A, LATER], LATER, id="the newest of one conversation"),
-        pytest.param([LATER, A], LATER, id="in whichever order they are told"),
+        pytest.param([LATER, A], LATER, id="in any order of reports"),
         pytest.param([A, OTHER], None, id="two conversations named it"),
         pytest.param([A, ANY_OTHER], A, id="whoever named it, though another may touch any file"),
         pytest.param([A, ANY_LATER], A, id="whoever named it, though the same agent's newer call may touch any file"),
-        pytest.param([ASKED], None, id="nobody knows whether it runs"),
-        pytest.param([ASKED, ANY], None, id="nobody knows whether it runs, and it is named"),
+        pytest.param([ASKED], None, id="unconfirmed call"),
+        pytest.param([ASKED, ANY], None, id="unconfirmed call that named the file"),
         pytest.param([ASKED_AND_OVER], ASKED_AND_OVER, id="it ran, since it is over"),
         pytest.param([A, ASKED], A, id="one runs, the other may not"),
         pytest.param([A, ASKED_OTHER], None, id="one runs, and another conversation's may have been let run"),
@@ -55,31 +63,32 @@ ASKED_AND_OVER = call("K", "f", asked=True, ended=1)
     ],
 )
 def test_a_change_is_attributed_to_the_call_that_named_the_file(
-    standing: list[AgentCall], whose: AgentCall | None
+    running_calls: list[AgentCall], whose: AgentCall | None
 ) -> None:
-    assert CallAttribution(standing).of("f", NOW) == (NOBODY if whose is None else whose.info)
+    expected = of_any(*running_calls) if running_calls else NOBODY
+    assert CallAttribution(running_calls).of("f", NOW) == (expected if whose is None else whose.info)
 
 
 @pytest.mark.parametrize(
-    ("standing", "whose"),
+    ("running_calls", "whose"),
     [
         pytest.param([ANY], ANY, id="one call may touch any file"),
         pytest.param([ANY_LATER, ANY], ANY_LATER, id="the newest of one conversation"),
         pytest.param([ANY, LATER], ANY, id="a newer one named another file"),
         pytest.param([ANY, ANY_OTHER], None, id="two conversations"),
-        pytest.param([ASKED_ANY], None, id="nobody knows whether it runs"),
+        pytest.param([ASKED_ANY], None, id="unconfirmed call"),
         pytest.param([ANY, ASKED_ANY], ANY, id="one runs, the other may not"),
         pytest.param([ANY, ASKED_ANY_OTHER], None, id="what another may do counts though it may wait"),
         pytest.param([ANY, OTHER], ANY, id="another conversation named another file"),
     ],
 )
 def test_a_change_of_an_unnamed_file_is_attributed_to_the_only_call_that_may_touch_any_file(
-    standing: list[AgentCall], whose: AgentCall | None
+    running_calls: list[AgentCall], whose: AgentCall | None
 ) -> None:
     mine = CallInfo(tool="mine")
-    claims = CallAttribution(standing)
+    claims = CallAttribution(running_calls)
     for found in (claims.of("h", NOW), claims.of_others(NOBODY, NOW), claims.of_others(mine, NOW)):
-        assert found == (NOBODY if whose is None else whose.info)
+        assert found == (of_any(*running_calls) if whose is None else whose.info)
 
 
 def test_without_a_call_that_may_touch_any_file_the_default_attribution_applies() -> None:
@@ -96,8 +105,10 @@ def test_changes_before_a_call_began_or_after_it_ended_are_not_its_own(
     moment: int, tick: int, *, is_theirs: bool
 ) -> None:
     named, anywhere = (replace(each, since=10, ended=20) for each in (A, ANY))
-    assert CallAttribution([named]).of("f", moment, tick) == (named.info if is_theirs else NOBODY)
-    assert CallAttribution([anywhere]).of_others(NOBODY, moment, tick) == (anywhere.info if is_theirs else NOBODY)
+    # A file that was changed after the end may have been changed before as well.
+    other = NOBODY if moment < 20 else of_any(A)
+    assert CallAttribution([named]).of("f", moment, tick) == (named.info if is_theirs else other)
+    assert CallAttribution([anywhere]).of_others(NOBODY, moment, tick) == (anywhere.info if is_theirs else other)
     assert CallAttribution([named, ANY]).of("f", moment, tick) == (named if is_theirs else ANY).info
 
 
@@ -106,3 +117,17 @@ def test_a_file_waits_if_only_unconfirmed_calls_named_it() -> None:
     assert CallAttribution([ASKED, ASKED_OTHER, ANY]).has_no_confirmed_call("f")
     assert not CallAttribution([ASKED, A]).has_no_confirmed_call("f")
     assert not CallAttribution([ASKED_AND_OVER, ASKED]).has_no_confirmed_call("f")
+
+
+def test_a_call_that_runs_on_after_its_turn_may_have_made_a_change_but_is_never_known_to() -> None:
+    left = replace(ANY, is_behind=True, is_left=True)
+    assert CallAttribution([left]).of("h", NOW) == of_any(left)
+    assert CallAttribution([left, ANY_LATER]).of("h", NOW) == ANY_LATER.info
+    assert CallAttribution([left, ANY_OTHER]).of("h", NOW) == of_any(left, ANY_OTHER)
+    assert CallAttribution([left, A]).of("f", NOW) == A.info
+
+
+@pytest.mark.parametrize("calls", [[A], [ANY], [ASKED], [A, ANY_OTHER]])
+def test_a_change_that_a_decision_finds_is_unattributed_while_any_call_can_have_made_it(calls: list[AgentCall]) -> None:
+    assert CallAttribution(calls).outside("f", NOW) == of_any(*calls)
+    assert CallAttribution(replace(each, since=NOW + 1) for each in calls).outside("f", NOW) == NOBODY

@@ -8,12 +8,12 @@ A history is a row of steps, apart by `;`:
     -a       it deletes a
     a*       it makes a executable
     x, y     both in one call, as edits of their own
-    ~a=p     a person writes to a, and nobody records it; ~-a: a person deletes it
+    ~a=p     a person writes to a, without recording it; ~-a: a person deletes it
     !2 3     a reviewer rejects the edits 2 and 3; ^2 accepts 2 again
     !!2      rejects 2 and what needs it
     <        and takes the last decision back; > takes it again
 
-Edits are counted from 1; a change that nobody recorded counts when it is found. A folder is drawn as its files, an
+Edits are counted from 1; an unrecorded change counts when it is found. A folder is drawn as its files, an
 executable one with a `*`, an empty folder with a `/` at its end. A refusal reads `C: 3 needs 2`, and changes nothing.
 """
 
@@ -72,7 +72,7 @@ def change(call: Call, step: str) -> None:
             call.write(path, call.read(path).bytes, mode=0o755)
 
 
-def by_hand(root: Path, step: str) -> None:
+def change_externally(root: Path, step: str) -> None:
     path, _, words = step.partition("=")
     if path.startswith("-"):
         (root / path[1:]).unlink()
@@ -80,27 +80,27 @@ def by_hand(root: Path, step: str) -> None:
         (root / path).write_bytes(text(words))
 
 
-def decided(scene: Scene, action: Action, names: str) -> str:
-    """Take a decision, with what was found on disk carried through, and return the picture or the refusal."""
+def picture_after_decision(scene: Scene, action: Action, names: str) -> str:
+    """Make a decision that keeps external changes; return the picture or the refusal."""
     before = scene.everything()
     cascade = names.startswith("!")
     outcome = scene.decide(action, *names.lstrip("!").split(), on_external=OnExternal.KEEP, cascade=cascade)
     if isinstance(outcome, Conflicted):
         assert scene.everything() == before
-        said = {f"{c.unit.seq} needs {need.seq}" for c in outcome.conflicts for need in c.needs}
-        return "C: " + ", ".join(sorted(said))
+        shown_needs = {f"{c.unit.seq} needs {need.seq}" for c in outcome.conflicts for need in c.needs}
+        return "C: " + ", ".join(sorted(shown_needs))
     assert isinstance(outcome, Decided), outcome
     return picture(scene)
 
 
-def told(scene: Scene, history: str) -> str:
-    """Let the history happen; return the last picture, or the refusal of the last step."""
+def picture_after(scene: Scene, history: str) -> str:
+    """Run a history; return the last picture, or the refusal of the last step."""
     shown = ""
     for step in map(str.strip, history.split(";")):
         if step.startswith("~"):
-            by_hand(scene.root, step[1:])
+            change_externally(scene.root, step[1:])
         elif step.startswith(("!", "^")):
-            shown = decided(scene, Action.REJECT if step[0] == "!" else Action.ACCEPT, step[1:])
+            shown = picture_after_decision(scene, Action.REJECT if step[0] == "!" else Action.ACCEPT, step[1:])
         elif step in {"<", ">"}:
             stepped: DecisionOutcome = scene.workspace.review.undo() if step == "<" else scene.workspace.review.redo()
             assert isinstance(stepped, Decided)
@@ -287,15 +287,15 @@ CHAINS = [
 ]
 
 
-@pytest.mark.parametrize(("history", "wanted"), CHAINS, ids=[history for history, _ in CHAINS])
-def test_moves_swaps_and_modes_across_edits(scene: Scene, history: str, wanted: str) -> None:
-    assert told(scene, history) == wanted
+@pytest.mark.parametrize(("history", "expected"), CHAINS, ids=[history for history, _ in CHAINS])
+def test_moves_swaps_and_modes_across_edits(scene: Scene, history: str, expected: str) -> None:
+    assert picture_after(scene, history) == expected
     assert scene.external() == {}
 
 
-@pytest.mark.parametrize(("history", "wanted"), FILES, ids=[history for history, _ in FILES])
-def test_files_as_a_whole(scene: Scene, history: str, wanted: str) -> None:
-    assert told(scene, history) == wanted
+@pytest.mark.parametrize(("history", "expected"), FILES, ids=[history for history, _ in FILES])
+def test_creation_deletion_and_mode_are_decided_for_whole_files(scene: Scene, history: str, expected: str) -> None:
+    assert picture_after(scene, history) == expected
     assert scene.external() == {}
 
 
@@ -324,22 +324,22 @@ def orders(edits: Sequence[int]) -> Iterator[tuple[int, ...]]:
 @pytest.mark.parametrize("history", TOGGLED)
 def test_the_folder_depends_on_what_is_live_and_not_on_the_order_of_decisions(scene: Scene, history: str) -> None:
     """Every set of live edits that can be reached is drawn once, whichever way leads there."""
-    last = told(scene, history)
+    last = picture_after(scene, history)
     edits = sorted(scene.statuses())
     drawn = {frozenset[int](): last}
     for order in orders(edits):
         gone: frozenset[int] = frozenset()
         for seq in order:
-            shown = decided(scene, Action.REJECT, str(seq))
+            shown = picture_after_decision(scene, Action.REJECT, str(seq))
             if not shown.startswith("C:"):
                 gone |= {seq}
                 assert drawn.setdefault(gone, shown) == shown
         for seq in order[::-1]:
-            if seq in gone and not (shown := decided(scene, Action.ACCEPT, str(seq))).startswith("C:"):
+            if seq in gone and not (shown := picture_after_decision(scene, Action.ACCEPT, str(seq))).startswith("C:"):
                 gone -= {seq}
                 assert drawn.setdefault(gone, shown) == shown
         if gone:
-            assert decided(scene, Action.ACCEPT, " ".join(map(str, gone))) == last
+            assert picture_after_decision(scene, Action.ACCEPT, " ".join(map(str, gone))) == last
     assert scene.external() == {}
 
 
@@ -423,16 +423,16 @@ TOGETHER = [
 ]
 
 
-@pytest.mark.parametrize(("history", "wanted"), TOGETHER, ids=[history for history, _ in TOGETHER])
-def test_several_conversations_and_people_at_once(scene: Scene, history: str, wanted: str) -> None:
-    assert told(scene, history) == wanted
-    assert scene.external() == {} or wanted.startswith("C:")
+@pytest.mark.parametrize(("history", "expected"), TOGETHER, ids=[history for history, _ in TOGETHER])
+def test_several_conversations_and_people_at_once(scene: Scene, history: str, expected: str) -> None:
+    assert picture_after(scene, history) == expected
+    assert scene.external() == {} or expected.startswith("C:")
 
 
 # ---- no lines at all
 
 
-def test_binary_states_are_taken_whole_and_the_last_live_one_stands(scene: Scene) -> None:
+def test_last_live_binary_state_is_shown_completely(scene: Scene) -> None:
     states = [b"\0\n" + bytes([number]) * 5 + b"\n" for number in range(4)]
     one, two, three, four = (scene.write("a", state) for state in states)
     outcome = scene.decide(Action.REJECT, three)
@@ -450,7 +450,7 @@ def test_binary_states_are_taken_whole_and_the_last_live_one_stands(scene: Scene
     assert [view.edit.origin for view in scene.workspace.history.edits()] == [Origin.AGENT] * 4
 
 
-def test_binary_bytes_never_stand_beside_lines_that_were_written_while_they_were_away(scene: Scene) -> None:
+def test_binary_content_is_never_mixed_with_lines_written_in_between(scene: Scene) -> None:
     """Of texts, each alone would be free to stand: the lines are directly beside what was replaced."""
     scene.write("a", b"p\n")
     binary = scene.write("a", BINARY)
@@ -472,7 +472,7 @@ def test_binary_bytes_never_stand_beside_lines_that_were_written_while_they_were
     assert scene.text("a") == BINARY
 
 
-def test_lines_beside_a_text_go_with_it_where_binary_bytes_stood_before(scene: Scene) -> None:
+def test_lines_added_to_a_text_that_replaced_binary_content_need_that_text(scene: Scene) -> None:
     scene.write("a", BINARY)
     text = scene.write("a", b"p\n")
     line = scene.write("a", b"p\nq\n")

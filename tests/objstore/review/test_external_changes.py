@@ -45,7 +45,7 @@ def after_hand_edit(scene: Scene) -> Seq:
     return edit
 
 
-def test_without_an_answer_a_change_from_outside_stops_the_decision(scene: Scene) -> None:
+def test_external_change_stops_a_decision_without_an_answer(scene: Scene) -> None:
     edit = after_hand_edit(scene)
     before = scene.everything()
     outcome = scene.decide(Action.REJECT, edit)
@@ -91,7 +91,7 @@ def test_undo_restores_discarded_changes(scene: Scene) -> None:
     assert scene.text("f") == typed
 
 
-def test_a_hand_edit_of_a_rejected_line_is_a_conflict(scene: Scene) -> None:
+def test_external_edit_of_a_rejected_line_is_a_conflict(scene: Scene) -> None:
     scene.write("f", TEN)
     edit = scene.edit("f", b"2\n", b"two\n")
     (scene.root / "f").write_bytes(TEN.replace(b"2\n", b"twenty\n"))
@@ -109,7 +109,7 @@ def test_a_hand_edit_of_a_rejected_line_is_a_conflict(scene: Scene) -> None:
     assert scene.workspace.history.blob(blob_id(TEN.replace(b"2\n", b"twenty\n")))
 
 
-def test_a_change_on_disk_between_question_and_answer_is_noticed(scene: Scene) -> None:
+def test_change_on_disk_between_question_and_answer_is_detected(scene: Scene) -> None:
     edit = after_hand_edit(scene)
     shown = scene.decide(Action.REJECT, edit)
     assert isinstance(shown, ExternalChanges)
@@ -127,7 +127,7 @@ def test_a_change_on_disk_between_question_and_answer_is_noticed(scene: Scene) -
     assert scene.text("f") == TEN
 
 
-def test_a_shown_change_that_is_gone_is_noticed(scene: Scene) -> None:
+def test_disappeared_external_change_is_detected(scene: Scene) -> None:
     edit = after_hand_edit(scene)
     shown = scene.decide(Action.REJECT, edit)
     assert isinstance(shown, ExternalChanges)
@@ -157,7 +157,7 @@ def test_a_changed_mode_is_an_external_change(scene: Scene) -> None:
     assert (scene.mode("f"), scene.text("f")) == (0o755, TEN)
 
 
-def test_a_file_deleted_by_hand_comes_back_or_stays_gone(scene: Scene) -> None:
+def test_externally_deleted_file_is_restored_or_stays_deleted(scene: Scene) -> None:
     scene.write("d/f", TEN)
     edit = scene.edit("d/f", b"2\n", b"two\n")
     (scene.root / "d" / "f").unlink()
@@ -171,7 +171,7 @@ def test_a_file_deleted_by_hand_comes_back_or_stays_gone(scene: Scene) -> None:
     assert scene.text("d/f") == TEN
 
 
-def test_a_file_created_by_hand_where_one_was_deleted_is_an_external_change(scene: Scene) -> None:
+def test_file_created_externally_at_a_deleted_path_is_an_external_change(scene: Scene) -> None:
     scene.write("f", TEN)
     gone = scene.delete("f")
     (scene.root / "f").write_bytes(b"by hand\n")
@@ -184,7 +184,7 @@ def test_a_file_created_by_hand_where_one_was_deleted_is_an_external_change(scen
     assert scene.workspace.history.blob(blob_id(b"by hand\n")) == b"by hand\n"
 
 
-def test_only_the_newest_of_several_files_deleted_at_a_path_claims_what_is_made_there(scene: Scene) -> None:
+def test_new_file_at_a_path_belongs_to_the_file_deleted_there_last(scene: Scene) -> None:
     scene.write("a", lines("one"))
     first_gone = scene.delete("a")
     scene.write("b", lines("two"))
@@ -202,19 +202,19 @@ def test_only_the_newest_of_several_files_deleted_at_a_path_claims_what_is_made_
     assert scene.text("a") == b"by hand\n"
 
 
-def replaced_by_folder(path: Path) -> None:
+def replace_by_folder(path: Path) -> None:
     path.unlink()
     path.mkdir()
-    (path / "in it").write_bytes(b"somebody's\n")  # an empty one gives way
+    (path / "in it").write_bytes(b"somebody's\n")  # an empty folder would be replaced
 
 
-def replaced_by_link(path: Path) -> None:
+def replace_by_link(path: Path) -> None:
     path.rename(path.with_name("elsewhere"))
     path.symlink_to("elsewhere")
 
 
-@pytest.mark.parametrize("replace", [replaced_by_folder, replaced_by_link])
-def test_something_else_in_a_files_place_counts_as_the_file_gone(scene: Scene, replace: Callable[[Path], None]) -> None:
+@pytest.mark.parametrize("replace", [replace_by_folder, replace_by_link])
+def test_file_replaced_by_a_folder_or_link_counts_as_deleted(scene: Scene, replace: Callable[[Path], None]) -> None:
     scene.write("f", TEN)
     edit = scene.edit("f", b"2\n", b"two\n")
     replace(scene.root / "f")
@@ -232,7 +232,7 @@ def test_something_else_in_a_files_place_counts_as_the_file_gone(scene: Scene, r
     assert scene.external() == {}
 
 
-def test_a_file_in_the_place_of_a_files_folder_counts_as_the_file_gone(scene: Scene) -> None:
+def test_file_whose_folder_became_a_file_counts_as_deleted(scene: Scene) -> None:
     scene.write("d/f", TEN)
     (scene.root / "d" / "f").unlink()
     (scene.root / "d").rmdir()
@@ -241,22 +241,22 @@ def test_a_file_in_the_place_of_a_files_folder_counts_as_the_file_gone(scene: Sc
     assert isinstance(scene.decide(Action.ACCEPT, 1), ExternalChanges)
 
 
-def deleted(path: Path) -> None:
+def delete(path: Path) -> None:
     path.unlink()
 
 
-def made_executable(path: Path) -> None:
+def make_executable(path: Path) -> None:
     path.chmod(0o755)
 
 
-def put_back(path: Path) -> None:
+def restore_recorded(path: Path) -> None:
     path.write_bytes(TEN.replace(b"2\n", b"two\n"))
 
 
 @pytest.mark.parametrize("cascade", [False, True])
-@pytest.mark.parametrize("meanwhile", [deleted, made_executable, put_back, replaced_by_folder, replaced_by_link])
+@pytest.mark.parametrize("meanwhile", [delete, make_executable, restore_recorded, replace_by_folder, replace_by_link])
 @pytest.mark.parametrize("overlapping", [False, True])
-def test_whatever_happens_between_question_and_answer_nothing_is_written(
+def test_change_between_question_and_answer_writes_nothing(
     scene: Scene, meanwhile: Callable[[Path], None], *, overlapping: bool, cascade: bool
 ) -> None:
     edit = after_hand_edit(scene)
@@ -274,18 +274,18 @@ def test_whatever_happens_between_question_and_answer_nothing_is_written(
 
 # ---- lost recorded states
 
-BY_HAND = [b"one\ntwo\nby hand\n", None]
+EXTERNAL_CONTENTS = [b"one\ntwo\nby hand\n", None]
 
 
-def lost(scene: Scene, *paths: str) -> None:
-    """Have the store go on without the last recorded states of some files, as a salvage leaves it."""
+def lose_last_states(scene: Scene, *paths: str) -> None:
+    """Remove the last recorded states of some files from the store, as a salvage may."""
     names = [blob_id((scene.root / path).read_bytes()) for path in paths]
     scene.workspace.close()
     lose(scene.root, *names)
     scene.workspace = Workspace.open(scene.root, scene.disk())
 
 
-def by_hand(scene: Scene, path: str, content: bytes | None) -> None:
+def change_externally(scene: Scene, path: str, content: bytes | None) -> None:
     if content is None:
         (scene.root / path).unlink()
     else:
@@ -293,17 +293,17 @@ def by_hand(scene: Scene, path: str, content: bytes | None) -> None:
 
 
 @pytest.fixture
-def bereft(scene: Scene) -> Scene:
-    """Return a workspace with a file of which the last recorded state is lost, and something recorded after it."""
+def with_lost_state(scene: Scene) -> Scene:
+    """Return a workspace with a file whose last recorded state is lost, and a later edit of another file."""
     scene.write("f", b"one\n")
     scene.write("f", b"one\ntwo\n")
     scene.write("g", TEN)
-    lost(scene, "f")
+    lose_last_states(scene, "f")
     return scene
 
 
-def told(edits: Sequence[EditView]) -> list[tuple[Operation, bool, bytes | None]]:
-    """Return of edits what they did, whether they begin a document, and what they led to."""
+def summary_of(edits: Sequence[EditView]) -> list[tuple[Operation, bool, bytes | None]]:
+    """Return the operation of each edit, whether it starts a document, and its path after."""
     return [
         (
             view.edit.operation,
@@ -314,64 +314,67 @@ def told(edits: Sequence[EditView]) -> list[tuple[Operation, bool, bytes | None]
     ]
 
 
-@pytest.mark.parametrize("content", BY_HAND, ids=["changed", "gone"])
-def test_a_file_whose_recorded_state_is_lost_can_be_written_and_reviewed_whatever_a_hand_made_of_it(
-    bereft: Scene, content: bytes | None
+@pytest.mark.parametrize("content", EXTERNAL_CONTENTS, ids=["changed", "gone"])
+def test_file_with_a_lost_state_can_be_written_and_reviewed_after_any_change(
+    with_lost_state: Scene, content: bytes | None
 ) -> None:
-    by_hand(bereft, "f", content)
-    outcome = bereft.call(writes("f", b"new\n"))
+    change_externally(with_lost_state, "f", content)
+    outcome = with_lost_state.call(writes("f", b"new\n"))
     external = [(Operation.DELETE, False, None), (Operation.CREATE, True, b"f")]
-    assert told(outcome.external) == (external if content else external[:1])
-    assert bereft.text("f") == b"new\n"
-    later = bereft.edit("f", b"new\n", b"newer\n")
-    bereft.reject(later)
-    assert bereft.text("f") == b"new\n"
-    bereft.reject(outcome.edits[0].seq)
-    assert bereft.text("f") == content
-    assert {fault.part for fault in check_store(str(bereft.root)).faults} == {StorePart.BLOBS, StorePart.DOCUMENTS}
-    bereft.workspace.retention.purge([blob_id(b"one\ntwo\n")], force=True)
-    assert check_store(str(bereft.root)).faults == ()
-    bereft.accept(outcome.edits[0].seq, later)
-    assert bereft.text("f") == b"newer\n"
+    assert summary_of(outcome.external) == (external if content else external[:1])
+    assert with_lost_state.text("f") == b"new\n"
+    later = with_lost_state.edit("f", b"new\n", b"newer\n")
+    with_lost_state.reject(later)
+    assert with_lost_state.text("f") == b"new\n"
+    with_lost_state.reject(outcome.edits[0].seq)
+    assert with_lost_state.text("f") == content
+    assert {fault.part for fault in check_store(str(with_lost_state.root)).faults} == {
+        StorePart.BLOBS,
+        StorePart.DOCUMENTS,
+    }
+    with_lost_state.workspace.retention.purge([blob_id(b"one\ntwo\n")], force=True)
+    assert check_store(str(with_lost_state.root)).faults == ()
+    with_lost_state.accept(outcome.edits[0].seq, later)
+    assert with_lost_state.text("f") == b"newer\n"
 
 
-@pytest.mark.parametrize("content", BY_HAND, ids=["changed", "gone"])
+@pytest.mark.parametrize("content", EXTERNAL_CONTENTS, ids=["changed", "gone"])
 def test_a_scan_records_a_persons_change_of_a_file_whose_recorded_state_is_lost(
-    bereft: Scene, content: bytes | None
+    with_lost_state: Scene, content: bytes | None
 ) -> None:
-    by_hand(bereft, "f", content)
-    by_hand(bereft, "g", b"by hand\n")
-    found = bereft.workspace.record_changes(CallInfo(tool="Bash", conversation="c"))
+    change_externally(with_lost_state, "f", content)
+    change_externally(with_lost_state, "g", b"by hand\n")
+    found = with_lost_state.workspace.record_changes(CallInfo(tool="Bash", conversation="c"))
     assert not found.skipped
     ended = [(Operation.DELETE, False, None), *([(Operation.CREATE, True, b"f")] if content else [])]
-    assert told(found.edits) == [*ended, (Operation.EDIT, False, b"g")]
-    assert not bereft.workspace.record_changes(CallInfo(tool="Bash", conversation="c")).edits
-    bereft.write("f", b"new\n")
-    bereft.reopen()
-    assert bereft.text("f") == b"new\n"
+    assert summary_of(found.edits) == [*ended, (Operation.EDIT, False, b"g")]
+    assert not with_lost_state.workspace.record_changes(CallInfo(tool="Bash", conversation="c")).edits
+    with_lost_state.write("f", b"new\n")
+    with_lost_state.reopen()
+    assert with_lost_state.text("f") == b"new\n"
 
 
-def test_a_file_of_which_a_hand_changed_the_mode_alone_gives_back_the_bytes_that_were_lost(bereft: Scene) -> None:
-    (bereft.root / "f").chmod(0o755)
-    outcome = bereft.call(writes("f", b"one\ntwo\nthree\n"))
-    assert told([*outcome.external, *outcome.edits]) == [
+def test_lost_bytes_are_stored_again_from_a_file_with_a_changed_mode(with_lost_state: Scene) -> None:
+    (with_lost_state.root / "f").chmod(0o755)
+    outcome = with_lost_state.call(writes("f", b"one\ntwo\nthree\n"))
+    assert summary_of([*outcome.external, *outcome.edits]) == [
         (Operation.EDIT, False, b"f"),
         (Operation.REPLACE, False, b"f"),
     ]
-    assert check_store(str(bereft.root)).faults == ()
-    bereft.reject(2)
-    assert (bereft.text("f"), bereft.mode("f")) == (b"one\nthree\n", 0o755)
+    assert check_store(str(with_lost_state.root)).faults == ()
+    with_lost_state.reject(2)
+    assert (with_lost_state.text("f"), with_lost_state.mode("f")) == (b"one\nthree\n", 0o755)
 
 
-@pytest.mark.parametrize("content", BY_HAND, ids=["changed", "gone"])
-def test_a_killed_call_on_such_a_file_is_recorded_whole_or_not_at_all(
-    bereft: Scene, tmp_path: Path, content: bytes | None
+@pytest.mark.parametrize("content", EXTERNAL_CONTENTS, ids=["changed", "gone"])
+def test_killed_call_on_a_file_with_a_lost_state_is_whole_or_absent(
+    with_lost_state: Scene, tmp_path: Path, content: bytes | None
 ) -> None:
-    by_hand(bereft, "f", content)
-    bereft.reopen()
+    change_externally(with_lost_state, "f", content)
+    with_lost_state.reopen()
     found = set[str]()
     for step in count():
-        root = Path(shutil.copytree(bereft.root, tmp_path / f"at {step}"))
+        root = Path(shutil.copytree(with_lost_state.root, tmp_path / f"at {step}"))
         with suppress(PowerCut), Workspace.open(root, CountdownDisk(step)) as workspace:
             with workspace.call(CallInfo(tool="test")) as call:
                 call.write("f", b"new\n")
@@ -379,7 +382,7 @@ def test_a_killed_call_on_such_a_file_is_recorded_whole_or_not_at_all(
             found.add("done")
         with Workspace.open(root, CountdownDisk(None)) as workspace:
             held = (root / "f").read_bytes() if (root / "f").exists() else None
-            is_recorded = len(workspace.history.edits()) > len(bereft.workspace.history.edits())
+            is_recorded = len(workspace.history.edits()) > len(with_lost_state.workspace.history.edits())
             assert held == (b"new\n" if is_recorded else content), step
             assert not (is_recorded and workspace.review.external_changes())
             found.add("whole" if is_recorded else "not at all")
@@ -391,26 +394,26 @@ def test_a_killed_call_on_such_a_file_is_recorded_whole_or_not_at_all(
 def test_a_deleted_file_with_a_lost_state_does_not_block_its_path(scene: Scene) -> None:
     scene.write("d/f", b"one\n")
     scene.write("g", TEN)
-    lost(scene, "d/f")
+    lose_last_states(scene, "d/f")
     (scene.root / "d/f").unlink()
     (scene.root / "d").rmdir()
     scene.write("d", b"a file\n")
     assert scene.text("d") == b"a file\n"
 
 
-def test_a_lost_state_that_comes_back_makes_its_history_whole_again(bereft: Scene) -> None:
-    by_hand(bereft, "f", b"by hand\n")
-    bereft.workspace.record_changes(CallInfo(tool="Bash", conversation="c"))
-    bereft.write("h", b"one\ntwo\n")
-    assert check_store(str(bereft.root)).faults == ()
+def test_lost_state_that_is_stored_again_repairs_the_history(with_lost_state: Scene) -> None:
+    change_externally(with_lost_state, "f", b"by hand\n")
+    with_lost_state.workspace.record_changes(CallInfo(tool="Bash", conversation="c"))
+    with_lost_state.write("h", b"one\ntwo\n")
+    assert check_store(str(with_lost_state.root)).faults == ()
 
 
-def test_a_file_of_a_state_that_is_damaged_in_its_place_can_be_written(scene: Scene) -> None:
+def test_file_with_a_damaged_state_can_be_written(scene: Scene) -> None:
     scene.write("f", b"one\n")
     scene.write("g", TEN)
     scene.reopen()
     damage(scene.root, blob_id(b"one\n"))
     scene.reopen()
-    by_hand(scene, "f", b"by hand\n")
+    change_externally(scene, "f", b"by hand\n")
     outcome = scene.call(writes("f", b"new\n"))
-    assert told(outcome.external) == [(Operation.DELETE, False, None), (Operation.CREATE, True, b"f")]
+    assert summary_of(outcome.external) == [(Operation.DELETE, False, None), (Operation.CREATE, True, b"f")]

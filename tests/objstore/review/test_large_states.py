@@ -44,7 +44,7 @@ from objstore.model.ranges import Range
 from objstore.retention.compaction import compact, plan_compaction
 from objstore.retention.expiry import expire, plan_expiry
 from objstore.transaction.journal import Journal
-from tests.objstore.recovery.test_crash import ran_on, started_again
+from tests.objstore.recovery.test_crash import recorded_before_power_cut, set_earlier_boot
 from tests.support.command_runner import environment
 from tests.support.damaged_stores import damage, lose
 from tests.support.faulty_disk import CountdownDisk, PowerCut, full_disk, power_cut
@@ -67,19 +67,19 @@ def decide(scene: Scene, action: Action, *seqs: int, on_external: OnExternal = O
     return scene.workspace.decide(action, units, on_external=on_external)
 
 
-def sound(scene: Scene) -> None:
-    """Check the store from the ground up: blobs, chunks, their counts, replay."""
+def check_sound(scene: Scene) -> None:
+    """Check the whole store: blobs, chunks, reference counts, replay."""
     assert check_store(str(scene.root)).faults == ()
 
 
-def stored(scene: Scene) -> int:
+def log_size(scene: Scene) -> int:
     return sum(segment.size for segment in scene.workspace.history.segments())
 
 
 # ---- from small to large and back
 
 
-def test_a_file_grows_large_and_small_again_and_each_edit_is_decided_alone(scene: Scene) -> None:
+def test_edits_to_and_from_a_large_state_are_decided_separately(scene: Scene) -> None:
     edit(scene, "f", TEN)
     large = edit(scene, "f", LARGE)
     small = edit(scene, "f", b"small again\n")
@@ -94,10 +94,10 @@ def test_a_file_grows_large_and_small_again_and_each_edit_is_decided_alone(scene
     for _ in range(2):
         assert isinstance(scene.workspace.review.undo(), Decided)
     assert (scene.root / "f").read_bytes() == TEN
-    sound(scene)
+    check_sound(scene)
 
 
-def test_lines_never_stand_beside_a_large_state(scene: Scene) -> None:
+def test_lines_are_never_merged_with_a_large_state(scene: Scene) -> None:
     edit(scene, "f", TEN)
     appended = edit(scene, "f", TEN + b"11\n")
     decide(scene, Action.REJECT, appended)
@@ -114,11 +114,11 @@ def test_a_conflict_about_a_large_state_is_about_the_file_as_a_whole(scene: Scen
     edit(scene, "f", OTHER)
     outcome = decide(scene, Action.REJECT, large)
     assert isinstance(outcome, Conflicted)
-    told = [(str(found), found.line, found.removed, found.inserted) for found in outcome.conflicts]
-    assert told == [("edit 3 hunk 1 needs edit 2 (f)", 0, b"", b"")]
+    found_conflicts = [(str(found), found.line, found.removed, found.inserted) for found in outcome.conflicts]
+    assert found_conflicts == [("edit 3 hunk 1 needs edit 2 (f)", 0, b"", b"")]
 
 
-def test_a_large_file_is_created_made_executable_moved_deleted_and_all_of_it_taken_back(scene: Scene) -> None:
+def test_every_kind_of_edit_of_a_large_file_can_be_undone(scene: Scene) -> None:
     edit(scene, "f", LARGE)
     with scene.workspace.call(CallInfo(tool="t", conversation="c")) as call:
         call.write("f", LARGE, mode=0o755)
@@ -131,41 +131,43 @@ def test_a_large_file_is_created_made_executable_moved_deleted_and_all_of_it_tak
         newest = max(view.seq for view in scene.workspace.history.edits() if view.status.value == "pending")
         decide(scene, Action.REJECT, newest)
     assert (scene.root / "f").read_bytes() == LARGE
-    sound(scene)
+    check_sound(scene)
 
 
 # ---- what it costs
 
 
-def test_a_change_in_the_middle_costs_about_itself(scene: Scene) -> None:
+def test_change_inside_a_large_file_stores_little_more_than_the_change(scene: Scene) -> None:
     edit(scene, "f", LARGE)
-    before = stored(scene)
+    before = log_size(scene)
     edit(scene, "f", OTHER)
-    # A new list of chunks, and a delta against the chunk that gave way.
-    assert stored(scene) - before < 10_000
+    # A new chunk list, and a delta against the replaced chunk.
+    assert log_size(scene) - before < 10_000
     assert b"".join(scene.workspace.history.pieces(blob_id(OTHER))) == OTHER
-    sound(scene)
+    check_sound(scene)
 
 
-def test_the_same_bytes_elsewhere_cost_nothing(scene: Scene) -> None:
+def test_copy_of_a_large_file_stores_no_content(scene: Scene) -> None:
     edit(scene, "f", LARGE)
-    before = stored(scene)
+    before = log_size(scene)
     edit(scene, "g", LARGE)
-    assert stored(scene) - before < 1_000
+    assert log_size(scene) - before < 1_000
 
 
-def test_chunks_are_held_as_long_as_the_blob_that_they_are_of(scene: Scene) -> None:
+def test_chunks_are_held_as_long_as_their_blob(scene: Scene) -> None:
     edit(scene, "f", LARGE)
     with closing(Journal(str(scene.root), Disk())) as journal, journal.reading() as store:
         chunks = {chunk.id for chunk in store.chunks(blob_id(LARGE))}
-        assert not chunks & {blob for number in store.log.numbers() for blob in store.index.blobs.dead_blobs(number)}
+        assert not chunks & {
+            blob for number in store.log.files.numbers() for blob in store.index.blobs.dead_blobs(number)
+        }
         with store.index.changing() as db:
             db.execute("UPDATE blobs SET refs = 0 WHERE id = ?", (min(chunks),))
         with pytest.raises(IndexDamaged):
             plan_compaction(journal, all_segments=True)
 
 
-def test_what_nothing_holds_goes_with_its_chunks_and_what_is_shared_stays(scene: Scene) -> None:
+def test_unheld_large_blob_is_removed_with_its_unshared_chunks(scene: Scene) -> None:
     edit(scene, "f", LARGE)
     edit(scene, "f", OTHER)
     edit(scene, "gone", LARGE[::-1])
@@ -173,19 +175,19 @@ def test_what_nothing_holds_goes_with_its_chunks_and_what_is_shared_stays(scene:
         call.delete("gone")
         call.commit()
     decide(scene, Action.ACCEPT, 1, 2, 3, 4)
-    before = stored(scene)
+    before = log_size(scene)
     scene.workspace.retention.collect(RetentionLimits(older_than=0))
-    assert before - stored(scene) > 5 * MEGABYTE
+    assert before - log_size(scene) > 5 * MEGABYTE
     assert not {blob_id(LARGE), blob_id(LARGE[::-1])} & set(scene.workspace.history.blobs())
     assert b"".join(scene.workspace.history.pieces(blob_id(OTHER))) == OTHER
     edit(scene, "f", LARGE)
     assert (scene.root / "f").read_bytes() == LARGE
     scene.reopen()
-    sound(scene)
+    check_sound(scene)
 
 
-def gone_but_for_its_list(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a large file go, the list of whose chunks lies in a segment of which most is in use."""
+def delete_all_but_the_chunk_list(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Delete a large file whose chunk list is in a segment with mostly held blobs."""
     monkeypatch.setattr("objstore.log.segments.ROTATE_AT", 4 * MEGABYTE)
     edit(scene, "f", LARGE)
     edit(scene, "in use", LARGE[: len(NOISE)][::-1])
@@ -195,20 +197,18 @@ def gone_but_for_its_list(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None
     decide(scene, Action.ACCEPT, 1, 2, 3)
 
 
-def test_a_list_goes_with_its_chunks_wherever_it_lies(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    gone_but_for_its_list(scene, monkeypatch)
+def test_chunk_list_is_removed_with_its_chunks_from_any_segment(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    delete_all_but_the_chunk_list(scene, monkeypatch)
     scene.workspace.retention.collect(RetentionLimits(older_than=0))
     assert blob_id(LARGE) not in set(scene.workspace.history.blobs())
-    sound(scene)
+    check_sound(scene)
     edit(scene, "f", LARGE)
     assert b"".join(scene.workspace.history.pieces(blob_id(LARGE))) == LARGE
-    sound(scene)
+    check_sound(scene)
 
 
-def test_a_list_that_was_left_without_its_chunks_is_no_blob_that_is_stored(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    gone_but_for_its_list(scene, monkeypatch)
+def test_chunk_list_without_its_chunks_does_not_count_as_stored(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    delete_all_but_the_chunk_list(scene, monkeypatch)
     with closing(Journal(str(scene.root), Disk())) as journal:
         limits = RetentionLimits(older_than=0)
         expire(journal, plan_expiry(journal, limits), who="")
@@ -221,10 +221,10 @@ def test_a_list_that_was_left_without_its_chunks_is_no_blob_that_is_stored(
     decide(scene, Action.ACCEPT, restored)
     assert (scene.root / "f").read_bytes() == LARGE
     scene.reopen()
-    sound(scene)
+    check_sound(scene)
 
 
-def test_a_purge_of_a_chunk_takes_the_states_that_it_is_a_part_of(scene: Scene) -> None:
+def test_purge_of_a_chunk_removes_the_states_that_contain_it(scene: Scene) -> None:
     edit(scene, "f", LARGE)
     edit(scene, "f", OTHER)
     with closing(Journal(str(scene.root), Disk())) as journal, journal.reading() as store:
@@ -239,13 +239,13 @@ def test_a_purge_of_a_chunk_takes_the_states_that_it_is_a_part_of(scene: Scene) 
     assert plan.edits == (Range(1, 3),)
     assert not {chunk, blob_id(OTHER)} & set(scene.workspace.history.blobs())
     assert b"".join(scene.workspace.history.pieces(blob_id(LARGE))) == LARGE
-    sound(scene)
+    check_sound(scene)
 
 
 # ---- reading
 
 
-def test_no_more_is_read_at_once_than_was_asked_for(scene: Scene) -> None:
+def test_large_blob_is_never_read_completely_into_memory(scene: Scene) -> None:
     seq = edit(scene, "f", LARGE)
     name = blob_id(LARGE)
     with pytest.raises(BlobTooLarge):
@@ -266,13 +266,13 @@ def test_no_more_is_read_at_once_than_was_asked_for(scene: Scene) -> None:
 # ---- damage
 
 
-def test_a_flipped_byte_in_a_chunk_costs_the_states_that_have_it_and_no_other(scene: Scene, tmp_path: Path) -> None:
+def test_damaged_chunk_affects_only_the_states_that_contain_it(scene: Scene, tmp_path: Path) -> None:
     edit(scene, "f", LARGE)
     other = bytes(MAX_BLOB) + NOISE
     edit(scene, "g", other[1:] + b"another")
     (segment,) = (scene.root / ".cas" / "segments").glob("*.seg")
     content = bytearray(segment.read_bytes())
-    # The first megabyte is a chunk of the one file only; the other is cut elsewhere.
+    # The first megabyte is a chunk of one file only; the other file is cut at other offsets.
     content[content.index(NOISE[1000:1100])] ^= 1
     segment.write_bytes(content)
     lost, kept = blob_id(LARGE), blob_id(other[1:] + b"another")
@@ -288,7 +288,7 @@ def test_a_flipped_byte_in_a_chunk_costs_the_states_that_have_it_and_no_other(sc
             b"".join(saved.history.pieces(lost))
 
 
-def test_a_large_state_whose_list_is_damaged_is_let_go_of_and_work_goes_on(scene: Scene) -> None:
+def test_large_state_with_a_damaged_chunk_list_can_expire(scene: Scene) -> None:
     edit(scene, "f", LARGE)
     edit(scene, "f", b"small again\n")
     decide(scene, Action.ACCEPT, 1, 2)
@@ -296,11 +296,11 @@ def test_a_large_state_whose_list_is_damaged_is_let_go_of_and_work_goes_on(scene
     assert scene.workspace.retention.expire(RetentionLimits(older_than=0))
     edit(scene, "f", b"smaller\n")
     assert (scene.root / "f").read_bytes() == b"smaller\n"
-    # What chunks it had is not known any more, so they are held on; the counts are sound.
+    # Its chunks are no longer known, so they stay held; the reference counts are correct.
     assert {fault.part for fault in check_store(str(scene.root)).faults} == {StorePart.SEGMENTS}
 
 
-def test_a_large_file_of_which_a_chunk_is_lost_can_be_written_whatever_a_hand_made_of_it(scene: Scene) -> None:
+def test_large_file_with_a_lost_chunk_can_be_written_after_any_external_change(scene: Scene) -> None:
     edit(scene, "f", LARGE)
     edit(scene, "g", TEN)
     scene.workspace.close()
@@ -312,10 +312,10 @@ def test_a_large_file_of_which_a_chunk_is_lost_can_be_written_whatever_a_hand_ma
     assert operations == ["create", "create", "delete", "create", "replace"]
     (scene.root / "f").write_bytes(LARGE)
     scene.workspace.record_changes(CallInfo(tool="t", conversation="c"))
-    sound(scene)
+    check_sound(scene)
 
 
-def test_a_large_file_of_which_a_hand_changed_the_mode_alone_gives_back_the_chunk_that_was_lost(scene: Scene) -> None:
+def test_lost_chunk_is_stored_again_from_a_file_with_a_changed_mode(scene: Scene) -> None:
     edit(scene, "f", LARGE)
     scene.workspace.close()
     lose(scene.root, blob_id(LARGE[:CHUNK]))
@@ -323,7 +323,7 @@ def test_a_large_file_of_which_a_hand_changed_the_mode_alone_gives_back_the_chun
     (scene.root / "f").chmod(0o755)
     edit(scene, "f", TEN)
     assert [view.edit.operation for view in scene.workspace.history.edits()] == ["create", "edit", "replace"]
-    sound(scene)
+    check_sound(scene)
     scene.reject(3)
     assert (scene.root / "f").read_bytes() == LARGE
 
@@ -335,9 +335,9 @@ def test_a_large_file_of_which_a_hand_changed_the_mode_alone_gives_back_the_chun
     "content",
     [PREFIX, placeholder(blob_id(b"x")), placeholder(blob_id(b"x")) + b"more\n", b"a\n" + placeholder(blob_id(b"x"))],
 )
-def test_a_file_that_looks_like_a_stand_in_is_itself(scene: Scene, content: bytes) -> None:
+def test_file_that_looks_like_a_placeholder_is_kept_verbatim(scene: Scene, content: bytes) -> None:
     edit(scene, "f", TEN)
-    looks = edit(scene, "f", content)
+    placeholder_like = edit(scene, "f", content)
     assert (scene.root / "f").read_bytes() == content
     with scene.workspace.call(CallInfo(tool="t")) as call:
         assert call.read("f").bytes == content
@@ -345,41 +345,41 @@ def test_a_file_that_looks_like_a_stand_in_is_itself(scene: Scene, content: byte
     decide(scene, Action.REJECT, after)
     assert (scene.root / "f").read_bytes() == content
     (scene.root / "f").write_bytes(content + b"by hand")
-    assert isinstance(decide(scene, Action.REJECT, looks, on_external=OnExternal.DISCARD), Decided)
+    assert isinstance(decide(scene, Action.REJECT, placeholder_like, on_external=OnExternal.DISCARD), Decided)
     assert (scene.root / "f").read_bytes() == TEN
-    scene.workspace.review.restore(scene.workspace.history.find_state(f"f@{looks}"))
+    scene.workspace.review.restore(scene.workspace.history.find_state(f"f@{placeholder_like}"))
     assert (scene.root / "f").read_bytes() == content
-    sound(scene)
+    check_sound(scene)
 
 
 # ---- concurrent changes and crashes
 
 
-class Meddling(Disk):
-    """A disk on which somebody writes to a file while it is taken in."""
+class WritingDisk(Disk):
+    """A disk on which another process writes to a file while it is stored."""
 
-    def __init__(self, meddle: Callable[[], object]) -> None:
-        self.meddle: Callable[[], object] | None = meddle
+    def __init__(self, write_to_file: Callable[[], object]) -> None:
+        self.write_to_file: Callable[[], object] | None = write_to_file
 
     def append(self, fd: int, content: bytes, name: str) -> None:
-        if self.meddle is not None:
-            self.meddle()
-            self.meddle = None
+        if self.write_to_file is not None:
+            self.write_to_file()
+            self.write_to_file = None
         super().append(fd, content, name)
 
 
 @pytest.mark.parametrize("at", [0, len(LARGE) - 1])
-def test_a_file_that_changes_while_it_is_taken_in_is_noticed(tmp_path: Path, at: int) -> None:
+def test_change_of_a_file_while_it_is_stored_is_detected(tmp_path: Path, at: int) -> None:
     path = tmp_path / "f"
     path.write_bytes(LARGE)
 
-    def meddle() -> None:
+    def write_to_file() -> None:
         with path.open("r+b") as file:
             file.seek(at)
             file.write(b"!")
 
     Workspace.init(tmp_path).close()
-    with Workspace.open(tmp_path, Meddling(meddle)) as workspace:
+    with Workspace.open(tmp_path, WritingDisk(write_to_file)) as workspace:
         with workspace.call(CallInfo(tool="t")) as call:
             call.delete("f")
             with pytest.raises(FileChanged):
@@ -393,38 +393,38 @@ def test_a_file_that_changes_while_it_is_taken_in_is_noticed(tmp_path: Path, at:
     assert check_store(str(tmp_path)).faults == ()
 
 
-def started(root: Path) -> None:
+def create_workspace(root: Path) -> None:
     with (root / "f").open("wb") as file:
         file.write(NOISE)
-        file.seek(LARGE.rindex(b"\0") + 1)  # a hole is made faster than zeros are written
+        file.seek(LARGE.rindex(b"\0") + 1)  # a hole is faster than writing zeros
         file.write(b"the end\n")
     with Workspace.init(root) as workspace, workspace.call(CallInfo(tool="t", conversation="c")) as call:
         call.write("g", TEN)
         call.commit()
 
 
-def act(workspace: Workspace) -> None:
-    """Take in a large file, and put another one in its place."""
+def write_both(workspace: Workspace) -> None:
+    """Store a large file, and replace it by another one."""
     with workspace.call(CallInfo(tool="t", conversation="c")) as call:
         call.write("f", OTHER)
         call.write("g", TEN + b"11\n")
         call.commit()
 
 
-def telling_steps(root: Path) -> list[tuple[int, str]]:
-    """Return the steps of the act at which it may be cut off, the small steps are walked elsewhere."""
+def relevant_steps(root: Path) -> list[tuple[int, str]]:
+    """Return the relevant steps at which to interrupt; the small steps are tested elsewhere."""
     root.mkdir()
-    started(root)
+    create_workspace(root)
     disk = CountdownDisk(None)
     with Workspace.open(root, disk) as workspace:
-        act(workspace)
+        write_both(workspace)
     assert disk.done.count("append") > 1, "the chunks are to be appended in several groups"
     first = {disk.done.index(kind) for kind in ("stage", "append", "sync", "exchange")}
     last_append = len(disk.done) - 1 - disk.done[::-1].index("append")
     return [(step, disk.done[step]) for step in sorted({*first, last_append})]
 
 
-def assert_whole_and_going_on(root: Path, step: str) -> None:
+def assert_whole_and_usable(root: Path, step: str) -> None:
     with Workspace.open(root) as workspace:
         states = (root / "f").read_bytes() == OTHER, (root / "g").read_bytes() == TEN + b"11\n"
         assert states in {(True, True), (False, False)}, step
@@ -436,36 +436,36 @@ def assert_whole_and_going_on(root: Path, step: str) -> None:
     assert check_store(str(root), quick=True).faults == (), step
 
 
-def test_wherever_it_is_killed_the_call_is_whole_and_work_goes_on(tmp_path: Path) -> None:
-    for step, kind in telling_steps(tmp_path / "whole"):
+def test_call_with_a_large_file_is_whole_after_a_kill_at_any_step(tmp_path: Path) -> None:
+    for step, kind in relevant_steps(tmp_path / "whole"):
         root = tmp_path / str(step)
         root.mkdir()
-        started(root)
+        create_workspace(root)
         with Workspace.open(root, CountdownDisk(step, power_cut, torn=0.5)) as workspace, pytest.raises(PowerCut):
-            act(workspace)
-        assert_whole_and_going_on(root, kind)
+            write_both(workspace)
+        assert_whole_and_usable(root, kind)
         shutil.rmtree(root)
 
 
-def test_wherever_the_disk_is_full_nothing_has_changed_and_work_goes_on(tmp_path: Path) -> None:
-    for step, kind in telling_steps(tmp_path / "whole"):
+def test_full_disk_at_any_step_changes_nothing(tmp_path: Path) -> None:
+    for step, kind in relevant_steps(tmp_path / "whole"):
         if kind not in {"stage", "append"}:
             continue
         root = tmp_path / str(step)
         root.mkdir()
-        started(root)
+        create_workspace(root)
         disk = CountdownDisk(step, full_disk, lasting=False, torn=0.5)
         with Workspace.open(root, disk) as workspace:
             with pytest.raises(DiskFull):
-                act(workspace)
+                write_both(workspace)
             assert (root / "f").read_bytes() == LARGE
             assert len(workspace.history.edits()) == 1
-            act(workspace)
+            write_both(workspace)
             assert (root / "f").read_bytes() == OTHER
         shutil.rmtree(root)
 
 
-TAKES_TURNS: Final = """
+ALTERNATING_WRITER: Final = """
 import sys
 from objstore import CallInfo, FileState, Workspace
 
@@ -482,10 +482,10 @@ with Workspace.open(sys.argv[1]) as workspace:
 """
 
 
-def test_whenever_a_process_is_killed_the_file_is_one_of_its_states(scene: Scene) -> None:
+def test_large_file_has_one_of_its_states_after_a_kill_at_any_time(scene: Scene) -> None:
     edit(scene, "f", LARGE)
     edit(scene, "f", OTHER)
-    command = [sys.executable, "-P", "-c", TAKES_TURNS, str(scene.root)]
+    command = [sys.executable, "-P", "-c", ALTERNATING_WRITER, str(scene.root)]
     chance = random.Random(1)
     for number in range(3):
         with subprocess.Popen(command, env=environment({}), stdout=subprocess.PIPE) as writer:
@@ -501,15 +501,15 @@ def test_whenever_a_process_is_killed_the_file_is_one_of_its_states(scene: Scene
                 call.commit()
         assert list((scene.root / ".cas" / "tmp").iterdir()) == []
     scene.reopen()
-    sound(scene)
+    check_sound(scene)
 
 
-def test_what_a_power_cut_left_of_a_large_file_is_rolled_forward(tmp_path: Path) -> None:
+def test_partly_written_large_file_is_rolled_forward_after_a_power_cut(tmp_path: Path) -> None:
     root = tmp_path / "workspace"
     root.mkdir()
 
     def found(*external: str) -> bytes:
-        """Return what the file is after the next start of the machine."""
+        """Return the content of the file after the next boot."""
         with Workspace.open(root, CountdownDisk(None)) as workspace:
             assert tuple(change.path for change in workspace.review.status().external) == external
         return (root / "f").read_bytes()
@@ -519,19 +519,19 @@ def test_what_a_power_cut_left_of_a_large_file_is_rolled_forward(tmp_path: Path)
             call.write("f", content)
             call.commit()
 
-    started(root)
+    create_workspace(root)
     with Workspace.open(root, CountdownDisk(None)) as workspace:
-        act(workspace)
+        write_both(workspace)
     beginning = OTHER[: 4 * MEGABYTE]
     for cut in (beginning, beginning + bytes(len(OTHER) - len(beginning))):
         (root / "f").write_bytes(cut)
-        started_again(root)
+        set_earlier_boot(root)
         assert found() == OTHER
     # The name may be that of an earlier state, and its bytes not all there. Any other byte behind them is somebody's,
     # and so is an end within a sector.
     cuts = b"", beginning, beginning + bytes(MAX_BLOB)
     for cut in (*cuts, beginning + b"!", beginning[:-1]):
-        with ran_on(root) as later:
+        with recorded_before_power_cut(root) as later:
             (root / "f").write_bytes(cut[: len(OTHER)])
             wrote(later, TEN)
         is_somebodys = cut not in cuts
@@ -540,14 +540,14 @@ def test_what_a_power_cut_left_of_a_large_file_is_rolled_forward(tmp_path: Path)
             wrote(workspace, OTHER)
     for cut in (beginning + b"!" * 512, beginning[:-1]):
         (root / "f").write_bytes(cut)
-        started_again(root)
+        set_earlier_boot(root)
         assert found("f") == cut
         with Workspace.open(root, CountdownDisk(None)) as workspace:
             wrote(workspace, OTHER)
 
 
 class KilledAtTheFile(CountdownDisk):
-    """A disk of a process that is killed when its call is in the log and no file has followed."""
+    """A disk of a process that is killed when its call is in the log and no file has changed."""
 
     def __init__(self) -> None:
         super().__init__(None)
@@ -558,7 +558,7 @@ class KilledAtTheFile(CountdownDisk):
         super()._step(operation, name, tear)
 
 
-def test_what_a_person_left_of_a_large_file_after_a_kill_stays(tmp_path: Path) -> None:
+def test_persons_change_of_a_large_file_after_a_kill_is_kept(tmp_path: Path) -> None:
     with Workspace.init(tmp_path, CountdownDisk(None)) as workspace, workspace.call(CallInfo(tool="t")) as call:
         call.write("f", TEN)
         call.commit()
@@ -572,7 +572,7 @@ def test_what_a_person_left_of_a_large_file_after_a_kill_stays(tmp_path: Path) -
     assert (tmp_path / "f").read_bytes() == OTHER[:MEGABYTE]
 
 
-WANTED: Final = OTHER[::-1]
+NEW_CONTENT: Final = OTHER[::-1]
 """What a file with several names is to hold."""
 
 
@@ -588,38 +588,38 @@ class TornDisk(CountdownDisk):
         super().rewrite(directory, name, content)
 
 
-def cut_off(root: Path, path: str) -> None:
+def interrupt_rewrite(root: Path, path: str) -> None:
     """Leave a file with two names as a power cut does that comes while it is being rewritten."""
-    started(root)
+    create_workspace(root)
     (root / "same").hardlink_to(root / path)
     with Workspace.open(root, TornDisk()) as workspace, workspace.call(CallInfo(tool="t")) as call:
-        call.write(path, WANTED)
+        call.write(path, NEW_CONTENT)
         with pytest.raises(PowerCut):
             call.commit()
 
 
 @pytest.mark.parametrize("path", ["f", "g"], ids=["large before", "small before"])
-def test_a_large_file_with_two_names_that_was_being_rewritten_is_finished(tmp_path: Path, path: str) -> None:
-    cut_off(tmp_path, path)
+def test_interrupted_rewrite_of_a_large_file_with_two_names_is_completed(tmp_path: Path, path: str) -> None:
+    interrupt_rewrite(tmp_path, path)
     torn = (tmp_path / path).read_bytes()
-    assert torn not in {LARGE, TEN, WANTED}
+    assert torn not in {LARGE, TEN, NEW_CONTENT}
     Workspace.open(tmp_path).close()
-    assert (tmp_path / "same").read_bytes() == WANTED
+    assert (tmp_path / "same").read_bytes() == NEW_CONTENT
 
 
 @pytest.mark.parametrize(
     ("path", "left"),
     [
-        pytest.param("f", WANTED[:MEGABYTE], id="cut off where new bytes end"),
-        pytest.param("f", WANTED[:MEGABYTE] + LARGE[MEGABYTE : 2 * MEGABYTE], id="cut off behind that"),
-        pytest.param("g", WANTED[:MEGABYTE] + b"!", id="something behind new bytes"),
+        pytest.param("f", NEW_CONTENT[:MEGABYTE], id="cut off where new bytes end"),
+        pytest.param("f", NEW_CONTENT[:MEGABYTE] + LARGE[MEGABYTE : 2 * MEGABYTE], id="cut off behind that"),
+        pytest.param("g", NEW_CONTENT[:MEGABYTE] + b"!", id="something behind new bytes"),
     ],
 )
-def test_what_a_rewrite_of_a_file_with_two_names_can_not_have_left_is_somebodys(
+def test_content_that_no_interrupted_rewrite_can_leave_is_kept_as_external(
     tmp_path: Path, path: str, left: bytes
 ) -> None:
-    """What is in the way of the new bytes is written over, and what is too long for them goes last."""
-    cut_off(tmp_path, path)
+    """A rewrite overwrites the old bytes first, and truncates last."""
+    interrupt_rewrite(tmp_path, path)
     (tmp_path / path).write_bytes(left)
     with Workspace.open(tmp_path, CountdownDisk(None)) as workspace:
         assert [change.path for change in workspace.review.status().external] == [path]
@@ -640,7 +640,7 @@ def test_a_decision_whose_text_would_be_too_large_is_refused_with_its_size(scene
     assert isinstance(scene.decide(Action.REJECT, 1, 2), Decided)
 
 
-def test_a_conflict_that_would_be_too_large_with_markers_is_refused_as_one(scene: Scene) -> None:
+def test_conflict_too_large_for_markers_is_reported_as_a_conflict(scene: Scene) -> None:
     old, new, newest = (letter * (23 * MEGABYTE) + b"\n" for letter in (b"a", b"b", b"c"))
     (scene.root / "f").write_bytes(TEN + old + TEN)
     scene.write("f", TEN + new + TEN)

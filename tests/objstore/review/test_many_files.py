@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
 
-def operations(act: Callable[[], object]) -> int:
+def count_calls(act: Callable[[], object]) -> int:
     """Return how many calls, of Python and of C, `act` makes."""
     count = 0
 
@@ -31,8 +31,8 @@ def operations(act: Callable[[], object]) -> int:
     return count
 
 
-def works(root: Path, files: int) -> dict[str, int]:
-    """Return what each way to deal with a conversation costs that wrote so many files."""
+def costs_by_files(root: Path, files: int) -> dict[str, int]:
+    """Return the cost of each operation on a conversation that wrote this number of files."""
     root.mkdir()
     with Workspace.init(root, UnsyncedDisk()) as workspace:
         with workspace.call(CallInfo(tool="sed")) as call:
@@ -41,22 +41,22 @@ def works(root: Path, files: int) -> dict[str, int]:
             views = call.commit().edits
         units = [Unit(view.seq, hunk) for view in views for hunk in range(len(view.units))]
         found = {
-            "series": operations(lambda: workspace.history.series([view.seq for view in views])),
-            "reject": operations(partial(workspace.decide, Action.REJECT, units)),
-            "undo": operations(workspace.review.undo),
+            "series": count_calls(lambda: workspace.history.series([view.seq for view in views])),
+            "reject": count_calls(partial(workspace.decide, Action.REJECT, units)),
+            "undo": count_calls(workspace.review.undo),
         }
         assert isinstance(workspace.review.redo(), Decided)
         assert not list((root / "folder").glob("*"))
     return found
 
 
-def test_what_is_done_to_twice_as_many_files_takes_twice_the_work(tmp_path: Path) -> None:
-    few, many = (works(tmp_path / str(files), files) for files in (150, 300))
+def test_cost_is_linear_in_the_number_of_files(tmp_path: Path) -> None:
+    few, many = (costs_by_files(tmp_path / str(files), files) for files in (150, 300))
     assert {act for act, work in many.items() if work > 2.3 * few[act]} == set()
 
 
-def works_on_hunks(root: Path, hunks: int) -> dict[str, int]:
-    """Return what each way to deal with an edit costs that has so many hunks."""
+def costs_by_hunks(root: Path, hunks: int) -> dict[str, int]:
+    """Return the cost of each operation on an edit with this number of hunks."""
     root.mkdir()
     with Workspace.init(root, UnsyncedDisk()) as workspace:
         for ending in (b"", b"!"):
@@ -68,20 +68,20 @@ def works_on_hunks(root: Path, hunks: int) -> dict[str, int]:
         assert len(view.units) == hunks + 1
         units = [Unit(view.seq, hunk) for hunk in range(len(view.units))]
         return {
-            "nothing": operations(partial(workspace.decide, Action.RESET, units)),
-            "accept": operations(partial(workspace.decide, Action.ACCEPT, units)),
-            "reject": operations(partial(workspace.decide, Action.REJECT, units)),
-            "undo": operations(workspace.review.undo),
-            "redo": operations(workspace.review.redo),
+            "nothing": count_calls(partial(workspace.decide, Action.RESET, units)),
+            "accept": count_calls(partial(workspace.decide, Action.ACCEPT, units)),
+            "reject": count_calls(partial(workspace.decide, Action.REJECT, units)),
+            "undo": count_calls(workspace.review.undo),
+            "redo": count_calls(workspace.review.redo),
         }
 
 
-def test_what_is_done_to_twice_as_many_hunks_takes_twice_the_work(tmp_path: Path) -> None:
-    few, many = (works_on_hunks(tmp_path / str(hunks), hunks) for hunks in (150, 300))
+def test_cost_is_linear_in_the_number_of_hunks(tmp_path: Path) -> None:
+    few, many = (costs_by_hunks(tmp_path / str(hunks), hunks) for hunks in (150, 300))
     assert {act: work / few[act] for act, work in many.items() if work > 2.3 * few[act]} == {}
 
 
-def test_a_series_of_twice_as_many_edits_of_one_file_loads_it_once(tmp_path: Path) -> None:
+def test_series_of_many_edits_loads_a_file_once(tmp_path: Path) -> None:
     found = []
     for edits in (20, 40):
         root = tmp_path / str(edits)
@@ -92,22 +92,22 @@ def test_a_series_of_twice_as_many_edits_of_one_file_loads_it_once(tmp_path: Pat
                     call.write("file", b"%d\n" % number)
                     call.commit()
             seqs = [view.seq for view in workspace.history.edits()]
-            found.append(operations(partial(workspace.history.series, seqs)))
+            found.append(count_calls(partial(workspace.history.series, seqs)))
     assert found[1] < 2.3 * found[0]
 
 
-def test_a_bar_counts_the_files_of_a_decision(tmp_path: Path) -> None:
-    told: list[tuple[str, int, int]] = []
+def test_progress_counts_the_files_of_a_decision(tmp_path: Path) -> None:
+    reports: list[tuple[str, int, int]] = []
     with Workspace.init(tmp_path, UnsyncedDisk()) as workspace:
         with workspace.call(CallInfo(tool="sed")) as call:
             for number in range(3):
                 call.write(str(number), b"1\n")
             views = call.commit().edits
         units = [Unit(view.seq, hunk) for view in views for hunk in range(len(view.units))]
-        with workspace.reporting_progress(lambda *what: told.append(what)):
+        with workspace.reporting_progress(lambda *what: reports.append(what)):
             workspace.decide(Action.REJECT, units)
         workspace.review.undo()
-    assert [what for what in told if what[0] == "documents"] == [("documents", done, 3) for done in range(3)]
-    paths = [what for what in told if what[0] == "paths"]
+    assert [what for what in reports if what[0] == "documents"] == [("documents", done, 3) for done in range(3)]
+    paths = [what for what in reports if what[0] == "paths"]
     assert paths == sorted(paths)
     assert paths[-1] == ("paths", 3, 3)

@@ -25,7 +25,7 @@ from objstore import (
 from tests.support.faulty_disk import CountdownDisk, PowerCut, broken_disk, full_disk, power_cut
 from tests.support.scene import Scene, lines, words, writes
 
-PENDING, ACCEPTED, REJECTED = Status
+PENDING, ACCEPTED, REJECTED = Status.PENDING, Status.ACCEPTED, Status.REJECTED
 
 MARKED = "p <ours x |base A B = A C >theirs q R"
 
@@ -38,7 +38,7 @@ def drawn(content: bytes | None) -> str:
 
 
 def conflict(scene: Scene) -> Scene:
-    """Edit 2 replaces a line; edit 3, of another conversation, builds on that and changes another line too."""
+    """Let edit 2 replace a line, and edit 3 of another conversation depend on it and change another line."""
     scene.write("f", lines("p x q r"))
     scene.edit("f", b"x\n", b"A\nB\n")
     scene.call(writes("f", lines("p A C q R")), conversation="conv_two")
@@ -146,7 +146,7 @@ def test_accepting_a_conflicting_hunk_marks_both(scene: Scene) -> None:
         assert words(scene.text("f")) == "p B q"
 
 
-def test_text_that_a_person_typed_over_a_rejected_edit_is_between_the_markers(scene: Scene) -> None:
+def test_external_text_in_place_of_a_rejected_edit_is_between_the_markers(scene: Scene) -> None:
     scene.write("f", lines("p x q"))
     scene.edit("f", b"x\n", b"A\n")
     (scene.root / "f").write_bytes(lines("p mine q also"))
@@ -185,7 +185,7 @@ NOT_SHOWN: dict[str, tuple[Callable[[Scene], object], Action, int]] = {
 
 
 @pytest.mark.parametrize(("prepare", "action", "edit"), NOT_SHOWN.values(), ids=NOT_SHOWN.keys())
-def test_what_markers_can_not_show_is_refused_as_without_them(
+def test_conflict_that_markers_can_not_show_is_refused(
     scene: Scene, prepare: Callable[[Scene], object], action: Action, edit: int
 ) -> None:
     prepare(scene)
@@ -200,7 +200,7 @@ def test_what_markers_can_not_show_is_refused_as_without_them(
 # ---- undone
 
 
-def test_markers_are_undone_and_made_again_to_the_byte(marked: Scene) -> None:
+def test_undo_and_redo_restore_markers_exactly(marked: Scene) -> None:
     with_markers, statuses = marked.text("f"), units(marked)
     marked.undo()
     assert words(marked.text("f")) == "p A C q R"
@@ -254,28 +254,33 @@ def test_undo_leaves_markers_from_before_the_decision(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("since", ["second", ""])
-def test_undo_and_redo_give_each_hunk_the_reason_that_it_had(scene: Scene, since: str) -> None:
+def test_undo_and_redo_restore_the_reason_of_each_hunk(scene: Scene, since: str) -> None:
     conflict(scene)
-    told = [reasons(scene)]
+    reasons_so_far = [reasons(scene)]
     named = scene.units(2)
     assert isinstance(scene.workspace.decide(Action.REJECT, named, markers=True, reason="first"), Decided)
-    told.append(reasons(scene))
+    reasons_so_far.append(reasons(scene))
     scene.reject(2, "3:1", reason=since)
-    told.append(reasons(scene))
-    assert [(said["2:1"], said["3:1"], said["4:1"]) for said in told[1:]] == [("first", "first", ""), (since,) * 3]
+    reasons_so_far.append(reasons(scene))
+    assert [(reasons_then["2:1"], reasons_then["3:1"], reasons_then["4:1"]) for reasons_then in reasons_so_far[1:]] == [
+        ("first", "first", ""),
+        (since,) * 3,
+    ]
     for at in (1, 0):
-        # What was decided anew is named, too, whose status stays: who listens hears that its reason does not.
+        # A unit decided again with the same status is named too, because its reason has changed.
         assert {*named} <= dict(scene.undo().verdicts).keys()
-        assert reasons(scene) == told[at] | {name: "" for name in reasons(scene) if name not in told[at]}
+        assert reasons(scene) == reasons_so_far[at] | {
+            name: "" for name in reasons(scene) if name not in reasons_so_far[at]
+        }
     for at in (1, 2):
         outcome = scene.workspace.review.redo()
         assert isinstance(outcome, Decided)
         assert {*named} <= dict(outcome.verdicts).keys()
-        assert reasons(scene) == told[at]
+        assert reasons(scene) == reasons_so_far[at]
     scene.undo()
-    assert reasons(scene) == told[1]
+    assert reasons(scene) == reasons_so_far[1]
     scene.forget_index()
-    assert reasons(scene) == told[1]
+    assert reasons(scene) == reasons_so_far[1]
 
 
 def test_a_status_restored_by_a_rejection_does_not_get_its_reason(scene: Scene) -> None:
@@ -294,7 +299,7 @@ def test_a_status_restored_by_a_rejection_does_not_get_its_reason(scene: Scene) 
         scene.forget_index()
 
 
-def test_markers_that_were_rejected_for_a_reason_of_their_own_keep_it_when_their_decision_is_undone(
+def test_rejected_markers_keep_their_own_reason_when_their_decision_is_undone(
     marked: Scene,
 ) -> None:
     marked.reject(4, reason="no markers here")
@@ -303,7 +308,7 @@ def test_markers_that_were_rejected_for_a_reason_of_their_own_keep_it_when_their
     assert marked.view(4).reason == "no markers here"
 
 
-def test_rejecting_a_hunk_that_is_set_aside_is_a_decision_on_it(marked: Scene) -> None:
+def test_rejecting_a_hunk_that_markers_set_aside_is_a_decision(marked: Scene) -> None:
     outcome = marked.reject("3:1")
     (aside,) = marked.units("3:1")
     assert (outcome.verdicts[0], outcome.unmarked) == ((aside, REJECTED), (4,))
@@ -314,7 +319,7 @@ def test_rejecting_a_hunk_that_is_set_aside_is_a_decision_on_it(marked: Scene) -
     assert words(marked.text("f")) == "p x q R"
 
 
-def test_a_refusal_names_what_comes_back_with_markers_that_its_way_out_takes_out(scene: Scene) -> None:
+def test_refusal_names_what_returns_with_markers_that_its_advice_removes(scene: Scene) -> None:
     scene.write("f", lines("p x q"))
     base = scene.edit("f", b"x\n", b"A\n")
     built = scene.edit("f", b"A\n", b"B\n")
@@ -357,14 +362,14 @@ def test_text_written_between_the_markers_is_named_as_blocking_a_new_decision(ma
     assert words(marked.text("f")) == "p A C q R"
 
 
-def test_markers_that_are_gone_restore_nothing(marked: Scene) -> None:
+def test_removed_markers_restore_nothing(marked: Scene) -> None:
     marked.accept(2)
     marked.accept(3)
     marked.reset(2)
     assert [units(marked)[name] for name in ("2:1", "3:1", "3:2")] == [PENDING, ACCEPTED, ACCEPTED]
 
 
-def test_other_decisions_leave_the_markers_alone(marked: Scene) -> None:
+def test_other_decisions_keep_the_markers(marked: Scene) -> None:
     marked.reject("3:2")
     assert drawn(marked.text("f")) == MARKED.replace("R", "r")
     assert [m.edit for m in marked.workspace.review.markers()] == [4]
@@ -391,8 +396,8 @@ def test_one_of_two_conflicts_marked_together_can_be_resolved(scene: Scene) -> N
 
 
 def test_status_lists_the_lines_of_markers(marked: Scene) -> None:
-    (standing,) = marked.workspace.review.status().markers
-    assert standing == UnresolvedMarkers(
+    (unresolved,) = marked.workspace.review.status().markers
+    assert unresolved == UnresolvedMarkers(
         edit=marked.view(4).seq,
         decision=1,
         path="f",
@@ -418,7 +423,7 @@ def test_markers_resolved_by_hand_are_no_longer_listed(marked: Scene) -> None:
 
 
 @pytest.mark.parametrize("by", ["a decision", "a tool", "an amendment", Origin.PERSON, Origin.EXTERNAL])
-def test_what_resolves_markers_amends_the_edit_that_wrote_them(marked: Scene, by: str | Origin) -> None:
+def test_edit_that_resolves_markers_amends_the_edit_that_wrote_them(marked: Scene, by: str | Origin) -> None:
     match by:
         case "a decision":
             resolve(marked, "p x C q R")
@@ -438,7 +443,7 @@ def test_what_resolves_markers_amends_the_edit_that_wrote_them(marked: Scene, by
     view = marked.view(5)
     assert (view.edit.amends, view.status) == (4, ACCEPTED)
     assert words(marked.text("f")) == "p x C q R"
-    # Deciding anew takes the resolution along with the markers; undo brings back what was typed.
+    # A new decision removes the resolution with the markers; undo restores the typed text.
     outcome = marked.accept(2)
     assert words(marked.text("f")) == "p A C q R"
     assert Unit(view.seq, 1) in outcome.cascaded
@@ -494,7 +499,7 @@ def test_a_mode_change_is_not_part_of_the_markers(marked: Scene, text: str | Non
     assert marked.mode("f") == 0o755
 
 
-def test_of_markers_written_twice_the_present_ones_are_resolved(marked: Scene) -> None:
+def test_current_ones_of_markers_written_twice_are_resolved(marked: Scene) -> None:
     first = marked.text("f")
     marked.accept(2)
     reject(marked, 2)
@@ -514,7 +519,7 @@ def test_a_replaced_file_has_no_markers(marked: Scene) -> None:
     assert marked.workspace.review.markers() == ()
 
 
-def test_an_agent_that_resolves_them_has_made_an_edit_to_review(marked: Scene) -> None:
+def test_markers_resolved_by_an_agent_are_an_edit_to_review(marked: Scene) -> None:
     edit = marked.write("f", lines("p x C q R"))
     assert (marked.view(edit).status, marked.view(edit).edit.amends) == (PENDING, None)
     marked.reject(edit)
@@ -524,7 +529,7 @@ def test_an_agent_that_resolves_them_has_made_an_edit_to_review(marked: Scene) -
     assert [(view.status, view.edit.amends) for view in found.edits] == [(PENDING, None)]
 
 
-def test_markers_survive_the_loss_of_derived_data(marked: Scene) -> None:
+def test_markers_are_kept_after_the_loss_of_derived_data(marked: Scene) -> None:
     before = marked.text("f"), units(marked), marked.workspace.review.markers()
     marked.forget_index()
     assert (marked.text("f"), units(marked), marked.workspace.review.markers()) == before
@@ -542,10 +547,10 @@ def test_a_conversation_name_cannot_forge_a_marker_line(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("failure", [power_cut, broken_disk, full_disk])
-def test_a_decision_with_markers_happens_all_or_not_at_all_wherever_the_disk_fails(
+def test_decision_with_markers_is_atomic_at_any_disk_failure(
     scene: Scene, tmp_path: Path, failure: Callable[[str], BaseException]
 ) -> None:
-    """Whatever step fails: the file, the decision, what it set aside and the markers are all there, or none is."""
+    """If any step fails, file, decision, set-aside hunks and markers all exist, or none does."""
     conflict(scene)
     before, nothing = scene.text("f"), units(scene)
     done = scene.copy_to(tmp_path / "done")

@@ -25,7 +25,7 @@ from tests.support.scene import TEN, Scene, lines, moves, words, writes
 # ---- one file
 
 
-def test_an_early_edit_goes_and_later_ones_stay(scene: Scene) -> None:
+def test_rejecting_an_early_edit_keeps_later_ones(scene: Scene) -> None:
     scene.write("f", lines("a b c d e f g h"))
     early = scene.edit("f", b"b\n", b"B\n")
     scene.edit("f", b"g\n", b"G\nG\n")
@@ -57,8 +57,10 @@ HISTORIES = [
 ]
 
 
-@pytest.mark.parametrize(("history", "rejected", "wanted"), HISTORIES)
-def test_the_table_of_answers_holds_on_disk(scene: Scene, history: str, rejected: str, wanted: str) -> None:
+@pytest.mark.parametrize(("history", "rejected", "expected"), HISTORIES)
+def test_rejections_give_the_expected_files_or_conflicts(
+    scene: Scene, history: str, rejected: str, expected: str
+) -> None:
     base, *steps = history.split(" > ")
     (scene.root / "f").write_bytes(lines(base))
     for step in steps:
@@ -68,10 +70,10 @@ def test_the_table_of_answers_holds_on_disk(scene: Scene, history: str, rejected
 
     match outcome:
         case Decided():
-            assert words(scene.text("f")) == wanted
+            assert words(scene.text("f")) == expected
         case Conflicted(conflicts=conflicts):
             found = {f"{conflict.unit.seq} needs {need.seq}" for conflict in conflicts for need in conflict.needs}
-            assert found == {wanted}
+            assert found == {expected}
             assert words(scene.text("f")) == steps[-1]
         case _:
             pytest.fail(str(outcome))
@@ -133,7 +135,7 @@ def test_a_mode_is_decided_apart_from_the_text(scene: Scene) -> None:
     assert (scene.mode("f"), scene.text("f")) == (0o755, TEN)
 
 
-def test_reset_makes_pending_and_brings_back(scene: Scene) -> None:
+def test_reset_restores_a_rejected_edit_as_pending(scene: Scene) -> None:
     scene.write("f", lines("a b"))
     edit = scene.edit("f", b"b", b"B")
     scene.reject(edit)
@@ -180,7 +182,7 @@ def test_an_edit_whose_hunks_are_all_decided_is_decided(scene: Scene, named: str
     assert words(scene.text("f")) == "A X c"
 
 
-def test_a_conflict_names_who_needs_whom_and_the_lines(scene: Scene) -> None:
+def test_conflict_names_the_dependent_the_needed_unit_and_the_lines(scene: Scene) -> None:
     scene.write("d/f", lines("a b c"))
     needed = scene.edit("d/f", b"b\n", b"x\ny\nz\n")
     needing = scene.edit("d/f", b"y\n", b"Y\n")
@@ -221,7 +223,7 @@ def test_hunks_decided_since_they_were_shown_are_not_decided_again(scene: Scene)
         scene.workspace.decide(Action.ACCEPT, [*shown], shown=shown)
     assert refused.value.decided == {"2:1": "rejected"}
     assert scene.everything() == before
-    # What is as it shall be by now is in nobody's way.
+    # Units that have the wanted status already don't block the decision.
     assert isinstance(scene.workspace.decide(Action.REJECT, [*shown], shown=shown), Decided)
     assert scene.text("f") == TEN
 
@@ -230,19 +232,22 @@ def test_a_cascade_rejects_no_more_than_was_shown(scene: Scene) -> None:
     first = scene.write("f", TEN)
     scene.edit("f", b"3\n", b"three\n")
     reject = partial(scene.workspace.decide, Action.REJECT, scene.units(first))
-    told = reject()
-    assert isinstance(told, Conflicted)
+    refusal = reject()
+    assert isinstance(refusal, Conflicted)
     scene.edit("f", b"8\n", b"eight\n")
     before = scene.everything()
-    anew = reject(cascade=True, refused=told)
-    assert isinstance(anew, Conflicted)
-    assert (told.reject_first, anew.reject_first) == ((Unit(Seq(2), 1),), (Unit(Seq(2), 1), Unit(Seq(3), 1)))
+    second_refusal = reject(cascade=True, refused=refusal)
+    assert isinstance(second_refusal, Conflicted)
+    assert (refusal.reject_first, second_refusal.reject_first) == (
+        (Unit(Seq(2), 1),),
+        (Unit(Seq(2), 1), Unit(Seq(3), 1)),
+    )
     assert scene.everything() == before
-    assert isinstance(reject(cascade=True, refused=anew), Decided)
+    assert isinstance(reject(cascade=True, refused=second_refusal), Decided)
     assert scene.text("f") is None
 
 
-def test_cascade_is_for_rejecting(scene: Scene) -> None:
+def test_cascade_does_not_apply_to_accepting(scene: Scene) -> None:
     scene.write("f", lines("p X q"))
     first = scene.edit("f", b"X", b"Y")
     scene.reject(first)
@@ -282,7 +287,7 @@ def test_a_move_chain_is_toggled_in_any_order(scene: Scene) -> None:
     assert scene.external() == {}
 
 
-def test_a_line_that_comes_back_beside_a_new_one_is_a_conflict_though_a_rejected_edit_took_both_neighbours(
+def test_returning_line_next_to_a_new_one_conflicts_despite_a_rejected_deletion(
     scene: Scene,
 ) -> None:
     scene.write("f", lines("a b c"))
@@ -321,7 +326,7 @@ def test_an_edit_before_a_move_can_be_rejected_after_it(scene: Scene) -> None:
     assert scene.text("a") is None
 
 
-def test_going_back_to_a_path_that_is_taken_is_a_conflict(scene: Scene) -> None:
+def test_rejecting_a_move_to_a_taken_path_is_a_conflict(scene: Scene) -> None:
     scene.write("a", lines("old"))
     move = scene.move("a", "b")
     other = scene.write("a", lines("new"))
@@ -355,7 +360,7 @@ def test_rejecting_a_move_conflicts_if_the_first_path_is_taken(scene: Scene) -> 
 
 
 @pytest.mark.parametrize("is_created_first", [True, False])
-def test_what_a_file_is_back_without_is_no_edit_of_another_file(scene: Scene, *, is_created_first: bool) -> None:
+def test_path_conflict_does_not_name_edits_of_other_files(scene: Scene, *, is_created_first: bool) -> None:
     (scene.root / "a").write_bytes(lines("old"))
     created = scene.write("x", b"x\n") if is_created_first else None
     move = scene.move("a", "b")
@@ -365,7 +370,7 @@ def test_what_a_file_is_back_without_is_no_edit_of_another_file(scene: Scene, *,
     assert str(conflict) == f"without edit {move} the file is at a again, where edit {taker} has put another"
 
 
-def test_going_back_to_a_path_where_an_unrecorded_file_stands_changes_nothing(scene: Scene) -> None:
+def test_rejecting_a_move_to_the_path_of_an_unrecorded_file_changes_nothing(scene: Scene) -> None:
     scene.write("a", lines("old"))
     move = scene.move("a", "b")
     (scene.root / "a").write_bytes(b"mine\n")
@@ -376,7 +381,7 @@ def test_going_back_to_a_path_where_an_unrecorded_file_stands_changes_nothing(sc
     assert scene.everything() == before
 
 
-def test_two_files_trade_places_and_back(scene: Scene) -> None:
+def test_swap_of_two_files_can_be_rejected(scene: Scene) -> None:
     scene.write("a", lines("A"), mode=0o600)
     scene.write("b", lines("B"), mode=0o755)
     seqs = [view.seq for view in scene.call(moves("a", "t"), moves("b", "a"), moves("t", "b")).edits]
@@ -402,9 +407,7 @@ def conflicted(scene: Scene, *seqs: int) -> Conflicted:
 
 
 @pytest.mark.parametrize("is_created_first", [True, False])
-def test_a_path_that_is_taken_is_said_whatever_else_goes_with_the_same_decision(
-    scene: Scene, *, is_created_first: bool
-) -> None:
+def test_taken_path_is_reported_regardless_of_the_other_units(scene: Scene, *, is_created_first: bool) -> None:
     created = scene.write("x", b"x\n") if is_created_first else None
     first = scene.write("y", b"old\n")
     moved = scene.move("y", "z")
@@ -431,7 +434,7 @@ def test_no_advice_is_given_if_making_room_would_conflict_itself(scene: Scene) -
     conflicted(scene, moved, taker)
 
 
-def test_a_deletion_comes_back_with_its_mode(scene: Scene) -> None:
+def test_rejected_deletion_restores_the_mode(scene: Scene) -> None:
     scene.write("d/f", lines("text"), mode=0o750)
     gone = scene.delete("d/f")
     scene.reject(gone)
@@ -440,7 +443,7 @@ def test_a_deletion_comes_back_with_its_mode(scene: Scene) -> None:
     assert scene.text("d/f") is None
 
 
-def test_delete_and_create_again_is_one_lineage(scene: Scene) -> None:
+def test_deleted_and_recreated_file_is_one_document(scene: Scene) -> None:
     first = scene.write("f", lines("one"))
     gone = scene.delete("f")
     again = scene.write("f", lines("two"))

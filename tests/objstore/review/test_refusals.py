@@ -57,7 +57,7 @@ def test_symlinks_are_not_written_through(scene: Scene) -> None:
     assert scene.workspace.read("link").bytes == b"a\n"
 
 
-def test_nothing_outside_is_reached(scene: Scene, tmp_path: Path) -> None:
+def test_paths_outside_are_refused(scene: Scene, tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "workspace-evil").mkdir()
     (scene.root / "out").symlink_to("../outside")
@@ -156,7 +156,7 @@ def test_a_file_that_appears_during_the_call_is_not_overwritten(scene: Scene) ->
 
 
 @pytest.mark.parametrize("wins", ["folder", "link", "fifo", "nothing"])
-def test_something_else_in_the_files_place_during_the_call_is_left_alone(scene: Scene, wins: str) -> None:
+def test_file_replaced_by_something_else_during_the_call_is_left_unchanged(scene: Scene, wins: str) -> None:
     scene.write("d/f", b"a\n")
     scene.write("a", b"a\n")
     path = scene.root / "d" / "f"
@@ -197,7 +197,7 @@ def test_a_folder_that_becomes_a_link_during_the_call_is_not_followed(scene: Sce
 
 
 @contextmanager
-def as_nobody() -> Iterator[None]:
+def as_unprivileged() -> Iterator[None]:
     """Be a user to whom permissions apply."""
     if os.geteuid() != 0:
         yield
@@ -215,7 +215,7 @@ def as_nobody() -> Iterator[None]:
 
 
 @contextmanager
-def scene_of_nobody(scene: Scene) -> Iterator[Scene]:
+def unprivileged_scene(scene: Scene) -> Iterator[Scene]:
     """Give a scene of a user to whom permissions apply."""
     # Everything that is imported late, before we may not read it any more.
     for module in ("filelock", "objstore.fs.atomic_swap"):
@@ -225,7 +225,7 @@ def scene_of_nobody(scene: Scene) -> Iterator[Scene]:
     with TemporaryDirectory(prefix="editledger-") as folder:
         root = Path(folder)
         root.chmod(0o777)
-        with as_nobody():
+        with as_unprivileged():
             other = Scene(root)
             try:
                 yield other
@@ -234,7 +234,7 @@ def scene_of_nobody(scene: Scene) -> Iterator[Scene]:
 
 
 def test_unwritable_files_are_refused(scene: Scene) -> None:
-    with scene_of_nobody(scene) as other:
+    with unprivileged_scene(scene) as other:
         other.write("f", b"a\n")
         other.write("g", b"a\n")
         other.write("locked/h", b"a\n")
@@ -262,7 +262,7 @@ def test_unwritable_files_are_refused(scene: Scene) -> None:
 
 
 def test_a_mode_that_forbids_writing_is_rejected_with_its_file(scene: Scene) -> None:
-    with scene_of_nobody(scene) as other:
+    with unprivileged_scene(scene) as other:
         made = other.write("made", b"a\n", mode=0o444)
         other.write("f", b"a\n", mode=0o644)
         closed = other.write("f", b"b\n", mode=0o400)
@@ -276,8 +276,8 @@ def test_a_mode_that_forbids_writing_is_rejected_with_its_file(scene: Scene) -> 
         assert (other.text("f"), other.mode("f")) == (b"b\n", 0o400)
 
 
-def test_what_is_taken_back_with_its_mode_is_gone_after_a_crash_too_or_not_at_all(scene: Scene) -> None:
-    with scene_of_nobody(scene) as other:
+def test_rejection_of_text_and_mode_is_whole_after_a_crash(scene: Scene) -> None:
+    with unprivileged_scene(scene) as other:
         for step in count():
             made = other.write(f"made{step}", b"a\n", mode=0o444)
             disk = CountdownDisk(step)
@@ -291,8 +291,8 @@ def test_what_is_taken_back_with_its_mode_is_gone_after_a_crash_too_or_not_at_al
                 break
 
 
-def test_a_mode_that_a_person_has_given_keeps_a_file_from_being_written(scene: Scene) -> None:
-    with scene_of_nobody(scene) as other:
+def test_read_only_mode_set_by_a_person_refuses_writes(scene: Scene) -> None:
+    with unprivileged_scene(scene) as other:
         made = other.write("f", b"a\n")
         edit = other.write("f", b"b\n")
         (other.root / "f").chmod(0o444)
@@ -303,7 +303,7 @@ def test_a_mode_that_a_person_has_given_keeps_a_file_from_being_written(scene: S
         assert other.everything() == before
 
 
-def test_a_call_leaves_no_file_below_a_file(scene: Scene) -> None:
+def test_path_below_a_file_is_refused(scene: Scene) -> None:
     scene.write("f", b"a\n")
     scene.write("e/g", b"b\n")
     for first, second in (("d", "d/c"), ("d/c", "d"), ("d", "d/e/c")):

@@ -50,7 +50,7 @@ def stopped_writer(root: Path) -> Iterator[None]:
     assert writer.returncode == 0
 
 
-def test_a_file_too_large_to_read_is_reported_and_the_rest_too(scene: Scene) -> None:
+def test_too_large_file_is_reported_with_the_others(scene: Scene) -> None:
     scene.write("large", TEN)
     scene.write("other", TEN)
     os.truncate(scene.root / "large", OVER_THE_LIMIT)
@@ -63,7 +63,7 @@ def test_a_file_too_large_to_read_is_reported_and_the_rest_too(scene: Scene) -> 
 
 
 @pytest.mark.parametrize("names", [["index.sqlite"], ["index.sqlite", "index.sqlite-wal", "index.sqlite-shm"]])
-def test_the_index_may_be_deleted_under_a_process_that_goes_on(scene: Scene, names: list[str]) -> None:
+def test_index_may_be_deleted_while_a_process_uses_it(scene: Scene, names: list[str]) -> None:
     scene.write("f", TEN)
     for name in names:
         (scene.root / ".cas" / name).unlink(missing_ok=True)
@@ -81,7 +81,7 @@ def test_a_call_is_committed_once(scene: Scene) -> None:
             call.commit()
 
 
-def test_numbers_are_those_of_one_moment_while_others_go_on(scene: Scene) -> None:
+def test_status_is_consistent_during_concurrent_writes(scene: Scene) -> None:
     scene.write("f", TEN)
     with closing(Journal(str(scene.root), Disk())) as journal:
         with journal.reading():

@@ -1,10 +1,10 @@
-"""Names that were taken again: rejecting what first had one conflicts with what has it now, and says so."""
+"""Reused paths: rejecting the first file at a path conflicts with the file that has the path now."""
 
 from objstore import Action, Conflicted
 from tests.support.scene import Scene
 
 
-def test_a_name_that_another_file_has_by_now_is_a_conflict_and_said_as_one(scene: Scene) -> None:
+def test_rejection_that_needs_a_path_taken_by_another_file_is_a_path_conflict(scene: Scene) -> None:
     """Create x, move y to z, create a new y: without the first two, the old y and the new one would have one name."""
     scene.write("y", b"old\n")
     scene.accept(1)

@@ -37,7 +37,7 @@ from objstore.transaction.journal import Journal
 from tests.support.faulty_disk import UnsyncedDisk
 from tests.support.scene import TEN, Scene, deletes, moves, writes
 
-NOBODY = 65534
+UNPRIVILEGED_ID = 65534
 
 
 # ---- what is recorded
@@ -71,7 +71,7 @@ def test_given_hunks_decide_which_of_equal_lines_depends(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("line", [2, 3])
-def test_of_two_writes_in_a_call_both_tools_hunks_are_kept(scene: Scene, line: int) -> None:
+def test_hunks_of_two_writes_in_one_call_are_combined(scene: Scene, line: int) -> None:
     scene.write("f", b"k\nx\n}\n}\ne\n")
     steps = [(b"K\nx\n}\n}\ne\n", Hunk(0, 1, 0, 1)), (b"K\nx\n}\ne\n", Hunk(line, 1, line, 0))]
 
@@ -83,7 +83,7 @@ def test_of_two_writes_in_a_call_both_tools_hunks_are_kept(scene: Scene, line: i
     assert (view.edit.operation, view.edit.hunks) == (Operation.EDIT, (Hunk(0, 1, 0, 1), Hunk(line, 1, line, 0)))
 
 
-def test_an_edit_in_a_call_that_then_writes_the_whole_file_is_no_edit_of_lines(scene: Scene) -> None:
+def test_edit_followed_by_a_whole_write_in_one_call_is_a_replacement(scene: Scene) -> None:
     scene.write("f", b"}\n}\n")
     (view,) = scene.call(
         lambda call: call.write("f", b"n\n}\n}\n", hunks=[Hunk(0, 0, 0, 1)], operation=Operation.EDIT),
@@ -92,7 +92,7 @@ def test_an_edit_in_a_call_that_then_writes_the_whole_file_is_no_edit_of_lines(s
     assert view.edit.operation is Operation.REPLACE
 
 
-def test_what_is_refused_is_refused_again(scene: Scene) -> None:
+def test_refused_path_is_refused_repeatedly(scene: Scene) -> None:
     (scene.root / "d").mkdir()
     with scene.workspace.call(CallInfo(tool="test")) as call:
         for ask in (call.exists, call.read, call.state, call.exists):
@@ -148,7 +148,7 @@ def test_conversations_are_named_once_and_calls_numbered(scene: Scene) -> None:
     ("before", "after", "operation"),
     [(None, b"x\n", Operation.CREATE), (b"y\n", b"x\n", Operation.REPLACE), (b"y\n", b"", Operation.REPLACE)],
 )
-def test_an_untracked_file_is_recorded_with_what_it_held(
+def test_first_edit_of_an_untracked_file_records_its_former_content(
     scene: Scene, before: bytes | None, after: bytes, operation: Operation
 ) -> None:
     if before is not None:
@@ -240,7 +240,7 @@ def test_a_call_reads_what_it_has_written(scene: Scene) -> None:
     ]
 
 
-def test_a_change_from_outside_is_recorded_before_the_calls_own(scene: Scene) -> None:
+def test_external_change_is_recorded_before_the_calls_own(scene: Scene) -> None:
     scene.write("f", b"a\nb\nc\n")
     scene.write("g", b"untouched\n")
     (scene.root / "f").write_bytes(b"a\nb\nC\n")
@@ -296,7 +296,7 @@ def test_a_file_deleted_by_hand_and_written_again_continues(scene: Scene) -> Non
         "naïve ☃\u2028line\n".encode(),
     ],
 )
-def test_every_byte_survives(scene: Scene, content: bytes) -> None:
+def test_every_byte_is_restored_by_a_rejection(scene: Scene, content: bytes) -> None:
     (scene.root / "f").write_bytes(content)
     first = scene.write("f", content + b"x")
     scene.write("f", b"" if content else b"y")
@@ -400,7 +400,7 @@ def test_hard_links_stay_one_file(scene: Scene) -> None:
     assert (scene.root / "f").samefile(scene.root / "other")
 
 
-def test_modes_survive_every_way_of_writing(scene: Scene) -> None:
+def test_modes_are_kept_by_every_way_of_writing(scene: Scene) -> None:
     for mode in (0o600, 0o640, 0o755, 0o777, 0o444):
         name = f"f{mode:o}"
         (scene.root / name).write_bytes(b"a\n")
@@ -429,7 +429,7 @@ def test_a_new_file_gets_the_mode_that_the_process_gives(scene: Scene) -> None:
 def test_the_owner_is_kept_as_far_as_permissions_allow(scene: Scene) -> None:
     scene.write("f", b"a\n")
     if os.geteuid() == 0:
-        os.chown(scene.root / "f", NOBODY, NOBODY)
+        os.chown(scene.root / "f", UNPRIVILEGED_ID, UNPRIVILEGED_ID)
     owner = (scene.root / "f").stat()
     edit = scene.write("f", b"b\n")
     scene.reject(edit)
@@ -437,14 +437,14 @@ def test_the_owner_is_kept_as_far_as_permissions_allow(scene: Scene) -> None:
     assert (now.st_uid, now.st_gid) == (owner.st_uid, owner.st_gid)
 
 
-NO_ONE: Final = 0xFFFFFFFF
-RIGHTS: Final = [(1, 6, NO_ONE), (2, 6, 1000), (4, 0, NO_ONE), (16, 6, NO_ONE), (32, 0, NO_ONE)]
-ACL: Final = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *right) for right in RIGHTS)
+NO_ID: Final = 0xFFFFFFFF
+ACL_ENTRIES: Final = [(1, 6, NO_ID), (2, 6, 1000), (4, 0, NO_ID), (16, 6, NO_ID), (32, 0, NO_ID)]
+ACL: Final = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *right) for right in ACL_ENTRIES)
 """User 1000 may read and write, the file's group may not; as Linux has it in an attribute (acl(5))."""
 
 
 @pytest.mark.skipif(not hasattr(os, "setxattr"), reason="the system has no extended attributes that Python knows")
-def test_the_access_control_list_of_a_file_and_what_was_noted_of_it_are_kept(scene: Scene) -> None:
+def test_access_control_list_and_extended_attributes_are_kept(scene: Scene) -> None:
     scene.write("f", b"a\n")
     path = scene.root / "f"
     given = {"system.posix_acl_access": ACL, "user.note": b"\0seen"}
@@ -461,7 +461,7 @@ def test_the_access_control_list_of_a_file_and_what_was_noted_of_it_are_kept(sce
 
 
 @pytest.mark.skipif(not hasattr(os, "setxattr"), reason="the system has no extended attributes that Python knows")
-def test_a_new_file_keeps_the_list_that_its_folder_gives_it(scene: Scene) -> None:
+def test_new_file_gets_the_default_access_control_list_of_its_folder(scene: Scene) -> None:
     os.setxattr(
         scene.root / ".cas/tmp", "system.posix_acl_default", ACL
     )  # made with the store, it has that of its folder
@@ -487,14 +487,14 @@ def test_a_move_keeps_the_inode(scene: Scene) -> None:
     assert scene.files()["f"] == before
 
 
-def test_missing_parents_are_made(scene: Scene) -> None:
+def test_missing_parent_folders_are_created(scene: Scene) -> None:
     scene.write("a/b/c/f", b"a\n")
     assert scene.text("a/b/c/f") == b"a\n"
     scene.move("a/b/c/f", "x/y/f")
     assert scene.text("x/y/f") == b"a\n"
 
 
-def test_a_folder_on_the_way_may_be_a_link_that_stays_inside(scene: Scene) -> None:
+def test_folder_of_a_path_may_be_a_link_inside_the_workspace(scene: Scene) -> None:
     (scene.root / "real").mkdir()
     (scene.root / "link").symlink_to("real")
     edit = scene.view(scene.write("link/f", b"a\n")).edit
@@ -502,7 +502,7 @@ def test_a_folder_on_the_way_may_be_a_link_that_stays_inside(scene: Scene) -> No
     assert scene.text("real/f") == b"a\n"
 
 
-def test_a_file_may_take_the_name_of_a_folder_that_the_call_empties(scene: Scene) -> None:
+def test_file_at_the_path_of_a_nonempty_folder_is_refused(scene: Scene) -> None:
     scene.write("d/f", b"a\n")
     with pytest.raises(CasError):
         scene.write("d", b"b\n")
@@ -567,7 +567,7 @@ def test_reading_records_nothing(scene: Scene) -> None:
     assert scene.everything() == before
 
 
-def test_a_workspace_is_found_from_below_and_made_once(scene: Scene) -> None:
+def test_workspace_is_found_from_a_subfolder_and_created_once(scene: Scene) -> None:
     scene.write("d/e/f", b"a\n")
     with Workspace.find(scene.root / "d" / "e") as found:
         assert found.root == str(scene.root)
@@ -576,7 +576,7 @@ def test_a_workspace_is_found_from_below_and_made_once(scene: Scene) -> None:
         assert len(again.history.edits()) == 1
 
 
-def test_a_conflict_or_nothing_to_do_leaves_the_lock(scene: Scene) -> None:
+def test_refused_decision_releases_the_lock(scene: Scene) -> None:
     scene.write("f", b"a\n")
     scene.write("f", b"b\n")
     scene.edit("f", b"b\n", b"c\n")
@@ -588,7 +588,7 @@ def test_a_conflict_or_nothing_to_do_leaves_the_lock(scene: Scene) -> None:
     assert len(scene.workspace.history.edits()) == 4
 
 
-def test_of_the_states_of_a_file_that_is_edited_again_and_again_the_last_alone_stays_in_memory(scene: Scene) -> None:
+def test_only_the_last_state_of_a_repeatedly_edited_file_stays_in_memory(scene: Scene) -> None:
     states = [b"%d\n" % number * 1000 for number in range(10)]
     with closing(Journal(str(scene.root), UnsyncedDisk())) as journal:
         for state in states:
@@ -601,7 +601,7 @@ def test_of_the_states_of_a_file_that_is_edited_again_and_again_the_last_alone_s
         assert journal.store.blob(blob_id(states[0])) == states[0]
 
 
-def test_what_a_call_finds_changed_by_hand_is_one_call_before_it(scene: Scene) -> None:
+def test_external_changes_found_by_a_call_are_one_call_before_it(scene: Scene) -> None:
     names = ("a", "b", "c")
     for text in (b"tool\n", b"tool again\n"):
         with scene.workspace.call(CallInfo(tool="t", conversation="c")) as call:
@@ -615,7 +615,7 @@ def test_what_a_call_finds_changed_by_hand_is_one_call_before_it(scene: Scene) -
     assert [(edit.call, edit.ordinal) for edit in found] == [(call, ordinal) for call in (0, 1) for ordinal in range(3)]
 
 
-def test_of_an_edit_little_more_is_stored_than_what_it_changed(scene: Scene) -> None:
+def test_edit_stores_little_more_than_its_change(scene: Scene) -> None:
     def stored() -> int:
         return sum(path.stat().st_size for path in (scene.root / ".cas" / "segments").iterdir())
 
@@ -627,7 +627,7 @@ def test_of_an_edit_little_more_is_stored_than_what_it_changed(scene: Scene) -> 
     assert stored() - first < first // 10
 
 
-def test_a_conversation_without_a_name_is_named_by_the_moment_in_milliseconds(scene: Scene) -> None:
+def test_unnamed_conversation_is_named_by_the_time_in_milliseconds(scene: Scene) -> None:
     began = time.time_ns() // 1_000_000
     with scene.workspace.call(CallInfo(tool="t")) as call:
         call.write("f", b"one\n")
@@ -637,7 +637,7 @@ def test_a_conversation_without_a_name_is_named_by_the_moment_in_milliseconds(sc
     assert began <= int(named[1]) <= time.time_ns() // 1_000_000
 
 
-def test_a_workspace_that_is_closed_leaves_no_file_open(scene: Scene) -> None:
+def test_closed_workspace_leaves_no_file_open(scene: Scene) -> None:
     opened = []
     for text in (b"one\n", b"two\n"):
         with Workspace.open(scene.root, UnsyncedDisk()) as workspace:
@@ -661,8 +661,8 @@ def test_a_workspace_that_is_closed_leaves_no_file_open(scene: Scene) -> None:
     ],
     ids=["both", "after", "before"],
 )
-def test_of_what_is_binary_an_edit_is_one_hunk_whatever_its_lines(scene: Scene, before: bytes, after: bytes) -> None:
-    """Lines mean nothing there: a part of them must not be decided on."""
+def test_edit_of_binary_content_is_one_hunk(scene: Scene, before: bytes, after: bytes) -> None:
+    """Lines have no meaning in binary content, so a part of them must not be decided."""
     scene.write("f", before)
     scene.write("f", after)
     (hunk,) = scene.workspace.history.edit(2).edit.hunks

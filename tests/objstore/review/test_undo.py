@@ -6,6 +6,7 @@ from objstore import (
     Action,
     Conflicted,
     Decided,
+    EditAway,
     ExternalChanges,
     FileChanged,
     FileExists,
@@ -21,7 +22,58 @@ from tests.support.scene import TEN, Scene, lines, words
 # ---- undo
 
 
-def test_undo_takes_back_a_rejection(scene: Scene) -> None:
+def test_undo_and_redo_look_past_what_git_did(scene: Scene) -> None:
+    scene.write("f", lines("a b"))
+    edit = scene.edit("f", b"a", b"A")
+    scene.reject(edit)
+    scene.git("f", lines("A b"), {Unit(edit, 0): Status.PENDING, Unit(edit, 1): Status.PENDING})
+    scene.git("f", lines("a b"), {Unit(edit, 0): Status.REJECTED, Unit(edit, 1): Status.REJECTED})
+    outcome = scene.undo()
+    assert (outcome.number, scene.text("f")) == (4, lines("A b"))
+    scene.git("f", lines("a b"), {Unit(edit, 0): Status.REJECTED, Unit(edit, 1): Status.REJECTED})
+    scene.git("f", lines("A b"), {Unit(edit, 0): Status.PENDING, Unit(edit, 1): Status.PENDING})
+    assert isinstance(scene.workspace.review.redo(), Decided)
+    assert (scene.text("f"), scene.view(edit).status) == (lines("a b"), Status.REJECTED)
+    scene.undo()
+    assert scene.workspace.review.undo() == NothingToDo()
+
+
+def test_what_git_did_is_never_undone(scene: Scene) -> None:
+    scene.write("f", lines("a b"))
+    edit = scene.edit("f", b"a", b"A")
+    scene.git("f", lines("a b"), {Unit(edit, 0): Status.AWAY, Unit(edit, 1): Status.AWAY})
+    assert scene.workspace.review.undo() == NothingToDo()
+    assert scene.workspace.review.redo() == NothingToDo()
+    assert scene.workspace.review.undo(1) == NothingToDo()
+
+
+def test_undo_of_a_claim_restores_status_and_owner(scene: Scene) -> None:
+    scene.write("f", lines("a b"))
+    edit = scene.edit("f", b"a", b"A")
+    before = scene.view(edit)
+    scene.claim(edit)
+    claimed = scene.view(edit)
+    assert (claimed.owner, claimed.status) == ("", Status.ACCEPTED)
+    scene.undo()
+    assert scene.view(edit) == before
+    assert isinstance(scene.workspace.review.redo(), Decided)
+    assert scene.view(edit) == claimed
+    scene.forget_index()
+    assert scene.view(edit) == claimed
+
+
+def test_undo_of_a_decision_on_what_is_away_now_is_refused(scene: Scene) -> None:
+    scene.write("f", lines("a b"))
+    edit = scene.edit("f", b"a", b"A")
+    scene.accept(edit)
+    scene.git("f", lines("a b"), {Unit(edit, 0): Status.AWAY, Unit(edit, 1): Status.AWAY})
+    before = scene.everything()
+    with pytest.raises(EditAway, match=f"{edit}:1"):
+        scene.workspace.review.undo()
+    assert scene.everything() == before
+
+
+def test_undo_reverts_a_rejection(scene: Scene) -> None:
     scene.write("f", TEN)
     edit = scene.edit("f", b"2\n", b"two\n")
     scene.accept(edit)
@@ -36,7 +88,7 @@ def test_undo_takes_back_a_rejection(scene: Scene) -> None:
     assert (last.action, last.takes_back, last.who) == (Action.UNDO, 2, "reviewer")
 
 
-def test_undoing_goes_back_one_decision_at_a_time(scene: Scene) -> None:
+def test_each_undo_reverts_one_decision(scene: Scene) -> None:
     scene.write("f", lines("a b c"))
     for old, new in ((b"a", b"A"), (b"b", b"B"), (b"c", b"C")):
         scene.edit("f", old, new)
@@ -126,7 +178,7 @@ def test_a_redo_does_not_restore_changes_discarded_by_the_undo(scene: Scene) -> 
         assert scene.text(name) == TEN.replace(b"2\n", b"two\n")
 
 
-def test_undo_survives_the_loss_of_the_index(scene: Scene) -> None:
+def test_undo_works_after_the_loss_of_the_index(scene: Scene) -> None:
     scene.write("f", TEN)
     scene.reject(scene.edit("f", b"2\n", b"two\n"))
     scene.reject(scene.edit("f", b"9\n", b"nine\n"))
@@ -156,7 +208,7 @@ def test_redo_repeats_the_decision_that_was_undone(scene: Scene) -> None:
 
 
 def test_undo_of_a_redo_restores_what_it_rejected(scene: Scene) -> None:
-    """The amendment that was made since the decision, and what somebody typed, which the redo was told to discard."""
+    """The amendment was made after the decision, and the redo discards the external change."""
     scene.write("f", TEN)
     edit = scene.edit("f", b"2\n", b"two\n")
     scene.reject(edit, reason="no")
@@ -177,7 +229,7 @@ def test_undo_of_a_redo_restores_what_it_rejected(scene: Scene) -> None:
     assert scene.workspace.review.undo() == NothingToDo()
 
 
-def accepted_beside_its_amendment(scene: Scene) -> tuple[Seq, Seq]:
+def accept_with_live_amendment(scene: Scene) -> tuple[Seq, Seq]:
     """Amend an edit, reject both, and accept the amendment, and then the edit, each by itself."""
     scene.write("f", TEN)
     edit = scene.edit("f", b"2\n", b"two\n")
@@ -191,7 +243,7 @@ def accepted_beside_its_amendment(scene: Scene) -> tuple[Seq, Seq]:
 
 @pytest.mark.parametrize("since", [b"nine\n", b"NINE\n"])
 def test_undo_leaves_an_amendment_that_was_live_without_its_edit(scene: Scene, since: bytes) -> None:
-    edit, amendment = accepted_beside_its_amendment(scene)
+    edit, amendment = accept_with_live_amendment(scene)
     if since != b"nine\n":
         scene.edit("f", b"nine\n", since)
     with_both = scene.text("f")
@@ -203,7 +255,7 @@ def test_undo_leaves_an_amendment_that_was_live_without_its_edit(scene: Scene, s
 
 
 def test_a_refused_undo_names_no_amendment_that_can_stay(scene: Scene) -> None:
-    accepted_beside_its_amendment(scene)
+    accept_with_live_amendment(scene)
     later = scene.edit("f", b"two\n", b"TWO\n")
     outcome = scene.workspace.review.undo()
     assert isinstance(outcome, Conflicted)
@@ -237,7 +289,7 @@ def test_after_another_decision_there_is_nothing_to_redo(scene: Scene) -> None:
 # ---- reasons and dry runs
 
 
-def test_a_reason_is_kept_and_the_newest_counts(scene: Scene) -> None:
+def test_newest_reason_of_a_hunk_is_shown(scene: Scene) -> None:
     scene.write("f", TEN)
     edit = scene.edit("f", b"2\n", b"two\n")
     scene.reject(edit, reason="the file is generated\nsee the build")
@@ -249,7 +301,7 @@ def test_a_reason_is_kept_and_the_newest_counts(scene: Scene) -> None:
     assert scene.view(edit).reason == ""
 
 
-def test_what_is_accepted_or_waits_again_for_a_reason_shows_it(scene: Scene) -> None:
+def test_reason_of_an_accept_or_reset_is_shown(scene: Scene) -> None:
     scene.write("f", TEN)
     edit = scene.edit("f", b"2\n", b"two\n")
     for action, reason in ((Action.ACCEPT, "as agreed"), (Action.RESET, "to be looked at again")):
@@ -266,13 +318,13 @@ def test_a_reason_belongs_to_its_hunks_until_they_are_decided_again(scene: Scene
     scene.accept(f"{edit}:3")
     assert (scene.view(edit).reason, scene.view(edit).reasons) == ("keep 5", ("", "", "keep 5", ""))
     scene.reject(f"{edit}:1", reason="no; nor this")
-    told = scene.view(edit)
-    assert (told.reason, told.reasons) == (
+    view_before = scene.view(edit)
+    assert (view_before.reason, view_before.reasons) == (
         f"{edit}:1: no; nor this; {edit}:2: keep 5",
         ("", "no; nor this", "keep 5", ""),
     )
     scene.forget_index()
-    assert scene.view(edit) == told
+    assert scene.view(edit) == view_before
     scene.reset(f"{edit}:1")
     assert scene.view(edit).reasons == ("", "", "keep 5", "")
     scene.reject(edit, reason="none of it")
@@ -287,36 +339,38 @@ def test_hunks_rejected_again_by_an_undo_have_their_old_reason(scene: Scene) -> 
     edit = scene.write("f", TEN.replace(b"2\n", b"two\n").replace(b"9\n", b"nine\n"))
     scene.reject(f"{edit}:1", reason="keep 2")
     scene.reject(f"{edit}:2", reason="keep 9")
-    told = scene.view(edit)
+    view_before = scene.view(edit)
     scene.accept(edit)
     assert scene.view(edit).reason == ""
     scene.undo()
-    assert scene.view(edit) == told
+    assert scene.view(edit) == view_before
     scene.forget_index()
-    assert scene.view(edit) == told
+    assert scene.view(edit) == view_before
     assert isinstance(scene.workspace.review.redo(), Decided)
     assert scene.view(edit).reason == ""
     scene.undo()
-    assert scene.view(edit) == told
+    assert scene.view(edit) == view_before
     scene.undo()
     assert scene.view(edit).reasons == ("", "keep 2", "")
 
 
-def test_undo_and_redo_of_hunks_that_are_apart_give_each_its_reason_and_leave_those_between(scene: Scene) -> None:
+def test_undo_and_redo_of_separate_hunks_restore_their_reasons_only(scene: Scene) -> None:
     scene.write("f", TEN)
     edit = scene.write("f", b"".join(b"%d\n" % line + b"more\n" * (line % 2) for line in range(1, 11)))
     scene.reject(f"{edit}:3", reason="not this")
     scene.reject(*(f"{edit}:{hunk}" for hunk in (1, 2, 4, 5)), reason="none of these")
-    told = ("", "none of these", "none of these", "not this", "none of these", "none of these")
-    assert scene.view(edit).reasons == told
+    expected_reasons = ("", "none of these", "none of these", "not this", "none of these", "none of these")
+    assert scene.view(edit).reasons == expected_reasons
     scene.undo()
     assert scene.view(edit).reasons == ("", "", "", "not this", "", "")
-    assert [status is Status.REJECTED for status in scene.view(edit).units] == [reason == "not this" for reason in told]
+    assert [status is Status.REJECTED for status in scene.view(edit).units] == [
+        reason == "not this" for reason in expected_reasons
+    ]
     assert isinstance(scene.workspace.review.redo(), Decided)
-    assert scene.view(edit).reasons == told
+    assert scene.view(edit).reasons == expected_reasons
 
 
-def test_a_dry_run_says_what_the_decision_then_does_and_changes_nothing(scene: Scene) -> None:
+def test_dry_run_reports_what_the_decision_does_and_changes_nothing(scene: Scene) -> None:
     scene.write("f", TEN)
     edit = scene.edit("f", b"2\n", b"two\n")
     move = scene.move("f", "g")
@@ -341,7 +395,7 @@ def test_a_dry_run_says_what_the_decision_then_does_and_changes_nothing(scene: S
 
 
 @pytest.mark.parametrize("stands", ["folder", "link", "link above"])
-def test_a_dry_run_is_refused_where_the_decision_would_be_and_says_why(scene: Scene, stands: str) -> None:
+def test_dry_run_is_refused_like_the_decision(scene: Scene, stands: str) -> None:
     scene.write("d/e/f", b"x\n")
     scene.write("stays", b"x\n")
     gone = scene.delete("d/e/f")
@@ -356,7 +410,7 @@ def test_a_dry_run_is_refused_where_the_decision_would_be_and_says_why(scene: Sc
         case _:
             path.parent.rmdir()
             path.parent.symlink_to("..")
-    wanted, said = {
+    wanted, expected_message = {
         "folder": (FileExists, str(FileExists("d/e/f", ["d/e/f/g/mine"]))),
         "link": (PathIsSymlink, "Symlinks are not allowed (security policy): d/e/f"),
         "link above": (FileChanged, "The folder d/e is now a symlink, and symlinks are not followed: d/e/f"),
@@ -365,7 +419,7 @@ def test_a_dry_run_is_refused_where_the_decision_would_be_and_says_why(scene: Sc
     for dry_run in (True, False):
         with pytest.raises(wanted) as refused:
             scene.decide(Action.REJECT, gone, on_external=OnExternal.DISCARD, dry_run=dry_run)
-        assert str(refused.value) == said
+        assert str(refused.value) == expected_message
         assert scene.everything() == before
 
 

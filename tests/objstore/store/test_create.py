@@ -33,9 +33,7 @@ def put_link_to_itself(place: Path) -> None:
 
 
 @pytest.mark.parametrize("put", [put_file, put_pipe, put_dangling_link, put_link_to_itself])
-def test_where_something_else_has_the_name_nothing_is_left_of_the_attempt(
-    tmp_path: Path, put: Callable[[Path], None]
-) -> None:
+def test_creation_at_an_occupied_path_leaves_nothing(tmp_path: Path, put: Callable[[Path], None]) -> None:
     put(tmp_path / ".cas")
     before = os.lstat(tmp_path / ".cas")
     for _ in range(2):
@@ -46,9 +44,7 @@ def test_where_something_else_has_the_name_nothing_is_left_of_the_attempt(
 
 
 @pytest.mark.parametrize("failure", [full_disk, broken_disk])
-def test_wherever_the_disk_fails_nothing_is_left_of_the_attempt(
-    tmp_path: Path, failure: Callable[[str], BaseException]
-) -> None:
+def test_failed_creation_leaves_nothing(tmp_path: Path, failure: Callable[[str], BaseException]) -> None:
     whole = CountdownDisk(None)
     (tmp_path / "whole").mkdir()
     Workspace.init(tmp_path / "whole", whole).close()
@@ -64,26 +60,26 @@ def test_wherever_the_disk_fails_nothing_is_left_of_the_attempt(
 
 
 def tree(folder: Path) -> dict[str, bytes]:
-    """Return all names below a folder, and the content of the files."""
+    """Return every path below a folder, with the content of files."""
     return {
         str(path.relative_to(folder)): path.read_bytes() if path.is_file() and not path.is_symlink() else b""
         for path in folder.rglob("*")
     }
 
 
-def empty(store: Path) -> None:
+def make_empty(store: Path) -> None:
     store.mkdir()
 
 
-def emptied_by_a_shell(store: Path) -> None:
+def leave_gitignore(store: Path) -> None:
     """Do the same as `rm -rf .cas/*`."""
     store.mkdir()
     (store / ".gitignore").write_bytes(b"*\n")
 
 
-@pytest.mark.parametrize("leave", [empty, emptied_by_a_shell])
-def test_in_the_place_of_a_store_that_was_emptied_one_is_made(tmp_path: Path, leave: Callable[[Path], None]) -> None:
-    leave(tmp_path / ".cas")
+@pytest.mark.parametrize("prepare", [make_empty, leave_gitignore])
+def test_store_is_created_in_place_of_an_emptied_one(tmp_path: Path, prepare: Callable[[Path], None]) -> None:
+    prepare(tmp_path / ".cas")
     with Workspace.init(tmp_path, UnsyncedDisk()) as workspace:
         write(workspace, "a.txt", b"ours\n")
     assert sorted(path.name for path in tmp_path.iterdir()) == [".cas", "a.txt"]
@@ -111,56 +107,56 @@ def pipe_of_ignores(store: Path) -> None:
     os.mkfifo(store / ".gitignore")
 
 
-def somebodys(store: Path) -> None:
-    emptied_by_a_shell(store)
+def foreign_file(store: Path) -> None:
+    leave_gitignore(store)
     (store / "mine").write_bytes(b"mine\n")
 
 
 def settings_alone(store: Path) -> None:
-    emptied_by_a_shell(store)
+    leave_gitignore(store)
     (store / "config.toml").write_bytes(b'gc.every = "5min"\n')
 
 
-def used(store: Path) -> None:
+def used_store(store: Path) -> None:
     with Workspace.init(store.parent, UnsyncedDisk()) as workspace:
         write(workspace, "a.txt", b"one\n")
 
 
 def segments_moved_away(store: Path) -> None:
-    used(store)
+    used_store(store)
     (store / "segments").rename(store.parent / "kept")
 
 
 def segments_removed_one_by_one(store: Path) -> None:
-    used(store)
+    used_store(store)
     for path in (store / "segments").iterdir():
         path.unlink()
 
 
 @pytest.mark.parametrize(
-    "leave",
+    "prepare",
     [
         other_ignores,
         ignores_elsewhere,
         folder_of_ignores,
         pipe_of_ignores,
-        somebodys,
+        foreign_file,
         settings_alone,
         segments_moved_away,
         segments_removed_one_by_one,
     ],
 )
-def test_a_folder_with_anything_else_in_it_is_named_and_left_as_it_is(
-    tmp_path: Path, leave: Callable[[Path], None]
+def test_store_folder_with_other_content_is_named_and_left_unchanged(
+    tmp_path: Path, prepare: Callable[[Path], None]
 ) -> None:
-    leave(tmp_path / ".cas")
+    prepare(tmp_path / ".cas")
     before = tree(tmp_path)
     with pytest.raises(StorePlaceTaken, match=rf"{tmp_path / '.cas'} exists and holds no store"):
         Workspace.init(tmp_path, UnsyncedDisk())
     assert tree(tmp_path) == before
 
 
-def test_segments_that_are_put_back_are_the_store_they_were(tmp_path: Path) -> None:
+def test_restored_segments_are_the_former_store(tmp_path: Path) -> None:
     segments_moved_away(tmp_path / ".cas")
     with pytest.raises(StorePlaceTaken):
         Workspace.init(tmp_path, UnsyncedDisk())
@@ -170,11 +166,11 @@ def test_segments_that_are_put_back_are_the_store_they_were(tmp_path: Path) -> N
     assert check_store(str(tmp_path)).faults == ()
 
 
-def test_a_link_to_a_store_is_named_and_left_as_it_is(tmp_path: Path) -> None:
+def test_link_to_a_store_is_named_and_left_unchanged(tmp_path: Path) -> None:
     root, other = tmp_path / "root", tmp_path / "other"
     root.mkdir()
     other.mkdir()
-    used(other / ".cas")
+    used_store(other / ".cas")
     (root / ".cas").symlink_to(other / ".cas")
     before = tree(tmp_path)
     with pytest.raises(StoreLinked, match=r"root/\.cas"):
@@ -182,11 +178,11 @@ def test_a_link_to_a_store_is_named_and_left_as_it_is(tmp_path: Path) -> None:
     assert tree(tmp_path) == before
 
 
-def test_of_two_that_make_a_store_at_once_neither_takes_anything_from_the_other(tmp_path: Path) -> None:
+def test_concurrent_creations_of_a_store_lose_nothing(tmp_path: Path) -> None:
     for moment in interruption_points():
         root = tmp_path / str(moment.step)
         root.mkdir()
-        emptied_by_a_shell(root / ".cas")
+        leave_gitignore(root / ".cas")
 
         def other(root: Path = root) -> None:
             with Workspace.init(root, UnsyncedDisk()) as workspace:
@@ -201,24 +197,24 @@ def test_of_two_that_make_a_store_at_once_neither_takes_anything_from_the_other(
         shutil.rmtree(root)
 
 
-def test_a_file_that_is_added_meanwhile_stays(tmp_path: Path) -> None:
+def test_file_added_during_a_creation_is_kept(tmp_path: Path) -> None:
     for moment in interruption_points():
         root = tmp_path / str(moment.step)
         root.mkdir()
-        emptied_by_a_shell(root / ".cas")
+        leave_gitignore(root / ".cas")
         with interrupted_at(moment, (root / ".cas" / "mine").touch), suppress(StorePlaceTaken):
             create_workspace(str(root), UnsyncedDisk())
         assert (root / ".cas" / "mine").exists() or not moment.came
         assert [path.name for path in root.glob(".cas*")] == [".cas"]
 
 
-@pytest.mark.parametrize("leave", [empty, emptied_by_a_shell])
-def test_wherever_that_is_cut_off_it_can_be_made_after_all(tmp_path: Path, leave: Callable[[Path], None]) -> None:
+@pytest.mark.parametrize("prepare", [make_empty, leave_gitignore])
+def test_interrupted_creation_can_be_repeated(tmp_path: Path, prepare: Callable[[Path], None]) -> None:
     step, failed = 0, True
     while failed:
         root = tmp_path / str(step)
         root.mkdir()
-        leave(root / ".cas")
+        prepare(root / ".cas")
         disk = CountdownDisk(step, power_cut)
         with suppress(PowerCut):
             Workspace.init(root, disk).close()

@@ -59,7 +59,7 @@ def again(store: Store, folder: Path) -> Store:
 
 @settings(max_examples=25)
 @given(contents=st.lists(draw.contents, min_size=1, max_size=12), chained=st.booleans())
-def test_blobs_come_back_by_name(
+def test_blobs_are_read_by_id(
     tmp_path_factory: pytest.TempPathFactory,
     contents: list[bytes],
     chained: bool,  # noqa: FBT001 - drawn
@@ -73,7 +73,7 @@ def test_blobs_come_back_by_name(
             assert [fresh.blob(name) for name in reversed(names)] == contents[::-1]
 
 
-def test_a_long_chain_comes_back_from_its_end(store: Store, tmp_path: Path) -> None:
+def test_blob_at_the_end_of_a_long_chain_is_read(store: Store, tmp_path: Path) -> None:
     lines = [b"line %d\n" % i for i in range(500)]
     names: list[BlobId] = []
     for i in range(3 * MAX_DEPTH):
@@ -97,26 +97,26 @@ def test_reading_a_delta_reports_its_damaged_base(store: Store, tmp_path: Path) 
     assert raised.value.blob == blob_id(first)
 
 
-def test_a_store_is_far_behind_only_where_much_was_appended_since(tmp_path: Path) -> None:
+def test_store_is_far_behind_only_after_many_appends(tmp_path: Path) -> None:
     noise = random.Random(4).randbytes
-    told = []
+    is_behind = []
     with closing(new_store(tmp_path)) as store, closing(again(store, tmp_path)) as other:
         for change in (lambda: stored(store, noise(1_000)), lambda: stored(store, noise(100_000)), store.seal):
             change()
-            told.append(other.is_far_behind)
+            is_behind.append(other.is_far_behind)
             other.catch_up()
-            told.append(other.is_far_behind)
-    assert told == [False, False, True, False, True, False]
+            is_behind.append(other.is_far_behind)
+    assert is_behind == [False, False, True, False, True, False]
 
 
 def test_a_blob_is_stored_once(store: Store) -> None:
     stored(store, b"the same bytes")
-    before = store.log.total_bytes()
+    before = store.log.files.total_bytes()
     stored(store, b"the same bytes")
     batch = Batch(store)
     assert batch.blob(b"new bytes") == batch.blob(b"new bytes")
     batch.commit()
-    assert store.log.total_bytes() - before < 200
+    assert store.log.files.total_bytes() - before < 200
     assert store.index.blobs.count() == 2
 
 
@@ -149,7 +149,7 @@ def delta(name: BlobId, base: BlobId, size: int, depth: int = 1) -> bytes:
     return HEADER.pack(name, size, Encoding.DELTA_RAW, depth) + DELTA.pack(base, size, 0)
 
 
-def test_bases_that_go_round_in_a_circle_are_refused(store: Store) -> None:
+def test_circular_bases_are_refused(store: Store) -> None:
     names = [BlobId(bytes([i]) * 32) for i in range(3)]
     forged(store, *(delta(names[i], names[(i + 1) % 3], 10) for i in range(3)))
     forged(store, delta(BlobId(b"\x09" * 32), BlobId(b"\x09" * 32), 10))
@@ -174,13 +174,13 @@ def test_a_blob_without_its_base_reports_the_base_as_missing(store: Store) -> No
         store.blob(BlobId(b"\1" * 32))
 
 
-def test_a_blob_under_a_false_name_is_refused(store: Store) -> None:
+def test_blob_with_a_wrong_id_is_refused(store: Store) -> None:
     forged(store, HEADER.pack(blob_id(b"good"), 4, Encoding.RAW, 0) + b"evil")
     with pytest.raises(BlobDamaged):
         store.blob(blob_id(b"good"))
 
 
-def test_a_bomb_takes_no_memory(store: Store) -> None:
+def test_decompression_bomb_takes_no_memory(store: Store) -> None:
     name = BlobId(b"\1" * 32)
     zeros = zstandard.ZstdCompressor(level=19).compress(bytes(256 << 20))
     forged(store, HEADER.pack(name, 100, Encoding.ZSTD, 0) + zeros)
@@ -221,7 +221,7 @@ def frames(root: Path) -> list[tuple[int, int]]:
         return [(frame.offset, frame.end) for group in log.groups(log.first) for frame in group.frames]
 
 
-def noticed(root: Path) -> bool:
+def detected(root: Path) -> bool:
     """Return whether damage is reported to a process that opens the workspace, reads all of it and writes to it."""
     try:
         with Workspace.open(root, CountdownDisk(None)) as workspace:
@@ -237,7 +237,7 @@ def noticed(root: Path) -> bool:
 
 @pytest.mark.parametrize("frame", range(-3, 0))
 @pytest.mark.parametrize("indexed", [True, False], ids=["indexed", "index deleted"])
-def test_a_flipped_byte_of_what_was_acknowledged_is_noticed_and_nothing_is_cut(
+def test_flipped_byte_of_acknowledged_data_is_reported_and_nothing_is_truncated(
     whole: Path,
     frame: int,
     indexed: bool,  # noqa: FBT001 - a parameter of the test
@@ -255,7 +255,7 @@ def test_a_flipped_byte_of_what_was_acknowledged_is_noticed_and_nothing_is_cut(
                 path.write_bytes(content)
                 if not indexed:
                     path.unlink()
-            assert noticed(whole), f"byte {offset - start} of frame {frame}"
+            assert detected(whole), f"byte {offset - start} of frame {frame}"
             assert segment(whole).read_bytes() == bytes(spoilt)
     finally:
         segment(whole).write_bytes(original)
@@ -265,7 +265,7 @@ def test_a_flipped_byte_of_what_was_acknowledged_is_noticed_and_nothing_is_cut(
             path.unlink()
 
 
-def test_a_flipped_byte_anywhere_before_the_last_group_is_noticed_without_an_index(whole: Path) -> None:
+def test_flipped_byte_before_the_last_group_is_reported_without_an_index(whole: Path) -> None:
     original = segment(whole).read_bytes()
     last = frames(whole)[-2][0]
     try:
@@ -275,7 +275,7 @@ def test_a_flipped_byte_anywhere_before_the_last_group_is_noticed_without_an_ind
             segment(whole).write_bytes(spoilt)
             for path in (whole / ".cas").glob("index*"):
                 path.unlink()
-            assert noticed(whole), f"byte {offset}"
+            assert detected(whole), f"byte {offset}"
     finally:
         segment(whole).write_bytes(original)
         for path in (whole / ".cas").glob("index*"):

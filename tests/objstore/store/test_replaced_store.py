@@ -42,11 +42,11 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-def opened(root: Path) -> Workspace:
+def open_workspace(root: Path) -> Workspace:
     return Workspace.open(root, CountdownDisk(None))
 
 
-def sound(root: Path) -> tuple[str, ...]:
+def check_sound(root: Path) -> tuple[str, ...]:
     """Check that the store is undamaged, and return a summary of it."""
     report = check_store(str(root))
     assert report.faults == ()
@@ -64,7 +64,7 @@ def copy(store: Path, to: Path) -> None:
 # ---- what is put in the place of a store
 
 
-def salvaged(root: Path) -> Path:
+def salvage(root: Path) -> Path:
     """Follow the steps in docs/repair.md."""
     aside = root / "damaged"
     (root / ".cas").rename(aside)
@@ -72,14 +72,14 @@ def salvaged(root: Path) -> Path:
     return aside
 
 
-def begun_anew(root: Path) -> Path:
+def create_again(root: Path) -> Path:
     aside = root.parent / "aside"
     (root / ".cas").rename(aside)
     Workspace.init(root).close()
     return aside
 
 
-def put_back(root: Path) -> Path:
+def restore_copy(root: Path) -> Path:
     """Replace the store by a copy of it."""
     aside = root.parent / "aside"
     (root / ".cas").rename(aside)
@@ -87,7 +87,7 @@ def put_back(root: Path) -> Path:
     return aside
 
 
-def segments_put_back(root: Path) -> Path:
+def restore_segments(root: Path) -> Path:
     """Replace the open segments by copies, one by one."""
     aside = root.parent / "aside"
     copy(root / ".cas", aside)
@@ -98,17 +98,17 @@ def segments_put_back(root: Path) -> Path:
     return aside
 
 
-def segments_put_back_with_their_times(root: Path) -> Path:
+def restore_segments_with_times(root: Path) -> Path:
     """Do the same as `cp -a`, `rsync -a` and `tar -x`, which restore the folder's time as well."""
     folder = root / ".cas" / "segments"
     found = folder.stat()
-    aside = segments_put_back(root)
+    aside = restore_segments(root)
     os.utime(folder, ns=(found.st_atime_ns, found.st_mtime_ns))
     assert folder.stat().st_mtime_ns == found.st_mtime_ns
     return aside
 
 
-def folder_of_segments_put_back(root: Path) -> Path:
+def restore_segment_folder(root: Path) -> Path:
     aside = root.parent / "aside"
     aside.mkdir()
     (root / ".cas" / "segments").rename(aside / "segments")
@@ -117,21 +117,21 @@ def folder_of_segments_put_back(root: Path) -> Path:
 
 
 REPLACED: Final = (
-    salvaged,
-    begun_anew,
-    put_back,
-    segments_put_back,
-    segments_put_back_with_their_times,
-    folder_of_segments_put_back,
+    salvage,
+    create_again,
+    restore_copy,
+    restore_segments,
+    restore_segments_with_times,
+    restore_segment_folder,
 )
 
 
 @pytest.mark.parametrize("has_written", [False, True], ids=["read", "written"])
 @pytest.mark.parametrize("replaced", REPLACED)
-def test_acknowledged_writes_are_in_the_store_at_that_path(
+def test_acknowledged_writes_are_in_the_store_at_the_path(
     root: Path, replaced: Callable[[Path], Path], *, has_written: bool
 ) -> None:
-    with opened(root) as workspace:
+    with open_workspace(root) as workspace:
         if has_written:
             write(workspace, "before.txt", b"before\n")
         workspace.review.status()
@@ -140,32 +140,32 @@ def test_acknowledged_writes_are_in_the_store_at_that_path(
         write(workspace, "s.txt", b"overwritten by an agent\n")
         write(workspace, "s.txt", b"and again\n")
         assert log_of(aside) == left, "it went to a store that lies elsewhere by now"
-        assert not [note for note in sound(root) if "unfinished" in note]
-        with opened(root) as other:
+        assert not [note for note in check_sound(root) if "unfinished" in note]
+        with open_workspace(root) as other:
             write(other, "t.txt", b"t\n")
             assert other.history.blob(blob_id(TYPED)) == TYPED
             assert workspace.history.edits() == other.history.edits()
             assert [view.edit.path for view in other.history.edits()][-3:] == [b"s.txt", b"s.txt", b"t.txt"]
-    sound(root)
+    check_sound(root)
 
 
 @pytest.mark.parametrize("replaced", REPLACED)
-def test_reads_are_from_the_store_at_that_path(root: Path, replaced: Callable[[Path], Path]) -> None:
-    with opened(root) as workspace:
+def test_reads_come_from_the_store_at_the_path(root: Path, replaced: Callable[[Path], Path]) -> None:
+    with open_workspace(root) as workspace:
         workspace.review.status()
         replaced(root)
-        with opened(root) as other:
+        with open_workspace(root) as other:
             write(other, "t.txt", b"t\n")
             assert workspace.history.edits() == other.history.edits()
             assert workspace.review.status() == other.review.status()
-    sound(root)
+    check_sound(root)
 
 
 @pytest.mark.parametrize("has_read", [False, True])
 def test_a_process_continues_with_an_older_log_that_replaced_the_one_it_knew(root: Path, *, has_read: bool) -> None:
-    """The older one is put into the very file, and others write on until it has the length that was known."""
+    """The older log overwrites the same file, and other processes write until it has the known length again."""
     segment = root / ".cas" / "segments" / "00000001.seg"
-    with opened(root) as workspace:
+    with open_workspace(root) as workspace:
         write(workspace, "a.txt", b"the first\n")
         kept = {path: path.read_bytes() for path in (segment, root / ".cas" / "applied")}
         write(workspace, "c.txt", b"is lost\n")
@@ -174,18 +174,18 @@ def test_a_process_continues_with_an_older_log_that_replaced_the_one_it_knew(roo
             workspace.history.edits()
         for path, content in kept.items():
             path.write_bytes(content)
-        with opened(root) as other:
+        with open_workspace(root) as other:
             write(other, "b.txt", b"another\n")
             assert (segment.stat().st_ino, segment.stat().st_size) == (known.st_ino, known.st_size)
             write(workspace, "a.txt", b"goes on\n")
             assert workspace.history.edits() == other.history.edits()
             assert [view.edit.path for view in other.history.edits()][3:] == [b"a.txt", b"b.txt", b"a.txt"]
-    sound(root)
+    check_sound(root)
 
 
 def test_closing_a_replaced_store_adds_nothing_to_the_index_of_its_replacement(root: Path) -> None:
     segment = root / ".cas" / "segments" / "00000001.seg"
-    workspace = opened(root)
+    workspace = open_workspace(root)
     write(workspace, "a.txt", b"the first\n")
     workspace.history.edits()
     kept = {path: path.read_bytes() for path in (segment, root / ".cas" / "applied")}
@@ -193,42 +193,42 @@ def test_closing_a_replaced_store_adds_nothing_to_the_index_of_its_replacement(r
     for path, content in kept.items():
         path.unlink()
         path.write_bytes(content)
-    with opened(root) as other:
+    with open_workspace(root) as other:
         write(other, "b.txt", b"another\n")
         assert len(other.history.edits()) == 5
     workspace.close()
-    sound(root)
+    check_sound(root)
 
 
-def test_a_call_that_is_held_meanwhile_changes_nothing(root: Path) -> None:
-    with opened(root) as workspace:
+def test_call_open_while_the_store_is_replaced_changes_nothing(root: Path) -> None:
+    with open_workspace(root) as workspace:
         write(workspace, "a.txt", b"before\n")
         with workspace.call(CallInfo(tool="test")) as call:
             call.write("s.txt", b"overwritten by an agent\n")
-            aside = put_back(root)
+            aside = restore_copy(root)
             left = log_of(aside)
             with pytest.raises(StoreReplaced):
                 call.commit()
         assert (root / "s.txt").read_bytes() == TYPED
         assert log_of(aside) == left == log_of(root / ".cas")
         write(workspace, "s.txt", b"once more\n")
-    sound(root)
+    check_sound(root)
 
 
 def test_an_index_is_not_opened_for_the_log_of_another_store(root: Path) -> None:
-    with opened(root) as workspace:
+    with open_workspace(root) as workspace:
         workspace.review.status()
-        begun_anew(root)
+        create_again(root)
         with workspace._journal.reading() as held:  # noqa: SLF001 - as who reads for long has it
             (root / ".cas").rename(root.parent / "second")
             Workspace.init(root).close()
             with pytest.raises(StoreReplaced):
                 held.catch_up()
-    sound(root)
+    check_sound(root)
 
 
 def test_the_lock_of_a_replaced_store_blocks_no_writer_of_its_replacement(root: Path) -> None:
-    with opened(root) as workspace:
+    with open_workspace(root) as workspace:
         write(workspace, "a.txt", b"before\n")
         aside = root.parent / "aside"
         (root / ".cas").rename(aside)
@@ -236,18 +236,18 @@ def test_the_lock_of_a_replaced_store_blocks_no_writer_of_its_replacement(root: 
         (aside / "segments").rename(root / ".cas" / "segments")
         write(workspace, "a.txt", b"after\n")
         assert (root / ".cas" / "lock").exists()
-        with opened(root) as other:
+        with open_workspace(root) as other:
             first, second = workspace._journal, other._journal  # noqa: SLF001 - the lock itself is what this is about
             with first.try_brief_lock() as is_kept, second.try_brief_lock() as both:
                 assert (is_kept, both) == (True, False)
-    sound(root)
+    check_sound(root)
 
 
 # ---- what is away for a moment
 
 
-def test_a_store_that_is_away_for_a_moment_is_as_it_was(root: Path) -> None:
-    with opened(root) as workspace:
+def test_temporarily_missing_store_is_used_again(root: Path) -> None:
+    with open_workspace(root) as workspace:
         write(workspace, "a.txt", b"before\n")
         (root / ".cas").rename(root / "away")
         for act in (workspace.history.edits, workspace.review.status, lambda: write(workspace, "a.txt", b"lost\n")):
@@ -256,11 +256,11 @@ def test_a_store_that_is_away_for_a_moment_is_as_it_was(root: Path) -> None:
         (root / "away").rename(root / ".cas")
         write(workspace, "a.txt", b"after\n")
         assert len(workspace.history.edits()) == 5
-    sound(root)
+    check_sound(root)
 
 
-def test_a_workspace_that_is_away_for_a_moment_is_as_it_was(root: Path) -> None:
-    with opened(root) as workspace:
+def test_temporarily_missing_workspace_is_used_again(root: Path) -> None:
+    with open_workspace(root) as workspace:
         write(workspace, "a.txt", b"before\n")
         root.rename(root.parent / "away")
         for act in (workspace.history.edits, lambda: write(workspace, "a.txt", b"lost\n")):
@@ -269,12 +269,12 @@ def test_a_workspace_that_is_away_for_a_moment_is_as_it_was(root: Path) -> None:
         (root.parent / "away").rename(root)
         write(workspace, "a.txt", b"after\n")
         assert len(workspace.history.edits()) == 5
-    sound(root)
+    check_sound(root)
 
 
-def test_an_index_that_can_not_be_opened_for_a_moment_is_opened_later(root: Path) -> None:
+def test_temporarily_unusable_index_is_opened_later(root: Path) -> None:
     index = root / ".cas" / "index.sqlite"
-    with opened(root) as workspace:
+    with open_workspace(root) as workspace:
         write(workspace, "a.txt", b"before\n")
         index.unlink()
         index.symlink_to("elsewhere")
@@ -283,7 +283,7 @@ def test_an_index_that_can_not_be_opened_for_a_moment_is_opened_later(root: Path
         index.unlink()
         write(workspace, "a.txt", b"after\n")
         assert len(workspace.history.edits()) == 5
-    sound(root)
+    check_sound(root)
 
 
 # ---- another folder in the place of the workspace's
@@ -292,7 +292,7 @@ def test_an_index_that_can_not_be_opened_for_a_moment_is_opened_later(root: Path
 @pytest.mark.parametrize("with_store", ["none", "another", "the same"])
 def test_no_file_of_another_folder_is_changed_or_recorded_in_its_store(root: Path, with_store: str) -> None:
     aside = root.parent / "aside"
-    with opened(root) as workspace:
+    with open_workspace(root) as workspace:
         write(workspace, "a.txt", b"before\n")
         root.rename(aside)
         root.mkdir()
@@ -308,18 +308,18 @@ def test_no_file_of_another_folder_is_changed_or_recorded_in_its_store(root: Pat
     assert (root / "a.txt").read_bytes() == b"another clone\n"
     assert (aside / "a.txt").read_bytes() == b"before\n"
     if with_store != "none":
-        sound(root)
+        check_sound(root)
 
 
 # ---- what a plan is of, another log may have taken the place of
 
 
-def moved_there(root: Path, backup: Path) -> None:
+def move_backup_here(root: Path, backup: Path) -> None:
     (root / ".cas").rename(root.parent / "aside")
     backup.rename(root / ".cas")
 
 
-def written_over(root: Path, backup: Path) -> None:
+def overwrite_with_backup(root: Path, backup: Path) -> None:
     """Do the same as `rsync --inplace --delete`, except for the index, which is derived."""
     store = root / ".cas"
     kept = log_of(backup)
@@ -334,7 +334,7 @@ def written_over(root: Path, backup: Path) -> None:
 
 
 @pytest.mark.parametrize("is_sealed", [False, True])
-@pytest.mark.parametrize("replace", [moved_there, written_over])
+@pytest.mark.parametrize("replace", [move_backup_here, overwrite_with_backup])
 @pytest.mark.parametrize("way", ["collect", "repack"])
 def test_a_plan_for_one_log_removes_nothing_from_an_older_one(
     root: Path, replace: Callable[[Path, Path], None], way: str, *, is_sealed: bool
@@ -342,10 +342,10 @@ def test_a_plan_for_one_log_removes_nothing_from_an_older_one(
     """A backup from before edits were accepted is put back after a collection or a repack has begun."""
     draw = random.Random(1)
     words = [draw.randbytes(3).hex() for _ in range(300)]
-    # A repack makes words shorter, and a collection frees most of what nobody can make shorter.
+    # A repack compresses words, and a collection frees most of the incompressible bytes.
     texts = [" ".join(draw.choices(words, k=4_000)).encode() for _ in range(6)]
     states = texts if way == "repack" else [draw.randbytes(4_000) for _ in range(6)]
-    with opened(root) as workspace:
+    with open_workspace(root) as workspace:
         for state in states:
             write(workspace, "f", state)
     if is_sealed:
@@ -353,7 +353,7 @@ def test_a_plan_for_one_log_removes_nothing_from_an_older_one(
             journal.seal()
     backup = root.parent / "backup"
     copy(root / ".cas", backup)
-    with opened(root) as workspace:
+    with open_workspace(root) as workspace:
         accept_all(workspace)
 
     def progress(what: str, *_: int) -> None:
@@ -361,18 +361,18 @@ def test_a_plan_for_one_log_removes_nothing_from_an_older_one(
             replace(root, backup)
             shutil.rmtree(backup, ignore_errors=True)
 
-    with opened(root) as workspace:
+    with open_workspace(root) as workspace:
         if way == "repack":
             workspace.retention.repack(progress)
         else:
             workspace.retention.collect(RetentionLimits(older_than=0, max_size=None), progress=progress)
     assert not backup.exists()
-    with opened(root) as workspace:
+    with open_workspace(root) as workspace:
         for state in states:
             assert workspace.history.blob(blob_id(state)) == state
         assert {status for edit in workspace.history.edits() for status in edit.units} == {Status.PENDING}
         accept_all(workspace)
-    sound(root)
+    check_sound(root)
 
 
 def accept_all(workspace: Workspace) -> None:

@@ -72,7 +72,7 @@ def test_lines_end_counts_lines(content: bytes, data: st.DataObject) -> None:
 @given(texts, texts)
 @example(b"a", b"a\n")
 @example(b"", b"\n")
-def test_hunks_lead_from_before_to_after(before: bytes, after: bytes) -> None:
+def test_hunks_turn_before_into_after(before: bytes, after: bytes) -> None:
     hunks = diff_lines(before, after)
     assert hunks_fit(before, after, hunks)
     assert applied(before, after, hunks) == lines_of(after)
@@ -101,7 +101,7 @@ def test_a_final_newline_is_not_a_difference_of_lines() -> None:
         ("a b", "b c", "-a b +c"),
     ],
 )
-def test_a_diff_reads_as_a_person_would_cut_it(before: str, after: str, expected: str) -> None:
+def test_hunks_have_natural_boundaries(before: str, after: str, expected: str) -> None:
     assert picture(before, after) == expected
 
 
@@ -167,7 +167,7 @@ def spans_over(draw: st.DrawFn) -> tuple[bytes, bytes, list[Span]]:
 
 
 @given(spans_over())
-def test_hunks_from_spans_lead_from_before_to_after(change: tuple[bytes, bytes, list[Span]]) -> None:
+def test_hunks_from_spans_turn_before_into_after(change: tuple[bytes, bytes, list[Span]]) -> None:
     before, after, spans = change
     hunks = hunks_from_spans(before, after, spans)
     assert hunks_fit(before, after, hunks)
@@ -212,7 +212,7 @@ def test_verified_hunks_are_trusted_only_for_the_same_text_objects() -> None:
         assert VerifiedHunks.known(hunks, *others) is None
 
 
-def test_spans_tell_equal_lines_apart() -> None:
+def test_spans_distinguish_equal_lines() -> None:
     before, after = b"x\nx\n", b"x\n"
     assert hunks_from_spans(before, after, [Span(0, 2, 0, 0)]) == (Hunk(0, 1, 0, 0),)
     assert hunks_from_spans(before, after, [Span(2, 4, 2, 2)]) == (Hunk(1, 1, 1, 0),)
@@ -267,12 +267,12 @@ def test_spans_that_do_not_fit_are_refused(spans: list[tuple[int, int, int, int]
         (Hunk(1, 10**30, 1, 10**30),),
     ],
 )
-def test_hunks_that_do_not_lead_to_after_are_refused(hunks: tuple[Hunk, ...]) -> None:
+def test_hunks_that_do_not_give_after_are_refused(hunks: tuple[Hunk, ...]) -> None:
     assert not hunks_fit(b"a\nb\nc\n", b"a\nB\nc\n", hunks)
 
 
 @given(texts, texts, st.lists(st.builds(Hunk, *[st.integers(-1, 6)] * 4), max_size=3))
-def test_only_hunks_that_lead_to_after_fit(before: bytes, after: bytes, hunks: list[Hunk]) -> None:
+def test_only_hunks_that_give_after_fit(before: bytes, after: bytes, hunks: list[Hunk]) -> None:
     if hunks_fit(before, after, hunks):
         assert applied(before, after, tuple(hunks)) == lines_of(after)
         inserted = inserted_texts(before, after, hunks)

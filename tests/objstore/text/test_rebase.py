@@ -63,7 +63,7 @@ def carried(base: bytes, made: bytes, *versions: bytes, compared: bool = False) 
         pytest.param("a b c", "", "a b c", "", id="all was deleted"),
     ],
 )
-def test_a_change_lands_where_its_lines_are(base: str, made: str, now: str, result: str | None) -> None:
+def test_change_is_applied_where_its_lines_are_now(base: str, made: str, now: str, result: str | None) -> None:
     found = carried(text(base), text(made), text(now))
     if result is None:
         result = "x y"  # the pieces touch, and are one hunk
@@ -87,7 +87,7 @@ def test_a_change_lands_where_its_lines_are(base: str, made: str, now: str, resu
         pytest.param("a b c d", "A b c D", "a b c x", (2, 4, 1, 4, 1), id="the second of two hunks"),
     ],
 )
-def test_the_same_lines_are_a_clash_that_names_them(
+def test_change_of_the_same_lines_is_a_conflict_that_names_them(
     base: str, made: str, now: str, clash: tuple[int, int, int, int, int]
 ) -> None:
     hunk, read_start, read_count, start, count = clash
@@ -111,7 +111,7 @@ def test_a_conflict_with_deleted_lines_stays_empty() -> None:
     assert found == RebaseConflict(hunk=1, read_start=2, read_count=1, start=4, count=0)
 
 
-def test_pieces_that_touch_are_one_hunk_and_others_are_not() -> None:
+def test_only_adjacent_pieces_are_one_hunk() -> None:
     found = carried(text("a b c d e"), text("A b x d y"), text("a b c e"))
     assert found == Rebased(content=text("A b x y"), hunks=(Hunk(0, 1, 0, 1), Hunk(2, 2, 2, 2)))
 
@@ -181,13 +181,13 @@ def test_a_change_found_applied_by_comparison_stays_applied(base: str, made: str
 
 
 @pytest.mark.parametrize(("base", "made"), [("a b .", "a B ."), ("a b .", "a B"), ("a b", "a b ."), ("a b .", "A b .")])
-def test_without_a_step_a_change_is_what_it_makes(base: str, made: str) -> None:
+def test_change_without_steps_is_applied_unchanged(base: str, made: str) -> None:
     found = carried(text(base), text(made))
     assert isinstance(found, Rebased)
     assert found.content == text(made)
 
 
-def test_known_steps_tell_equal_lines_apart() -> None:
+def test_known_steps_distinguish_equal_lines() -> None:
     base, made, now = text("s s s"), text("s S s"), text("s s")
     step = TextStep(hunks=(Hunk(2, 1, 2, 0),), after=now)
     found = rebased(base, made, diff_lines(base, made), [step])
@@ -220,7 +220,7 @@ def test_known_hunks_that_delete_different_lines_are_not_the_same_change() -> No
         pytest.param("x } } e }", Hunk(4, 1, 4, 0), "x } } e", "x } e }", "x } e", id="an equal line elsewhere"),
     ],
 )
-def test_a_comparison_can_not_tell_equal_lines_apart(
+def test_comparison_does_not_distinguish_equal_lines(
     base: str, hunk: Hunk, made: str, now: str, result: str | None
 ) -> None:
     step = TextStep(hunks=diff_lines(text(base), text(now)), after=text(now), compared=True)
@@ -243,9 +243,7 @@ def test_a_comparison_can_not_tell_equal_lines_apart(
         pytest.param(Hunk(3, 0, 3, 1), None, id="one more"),
     ],
 )
-def test_a_change_that_was_found_by_comparison_can_not_tell_equal_lines_apart_either(
-    meant: Hunk, result: str | None
-) -> None:
+def test_change_found_by_comparison_does_not_distinguish_equal_lines(meant: Hunk, result: str | None) -> None:
     base, made = text("k x } } e"), text("k x } e")
     lines = split_lines(base)
     now = b"".join([*lines[: meant.old_start], b"}\n" * meant.new_count, *lines[meant.old_end :]])
@@ -276,9 +274,7 @@ def test_hunks_of_a_comparison_that_slide_over_the_same_lines_are_one() -> None:
         pytest.param("x } } e", [Hunk(1, 0, 1, 1), Hunk(2, 0, 3, 1)], "x } } } } e", "x } } } e", id="insertions"),
     ],
 )
-def test_what_a_step_did_once_answers_for_one_part_of_a_change(
-    base: str, hunks: list[Hunk], made: str, now: str
-) -> None:
+def test_one_step_accounts_for_one_part_of_a_change(base: str, hunks: list[Hunk], made: str, now: str) -> None:
     step = TextStep(hunks=diff_lines(text(base), text(now)), after=text(now), compared=True)
     assert isinstance(rebased(text(base), text(made), hunks, [step]), RebaseConflict)
 
@@ -291,7 +287,7 @@ def test_what_a_step_did_once_answers_for_one_part_of_a_change(
         pytest.param("s s", "s", "s s s", (Hunk(0, 1, 0, 0), Hunk(2, 0, 1, 2)), id="more than went"),
     ],
 )
-def test_what_a_step_made_alike_and_did_more_to_is_a_clash_as_it_is_in_two_steps(
+def test_step_that_makes_the_change_and_more_is_a_conflict(
     base: str, made: str, now: str, meant: tuple[Hunk, ...]
 ) -> None:
     change = text(base), text(made), diff_lines(text(base), text(made))
@@ -379,9 +375,7 @@ def test_the_final_newline_follows_the_change_whichever_equal_line_it_deleted(li
         pytest.param("x } }", Hunk(1, 2, 1, 1), "x } .", "x }", "x } .", id="the change opens it"),
     ],
 )
-def test_hunks_with_lines_that_stay_are_carried_over_too(
-    base: str, hunk: Hunk, made: str, now: str, result: str
-) -> None:
+def test_hunks_with_unchanged_lines_are_rebased(base: str, hunk: Hunk, made: str, now: str, result: str) -> None:
     step = TextStep(hunks=diff_lines(text(base), text(now)), after=text(now), compared=True)
     found = rebased(text(base), text(made), [hunk], [step])
     assert isinstance(found, Rebased)
@@ -433,7 +427,7 @@ def versions(draw: st.DrawFn, since: bytes, letters: str) -> bytes:
 
 @settings(max_examples=300)
 @given(st.data())
-def test_what_is_carried_over_is_what_the_weave_shows(data: st.DataObject) -> None:
+def test_rebase_agrees_with_the_weave(data: st.DataObject) -> None:
     base = text(" ".join(data.draw(st.lists(st.sampled_from("abc"), max_size=8))))
     made = data.draw(versions(base, "mn"))
     steps = [base]
@@ -512,7 +506,7 @@ def as_compared(lines: list[Line], after: list[Line], hunks: Iterable[Hunk], who
     return found + lines[at:]
 
 
-def spelt(lines: list[Line]) -> bytes:
+def text_of_letters(lines: list[Line]) -> bytes:
     return "".join(f"{letter}\n" for _, letter in lines).encode()
 
 
@@ -529,27 +523,27 @@ def test_lines_deleted_next_to_a_common_insertion_may_be_the_inserted_ones() -> 
 
 @settings(max_examples=settings().max_examples * 4)
 @given(st.data())
-def test_whatever_is_carried_over_both_sides_have_what_they_wanted(data: st.DataObject) -> None:
+def test_rebase_keeps_the_changes_of_both_sides(data: st.DataObject) -> None:
     """Each line's origin is tracked, although the lines are equal, and although half the hunks come from comparison."""
     letters = data.draw(st.text("ab", min_size=1, max_size=6))
     base: list[Line] = [(f"base {number}", letter) for number, letter in enumerate(letters)]
-    wanted = data.draw(cuts(base, "abm"))
-    made, hunks = made_of(base, wanted, "change")
+    expected = data.draw(cuts(base, "abm"))
+    made, hunks = made_of(base, expected, "change")
     is_compared = data.draw(st.booleans())
     if is_compared:
-        hunks = list(diff_lines(spelt(base), spelt(made)))
+        hunks = list(diff_lines(text_of_letters(base), text_of_letters(made)))
         made = as_compared(base, made, hunks, "change")
     text_steps, now = [], base
     for _ in range(data.draw(st.integers(1, 3))):
         after, meant = made_of(now, data.draw(cuts(now, "abt")), "step")
         is_guessed = data.draw(st.booleans())
-        found_hunks = diff_lines(spelt(now), spelt(after)) if is_guessed else tuple(meant)
-        text_steps.append(TextStep(hunks=found_hunks, after=spelt(after), compared=is_guessed))
+        found_hunks = diff_lines(text_of_letters(now), text_of_letters(after)) if is_guessed else tuple(meant)
+        text_steps.append(TextStep(hunks=found_hunks, after=text_of_letters(after), compared=is_guessed))
         now = as_compared(now, after, found_hunks, "step") if is_guessed else after
-    found = rebased(spelt(base), spelt(made), hunks, text_steps, is_compared=is_compared)
+    found = rebased(text_of_letters(base), text_of_letters(made), hunks, text_steps, is_compared=is_compared)
     if not isinstance(found, Rebased):
         reject()
-    assert hunks_fit(spelt(now), found.content, found.hunks)
+    assert hunks_fit(text_of_letters(now), found.content, found.hunks)
     had, have = letters_of(base), Counter(found.content.decode().replace("\n", ""))
     ours_out, theirs_out = letters_of(set(base) - set(made)), letters_of(set(base) - set(now))
     ours_in = letters_of(line for line in made if line[0] == "change")
@@ -562,7 +556,7 @@ def test_whatever_is_carried_over_both_sides_have_what_they_wanted(data: st.Data
 
 @settings(max_examples=settings().max_examples * 3)
 @given(st.data())
-def test_what_two_did_to_a_run_of_equal_lines_is_done_once_or_refused(data: st.DataObject) -> None:
+def test_equal_changes_of_a_run_of_equal_lines_are_made_once_or_refused(data: st.DataObject) -> None:
     """In a run of equal lines, at least one side doesn't know which lines it deleted or where it inserted others."""
     count = data.draw(st.integers(1, 5))
     run: list[Line] = [(f"base {number}", "s") for number in range(count)]
@@ -576,17 +570,17 @@ def test_what_two_did_to_a_run_of_equal_lines_is_done_once_or_refused(data: st.D
     (made, ours), (now, theirs) = made_of(run, of_run(), "change"), made_of(run, of_run(), "step")
     if len(made) == count or len(now) == count:
         reject()
-    whole, wanted, after = (above.encode() + b"s\n" * len(lines) + below.encode() for lines in (run, made, now))
+    whole, expected, after = (above.encode() + b"s\n" * len(lines) + below.encode() for lines in (run, made, now))
     shift = bool(above)
     hunks = [Hunk(old + shift, out, new + shift, put) for old, out, new, put in ours]
     step = [Hunk(old + shift, out, new + shift, put) for old, out, new, put in theirs]
     is_change, is_step = data.draw(st.sampled_from([(True, False), (False, True), (True, True)]))
     if is_change:
-        hunks = list(diff_lines(whole, wanted))
+        hunks = list(diff_lines(whole, expected))
     if is_step:
         step = list(diff_lines(whole, after))
     passage = TextStep(hunks=tuple(step), after=after, compared=is_step)
-    found = rebased(whole, wanted, hunks, [passage], is_compared=is_change)
+    found = rebased(whole, expected, hunks, [passage], is_compared=is_change)
     ours_more, theirs_more = len(made) - count, len(now) - count
     if ours_more == theirs_more and len(hunks) == len(step) == 1:
         assert found == Rebased(content=after, hunks=())

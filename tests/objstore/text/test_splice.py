@@ -71,13 +71,13 @@ def test_a_splice_beyond_the_text_is_refused() -> None:
             weave.record_splice(splice, [Hunk(1, 1, 1, 1)])
 
 
-def test_there_is_nothing_to_splice_where_there_is_no_file() -> None:
+def test_splice_of_a_missing_file_is_refused() -> None:
     with pytest.raises(ValueError, match="no text"):
         Weave(None).record_splice(Splice(0, 0, b"x\n"), [])
 
 
 @given(st.lists(texts, min_size=1, max_size=5), st.data())
-def test_parts_of_a_text_are_parts_of_the_text(history: list[bytes], data: st.DataObject) -> None:
+def test_slices_of_a_text_equal_slices_of_its_bytes(history: list[bytes], data: st.DataObject) -> None:
     weave = Weave(history[0])
     for before, content in pairwise(history):
         weave.record(content, diff_lines(before, content))

@@ -64,7 +64,7 @@ def sound(root: Path, before: Files) -> Workspace:
 
 
 @WAYS
-def test_a_snapshot_is_whole_or_there_is_none(tmp_path: Path, failure: Failure, torn: float, lasting: bool) -> None:  # noqa: FBT001 - pytest passes it by name
+def test_interrupted_snapshot_is_whole_or_absent(tmp_path: Path, failure: Failure, torn: float, lasting: bool) -> None:  # noqa: FBT001 - pytest passes it by name
     start = prepared(SNAPSHOT, tmp_path)
     before = files(start)
     outcomes = set()
@@ -84,7 +84,7 @@ def test_a_snapshot_is_whole_or_there_is_none(tmp_path: Path, failure: Failure, 
 
 
 @WAYS
-def test_a_scan_is_recorded_whole_or_the_next_scan_records_the_same(
+def test_interrupted_scan_is_recorded_whole_or_by_the_next_scan(
     tmp_path: Path,
     failure: Failure,
     torn: float,
@@ -97,8 +97,8 @@ def test_a_scan_is_recorded_whole_or_the_next_scan_records_the_same(
         with sound(root, before) as workspace:
             outcomes.add(len(workspace.history.edits()))
             LOOK.act(workspace)
-            told = {(view.edit.operation, view.edit.path) for view in workspace.history.edits()[1:]}
-            assert told == {
+            recorded = {(view.edit.operation, view.edit.path) for view in workspace.history.edits()[1:]}
+            assert recorded == {
                 (Operation.EDIT, b"a.txt"),
                 (Operation.MOVE, b"moved.txt"),
                 (Operation.DELETE, b"src/deep/d.py"),

@@ -18,6 +18,7 @@ from objstore import (
     ConversationReserved,
     Decided,
     EditView,
+    ExternalChanges,
     Operation,
     Origin,
     Recorded,
@@ -42,7 +43,7 @@ AGENT: Final = CallInfo(tool="Bash", conversation="conv_shell", notes={"agent": 
 NOBODY: Final = CallInfo(tool="", origin=Origin.EXTERNAL)
 
 
-def told(found: Recorded) -> list[str]:
+def recorded_changes(found: Recorded) -> list[str]:
     """Return what was recorded, in words."""
     return sorted(in_words(view) for view in found.edits)
 
@@ -67,7 +68,7 @@ def put(scene: Scene, path: str, content: bytes) -> Path:
 
 @pytest.fixture
 def known(scene: Scene) -> Scene:
-    """Return a workspace with some files that nobody recorded, and a first look."""
+    """Return a workspace with some unrecorded files, after a first scan."""
     put(scene, "a.txt", b"a\n")
     put(scene, "src/b.py", TEN)
     put(scene, "src/deep/c.py", b"c\n")
@@ -95,7 +96,7 @@ def test_the_first_scan_records_changes_of_recorded_files(scene: Scene) -> None:
     scene.write("c.txt", b"c\n")
     put(scene, "a.txt", b"other\n")
     (scene.root / "b.txt").unlink()
-    assert told(scene.workspace.record_changes(PERSON)) == ["delete b.txt", "edit a.txt"]
+    assert recorded_changes(scene.workspace.record_changes(PERSON)) == ["delete b.txt", "edit a.txt"]
 
 
 @pytest.mark.parametrize("gone", ["d/g/deep", "d/g", "d"])
@@ -103,16 +104,16 @@ def test_the_first_scan_records_deletions_of_whole_folders(scene: Scene, gone: s
     put(scene, "d/other", b"not recorded\n")
     scene.write("d/g/deep/file", b"recorded\n")
     shutil.rmtree(scene.root / gone)
-    assert told(scene.workspace.record_changes(NOBODY)) == ["delete d/g/deep/file"]
+    assert recorded_changes(scene.workspace.record_changes(NOBODY)) == ["delete d/g/deep/file"]
     put(scene, "d/g/deep/new", b"new\n")
-    assert told(scene.workspace.record_changes(AGENT)) == ["create d/g/deep/new"]
+    assert recorded_changes(scene.workspace.record_changes(AGENT)) == ["create d/g/deep/new"]
 
 
 def test_the_first_scan_does_not_report_files_in_ignored_folders_as_deleted(scene: Scene) -> None:
     scene.write("node_modules/g/file", b"recorded\n")
     scene.write("built/g/file", b"recorded\n")
     put(scene, "built/pyvenv.cfg", b"")
-    assert told(scene.workspace.record_changes(NOBODY)) == []
+    assert recorded_changes(scene.workspace.record_changes(NOBODY)) == []
 
 
 def test_a_move_by_a_shell_to_another_file_system_can_be_rejected(scene: Scene) -> None:
@@ -140,7 +141,7 @@ def test_identical_files_move_to_their_own_names(scene: Scene) -> None:
     (scene.root / "new").mkdir()
     for name, to in (("q", "q"), ("p", "a"), ("s", "p"), ("r", "s")):
         (scene.root / "old" / name).rename(scene.root / "new" / to)
-    assert told(scene.workspace.record_changes(AGENT)) == [
+    assert recorded_changes(scene.workspace.record_changes(AGENT)) == [
         "move old/p new/p",
         "move old/q new/q",
         "move old/r new/a",
@@ -193,7 +194,7 @@ def test_the_states_of_the_first_scan_can_be_restored(known: Scene) -> None:
 )
 def test_the_changes_of_a_shell_command_are_recorded(known: Scene, script: str, wanted: list[str]) -> None:
     assert os.system(f"cd '{known.root}' && {script}") == 0  # noqa: S605 - the commands above
-    assert told(known.workspace.record_changes(AGENT)) == wanted
+    assert recorded_changes(known.workspace.record_changes(AGENT)) == wanted
     assert known.workspace.record_changes(AGENT).edits == ()
     assert known.external() == {}
 
@@ -204,23 +205,25 @@ def test_the_same_is_recorded_with_and_without_the_stat_cache(known: Scene, *, f
     (known.root / "src/b.py").rename(known.root / "b.py")
     if forget:
         (known.root / ".cas/cache/looks").unlink()
-    assert told(known.workspace.record_changes(AGENT)) == ["edit a.txt", "move src/b.py b.py"]
+    assert recorded_changes(known.workspace.record_changes(AGENT)) == ["edit a.txt", "move src/b.py b.py"]
 
 
-def forged_looks(kept: bytes) -> Iterator[bytes]:
+def forged_stat_caches(kept: bytes) -> Iterator[bytes]:
     """Yield what may lie in the place of kept looks with a hash that is right: it has no key."""
-    store, baseline, until, newest, rows = unpackb(kept[8 + 32 :])
+    store, baseline, until, newest, git, rows = unpackb(kept[8 + 32 :])
     bodies: list[object] = [
         7,
-        (store, baseline, until, newest, 7),
-        (store, baseline, (2**64 - 1, 0, 0), newest, rows),
-        (store, baseline, until, (1, 2), rows),
-        (store, baseline, until, newest, [*rows, []]),
-        (store, baseline, until, newest, [*rows, {}]),
+        (store, baseline, until, newest, git, 7),
+        (store, baseline, (2**64 - 1, 0, 0), newest, git, rows),
+        (store, baseline, until, (1, 2), git, rows),
+        (store, baseline, until, newest, 7, rows),
+        (store, baseline, until, newest, [["", b"", b""]], rows),
+        (store, baseline, until, newest, git, [*rows, []]),
+        (store, baseline, until, newest, git, [*rows, {}]),
     ]
     for at in range(len(rows[0])):
-        bodies.append((store, baseline, until, newest, [[*row[:at], 7, *row[at + 1 :]] for row in rows]))
-        bodies.append((store, baseline, until, newest, [[*row[:at], b"", *row[at + 1 :]] for row in rows]))
+        bodies.append((store, baseline, until, newest, git, [[*row[:at], 7, *row[at + 1 :]] for row in rows]))
+        bodies.append((store, baseline, until, newest, git, [[*row[:at], b"", *row[at + 1 :]] for row in rows]))
     for body in bodies:
         packed = packb(body)
         yield kept[:8] + blob_id(packed) + packed
@@ -230,17 +233,17 @@ def forged_looks(kept: bytes) -> Iterator[bytes]:
 def test_an_invalid_stat_cache_counts_as_missing(known: Scene) -> None:
     path = known.root / ".cas" / "cache" / "looks"
     kept = path.read_bytes()
-    for number, forged in enumerate(forged_looks(kept)):
+    for number, forged in enumerate(forged_stat_caches(kept)):
         path.write_bytes(forged)
         put(known, "a.txt", b"%d\n" % number)
-        assert told(known.workspace.record_changes(NOBODY)) == ["edit a.txt"]
+        assert recorded_changes(known.workspace.record_changes(NOBODY)) == ["edit a.txt"]
 
 
-def test_a_copy_that_stays_in_the_folder_of_its_name_is_where_a_file_went(known: Scene) -> None:
+def test_moved_file_is_matched_with_the_copy_of_the_same_name(known: Scene) -> None:
     put(known, "copy", TEN)
     (known.root / "lib").mkdir()
     (known.root / "src/b.py").rename(known.root / "lib/b.py")
-    assert told(known.workspace.record_changes(AGENT)) == ["create copy", "move src/b.py lib/b.py"]
+    assert recorded_changes(known.workspace.record_changes(AGENT)) == ["create copy", "move src/b.py lib/b.py"]
 
 
 def test_a_snapshot_in_between_hides_nothing(known: Scene) -> None:
@@ -248,7 +251,7 @@ def test_a_snapshot_in_between_hides_nothing(known: Scene) -> None:
     (known.root / "src/deep/c.py").unlink()
     (known.root / "src/deep").rmdir()
     known.workspace.snapshots.take(who="me")
-    assert told(known.workspace.record_changes(AGENT)) == ["delete src/deep/c.py", "edit a.txt"]
+    assert recorded_changes(known.workspace.record_changes(AGENT)) == ["delete src/deep/c.py", "edit a.txt"]
 
 
 def test_a_deleted_and_collected_snapshot_hides_nothing(known: Scene) -> None:
@@ -273,7 +276,7 @@ def test_edits_of_tools_and_reviewers_are_not_recorded_again(known: Scene) -> No
     known.reject(created)
     assert known.workspace.record_changes(NOBODY).edits == ()
     put(known, "src/b.py", TEN)
-    assert told(known.workspace.record_changes(NOBODY)) == ["create src/b.py"]
+    assert recorded_changes(known.workspace.record_changes(NOBODY)) == ["create src/b.py"]
 
 
 @pytest.mark.parametrize("forget", [False, True], ids=["with the last look", "without"])
@@ -307,7 +310,7 @@ def test_a_tools_change_that_a_person_reverts_between_two_scans_is_recorded(
     if forget:
         (known.root / ".cas/cache/looks").unlink()
     known.reopen()
-    assert told(known.workspace.record_changes(NOBODY)) == wanted
+    assert recorded_changes(known.workspace.record_changes(NOBODY)) == wanted
     assert known.workspace.record_changes(NOBODY).edits == ()
     assert known.external() == {}
 
@@ -330,7 +333,7 @@ def test_other_changes_in_a_folder_where_a_tool_wrote_are_recorded(known: Scene,
         (known.root / ".cas/cache/looks").unlink()
     known.reopen()
     wanted = ["create src/new", "delete src/deep/c.py", "delete src/gone", "edit src/b.py", "edit src/put back"]
-    assert told(known.workspace.record_changes(NOBODY)) == wanted
+    assert recorded_changes(known.workspace.record_changes(NOBODY)) == wanted
     assert known.workspace.record_changes(NOBODY).edits == ()
 
 
@@ -351,7 +354,7 @@ def test_an_edit_with_a_reused_number_is_not_mistaken_for_the_earlier_one(known:
     looks.write_bytes(last)
     known.write("a.txt", b"by a tool\n")
     put(known, "a.txt", b"a\n")
-    assert told(known.workspace.record_changes(NOBODY)) == ["edit a.txt"]
+    assert recorded_changes(known.workspace.record_changes(NOBODY)) == ["edit a.txt"]
 
 
 @pytest.mark.parametrize("forget", [False, True], ids=["with the last look", "without"])
@@ -366,7 +369,7 @@ def test_deletions_of_ignored_files_are_recorded(known: Scene, ignored: str, *, 
     gone.unlink(missing_ok=True)
     if forget:
         (known.root / ".cas/cache/looks").unlink()
-    assert told(known.workspace.record_changes(PERSON)) == wanted
+    assert recorded_changes(known.workspace.record_changes(PERSON)) == wanted
 
 
 @pytest.mark.parametrize("forget", [False, True], ids=["with the last look", "without"])
@@ -387,11 +390,15 @@ def test_a_file_that_was_replaced_while_ignored_is_recorded_when_it_becomes_visi
     (known.root / ".casignore").unlink()
     if forget:
         (known.root / ".cas/cache/looks").unlink()
-    assert told(known.workspace.record_changes(PERSON)) == [f"create {stands}", "delete .casignore", f"delete {gone}"]
+    assert recorded_changes(known.workspace.record_changes(PERSON)) == [
+        f"create {stands}",
+        "delete .casignore",
+        f"delete {gone}",
+    ]
 
 
 @pytest.mark.parametrize("is_noticed", [False, True])
-def test_changes_of_recorded_files_that_are_now_ignored_are_recorded_on_request(
+def test_changes_of_recorded_files_that_are_now_ignored_are_recorded_if_they_are_named(
     known: Scene, *, is_noticed: bool
 ) -> None:
     known.write("a.txt", b"a\nb\n")
@@ -401,25 +408,24 @@ def test_changes_of_recorded_files_that_are_now_ignored_are_recorded_on_request(
     known.workspace.record_changes(PERSON)
     for path in ("a.txt", "src/b.py", "src/deep/c.py", "other"):
         put(known, path, b"mine\n")
-    assert {change.path for change in known.workspace.review.status().external} == {"a.txt", "other", "src/b.py"}
+    assert [change.path for change in known.workspace.review.status().external] == ["other"]
+    named = known.workspace.review.external_changes(["src/b.py"])
+    assert [change.path for change in named] == ["other", "src/b.py"]
     record = known.workspace.hooks.notice if is_noticed else known.workspace.record_changes
-    found = record(PERSON, ignored=True)
-    assert told(found) == ["edit a.txt", "edit other", "edit src/b.py"]
-    assert len({(view.edit.conversation, view.edit.call) for view in found.edits}) == 1
-    assert known.workspace.review.status().external == ()
-    assert told(record(PERSON, ignored=True)) == []
+    assert recorded_changes(record(PERSON)) == ["edit other"]
+    assert recorded_changes(record(PERSON, ["a.txt", "src/b.py"])) == ["edit a.txt", "edit src/b.py"]
+    assert known.workspace.review.external_changes(["a.txt", "src/b.py"]) == ()
 
 
-def test_files_that_are_now_ignored_can_be_excluded_too(known: Scene) -> None:
-    known.write("a.txt", b"a\nb\n")
-    known.write("b.txt", b"b\n")
-    put(known, ".casignore", b"*.txt\n")
+def test_a_decision_compares_a_recorded_file_that_is_now_ignored(known: Scene) -> None:
+    edit = known.write("a.txt", b"a\nb\n")
+    put(known, ".casignore", b"a.txt\n")
     known.workspace.record_changes(PERSON)
-    for path in ("a.txt", "b.txt"):
-        put(known, path, b"mine\n")
-    with closing(Journal(str(known.root), Disk())) as journal:
-        assert told(record_changes(journal, NOBODY, excluding=["a.txt"], ignored=True)) == ["edit b.txt"]
-        assert told(record_changes(journal, AGENT, ["a.txt"])) == ["edit a.txt"]
+    put(known, "a.txt", b"a\nb\nmine\n")
+    outcome = known.workspace.decide(Action.REJECT, [Unit(edit, 1)])
+    assert isinstance(outcome, ExternalChanges)
+    assert [change.path for change in outcome.changes] == ["a.txt"]
+    assert (known.root / "a.txt").read_bytes() == b"a\nb\nmine\n"
 
 
 @pytest.mark.parametrize(
@@ -438,7 +444,7 @@ def test_paths_named_twice_or_below_named_folders_are_scanned_once(
     for path in ("a.txt", "src/b.py", "src/deep/c.py"):
         put(known, path, b"mine\n")
     found = known.workspace.record_changes(AGENT, paths)
-    assert (found.files, told(found)) == (files, [f"edit {path}" for path in edited])
+    assert (found.files, recorded_changes(found)) == (files, [f"edit {path}" for path in edited])
 
 
 def test_a_document_continues(known: Scene) -> None:
@@ -527,10 +533,13 @@ def test_only_the_named_paths_are_scanned(known: Scene) -> None:
     put(known, "src/b.py", b"x\n")
     put(known, "src/deep/c.py", b"x\n")
     (known.root / "empty").unlink()
-    assert told(known.workspace.record_changes(AGENT, ["src/deep"])) == ["edit src/deep/c.py"]
-    assert told(known.workspace.record_changes(AGENT, ["a.txt", "empty", "nothing"])) == ["delete empty", "edit a.txt"]
-    assert told(known.workspace.record_changes(AGENT, ["src", "src/b.py"])) == ["edit src/b.py"]
-    assert told(known.workspace.record_changes(AGENT)) == []
+    assert recorded_changes(known.workspace.record_changes(AGENT, ["src/deep"])) == ["edit src/deep/c.py"]
+    assert recorded_changes(known.workspace.record_changes(AGENT, ["a.txt", "empty", "nothing"])) == [
+        "delete empty",
+        "edit a.txt",
+    ]
+    assert recorded_changes(known.workspace.record_changes(AGENT, ["src", "src/b.py"])) == ["edit src/b.py"]
+    assert recorded_changes(known.workspace.record_changes(AGENT)) == []
 
 
 @pytest.mark.parametrize("changed", ["one", "other"])
@@ -540,7 +549,7 @@ def test_changes_in_each_of_two_named_folders_are_recorded(scene: Scene, changed
     time.sleep(0.05)  # more than a tick, so that the look need not read the file again
     scene.workspace.record_changes(NOBODY)
     put(scene, f"{changed}/f", b"changed\n")
-    assert told(scene.workspace.record_changes(AGENT, ["one", "other"])) == [f"edit {changed}/f"]
+    assert recorded_changes(scene.workspace.record_changes(AGENT, ["one", "other"])) == [f"edit {changed}/f"]
 
 
 @pytest.mark.parametrize("named", [["a.txt", "empty"], ["a.txt", "src", "src/b.py"]])
@@ -553,7 +562,7 @@ def test_a_scan_that_finds_nothing_waits_for_no_writer(known: Scene, named: list
     known.write("written", b"of a tool\n")
     known.write("gone", b"of a tool\n")
     known.delete("gone")
-    assert told(known.workspace.record_changes(AGENT)) == []
+    assert recorded_changes(known.workspace.record_changes(AGENT)) == []
     with closing(WriterLock(str(known.root / ".cas" / "lock"))) as lock, lock.held():
         found = known.workspace.record_changes(AGENT, named)
     assert (found.conversation, found.edits, found.skipped) == ("", (), ())
@@ -565,8 +574,8 @@ def test_a_named_file_may_be_gone_because_a_file_replaced_its_folder(known: Scen
     (known.root / "src" / "deep").rmdir()
     (known.root / "src").rmdir()
     put(known, "src", b"file\n")
-    assert told(known.workspace.record_changes(AGENT, ["src/b.py"])) == ["delete src/b.py"]
-    assert told(known.workspace.record_changes(AGENT)) == ["create src", "delete src/deep/c.py"]
+    assert recorded_changes(known.workspace.record_changes(AGENT, ["src/b.py"])) == ["delete src/b.py"]
+    assert recorded_changes(known.workspace.record_changes(AGENT)) == ["create src", "delete src/deep/c.py"]
 
 
 @pytest.mark.parametrize("is_recorded", [True, False])
@@ -579,8 +588,8 @@ def test_a_named_file_that_became_a_folder_is_recorded_as_deleted(
     (known.root / "a.txt").unlink()
     put(known, "a.txt/new", b"new\n")
     found = known.workspace.record_changes(AGENT, named)
-    assert told(found) == ["create a.txt/new", "delete a.txt"]
-    assert told(known.workspace.record_changes(NOBODY)) == []
+    assert recorded_changes(found) == ["create a.txt/new", "delete a.txt"]
+    assert recorded_changes(known.workspace.record_changes(NOBODY)) == []
 
 
 # ---- what can't be recorded
@@ -593,7 +602,7 @@ def test_a_file_with_an_unknown_earlier_state_is_not_recorded_as_new(scene: Scen
     (scene.root / ".casignore").unlink()
     put(scene, "secret", b"new\n")
     found = scene.workspace.record_changes(AGENT)
-    assert told(found) == ["delete .casignore"]
+    assert recorded_changes(found) == ["delete .casignore"]
     assert [passed.path for passed in found.skipped] == ["secret"]
 
 
@@ -608,13 +617,13 @@ def test_a_limit_is_reported_and_nothing_beyond_it_counts_as_deleted(known: Scen
     assert len(found.edits) + len(rest.edits) == 20
 
 
-def test_two_at_once_record_each_change_once(known: Scene) -> None:
+def test_two_concurrent_scans_record_each_change_once(known: Scene) -> None:
     with Workspace.open(known.root) as other:
         put(known, "a.txt", b"x\n")
         found = [known.workspace.record_changes(AGENT), other.record_changes(AGENT)]
         put(known, "a.txt", b"y\n")
         found += [other.record_changes(AGENT), known.workspace.record_changes(AGENT)]
-    assert [told(one) for one in found] == [["edit a.txt"], [], ["edit a.txt"], []]
+    assert [recorded_changes(one) for one in found] == [["edit a.txt"], [], ["edit a.txt"], []]
 
 
 def test_excluded_files_are_found_only_by_the_scan_that_covers_them(known: Scene) -> None:
@@ -623,10 +632,10 @@ def test_excluded_files_are_found_only_by_the_scan_that_covers_them(known: Scene
     with closing(Journal(str(known.root), Disk())) as journal:
         for _ in range(2):  # nor by a second look, for which nothing has changed since the first
             found = record_changes(journal, AGENT, excluding=["named.txt"])
-            assert "create named.txt" not in told(found)
+            assert "create named.txt" not in recorded_changes(found)
         assert [in_words(view) for view in known.workspace.history.edits()] == ["create other.txt"]
-        assert told(record_changes(journal, AGENT)) == ["create named.txt"]
-        assert told(record_changes(journal, AGENT)) == []
+        assert recorded_changes(record_changes(journal, AGENT)) == ["create named.txt"]
+        assert recorded_changes(record_changes(journal, AGENT)) == []
 
 
 def test_an_edit_recorded_during_a_scan_is_not_an_external_change(known: Scene) -> None:
@@ -639,7 +648,7 @@ def test_an_edit_recorded_during_a_scan_is_not_an_external_change(known: Scene) 
     assert isinstance(found, tuple)
     assert [in_words(view) for view in found[1]] == []
     assert (known.root / "a.txt").read_bytes() == b"by a tool\n"
-    assert told(known.workspace.record_changes(NOBODY)) == []
+    assert recorded_changes(known.workspace.record_changes(NOBODY)) == []
 
 
 def test_files_that_tools_wrote_into_a_skipped_folder_do_not_count_as_deleted(scene: Scene) -> None:
@@ -647,7 +656,7 @@ def test_files_that_tools_wrote_into_a_skipped_folder_do_not_count_as_deleted(sc
     scene.workspace.record_changes(NOBODY)
     scene.write("built/kept", b"kept\n")
     put(scene, "built/new", b"new\n")
-    assert told(scene.workspace.record_changes(AGENT)) == []
+    assert recorded_changes(scene.workspace.record_changes(AGENT)) == []
     (scene.root / ".cas" / "cache" / "looks").unlink()
     scene.reopen()
     found = scene.workspace.record_changes(AGENT)
@@ -683,9 +692,9 @@ def baselines(scene: Scene) -> dict[str, str]:
 def test_newly_visible_files_are_known_from_then_on(partial: Scene) -> None:
     put(partial, ".casignore", b"# nothing\n")
     found = partial.workspace.record_changes(NOBODY)
-    assert told(found) == ["edit .casignore"]
+    assert recorded_changes(found) == ["edit .casignore"]
     assert {passed.path for passed in found.skipped} == {"x.cfg", "dist/deep/old.js", "pipe"}
-    assert told(partial.workspace.record_changes(AGENT)) == []
+    assert recorded_changes(partial.workspace.record_changes(AGENT)) == []
     assert baselines(partial) == {
         ".casignore": "file",
         "dist/deep/old.js": "file",
@@ -699,7 +708,7 @@ def test_newly_visible_files_are_known_from_then_on(partial: Scene) -> None:
     (partial.root / "dist/deep/old.js").unlink()
     baseline = partial.workspace.snapshots.all()
     found = partial.workspace.record_changes(AGENT)
-    assert told(found) == ["create dist/new.js", "delete dist/deep/old.js", "edit x.cfg"]
+    assert recorded_changes(found) == ["create dist/new.js", "delete dist/deep/old.js", "edit x.cfg"]
     assert partial.workspace.snapshots.all() == baseline  # none of it was left out of that
     partial.reject(*(view.seq for view in found.edits))
     assert (partial.text("x.cfg"), partial.text("dist/deep/old.js")) == (b"1\n", b"1\n")
@@ -710,11 +719,16 @@ def test_a_file_that_replaces_a_deleted_one_is_new(partial: Scene) -> None:
         shutil.rmtree(partial.root / gone)
     for gone in ("pipe", "x.cfg", ".casignore"):
         (partial.root / gone).unlink()
-    assert told(partial.workspace.record_changes(NOBODY)) == ["delete .casignore"]
+    assert recorded_changes(partial.workspace.record_changes(NOBODY)) == ["delete .casignore"]
     for path in ("dist/deep/new.js", "env/settings.py", "pipe", "x.cfg"):
         put(partial, path, b"new\n")
     found = partial.workspace.record_changes(AGENT)
-    assert told(found) == ["create dist/deep/new.js", "create env/settings.py", "create pipe", "create x.cfg"]
+    assert recorded_changes(found) == [
+        "create dist/deep/new.js",
+        "create env/settings.py",
+        "create pipe",
+        "create x.cfg",
+    ]
     assert found.skipped == ()
     assert baselines(partial) == {".casignore": "file", "kept": "file"}
 
@@ -725,13 +739,13 @@ def test_a_name_is_free_if_a_tool_finds_no_file_and_not_if_it_finds_another(part
         shutil.rmtree(partial.root / gone)
     (partial.root / "x.cfg").unlink()
     (partial.root / "env").symlink_to(tmp_path)
-    assert told(partial.workspace.record_changes(NOBODY, paths)) == []
+    assert recorded_changes(partial.workspace.record_changes(NOBODY, paths)) == []
     for other in ("env", "pipe"):
         (partial.root / other).unlink()
     for path in paths:
         put(partial, path, b"new\n")
     found = partial.workspace.record_changes(AGENT, paths)
-    assert told(found) == ["create dist/deep/old.js", "create x.cfg"]
+    assert recorded_changes(found) == ["create dist/deep/old.js", "create x.cfg"]
     assert {passed.path for passed in found.skipped} == {"env", "pipe"}
 
 
@@ -745,13 +759,13 @@ def test_files_left_out_of_a_known_folder_become_known_or_are_deleted_with_it(
     scene.workspace.record_changes(NOBODY)
     for folder in ("link", "two"):
         shutil.rmtree(scene.root / folder)
-    (scene.root / "link").symlink_to(tmp_path_factory.mktemp("elsewhere"))  # nobody can tell what is there
+    (scene.root / "link").symlink_to(tmp_path_factory.mktemp("elsewhere"))  # its content is unknown
     with closing(Journal(str(scene.root), Disk())) as journal:
         record_changes(journal, NOBODY, paths, are_canonical=True)
     (scene.root / "link").unlink()
     for path in paths:
         put(scene, path, b"2\n")
-    assert told(scene.workspace.record_changes(AGENT, paths)) == ["create two/x.cfg", "edit one/x.cfg"]
+    assert recorded_changes(scene.workspace.record_changes(AGENT, paths)) == ["create two/x.cfg", "edit one/x.cfg"]
 
 
 def test_files_left_out_of_a_newly_visible_folder_are_not_new_later(partial: Scene) -> None:
@@ -760,15 +774,15 @@ def test_files_left_out_of_a_newly_visible_folder_are_not_new_later(partial: Sce
     partial.workspace.record_changes(NOBODY)
     put(partial, ".casignore", b"# nothing\n")
     found = partial.workspace.record_changes(NOBODY)
-    assert told(found) == ["edit .casignore"]
+    assert recorded_changes(found) == ["edit .casignore"]
     assert {passed.path for passed in found.skipped} == {"dist/y.cfg", "x.cfg", "pipe"}
 
 
 def test_a_named_file_in_a_rebuilt_folder_is_known_from_then_on(partial: Scene) -> None:
     put(partial, "src/a", b"1\n")
-    assert told(partial.workspace.record_changes(NOBODY, ["env/lib/old.py", "src"])) == ["create src/a"]
+    assert recorded_changes(partial.workspace.record_changes(NOBODY, ["env/lib/old.py", "src"])) == ["create src/a"]
     put(partial, "env/lib/old.py", b"2\n")
-    assert told(partial.workspace.record_changes(AGENT, ["env/lib/old.py"])) == ["edit env/lib/old.py"]
+    assert recorded_changes(partial.workspace.record_changes(AGENT, ["env/lib/old.py"])) == ["edit env/lib/old.py"]
 
 
 def test_a_symlink_frees_its_name(partial: Scene) -> None:
@@ -778,7 +792,7 @@ def test_a_symlink_frees_its_name(partial: Scene) -> None:
     partial.workspace.record_changes(NOBODY)
     (partial.root / "x.cfg").unlink()
     put(partial, "x.cfg", b"new\n")
-    assert told(partial.workspace.record_changes(AGENT)) == ["create x.cfg"]
+    assert recorded_changes(partial.workspace.record_changes(AGENT)) == ["create x.cfg"]
 
 
 def test_a_newly_visible_excluded_file_is_not_new_to_the_scan_that_covers_it(partial: Scene) -> None:
@@ -786,7 +800,7 @@ def test_a_newly_visible_excluded_file_is_not_new_to_the_scan_that_covers_it(par
     with closing(Journal(str(partial.root), Disk())) as journal:
         record_changes(journal, NOBODY, excluding=["x.cfg"])
         found = record_changes(journal, AGENT, ["x.cfg"])
-    assert (told(found), [passed.path for passed in found.skipped]) == ([], ["x.cfg"])
+    assert (recorded_changes(found), [passed.path for passed in found.skipped]) == ([], ["x.cfg"])
 
 
 def test_the_deletion_of_the_last_excluded_file_leaves_no_empty_tree(scene: Scene) -> None:
@@ -795,16 +809,16 @@ def test_the_deletion_of_the_last_excluded_file_leaves_no_empty_tree(scene: Scen
     (scene.root / "pipe").unlink()
     scene.workspace.record_changes(NOBODY)
     put(scene, "pipe", b"new\n")
-    assert told(scene.workspace.record_changes(AGENT)) == ["create pipe"]
+    assert recorded_changes(scene.workspace.record_changes(AGENT)) == ["create pipe"]
 
 
 @pytest.mark.parametrize("path", ["x.cfg", "dist/deep/old.js", "env/lib/old.py"])
 def test_a_tools_file_that_the_first_scan_left_out_is_recorded_from_its_first_edit(partial: Scene, path: str) -> None:
     found = partial.workspace.record_changes(NOBODY, [path])
-    assert (told(found), [passed.path for passed in found.skipped]) == ([], [path])
+    assert (recorded_changes(found), [passed.path for passed in found.skipped]) == ([], [path])
     put(partial, path, b"2\n")
-    assert told(partial.workspace.record_changes(AGENT, [path])) == [f"edit {path}"]
-    assert told(partial.workspace.record_changes(AGENT)) == []
+    assert recorded_changes(partial.workspace.record_changes(AGENT, [path])) == [f"edit {path}"]
+    assert recorded_changes(partial.workspace.record_changes(AGENT)) == []
     # What lies beside it stays unknown.
     beside = {path: kind for path, kind in baselines(partial).items() if kind == "left-out"}
     assert beside.keys() == {"x.cfg", "dist", "env", "pipe"} - {path} - {path.partition("/")[0]} | (
@@ -814,12 +828,12 @@ def test_a_tools_file_that_the_first_scan_left_out_is_recorded_from_its_first_ed
 
 def test_a_tools_file_is_new_next_to_files_that_the_first_scan_left_out(partial: Scene) -> None:
     for path in ("dist/new.js", "env/lib/new.py", "dist/gone/new.js"):
-        assert told(partial.workspace.record_changes(NOBODY, [path])) == []
+        assert recorded_changes(partial.workspace.record_changes(NOBODY, [path])) == []
         put(partial, path, b"2\n")
-        assert told(partial.workspace.record_changes(AGENT, [path])) == [f"create {path}"]
+        assert recorded_changes(partial.workspace.record_changes(AGENT, [path])) == [f"create {path}"]
     put(partial, ".casignore", b"# nothing\n")
     (partial.root / "env/pyvenv.cfg").unlink()
-    assert told(partial.workspace.record_changes(AGENT)) == ["edit .casignore"]
+    assert recorded_changes(partial.workspace.record_changes(AGENT)) == ["edit .casignore"]
 
 
 def test_a_newly_visible_folder_without_files_holds_nothing(scene: Scene) -> None:
@@ -841,7 +855,7 @@ def test_a_baseline_that_is_being_deleted_is_not_updated(partial: Scene) -> None
     partial.workspace.snapshots.delete([old.number], who="test")
     assert baselines(partial)["x.cfg"] == "file"
     put(partial, "x.cfg", b"2\n")
-    assert told(partial.workspace.record_changes(AGENT)) == ["edit x.cfg"]
+    assert recorded_changes(partial.workspace.record_changes(AGENT)) == ["edit x.cfg"]
 
 
 # ---- folders with a tag file
@@ -850,22 +864,22 @@ def test_a_baseline_that_is_being_deleted_is_not_updated(partial: Scene) -> None
 TAG: Final = b"Signature: 8a477f597d28d172789f06886806bc55\n"
 
 
-@pytest.mark.parametrize("is_told", [False, True], ids=["at once", "told of before"])
+@pytest.mark.parametrize("is_announced", [False, True], ids=["at once", "announced before"])
 def test_a_tag_file_does_not_hide_a_scanned_folder_though_the_stat_cache_is_lost(
-    known: Scene, *, is_told: bool
+    known: Scene, *, is_announced: bool
 ) -> None:
     put(known, "src/CACHEDIR.TAG", TAG)
     wanted = ["delete src/deep/c.py", "edit src/b.py"]
-    if is_told:
-        assert told(known.workspace.record_changes(NOBODY)) == ["create src/CACHEDIR.TAG"]
+    if is_announced:
+        assert recorded_changes(known.workspace.record_changes(NOBODY)) == ["create src/CACHEDIR.TAG"]
     else:
         wanted.insert(0, "create src/CACHEDIR.TAG")
     shutil.rmtree(known.root / ".cas" / "cache")
     put(known, "src/b.py", b"other\n")
     (known.root / "src/deep/c.py").unlink()
-    assert told(known.workspace.record_changes(AGENT)) == wanted
+    assert recorded_changes(known.workspace.record_changes(AGENT)) == wanted
     put(known, "src/b.py", b"and other\n")
-    assert told(known.workspace.record_changes(AGENT)) == ["edit src/b.py"]
+    assert recorded_changes(known.workspace.record_changes(AGENT)) == ["edit src/b.py"]
 
 
 def test_a_tag_file_does_not_hide_a_scanned_folder_that_appeared_after_the_first_scan(known: Scene) -> None:
@@ -875,14 +889,14 @@ def test_a_tag_file_does_not_hide_a_scanned_folder_that_appeared_after_the_first
     known.workspace.record_changes(AGENT)
     shutil.rmtree(known.root / ".cas" / "cache")
     put(known, "new/a", b"b\n")
-    assert told(known.workspace.record_changes(AGENT)) == ["edit new/a"]
+    assert recorded_changes(known.workspace.record_changes(AGENT)) == ["edit new/a"]
 
 
 def test_naming_a_file_in_a_rebuilt_folder_covers_no_other_file_there(partial: Scene) -> None:
     partial.workspace.record_changes(NOBODY, ["env/lib/old.py"])
     put(partial, "env/lib/old.py", b"2\n")
-    assert told(partial.workspace.record_changes(AGENT, ["env/lib/old.py"])) == ["edit env/lib/old.py"]
+    assert recorded_changes(partial.workspace.record_changes(AGENT, ["env/lib/old.py"])) == ["edit env/lib/old.py"]
     shutil.rmtree(partial.root / ".cas" / "cache")
     put(partial, "env/lib/new.py", b"2\n")
     found = partial.workspace.record_changes(AGENT)
-    assert (told(found), [passed.path for passed in found.skipped]) == ([], ["pipe"])
+    assert (recorded_changes(found), [passed.path for passed in found.skipped]) == ([], ["pipe"])

@@ -81,7 +81,7 @@ def test_a_file_that_cannot_be_opened_for_lack_of_descriptors_does_not_count_as_
     assert deep.workspace.history.edits() == before
 
 
-def test_a_scan_that_could_open_nothing_forgets_nothing(deep: Scene) -> None:
+def test_scan_that_can_open_nothing_keeps_the_known_states(deep: Scene) -> None:
     failed = 0
     for spare in range(9):
         (deep.root / DEEP).write_bytes(b"%d\n" % (spare + 3))
@@ -141,7 +141,7 @@ def test_no_snapshot_is_taken_outside_the_workspace(scene: Scene, scope: str) ->
 
 
 class FailingUnnamed(Disk):
-    """A disk on which the second exchange fails with an error that nobody has given a name of ours."""
+    """A disk on which the second exchange fails with an unexpected error."""
 
     exchanges = 0
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SOURCE: Final = str(Path(__file__).parents[3])
-PATIENCE: Final = 120
+TIMEOUT: Final = 120
 """Seconds after which a process counts as hung."""
 
 WRITER: Final = """
@@ -113,9 +113,9 @@ class Process:
         self.process.stdin.write("go\n")
         self.process.stdin.flush()
 
-    def said(self) -> list[Any]:
+    def acknowledged_seqs(self) -> list[Any]:
         """Wait for its end, which must be a good one, and return what it printed."""
-        out, err = self.process.communicate(timeout=PATIENCE)
+        out, err = self.process.communicate(timeout=TIMEOUT)
         assert self.process.returncode == 0, err
         assert err == ""
         return [json.loads(line) for line in out.splitlines()]
@@ -131,7 +131,7 @@ def assert_sound(scene: Scene) -> None:
     report = workspace.review.status()
     files = scene.files()
     scene.forget_index()
-    # The hash chain is checked, record by record, while the index is made anew.
+    # The hash chain is checked, record by record, while the index is rebuilt.
     assert (scene.workspace.history.edits(), scene.workspace.history.decisions()) == (edits, decisions)
     assert scene.workspace.review.status() == report
     for view in edits:
@@ -144,15 +144,15 @@ def assert_sound(scene: Scene) -> None:
     assert scene.files() == files
 
 
-def test_two_writers_and_a_reviewer_lose_and_tear_nothing(scene: Scene) -> None:
+def test_two_writers_and_a_reviewer_lose_nothing(scene: Scene) -> None:
     base = b"top\n[left]\nmiddle\n[right]\nbottom\n"
     scene.write("shared", base)
     writers = [Process(WRITER, scene.root, name, 50) for name in ("left", "right")]
     reviewer = Process(REVIEWER, scene.root, "rev", 40)
     for process in (*writers, reviewer):
         process.go()
-    acknowledged = [seqs for process in writers for seqs in process.said()]
-    decided = [number for kind, number in reviewer.said() if kind == "Decided"]
+    acknowledged = [seqs for process in writers for seqs in process.acknowledged_seqs()]
+    decided = [number for kind, number in reviewer.acknowledged_seqs() if kind == "Decided"]
 
     edits = scene.workspace.history.edits()
     assert sorted(seq for seqs in acknowledged for seq in seqs) == [view.seq for view in edits[1:]]
@@ -175,15 +175,15 @@ def test_two_writers_and_a_reviewer_lose_and_tear_nothing(scene: Scene) -> None:
     assert_sound(scene)
 
 
-def test_readers_never_stumble_over_writers(scene: Scene) -> None:
+def test_concurrent_readers_always_see_consistent_states(scene: Scene) -> None:
     scene.write("shared", b"[left]\n[right]\n")
     reader = Process(READER, scene.root)
     writers = [Process(WRITER, scene.root, name, 40) for name in ("left", "right")]
     for process in (reader, *writers):
         process.go()
-    acknowledged = [seqs for process in writers for seqs in process.said()]
+    acknowledged = [seqs for process in writers for seqs in process.acknowledged_seqs()]
     (scene.root / "stop").touch()
-    (seen,) = reader.said()
+    (seen,) = reader.acknowledged_seqs()
     assert 1 <= seen <= 1 + sum(map(len, acknowledged))
     assert len(scene.workspace.history.edits()) == 1 + sum(map(len, acknowledged))
     assert_sound(scene)
@@ -217,7 +217,7 @@ def test_threads_share_one_workspace(scene: Scene) -> None:
     assert content.count(b"LINE") == 40
 
 
-def test_a_blob_that_is_read_half_keeps_no_other_thread_out(scene: Scene) -> None:
+def test_partly_read_blob_blocks_no_other_thread(scene: Scene) -> None:
     scene.write("f", b"0\n")
     begun: list[Iterator[bytes]] = []
 
@@ -229,7 +229,7 @@ def test_a_blob_that_is_read_half_keeps_no_other_thread_out(scene: Scene) -> Non
     with ThreadPoolExecutor(1) as pool:
         pool.submit(begin).result()
     with ThreadPoolExecutor(1) as pool:
-        assert len(pool.submit(scene.workspace.history.edits).result(PATIENCE)) == 1
+        assert len(pool.submit(scene.workspace.history.edits).result(TIMEOUT)) == 1
     assert list(begun.pop()) == []
 
 
@@ -238,16 +238,16 @@ def test_a_brief_wait_for_the_lock_does_not_shorten_later_ones(tmp_path: Path) -
     with other.held():
         with pytest.raises(StoreLocked), lock.held(0.01):
             pass
-        giver = threading.Timer(0.5, other.release)
-        giver.start()
+        release_timer = threading.Timer(0.5, other.release)
+        release_timer.start()
         with lock.held():
             pass
-        giver.join()
+        release_timer.join()
     lock.close()
     other.close()
 
 
-def test_waiting_for_another_process_blocks_no_thread_of_this_one(scene: Scene) -> None:
+def test_waiting_for_another_process_blocks_no_thread(scene: Scene) -> None:
     scene.write("f", b"0\n")
 
     def write(number: int) -> None:
@@ -259,10 +259,10 @@ def test_waiting_for_another_process_blocks_no_thread_of_this_one(scene: Scene) 
         with other.call(CallInfo(tool="slow")):
             writes = [pool.submit(write, number) for number in range(4)]
             for _ in range(100):
-                assert len(pool.submit(scene.workspace.history.edits).result(PATIENCE)) == 1
+                assert len(pool.submit(scene.workspace.history.edits).result(TIMEOUT)) == 1
             assert not any(write.done() for write in writes)
         for each in writes:
-            each.result(PATIENCE)
+            each.result(TIMEOUT)
     assert len(scene.workspace.history.edits()) == 5
     assert_sound(scene)
 
@@ -285,11 +285,11 @@ def test_a_wait_for_another_process_can_be_cancelled(scene: Scene, ahead: int) -
     with Workspace.open(scene.root) as other, ThreadPoolExecutor(2) as pool:
         with other.call(CallInfo(tool="slow")):
             first = [pool.submit(begin, asked.set) for _ in range(ahead)]
-            assert not ahead or asked.wait(PATIENCE)
+            assert not ahead or asked.wait(TIMEOUT)
             with pytest.raises(Left):
-                pool.submit(begin, leave).result(PATIENCE)
+                pool.submit(begin, leave).result(TIMEOUT)
         for each in first:
-            each.result(PATIENCE)
+            each.result(TIMEOUT)
     assert len(scene.workspace.history.edits()) == ahead
 
 
@@ -314,7 +314,7 @@ def test_decisions_from_threads_take_turns(scene: Scene) -> None:
     assert_sound(scene)
 
 
-def test_undos_at_once_each_take_back_another_decision(scene: Scene) -> None:
+def test_concurrent_undos_each_undo_another_decision(scene: Scene) -> None:
     for number in range(8):
         scene.write(f"f{number}", b"a\n")
         scene.reject(number + 1)
@@ -337,9 +337,7 @@ def test_undos_at_once_each_take_back_another_decision(scene: Scene) -> None:
     assert_sound(scene)
 
 
-def test_a_writer_that_is_overtaken_repeatedly_still_gets_the_lock(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_repeatedly_overtaken_writer_gets_the_lock(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     others: list[int] = []
 
     def write_much() -> None:
@@ -381,8 +379,8 @@ def test_an_index_deleted_under_open_workspaces_harms_nothing(scene: Scene) -> N
                 call.commit()
         if number % 3 == 0:
             others.pop(0).close()
-    said = {len(workspace.history.edits()) for workspace in (scene.workspace, *others)}
-    assert said == {1 + sum(1 for _ in (scene.text("f") or b"").splitlines()[1:])}
+    acknowledged_seqs = {len(workspace.history.edits()) for workspace in (scene.workspace, *others)}
+    assert acknowledged_seqs == {1 + sum(1 for _ in (scene.text("f") or b"").splitlines()[1:])}
     for workspace in others:
         workspace.close()
     assert_sound(scene)
@@ -402,7 +400,7 @@ def test_an_index_in_use_stays_open_when_another_replaces_it(scene: Scene) -> No
         assert [row[0] for row in found] == [1, 2]
 
 
-def test_connections_do_not_pile_up_however_often_the_index_is_deleted(scene: Scene) -> None:
+def test_deleting_the_index_repeatedly_leaks_no_connections(scene: Scene) -> None:
     scene.write("f", b"1\n")
     before = len(list(Path("/dev/fd").iterdir()))
     for _ in range(20):
@@ -412,7 +410,7 @@ def test_connections_do_not_pile_up_however_often_the_index_is_deleted(scene: Sc
     assert len(list(Path("/dev/fd").iterdir())) <= before
 
 
-def test_a_workspace_is_closed_when_no_thread_is_at_it(scene: Scene) -> None:
+def test_workspace_is_closed_after_its_last_thread_has_finished(scene: Scene) -> None:
     scene.write("f", b"1\n")
     journal = Journal(str(scene.root), UnsyncedDisk())
     begun, closing_it = threading.Event(), threading.Event()
@@ -420,12 +418,12 @@ def test_a_workspace_is_closed_when_no_thread_is_at_it(scene: Scene) -> None:
     def read() -> list[int]:
         with journal.reading() as store:
             begun.set()
-            closing_it.wait(PATIENCE)
+            closing_it.wait(TIMEOUT)
             return [store.index.numbers.next_seq() for _ in range(10_000)]
 
     with ThreadPoolExecutor(1) as pool:
         reading = pool.submit(read)
-        begun.wait(PATIENCE)
+        begun.wait(TIMEOUT)
         closing_it.set()
         journal.close()
         assert set(reading.result()) == {2}

@@ -33,7 +33,7 @@ BEFORE: Final = {"a.txt": (b"one\n", 0o644)}
 AFTER: Final = {"a.txt": (b"two\n", 0o644)}
 
 
-class OverlookedDisk(CountdownDisk):
+class DiskReadBeforeSync(CountdownDisk):
     """Fails at one sync, after another process has read what was to be synced."""
 
     def __init__(self, look: Callable[[], object]) -> None:
@@ -64,7 +64,7 @@ def assert_sound(root: Path) -> None:
     assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas")
 
 
-def test_a_call_whose_sync_failed_has_not_taken_place(root: Path) -> None:
+def test_call_with_a_failed_sync_is_not_recorded(root: Path) -> None:
     synced = CountdownDisk(None)
     with Workspace.open(root, synced) as workspace:
         write(workspace, "b.txt", b"b\n")
@@ -82,7 +82,7 @@ def test_a_call_whose_sync_failed_has_not_taken_place(root: Path) -> None:
     assert_sound(root)
 
 
-class ToldDisk(CountdownDisk):
+class OperationRecorder(CountdownDisk):
     """Reports its operations, and fails at one sync."""
 
     def __init__(self) -> None:
@@ -102,9 +102,9 @@ class ToldDisk(CountdownDisk):
         super().sync(fd, name)
 
 
-def test_the_cut_of_an_unsynced_group_is_synced_before_it_counts(root: Path) -> None:
+def test_truncation_of_an_unsynced_group_is_synced(root: Path) -> None:
     size = (root / ".cas" / "segments" / "00000001.seg").stat().st_size
-    disk = ToldDisk()
+    disk = OperationRecorder()
     with Workspace.open(root, disk) as workspace:
         disk.has_conflict = True
         with pytest.raises(DiskFailed):
@@ -112,7 +112,7 @@ def test_the_cut_of_an_unsynced_group_is_synced_before_it_counts(root: Path) -> 
     assert disk.asked == ["sync", f"truncate to {size}", "sync"]
 
 
-def test_a_segment_that_a_dead_writer_began_gets_a_durable_name_before_a_group(root: Path) -> None:
+def test_name_of_a_segment_created_by_a_dead_writer_is_synced_before_a_group(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing():
         journal.seal()
     disk = CountdownDisk(None)
@@ -123,7 +123,7 @@ def test_a_segment_that_a_dead_writer_began_gets_a_durable_name_before_a_group(r
     assert log == ["sync_directory", "append", "sync", "append", "sync"]
 
 
-class BreakingDisk(CountdownDisk):
+class DiskBrokenFromOperation(CountdownDisk):
     """A disk on which, from one operation on, some operations fail until it is repaired."""
 
     def __init__(self, first: str, *others: str) -> None:
@@ -140,11 +140,17 @@ class BreakingDisk(CountdownDisk):
         super()._step(operation, name, tear)
 
 
-def test_a_call_that_can_be_neither_applied_nor_rolled_back_is_reported_as_open_and_is_valid(
+def test_a_call_that_can_be_neither_applied_nor_rolled_back_is_reported_as_recorded_and_is_applied_later(
     root: Path,
 ) -> None:
-    with Workspace.open(root, BreakingDisk("exchange", "append")) as workspace, pytest.raises(Unacknowledged):
+    disk = DiskBrokenFromOperation("exchange", "append")
+    with Workspace.open(root, disk) as workspace, pytest.raises(Unacknowledged) as raised:
         write(workspace, "a.txt", b"two\n")
+    said = str(raised.value)
+    assert said.startswith("The change is recorded, and will be made when the store is opened again: ")
+    assert "a.txt could not be replaced" in said
+    assert "the rollback could not be recorded" in said
+    assert "as it was before" not in said
     assert files(root)["a.txt"] == BEFORE["a.txt"]
     Workspace.open(root, CountdownDisk(None)).close()
     assert files(root)["a.txt"] == AFTER["a.txt"]
@@ -152,11 +158,11 @@ def test_a_call_that_can_be_neither_applied_nor_rolled_back_is_reported_as_open_
 
 
 def test_the_next_process_to_open_the_store_completes_an_open_call(root: Path) -> None:
-    disk, counts = BreakingDisk("sync", "truncate"), []
+    disk, counts = DiskBrokenFromOperation("sync", "truncate"), []
     with Workspace.open(root, disk) as workspace:
         for content in (b"2\n", b"3\n", b"two\n"):
             disk.is_broken = disk.is_mended = False
-            with pytest.raises(Unacknowledged):
+            with pytest.raises(Unacknowledged, match="may or may not be saved"):
                 write(workspace, "a.txt", content)
             disk.is_mended = True
             workspace.reopen()
@@ -226,7 +232,7 @@ def test_the_group_of_a_process_killed_before_its_sync_is_synced_before_a_file_c
 @pytest.mark.parametrize("longer", [b"", b"and more\n"], ids=["of the same length", "longer"])
 def test_a_reader_forgets_a_group_that_was_cut_off(root: Path, longer: bytes) -> None:
     with Workspace.open(root, CountdownDisk(None)) as reader:
-        disk = OverlookedDisk(lambda: seen.extend(blobs(reader)))
+        disk = DiskReadBeforeSync(lambda: seen.extend(blobs(reader)))
         seen: list[bytes] = []
         with Workspace.open(root, disk) as writer:
             disk.has_conflict = True
@@ -240,9 +246,9 @@ def test_a_reader_forgets_a_group_that_was_cut_off(root: Path, longer: bytes) ->
     assert_sound(root)
 
 
-def test_a_third_process_trusts_no_index_that_knows_what_was_cut_off(root: Path) -> None:
+def test_third_process_ignores_index_entries_of_a_truncated_group(root: Path) -> None:
     with Workspace.open(root, CountdownDisk(None)) as third, Workspace.open(root, CountdownDisk(None)) as reader:
-        disk = OverlookedDisk(reader.history.edits)
+        disk = DiskReadBeforeSync(reader.history.edits)
         with Workspace.open(root, disk) as writer:
             disk.has_conflict = True
             with pytest.raises(DiskFailed):
@@ -256,7 +262,7 @@ def test_a_third_process_trusts_no_index_that_knows_what_was_cut_off(root: Path)
 
 
 @pytest.mark.parametrize("meanwhile", [(), ("b.txt",), ("b.txt", "c.txt", "d.txt")], ids=len)
-def test_compaction_removes_nothing_that_a_cut_off_record_released(root: Path, meanwhile: tuple[str, ...]) -> None:
+def test_compaction_keeps_what_only_a_truncated_record_released(root: Path, meanwhile: tuple[str, ...]) -> None:
     only = b"the only copy\n"
     (root / "seen").write_bytes(only)
     with Workspace.open(root, CountdownDisk(None)) as workspace:
@@ -264,7 +270,7 @@ def test_compaction_removes_nothing_that_a_cut_off_record_released(root: Path, m
     (root / "seen").unlink()
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         plans: list[CompactionPlan] = []
-        disk = OverlookedDisk(lambda: plans.append(plan_compaction(journal, all_segments=True)))
+        disk = DiskReadBeforeSync(lambda: plans.append(plan_compaction(journal, all_segments=True)))
         with Workspace.open(root, disk) as workspace:
             disk.has_conflict = True
             with pytest.raises(DiskFailed):
@@ -287,7 +293,7 @@ def decide(workspace: Workspace, *seqs: int) -> None:
     )
 
 
-def test_nothing_expires_that_was_decided_by_what_was_cut_off_though_another_has_its_number(root: Path) -> None:
+def test_truncated_decision_expires_nothing_even_if_its_number_is_reused(root: Path) -> None:
     info = CallInfo(tool="test", conversation="other")
     with Workspace.open(root, CountdownDisk(None)) as workspace, workspace.call(info) as call:
         call.write("b.txt", b"b\n")
@@ -299,7 +305,7 @@ def test_nothing_expires_that_was_decided_by_what_was_cut_off_though_another_has
             with journal.reading():
                 plans.append(plan_expiry(journal, RetentionLimits(older_than=0, max_size=None)))
 
-        disk = OverlookedDisk(plan)
+        disk = DiskReadBeforeSync(plan)
         with Workspace.open(root, disk) as workspace:
             disk.has_conflict = True
             with pytest.raises(DiskFailed):
@@ -316,7 +322,7 @@ def test_nothing_expires_that_was_decided_by_what_was_cut_off_though_another_has
     assert_sound(root)
 
 
-def test_a_full_index_takes_nothing_from_what_is_durable(root: Path) -> None:
+def test_full_index_loses_nothing_durable(root: Path) -> None:
     contents = [b"%d\n" % i * 100 for i in range(80)]  # more than are put into the index at a time
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         db = full_index(workspace)

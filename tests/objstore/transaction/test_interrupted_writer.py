@@ -23,7 +23,7 @@ INDEXING = frozenset({log_index.__file__, database.__file__})
 
 
 class Interruption:
-    """Raises MemoryError once, after so many lines in the files."""
+    """Raises MemoryError once, after a number of executed lines in some files."""
 
     def __init__(self, files: frozenset[str], lines: int) -> None:
         self._files = files
@@ -42,7 +42,7 @@ class Interruption:
 
     @contextmanager
     def struck(self) -> Iterator[None]:
-        """Let it happen inside, and let nobody care."""
+        """Run a block in which the exception is raised, and suppress it."""
         traced = sys.gettrace()
         sys.settrace(self)
         try:
@@ -52,16 +52,16 @@ class Interruption:
             sys.settrace(traced)
 
 
-def second(workspace: Workspace) -> None:
+def write_second(workspace: Workspace) -> None:
     write(workspace, "a.txt", b"two\n")
 
 
 @pytest.mark.parametrize(
     ("files", "act"),
-    [(WRITING, second), (INDEXING, lambda workspace: workspace.history.edits())],
+    [(WRITING, write_second), (INDEXING, lambda workspace: workspace.history.edits())],
     ids=["in a call", "in a question"],
 )
-def test_whatever_fails_in_a_process_its_next_call_follows_the_log(
+def test_next_call_continues_from_the_log_after_an_exception_at_any_line(
     tmp_path: Path, files: frozenset[str], act: Act
 ) -> None:
     for lines in count():

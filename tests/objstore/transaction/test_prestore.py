@@ -26,10 +26,10 @@ OTHER: Final = NOISE[: 3 << 20] + b"put in" + LARGE[3 << 20 :]
 SHELL: Final = CallInfo(tool="Bash", conversation="c")
 
 SOURCE: Final = str(Path(__file__).parents[3])
-PATIENCE: Final = 120
+TIMEOUT: Final = 120
 """Seconds after which a process counts as hung."""
 
-TAKING: Final = """
+STORE_WHILE_DELETING_THE_INDEX: Final = """
 import os, sys, threading, time
 from pathlib import Path
 from objstore import MAX_BLOB, CallInfo, CasError, Workspace
@@ -66,8 +66,8 @@ print(others)
 """A thread takes a large file in, another reads, and somebody deletes the index again and again."""
 
 
-class _Counted(Disk):
-    """Counts the groups that are appended to the log."""
+class _AppendRecorder(Disk):
+    """A disk that records the size of each append to the log."""
 
     def __init__(self) -> None:
         self.appended: list[int] = []  # bytes of each append
@@ -85,26 +85,26 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-def stores_nothing_but_records(disk: _Counted, since: int) -> bool:
+def stored_only_records(disk: _AppendRecorder, since: int) -> bool:
     return sum(disk.appended[since:]) < MAX_BLOB // 1_000
 
 
 def test_a_call_that_names_its_paths_finds_large_files_stored(root: Path) -> None:
     (root / "big").write_bytes(LARGE)
-    disk = _Counted()
+    disk = _AppendRecorder()
     with Workspace.open(root, disk) as workspace:
         with workspace.call(SHELL, ["big"]) as call:
             before = len(disk.appended)
             assert sum(disk.appended) > len(NOISE)
             call.move("big", "moved")
             call.commit()
-        assert stores_nothing_but_records(disk, before)
+        assert stored_only_records(disk, before)
         assert b"".join(workspace.history.pieces(blob_id(LARGE))) == LARGE
     assert check_store(str(root)).faults == ()
 
 
-def test_a_look_stores_large_files_before_it_records(root: Path) -> None:
-    disk = _Counted()
+def test_scan_stores_large_files_before_it_records(root: Path) -> None:
+    disk = _AppendRecorder()
     with Workspace.open(root, disk) as workspace:
         workspace.record_changes(CallInfo(tool="", origin=Origin.EXTERNAL))
         (root / "inner").mkdir()
@@ -122,7 +122,7 @@ def test_a_look_stores_large_files_before_it_records(root: Path) -> None:
 
 
 class _Interrupted(NamedTuple):
-    """Bytes, between two pieces of which an action runs."""
+    """A source of bytes that runs an action between two pieces."""
 
     content: bytes
     happens: Callable[[], object]
@@ -145,7 +145,7 @@ def _sweep(root: Path) -> None:
         assert compact(journal, plan_compaction(journal, all_segments=True)).is_done
 
 
-def deleted(root: Path, path: str, content: bytes) -> None:
+def delete_and_check(root: Path, path: str, content: bytes) -> None:
     """Check that a call can delete the file, and that its bytes are kept."""
     with Workspace.open(root) as workspace:
         with workspace.call(SHELL) as call:
@@ -164,20 +164,20 @@ def test_chunks_that_compaction_removes_before_they_are_named_are_stored_again(r
         _sweep(root)
         with journal.reading() as store:
             assert not store.has(blob_id(LARGE))
-    deleted(root, "big", LARGE)
+    delete_and_check(root, "big", LARGE)
 
 
-def test_a_list_is_not_stored_without_its_chunks(root: Path) -> None:
+def test_chunk_list_is_not_stored_without_its_chunks(root: Path) -> None:
     with closing(Journal(str(root), Disk())) as journal:
         prestore_blob(journal, blob_id(LARGE), _Interrupted(LARGE, partial(_sweep, root)), None)
         with journal.reading() as store:
             assert not store.has(blob_id(LARGE))
     assert check_store(str(root)).faults == ()
     (root / "big").write_bytes(LARGE)
-    deleted(root, "big", LARGE)
+    delete_and_check(root, "big", LARGE)
 
 
-def test_a_sweep_that_was_planned_before_leaves_the_chunks_of_a_list_that_came_since(root: Path) -> None:
+def test_compaction_keeps_chunks_of_a_list_stored_after_its_plan(root: Path) -> None:
     with closing(Journal(str(root), Disk())) as journal:
         prestore_blob(journal, blob_id(LARGE), MemorySource(b"big", LARGE), None)
         plan = plan_compaction(journal, all_segments=True)
@@ -186,20 +186,20 @@ def test_a_sweep_that_was_planned_before_leaves_the_chunks_of_a_list_that_came_s
         assert not compact(journal, plan).is_done
         with journal.reading() as store:
             assert store.has(blob_id(OTHER))
-    deleted(root, "big", OTHER)
+    delete_and_check(root, "big", OTHER)
 
 
 @pytest.mark.parametrize("at", [4, 6])
-def test_no_chunk_is_a_delta_to_one_that_compaction_removes(root: Path, at: int) -> None:
+def test_no_chunk_is_a_delta_to_a_removed_chunk(root: Path, at: int) -> None:
     with closing(Journal(str(root), Disk())) as journal:
         prestore_blob(journal, blob_id(LARGE), MemorySource(b"big", LARGE), None)
         prestore_blob(journal, blob_id(OTHER), _Interrupted(OTHER, partial(_sweep, root), at), blob_id(LARGE))
     assert check_store(str(root)).faults == ()
     (root / "big").write_bytes(OTHER)
-    deleted(root, "big", OTHER)
+    delete_and_check(root, "big", OTHER)
 
 
-def test_no_chunk_has_less_depth_than_a_base_that_a_repack_encoded_again(root: Path) -> None:
+def test_chunk_is_deeper_than_a_base_that_a_repack_encoded_again(root: Path) -> None:
     draw = random.Random(1)
     words = [draw.randbytes(6).hex().encode() for _ in range(2_000)]
     lines = [b" ".join(draw.choices(words, k=12)) for _ in range(6_000)]
@@ -217,10 +217,10 @@ def test_no_chunk_has_less_depth_than_a_base_that_a_repack_encoded_again(root: P
         prestore_blob(journal, blob_id(other), _Interrupted(other, told_anew), blob_id(large))
     assert check_store(str(root)).faults == ()
     (root / "big").write_bytes(other)
-    deleted(root, "big", other)
+    delete_and_check(root, "big", other)
 
 
-class _Restless(_Counted):
+class _WritingDisk(_AppendRecorder):
     """A disk on which someone writes to a file whenever a part of it is stored, as long as enabled."""
 
     def __init__(self, path: Path) -> None:
@@ -237,7 +237,7 @@ class _Restless(_Counted):
 
 @pytest.mark.parametrize("paths", [None, ["."], ["big", "small"]], ids=["all", "below", "named"])
 def test_a_large_file_that_changes_while_it_is_stored_blocks_no_scan(root: Path, paths: list[str] | None) -> None:
-    big, disk = root / "big", _Restless(root / "big")
+    big, disk = root / "big", _WritingDisk(root / "big")
     with Workspace.open(root, disk) as workspace:
         (root / "small").write_bytes(b"1\n")
         workspace.record_changes(SHELL)
@@ -252,8 +252,8 @@ def test_a_large_file_that_changes_while_it_is_stored_blocks_no_scan(root: Path,
     assert check_store(str(root)).faults == ()
 
 
-def test_a_large_file_that_changes_while_it_is_stored_holds_no_snapshot_up(root: Path) -> None:
-    big, disk = root / "big", _Restless(root / "big")
+def test_large_file_that_changes_while_it_is_stored_does_not_delay_a_snapshot(root: Path) -> None:
+    big, disk = root / "big", _WritingDisk(root / "big")
     with Workspace.open(root, disk) as workspace:
         (root / "small").write_bytes(b"1\n")
         big.write_bytes(LARGE)
@@ -270,20 +270,20 @@ def test_a_large_file_that_changes_while_it_is_stored_holds_no_snapshot_up(root:
 
 
 def test_the_index_may_be_deleted_while_a_large_file_is_stored(root: Path) -> None:
-    # In another process: SQLite does not survive a database that is closed while somebody asks it.
+    # In another process, because SQLite crashes if a database is closed during a query.
     child = subprocess.run(
-        [sys.executable, "-c", TAKING, str(root)],
+        [sys.executable, "-c", STORE_WHILE_DELETING_THE_INDEX, str(root)],
         cwd=SOURCE,
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
     )
     assert (child.stdout, child.stderr, child.returncode) == ("[]\n", "", 0)
-    deleted(root, "big", (root / "big").read_bytes())
+    delete_and_check(root, "big", (root / "big").read_bytes())
 
 
-def test_a_large_file_is_stored_though_the_store_is_opened_again_meanwhile(root: Path) -> None:
+def test_large_file_is_stored_although_the_store_is_reopened_meanwhile(root: Path) -> None:
     with closing(Journal(str(root), Disk())) as journal:
 
         def opened_again() -> None:
@@ -298,4 +298,4 @@ def test_a_large_file_is_stored_though_the_store_is_opened_again_meanwhile(root:
         with journal.reading() as store:
             assert store.has(blob_id(LARGE))
     (root / "big").write_bytes(LARGE)
-    deleted(root, "big", LARGE)
+    delete_and_check(root, "big", LARGE)

@@ -27,7 +27,7 @@ from objstore import (
 )
 from objstore.config.settings import RetentionLimits
 from objstore.transaction.space_reserve import MAX_RESERVE_BYTES, RESERVE_NAME
-from tests.objstore.recovery.test_crash import ran_on
+from tests.objstore.recovery.test_crash import recorded_before_power_cut
 from tests.support.crash_scenarios import write
 from tests.support.faulty_disk import CountdownDisk, PowerCut, TooFullDisk, broken_disk, full_disk, power_cut
 from tests.support.index_tables import rebuilt_tables, tables
@@ -52,7 +52,7 @@ class PartlyFailing(CountdownDisk):
         super()._step(operation, name, tear)
 
 
-def full_for_files() -> PartlyFailing:
+def disk_full_for_files() -> PartlyFailing:
     """Return a disk with space for the store's own files, and for none of the user's."""
     return PartlyFailing(full_disk, "stage")
 
@@ -127,7 +127,7 @@ def fill(path: Path) -> None:
 
 
 @pytest.mark.parametrize("seconds", [0.0, 60.0], ids=["tried again", "not yet"])
-def test_who_has_the_store_open_reads_on_when_its_disk_is_full(
+def test_open_process_can_read_when_the_disk_is_full(
     small: Path, monkeypatch: pytest.MonkeyPatch, seconds: float
 ) -> None:
     monkeypatch.setattr("objstore.store.object_store._IN_MEMORY_SECONDS", seconds)
@@ -152,7 +152,7 @@ def test_who_has_the_store_open_reads_on_when_its_disk_is_full(
     assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas")
 
 
-def test_on_a_full_disk_files_are_looked_at_and_nothing_is_remembered_of_it(small: Path) -> None:
+def test_scan_on_a_full_disk_works_without_the_stat_cache(small: Path) -> None:
     root = small / "workspace"
     root.mkdir()
     with Workspace.init(root, CountdownDisk(None)) as workspace:
@@ -168,7 +168,7 @@ def test_on_a_full_disk_files_are_looked_at_and_nothing_is_remembered_of_it(smal
 
 
 def test_operations_that_free_space_do_not_wait_for_a_call_that_lacks_it(root: Path) -> None:
-    collect(root, full_for_files())
+    collect(root, disk_full_for_files())
     assert (root / "b.txt").read_bytes() == b"second\n"
     with Workspace.open(root, CountdownDisk(None)):
         assert (root / "b.txt").read_bytes() == b"third\n"
@@ -176,8 +176,8 @@ def test_operations_that_free_space_do_not_wait_for_a_call_that_lacks_it(root: P
 
 
 def test_edits_wait_until_there_is_room_for_the_unfinished_call(root: Path) -> None:
-    collect(root, full_for_files())
-    with Workspace.open(root, full_for_files()) as workspace, pytest.raises(DiskFull):
+    collect(root, disk_full_for_files())
+    with Workspace.open(root, disk_full_for_files()) as workspace, pytest.raises(DiskFull):
         workspace.decide(Action.REJECT, [Unit(workspace.history.edits()[-1].seq, 1)])
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         write(workspace, "c.txt", b"and on\n")
@@ -186,7 +186,7 @@ def test_edits_wait_until_there_is_room_for_the_unfinished_call(root: Path) -> N
 
 
 def test_the_process_that_freed_space_waits_with_edits_like_any_other(root: Path) -> None:
-    disk = full_for_files()
+    disk = disk_full_for_files()
     with Workspace.open(root, disk) as workspace:
         workspace.retention.collect(EVERYTHING, thorough=True)
         with pytest.raises(DiskFull):
@@ -196,13 +196,13 @@ def test_the_process_that_freed_space_waits_with_edits_like_any_other(root: Path
 
 
 def test_space_for_the_unfinished_call_is_requested_once(root: Path) -> None:
-    disk = full_for_files()
+    disk = disk_full_for_files()
     collect(root, disk)
     assert disk.tried <= 2  # when the workspace is opened, and when the first of many writes begins
 
 
 def test_a_file_that_a_person_restored_stays_even_if_the_segment_was_rewritten(root: Path) -> None:
-    collect(root, full_for_files())
+    collect(root, disk_full_for_files())
     assert not (root / ".cas" / "segments" / "00000001.seg").exists()
     (root / "b.txt").write_bytes(b"first\n")
     os.utime(root / "b.txt", ns=(0, 0))  # as `cp -p` does: after a power cut alone that would say that it was lost
@@ -211,10 +211,10 @@ def test_a_file_that_a_person_restored_stays_even_if_the_segment_was_rewritten(r
         assert [change.path for change in workspace.review.external_changes()] == ["b.txt"]
 
 
-def test_a_call_waits_whose_whole_segment_went(root: Path) -> None:
-    """The call's own segment is written anew too, and all that lay before its group in it goes."""
-    collect(root, full_for_files())
-    collected_again = full_for_files()
+def test_unfinished_call_survives_the_removal_of_its_whole_segment(root: Path) -> None:
+    """The call's own segment is rewritten too, and everything before its group in it is removed."""
+    collect(root, disk_full_for_files())
+    collected_again = disk_full_for_files()
     with Workspace.open(root, collected_again) as workspace:
         workspace.retention.repack()
         workspace.retention.collect(EVERYTHING, thorough=True)
@@ -224,7 +224,7 @@ def test_a_call_waits_whose_whole_segment_went(root: Path) -> None:
     assert check_store(str(root)).faults == ()
 
 
-def test_a_file_that_can_not_be_written_for_another_reason_is_left_and_blocks_no_writer(root: Path) -> None:
+def test_file_unwritable_for_another_reason_is_left_and_blocks_no_writer(root: Path) -> None:
     with Workspace.open(root, PartlyFailing(broken_disk, "exchange")) as workspace:
         write(workspace, "c.txt", b"and on\n")
         assert [change.path for change in workspace.review.external_changes()] == ["b.txt"]
@@ -233,7 +233,7 @@ def test_a_file_that_can_not_be_written_for_another_reason_is_left_and_blocks_no
     assert check_store(str(root)).faults == ()
 
 
-class FullBeside(CountdownDisk):
+class FullExceptReserve(CountdownDisk):
     """A full disk, except for the space that the store reserves."""
 
     def __init__(self, root: Path) -> None:
@@ -246,7 +246,7 @@ class FullBeside(CountdownDisk):
         super()._step(operation, name, tear)
 
 
-class Full(PartlyFailing):
+class FullDisk(PartlyFailing):
     """A disk on which no file can grow, whatever is removed."""
 
     def __init__(self) -> None:
@@ -256,29 +256,29 @@ class Full(PartlyFailing):
         return 0
 
 
-def test_a_collection_on_a_full_disk_takes_the_room_that_the_store_keeps(root: Path) -> None:
+def test_collection_on_a_full_disk_uses_the_space_reserve(root: Path) -> None:
     assert (root / ".cas" / RESERVE_NAME).stat().st_blocks * 512 >= MAX_RESERVE_BYTES
-    collect(root, FullBeside(root))
+    collect(root, FullExceptReserve(root))
     assert (root / ".cas" / RESERVE_NAME).stat().st_size == MAX_RESERVE_BYTES  # there is plenty again
     assert check_store(str(root)).faults == ()
 
 
-def test_a_collection_on_a_full_disk_gives_back_what_is_derived(root: Path) -> None:
+def test_collection_on_a_full_disk_deletes_derived_data(root: Path) -> None:
     weave = root / ".cas" / "cache" / "weave-1"
     weave.parent.mkdir(exist_ok=True)
     weave.write_bytes(b"derived")
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         workspace.retention.collect(RetentionLimits(older_than=None, max_size=None))
     assert weave.exists()
-    collect(root, FullBeside(root))
+    collect(root, FullExceptReserve(root))
     assert not weave.exists()
     assert check_store(str(root)).faults == ()
 
 
-def test_where_nothing_helps_the_collection_says_what_to_do_and_nothing_is_lost(root: Path) -> None:
+def test_collection_without_space_says_how_much_to_free_and_loses_nothing(root: Path) -> None:
     segments = {path.name: path.read_bytes() for path in (root / ".cas" / "segments").iterdir()}
     with (
-        Workspace.open(root, Full()) as workspace,
+        Workspace.open(root, FullDisk()) as workspace,
         pytest.raises(CompactionSpaceNeeded, match=r"free about 0\.1 MB.* run the command again"),
     ):
         workspace.retention.collect(EVERYTHING, thorough=True)
@@ -290,7 +290,7 @@ def test_where_nothing_helps_the_collection_says_what_to_do_and_nothing_is_lost(
 
 
 @pytest.mark.parametrize(("free", "kept"), [(1 << 30, MAX_RESERVE_BYTES), (8 << 20, 512 << 10), (1 << 20, 64 << 10)])
-def test_the_reserve_is_in_proportion_to_what_is_free(tmp_path: Path, free: int, kept: int) -> None:
+def test_space_reserve_is_proportional_to_the_free_space(tmp_path: Path, free: int, kept: int) -> None:
     class Small(CountdownDisk):
         def free_bytes(self, _folder: str | int, _name: str) -> int:
             return free
@@ -299,7 +299,7 @@ def test_the_reserve_is_in_proportion_to_what_is_free(tmp_path: Path, free: int,
         assert (tmp_path / ".cas" / RESERVE_NAME).stat().st_size == kept
 
 
-def test_no_room_is_kept_where_there_is_little(tmp_path: Path) -> None:
+def test_no_space_is_reserved_on_a_nearly_full_disk(tmp_path: Path) -> None:
     class Nearly(CountdownDisk):
         def free_bytes(self, _folder: str | int, _name: str) -> int:
             return 1_000_000
@@ -310,7 +310,7 @@ def test_no_room_is_kept_where_there_is_little(tmp_path: Path) -> None:
     assert not (tmp_path / ".cas" / RESERVE_NAME).exists()
 
 
-class MarklessDisk(CountdownDisk):
+class DiskWithoutMarker(CountdownDisk):
     """A disk on which only the applied marker can't be written."""
 
     marks = 0
@@ -322,8 +322,8 @@ class MarklessDisk(CountdownDisk):
         super().overwrite(fd, content, offset, name)
 
 
-def test_a_mark_that_can_not_be_written_fails_no_call(root: Path) -> None:
-    disk = MarklessDisk(None)
+def test_unwritable_applied_marker_fails_no_call(root: Path) -> None:
+    disk = DiskWithoutMarker(None)
     with Workspace.open(root, disk) as workspace:
         write(workspace, "c.txt", b"and on\n")
         write(workspace, "c.txt", b"and further\n")
@@ -332,7 +332,7 @@ def test_a_mark_that_can_not_be_written_fails_no_call(root: Path) -> None:
         assert workspace.review.status().external == ()
 
 
-class AnotherBoot(PartlyFailing):
+class DiskAfterReboot(PartlyFailing):
     """A disk of a machine that has rebooted."""
 
     def boot_id(self) -> bytes:
@@ -344,16 +344,16 @@ def test_changes_lost_in_a_power_cut_are_found_even_if_their_segment_was_rewritt
 ) -> None:
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         write_pending(workspace, b"fourth\n")
-    with ran_on(root) as later:  # the new bytes were in memory alone
+    with recorded_before_power_cut(root) as later:  # the new bytes were in memory alone
         write_pending(later, b"fifth\n")
-    collect(root, AnotherBoot(full_disk, "stage"))
+    collect(root, DiskAfterReboot(full_disk, "stage"))
     assert (root / "b.txt").read_bytes() == b"fourth\n"
-    with Workspace.open(root, AnotherBoot(full_disk)) as workspace:
+    with Workspace.open(root, DiskAfterReboot(full_disk)) as workspace:
         assert (root / "b.txt").read_bytes() == b"fifth\n"
         assert workspace.review.status().external == ()
 
 
-def test_a_file_with_two_names_is_finished_when_there_is_room_again(tmp_path: Path) -> None:
+def test_file_with_two_names_is_completed_when_there_is_space_again(tmp_path: Path) -> None:
     with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
         write(workspace, "b.txt", b"second\n")
         os.link(tmp_path / "b.txt", tmp_path / "other")
@@ -461,23 +461,23 @@ def test_an_error_reports_that_nothing_changed_only_if_nothing_did(
         (root / "c.txt").write_bytes(b"a person's\n")
         disk = CountdownDisk(step, failure)
         workspace = Workspace.open(root, disk)
-        before = told(root)
-        said = ""
+        before = visible_state(root)
+        message = ""
         try:
             act(workspace)
         except CasError as error:
-            said = str(error)
+            message = str(error)
         finally:
             workspace.close()
-        claims = re.search(r"nothing (was|is) (changed|recorded)", said) is not None
-        assert not claims or told(root) == before, (step, disk.failed, said)
+        claims = re.search(r"nothing (was|is) (changed|recorded)", message) is not None
+        assert not claims or visible_state(root) == before, (step, disk.failed, message)
         if disk.failed is None:
             break
-        seen += bool(said)
+        seen += bool(message)
     assert seen
 
 
-def told(root: Path) -> tuple[dict[str, bytes], list[bytes]]:
+def visible_state(root: Path) -> tuple[dict[str, bytes], list[bytes]]:
     """Return what a person would call changed: their files, and the records of the log."""
     files = {path.name: path.read_bytes() for path in root.iterdir() if path.is_file()}
     with Workspace.open(root, CountdownDisk(None)) as workspace:

@@ -28,7 +28,7 @@ class StubbornDisk(UnsyncedDisk):
 
 
 @pytest.fixture
-def stubborn(tmp_path: Path) -> Iterator[Scene]:
+def failing_scene(tmp_path: Path) -> Iterator[Scene]:
     made = Scene(tmp_path / "workspace", StubbornDisk)
     yield made
     made.close()
@@ -45,37 +45,37 @@ def recorded_paths(scene: Scene) -> list[str]:
     return sorted(scene.workspace.history.files_at())
 
 
-def test_the_voided_first_edit_of_an_unrecorded_file_leaves_it_unrecorded(stubborn: Scene) -> None:
-    (stubborn.root / "a").write_bytes(b"never recorded\n")
-    (stubborn.root / "stubborn").write_bytes(b"nor this\n")
+def test_the_voided_first_edit_of_an_unrecorded_file_leaves_it_unrecorded(failing_scene: Scene) -> None:
+    (failing_scene.root / "a").write_bytes(b"never recorded\n")
+    (failing_scene.root / "stubborn").write_bytes(b"nor this\n")
     with pytest.raises(CallAborted):
-        stubborn.call(writes("a", b"new\n"), writes("stubborn", b"new\n"))
-    assert (stubborn.text("a"), stubborn.text("stubborn")) == (b"never recorded\n", b"nor this\n")
-    assert recorded_paths(stubborn) == []
-    assert stubborn.workspace.history.edits() == []
-    assert is_sound(stubborn)
+        failing_scene.call(writes("a", b"new\n"), writes("stubborn", b"new\n"))
+    assert (failing_scene.text("a"), failing_scene.text("stubborn")) == (b"never recorded\n", b"nor this\n")
+    assert recorded_paths(failing_scene) == []
+    assert failing_scene.workspace.history.edits() == []
+    assert is_sound(failing_scene)
 
 
-def test_a_file_whose_first_edit_was_taken_back_is_recorded_by_the_next(stubborn: Scene) -> None:
-    (stubborn.root / "a").write_bytes(b"never recorded\n")
+def test_file_with_a_voided_first_edit_is_recorded_by_the_next(failing_scene: Scene) -> None:
+    (failing_scene.root / "a").write_bytes(b"never recorded\n")
     with pytest.raises(CallAborted):
-        stubborn.call(writes("a", b"new\n"), writes("stubborn", b"new\n"))
-    seq = stubborn.write("a", b"newer\n")
-    assert int(stubborn.view(seq).edit.document) == int(seq)
-    stubborn.reject(seq)
-    assert stubborn.text("a") == b"never recorded\n"
-    assert is_sound(stubborn)
+        failing_scene.call(writes("a", b"new\n"), writes("stubborn", b"new\n"))
+    seq = failing_scene.write("a", b"newer\n")
+    assert int(failing_scene.view(seq).edit.document) == int(seq)
+    failing_scene.reject(seq)
+    assert failing_scene.text("a") == b"never recorded\n"
+    assert is_sound(failing_scene)
 
 
-def test_a_call_of_every_kind_that_was_taken_back_leaves_a_sound_store(stubborn: Scene) -> None:
+def test_voided_calls_of_every_kind_leave_a_sound_store(failing_scene: Scene) -> None:
     for name in ("edited", "moved", "deleted"):
-        stubborn.write(name, b"recorded\n")
+        failing_scene.write(name, b"recorded\n")
     for name in ("new/edited", "new/moved", "new/deleted"):
-        (stubborn.root / name).parent.mkdir(exist_ok=True)
-        (stubborn.root / name).write_bytes(b"never recorded\n")
-    before, tips = stubborn.files(), recorded_paths(stubborn)
+        (failing_scene.root / name).parent.mkdir(exist_ok=True)
+        (failing_scene.root / name).write_bytes(b"never recorded\n")
+    before, tips = failing_scene.files(), recorded_paths(failing_scene)
     with pytest.raises(CallAborted):
-        stubborn.call(
+        failing_scene.call(
             writes("edited", b"new\n"),
             moves("moved", "elsewhere/moved"),
             deletes("deleted"),
@@ -85,42 +85,42 @@ def test_a_call_of_every_kind_that_was_taken_back_leaves_a_sound_store(stubborn:
             deletes("new/deleted"),
             writes("stubborn", b"new\n"),
         )
-    after = stubborn.files()
+    after = failing_scene.files()
     assert {name: look.content for name, look in after.items()} == {name: look.content for name, look in before.items()}
-    assert recorded_paths(stubborn) == tips
-    assert is_sound(stubborn)
+    assert recorded_paths(failing_scene) == tips
+    assert is_sound(failing_scene)
 
 
-def test_blobs_of_voided_calls_are_not_kept(stubborn: Scene) -> None:
-    stubborn.write("a", b"kept\n")
-    size = stubborn.workspace.retention.stored_bytes()
+def test_blobs_of_voided_calls_are_not_kept(failing_scene: Scene) -> None:
+    failing_scene.write("a", b"kept\n")
+    size = failing_scene.workspace.retention.stored_bytes()
     texts = [os.urandom(50_000) for _ in range(5)]
     for text in texts:
         with pytest.raises(CallAborted):
-            stubborn.call(writes("stubborn", text))
-    assert stubborn.workspace.retention.stored_bytes() > size + 250_000
-    stubborn.workspace.retention.collect(RetentionLimits(older_than=None, max_size=None))
-    assert not {blob_id(text) for text in texts} & set(stubborn.workspace.history.blobs())
-    assert stubborn.workspace.retention.stored_bytes() < size + 10_000
-    assert is_sound(stubborn)
+            failing_scene.call(writes("stubborn", text))
+    assert failing_scene.workspace.retention.stored_bytes() > size + 250_000
+    failing_scene.workspace.retention.collect(RetentionLimits(older_than=None, max_size=None))
+    assert not {blob_id(text) for text in texts} & set(failing_scene.workspace.history.blobs())
+    assert failing_scene.workspace.retention.stored_bytes() < size + 10_000
+    assert is_sound(failing_scene)
 
 
-def test_blobs_that_something_else_holds_stay(stubborn: Scene) -> None:
-    stubborn.write("a", b"held\n")
+def test_blobs_of_voided_calls_held_elsewhere_are_kept(failing_scene: Scene) -> None:
+    failing_scene.write("a", b"held\n")
     with pytest.raises(CallAborted):
-        stubborn.call(writes("b", b"held\n"), writes("stubborn", b"let go\n"))
-    stubborn.workspace.retention.collect(RetentionLimits(older_than=None, max_size=None), thorough=True)
-    assert set(stubborn.workspace.history.blobs()) == {blob_id(b"held\n")}
-    assert is_sound(stubborn)
+        failing_scene.call(writes("b", b"held\n"), writes("stubborn", b"let go\n"))
+    failing_scene.workspace.retention.collect(RetentionLimits(older_than=None, max_size=None), thorough=True)
+    assert set(failing_scene.workspace.history.blobs()) == {blob_id(b"held\n")}
+    assert is_sound(failing_scene)
 
 
-def test_voided_records_are_purged_like_all_others(stubborn: Scene) -> None:
+def test_voided_records_are_purged_like_all_others(failing_scene: Scene) -> None:
     secret = os.urandom(5_000)
     with pytest.raises(CallAborted):
-        stubborn.call(writes("stubborn", secret))
-    stubborn.workspace.retention.purge([blob_id(secret)], force=False, who="person")
-    assert blob_id(secret) not in stubborn.workspace.history.blobs()
-    assert is_sound(stubborn)
+        failing_scene.call(writes("stubborn", secret))
+    failing_scene.workspace.retention.purge([blob_id(secret)], force=False, who="person")
+    assert blob_id(secret) not in failing_scene.workspace.history.blobs()
+    assert is_sound(failing_scene)
 
 
 def test_blobs_of_voided_decisions_are_not_kept(tmp_path: Path) -> None:

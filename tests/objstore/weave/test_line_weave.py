@@ -14,11 +14,11 @@ from tests.support.weave_statuses import set_live
 # -- the table of answers
 
 
-def test_what_was_changed_and_changed_back_is_unchanged_without_the_first() -> None:
+def test_rejecting_the_first_of_two_inverse_changes_leaves_the_text_unchanged() -> None:
     assert history("p A q", "p B q", "p A q").reject(1) == "p A q"
 
 
-def test_what_was_deleted_and_put_back_is_there_once_without_the_deletion() -> None:
+def test_rejecting_a_deletion_does_not_duplicate_reinserted_text() -> None:
     assert history("p X q", "p q", "p X q").reject(1) == "p X q"
 
 
@@ -62,13 +62,13 @@ def test_an_edit_of_a_rewrite_needs_the_rewrite() -> None:
     assert history("a b c", "a B c", "x y z", "x Y z").reject(2) == "C: 3 needs 2"
 
 
-def test_two_changes_of_one_line_that_did_not_know_each_other_conflict() -> None:
+def test_two_independent_changes_of_one_line_conflict() -> None:
     h = history("p a q", "p A q")
     assert h.reject(1) == "p a q"
     assert h.then("p B q").accept(1) == "C: 1 needs 2, 2 needs 1"
 
 
-def test_a_newline_added_at_the_end_is_needed_by_what_follows() -> None:
+def test_added_final_newline_is_needed_by_lines_after_it() -> None:
     h = history("p~", "p", "p q")
     assert h.reject(1) == "p q"
     assert h.reject(2) == "p~"
@@ -93,7 +93,7 @@ def test_a_created_file_is_gone_without_its_creation() -> None:
     assert history("-", "").reject(1) == "-"
 
 
-def test_a_deleted_file_stays_deleted_whatever_becomes_of_earlier_edits() -> None:
+def test_deleted_file_stays_deleted_when_earlier_edits_are_decided() -> None:
     h = history("a b c", "a B c", "a B c d", "-")
     assert h.reject(1) == "-"
     assert h.reject(2) == "-"
@@ -158,7 +158,7 @@ def test_accepting_an_edit_of_a_text_deleted_twice_over_shows_nothing() -> None:
     assert h.then("-").accept(1) == "-"
 
 
-def test_putting_text_back_keeps_the_newline_that_it_wrote() -> None:
+def test_reinserted_text_keeps_the_newline_that_it_wrote() -> None:
     h = history("p a~", "p b", "p a")
     assert h.reject(1) == "p a"
     assert h.reject(2) == "p a~"
@@ -175,7 +175,7 @@ def test_deleting_what_was_changed_back_deletes_the_line_in_its_first_form_too()
     assert history("p A q", "p B q", "p A q", "p q").reject(1) == "p q"
 
 
-def test_putting_back_a_part_undoes_nothing() -> None:
+def test_reinserting_a_part_of_deleted_text_undoes_nothing() -> None:
     assert history("p A q", "p B C q", "p A C q").reject(1) == "C: 2 needs 1"
 
 
@@ -193,7 +193,7 @@ def test_a_deletion_of_reinserted_text_is_excused_if_the_old_text_is_gone_too() 
     assert replaced.accept(3) == "C: 3 needs 4"
 
 
-def test_of_two_deletions_of_a_line_the_live_one_is_undone_by_putting_it_back() -> None:
+def test_reinserting_a_line_undoes_its_live_deletion() -> None:
     h = history("p X q", "p q")
     assert h.reject(1) == "p X q"
     h.then("p q", "p X q")
@@ -215,7 +215,7 @@ def test_reinserted_text_is_hidden_only_for_the_same_line() -> None:
     assert h.reject(1, 2) == "C: 3 needs 2"
 
 
-def test_of_a_line_changed_back_twice_the_first_one_shows_without_the_changes() -> None:
+def test_line_changed_back_twice_shows_its_first_form_without_the_changes() -> None:
     h = history("p A q", "p B q", "p A q", "p B q", "p A q")
     assert h.reject(1, 2, 3) == "p A q"
     assert h.accept(2) == "p A q"
@@ -286,7 +286,7 @@ def test_a_deletion_of_a_replacement_needs_it() -> None:
         (("B", "C", "D", "", "E"), (2, 3), "C: 4 needs 3, 5 needs 2"),
     ],
 )
-def test_what_a_live_edit_deleted_does_not_come_back_from_under_it(
+def test_text_deleted_by_a_live_edit_does_not_return(
     states: tuple[str, ...], rejected: tuple[int, ...], answer: str
 ) -> None:
     """A line between p and q is rewritten and deleted, and edits under the deletion are rejected together."""
@@ -327,7 +327,7 @@ def test_a_line_of_a_block_that_a_live_edit_deleted_stays_deleted() -> None:
         (("p X q", "p q", "p X q"), (1,), ("p q", "p X q"), "p X q"),
     ],
 )
-def test_what_was_deleted_does_not_come_back_with_an_older_edit_that_had_put_it_back(
+def test_deleted_text_does_not_return_with_an_older_reinsertion(
     states: tuple[str, ...], rejected: tuple[int, ...], then: tuple[str, ...], answer: str
 ) -> None:
     h = history(*states)
@@ -526,7 +526,7 @@ def test_a_newline_alone_is_the_whole_file_part() -> None:
     assert h.reject("1:1") == "a b~"
 
 
-def test_real_ranges_tell_equal_lines_apart() -> None:
+def test_real_ranges_distinguish_equal_lines() -> None:
     h = history("x x").record("x", Hunk(1, 1, 1, 0)).record("y", Hunk(0, 1, 0, 1))
     assert h.reject(1) == "y x"
 
@@ -548,11 +548,11 @@ def test_text_inserted_among_hidden_lines_stays_in_place() -> None:
         (history("p X q", "p q", "p N q"), ConflictKind.TEXT_RETURNED),
     ],
 )
-def test_a_conflict_says_which_rule_breaks(h: History, kind: ConflictKind) -> None:
+def test_conflict_names_the_violated_rule(h: History, kind: ConflictKind) -> None:
     assert h.kinds(1) == {kind}
 
 
-def test_a_conflict_says_where_and_what() -> None:
+def test_conflict_names_line_and_text() -> None:
     h = history("p x q", "p A B q", "p A C q")
     first, second = h.edits[1][1], h.edits[2][1]
     assert set_live(h.weave, {first: False}) == (
@@ -720,7 +720,7 @@ def test_a_cascade_that_accepts_rivals_is_blocked() -> None:
     assert h.text == "p a q"
 
 
-def test_a_cascade_does_not_reject_what_is_live_and_shall_stay_so() -> None:
+def test_cascade_does_not_reject_units_that_the_decision_accepts() -> None:
     h = history("p a q", "p A q")
     h.reject(1)
     h.then("p B q")
@@ -730,7 +730,7 @@ def test_a_cascade_does_not_reject_what_is_live_and_shall_stay_so() -> None:
     assert h.text == "p B q"
 
 
-def test_a_cascade_names_what_goes_when_what_is_needed_comes_back() -> None:
+def test_cascade_names_units_rejected_when_a_needed_unit_returns() -> None:
     h = history("p q", "p a b q", "p a B q")
     h.reject(2, 1)
     h.then("p n q")

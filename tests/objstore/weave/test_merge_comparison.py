@@ -103,21 +103,21 @@ def agreements(seeds: range, merge: Callable[[bytes, bytes, bytes], bytes | None
     return both, weave_only
 
 
-def test_where_merging_is_clean_the_bytes_are_the_same_or_a_conflict_is_named() -> None:
+def test_decision_equals_a_clean_merge_or_is_a_conflict() -> None:
     both, weave_only = agreements(range(400), merged)
     assert both > 500
     # Lines that only touch are no conflict here.
     assert weave_only > 100
 
 
-def test_git_agrees(tmp_path: Path) -> None:
+def test_git_merge_gives_the_same_result(tmp_path: Path) -> None:
     merge = merged_by_git(tmp_path) if shutil.which("git") else merged
     both, _ = agreements(range(1000, 1015), merge)
     assert both > 10
 
 
 @pytest.mark.parametrize("seeds", [range(400), range(10_000, 10_200)])
-def test_leaving_out_an_edit_is_its_inverse_or_a_part_of_it(seeds: range) -> None:
+def test_text_without_an_edit_is_the_inverse_edit_or_a_part_of_it(seeds: range) -> None:
     """Only lines that the edit inserted go, only lines that it deleted return, and the others keep their order."""
     for seed in seeds:
         history = Drawn.of(seed)
@@ -134,7 +134,7 @@ def test_leaving_out_an_edit_is_its_inverse_or_a_part_of_it(seeds: range) -> Non
             assert len(set(left)) == len(left)
 
 
-def test_a_merge_takes_changes_apart_and_refuses_those_that_touch() -> None:
+def test_merge_accepts_separate_changes_and_refuses_adjacent_ones() -> None:
     base = b"a\nb\nc\nd\n"
     assert merged(base, b"A\nb\nc\nd\n", b"a\nb\nC\nd\n") == b"A\nb\nC\nd\n"
     assert merged(base, b"A\nb\nc\nd\n", b"a\nB\nc\nd\n") is None

@@ -37,14 +37,14 @@ def test_hunks_with_no_foreign_line_between_them_are_neighbours(h: History, neig
     assert next_to(h, 1) == neighbours
 
 
-def test_neighbours_are_mutual_and_last_while_either_is_rejected() -> None:
+def test_neighbours_are_mutual_and_unchanged_by_rejecting_either() -> None:
     h = history("a b c d", "a B c d", "a B C d")
     assert next_to(h, 2) == [1]
     for rejected in ((1,), (2,), (1, 2)):
         assert (next_to(h, 1, *rejected), next_to(h, 2, *rejected)) == ([2], [1])
 
 
-def test_layers_are_no_neighbours() -> None:
+def test_replacements_of_a_line_are_not_neighbours() -> None:
     rewritten = history("p a q", "p b q", "p c q", "p d q")
     assert [next_to(rewritten, edit) for edit in (1, 2, 3)] == [[], [], []]
     inside = history("p q", "p a b q", "p a N b q")

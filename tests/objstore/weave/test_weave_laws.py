@@ -281,6 +281,13 @@ def places(draw: st.DrawFn) -> Journal:
     return journal
 
 
+def test_a_line_that_goes_and_comes_back_unchanged_is_cached() -> None:
+    weave = Weave(b"p\nA\nq\n")
+    for text in (b"p\nB\nq\n", b"p\nC\nq\n", b"p\nA\nq\n"):
+        weave.record(text, (Hunk(1, 1, 1, 1),))
+    assert Weave.from_state(weave.state()).text() == weave.text()
+
+
 @given(places(), st.data())
 def test_conflicts_found_incrementally_are_those_of_a_rebuilt_weave(journal: Journal, data: st.DataObject) -> None:
     weave = journal.weave()

@@ -54,7 +54,7 @@ def test_garbage_collection_keeps_the_baseline_that_live_files_need(scene: Scene
     assert scene.workspace.snapshots.all() == [baseline]
     assert all(scene.workspace.history.blob(blob_id(content)) == content for content in untouched.values())
     assert check_store(str(scene.root)).faults == ()
-    # What a command then deletes can still be told and brought back.
+    # What a command then deletes is still reported and can be restored.
     for path in untouched:
         (scene.root / path).unlink()
     gone = {edit.edit.path.decode(): edit.edit.before for edit in scene.workspace.record_changes(SHELL).edits}
@@ -66,7 +66,7 @@ def test_garbage_collection_keeps_the_baseline_that_live_files_need(scene: Scene
 
 
 @pytest.fixture
-def looked(scene: Scene) -> Scene:
+def after_first_scan(scene: Scene) -> Scene:
     """Return a workspace whose first look found a secret, which was recorded to be gone, and files never recorded."""
     (scene.root / "folder/deep").mkdir(parents=True)
     (scene.root / "folder/secret").write_bytes(b"the secret\n")
@@ -84,7 +84,7 @@ def change_what_was_never_recorded(scene: Scene) -> None:
     (scene.root / "new").write_bytes(b"new\n")
 
 
-def told(scene: Scene, since: int) -> dict[str, bytes | None]:
+def recorded(scene: Scene, since: int) -> dict[str, bytes | None]:
     """Return the files of which edits tell from one number on, with what each held before, as the store has it."""
     found: dict[str, bytes | None] = {}
     for view in scene.workspace.history.edits():
@@ -94,34 +94,36 @@ def told(scene: Scene, since: int) -> dict[str, bytes | None]:
     return found
 
 
-def check_that_all_is_told(looked: Scene, since: int) -> None:
+def check_all_is_recorded(after_first_scan: Scene, since: int) -> None:
     """See that edits from one number on tell of each change, once, and that nothing else does after a collection."""
-    looked.workspace.retention.collect(RetentionLimits(older_than=None, max_size=None), who="test", thorough=True)
-    looked.reopen()
-    assert looked.workspace.record_changes(SHELL).baseline is None
-    assert told(looked, since) == CHANGED
-    assert not looked.workspace.record_changes(SHELL).edits
-    assert check_store(str(looked.root)).faults == ()
+    after_first_scan.workspace.retention.collect(
+        RetentionLimits(older_than=None, max_size=None), who="test", thorough=True
+    )
+    after_first_scan.reopen()
+    assert after_first_scan.workspace.record_changes(SHELL).baseline is None
+    assert recorded(after_first_scan, since) == CHANGED
+    assert not after_first_scan.workspace.record_changes(SHELL).edits
+    assert check_store(str(after_first_scan.root)).faults == ()
 
 
 CHANGED = {"folder/file": b"work\n", "folder/deep/file": b"deep\n", "new": None}
 
 
 @pytest.mark.parametrize("changed", ["after", "before"])
-def test_purging_a_blob_of_the_baseline_keeps_the_other_known_states(looked: Scene, changed: str) -> None:
-    (old,) = looked.workspace.snapshots.all()
-    since = looked.workspace.history.next_edit()
+def test_purging_a_blob_of_the_baseline_keeps_the_other_known_states(after_first_scan: Scene, changed: str) -> None:
+    (old,) = after_first_scan.workspace.snapshots.all()
+    since = after_first_scan.workspace.history.next_edit()
     if changed == "before":
-        change_what_was_never_recorded(looked)
-    plan = looked.workspace.retention.plan_purge(path="folder/secret")
+        change_what_was_never_recorded(after_first_scan)
+    plan = after_first_scan.workspace.retention.plan_purge(path="folder/secret")
     assert (plan.snapshots, plan.baseline) == ((old.number,), old.number)
-    looked.workspace.retention.purge(plan.blobs, force=True)
-    (baseline,) = looked.workspace.snapshots.all()
-    held = {path: state.kind for path, state in looked.workspace.snapshots.files(baseline.number)}
+    after_first_scan.workspace.retention.purge(plan.blobs, force=True)
+    (baseline,) = after_first_scan.workspace.snapshots.all()
+    held = {path: state.kind for path, state in after_first_scan.workspace.snapshots.files(baseline.number)}
     assert held == {"folder/deep/file": "file", "folder/file": "file", "folder/secret": "left-out"}
     if changed == "after":
-        change_what_was_never_recorded(looked)
-    check_that_all_is_told(looked, since)
+        change_what_was_never_recorded(after_first_scan)
+    check_all_is_recorded(after_first_scan, since)
 
 
 @pytest.mark.parametrize("now", [b"clean\n", None], ids=["changed", "gone"])
@@ -163,33 +165,35 @@ def test_the_current_state_of_a_file_without_edits_is_not_purged(scene: Scene) -
 
 
 @pytest.mark.parametrize("changed", ["after", "before"])
-def test_deleting_the_baseline_loses_no_change(looked: Scene, changed: str) -> None:
-    (old,) = looked.workspace.snapshots.all()
-    since = looked.workspace.history.next_edit()
+def test_deleting_the_baseline_loses_no_change(after_first_scan: Scene, changed: str) -> None:
+    (old,) = after_first_scan.workspace.snapshots.all()
+    since = after_first_scan.workspace.history.next_edit()
     if changed == "before":
-        change_what_was_never_recorded(looked)
-    assert looked.workspace.snapshots.delete([old.number], who="me") == [old]
-    (baseline,) = looked.workspace.snapshots.all()
+        change_what_was_never_recorded(after_first_scan)
+    assert after_first_scan.workspace.snapshots.delete([old.number], who="me") == [old]
+    (baseline,) = after_first_scan.workspace.snapshots.all()
     assert baseline.who == ""
     if changed == "after":
-        change_what_was_never_recorded(looked)
-    check_that_all_is_told(looked, since)
+        change_what_was_never_recorded(after_first_scan)
+    check_all_is_recorded(after_first_scan, since)
 
 
-def test_files_that_are_now_ignored_are_not_in_the_next_baseline(looked: Scene) -> None:
-    (old,) = looked.workspace.snapshots.all()
-    (looked.root / ".casignore").write_bytes(b"deep/\n")
-    looked.workspace.snapshots.delete([old.number], who="me")
-    looked.workspace.retention.collect(RetentionLimits(older_than=None, max_size=None), who="test", thorough=True)
+def test_files_that_are_now_ignored_are_not_in_the_next_baseline(after_first_scan: Scene) -> None:
+    (old,) = after_first_scan.workspace.snapshots.all()
+    (after_first_scan.root / ".casignore").write_bytes(b"deep/\n")
+    after_first_scan.workspace.snapshots.delete([old.number], who="me")
+    after_first_scan.workspace.retention.collect(
+        RetentionLimits(older_than=None, max_size=None), who="test", thorough=True
+    )
     with pytest.raises(BlobMissing):
-        looked.workspace.history.blob(blob_id(b"deep\n"))
+        after_first_scan.workspace.history.blob(blob_id(b"deep\n"))
 
 
-def test_no_snapshot_is_deleted_if_one_of_them_does_not_exist(looked: Scene) -> None:
-    before = looked.workspace.snapshots.all()
+def test_no_snapshot_is_deleted_if_one_of_them_does_not_exist(after_first_scan: Scene) -> None:
+    before = after_first_scan.workspace.snapshots.all()
     with pytest.raises(NoSuchName):
-        looked.workspace.snapshots.delete([before[0].number, 99], who="me")
-    assert looked.workspace.snapshots.all() == before
+        after_first_scan.workspace.snapshots.delete([before[0].number, 99], who="me")
+    assert after_first_scan.workspace.snapshots.all() == before
 
 
 # ---- changes of a file before its first edit
@@ -352,59 +356,67 @@ LOST = ["", "folder", "folder/deep"]
 
 
 @pytest.mark.parametrize("path", LOST)
-def test_if_a_tree_of_the_baseline_is_lost_the_next_scan_takes_a_new_baseline(looked: Scene, path: str) -> None:
-    lose_tree(looked, path)
-    (looked.root / path / "came").write_bytes(b"untold\n")
-    (lost,) = looked.workspace.snapshots.all()
-    found = looked.workspace.record_changes(SHELL)
+def test_if_a_tree_of_the_baseline_is_lost_the_next_scan_takes_a_new_baseline(
+    after_first_scan: Scene, path: str
+) -> None:
+    lose_tree(after_first_scan, path)
+    (after_first_scan.root / path / "came").write_bytes(b"untold\n")
+    (lost,) = after_first_scan.workspace.snapshots.all()
+    found = after_first_scan.workspace.record_changes(SHELL)
     assert found.baseline is not None
-    assert looked.workspace.snapshots.all() == [found.baseline] != [lost]
-    (expiry,) = [view.record for view in looked.workspace.history.records() if isinstance(view.record, Expiry)]
+    assert after_first_scan.workspace.snapshots.all() == [found.baseline] != [lost]
+    (expiry,) = [
+        view.record for view in after_first_scan.workspace.history.records() if isinstance(view.record, Expiry)
+    ]
     assert (expiry.snapshots, expiry.reason) == ((lost.number,), "baseline lost")
-    since = looked.workspace.history.next_edit()
-    change_what_was_never_recorded(looked)
-    assert len(looked.workspace.record_changes(SHELL).edits) == len(CHANGED)
-    check_that_all_is_told(looked, since)
+    since = after_first_scan.workspace.history.next_edit()
+    change_what_was_never_recorded(after_first_scan)
+    assert len(after_first_scan.workspace.record_changes(SHELL).edits) == len(CHANGED)
+    check_all_is_recorded(after_first_scan, since)
 
 
-def test_the_lost_tree_of_an_unchanged_folder_is_stored_again_and_no_change_is_missed(looked: Scene) -> None:
-    (old,) = looked.workspace.snapshots.all()
-    lose_tree(looked, "folder/deep")
-    (looked.root / "new").write_bytes(b"new\n")
-    found = looked.workspace.record_changes(SHELL)
+def test_the_lost_tree_of_an_unchanged_folder_is_stored_again_and_no_change_is_missed(after_first_scan: Scene) -> None:
+    (old,) = after_first_scan.workspace.snapshots.all()
+    lose_tree(after_first_scan, "folder/deep")
+    (after_first_scan.root / "new").write_bytes(b"new\n")
+    found = after_first_scan.workspace.record_changes(SHELL)
     assert (found.baseline, [view.edit.path for view in found.edits]) == (None, [b"new"])
-    assert looked.workspace.snapshots.all() == [old]
-    (expiry,) = [view.record for view in looked.workspace.history.records() if isinstance(view.record, Expiry)]
+    assert after_first_scan.workspace.snapshots.all() == [old]
+    (expiry,) = [
+        view.record for view in after_first_scan.workspace.history.records() if isinstance(view.record, Expiry)
+    ]
     assert (expiry.snapshots, expiry.reason, expiry.who) == ((old.number + 1,), "baseline not needed", "")
-    looked.workspace.retention.collect(RetentionLimits(older_than=None, max_size=None), who="test", thorough=True)
-    assert check_store(str(looked.root)).faults == ()
+    after_first_scan.workspace.retention.collect(
+        RetentionLimits(older_than=None, max_size=None), who="test", thorough=True
+    )
+    assert check_store(str(after_first_scan.root)).faults == ()
 
 
-def test_if_a_new_baseline_would_have_the_same_damaged_tree_the_old_one_stays(looked: Scene) -> None:
-    damaged, lost = tree(looked, "folder/deep"), tree(looked, "")
-    lose_tree(looked, "")
-    (looked.root / "came").write_bytes(b"untold\n")
-    (old,) = looked.workspace.snapshots.all()
-    damage(looked.root, damaged)
-    looked.reopen()
+def test_if_a_new_baseline_would_have_the_same_damaged_tree_the_old_one_stays(after_first_scan: Scene) -> None:
+    damaged, lost = tree(after_first_scan, "folder/deep"), tree(after_first_scan, "")
+    lose_tree(after_first_scan, "")
+    (after_first_scan.root / "came").write_bytes(b"untold\n")
+    (old,) = after_first_scan.workspace.snapshots.all()
+    damage(after_first_scan.root, damaged)
+    after_first_scan.reopen()
     for _ in range(2):
         with pytest.raises(BlobMissing) as caught:
-            looked.workspace.record_changes(SHELL)
+            after_first_scan.workspace.record_changes(SHELL)
         assert caught.value.blob == lost
-        assert looked.workspace.snapshots.all() == [old]
+        assert after_first_scan.workspace.snapshots.all() == [old]
 
 
-def test_a_lost_baseline_deletes_no_snapshot_of_a_person(looked: Scene) -> None:
-    (looked.root / "more").write_bytes(b"more\n")
-    whole = looked.workspace.snapshots.take(who="me").view
-    folder = looked.workspace.snapshots.take("folder", who="me").view
-    (old, *_) = looked.workspace.snapshots.all()
-    looked.workspace.close()
-    lose(looked.root, old.root)
-    looked.workspace = Workspace.open(looked.root, looked.disk())
-    (looked.root / "came").write_bytes(b"untold\n")
-    found = looked.workspace.record_changes(SHELL)
-    assert looked.workspace.snapshots.all() == [whole, folder, found.baseline]
+def test_a_lost_baseline_deletes_no_snapshot_of_a_person(after_first_scan: Scene) -> None:
+    (after_first_scan.root / "more").write_bytes(b"more\n")
+    whole = after_first_scan.workspace.snapshots.take(who="me").view
+    folder = after_first_scan.workspace.snapshots.take("folder", who="me").view
+    (old, *_) = after_first_scan.workspace.snapshots.all()
+    after_first_scan.workspace.close()
+    lose(after_first_scan.root, old.root)
+    after_first_scan.workspace = Workspace.open(after_first_scan.root, after_first_scan.disk())
+    (after_first_scan.root / "came").write_bytes(b"untold\n")
+    found = after_first_scan.workspace.record_changes(SHELL)
+    assert after_first_scan.workspace.snapshots.all() == [whole, folder, found.baseline]
 
 
 def test_if_the_root_of_the_baseline_is_no_tree_the_next_scan_takes_a_new_baseline(scene: Scene) -> None:
@@ -421,58 +433,66 @@ def test_if_the_root_of_the_baseline_is_no_tree_the_next_scan_takes_a_new_baseli
 
 
 @pytest.mark.parametrize("path", LOST)
-def test_a_baseline_with_a_lost_tree_can_be_deleted(looked: Scene, path: str) -> None:
-    lose_tree(looked, path)
-    since = looked.workspace.history.next_edit()
-    (looked.root / path / "came").write_bytes(b"untold\n")
-    (lost,) = looked.workspace.snapshots.all()
-    assert looked.workspace.snapshots.delete([lost.number], who="me") == [lost]
-    (baseline,) = looked.workspace.snapshots.all()
+def test_a_baseline_with_a_lost_tree_can_be_deleted(after_first_scan: Scene, path: str) -> None:
+    lose_tree(after_first_scan, path)
+    since = after_first_scan.workspace.history.next_edit()
+    (after_first_scan.root / path / "came").write_bytes(b"untold\n")
+    (lost,) = after_first_scan.workspace.snapshots.all()
+    assert after_first_scan.workspace.snapshots.delete([lost.number], who="me") == [lost]
+    (baseline,) = after_first_scan.workspace.snapshots.all()
     assert baseline.who == ""
-    change_what_was_never_recorded(looked)
-    looked.workspace.record_changes(SHELL)
-    check_that_all_is_told(looked, since)
+    change_what_was_never_recorded(after_first_scan)
+    after_first_scan.workspace.record_changes(SHELL)
+    check_all_is_recorded(after_first_scan, since)
 
 
 @pytest.mark.parametrize("paths", [None, ("made/by/tool",)], ids=["a shell", "a tool that names its file"])
-def test_if_a_tree_of_the_baseline_is_lost_hooks_still_work(looked: Scene, paths: tuple[str, ...] | None) -> None:
-    lose_tree(looked, "")
-    (looked.root / "came").write_bytes(b"untold\n")
-    calls = looked.workspace.hooks
+def test_if_a_tree_of_the_baseline_is_lost_hooks_still_work(
+    after_first_scan: Scene, paths: tuple[str, ...] | None
+) -> None:
+    lose_tree(after_first_scan, "")
+    (after_first_scan.root / "came").write_bytes(b"untold\n")
+    calls = after_first_scan.workspace.hooks
     call = AgentCall(conversation="c", id="1", tool="Tool", paths=paths)
     calls.begin(call)
-    (looked.root / "made/by").mkdir(parents=True)
-    (looked.root / "made/by/tool").write_bytes(b"tool\n")
+    (after_first_scan.root / "made/by").mkdir(parents=True)
+    (after_first_scan.root / "made/by/tool").write_bytes(b"tool\n")
     (edit,) = calls.end(call)
     assert (edit.edit.path, edit.edit.conversation) == (b"made/by/tool", "c")
-    (looked.root / "folder/file").write_bytes(b"work\nmore\n")
-    assert [view.edit.path for view in looked.workspace.record_changes(SHELL).edits] == [b"folder/file"]
+    (after_first_scan.root / "folder/file").write_bytes(b"work\nmore\n")
+    assert [view.edit.path for view in after_first_scan.workspace.record_changes(SHELL).edits] == [b"folder/file"]
 
 
-def test_if_a_tree_of_the_baseline_is_lost_the_deletion_of_a_recorded_files_folder_is_recorded(looked: Scene) -> None:
-    looked.write("by/tool/file", b"recorded\n")
-    looked.workspace.record_changes(NOBODY)
-    lose_tree(looked, "")
-    (looked.root / "by/tool/file").unlink()
-    (looked.root / "by/tool").rmdir()
-    (looked.root / "by").rmdir()
-    (edit,) = looked.workspace.record_changes(SHELL).edits
+def test_if_a_tree_of_the_baseline_is_lost_the_deletion_of_a_recorded_files_folder_is_recorded(
+    after_first_scan: Scene,
+) -> None:
+    after_first_scan.write("by/tool/file", b"recorded\n")
+    after_first_scan.workspace.record_changes(NOBODY)
+    lose_tree(after_first_scan, "")
+    (after_first_scan.root / "by/tool/file").unlink()
+    (after_first_scan.root / "by/tool").rmdir()
+    (after_first_scan.root / "by").rmdir()
+    (edit,) = after_first_scan.workspace.record_changes(SHELL).edits
     assert (edit.edit.operation, edit.edit.path) == (Operation.DELETE, b"by/tool/file")
     assert edit.edit.conversation == "c"
 
 
-def test_errors_about_a_snapshot_with_a_lost_tree_say_what_to_do(looked: Scene) -> None:
-    looked.workspace.snapshots.take(who="me")
-    (looked.root / "folder/deep/file").unlink()
-    (looked.root / "folder/deep/other").write_bytes(b"other\n")
-    looked.workspace.record_changes(SHELL)
-    lost = entry_at(looked.workspace.snapshots.take(who="me").view.root, b"folder/deep", looked.workspace.history.blob)
+def test_errors_about_a_snapshot_with_a_lost_tree_say_what_to_do(after_first_scan: Scene) -> None:
+    after_first_scan.workspace.snapshots.take(who="me")
+    (after_first_scan.root / "folder/deep/file").unlink()
+    (after_first_scan.root / "folder/deep/other").write_bytes(b"other\n")
+    after_first_scan.workspace.record_changes(SHELL)
+    lost = entry_at(
+        after_first_scan.workspace.snapshots.take(who="me").view.root,
+        b"folder/deep",
+        after_first_scan.workspace.history.blob,
+    )
     assert isinstance(lost, TreeEntry)
-    looked.workspace.close()
-    lose(looked.root, lost.blob)
-    looked.workspace = Workspace.open(looked.root, looked.disk())
-    workspace = looked.workspace
-    (looked.root / "folder/file").write_bytes(b"work\nmore\n")
+    after_first_scan.workspace.close()
+    lose(after_first_scan.root, lost.blob)
+    after_first_scan.workspace = Workspace.open(after_first_scan.root, after_first_scan.disk())
+    workspace = after_first_scan.workspace
+    (after_first_scan.root / "folder/file").write_bytes(b"work\nmore\n")
     workspace.record_changes(SHELL)
     for act in (
         lambda: workspace.snapshots.files(3),
@@ -485,4 +505,4 @@ def test_errors_about_a_snapshot_with_a_lost_tree_say_what_to_do(looked: Scene) 
             act()
     workspace.snapshots.delete([3], who="me")
     workspace.retention.purge([blob_id(b"work\n")], force=True)
-    assert check_store(str(looked.root)).faults == ()
+    assert check_store(str(after_first_scan.root)).faults == ()

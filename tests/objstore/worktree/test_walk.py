@@ -11,6 +11,8 @@ import pytest
 from objstore.fs.confined_path import Tree
 from objstore.model.ids import blob_id
 from objstore.worktree.changed_dirs import changed_folders
+from objstore.worktree.rule_files import IgnoreReader
+from objstore.worktree.scan_rules import ScanRules
 from objstore.worktree.stat_cache import UNKNOWN, StatCache
 from objstore.worktree.walk import ReadFile, ScanLimits, TreeWalk
 from tests.support.path_sandbox import as_unprivileged_user
@@ -33,7 +35,7 @@ class ScannedFolder:
         self.kept = b""
 
     def scan(
-        self, *, clock: int = LATER, gitignored: bool = True, limits: ScanLimits | None = None, scope: bytes = b""
+        self, *, clock: int = LATER, uses_git: bool = False, limits: ScanLimits | None = None, scope: bytes = b""
     ) -> "ScanResult":
         read: list[ReadFile] = []
         walk = TreeWalk(
@@ -41,7 +43,7 @@ class ScannedFolder:
             StatCache.decoded(self.kept, STORE, 0),
             clock=clock,
             keep=read.append,
-            gitignored=gitignored,
+            reader=IgnoreReader(self.tree, ScanRules(uses_git=uses_git)),
             limits=limits,
         )
         walk.run(scope)
@@ -328,7 +330,7 @@ def test_files_that_git_ignores_are_scanned_unless_the_setting_excludes_them(sca
     (scanned.root / ".gitignore").write_bytes(b"f1\nf2\n")
     (scanned.root / ".casignore").write_bytes(b"!f2\n")
     assert b"d0/f1" in scanned.scan().files
-    left = scanned.scan(gitignored=False).files
+    left = scanned.scan(uses_git=True).files
     assert b"d0/f1" not in left
     assert b"d0/f2" in left
 

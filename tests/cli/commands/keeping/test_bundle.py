@@ -1,4 +1,4 @@
-"""`cas export --bundle` and `cas import`: one file carries the whole history, and nothing in it is believed."""
+"""`cas export --bundle` and `cas import`: one file carries the whole history, and an import verifies all of it."""
 
 import hashlib
 import os
@@ -38,7 +38,7 @@ from tests.support.hooked_agents import ClaudeCode
 
 @pytest.fixture
 def bundle(runner: CommandRunner, tmp_path: Path) -> Path:
-    """Return a bundle of a history with a first look, decisions, a move, a deletion and something that was rejected."""
+    """Return a bundle of a history with a baseline, decisions, a move, a deletion and a rejected edit."""
     put(runner.folder / "kept", b"no edit tells of it\n", 0o640)
     put(runner.folder / "sub/deep/tool", b"#!/bin/sh\n", 0o755)
     runner.done("record")
@@ -69,15 +69,15 @@ def tree(folder: Path) -> dict[str, tuple[bytes, int]]:
     }
 
 
-# ---- where it goes
+# ---- reserved destinations
 
 RESERVED = (".cas/segments/00000002.seg", ".cas/new", "sub/../.cas/x", "link/x", ".git/hooks/pre-commit", ".CAS/x")
-"""Places at which nothing that is exported may come to lie: who reads the folder would take it for its own."""
+"""Paths that no export or import may write to, because a store or a repository would read them as its own."""
 
 
-@pytest.mark.parametrize("place", RESERVED)
+@pytest.mark.parametrize("destination", RESERVED)
 def test_nothing_is_written_into_a_store_or_a_folder_of_version_control(
-    runner: CommandRunner, bundle: Path, tmp_path: Path, place: str
+    runner: CommandRunner, bundle: Path, tmp_path: Path, destination: str
 ) -> None:
     (runner.folder / "link").symlink_to(".cas")
     (runner.folder / ".git" / "hooks").mkdir(parents=True)
@@ -85,40 +85,42 @@ def test_nothing_is_written_into_a_store_or_a_folder_of_version_control(
     other = tmp_path / "other"
     other.mkdir()
     for words in (["export", "--bundle"], ["export", "--patch", "-o"], ["import", bundle], ["salvage", ".cas", "--to"]):
-        for there in (place, str(runner.folder / place)):
-            ran = runner.cas(*map(str, words), there)
+        for form in (destination, str(runner.folder / destination)):
+            ran = runner.cas(*map(str, words), form)
             assert ran.status == 1
             assert ran.said.startswith("cas: Path is reserved for "), ran
             assert ran.said.count("\n") == 1, ran
-        # The store of another workspace is one too.
-        ran = cas("-C", str(runner.folder), *map(str, words), str(runner.folder / place), folder=other)
+        # The store of another workspace is reserved too.
+        ran = cas("-C", str(runner.folder), *map(str, words), str(runner.folder / destination), folder=other)
         assert ran.said.startswith("cas: Path is reserved for "), ran
     assert sorted(runner.folder.rglob("*")) == before
     assert cas("init", ".cas/segments", folder=runner.folder).said.startswith("cas: Path is reserved for the store")
 
 
-# ---- what comes out is what went in
+# ---- round trips
 
 
-def test_the_same_files_and_the_same_hash_chain(runner: CommandRunner, bundle: Path, tmp_path: Path) -> None:
-    there = tmp_path / "there"
-    ran = cas("import", str(bundle), str(there), folder=tmp_path)
+def test_an_import_has_the_same_files_and_the_same_hash_chain(
+    runner: CommandRunner, bundle: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "there"
+    ran = cas("import", str(bundle), str(target), folder=tmp_path)
     assert (ran.status, ran.said) == (0, "")
-    assert tree(there) == tree(runner.folder)
+    assert tree(target) == tree(runner.folder)
     for words in (["records", "--json"], ["log"], ["segments"], ["ls"], ["show", "2"]):
-        assert cas(*words, folder=there).out == runner.done(*words).out
-    assert cas("fsck", folder=there).status == 0
-    assert cas("diff", "--unrecorded", folder=there).out == b""
+        assert cas(*words, folder=target).out == runner.done(*words).out
+    assert cas("fsck", folder=target).status == 0
+    assert cas("diff", "--unrecorded", folder=target).out == b""
 
 
 def test_a_bundle_goes_through_a_pipe(runner: CommandRunner, bundle: Path, tmp_path: Path) -> None:
     sent = runner.done("export", "--bundle", "-").out
     assert sent == bundle.read_bytes()
-    for words in (["piped"], ["alone", "--store-only"], ["told", "--json"]):
+    for words in (["files"], ["alone", "--store-only"], ["json", "--json"]):
         ran = cas("import", "-", *words, folder=tmp_path, stdin=sent)
         assert (ran.status, ran.said) == (0, "")
         assert cas("records", "--json", folder=tmp_path / words[0]).out == runner.done("records", "--json").out
-    assert tree(tmp_path / "piped") == tree(runner.folder)
+    assert tree(tmp_path / "files") == tree(runner.folder)
     for stdin in (b"", sent[:-1], b"no bundle"):
         ran = cas("import", "-", "refused", folder=tmp_path, stdin=stdin)
         assert (ran.status, ran.out) == (1, b"")
@@ -128,32 +130,32 @@ def test_a_bundle_goes_through_a_pipe(runner: CommandRunner, bundle: Path, tmp_p
 
 
 @pytest.mark.parametrize("kind", ["pipe", "folder", "device", "link"])
-def test_what_is_there_and_no_regular_file_is_refused_as_that(tmp_path: Path, kind: str) -> None:
+def test_an_import_from_a_path_that_is_not_a_regular_file_is_refused(tmp_path: Path, kind: str) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
     (tmp_path / "device").symlink_to("/dev/null")
     (tmp_path / "link").symlink_to("folder")
     ran = cas("import", kind, "there", folder=tmp_path)
     assert (ran.status, ran.out) == (2, b"")
-    instead = "To read a bundle from a pipe, use `cas import - DIR`."
-    assert ran.said.splitlines()[0] == f"cas: Not a regular file: {kind}. {instead}"
+    advice = "To read a bundle from a pipe, use `cas import - DIR`."
+    assert ran.said.splitlines()[0] == f"cas: Not a regular file: {kind}. {advice}"
     assert not (tmp_path / "there").exists()
 
 
-def test_a_bundle_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> None:
+def test_an_import_of_a_missing_bundle_names_the_file(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("nowhere")
     for name in ("missing", "missing/too", "link"):
         ran = cas("import", name, "there", folder=tmp_path)
         assert (ran.status, ran.said.splitlines()[0]) == (2, f"cas: No such file: {name}")
 
 
-def test_a_bundle_is_neither_shown_on_a_terminal_nor_typed(runner: CommandRunner) -> None:
+def test_a_bundle_is_neither_written_to_nor_read_from_a_terminal(runner: CommandRunner) -> None:
     for words in (["export", "--bundle", "-"], ["import", "-", "new"]):
         status, shown = runner.typed(*words)
         assert (status, "cas: " in shown) == (2, True), shown
 
 
-def test_a_large_history_goes_in_pieces_and_is_whole(runner: CommandRunner, tmp_path: Path) -> None:
+def test_a_large_history_is_sent_in_pieces(runner: CommandRunner, tmp_path: Path) -> None:
     for number in range(5):
         put(runner.folder / str(number), random.Random(number).randbytes(700_000), 0o644)
     runner.done("record")
@@ -167,13 +169,13 @@ def test_a_large_history_goes_in_pieces_and_is_whole(runner: CommandRunner, tmp_
     assert tree(tmp_path / "there") == tree(runner.folder)
 
 
-def test_the_history_goes_on_there(bundle: Path, tmp_path: Path) -> None:
-    there = tmp_path / "there"
-    assert cas("import", str(bundle), str(there), folder=tmp_path).status == 0
-    assert cas("accept", "2", folder=there).status == 0
-    assert (there / "b").read_bytes() == b"1\ntwo\n3\n"
-    assert cas("undo", folder=there).status == 0
-    assert (there / "b").read_bytes() == b"1\n2\n3\n"
+def test_decisions_work_in_an_imported_workspace(bundle: Path, tmp_path: Path) -> None:
+    target = tmp_path / "there"
+    assert cas("import", str(bundle), str(target), folder=tmp_path).status == 0
+    assert cas("accept", "2", folder=target).status == 0
+    assert (target / "b").read_bytes() == b"1\ntwo\n3\n"
+    assert cas("undo", folder=target).status == 0
+    assert (target / "b").read_bytes() == b"1\n2\n3\n"
 
 
 def test_an_export_leaves_the_store_and_an_older_bundle_alone(runner: CommandRunner, bundle: Path) -> None:
@@ -184,18 +186,18 @@ def test_an_export_leaves_the_store_and_an_older_bundle_alone(runner: CommandRun
     assert runner.done("fsck").status == 0
 
 
-def test_an_export_that_can_go_nowhere_names_where_that_is(runner: CommandRunner) -> None:
-    said = "cas: No such file or directory: nowhere/bundle\n"
-    assert runner.cas("export", "--bundle", "nowhere/bundle").said == said
+def test_an_export_to_a_missing_folder_names_the_destination(runner: CommandRunner) -> None:
+    message = "cas: No such file or directory: nowhere/bundle\n"
+    assert runner.cas("export", "--bundle", "nowhere/bundle").said == message
 
 
-def test_a_store_in_which_bytes_are_damaged_is_not_bundled(runner: CommandRunner, tmp_path: Path) -> None:
+def test_a_damaged_store_is_not_exported(runner: CommandRunner, tmp_path: Path) -> None:
     for content in (b"1\n", b"2\n", b"3\n"):
         runner.write("a", content)
     segment = runner.folder / ".cas/segments/00000001.seg"
-    sound = segment.read_bytes()
-    for at in (sound.index(b"1\n"), sound.index(b"ordinal")):
-        segment.write_bytes(sound[:at] + bytes([sound[at] ^ 1]) + sound[at + 1 :])
+    intact = segment.read_bytes()
+    for at in (intact.index(b"1\n"), intact.index(b"ordinal")):
+        segment.write_bytes(intact[:at] + bytes([intact[at] ^ 1]) + intact[at + 1 :])
         refusal = runner.cas("export", "--bundle", str(tmp_path / "b"))
         assert (refusal.status, refusal.out) == (1, b"")
         assert re.fullmatch(
@@ -207,7 +209,9 @@ def test_a_store_in_which_bytes_are_damaged_is_not_bundled(runner: CommandRunner
         assert cas("import", "-", "there", folder=tmp_path, stdin=sent.out).status == 1
 
 
-def test_a_store_that_has_lost_a_state_is_bundled_once_that_is_let_go_of(runner: CommandRunner, tmp_path: Path) -> None:
+def test_a_store_with_a_lost_blob_is_exported_once_nothing_holds_the_blob(
+    runner: CommandRunner, tmp_path: Path
+) -> None:
     first, second, third = (random.Random(number).randbytes(90).hex().encode() for number in range(3))
     runner.write("a", first)
     runner.write("a", second)
@@ -231,7 +235,7 @@ def test_a_store_that_has_lost_a_state_is_bundled_once_that_is_let_go_of(runner:
     assert tree(tmp_path / "there") == tree(runner.folder) == {"a": (third, 0o100644)}
 
 
-def test_json_tells_what_was_done(runner: CommandRunner, tmp_path: Path) -> None:
+def test_json_shows_the_counts_of_an_export_and_an_import(runner: CommandRunner, tmp_path: Path) -> None:
     runner.write("a", b"1\n")
     found = runner.done("export", "--bundle", str(tmp_path / "b"), "--json").json()
     assert found == {"bundle": str(tmp_path / "b"), "bytes": (tmp_path / "b").stat().st_size}
@@ -239,40 +243,42 @@ def test_json_tells_what_was_done(runner: CommandRunner, tmp_path: Path) -> None
     assert found == {"workspace": str(tmp_path / "there"), "records": 1, "blobs": 1, "files": 1}
 
 
-# ---- what the first look found
+# ---- the baseline
 
 
-def test_what_the_first_look_found_comes_too_and_the_next_look_tells_of_nothing(
+def test_an_import_writes_the_files_of_the_baseline_and_the_next_scan_finds_no_change(
     runner: CommandRunner, bundle: Path, tmp_path: Path
 ) -> None:
-    there = tmp_path / "there"
-    ran = cas("import", str(bundle), str(there), folder=tmp_path)
+    target = tmp_path / "there"
+    ran = cas("import", str(bundle), str(target), folder=tmp_path)
     assert ran.text.endswith("the same history; 4 files written.\n")
-    assert (there / "kept").stat().st_mode & 0o777 == 0o640
-    assert (there / "sub/deep/tool").stat().st_mode & 0o777 == 0o755
-    assert cas("record", "--json", folder=there).json()["edits"] == []
-    session = ClaudeCode(there)
+    assert (target / "kept").stat().st_mode & 0o777 == 0o640
+    assert (target / "sub/deep/tool").stat().st_mode & 0o777 == 0o755
+    assert cas("record", "--json", folder=target).json()["edits"] == []
+    session = ClaudeCode(target)
     session.run("echo mine > new")
     assert session.run("chmod 600 kept; rm sub/deep/tool") == ""
     older = {edit["edit_id"] for edit in runner.done("log", "--json").lines()}
-    told = [edit for edit in cas("log", "--json", folder=there).lines() if edit["edit_id"] not in older]
-    assert {(edit["operation"], edit["file_path"]) for edit in told} == {
-        ("create", str(there / "new")),
-        ("delete", str(there / "sub/deep/tool")),
-        ("edit", str(there / "kept")),
+    new_edits = [edit for edit in cas("log", "--json", folder=target).lines() if edit["edit_id"] not in older]
+    assert {(edit["operation"], edit["file_path"]) for edit in new_edits} == {
+        ("create", str(target / "new")),
+        ("delete", str(target / "sub/deep/tool")),
+        ("edit", str(target / "kept")),
     }
 
 
-def test_a_hook_is_the_first_to_look_there_and_tells_of_nothing(
+def test_the_first_scan_by_a_hook_after_an_import_finds_no_change(
     runner: CommandRunner, bundle: Path, tmp_path: Path
 ) -> None:
-    there = tmp_path / "there"
-    cas("import", str(bundle), str(there), folder=tmp_path)
-    ClaudeCode(there).run("true")
-    assert cas("log", folder=there).out == runner.done("log").out
+    target = tmp_path / "there"
+    cas("import", str(bundle), str(target), folder=tmp_path)
+    ClaudeCode(target).run("true")
+    assert cas("log", folder=target).out == runner.done("log").out
 
 
-def test_what_has_gone_or_was_never_held_is_not_written_and_not_told_of(runner: CommandRunner, tmp_path: Path) -> None:
+def test_deleted_ignored_and_linked_files_of_the_baseline_are_not_written(
+    runner: CommandRunner, tmp_path: Path
+) -> None:
     for name in ("a", "b", "c/d", "ignored", "other"):
         put(runner.folder / name, name.encode(), 0o644)
     put(runner.folder / ".casignore", b"ignored\n", 0o644)
@@ -283,16 +289,16 @@ def test_what_has_gone_or_was_never_held_is_not_written_and_not_told_of(runner: 
     put(runner.folder / "c/d", b"otherwise", 0o600)
     runner.done("record")
     runner.done("export", "--bundle", str(tmp_path / "b"))
-    there = tmp_path / "there"
-    cas("import", str(tmp_path / "b"), str(there), folder=tmp_path)
-    written = tree(runner.folder)
-    assert set(written) == {".casignore", "c/d", "e", "ignored", "link", "other"}
-    assert tree(there) == {name: was for name, was in written.items() if name not in {"ignored", "link"}}
-    assert not (there / "link").is_symlink()
-    assert cas("record", "--json", folder=there).json()["edits"] == []
+    target = tmp_path / "there"
+    cas("import", str(tmp_path / "b"), str(target), folder=tmp_path)
+    original = tree(runner.folder)
+    assert set(original) == {".casignore", "c/d", "e", "ignored", "link", "other"}
+    assert tree(target) == {name: file for name, file in original.items() if name not in {"ignored", "link"}}
+    assert not (target / "link").is_symlink()
+    assert cas("record", "--json", folder=target).json()["edits"] == []
 
 
-def test_where_nobody_has_looked_yet_a_snapshot_comes_too(runner: CommandRunner, tmp_path: Path) -> None:
+def test_an_import_keeps_snapshots_of_a_store_without_a_baseline(runner: CommandRunner, tmp_path: Path) -> None:
     runner.write("a", b"a\n")
     with Workspace.open(runner.folder) as workspace:
         taken = workspace.snapshots.take(who="me").view
@@ -303,9 +309,7 @@ def test_where_nobody_has_looked_yet_a_snapshot_comes_too(runner: CommandRunner,
         assert workspace.snapshots.all() == [taken]
 
 
-def test_where_an_edit_has_taken_the_place_of_what_the_first_look_found_the_edit_counts(
-    runner: CommandRunner, tmp_path: Path
-) -> None:
+def test_an_edit_at_a_path_of_the_baseline_replaces_the_baselines_file(runner: CommandRunner, tmp_path: Path) -> None:
     put(runner.folder / "a", b"a file", 0o644)
     put(runner.folder / "b/c", b"in a folder", 0o644)
     runner.done("record")
@@ -315,32 +319,32 @@ def test_where_an_edit_has_taken_the_place_of_what_the_first_look_found_the_edit
     runner.write("a/c", b"in a folder")
     runner.write("b", b"a file")
     runner.done("export", "--bundle", str(tmp_path / "b"))
-    there = tmp_path / "there"
-    assert cas("import", str(tmp_path / "b"), str(there), folder=tmp_path).status == 0
-    assert tree(there) == tree(runner.folder)
-    told = {edit["file_path"] for edit in cas("record", "--json", folder=there).json()["edits"]}
-    assert told == {str(there / "a"), str(there / "b/c")}  # as a look at the original tells
+    target = tmp_path / "there"
+    assert cas("import", str(tmp_path / "b"), str(target), folder=tmp_path).status == 0
+    assert tree(target) == tree(runner.folder)
+    paths = {edit["file_path"] for edit in cas("record", "--json", folder=target).json()["edits"]}
+    assert paths == {str(target / "a"), str(target / "b/c")}  # as a scan of the original workspace finds
 
 
-def test_with_the_store_alone_no_file_of_the_first_look_is_written(bundle: Path, tmp_path: Path) -> None:
-    there = tmp_path / "there"
-    assert cas("import", str(bundle), str(there), "--store-only", folder=tmp_path).status == 0
-    assert [path.name for path in there.iterdir()] == [".cas"]
+def test_with_store_only_no_file_of_the_baseline_is_written(bundle: Path, tmp_path: Path) -> None:
+    target = tmp_path / "there"
+    assert cas("import", str(bundle), str(target), "--store-only", folder=tmp_path).status == 0
+    assert [path.name for path in target.iterdir()] == [".cas"]
 
 
 @pytest.mark.parametrize("name", [".g\u200dit", ".\uff23\uff21\uff33"])
-def test_a_first_look_cannot_have_found_what_is_a_store_s_under_another_spelling(
+def test_a_baseline_with_a_unicode_variant_of_a_reserved_name_is_refused(
     runner: CommandRunner, tmp_path: Path, name: str
 ) -> None:
     with closing(Journal(str(runner.folder), Disk())) as journal, journal.writing() as batch:
         hook = TreeEntry(os.fsencode(name), stat.S_IFREG | 0o644, batch.blob(b"#!/bin/sh\n", None))
-        found_first(journal, batch, batch.blob(encode_tree([hook])), tmp_path / "forged")
-    assert "into a store or version control" in refused(tmp_path / "forged", tmp_path)
+        export_with_baseline(journal, batch, batch.blob(encode_tree([hook])), tmp_path / "forged")
+    assert "into a store or version control" in refusal_of(tmp_path / "forged", tmp_path)
 
 
 @pytest.mark.parametrize("who", ["", "me"])
 @pytest.mark.parametrize("is_empty", [False, True])
-def test_a_snapshot_that_holds_the_same_folder_over_and_over_fills_nothing(
+def test_a_snapshot_that_repeats_a_folder_without_limit_is_refused(
     runner: CommandRunner,
     tmp_path: Path,
     is_empty: bool,  # noqa: FBT001 - a parameter of the test
@@ -351,26 +355,24 @@ def test_a_snapshot_that_holds_the_same_folder_over_and_over_fills_nothing(
         tree = batch.blob(encode_tree([] if is_empty else [file]))
         for _ in range(40):
             tree = batch.blob(encode_tree([TreeEntry(b"a", FOLDER, tree), TreeEntry(b"b", FOLDER, tree)]))
-        snapped(journal, batch, tree, tmp_path / "forged", who)
-    said = refused(tmp_path / "forged", tmp_path)
-    assert "snapshot 1 has more than 2000000 files and folders; import it without files" in said
+        export_with_snapshot(journal, batch, tree, tmp_path / "forged", who)
+    message = refusal_of(tmp_path / "forged", tmp_path)
+    assert "snapshot 1 has more than 2000000 files and folders; import it without files" in message
 
 
-def test_a_first_look_cannot_have_found_what_lies_deeper_than_a_file_can_be_written(
-    runner: CommandRunner, tmp_path: Path
-) -> None:
+def test_a_baseline_with_a_path_over_the_length_limit_is_refused(runner: CommandRunner, tmp_path: Path) -> None:
     with closing(Journal(str(runner.folder), Disk())) as journal, journal.writing() as batch:
         tree = batch.blob(encode_tree([TreeEntry(b"file", stat.S_IFREG | 0o644, batch.blob(b"x", None))]))
         for _ in range(50):
             tree = batch.blob(encode_tree([TreeEntry(b"f" * 100, FOLDER, tree)]))
-        found_first(journal, batch, tree, tmp_path / "forged")
-    assert "a path longer than 4096 bytes; import it without files" in refused(tmp_path / "forged", tmp_path)
+        export_with_baseline(journal, batch, tree, tmp_path / "forged")
+    assert "a path longer than 4096 bytes; import it without files" in refusal_of(tmp_path / "forged", tmp_path)
     ran = cas("import", str(tmp_path / "forged"), "there", "--store-only", folder=tmp_path)
     assert ran.status == 0
 
 
 @pytest.mark.parametrize("who", ["", "me"])
-def test_a_snapshot_cannot_have_more_of_paths_than_memory_holds(
+def test_a_snapshot_whose_paths_exceed_the_memory_limit_is_refused(
     runner: CommandRunner, tmp_path: Path, who: str
 ) -> None:
     with closing(Journal(str(runner.folder), Disk())) as journal, journal.writing() as batch:
@@ -380,12 +382,12 @@ def test_a_snapshot_cannot_have_more_of_paths_than_memory_holds(
         tree = batch.blob(encode_tree([TreeEntry(name, FOLDER, tree) for name in names]))
         for _ in range(15):
             tree = batch.blob(encode_tree([TreeEntry(b"f" * 250, FOLDER, tree)]))
-        snapped(journal, batch, tree, tmp_path / "forged", who)
-    said = refused(tmp_path / "forged", tmp_path)
-    assert "snapshot 1 has paths of more than 268435456 bytes in all; import it without files" in said
+        export_with_snapshot(journal, batch, tree, tmp_path / "forged", who)
+    message = refusal_of(tmp_path / "forged", tmp_path)
+    assert "snapshot 1 has paths of more than 268435456 bytes in all; import it without files" in message
 
 
-def test_a_snapshot_of_a_folder_has_paths_with_that_folders_in_front(runner: CommandRunner, tmp_path: Path) -> None:
+def test_paths_of_a_snapshot_of_a_folder_count_with_that_folders_path(runner: CommandRunner, tmp_path: Path) -> None:
     with closing(Journal(str(runner.folder), Disk())) as journal, journal.writing() as batch:
         file = batch.blob(b"x", None)
         names = [b"%03d" % number for number in range(300)]
@@ -395,10 +397,10 @@ def test_a_snapshot_of_a_folder_has_paths_with_that_folders_in_front(runner: Com
         batch.record(Snapshot(number=1, time=1, root=tree, path=folder, who="me", title=""))
         batch.commit()
         export_bundle(journal, str(tmp_path / "forged"))
-    assert "snapshot 1 has paths of more than 268435456 bytes in all" in refused(tmp_path / "forged", tmp_path)
+    assert "snapshot 1 has paths of more than 268435456 bytes in all" in refusal_of(tmp_path / "forged", tmp_path)
 
 
-def test_a_first_look_that_found_a_large_file_over_and_over_fills_no_disk(
+def test_a_baseline_that_repeats_a_large_file_beyond_the_free_space_is_refused(
     runner: CommandRunner, tmp_path: Path
 ) -> None:
     piece, names = bytes(MAX_CHUNK), [b"%03d" % number for number in range(300)]
@@ -407,29 +409,29 @@ def test_a_first_look_that_found_a_large_file_over_and_over_fills_no_disk(
         hasher.update(piece)
     with closing(Journal(str(runner.folder), Disk())) as journal, journal.writing() as batch:
         chunks = [Chunk(blob_id(piece), len(piece))] * 512
-        forged = (encode_blob(piece)[1], encode_chunks(hasher.blob_id(), chunks)[1])
-        journal.store.log.append(journal.store.end, [(FrameKind.BLOB, payload) for payload in forged])
+        export_with_creations = (encode_blob(piece)[1], encode_chunks(hasher.blob_id(), chunks)[1])
+        journal.store.log.append(journal.store.end, [(FrameKind.BLOB, payload) for payload in export_with_creations])
         journal.store.catch_up()
         tree = batch.blob(encode_tree([TreeEntry(name, stat.S_IFREG | 0o644, hasher.blob_id()) for name in names]))
         tree = batch.blob(encode_tree([TreeEntry(name, FOLDER, tree) for name in names]))
-        found_first(journal, batch, tree, tmp_path / "forged")
+        export_with_baseline(journal, batch, tree, tmp_path / "forged")
     free = r"it would write 96636764160000 bytes, but only \d+ are free there; import it without files"
-    assert re.search(free, refused(tmp_path / "forged", tmp_path))
+    assert re.search(free, refusal_of(tmp_path / "forged", tmp_path))
 
 
-def found_first(journal: Journal, batch: Batch, root: BlobId, bundle: Path) -> None:
-    """Bundle a baseline that no look would take."""
-    snapped(journal, batch, root, bundle, "")
+def export_with_baseline(journal: Journal, batch: Batch, root: BlobId, bundle: Path) -> None:
+    """Record a forged baseline and export the store."""
+    export_with_snapshot(journal, batch, root, bundle, "")
 
 
-def snapped(journal: Journal, batch: Batch, root: BlobId, bundle: Path, who: str) -> None:
-    """Bundle a snapshot that no look would take, of somebody ("": the baseline)."""
+def export_with_snapshot(journal: Journal, batch: Batch, root: BlobId, bundle: Path, who: str) -> None:
+    """Record a forged snapshot (`who` is "": the baseline) and export the store."""
     batch.record(Snapshot(number=1, time=1, root=root, path=None, who=who, title="" if who else "baseline"))
     batch.commit()
     export_bundle(journal, str(bundle))
 
 
-def test_one_file_is_called_one(runner: CommandRunner, tmp_path: Path) -> None:
+def test_counts_of_one_are_singular(runner: CommandRunner, tmp_path: Path) -> None:
     runner.write("a", b"1\n")
     runner.done("export", "--bundle", str(tmp_path / "b"))
     verified, written = cas("import", str(tmp_path / "b"), "there", folder=tmp_path).text.splitlines()
@@ -439,17 +441,17 @@ def test_one_file_is_called_one(runner: CommandRunner, tmp_path: Path) -> None:
     assert written.endswith("; 0 files written.\n")
 
 
-# ---- where it goes
+# ---- the destination of an import
 
 
-def test_a_folder_with_files_or_a_store_is_refused_and_left_alone(
+def test_an_import_into_a_folder_with_files_or_a_store_is_refused(
     runner: CommandRunner, bundle: Path, tmp_path: Path
 ) -> None:
-    there = tmp_path / "there"
-    there.mkdir()
-    (there / "mine").write_text("mine")
+    target = tmp_path / "there"
+    target.mkdir()
+    (target / "mine").write_text("mine")
     for words in (
-        (str(bundle), str(there)),
+        (str(bundle), str(target)),
         (str(bundle), str(runner.folder)),
         (str(bundle), str(runner.folder), "--store-only"),
     ):
@@ -458,74 +460,72 @@ def test_a_folder_with_files_or_a_store_is_refused_and_left_alone(
         assert ran.status == 1
         assert ran.said.count("\n") == 1
         assert runner.done("records").out == before
-    assert [path.name for path in there.iterdir()] == ["mine"]
+    assert [path.name for path in target.iterdir()] == ["mine"]
 
 
-def test_the_store_alone_stands_beside_files_that_are_there_already(bundle: Path, tmp_path: Path) -> None:
-    there = tmp_path / "there"
-    (there / "sub").mkdir(parents=True)
-    (there / "b").write_bytes(b"1\n2\nmine\n")
-    (there / "sub/run").write_bytes(b"#!/bin/sh\n")
-    (there / "sub/run").chmod(0o755)
-    before = tree(there)
-    assert cas("import", str(bundle), str(there), "--store-only", folder=tmp_path).status == 0
-    assert tree(there) == before
-    (change,) = cas("diff", "--unrecorded", "--json", folder=there).lines()
-    assert change["file_path"] == str(there / "b")
+def test_store_only_imports_into_a_folder_that_has_files(bundle: Path, tmp_path: Path) -> None:
+    target = tmp_path / "there"
+    (target / "sub").mkdir(parents=True)
+    (target / "b").write_bytes(b"1\n2\nmine\n")
+    (target / "sub/run").write_bytes(b"#!/bin/sh\n")
+    (target / "sub/run").chmod(0o755)
+    before = tree(target)
+    assert cas("import", str(bundle), str(target), "--store-only", folder=tmp_path).status == 0
+    assert tree(target) == before
+    (change,) = cas("diff", "--unrecorded", "--json", folder=target).lines()
+    assert change["file_path"] == str(target / "b")
 
 
-# ---- nothing is believed
+# ---- damaged and forged bundles
 
 
-def refused(path: Path, tmp_path: Path) -> str:
-    """Import what must not be taken; return why it is not."""
-    there = tmp_path / "there"
-    ran = cas("import", str(path), str(there), folder=tmp_path)
+def refusal_of(path: Path, tmp_path: Path) -> str:
+    """Import a bundle that must be refused; return the message."""
+    target = tmp_path / "there"
+    ran = cas("import", str(path), str(target), folder=tmp_path)
     assert ran.status == 1, ran
     assert ran.out == b""
     assert ran.said.count("\n") == 1
     assert "internal error" not in ran.said
-    assert not there.exists()
+    assert not target.exists()
     return ran.said
 
 
-def sealed(content: bytes) -> bytes:
-    """Return a bundle that says of itself that it is as it was written."""
+def with_checksum(content: bytes) -> bytes:
+    """Return a bundle's content with a valid checksum."""
     return content + blake3(content).digest()
 
 
-def damaged(content: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield bundles that are none any more."""
+def damaged_bundles(content: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield damaged forms of a bundle, each with a name."""
     body = content[:-32]
     yield "empty", b""
-    yield "cut", content[:-1]
-    yield "longer", content + b"x"
-    yield "magic", b"\x89CASBUM\n" + content[8:]
-    yield "newer", content[:8] + struct.pack("<H", 2) + content[10:]
-    yield "padding", sealed(body[:10] + b"\1" + body[11:])
-    yield "no segments", sealed(content[:16] + struct.pack("<Q", 0))
-    yield "many segments", sealed(body[:16] + struct.pack("<Q", 1 << 60) + body[24:])
-    yield "huge segment", sealed(body[:24] + struct.pack("<Q", 1 << 62) + body[32:])
-    yield "negative rest", sealed(body[:24] + struct.pack("<Q", 0) + body[32:])
-    yield "twice", sealed(Bundle(sizes=(len(body) - 32,) * 2).encode() + body[32:] * 2)
-    yield "half a group", sealed(Bundle(sizes=(len(body) - 32 - 5,)).encode() + body[32:-5])
+    yield "truncated", content[:-1]
+    yield "trailing byte", content + b"x"
+    yield "wrong magic", b"\x89CASBUM\n" + content[8:]
+    yield "newer version", content[:8] + struct.pack("<H", 2) + content[10:]
+    yield "nonzero padding", with_checksum(body[:10] + b"\1" + body[11:])
+    yield "no segments", with_checksum(content[:16] + struct.pack("<Q", 0))
+    yield "many segments", with_checksum(body[:16] + struct.pack("<Q", 1 << 60) + body[24:])
+    yield "huge segment", with_checksum(body[:24] + struct.pack("<Q", 1 << 62) + body[32:])
+    yield "segment size too small", with_checksum(body[:24] + struct.pack("<Q", 0) + body[32:])
+    yield "segment twice", with_checksum(Bundle(sizes=(len(body) - 32,) * 2).encode() + body[32:] * 2)
+    yield "half a group", with_checksum(Bundle(sizes=(len(body) - 32 - 5,)).encode() + body[32:-5])
 
 
-def test_a_damaged_bundle_is_refused_and_nothing_is_left(bundle: Path, tmp_path: Path) -> None:
-    for name, content in damaged(bundle.read_bytes()):
+def test_a_damaged_bundle_is_refused_and_leaves_no_files(bundle: Path, tmp_path: Path) -> None:
+    for name, content in damaged_bundles(bundle.read_bytes()):
         path = tmp_path / "damaged"
         path.write_bytes(content)
-        assert "bundle is refused" in refused(path, tmp_path) or name == "newer"
+        assert "bundle is refused" in refusal_of(path, tmp_path) or name == "newer version"
 
 
-def test_a_refused_import_leaves_no_folder_that_it_made_and_takes_none_that_was_there(
-    bundle: Path, tmp_path: Path
-) -> None:
-    cut = tmp_path / "cut"
-    cut.write_bytes(bundle.read_bytes()[:900])
+def test_a_refused_import_removes_the_folders_it_made_and_no_others(bundle: Path, tmp_path: Path) -> None:
+    truncated = tmp_path / "cut"
+    truncated.write_bytes(bundle.read_bytes()[:900])
     (tmp_path / "there/empty").mkdir(parents=True)
     for name in ("x", "x/y/z", "./x/y/../z/", "there/x/y", "there/empty"):
-        assert cas("import", str(cut), name, folder=tmp_path).status == 1
+        assert cas("import", str(truncated), name, folder=tmp_path).status == 1
         found = sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("there*/**"))
         assert found == ["there", "there/empty"]
         assert not (tmp_path / "x").exists()
@@ -533,29 +533,29 @@ def test_a_refused_import_leaves_no_folder_that_it_made_and_takes_none_that_was_
     assert (tmp_path / "x/z/.cas").is_dir()
 
 
-def test_a_flipped_bit_is_found_even_under_a_fresh_seal(bundle: Path, tmp_path: Path) -> None:
+def test_a_flipped_bit_is_found_under_a_recomputed_checksum(bundle: Path, tmp_path: Path) -> None:
     body = bundle.read_bytes()[:-32]
     chosen = random.Random(5)
     for _ in range(6):
         flipped = bytearray(body)
         flipped[chosen.randrange(32 + 64, len(body))] ^= 1 << chosen.randrange(8)
         path = tmp_path / "flipped"
-        path.write_bytes(sealed(bytes(flipped)))
-        refused(path, tmp_path)
+        path.write_bytes(with_checksum(bytes(flipped)))
+        refusal_of(path, tmp_path)
 
 
 @pytest.mark.parametrize("number", [0, 2, 1 << 40, (1 << 63) - 1, 1 << 63, (1 << 64) - 1])
-def test_a_bundle_begins_with_the_first_segment(bundle: Path, tmp_path: Path, number: int) -> None:
+def test_a_bundle_whose_first_segment_has_another_number_is_refused(bundle: Path, tmp_path: Path, number: int) -> None:
     body = bundle.read_bytes()[:-32]
     begins = Bundle(sizes=(0,)).begins
     header = replace(SegmentHeader.decode(body[begins:], segment=1), number=number).encode()
     path = tmp_path / "forged"
-    path.write_bytes(sealed(body[:begins] + header + body[begins + len(header) :]))
-    assert f"it has segment {number} where segment 1 should be" in refused(path, tmp_path)
+    path.write_bytes(with_checksum(body[:begins] + header + body[begins + len(header) :]))
+    assert f"it has segment {number} where segment 1 should be" in refusal_of(path, tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("path", "mode", "why"),
+    ("path", "mode", "reason"),
     [
         (b".git/hooks/post-checkout", 0o755, "version control"),
         (b"sub/.GIT/config", 0o644, "version control"),
@@ -563,16 +563,16 @@ def test_a_bundle_begins_with_the_first_segment(bundle: Path, tmp_path: Path, nu
         (b"root-shell", 0o4755, "mode 4755"),
     ],
 )
-def test_a_well_formed_bundle_cannot_write_where_it_must_not(
-    runner: CommandRunner, tmp_path: Path, path: bytes, mode: int, why: str
+def test_a_well_formed_bundle_with_a_reserved_path_or_mode_is_refused(
+    runner: CommandRunner, tmp_path: Path, path: bytes, mode: int, reason: str
 ) -> None:
-    forged(runner, [(path, mode)], tmp_path / "forged")
-    assert why in refused(tmp_path / "forged", tmp_path)
+    export_with_creations(runner, [(path, mode)], tmp_path / "forged")
+    assert reason in refusal_of(tmp_path / "forged", tmp_path)
 
 
 @pytest.mark.parametrize("mode", [0o4755, 0o2755, 0o1777])
-@pytest.mark.parametrize("where", ["snapshot", "once", "at first"])
-def test_no_mode_beyond_the_usual_bits_comes_in_by_way_of_history(
+@pytest.mark.parametrize("where", ["snapshot", "past edit", "first edit"])
+def test_a_special_mode_anywhere_in_the_history_is_refused(
     runner: CommandRunner, tmp_path: Path, mode: int, where: str
 ) -> None:
     with closing(Journal(str(runner.folder), Disk())) as journal:
@@ -585,7 +585,7 @@ def test_no_mode_beyond_the_usual_bits_comes_in_by_way_of_history(
                     inner = batch.blob(encode_tree([TreeEntry(b"tool", stat.S_IFREG | mode, named)]))
                     root = batch.blob(encode_tree([TreeEntry(b"bin", FOLDER, inner)]))
                     batch.record(Snapshot(number=1, time=1, root=root, path=None, who="x", title=""))
-                case "once":
+                case "past edit":
                     batch.record(made)
                     edit = replace(made, seq=Seq(2), operation=Operation.REPLACE, before=before, after=after, call=1)
                     batch.record(edit)
@@ -593,12 +593,12 @@ def test_no_mode_beyond_the_usual_bits_comes_in_by_way_of_history(
                     batch.record(replace(made, operation=Operation.REPLACE, before=before, after=after))
             batch.commit()
         export_bundle(journal, str(tmp_path / "forged"))
-    assert f"tool' would get the mode {mode:04o}" in refused(tmp_path / "forged", tmp_path)
+    assert f"tool' would get the mode {mode:04o}" in refusal_of(tmp_path / "forged", tmp_path)
     assert cas("import", "--store-only", str(tmp_path / "forged"), str(tmp_path / "there"), folder=tmp_path).status == 0
 
 
 @pytest.mark.parametrize("name", [b".git", b".CAS"])
-def test_a_tree_with_what_is_never_in_one_is_refused(runner: CommandRunner, tmp_path: Path, name: bytes) -> None:
+def test_a_tree_with_a_reserved_name_is_refused(runner: CommandRunner, tmp_path: Path, name: bytes) -> None:
     with closing(Journal(str(runner.folder), Disk())) as journal:
         with journal.writing() as batch:
             hook = TreeEntry(name, stat.S_IFREG | 0o644, batch.blob(b"#!/bin/sh\n", None))
@@ -606,19 +606,17 @@ def test_a_tree_with_what_is_never_in_one_is_refused(runner: CommandRunner, tmp_
             batch.record(Snapshot(number=1, time=1, root=root, path=None, who="x", title=""))
             batch.commit()
         export_bundle(journal, str(tmp_path / "forged"))
-    assert f"tree {root.hex()}: a name is reserved for a store" in refused(tmp_path / "forged", tmp_path)
+    assert f"tree {root.hex()}: a name is reserved for a store" in refusal_of(tmp_path / "forged", tmp_path)
     assert f"tree {root.hex()}: a name is reserved for a store" in runner.cas("fsck").text
 
 
 @pytest.mark.parametrize("other", [b"a", b"a/b"])
-def test_two_files_cannot_stand_at_one_place(runner: CommandRunner, tmp_path: Path, other: bytes) -> None:
-    forged(runner, [(b"a", 0o644), (other, 0o644)], tmp_path / "forged")
-    assert "two files" in refused(tmp_path / "forged", tmp_path)
+def test_two_files_at_one_path_are_refused(runner: CommandRunner, tmp_path: Path, other: bytes) -> None:
+    export_with_creations(runner, [(b"a", 0o644), (other, 0o644)], tmp_path / "forged")
+    assert "two files" in refusal_of(tmp_path / "forged", tmp_path)
 
 
-def test_what_stands_where_another_file_is_gone_comes_with_the_history_of_both(
-    runner: CommandRunner, tmp_path: Path
-) -> None:
+def test_a_file_at_the_path_of_a_deleted_one_is_imported(runner: CommandRunner, tmp_path: Path) -> None:
     for path in ("a", "b/c"):
         runner.write(path, b"goes\n")
         runner.delete(path)
@@ -633,13 +631,13 @@ def test_what_stands_where_another_file_is_gone_comes_with_the_history_of_both(
     assert tree(runner.folder).keys() == {"a", "b"}
 
 
-def test_a_record_of_bytes_that_are_not_there_is_refused(runner: CommandRunner, tmp_path: Path) -> None:
+def test_a_record_of_a_missing_blob_is_refused(runner: CommandRunner, tmp_path: Path) -> None:
     absent = BlobId(blake3(b"nowhere").digest())
-    forged(runner, [(b"a", 0o644)], tmp_path / "forged", blob=absent)
-    assert absent.hex() in refused(tmp_path / "forged", tmp_path)
+    export_with_creations(runner, [(b"a", 0o644)], tmp_path / "forged", blob=absent)
+    assert absent.hex() in refusal_of(tmp_path / "forged", tmp_path)
 
 
-def test_a_record_that_leaves_its_workspace_is_no_record() -> None:
+def test_a_record_with_a_path_outside_its_workspace_cannot_be_encoded() -> None:
     content = hashlib.sha256(b"").digest()
     edit = creation(1, b"a", 0o644, BlobId(content))
     encoded = encode_record(edit, None)
@@ -666,49 +664,51 @@ def creation(seq: int, path: bytes, mode: int, blob: BlobId) -> Edit:
     )
 
 
-def forged(runner: CommandRunner, made: list[tuple[bytes, int]], bundle: Path, *, blob: BlobId | None = None) -> None:
-    """Bundle creations that no tool would make; no file is touched."""
+def export_with_creations(
+    runner: CommandRunner, creations: list[tuple[bytes, int]], bundle: Path, *, blob: BlobId | None = None
+) -> None:
+    """Write a bundle of forged creations; no file is changed."""
     journal = Journal(str(runner.folder), Disk())
     with journal.writing() as batch:
         assert isinstance(batch, Batch)
         named = batch.blob(b"#!/bin/sh\n", None) if blob is None else blob
-        for seq, (path, mode) in enumerate(made, 1):
+        for seq, (path, mode) in enumerate(creations, 1):
             batch.record(creation(seq, path, mode, named))
         batch.commit()
-    # Not as a store is exported: that looks whether its blobs are there.
+    # `export_bundle` would refuse, because it checks that every blob is there.
     bundle.write_bytes(b"".join(bundle_pieces(journal.store.log, journal.store.end)))
     journal.close()
 
 
-def test_what_a_killed_import_leaves_is_cleared_away(bundle: Path, tmp_path: Path) -> None:
-    there = tmp_path / "there"
-    (there / ".cas.0123456789abcdef/.cas/segments").mkdir(parents=True)
-    (there / ".cas.0123456789abcdef/.cas/segments/00000001.seg").write_bytes(b"half")
-    (there / ".cas.0123456789abcdef/.cas/making").write_bytes(b".cas.0123456789abcdef\n")
-    assert cas("import", str(bundle), str(there), folder=tmp_path).status == 0
-    assert sorted(path.name for path in there.iterdir()) == [".cas", "b", "kept", "sub"]
+def test_an_import_removes_the_files_of_a_killed_import(bundle: Path, tmp_path: Path) -> None:
+    target = tmp_path / "there"
+    (target / ".cas.0123456789abcdef/.cas/segments").mkdir(parents=True)
+    (target / ".cas.0123456789abcdef/.cas/segments/00000001.seg").write_bytes(b"half")
+    (target / ".cas.0123456789abcdef/.cas/making").write_bytes(b".cas.0123456789abcdef\n")
+    assert cas("import", str(bundle), str(target), folder=tmp_path).status == 0
+    assert sorted(path.name for path in target.iterdir()) == [".cas", "b", "kept", "sub"]
 
 
-def test_wherever_an_import_dies_there_is_no_history_without_its_files(
+def test_an_import_killed_at_any_step_leaves_no_store_without_its_files(
     runner: CommandRunner, bundle: Path, tmp_path: Path
 ) -> None:
-    whole = CountdownDisk(None)
-    import_bundle(str(bundle), str(tmp_path / "whole"), disk=whole)
+    complete = CountdownDisk(None)
+    import_bundle(str(bundle), str(tmp_path / "whole"), disk=complete)
     assert tree(tmp_path / "whole") == tree(runner.folder)
     stores = 0
-    first = whole.done.index("stage")
-    for step in (first + at for at in sampled_steps(len(whole.done) - first)):
-        there = tmp_path / f"cut{step}"
+    first = complete.done.index("stage")
+    for step in (first + at for at in sampled_steps(len(complete.done) - first)):
+        target = tmp_path / f"cut{step}"
         with pytest.raises(PowerCut):
-            import_bundle(str(bundle), str(there), disk=CountdownDisk(step))
-        if (there / ".cas").exists():
+            import_bundle(str(bundle), str(target), disk=CountdownDisk(step))
+        if (target / ".cas").exists():
             stores += 1
-            assert tree(there) == tree(runner.folder)
+            assert tree(target) == tree(runner.folder)
     assert stores > 0
 
 
-class Named(CountdownDisk):
-    """Keeps which folders were synced before anything was put into one."""
+class SyncedFoldersDisk(CountdownDisk):
+    """A disk that lists the folders synced before the first file is staged."""
 
     def __init__(self) -> None:
         super().__init__(None)
@@ -720,14 +720,14 @@ class Named(CountdownDisk):
             self.synced.append(path)
 
 
-def test_the_folders_that_an_import_makes_are_durable_before_anything_is_in_them(bundle: Path, tmp_path: Path) -> None:
-    disk = Named()
+def test_folders_that_an_import_makes_are_durable_before_they_hold_anything(bundle: Path, tmp_path: Path) -> None:
+    disk = SyncedFoldersDisk()
     import_bundle(str(bundle), str(tmp_path / "new/deeper"), disk=disk)
     assert disk.synced[:2] == [str(tmp_path), str(tmp_path / "new")]
 
 
-class Meanwhile(CountdownDisk):
-    """Somebody puts a file into the folder while the import is at it."""
+class FileAddedDisk(CountdownDisk):
+    """A disk on which a user adds a file to the target while the import runs."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(None)
@@ -740,18 +740,18 @@ class Meanwhile(CountdownDisk):
         super()._step(operation, name, tear)
 
 
-@pytest.mark.parametrize("mine", ["kept", "sub/mine"])
-def test_what_comes_into_the_folder_during_an_import_is_not_overwritten(
-    bundle: Path, tmp_path: Path, mine: str
+@pytest.mark.parametrize("added", ["kept", "sub/mine"])
+def test_a_file_added_to_the_folder_during_an_import_is_not_overwritten(
+    bundle: Path, tmp_path: Path, added: str
 ) -> None:
-    there = tmp_path / "there"
-    with pytest.raises(FileExists, match=f"there/{mine.partition('/')[0]}"):
-        import_bundle(str(bundle), str(there), disk=Meanwhile(there / mine))
-    assert [path for path in there.rglob("*") if path.is_file()] == [there / mine]
-    assert (there / mine).read_bytes() == b"mine\n"
+    target = tmp_path / "there"
+    with pytest.raises(FileExists, match=f"there/{added.partition('/')[0]}"):
+        import_bundle(str(bundle), str(target), disk=FileAddedDisk(target / added))
+    assert [path for path in target.rglob("*") if path.is_file()] == [target / added]
+    assert (target / added).read_bytes() == b"mine\n"
 
 
-def test_what_an_import_has_moved_is_durable_before_the_store_is_and_before_it_is_told(
+def test_imported_files_are_durable_before_the_store_is_moved_in_and_before_success_is_reported(
     bundle: Path, tmp_path: Path
 ) -> None:
     disk = CountdownDisk(None)
@@ -761,16 +761,16 @@ def test_what_an_import_has_moved_is_durable_before_the_store_is_and_before_it_i
     assert disk.done[-1] == "sync_directory"
 
 
-def test_where_an_import_fails_nothing_of_it_is_left(bundle: Path, tmp_path: Path) -> None:
-    whole = CountdownDisk(None)
-    import_bundle(str(bundle), str(tmp_path / "whole"), disk=whole)
-    first, last = (len(whole.done) - 1 - whole.done[::-1].index(one) for one in ("stage", "move_store_folder"))
+def test_a_failed_import_leaves_at_most_its_staging_folder(bundle: Path, tmp_path: Path) -> None:
+    complete = CountdownDisk(None)
+    import_bundle(str(bundle), str(tmp_path / "whole"), disk=complete)
+    first, last = (len(complete.done) - 1 - complete.done[::-1].index(one) for one in ("stage", "move_store_folder"))
     for step in (first + at for at in sampled_steps(last + 1 - first)):
-        there = tmp_path / f"failed{step}"
+        target = tmp_path / f"failed{step}"
         disk = CountdownDisk(step, broken_disk, lasting=False)
         try:
-            import_bundle(str(bundle), str(there), disk=disk)
+            import_bundle(str(bundle), str(target), disk=disk)
         except CasError:
-            assert not there.exists() or {path.name[:5] for path in there.iterdir()} == {".cas."}
+            assert not target.exists() or {path.name[:5] for path in target.iterdir()} == {".cas."}
         else:
-            assert tree(there) == tree(tmp_path / "whole")
+            assert tree(target) == tree(tmp_path / "whole")

@@ -1,4 +1,4 @@
-"""`cas export --patch`: a series that `git am` and `patch` take, and that leads to the files as they are."""
+"""`cas export --patch`: a series that `git am` and `patch` apply, with the current files as the result."""
 
 import subprocess
 from pathlib import Path
@@ -13,9 +13,9 @@ BASE = b"".join(b"line %d\n" % number for number in range(1, 21))
 
 @pytest.fixture
 def other(runner: CommandRunner, tmp_path: Path) -> Path:
-    """Return a repository of git with the files as they were before the first edit."""
+    """Return a Git repository with the files from before the first edit."""
     for path in runner.folder.rglob("*"):
-        assert ".cas" in path.parts, "made before there is anything but the store"
+        assert ".cas" in path.parts, "the fixture must run before any file exists"
     folder = tmp_path / "other"
     folder.mkdir()
     git(folder, "init", "-q")
@@ -25,8 +25,8 @@ def other(runner: CommandRunner, tmp_path: Path) -> Path:
 
 def git(folder: Path, *words: str, stdin: bytes = b"") -> bytes:
     settings = environment({"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"})
-    named = ["-c", "user.name=Tester", "-c", "user.email=t@localhost", "-c", "core.autocrlf=false"]
-    return run(["git", *named, *words], folder, settings, stdin)
+    options = ["-c", "user.name=Tester", "-c", "user.email=t@localhost", "-c", "core.autocrlf=false"]
+    return run(["git", *options, *words], folder, settings, stdin)
 
 
 def run(command: list[str], folder: Path, settings: dict[str, str], stdin: bytes) -> bytes:
@@ -37,7 +37,7 @@ def run(command: list[str], folder: Path, settings: dict[str, str], stdin: bytes
     return ran.stdout
 
 
-def files(folder: Path) -> dict[str, tuple[bytes, bool]]:
+def executable_files(folder: Path) -> dict[str, tuple[bytes, bool]]:
     """Return every file with its bytes and whether it may be executed."""
     return {
         str(path.relative_to(folder)): (path.read_bytes(), bool(path.stat().st_mode & 0o100))
@@ -46,8 +46,8 @@ def files(folder: Path) -> dict[str, tuple[bytes, bool]]:
     }
 
 
-def every_kind(runner: CommandRunner) -> None:
-    """Record edits of every kind that a patch can tell of in text."""
+def edits_of_every_kind(runner: CommandRunner) -> None:
+    """Record edits of every kind that a text patch can express."""
     runner.write("poem", BASE)
     runner.write("my file.txt", b"no newline")
     runner.write("my file.txt", b"no newline, still")
@@ -83,7 +83,7 @@ def every_kind(runner: CommandRunner) -> None:
         ("=?utf-8?", "=?utf-8?"),
     ],
 )
-def test_the_author_that_git_takes_is_the_agent_whatever_it_is_called(
+def test_the_author_of_a_commit_is_the_agent_under_any_name(
     runner: CommandRunner, other: Path, agent: str, author: str
 ) -> None:
     runner.done("record")
@@ -93,48 +93,46 @@ def test_the_author_that_git_takes_is_the_agent_whatever_it_is_called(
     assert git(other, "log", "-1", "--format=%an|%ae").decode() == f"{author}|cas@localhost\n"
 
 
-def test_a_file_may_be_called_like_what_begins_an_encoded_word(runner: CommandRunner, other: Path) -> None:
+def test_a_file_name_that_resembles_an_encoded_word_is_kept(runner: CommandRunner, other: Path) -> None:
     runner.write("=?f?=", b"1\n")
     git(other, "am", "-q", stdin=runner.done("export", "--patch").out)
-    assert files(other) == files(runner.folder)
+    assert executable_files(other) == executable_files(runner.folder)
     assert git(other, "log", "-1", "--format=%s").decode() == "create =?f?= (edit 1)\n"
 
 
-def test_git_am_takes_the_series_and_comes_to_the_same_files(
-    runner: CommandRunner, other: Path, tmp_path: Path
-) -> None:
-    every_kind(runner)
+def test_git_am_applies_the_series_to_the_same_files(runner: CommandRunner, other: Path, tmp_path: Path) -> None:
+    edits_of_every_kind(runner)
     runner.write("picture", bytes(range(256)) * 3)
     runner.write("picture", bytes(range(255, -1, -1)) * 3)
     written = runner.done("export", "--patch", "-o", str(tmp_path / "series")).text.splitlines()
     git(other, "am", "-q", "--keep-cr", *written)
-    assert files(other) == files(runner.folder)
+    assert executable_files(other) == executable_files(runner.folder)
     log = git(other, "log", "--format=%an|%s", "--reverse").decode().splitlines()
     assert log[1] == "write_file|create poem (edit 1)"
     assert len(log) == len(written) + 1
 
 
-def test_git_am_takes_it_from_standard_input_and_with_crlf(runner: CommandRunner, other: Path) -> None:
+def test_git_am_applies_the_series_from_standard_input_with_crlf(runner: CommandRunner, other: Path) -> None:
     runner.write("dos", b"one\r\ntwo\r\n")
     runner.edit("dos", b"two", b"2")
     ran = runner.cas("export", "--patch")
     assert "--keep-cr" in ran.said
     git(other, "am", "-q", "--keep-cr", stdin=ran.out)
-    assert files(other) == files(runner.folder)
+    assert executable_files(other) == executable_files(runner.folder)
 
 
-def test_patch_takes_the_series_and_comes_to_the_same_files(runner: CommandRunner, other: Path, tmp_path: Path) -> None:
-    every_kind(runner)
+def test_patch_applies_the_series_to_the_same_files(runner: CommandRunner, other: Path, tmp_path: Path) -> None:
+    edits_of_every_kind(runner)
     for written in runner.done("export", "--patch", "-o", str(tmp_path / "series")).text.splitlines():
         patch = ["patch", "-p1", "--no-backup-if-mismatch", "--binary", "--input", written]
         run(patch, other, environment({}), b"")
-    assert files(other) == files(runner.folder)
+    assert executable_files(other) == executable_files(runner.folder)
 
 
 @pytest.mark.parametrize(
     "names", [("a b", "c d/e f"), ("plain", "with space"), ("with space", "plain"), ('a "b"', "a\\ b")]
 )
-def test_names_with_spaces_come_move_and_go_by_git_and_by_patch(
+def test_names_with_spaces_are_created_moved_and_deleted_by_git_and_patch(
     runner: CommandRunner, other: Path, tmp_path: Path, names: tuple[str, str]
 ) -> None:
     old, new = names
@@ -146,24 +144,24 @@ def test_names_with_spaces_come_move_and_go_by_git_and_by_patch(
     runner.delete("gone too")
     written = runner.done("export", "--patch", "-o", str(tmp_path / "series")).text.splitlines()
     git(other, "am", "-q", *written)
-    assert files(other) == files(runner.folder)
+    assert executable_files(other) == executable_files(runner.folder)
     by_patch = tmp_path / "by-patch"
     by_patch.mkdir()
     for name in written:
         run(["patch", "-p1", "--no-backup-if-mismatch", "--input", name], by_patch, environment({}), b"")
-    assert files(by_patch) == files(runner.folder)
+    assert executable_files(by_patch) == executable_files(runner.folder)
 
 
-def test_an_edit_that_changes_nothing_beside_the_others_is_in_no_patch_and_that_is_said(runner: CommandRunner) -> None:
+def test_an_edit_that_other_live_edits_cancel_has_no_patch_and_says_so(runner: CommandRunner) -> None:
     (runner.folder / "f").write_bytes(b"a\nb\nc\n")
     runner.edit("f", b"b", b"B", conversation="conv_one")
     runner.edit("f", b"B", b"b", conversation="conv_two")
     runner.write("g", b"y\n", conversation="conv_one")
-    said = "no patch for edit 1: the other live edits already have the same result.\n"
+    notice = "no patch for edit 1: the other live edits already have the same result.\n"
     ran = runner.cas("export", "--patch", "1")
-    assert (ran.status, ran.out, ran.said) == (0, b"", f"cas: {said}")
+    assert (ran.status, ran.out, ran.said) == (0, b"", f"cas: {notice}")
     ran = runner.cas("export", "--patch", "--conversation", "conv_one")
-    assert (ran.status, "+y\n" in ran.text, ran.said) == (0, True, f"cas: {said}")
+    assert (ran.status, "+y\n" in ran.text, ran.said) == (0, True, f"cas: {notice}")
     assert runner.done("export", "--patch").text.count("\nSubject:") == 3
     runner.done("reject", "2")
     runner.done("reject", "1")
@@ -171,20 +169,20 @@ def test_an_edit_that_changes_nothing_beside_the_others_is_in_no_patch_and_that_
     assert ran.said == "cas: no live edit was selected, so there is no patch.\n"
 
 
-def test_a_mode_that_git_does_not_keep_is_in_no_patch_and_that_is_said(runner: CommandRunner, other: Path) -> None:
+def test_a_mode_that_git_does_not_record_has_no_patch_and_says_so(runner: CommandRunner, other: Path) -> None:
     runner.write("a", b"one\n", mode=0o644)
     runner.write("a", b"one\n", mode=0o600)
     runner.write("a", b"two\n")
     ran = runner.cas("export", "--patch")
     assert (ran.status, "no patch for edit 2: git records no more of a mode" in ran.said) == (0, True)
     git(other, "am", "-q", stdin=ran.out)
-    assert files(other) == files(runner.folder)
+    assert executable_files(other) == executable_files(runner.folder)
     assert git(other, "log", "--format=%s").decode().splitlines()[:2] == ["replace a (edit 3)", "create a (edit 1)"]
     alone = runner.cas("export", "--patch", "2")
     assert (alone.out, "nothing that is live" in alone.said) == (b"", False)
 
 
-def test_what_was_rejected_is_in_no_patch(runner: CommandRunner, other: Path) -> None:
+def test_rejected_hunks_are_in_no_patch(runner: CommandRunner, other: Path) -> None:
     runner.write("poem", BASE)
 
     def two_hunks(call: Call) -> None:
@@ -196,10 +194,10 @@ def test_what_was_rejected_is_in_no_patch(runner: CommandRunner, other: Path) ->
     ran = runner.done("export", "--patch")
     assert b"two" not in ran.out
     git(other, "am", "-q", stdin=ran.out)
-    assert files(other) == files(runner.folder)
+    assert executable_files(other) == executable_files(runner.folder)
 
 
-def test_a_conversation_stands_on_everything_else(runner: CommandRunner, other: Path) -> None:
+def test_patches_of_a_conversation_apply_to_the_result_of_the_other_edits(runner: CommandRunner, other: Path) -> None:
     runner.write("poem", BASE, conversation="conv_base")
     runner.edit("poem", b"line 2\n", b"two\n", conversation="conv_a")
     runner.edit("poem", b"line 10\n", b"ten\n", conversation="conv_b")
@@ -209,10 +207,10 @@ def test_a_conversation_stands_on_everything_else(runner: CommandRunner, other: 
     git(other, "commit", "-q", "-m", "everything else")
     ran = runner.done("export", "--patch", "--conversation", "conv_a")
     git(other, "am", "-q", stdin=ran.out)
-    assert files(other) == files(runner.folder)
+    assert executable_files(other) == executable_files(runner.folder)
 
 
-def test_a_choice_that_leaves_others_without_ground_is_refused(runner: CommandRunner) -> None:
+def test_a_selection_that_other_live_edits_depend_on_is_refused(runner: CommandRunner) -> None:
     runner.write("poem", BASE)
     runner.edit("poem", b"line 2\n", b"two\n")
     runner.edit("poem", b"two\n", b"zwei\n")
@@ -225,10 +223,10 @@ def test_names_and_notes_cannot_forge_a_patch(runner: CommandRunner, other: Path
     conversation = "c\n---\ndiff --git a/x b/x\nnew file mode 100644\n"
     runner.write('quote"d\nname', b"From me\n--- a/x\n+++ b/x\n", conversation=conversation)
     git(other, "am", "-q", stdin=runner.done("export", "--patch").out)
-    assert files(other) == files(runner.folder)
+    assert executable_files(other) == executable_files(runner.folder)
 
 
-def test_a_patch_that_is_there_is_left_alone(runner: CommandRunner, tmp_path: Path) -> None:
+def test_an_existing_patch_file_is_not_overwritten(runner: CommandRunner, tmp_path: Path) -> None:
     runner.write("a", b"1\n")
     (written,) = runner.done("export", "--patch", "-o", str(tmp_path / "series")).text.splitlines()
     Path(written).write_text("mine")
@@ -246,32 +244,34 @@ def test_json_lists_the_patches(runner: CommandRunner, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [[], ["--patch", "--bundle", "x"], ["--bundle", "x", "1"]])
-def test_an_export_of_nothing_in_particular_is_refused(runner: CommandRunner, words: list[str]) -> None:
+def test_an_export_without_or_with_contradicting_options_is_refused(runner: CommandRunner, words: list[str]) -> None:
     assert runner.cas("export", *words).status == 2
 
 
-def test_a_file_that_is_not_recorded_has_not_just_no_patches(runner: CommandRunner, tmp_path: Path) -> None:
+def test_an_unrecorded_file_is_refused(runner: CommandRunner, tmp_path: Path) -> None:
     runner.write("poem", BASE)
-    said = "cas: No recorded file is named 'peom' here.\nDid you mean poem?\n"
+    message = "cas: No recorded file is named 'peom' here.\nDid you mean poem?\n"
     for words in ((), ("--json",), ("-o", str(tmp_path / "out")), ("1",)):
         ran = runner.cas("export", "--patch", "--file", "peom", *words)
-        assert (ran.status, ran.out, ran.said) == (1, b"", said)
+        assert (ran.status, ran.out, ran.said) == (1, b"", message)
     assert not (tmp_path / "out").exists()
 
 
-def test_an_edit_that_made_what_a_later_one_needs_comes_first(runner: CommandRunner, other: Path) -> None:
-    """An edit whose ground was rejected and accepted again is still a patch of its own, in its place."""
+def test_patches_follow_the_order_of_dependence(runner: CommandRunner, other: Path) -> None:
+    """An edit that was rejected and accepted again still has its own patch in its place."""
     runner.write("a", b"1\n2\n3\n")
     runner.edit("a", b"2", b"two")
     runner.done("reject", "2")
     runner.call(lambda call: call.write("a", b"1\n2\n3\nfour\n", operation=Operation.EDIT))
     runner.done("accept", "2")
     git(other, "am", "-q", stdin=runner.done("export", "--patch").out)
-    assert files(other) == files(runner.folder)
+    assert executable_files(other) == executable_files(runner.folder)
 
 
 @pytest.mark.parametrize("again", ["b", "b/inner"])
-def test_a_patch_does_not_stand_on_two_files_in_one_place(runner: CommandRunner, other: Path, again: str) -> None:
+def test_a_patch_whose_base_would_have_two_files_at_one_path_is_refused(
+    runner: CommandRunner, other: Path, again: str
+) -> None:
     runner.write("b", b"one\n")
     runner.move("b", "c")
     runner.write(again, b"two\n")
@@ -279,4 +279,4 @@ def test_a_patch_does_not_stand_on_two_files_in_one_place(runner: CommandRunner,
     assert (ran.status, ran.out) == (1, b"")
     assert ran.said.startswith("cas: Edit 3 depends on edit 2, but was not chosen")
     git(other, "am", "-q", stdin=runner.done("export", "--patch", "1..3").out)
-    assert files(other) == files(runner.folder)
+    assert executable_files(other) == executable_files(runner.folder)

@@ -1,4 +1,4 @@
-"""`cas purge`: a secret is taken out of history for good, and what that breaks is said before."""
+"""`cas purge`: remove a secret from history for good, and say beforehand what that affects."""
 
 from pathlib import Path
 
@@ -8,13 +8,13 @@ from tests.support.command_runner import CommandRunner
 SECRET = b"password = hunter2\n"
 
 
-def everything_kept(runner: CommandRunner) -> bytes:
-    """Return all bytes in the store's folder, one file behind the other."""
+def store_content(runner: CommandRunner) -> bytes:
+    """Return the concatenated content of all files in the store's folder."""
     return b"".join(path.read_bytes() for path in sorted((runner.folder / ".cas").rglob("*")) if path.is_file())
 
 
-def leaked(runner: CommandRunner) -> None:
-    """Let an agent write a secret into a file, go on, and take it out again; then accept all of it."""
+def leak_secret(runner: CommandRunner) -> None:
+    """Record edits that add a secret to a file, keep it and remove it; then accept all of them."""
     runner.write("conf", b"debug = on\n")
     runner.write("conf", b"debug = on\n" + SECRET)
     runner.write("conf", b"debug = off\n" + SECRET)
@@ -23,15 +23,15 @@ def leaked(runner: CommandRunner) -> None:
     runner.done("accept", "--all")
 
 
-def test_a_secret_is_nowhere_in_the_store_any_more(runner: CommandRunner) -> None:
-    leaked(runner)
+def test_a_purged_secret_is_nowhere_in_the_store(runner: CommandRunner) -> None:
+    leak_secret(runner)
     for number in range(70):
         runner.write("conf", b"debug = off\n%d\n" % number)
     runner.done("reject", "75")
-    assert list((runner.folder / ".cas" / "cache").iterdir()), "a weave is kept, with all the text that there was"
-    assert SECRET[:15] in everything_kept(runner)
+    assert list((runner.folder / ".cas" / "cache").iterdir()), "a weave is cached, with all the text that ever was"
+    assert SECRET[:15] in store_content(runner)
     runner.done("purge", "conf@2", "conf@3")
-    assert b"hunter2" not in everything_kept(runner)
+    assert b"hunter2" not in store_content(runner)
     assert runner.done("fsck", "--json").json()["sound"]
     assert runner.bytes("conf") == b"debug = off\n68\n"
     runner.done("accept", "75")
@@ -39,8 +39,8 @@ def test_a_secret_is_nowhere_in_the_store_any_more(runner: CommandRunner) -> Non
     assert runner.cas("cat", blob_id(b"debug = on\n" + SECRET).hex()).status == 1
 
 
-def test_what_it_breaks_is_said_before_and_refused_afterwards(runner: CommandRunner) -> None:
-    leaked(runner)
+def test_affected_edits_are_named_before_a_purge_and_refused_afterwards(runner: CommandRunner) -> None:
+    leak_secret(runner)
     segment = runner.folder / ".cas" / "segments" / "00000001.seg"
     before = segment.read_bytes()
     plan = runner.done("purge", "conf@2", "--dry-run", "--json").json()
@@ -55,7 +55,7 @@ def test_what_it_breaks_is_said_before_and_refused_afterwards(runner: CommandRun
     assert runner.done("fsck", "--json").json()["sound"]
 
 
-def test_a_file_that_holds_it_now_comes_first(runner: CommandRunner) -> None:
+def test_content_that_a_file_still_holds_is_not_purged(runner: CommandRunner) -> None:
     runner.write("conf", SECRET)
     ran = runner.cas("purge", blob_id(SECRET).hex())
     assert (ran.status, "conf still contains these bytes" in ran.said) == (1, True)
@@ -64,13 +64,13 @@ def test_a_file_that_holds_it_now_comes_first(runner: CommandRunner) -> None:
     ran = runner.cas("purge", "conf")
     assert (ran.status, "pending edits 1 2" in ran.said) == (1, True)
     runner.done("purge", "conf", "--force")
-    assert b"hunter2" not in everything_kept(runner)
+    assert b"hunter2" not in store_content(runner)
     assert runner.done("status", "--json").json()["pending"] == 0
 
 
-def test_another_file_that_holds_a_past_state_of_a_path_comes_first_and_is_named(runner: CommandRunner) -> None:
-    """Also where it was only looked at, and never recorded."""
-    (runner.folder / "looked at").write_bytes(SECRET)
+def test_content_that_another_file_still_holds_is_not_purged(runner: CommandRunner) -> None:
+    """The other file may be in the baseline only."""
+    (runner.folder / "in baseline").write_bytes(SECRET)
     runner.done("record")
     runner.write("conf", SECRET)
     runner.write("copy", SECRET)
@@ -78,30 +78,33 @@ def test_another_file_that_holds_a_past_state_of_a_path_comes_first_and_is_named
     runner.write("empty", b"")
     for state in (b"other\n", b"clean\n"):
         runner.write("conf", state)
-        for holders in ("copy, looked at", "looked at"):
-            if holders == "looked at":
+        for holders in ("copy, in baseline", "in baseline"):
+            if holders == "in baseline":
                 runner.write("copy", b"clean copy\n")
             ran = runner.cas("purge", "conf", "--force")
             assert (ran.status, f"Nothing was purged: {holders} still contain" in ran.said) == (1, True)
             planned = runner.done("purge", "conf", "--dry-run").text.splitlines()
-            assert planned[-1] == f"Change these files first, they still hold the bytes: {holders}."
+            assert f"Other files contain the bytes now, so nothing can be purged: {holders}." in planned
+            assert planned[-1].startswith("Name these files too, change them, or keep")
         runner.write("copy", SECRET)
-    (runner.folder / "looked at").unlink()
+    (runner.folder / "in baseline").unlink()
     runner.write("copy", b"clean copy\n")
-    assert runner.done("purge", "conf", "--force").text.splitlines()[0] == "Purged 2 blobs."
-    assert b"hunter2" not in everything_kept(runner)
+    done = runner.done("purge", "conf", "--force").text.splitlines()
+    assert done[0] == "Purged 3 blobs, with what conf contains now."
+    assert b"hunter2" not in store_content(runner)
     assert runner.bytes("empty") == b""
     assert runner.done("fsck", "--json").json()["sound"]
 
 
-def test_a_state_that_the_file_itself_holds_again_is_no_past_one(runner: CommandRunner) -> None:
+def test_a_state_that_the_file_holds_again_is_not_a_past_state(runner: CommandRunner) -> None:
     runner.write("conf", SECRET)
     runner.write("conf", b"clean\n")
     runner.write("conf", SECRET)
-    assert runner.done("purge", "conf", "--dry-run", "--json").json()["blobs"] == [blob_id(b"clean\n").hex()]
+    planned = runner.done("purge", "conf", "--past", "--dry-run", "--json").json()
+    assert planned["blobs"] == [blob_id(b"clean\n").hex()]
 
 
-def test_a_recorded_state_that_was_changed_outside_is_to_be_recorded_over_before_it_can_go(
+def test_a_change_from_outside_must_be_recorded_before_a_purge(
     runner: CommandRunner,
 ) -> None:
     runner.write("conf", b"debug = on\n")
@@ -110,59 +113,68 @@ def test_a_recorded_state_that_was_changed_outside_is_to_be_recorded_over_before
     runner.done("accept", "--all")
     for path in ("conf", "copy"):
         (runner.folder / path).write_bytes(b"clean\n")
-    for name in ("conf", "conf@2", blob_id(SECRET).hex()):
-        ran = runner.cas("purge", name, "--force")
-        assert (ran.status, "conf, copy were changed outside; run `cas record` first" in ran.said) == (1, True)
-        planned = runner.done("purge", name, "--dry-run").text.splitlines()
-        assert planned[-1] == "Run `cas record` first, these files changed outside: conf, copy."
-        shape = runner.done("purge", name, "--dry-run", "--json").json()
+    for words in (["conf", "--past"], ["conf@2"], [blob_id(SECRET).hex()]):
+        ran = runner.cas("purge", *words, "--force")
+        assert (ran.status, "conf, copy were last recorded with them and changed since" in ran.said) == (1, True)
+        planned = runner.done("purge", *words, "--dry-run").text.splitlines()
+        assert planned[-2].endswith("changed since, so nothing can be purged: conf, copy.")
+        shape = runner.done("purge", *words, "--dry-run", "--json").json()
         assert (shape["files"], shape["changed_outside"]) == ([], ["conf", "copy"])
+    assert runner.done("purge", "conf", "--dry-run", "--json").json()["changed_outside"] == ["copy"]
     (runner.folder / "conf").unlink()
     (runner.folder / "copy").write_bytes(SECRET)
-    ran = runner.cas("purge", "conf", "--force")
+    ran = runner.cas("purge", "conf", "--past", "--force")
     assert "Nothing was purged: copy still contains these bytes" in ran.said
-    assert "conf was changed outside" in ran.said
+    assert "conf was last recorded with them" in ran.said
     (runner.folder / "copy").write_bytes(b"clean\n")
     runner.done("record")
-    runner.done("purge", "conf", "--force")
-    assert b"hunter2" not in everything_kept(runner)
+    runner.done("purge", "conf", "--past", "--force")
+    assert b"hunter2" not in store_content(runner)
     assert runner.done("fsck", "--json").json()["sound"]
 
 
-def test_pins_and_snapshots_are_named_and_go_only_by_force(runner: CommandRunner) -> None:
-    leaked(runner)
+def test_pins_go_only_on_request_and_snapshots_are_kept_without_the_bytes(runner: CommandRunner) -> None:
+    leak_secret(runner)
     runner.done("pin", "add", "conf@2")
     (runner.folder / "conf").write_bytes(b"debug = on\n" + SECRET)
     runner.done("snapshot", "create")
     (runner.folder / "conf").write_bytes(b"debug = off\n")
     ran = runner.cas("purge", "conf@2")
     assert ran.status == 1
-    assert "this would be removed too: snapshot 1; pin 1." in ran.said
-    planned = runner.done("purge", "conf@2", "--force", "--dry-run").text.splitlines()
+    assert "this would be removed too: pin 1." in ran.said
+    planned = runner.done("purge", "conf@2", "--yes", "--dry-run").text.splitlines()
     assert planned[:2] == ["Dry run: nothing was changed.", "Would purge 1 blob."]
     assert planned[-2:] == [
-        "Snapshot 1 would be purged too (needs --force).",
-        "Pin 1 would be purged too (needs --force).",
+        "Pin 1 would be purged too (needs --yes).",
+        "Snapshot 1 would be kept without these bytes, as snapshot 2.",
     ]
-    done = runner.done("purge", "conf@2", "--force").text.splitlines()
+    moment = runner.done("snapshot", "list", "--json").lines()[0]
+    done = runner.done("purge", "conf@2", "--yes").text.splitlines()
     assert done[0] == "Purged 1 blob."
-    assert done[-2:] == ["Snapshot 1 purged too.", "Pin 1 purged too."]
+    assert done[-2:] == ["Pin 1 purged too.", "Snapshot 1 is kept without these bytes, as snapshot 2."]
+    (renewed,) = runner.done("snapshot", "list", "--json").lines()
+    assert {name for name in renewed if renewed[name] != moment[name]} == {"id", "number", "root"}
+    entries = {each["path"]: each["kind"] for each in runner.done("snapshot", "show", "2", "--json").json()["entries"]}
+    assert entries == {"conf": "left-out", "other": "file"}
     assert blob_id(b"debug = on\n" + SECRET).hex() not in runner.done("ls").text
     assert runner.cas("cat", blob_id(b"debug = on\n" + SECRET).hex()).status == 1
     assert runner.cas("pin").text == ""
 
 
-def test_what_was_never_there_is_not_purged(runner: CommandRunner, tmp_path: Path) -> None:
-    leaked(runner)
+def test_unknown_names_are_refused(runner: CommandRunner, tmp_path: Path) -> None:
+    leak_secret(runner)
     assert runner.cas("purge", "nothing").status == 1
     runner.write("new", b"only this\n")
-    ran = runner.cas("purge", "new")
+    ran = runner.cas("purge", "new", "--past")
     assert (ran.status, ran.said.startswith("cas: new has no past state: ")) == (1, True)
+    (runner.folder / "unrecorded").write_bytes(SECRET)
+    for words in (["unrecorded"], ["unrecorded", "--past"], ["."]):
+        assert runner.cas("purge", *words).status == 1
     assert runner.cas("purge").status == 2
     assert runner.cas("purge", str(tmp_path / "outside")).status == 1
 
 
-def test_decisions_that_need_the_bytes_are_named(runner: CommandRunner) -> None:
+def test_decisions_that_need_the_purged_content_are_named(runner: CommandRunner) -> None:
     runner.write("conf", SECRET)
     runner.write("conf", b"clean\n")
     runner.done("accept", "1", "2")
@@ -176,10 +188,10 @@ def test_decisions_that_need_the_bytes_are_named(runner: CommandRunner) -> None:
     assert runner.cas("undo").status == 1
 
 
-def test_what_was_purged_undecided_is_counted_and_waits_for_nobody(runner: CommandRunner) -> None:
+def test_pending_edits_that_were_purged_count_as_edits_and_as_no_longer_pending(runner: CommandRunner) -> None:
     runner.write("conf", SECRET)
     runner.write("conf", b"clean\n")
-    runner.done("purge", "conf", "--force")
+    runner.done("purge", "conf", "--past", "--force")
     found = runner.done("status", "--json").json()
     assert [found[name] for name in ("edits", "pending", "accepted", "rejected")] == [2, 0, 0, 0]
     assert "Nothing is recorded" not in runner.done("status").text
@@ -192,10 +204,10 @@ def test_what_was_purged_undecided_is_counted_and_waits_for_nobody(runner: Comma
 def test_a_state_without_a_file_has_nothing_to_purge(runner: CommandRunner) -> None:
     runner.write("conf", SECRET)
     ran = runner.cas("purge", "conf@1^", "--dry-run")
-    assert (ran.status, "no state with bytes, is named 'conf@1^'" in ran.said) == (1, True)
+    assert (ran.status, "No state with bytes is named 'conf@1^'" in ran.said) == (1, True)
 
 
-def test_what_else_the_snapshot_of_the_first_look_holds_is_kept(runner: CommandRunner) -> None:
+def test_a_purge_keeps_the_rest_of_the_baseline(runner: CommandRunner) -> None:
     (runner.folder / "conf").write_bytes(SECRET)
     (runner.folder / "other").write_bytes(b"untouched\n")
     runner.done("record")
@@ -210,14 +222,14 @@ def test_what_else_the_snapshot_of_the_first_look_holds_is_kept(runner: CommandR
     assert "other" in runner.done("record").text
 
 
-def test_of_one_edit_snapshot_or_pin_it_is_not_said_as_of_several(runner: CommandRunner) -> None:
+def test_messages_about_one_edit_are_singular(runner: CommandRunner) -> None:
     (runner.folder / "conf").write_bytes(SECRET)
     runner.write("conf", b"none\n")
     refused = runner.cas("purge", "conf@1^")
     assert "this would be removed too: pending edit 1." in refused.said
     assert runner.done("purge", "conf@1^", "-n").text.splitlines()[2:] == [
         "Edit 1 can be neither shown nor decided.",
-        "Pending edit 1 would be purged too (needs --force).",
+        "Pending edit 1 would be purged too (needs --yes).",
     ]
     runner.done("accept", "1")
     assert runner.done("purge", "conf@1^").text.splitlines()[1:] == [
@@ -226,7 +238,7 @@ def test_of_one_edit_snapshot_or_pin_it_is_not_said_as_of_several(runner: Comman
     ]
 
 
-def test_a_name_that_was_a_file_and_is_a_state_of_another_is_not_purged_by_guess(runner: CommandRunner) -> None:
+def test_a_name_of_both_a_state_and_a_past_file_is_refused_as_ambiguous(runner: CommandRunner) -> None:
     runner.write("conf", b"debug = on\n")
     runner.write("conf@1", SECRET)
     runner.write("conf", b"debug = off\n")
@@ -240,11 +252,11 @@ def test_a_name_that_was_a_file_and_is_a_state_of_another_is_not_purged_by_guess
     by_hash = runner.done("purge", blob_id(b"debug = on\n").hex(), "-n", "--json").json()
     assert by_hash["edits"] == [[1, 1], [3, 3]]
     runner.done("purge", "conf@1@2")
-    assert b"hunter2" not in everything_kept(runner)
+    assert b"hunter2" not in store_content(runner)
     assert runner.done("cat", "conf@1").out == b"debug = on\n"
 
 
-def test_what_a_file_held_before_a_link_took_its_folders_place_is_purged_by_its_name(runner: CommandRunner) -> None:
+def test_past_states_of_a_file_whose_folder_became_a_symlink_are_purged_by_name(runner: CommandRunner) -> None:
     runner.write("src/f", b"a password\n")
     runner.write("src/f", b"clean\n")
     (runner.folder / "src").rename(runner.folder / "real")
@@ -253,9 +265,9 @@ def test_what_a_file_held_before_a_link_took_its_folders_place_is_purged_by_its_
     runner.done("record", "real/f")
     (runner.folder / "real/f").write_bytes(b"of now\n")
     runner.done("record")
-    held = {blob_id(text).hex() for text in (b"a password\n", b"clean\n", b"of another file\n")}
+    expected = {blob_id(text).hex() for text in (b"a password\n", b"clean\n", b"of another file\n")}
     runner.done("accept", "--all")
-    assert set(runner.done("purge", "src/f", "--dry-run", "--json").json()["blobs"]) == held
-    runner.done("purge", "src/f", "--force")
-    assert b"password" not in everything_kept(runner)
+    assert set(runner.done("purge", "src/f", "--past", "--dry-run", "--json").json()["blobs"]) == expected
+    runner.done("purge", "src/f", "--past", "--force")
+    assert b"password" not in store_content(runner)
     assert runner.bytes("real/f") == b"of now\n"

@@ -1,4 +1,4 @@
-"""`cas accept`, `reject`, `reset`, `undo`: a decision touches what it names and nothing else, and can be taken back."""
+"""`cas accept`, `reject`, `reset`, `undo`: a decision changes only what it names, and can be undone."""
 
 import os
 import re
@@ -6,26 +6,26 @@ from pathlib import Path
 
 import pytest
 
-from objstore import Action, Status
+from objstore import Action, Status, blob_id
 from tests.support.command_runner import CommandRunner, with_progress
 
 POEM = b"".join(b"line %d\n" % number for number in range(1, 31))
-TWO = POEM.replace(b"line 3\n", b"LINE 3\n").replace(b"line 20\n", b"LINE 20\nmore\n")
-PENDING, ACCEPTED, REJECTED = Status
+POEM_WITH_TWO_HUNKS = POEM.replace(b"line 3\n", b"LINE 3\n").replace(b"line 20\n", b"LINE 20\nmore\n")
+PENDING, ACCEPTED, REJECTED = Status.PENDING, Status.ACCEPTED, Status.REJECTED
 
 
 def two_hunks(runner: CommandRunner) -> None:
     runner.write("poem", POEM)
-    runner.write("poem", TWO)
+    runner.write("poem", POEM_WITH_TWO_HUNKS)
 
 
-def looks(folder: Path) -> dict[str, tuple[int, int, int, bytes]]:
-    """Return what can be seen of every file outside the store: inode, mtime, mode and bytes."""
+def file_snapshots(folder: Path) -> dict[str, tuple[int, int, int, bytes]]:
+    """Return inode, modification time, mode and content of every file outside the store."""
     found = {}
     for path in sorted(folder.rglob("*")):
         if path.is_file() and ".cas" not in path.parts:
-            seen = path.stat()
-            found[str(path.relative_to(folder))] = (seen.st_ino, seen.st_mtime_ns, seen.st_mode, path.read_bytes())
+            stat = path.stat()
+            found[str(path.relative_to(folder))] = (stat.st_ino, stat.st_mtime_ns, stat.st_mode, path.read_bytes())
     return found
 
 
@@ -51,15 +51,15 @@ def test_a_hunk_is_decided_alone(runner: CommandRunner) -> None:
     assert runner.bytes("poem") == POEM.replace(b"line 3\n", b"LINE 3\n")
     assert runner.statuses() == {"1:0": PENDING, "2:1": PENDING, "2:2": REJECTED}
     runner.done("accept", "2")
-    assert runner.bytes("poem") == TWO
+    assert runner.bytes("poem") == POEM_WITH_TWO_HUNKS
     assert runner.statuses() == {"1:0": PENDING, "2:1": ACCEPTED, "2:2": ACCEPTED}
 
 
 def test_accepting_changes_no_file(runner: CommandRunner) -> None:
     two_hunks(runner)
-    before = looks(runner.folder)
+    before = file_snapshots(runner.folder)
     assert runner.done("accept", "1", "2:1").text == "Accepted edit 1 and hunk 2:1.\nNo file changed.\n"
-    assert looks(runner.folder) == before
+    assert file_snapshots(runner.folder) == before
     assert runner.statuses() == {"1:0": ACCEPTED, "2:1": ACCEPTED, "2:2": PENDING}
 
 
@@ -68,15 +68,15 @@ def test_a_rejected_edit_leaves_other_files_alone(runner: CommandRunner) -> None
     runner.write("b", b"x\n", mode=0o600)
     runner.write("a", b"y\n")
     (runner.folder / "never recorded").write_bytes(b"mine")
-    before = looks(runner.folder)
+    before = file_snapshots(runner.folder)
     runner.done("reject", "3")
-    after = looks(runner.folder)
+    after = file_snapshots(runner.folder)
     assert after.pop("a")[3] == b"x\n"
     del before["a"]
     assert after == before
 
 
-def test_reset_makes_pending_again_and_brings_back(runner: CommandRunner) -> None:
+def test_reset_makes_an_edit_pending_and_restores_its_change(runner: CommandRunner) -> None:
     runner.write("a", b"x\n")
     runner.write("a", b"y\n")
     runner.done("reject", "2")
@@ -85,7 +85,7 @@ def test_reset_makes_pending_again_and_brings_back(runner: CommandRunner) -> Non
     assert runner.statuses()["2:1"] is PENDING
 
 
-def test_what_a_decision_would_move_and_rewrite_it_has_moved_and_rewritten(runner: CommandRunner) -> None:
+def test_a_move_with_a_rewrite_is_reported_before_and_after_the_decision(runner: CommandRunner) -> None:
     runner.write("a", b"one\n")
     runner.write("a", b"two\n")
     runner.move("a", "b")
@@ -93,7 +93,7 @@ def test_what_a_decision_would_move_and_rewrite_it_has_moved_and_rewritten(runne
     assert "\nMoved b -> a and rewrote it\n" in runner.done("reject", "2", "3").text
 
 
-def test_moves_creations_and_deletions_toggle(runner: CommandRunner) -> None:
+def test_moves_creations_and_deletions_are_rejected_and_accepted_again(runner: CommandRunner) -> None:
     runner.write("a", b"x\n")
     runner.move("a", "b")
     runner.delete("b")
@@ -103,12 +103,12 @@ def test_moves_creations_and_deletions_toggle(runner: CommandRunner) -> None:
     assert runner.bytes("a") == b"x\n"
     assert not (runner.folder / "b").exists()
     assert runner.done("reject", "1").text == "Rejected edit 1.\nRemoved a\n"
-    assert looks(runner.folder) == {}
+    assert file_snapshots(runner.folder) == {}
     runner.done("accept", "1", "2")
     assert runner.bytes("b") == b"x\n"
 
 
-def test_modes_toggle(runner: CommandRunner) -> None:
+def test_a_mode_change_is_rejected(runner: CommandRunner) -> None:
     runner.write("a", b"x\n")
     runner.write("a", b"x\n", mode=0o755)
     assert runner.done("reject", "2").text == "Rejected edit 2.\nChanged the mode of a (mode 0755 -> 0644)\n"
@@ -127,7 +127,7 @@ def test_the_reason_and_the_reviewer_are_recorded(runner: CommandRunner) -> None
     )
 
 
-def test_a_decision_that_holds_already_does_nothing(runner: CommandRunner) -> None:
+def test_repeating_a_decision_does_nothing(runner: CommandRunner) -> None:
     runner.write("a", b"x\n")
     runner.done("accept", "1")
     assert runner.done("accept", "1").text == "Nothing to do: already accepted.\n"
@@ -136,14 +136,30 @@ def test_a_decision_that_holds_already_does_nothing(runner: CommandRunner) -> No
         assert len(workspace.history.decisions()) == 1
 
 
-def test_a_reason_that_comes_too_late_is_not_passed_over_in_silence(runner: CommandRunner) -> None:
+def test_a_reason_for_an_edit_already_rejected_is_not_recorded_and_says_so(runner: CommandRunner) -> None:
     runner.write("a", b"x\n")
     runner.done("reject", "1")
-    said = runner.done("reject", "1", "--reason", "too long").text
-    assert said.startswith("Nothing to do: already rejected.\nThe reason was not recorded. To record it, ")
+    output = runner.done("reject", "1", "--reason", "too long").text
+    assert output.startswith("Nothing to do: already rejected.\nThe reason was not recorded. To record it, ")
     runner.done("reset", "1")
     runner.done("reject", "1", "--reason", "too long")
     assert [line["reason"] for line in runner.done("log", "--json").lines()] == ["too long"]
+
+
+def test_a_decision_records_the_final_hash_of_each_file_that_it_changed(runner: CommandRunner) -> None:
+    runner.write("poem", POEM)
+    runner.edit("poem", b"line 3\n", b"LINE 3\n")
+    runner.edit("poem", b"line 20\n", b"")
+    runner.write("other", b"1\n")
+    for words in (["reject", "2", "4"], ["accept", "2"], ["undo"], ["reject", "1", "--cascade"], ["reset", "--all"]):
+        runner.done(*words)
+        decision = runner.done("records", "--json").lines()[-1]
+        assert (decision["kind"], decision["action"]) == ("decision", words[0])
+        for file in decision["written"]:
+            place = runner.folder / (file["path_after"] or file["path_before"])
+            on_disk = blob_id(place.read_bytes()).hex() if place.exists() else None
+            assert (file["after"] and file["after"]["blob"]) == on_disk
+        assert "poem" in {file["path_after"] or file["path_before"] for file in decision["written"]}
 
 
 # ---- groups
@@ -163,6 +179,52 @@ def test_a_conversation_is_decided_as_one(runner: CommandRunner) -> None:
     assert runner.bytes("a") == b"1\n"
 
 
+def test_conv_accepts_rejects_and_resets_all_edits_of_a_conversation(runner: CommandRunner) -> None:
+    three_conversations(runner)
+    assert runner.done("accept", "--conv", "conv_one").text == "Accepted edits 1 2.\nNo file changed.\n"
+    assert runner.done("reject", "--conv", "conv_two", "-m", "too many").text.startswith("Rejected edit 3.\n")
+    assert runner.bytes("a") == b"1\n"
+    assert runner.done("log", "-n", "1", "--json").json()["reason"] == "too many"
+    assert runner.done("reset", "--conv=conv_two").text.startswith("Made pending again: edit 3.\n")
+    assert runner.bytes("a") == b"1\n2\n"
+
+
+@pytest.mark.parametrize("command", ["accept", "reject", "reset"])
+def test_conv_answers_as_conversation_does(runner: CommandRunner, command: str) -> None:
+    three_conversations(runner)
+    for words in (["--dry-run"], ["--json", "-n"], ["--file", "a", "-n"], ["--file", "b"], ["--file", "none"]):
+        long, short = (runner.cas(command, name, "conv_two", *words) for name in ("--conversation", "--conv"))
+        assert long == short
+
+
+def test_conv_takes_files_dry_runs_and_json(runner: CommandRunner) -> None:
+    three_conversations(runner)
+    before = file_snapshots(runner.folder)
+    rehearsed = runner.done("reject", "--conv", "conv_one", "--file", "b", "--dry-run", "--json").json()
+    assert (rehearsed["outcome"], rehearsed["dry_run"]) == ("decided", True)
+    assert [unit["name"] for unit in rehearsed["changed"]] == ["2:0"]
+    assert file_snapshots(runner.folder) == before
+    assert runner.done("reject", "--conv", "conv_one", "--file", "b").text == "Rejected edit 2.\nRemoved b\n"
+    assert runner.statuses() == {"1:0": PENDING, "2:0": REJECTED, "3:1": PENDING}
+
+
+def test_a_conversation_is_named_once(runner: CommandRunner) -> None:
+    three_conversations(runner)
+    twice = runner.cas("accept", "--conv", "conv_one", "--conversation", "conv_two")
+    assert (twice.status, twice.said.splitlines()[0]) == (2, "cas: '--conversation' / '--conv' takes one value, not 2.")
+    assert runner.cas("accept", "--conv", "").said.startswith("cas: Invalid value for '--conversation' / '--conv': ")
+    assert set(runner.statuses().values()) == {PENDING}
+
+
+def test_a_changed_file_stops_the_decision_on_its_conversation(runner: CommandRunner) -> None:
+    three_conversations(runner)
+    (runner.folder / "a").write_bytes(b"mine\n")
+    refused = runner.cas("reject", "--conv", "conv_two")
+    assert (refused.status, "a changed outside" in refused.said) == (1, True)
+    assert runner.done("reject", "--conv", "conv_two", "--on-external", "discard").text.startswith("Rejected edit 3.\n")
+    assert runner.bytes("a") == b"1\n"
+
+
 def test_a_file_is_decided_as_one(runner: CommandRunner) -> None:
     three_conversations(runner)
     runner.done("reject", "--file", "a")
@@ -170,7 +232,7 @@ def test_a_file_is_decided_as_one(runner: CommandRunner) -> None:
     assert not (runner.folder / "a").exists()
 
 
-def folders(runner: CommandRunner) -> None:
+def four_files_in_folders(runner: CommandRunner) -> None:
     runner.write("src/a.py", b"1\n", conversation="conv_one")
     runner.write("src/deep/b.py", b"1\n", conversation="conv_two")
     runner.write("src/c.txt", b"1\n", conversation="conv_one")
@@ -178,7 +240,7 @@ def folders(runner: CommandRunner) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "place", "meant"),
+    ("file", "folder", "expected"),
     [
         ("src", ".", [1, 2, 3]),
         ("src/", ".", [1, 2, 3]),
@@ -190,27 +252,27 @@ def folders(runner: CommandRunner) -> None:
         ("../a.py", "src", [4]),
     ],
 )
-def test_a_folder_and_a_pattern_name_what_they_name_in_the_log(
-    runner: CommandRunner, file: str, place: str, meant: list[int]
+def test_folders_and_patterns_select_the_same_edits_as_in_the_log(
+    runner: CommandRunner, file: str, folder: str, expected: list[int]
 ) -> None:
-    folders(runner)
-    there = ["-C", place] if place != "." else []
-    (runner.folder / "src" / "kept").write_bytes(b"")  # a folder that is empty goes
-    logged = runner.done(*there, "log", "--file", file, "--json", "--reverse").lines()
-    assert [edit["seq"] for edit in logged] == meant
-    patches = runner.done(*there, "export", "--patch", "--file", file, "--json").lines()
-    assert len(patches) == len(meant)
+    four_files_in_folders(runner)
+    folder_option = ["-C", folder] if folder != "." else []
+    (runner.folder / "src" / "kept").write_bytes(b"")  # so that the folder stays when its other files are removed
+    logged = runner.done(*folder_option, "log", "--file", file, "--json", "--reverse").lines()
+    assert [edit["seq"] for edit in logged] == expected
+    patches = runner.done(*folder_option, "export", "--patch", "--file", file, "--json").lines()
+    assert len(patches) == len(expected)
     for action, status in (("accept", ACCEPTED), ("reject", REJECTED), ("reset", PENDING)):
-        said = runner.done(*there, action, "--file", file).text
-        found = {int(name.partition(":")[0]) for name, now in runner.statuses().items() if now is status}
-        assert found == (set(meant) if status is not PENDING else {1, 2, 3, 4}), said
+        output = runner.done(*folder_option, action, "--file", file).text
+        found = {int(name.partition(":")[0]) for name, current in runner.statuses().items() if current is status}
+        assert found == (set(expected) if status is not PENDING else {1, 2, 3, 4}), output
 
 
-def test_what_a_folder_stood_for_is_said_with_its_files(runner: CommandRunner) -> None:
-    folders(runner)
-    said = "edits 1 2 3, of 3 files: src/a.py, src/deep/b.py, src/c.txt.\n"
-    assert f"Would reject {said}" in runner.done("reject", "--file", "src", "-n").text
-    assert runner.done("accept", "--file", "src").text.startswith(f"Accepted {said}")
+def test_a_decision_on_a_folder_lists_its_files(runner: CommandRunner) -> None:
+    four_files_in_folders(runner)
+    edits = "edits 1 2 3, of 3 files: src/a.py, src/deep/b.py, src/c.txt.\n"
+    assert f"Would reject {edits}" in runner.done("reject", "--file", "src", "-n").text
+    assert runner.done("accept", "--file", "src").text.startswith(f"Accepted {edits}")
     assert runner.done("reset", "--file", "*.txt").text.startswith("Made pending again: edit 3.\n")
     one = runner.done("reject", "--conversation", "conv_one", "--file", "src").text
     assert one.startswith("Rejected edits 1 3, of 2 files: src/a.py, src/c.txt.\n")
@@ -220,15 +282,15 @@ def test_what_a_folder_stood_for_is_said_with_its_files(runner: CommandRunner) -
     assert "of 9 files: many/0, many/1, many/2, many/3, many/4 and 4 more.\n" in many
 
 
-def test_a_folder_can_be_decided_on_from_inside_though_that_goes(runner: CommandRunner) -> None:
-    folders(runner)
-    said = runner.done("-C", "src", "reject", "--file", ".").text
-    assert said.startswith("Rejected edits 1 2 3, of 3 files: src/a.py, src/deep/b.py, src/c.txt.\n")
+def test_the_current_folder_can_be_rejected_as_a_whole(runner: CommandRunner) -> None:
+    four_files_in_folders(runner)
+    output = runner.done("-C", "src", "reject", "--file", ".").text
+    assert output.startswith("Rejected edits 1 2 3, of 3 files: src/a.py, src/deep/b.py, src/c.txt.\n")
     assert not (runner.folder / "src").exists()
 
 
-def test_a_folder_leaves_what_a_person_typed_in_it(runner: CommandRunner) -> None:
-    folders(runner)
+def test_a_decision_on_a_folder_leaves_edits_by_hand(runner: CommandRunner) -> None:
+    four_files_in_folders(runner)
     (runner.folder / "src" / "a.py").write_bytes(b"1\nmine\n")
     runner.done("record")
     runner.done("accept", "--file", "src")
@@ -250,13 +312,13 @@ def test_a_conversation_in_one_file(runner: CommandRunner) -> None:
     assert runner.statuses() == {"1:0": ACCEPTED, "2:0": PENDING, "3:1": PENDING}
 
 
-def test_names_add_to_a_group(runner: CommandRunner) -> None:
+def test_edits_named_with_a_conversation_are_added_to_it(runner: CommandRunner) -> None:
     three_conversations(runner)
     runner.done("accept", "--conversation", "conv_two", "2")
     assert runner.statuses() == {"1:0": PENDING, "2:0": ACCEPTED, "3:1": ACCEPTED}
 
 
-def test_accepting_all_leaves_what_was_rejected_rejected(runner: CommandRunner) -> None:
+def test_accepting_all_leaves_rejected_hunks_rejected(runner: CommandRunner) -> None:
     two_hunks(runner)
     runner.write("other", b"x\n")
     runner.done("reject", "2:1", "3")
@@ -267,11 +329,11 @@ def test_accepting_all_leaves_what_was_rejected_rejected(runner: CommandRunner) 
 def test_rejecting_all_then_accepting_all_is_identity(runner: CommandRunner) -> None:
     three_conversations(runner)
     runner.done("accept", "1")
-    before = {name: look[3] for name, look in looks(runner.folder).items()}
+    before = {name: snapshot[3] for name, snapshot in file_snapshots(runner.folder).items()}
     runner.done("reject", "--all")
-    assert looks(runner.folder) == {}
+    assert file_snapshots(runner.folder) == {}
     runner.done("accept", "--all")
-    assert {name: look[3] for name, look in looks(runner.folder).items()} == before
+    assert {name: snapshot[3] for name, snapshot in file_snapshots(runner.folder).items()} == before
 
 
 def test_resetting_all_makes_everything_pending(runner: CommandRunner) -> None:
@@ -287,7 +349,7 @@ def test_all_of_nothing_is_nothing_to_do(runner: CommandRunner) -> None:
         assert runner.done(action, "--all").text.startswith("Nothing to do")
 
 
-def test_a_group_leaves_what_a_person_typed(runner: CommandRunner) -> None:
+def test_a_decision_on_a_file_leaves_edits_by_hand(runner: CommandRunner) -> None:
     runner.write("a", b"1\n2\n3\n")
     (runner.folder / "a").write_bytes(b"1\n2\n3\nmine\n")
     runner.edit("a", b"1", b"one")
@@ -309,7 +371,7 @@ def test_a_group_leaves_what_a_person_typed(runner: CommandRunner) -> None:
 # ---- undo
 
 
-def test_undo_takes_back_one_decision_after_the_other(runner: CommandRunner) -> None:
+def test_undo_reverts_decisions_from_newest_to_oldest(runner: CommandRunner) -> None:
     two_hunks(runner)
     runner.done("accept", "1")
     runner.done("reject", "2:1")
@@ -318,20 +380,20 @@ def test_undo_takes_back_one_decision_after_the_other(runner: CommandRunner) -> 
     assert runner.done("undo").text == "Undid the decision on hunk 2:2.\nRewrote poem\n"
     assert runner.bytes("poem") == POEM.replace(b"line 20\n", b"LINE 20\nmore\n")
     runner.done("undo")
-    assert runner.bytes("poem") == TWO
+    assert runner.bytes("poem") == POEM_WITH_TWO_HUNKS
     assert runner.done("undo", "--json").json()["changed"] == [{"name": "1:0", "status": "pending", "cascaded": False}]
     assert set(runner.statuses().values()) == {PENDING}
     ran = runner.cas("undo")
     assert (ran.status, ran.out, ran.said) == (1, b"", "cas: No decision to undo.\n")
 
 
-def test_redo_takes_the_decisions_again_that_undo_took_back(runner: CommandRunner) -> None:
+def test_redo_repeats_the_undone_decisions(runner: CommandRunner) -> None:
     two_hunks(runner)
     runner.done("reject", "2:1")
     runner.done("reject", "2:2", "--reason", "too much")
     runner.done("undo")
     runner.done("undo")
-    assert runner.bytes("poem") == TWO
+    assert runner.bytes("poem") == POEM_WITH_TWO_HUNKS
     runner.done("redo")
     assert runner.done("redo").text == "Redid the decision on hunk 2:2.\nRewrote poem\n"
     assert runner.bytes("poem") == POEM
@@ -351,7 +413,7 @@ def test_a_new_decision_leaves_nothing_to_redo(runner: CommandRunner) -> None:
 # ---- notices
 
 
-def test_a_neighbour_that_was_decided_the_other_way_is_named(runner: CommandRunner) -> None:
+def test_an_adjacent_hunk_with_the_opposite_decision_is_named(runner: CommandRunner) -> None:
     runner.write("a", b"one\ntwo\nthree\nfour\n")
     runner.edit("a", b"two", b"2")
     runner.edit("a", b"three", b"3")
@@ -368,9 +430,9 @@ def test_a_neighbour_that_was_decided_the_other_way_is_named(runner: CommandRunn
 # ---- dry run
 
 
-def test_a_dry_run_shows_the_diff_and_touches_nothing(runner: CommandRunner) -> None:
+def test_a_dry_run_shows_the_diff_and_changes_nothing(runner: CommandRunner) -> None:
     two_hunks(runner)
-    before, journal = looks(runner.folder), looks(runner.folder / ".cas")
+    before, journal = file_snapshots(runner.folder), file_snapshots(runner.folder / ".cas")
     ran = runner.done("reject", "2:2", "--dry-run")
     assert ran.text == (
         "Dry run: nothing was changed.\n"
@@ -379,8 +441,8 @@ def test_a_dry_run_shows_the_diff_and_touches_nothing(runner: CommandRunner) -> 
         "diff --git a/poem b/poem\n--- a/poem\n+++ b/poem\n"
         "@@ -17,8 +17,7 @@\n line 17\n line 18\n line 19\n-LINE 20\n-more\n+line 20\n line 21\n line 22\n line 23\n"
     )
-    assert looks(runner.folder) == before
-    assert looks(runner.folder / ".cas") == journal
+    assert file_snapshots(runner.folder) == before
+    assert file_snapshots(runner.folder / ".cas") == journal
     assert set(runner.statuses().values()) == {PENDING}
 
 
@@ -397,7 +459,7 @@ def test_a_dry_run_shows_moves_modes_and_deletions(runner: CommandRunner) -> Non
 
 
 @pytest.mark.parametrize("words", [["reject", "2"], ["reject", "--all"], ["undo"], ["accept", "1"]])
-def test_a_dry_run_says_what_the_decision_then_does(runner: CommandRunner, words: list[str]) -> None:
+def test_a_dry_run_as_json_equals_the_decision(runner: CommandRunner, words: list[str]) -> None:
     two_hunks(runner)
     runner.done("reject", "2:1")
     dry = runner.done(*words, "--dry-run", "--json").json()
@@ -412,9 +474,7 @@ def test_a_dry_run_says_what_the_decision_then_does(runner: CommandRunner, words
 
 
 @pytest.mark.parametrize("words", [["reject", "--all"], ["undo"]], ids=" ".join)
-def test_a_decision_that_takes_its_time_says_how_far_each_of_its_steps_is(
-    runner: CommandRunner, words: list[str]
-) -> None:
+def test_a_slow_decision_shows_the_progress_of_each_step(runner: CommandRunner, words: list[str]) -> None:
     for name in ("a", "b", "c"):
         runner.write(name, b"1\n")
     runner.done("reject", "2")
@@ -426,7 +486,7 @@ def test_a_decision_that_takes_its_time_says_how_far_each_of_its_steps_is(
     assert shown.endswith(b"\r\x1b[K")
 
 
-def test_json_of_a_neighbour(runner: CommandRunner) -> None:
+def test_json_of_a_notice_about_an_adjacent_hunk(runner: CommandRunner) -> None:
     runner.write("a", b"one\ntwo\nthree\nfour\n")
     runner.edit("a", b"two", b"2")
     runner.edit("a", b"three", b"3")
@@ -467,7 +527,7 @@ def test_json_of_a_decision(runner: CommandRunner) -> None:
     assert effect["path_before"] == effect["path_after"] == os.fspath(runner.folder / "a")
 
 
-def test_the_final_newline_alone_is_named_as_a_part_of_its_edit(runner: CommandRunner) -> None:
+def test_a_changed_final_newline_is_decided_as_a_hunk_of_its_own(runner: CommandRunner) -> None:
     runner.write("f", b"a\nb\n")
     runner.write("f", b"a")
     assert runner.done("reject", "2:0").text.startswith("Rejected hunk 2:0.\n")

@@ -1,4 +1,4 @@
-"""`cas diff` and `cas cat`: what stands in files, now and at any recorded moment."""
+"""`cas diff` and `cas cat`: the content of files, current and at any recorded state."""
 
 import shutil
 
@@ -8,21 +8,21 @@ from blake3 import blake3
 from objstore import blob_id
 from tests.support.command_runner import CommandRunner, cas
 
-WILD = b"CR\rCRLF\r\nNUL\0\xff\xfe last without newline"
+BINARY_CONTENT = b"CR\rCRLF\r\nNUL\0\xff\xfe last without newline"
 
 # ---- cat
 
 
-def test_cat_gives_the_exact_bytes_of_every_state(runner: CommandRunner) -> None:
-    runner.write("a", WILD)
+def test_cat_prints_the_exact_bytes_of_every_state(runner: CommandRunner) -> None:
+    runner.write("a", BINARY_CONTENT)
     runner.write("a", b"second\n")
-    name = blake3(WILD).hexdigest()
+    name = blake3(BINARY_CONTENT).hexdigest()
     for spelling in ("a@1", "a@2^", name, name[:8]):
-        assert runner.done("cat", spelling).out == WILD
+        assert runner.done("cat", spelling).out == BINARY_CONTENT
     assert runner.done("cat", "a").out == b"second\n"
 
 
-def test_cat_takes_the_names_that_a_file_had(runner: CommandRunner) -> None:
+def test_cat_takes_every_name_that_a_file_had(runner: CommandRunner) -> None:
     runner.write("old", b"x\n")
     runner.move("old", "new")
     runner.edit("new", b"x", b"y")
@@ -32,7 +32,7 @@ def test_cat_takes_the_names_that_a_file_had(runner: CommandRunner) -> None:
     assert runner.done("cat", "new").out == b"y\n"
 
 
-def test_cat_reads_what_was_rejected(runner: CommandRunner) -> None:
+def test_cat_prints_rejected_states(runner: CommandRunner) -> None:
     runner.write("a", b"unwanted\n")
     runner.done("reject", "1")
     assert not (runner.folder / "a").exists()
@@ -48,7 +48,7 @@ def test_cat_of_no_file_is_refused(runner: CommandRunner, state: str) -> None:
     assert ran.said == "cas: There is no file a in this state.\n"
 
 
-def test_a_recorded_file_that_is_named_like_a_hash_can_be_named_where_it_is_gone(runner: CommandRunner) -> None:
+def test_a_deleted_file_named_like_a_hash_can_still_be_named(runner: CommandRunner) -> None:
     (runner.folder / "sub").mkdir()
     for path in ("deed", "sub/face"):
         runner.write(path, b"one\n")
@@ -69,7 +69,7 @@ def test_a_recorded_file_that_is_named_like_a_hash_can_be_named_where_it_is_gone
     assert elsewhere.out == b"one\n"
 
 
-def test_a_file_on_disk_that_is_named_like_a_state_is_what_every_command_means(runner: CommandRunner) -> None:
+def test_a_file_named_like_a_state_has_priority_over_the_state(runner: CommandRunner) -> None:
     runner.write("a", b"a\n")
     runner.write("a@1", b"not a\n")
     runner.write("beef", b"not a blob\n")
@@ -84,15 +84,18 @@ def test_a_file_on_disk_that_is_named_like_a_state_is_what_every_command_means(r
     assert runner.done("blame", "a@1", "--json").json()["edit_id"] is not None
     assert runner.done("ls", "a@1").text.endswith("  a@1\n")
     assert runner.done("restore", "a@1").text.endswith("Restored a@1 as edit 6; `cas reject 6` takes it back.\n")
-    outside, named = runner.folder.parent, {"CAS_WORKSPACE": str(runner.folder)}
-    assert cas("cat", "a@1", folder=outside, settings=named).out == b"not a\n"
+    outside, workspace_variable = runner.folder.parent, {"CAS_WORKSPACE": str(runner.folder)}
+    assert cas("cat", "a@1", folder=outside, settings=workspace_variable).out == b"not a\n"
     assert runner.done("purge", "a@1", "-n", "--json").json()["edits"] == [[2, 2], [5, 6]]
-    assert cas("purge", "a@1", "-n", "--json", folder=outside, settings=named).json()["edits"] == [[2, 2], [5, 6]]
+    assert cas("purge", "a@1", "-n", "--json", folder=outside, settings=workspace_variable).json()["edits"] == [
+        [2, 2],
+        [5, 6],
+    ]
     runner.delete("a@1")
     assert runner.done("cat", "a@1").out == b"a\n"
 
 
-def test_of_a_file_on_disk_that_is_named_like_a_state_nothing_is_said_of_another_file(runner: CommandRunner) -> None:
+def test_an_unrecorded_file_named_like_a_state_is_refused_without_using_the_state(runner: CommandRunner) -> None:
     runner.write("a", b"a\n")
     (runner.folder / "a@1").write_bytes(b"mine\n")
     (runner.folder / "a@1h").write_bytes(b"mine\n")
@@ -164,27 +167,27 @@ def test_diff_of_two_states(runner: CommandRunner) -> None:
     runner.write("a", b"1\n2\n")
     runner.edit("a", b"2", b"two")
     runner.edit("a", b"two", b"II")
-    whole = b"diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1,2 +1,2 @@\n 1\n-2\n+II\n"
-    assert runner.done("diff", "a@1", "a@3").out == whole
-    assert runner.done("diff", "a@2^", "a").out == whole
+    expected = b"diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1,2 +1,2 @@\n 1\n-2\n+II\n"
+    assert runner.done("diff", "a@1", "a@3").out == expected
+    assert runner.done("diff", "a@2^", "a").out == expected
     assert runner.done("diff", "a@1", "a@1").out == b""
     assert b"+2\n" in runner.done("diff", "a@1^", "a@1").out
     document = runner.done("diff", "a@1", "a@3", "--json").json()
-    assert document["diff"] == whole.decode()
+    assert document["diff"] == expected.decode()
     assert document["path_before"] == document["path_after"] == str(runner.folder / "a")
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o755])
-def test_diff_of_two_files_says_of_none_that_it_was_moved(runner: CommandRunner, mode: int) -> None:
+def test_diff_of_two_files_shows_no_move(runner: CommandRunner, mode: int) -> None:
     runner.write("old", b"1\n")
     runner.write("new", b"2\n")
     if mode == 0o755:
         (runner.folder / "new").chmod(mode)
         assert runner.done("record", "new").status == 0
     modes = b"old mode 100644\nnew mode 100755\n" if mode == 0o755 else b""
-    whole = b"diff --git a/old b/new\n" + modes + b"--- a/old\n+++ b/new\n@@ -1 +1 @@\n-1\n+2\n"
-    assert runner.done("diff", "old@1", "new").out == whole
-    assert runner.done("diff", "old@1", "new", "--json").json()["diff"] == whole.decode()
+    expected = b"diff --git a/old b/new\n" + modes + b"--- a/old\n+++ b/new\n@@ -1 +1 @@\n-1\n+2\n"
+    assert runner.done("diff", "old@1", "new").out == expected
+    assert runner.done("diff", "old@1", "new", "--json").json()["diff"] == expected.decode()
 
 
 def test_diff_of_blobs_by_hash(runner: CommandRunner) -> None:
@@ -192,28 +195,28 @@ def test_diff_of_blobs_by_hash(runner: CommandRunner) -> None:
     runner.write("b", b"2\n")
     before, after = (blake3(content).hexdigest()[:16] for content in (b"1\n", b"2\n"))
     assert runner.done("diff", before, after).out.endswith(b"@@ -1 +1 @@\n-1\n+2\n")
-    told = runner.done("diff", before, after, "--json").json()
-    assert [told[name] for name in ("path_before", "path_after", "blob_before")] == [None, None, blob_id(b"1\n").hex()]
+    shown = runner.done("diff", before, after, "--json").json()
+    assert [shown[name] for name in ("path_before", "path_after", "blob_before")] == [None, None, blob_id(b"1\n").hex()]
 
 
-def test_diff_of_one_state_or_three_is_a_mistake(runner: CommandRunner) -> None:
+def test_diff_of_one_state_or_three_is_refused(runner: CommandRunner) -> None:
     runner.write("a", b"1\n")
-    for names, meant in ((["a@1"], "a@1 a"), (["a@1", "a", "a"], "A B"), ([blob_id(b"1\n").hex()], "A B")):
+    for names, expected in ((["a@1"], "a@1 a"), (["a@1", "a", "a"], "A B"), ([blob_id(b"1\n").hex()], "A B")):
         ran = runner.cas("diff", *names)
         assert (ran.status, ran.out) == (2, b"")
-        assert f"`cas diff` compares two states, as in `cas diff {meant}`.\n" in ran.said
+        assert f"`cas diff` compares two states, as in `cas diff {expected}`.\n" in ran.said
 
 
-# ---- what has gone
+# ---- deleted folders
 
 
-@pytest.mark.parametrize("instead", [None, b"a file by now\n"])
-def test_a_file_whose_folder_is_gone_is_named_as_ever(runner: CommandRunner, instead: bytes | None) -> None:
+@pytest.mark.parametrize("replacement", [None, b"a file by now\n"])
+def test_a_file_whose_folder_was_deleted_keeps_its_name(runner: CommandRunner, replacement: bytes | None) -> None:
     runner.write("src/deep/a", b"1\n")
     runner.write("src/deep/a", b"2\n")
     shutil.rmtree(runner.folder / "src")
-    if instead is not None:
-        (runner.folder / "src").write_bytes(instead)
+    if replacement is not None:
+        (runner.folder / "src").write_bytes(replacement)
     assert runner.done("cat", "src/deep/a@1").out == b"1\n"
     assert [edit["seq"] for edit in runner.done("log", "--json", "src/deep/a").lines()] == [2, 1]
     assert [edit["seq"] for edit in runner.done("log", "--json", "src/deep").lines()] == [2, 1]
@@ -222,11 +225,11 @@ def test_a_file_whose_folder_is_gone_is_named_as_ever(runner: CommandRunner, ins
     assert runner.done("blame", "src/deep/a").text.endswith("      1  2\n")
     assert runner.done("ls", "src").text.endswith("src/deep/a\n")
     assert runner.done("accept", "--file", "src/deep/a", "--dry-run", "--on-external", "keep").status == 0
-    if instead is None:
+    if replacement is None:
         assert runner.done("restore", "src/deep/a@1").text.startswith("Recorded the change from outside to src/deep/a")
         assert runner.bytes("src/deep/a") == b"1\n"
     else:
         ran = runner.cas("restore", "src/deep/a@1")
         assert ran.status == 1
         assert ran.said.count("\n") == 1
-        assert runner.bytes("src") == instead
+        assert runner.bytes("src") == replacement

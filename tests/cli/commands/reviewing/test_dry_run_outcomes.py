@@ -1,4 +1,4 @@
-"""A dry run has the outcome that the command then has, with hard links and taken paths in the way too."""
+"""A dry run has the same outcome as the command, also with hard links and occupied paths."""
 
 import os
 from collections.abc import Callable
@@ -12,61 +12,61 @@ from tests.support.command_runner import CommandRunner
 Scene = Callable[[CommandRunner], None]
 
 
-def edited(runner: CommandRunner) -> None:
+def edited_file(runner: CommandRunner) -> None:
     runner.write("f", b"one\ntwo\n")
     runner.write("f", b"ONE\ntwo\n")
 
 
-def two_names(runner: CommandRunner) -> None:
-    edited(runner)
+def hard_link(runner: CommandRunner) -> None:
+    edited_file(runner)
     (runner.folder / "g").hardlink_to(runner.folder / "f")
 
 
-def two_recorded_names(runner: CommandRunner) -> None:
+def recorded_hard_link(runner: CommandRunner) -> None:
     runner.write("f", b"one\ntwo\n")
     (runner.folder / "g").hardlink_to(runner.folder / "f")
     runner.done("record")
     runner.write("f", b"ONE\ntwo\n")
 
 
-def a_name_outside(runner: CommandRunner) -> None:
-    edited(runner)
+def hard_link_outside_the_workspace(runner: CommandRunner) -> None:
+    edited_file(runner)
     (runner.folder.parent / "outside").hardlink_to(runner.folder / "f")
 
 
-def replaced_by_a_folder(runner: CommandRunner) -> None:
-    edited(runner)
+def file_replaced_by_a_folder(runner: CommandRunner) -> None:
+    edited_file(runner)
     (runner.folder / "f").unlink()
     (runner.folder / "f").mkdir()
     (runner.folder / "f" / "mine").write_bytes(b"mine\n")
 
 
-def replaced_by_a_link(runner: CommandRunner) -> None:
-    edited(runner)
+def file_replaced_by_a_symlink(runner: CommandRunner) -> None:
+    edited_file(runner)
     (runner.folder / "f").rename(runner.folder / "h")
     (runner.folder / "f").symlink_to("h")
 
 
-def moved_away_and_taken(runner: CommandRunner) -> None:
+def moved_and_path_reused(runner: CommandRunner) -> None:
     runner.write("f", b"one\n")
     runner.move("f", "g")
     runner.write("f", b"another\n")
 
 
-def moved_away_and_taken_by_hand(runner: CommandRunner) -> None:
+def moved_and_path_reused_by_hand(runner: CommandRunner) -> None:
     runner.write("f", b"one\n")
     runner.move("f", "g")
     (runner.folder / "f").write_bytes(b"mine\n")
 
 
-def deleted_and_taken_by_a_folder(runner: CommandRunner) -> None:
+def deleted_and_path_reused_by_a_folder(runner: CommandRunner) -> None:
     runner.write("f", b"one\n")
     runner.delete("f")
     (runner.folder / "f").mkdir()
     (runner.folder / "f" / "mine").write_bytes(b"mine\n")
 
 
-def in_a_folder_that_is_a_file_now(runner: CommandRunner) -> None:
+def folder_replaced_by_a_file(runner: CommandRunner) -> None:
     runner.write("d/f", b"one\n")
     runner.delete("d/f")
     (runner.folder / "d").rmdir()
@@ -74,16 +74,16 @@ def in_a_folder_that_is_a_file_now(runner: CommandRunner) -> None:
 
 
 SCENES: Final = (
-    edited,
-    two_names,
-    two_recorded_names,
-    a_name_outside,
-    replaced_by_a_folder,
-    replaced_by_a_link,
-    moved_away_and_taken,
-    moved_away_and_taken_by_hand,
-    deleted_and_taken_by_a_folder,
-    in_a_folder_that_is_a_file_now,
+    edited_file,
+    hard_link,
+    recorded_hard_link,
+    hard_link_outside_the_workspace,
+    file_replaced_by_a_folder,
+    file_replaced_by_a_symlink,
+    moved_and_path_reused,
+    moved_and_path_reused_by_hand,
+    deleted_and_path_reused_by_a_folder,
+    folder_replaced_by_a_file,
 )
 
 COMMANDS: Final = (
@@ -99,7 +99,7 @@ COMMANDS: Final = (
 
 
 def tree(folder: Path) -> dict[str, tuple[int, int, bytes]]:
-    """Return what is in the workspace but for the store: inode, mode and bytes of each path."""
+    """Return inode, mode and content of each path of the workspace, without the store."""
     found = {}
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
@@ -111,7 +111,7 @@ def tree(folder: Path) -> dict[str, tuple[int, int, bytes]]:
 
 
 def comparable(answer: Any) -> Any:  # noqa: ANN401 - whatever the document holds
-    """Return what both runs report alike: not what only a real run records, nor the diffs of the preview."""
+    """Return the fields that both runs share: without those of recorded decisions and the diffs of a dry run."""
     files = [{name: value for name, value in file.items() if name != "diff"} for file in answer["files"]]
     same = {name: value for name, value in answer.items() if name not in {"decision", "dry_run", "recorded"}}
     return same | {"files": files}

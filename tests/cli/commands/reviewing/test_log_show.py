@@ -1,4 +1,4 @@
-"""`cas log` and `cas show`: the edits, as a list and one by one."""
+"""`cas log` lists edits, and `cas show` shows each."""
 
 import hashlib
 import shutil
@@ -29,7 +29,7 @@ def numbers(runner: CommandRunner, *words: str) -> list[int]:
 # ---- log
 
 
-def test_log_is_newest_first_and_reverse_turns_it(runner: CommandRunner) -> None:
+def test_log_is_newest_first_and_reverse_is_oldest_first(runner: CommandRunner) -> None:
     for name in ("a", "b", "c"):
         runner.write(name, b"x\n")
     assert numbers(runner) == [3, 2, 1]
@@ -39,7 +39,7 @@ def test_log_is_newest_first_and_reverse_turns_it(runner: CommandRunner) -> None
     assert [int(line.split()[0]) for line in runner.cas("log").text.splitlines()] == [3, 2, 1]
 
 
-def test_a_record_of_a_time_that_no_calendar_has_is_shown_as_any_other(
+def test_a_record_with_a_time_beyond_the_calendar_is_shown(
     runner: CommandRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("objstore.review.edit_recorder.now", lambda: 2**63 - 1)
@@ -58,7 +58,7 @@ def test_a_record_of_a_time_that_no_calendar_has_is_shown_as_any_other(
     assert b"Date: Thu, 30 Dec 9999" in runner.done("export", "--patch").out
 
 
-def test_log_filters_hold_together(runner: CommandRunner) -> None:
+def test_log_filters_are_combined(runner: CommandRunner) -> None:
     runner.write("a", b"x\n")
     runner.write("a", b"y\n", conversation="conv_two")
     runner.write("b", b"x\n", conversation="conv_two")
@@ -71,7 +71,7 @@ def test_log_filters_hold_together(runner: CommandRunner) -> None:
     assert numbers(runner, "--file", "a", "--conversation", "conv_two", "--status", "accepted") == [2]
 
 
-def test_log_names_a_file_from_where_the_person_stands(runner: CommandRunner) -> None:
+def test_log_paths_are_relative_to_the_current_folder(runner: CommandRunner) -> None:
     runner.write("sub/a", b"x\n")
     runner.write("a", b"x\n")
     assert numbers(runner, "-C", str(runner.folder / "sub"), "--file", "../a") == [2]
@@ -93,7 +93,7 @@ def test_a_path_may_leave_the_workspace_and_come_back(runner: CommandRunner, tmp
         "../../ws/../ws/sub/gone/b": "sub/gone/b",
         "../../again/sub/a": "sub/a",
         f"{other}/../ws/a": "a",
-        "../out/../../ws/a": "a",  # as the system goes there
+        "../out/../../ws/a": "a",  # resolved as the system resolves it
     }
     for spelling, path in inside.items():
         for words in (["log", "--json"], ["log", "--json", "--file"]):
@@ -115,7 +115,7 @@ def test_a_path_may_leave_the_workspace_and_come_back(runner: CommandRunner, tmp
         assert ran.said == f"cas: Path is outside the workspace: {spelling}\n", ran
 
 
-def test_log_finds_what_added_or_removed_a_text(runner: CommandRunner) -> None:
+def test_log_finds_edits_that_added_or_removed_a_text(runner: CommandRunner) -> None:
     runner.write("a", b"one\n")
     runner.write("a", b"one\nneedle\n")
     runner.write("a", b"needle\none\n")
@@ -129,7 +129,7 @@ def test_log_finds_what_added_or_removed_a_text(runner: CommandRunner) -> None:
     assert runner.cas("log", "-S", "").status == 2
 
 
-def test_log_says_what_it_could_not_search(runner: CommandRunner) -> None:
+def test_log_names_edits_that_it_could_not_search(runner: CommandRunner) -> None:
     runner.write("a", b"needle\n")
     runner.write("a", b"other\n")
     runner.write("a", b"more\n")
@@ -140,21 +140,21 @@ def test_log_says_what_it_could_not_search(runner: CommandRunner) -> None:
 
 
 @pytest.mark.parametrize("salvaged", [False, True])
-def test_a_search_goes_on_past_bytes_that_are_lost_and_says_so(runner: CommandRunner, *, salvaged: bool) -> None:
-    said = three_edits_and_a_loss(runner, salvaged=salvaged)
+def test_a_search_continues_past_lost_blobs_and_says_so(runner: CommandRunner, *, salvaged: bool) -> None:
+    message = three_edits_with_a_lost_blob(runner, salvaged=salvaged)
     assert numbers(runner, "-S", "a") == [1]
     for words in (["--json"], []):
         ran = runner.cas("log", "-S", "a", *words)
         assert (ran.status, len(ran.text.splitlines())) == (1, 1)
-        assert ran.said.startswith(f"Not searched: 1 edit, whose content is lost.\n{said}")
+        assert ran.said.startswith(f"Not searched: 1 edit, whose content is lost.\n{message}")
 
 
 @given(pieces=st.lists(st.text("ab", max_size=5).map(str.encode)), text=st.text("ab", min_size=1, max_size=4))
-def test_a_text_is_counted_across_pieces_as_in_one(pieces: list[bytes], text: str) -> None:
+def test_a_text_is_counted_across_pieces(pieces: list[bytes], text: str) -> None:
     assert count_text(pieces, text.encode()) == b"".join(pieces).count(text.encode())
 
 
-def test_log_of_nothing_prints_nothing_and_says_so_to_a_person(runner: CommandRunner) -> None:
+def test_log_of_an_empty_history_says_so_on_stderr(runner: CommandRunner) -> None:
     assert runner.cas("log", "--json") == CommandResult(status=0, out=b"", err=b"")
     assert runner.cas("log") == CommandResult(status=0, out=b"", err=b"Nothing is recorded yet.\n")
 
@@ -186,6 +186,8 @@ def test_log_json_has_the_fields_of_the_edit_log(runner: CommandRunner) -> None:
         "mode_before": 0o644,
         "mode_after": 0o644,
         "origin": "agent",
+        "turn": None,
+        "owner": "conv_one",
         "amends": None,
         "marks": None,
         "whole_file": None,
@@ -223,8 +225,8 @@ def test_log_json_of_moves_and_deletes(runner: CommandRunner) -> None:
     assert (delete["operation"], delete["hash_after"], delete["blob_after"]) == ("delete", None, None)
 
 
-def three_edits_and_a_loss(runner: CommandRunner, *, salvaged: bool) -> str:
-    """Record three edits, lose what the second led to, and return the first of what is said of that at the end."""
+def three_edits_with_a_lost_blob(runner: CommandRunner, *, salvaged: bool) -> str:
+    """Record three edits, lose the result of the second, and return how the error message begins."""
     for name in ("a", "b", "c"):
         runner.write(name, name.encode() * 100 + b"\n")
     lost = blob_id(b"b" * 100 + b"\n")
@@ -237,13 +239,11 @@ def three_edits_and_a_loss(runner: CommandRunner, *, salvaged: bool) -> str:
 
 @pytest.mark.parametrize("salvaged", [False, True])
 @pytest.mark.parametrize("words", [["log"], ["log", "--reverse"], ["show", "conv_one"], ["show", "3", "2", "1"]])
-def test_bytes_that_are_lost_hide_no_other_edit_from_a_program(
-    runner: CommandRunner, words: list[str], *, salvaged: bool
-) -> None:
-    said = three_edits_and_a_loss(runner, salvaged=salvaged)
+def test_a_lost_blob_leaves_other_edits_in_json(runner: CommandRunner, words: list[str], *, salvaged: bool) -> None:
+    message = three_edits_with_a_lost_blob(runner, salvaged=salvaged)
     ran = runner.cas(*words, "--json")
     assert ran.status == 1
-    assert ran.said.startswith(said)
+    assert ran.said.startswith(message)
     assert ran.said.endswith("\nRun `cas fsck` to see what is damaged and which files that affects.\n")
     first, second, third = sorted(
         ran.lines() if words[0] == "log" else ran.json()["edits"], key=lambda edit: int(edit["seq"])
@@ -256,7 +256,7 @@ def test_bytes_that_are_lost_hide_no_other_edit_from_a_program(
         assert [edit["diff"] is None for edit in (first, second, third)] == [False, True, False]
 
 
-def test_of_an_edit_of_which_one_state_is_lost_the_other_is_told(runner: CommandRunner) -> None:
+def test_an_edit_with_one_lost_state_shows_the_other_hash(runner: CommandRunner) -> None:
     runner.write("a", b"one\n")
     runner.write("a", b"two\n")
     lost = blob_id(b"one\n")
@@ -268,18 +268,20 @@ def test_of_an_edit_of_which_one_state_is_lost_the_other_is_told(runner: Command
 
 @pytest.mark.parametrize("salvaged", [False, True])
 @pytest.mark.parametrize("words", [["log", "-p"], ["log", "-p", "--reverse"], ["show", "conv_one"]])
-def test_bytes_that_are_lost_hide_no_other_diff(runner: CommandRunner, words: list[str], *, salvaged: bool) -> None:
-    said = three_edits_and_a_loss(runner, salvaged=salvaged)
+def test_a_lost_blob_leaves_other_diffs(runner: CommandRunner, words: list[str], *, salvaged: bool) -> None:
+    message = three_edits_with_a_lost_blob(runner, salvaged=salvaged)
     ran = runner.cas(*words)
     assert ran.status == 1
-    assert ran.said.startswith(said)
+    assert ran.said.startswith(message)
     assert ran.text.count("\n@@ ") == 2
-    (told,) = [line for line in ran.text.splitlines() if line.startswith("No diff of edit 2: ")]
-    assert ran.said.splitlines()[0] == told.replace("No diff of edit 2", "cas")
+    (no_diff,) = [line for line in ran.text.splitlines() if line.startswith("No diff of edit 2: ")]
+    assert ran.said.splitlines()[0] == no_diff.replace("No diff of edit 2", "cas")
 
 
 @pytest.mark.parametrize(("words", "first"), [(["log", "-p"], b"b\n"), (["log", "-p", "--reverse"], b"a\n")])
-def test_of_several_losses_the_first_is_told_at_the_end(runner: CommandRunner, words: list[str], first: bytes) -> None:
+def test_of_several_lost_blobs_the_first_is_named_in_the_error(
+    runner: CommandRunner, words: list[str], first: bytes
+) -> None:
     for name in ("a", "b"):
         runner.write(name, name.encode() + b"\n")
     lose(runner.folder, blob_id(b"a\n"), blob_id(b"b\n"))
@@ -290,20 +292,20 @@ def test_of_several_losses_the_first_is_told_at_the_end(runner: CommandRunner, w
 
 
 @pytest.mark.parametrize("words", [["log"], ["show", "conv_one"]])
-def test_bytes_that_are_lost_leave_the_sums_as_recorded(runner: CommandRunner, words: list[str]) -> None:
-    said = three_edits_and_a_loss(runner, salvaged=True)
+def test_a_lost_blob_leaves_the_recorded_line_counts(runner: CommandRunner, words: list[str]) -> None:
+    message = three_edits_with_a_lost_blob(runner, salvaged=True)
     ran = runner.cas(*words, "--stat")
-    assert (ran.status, ran.said.startswith(said)) == (1, True)
+    assert (ran.status, ran.said.startswith(message)) == (1, True)
     assert ran.text.endswith("3 files changed, 3 insertions(+), 0 deletions(-)\n")
 
 
-def test_log_json_tells_the_status_of_each_edit(runner: CommandRunner) -> None:
+def test_log_json_has_the_status_of_each_edit(runner: CommandRunner) -> None:
     for name in ("a", "b", "c"):
         runner.write(name, b"x\n")
     runner.done("accept", "1")
     runner.done("reject", "2")
-    told = {edit["seq"]: edit["status"] for edit in runner.done("log", "--json").lines()}
-    assert told == {1: "accepted", 2: "rejected", 3: "pending"}
+    statuses = {edit["seq"]: edit["status"] for edit in runner.done("log", "--json").lines()}
+    assert statuses == {1: "accepted", 2: "rejected", 3: "pending"}
 
 
 def test_log_with_patch_shows_each_diff(runner: CommandRunner) -> None:
@@ -314,25 +316,25 @@ def test_log_with_patch_shows_each_diff(runner: CommandRunner) -> None:
     assert text.index("+y") < text.index("+x")
 
 
-def test_the_reason_stands_under_the_edit(runner: CommandRunner) -> None:
+def test_a_reason_is_shown_below_its_edit(runner: CommandRunner) -> None:
     runner.write("a", b"x\n")
     runner.done("reject", "1", "--reason", "not wanted")
     assert "\n       reason: not wanted\n" in runner.cas("log").text
 
 
-def test_of_several_reasons_each_stands_behind_its_hunks(runner: CommandRunner) -> None:
+def test_several_reasons_are_shown_with_their_hunks(runner: CommandRunner) -> None:
     runner.write("a", b"1\n2\n3\n4\n5\n")
     runner.write("a", b"one\n2\nthree\n4\nfive\n")
     runner.done("reject", "2:3", "--reason", "keep 5")
     runner.done("accept", "2:2")
     assert "\n       reason: keep 5\n" in runner.cas("log").text
     runner.done("reject", "2:1", "--reason", "1 is a name")
-    said = "2:1: 1 is a name; 2:3: keep 5"
-    assert f"\n       reason: {said}\n" in runner.cas("log").text
-    assert f"reason        {said}\n" in runner.cas("show", "2").text
+    reasons = "2:1: 1 is a name; 2:3: keep 5"
+    assert f"\n       reason: {reasons}\n" in runner.cas("log").text
+    assert f"reason        {reasons}\n" in runner.cas("show", "2").text
     (shown,) = runner.cas("show", "2:3", "--json").json()["edits"]
     assert (shown["reason"], shown["reasons"]) == (
-        said,
+        reasons,
         [{"hunks": ["2:1"], "reason": "1 is a name"}, {"hunks": ["2:3"], "reason": "keep 5"}],
     )
 
@@ -353,7 +355,7 @@ def test_show_numbers_the_hunks_and_gives_the_status_of_each(runner: CommandRunn
     )
 
 
-def test_show_a_hunk_shows_that_hunk_alone(runner: CommandRunner) -> None:
+def test_show_of_a_hunk_shows_only_that_hunk(runner: CommandRunner) -> None:
     poem_with_two_hunks(runner)
     ran = runner.cas("show", "2:2")
     assert ran.text.count("@@ 2:") == 1
@@ -365,7 +367,7 @@ def test_show_a_hunk_shows_that_hunk_alone(runner: CommandRunner) -> None:
     assert "LINE 3" not in edit["diff"]
 
 
-def test_show_a_conversation_shows_its_edits_in_order(runner: CommandRunner) -> None:
+def test_show_of_a_conversation_shows_its_edits_in_order(runner: CommandRunner) -> None:
     runner.write("a", b"x\n", conversation="conv_two")
     runner.write("b", b"y\n")
     runner.write("c", b"z\n", conversation="conv_two")
@@ -377,13 +379,13 @@ def test_show_a_conversation_shows_its_edits_in_order(runner: CommandRunner) -> 
     assert "edit 2" not in text
 
 
-def test_show_takes_the_beginning_of_an_id(runner: CommandRunner) -> None:
+def test_show_takes_the_prefix_of_an_id(runner: CommandRunner) -> None:
     runner.write("a", b"x\n")
     name = runner.cas("log", "--json").lines()[0]["edit_id"]
     assert runner.cas("show", name[:12]).text == runner.cas("show", "1").text
 
 
-def test_neighbouring_hunks_share_their_context_between_them(runner: CommandRunner) -> None:
+def test_adjacent_hunks_divide_their_context(runner: CommandRunner) -> None:
     runner.write("a", b"1\n2\n3\n4\n5\n")
     runner.write("a", b"one\n2\nthree\n4\n5\n")
     assert runner.cas("show", "2").text.endswith(
@@ -414,7 +416,9 @@ def test_neighbouring_hunks_share_their_context_between_them(runner: CommandRunn
         (b"1\n2\n3\n4\n5\nlast\n", b"1\n2\n3\nfour\n5\nlast"),
     ],
 )
-def test_what_show_prints_is_a_patch(runner: CommandRunner, tmp_path: Path, before: bytes, after: bytes) -> None:
+def test_the_output_of_show_is_a_valid_patch(
+    runner: CommandRunner, tmp_path: Path, before: bytes, after: bytes
+) -> None:
     runner.write("a", before)
     runner.write("a", after)
     patch = runner.cas("show", "2").out
@@ -424,9 +428,7 @@ def test_what_show_prints_is_a_patch(runner: CommandRunner, tmp_path: Path, befo
         assert (tmp_path / "a").read_bytes() == after
 
 
-def test_one_hunk_beside_the_last_line_is_a_patch_as_well_and_leaves_the_newline(
-    runner: CommandRunner, tmp_path: Path
-) -> None:
+def test_a_hunk_next_to_a_changed_final_newline_is_a_valid_patch(runner: CommandRunner, tmp_path: Path) -> None:
     runner.write("a", b"1\n2\nlast")
     runner.write("a", b"1\ntwo\nlast\n")
     for unit, result in (("2:1", b"1\ntwo\nlast"), ("2:0", b"1\n2\nlast\n")):
@@ -436,7 +438,7 @@ def test_one_hunk_beside_the_last_line_is_a_patch_as_well_and_leaves_the_newline
         assert (tmp_path / "a").read_bytes() == result
 
 
-def test_show_says_what_no_hunk_can_say(runner: CommandRunner) -> None:
+def test_show_describes_whole_file_changes(runner: CommandRunner) -> None:
     runner.write("a", b"x")
     runner.write("a", b"x\n")
     runner.write("a", b"x\n", mode=0o755)
@@ -456,7 +458,7 @@ def test_binary_files_are_not_shown_line_by_line(runner: CommandRunner) -> None:
     assert "Binary files a/a and b/a differ\n" in runner.cas("show", "2").text
 
 
-def test_of_bytes_that_are_no_text_it_is_shown_how_many_there_are(runner: CommandRunner, tmp_path: Path) -> None:
+def test_show_gives_the_sizes_of_binary_and_large_files(runner: CommandRunner, tmp_path: Path) -> None:
     runner.write("a", b"\0\1\n")
     runner.write("a", b"\0\2\3\n", mode=0o755)
     runner.delete("a")
@@ -478,10 +480,10 @@ def test_of_bytes_that_are_no_text_it_is_shown_how_many_there_are(runner: Comman
     assert f"\n5:1 pending  6 bytes -> {(1 << 26) + 1} bytes\n" in runner.done("show", "5:1").text
 
 
-# ---- how far it is
+# ---- progress
 
 
-def test_a_search_tells_how_far_it_is(runner: CommandRunner) -> None:
+def test_a_search_shows_progress(runner: CommandRunner) -> None:
     for number in range(1, 6):
         runner.write("a", b"%d\n" % number)
     out, shown = with_progress("log", "-S", "1", folder=runner.folder, patience=0)
@@ -491,14 +493,14 @@ def test_a_search_tells_how_far_it_is(runner: CommandRunner) -> None:
     assert with_progress("log", "-S", "1", folder=runner.folder, patience=3600)[1] == b""
 
 
-def test_at_a_terminal_a_search_is_over_before_its_bar_could_stand_in_the_list(runner: CommandRunner) -> None:
+def test_a_search_on_a_terminal_leaves_no_progress_bar_in_the_list(runner: CommandRunner) -> None:
     for number in range(1, 4):
         runner.write("a", b"%d\n" % number)
     status, shown = runner.typed("log", "-S", "1")
     assert (status, shown.count("\n")) == (0, 2)
 
 
-def test_show_a_last_line_that_went_with_the_newline_above_it_shows_each_line_once(runner: CommandRunner) -> None:
+def test_show_of_a_removed_last_line_and_newline_shows_each_line_once(runner: CommandRunner) -> None:
     runner.write("f", b"a\nb\nc\n")
     runner.write("f", b"a\nb")
     text = runner.cas("show", "2").text

@@ -1,8 +1,11 @@
 """`cas status`: the workspace on one screen, and as one JSON document."""
 
 import os
+import re
 import subprocess
 from pathlib import Path
+
+import pytest
 
 from tests.support.command_runner import PROGRAM, CommandRunner, environment, unforked_cas
 
@@ -13,7 +16,7 @@ def test_an_empty_workspace_has_nothing_pending(runner: CommandRunner) -> None:
     assert f"{runner.folder}: 0 edits in 0 conversations, 0 pending, 0 accepted, 0 rejected" in ran.text
 
 
-def test_pending_edits_stand_under_their_conversation_and_file(runner: CommandRunner) -> None:
+def test_pending_edits_are_grouped_by_conversation_and_file(runner: CommandRunner) -> None:
     runner.write("a.txt", b"1\n")
     runner.write("b.txt", b"1\n2\n", conversation="conv_two")
     runner.write("a.txt", b"one\n")
@@ -29,7 +32,7 @@ def test_pending_edits_stand_under_their_conversation_and_file(runner: CommandRu
     ]
 
 
-def test_names_of_any_width_stand_in_one_column(runner: CommandRunner) -> None:
+def test_names_of_any_width_are_aligned(runner: CommandRunner) -> None:
     for name in ("plain.txt", "日本語.txt", "e\u0301te\u0301.txt", "a\u200bb"):
         runner.write(name, b"1\n")
     assert runner.done("status").text.splitlines()[4:8] == [
@@ -40,7 +43,7 @@ def test_names_of_any_width_stand_in_one_column(runner: CommandRunner) -> None:
     ]
 
 
-def test_what_is_decided_is_counted_and_no_longer_pending(runner: CommandRunner) -> None:
+def test_decided_edits_are_counted_and_no_longer_listed(runner: CommandRunner) -> None:
     for number in range(3):
         runner.write(f"{number}.txt", b"x\n")
     runner.done("accept", "1")
@@ -63,19 +66,19 @@ def test_changes_from_outside_are_listed_by_kind(runner: CommandRunner) -> None:
     assert shown == ["  modified      changed", "  deleted       gone", "  mode changed  mode", ""]
 
 
-def test_a_crowded_workspace_still_fits_one_screen(runner: CommandRunner) -> None:
+def test_the_status_of_a_large_workspace_fits_one_screen(runner: CommandRunner) -> None:
     for number in range(20):
         runner.write(f"{number}.txt", b"x\n", conversation=f"conv_{number}")
     for number in range(20):
         (runner.folder / f"{number}.txt").write_bytes(b"y\n")
     text = runner.cas("status").text
     assert len(text.splitlines()) <= 24
-    assert "and 15 files more" in text
+    assert "and 16 turns more" in text
     assert "  and 16 more" in text
     assert len(runner.cas("status", "--json").json()["pending_groups"]) == 20
 
 
-def test_json_is_one_document_of_a_fixed_shape(runner: CommandRunner) -> None:
+def test_json_is_one_document_with_fixed_fields(runner: CommandRunner) -> None:
     runner.write("a.txt", b"1\n")
     runner.write("b.txt", b"1\n")
     runner.done("accept", "2")
@@ -85,16 +88,22 @@ def test_json_is_one_document_of_a_fixed_shape(runner: CommandRunner) -> None:
     store = document.pop("store")
     assert document.pop("unreadable") == []
     assert document.pop("markers") == []
+    assert document.pop("secrets") == {"not_recorded": [], "stored": []}
     assert document == {
         "workspace": str(runner.folder),
         "edits": 2,
         "pending": 1,
         "accepted": 1,
         "rejected": 0,
+        "away": 0,
+        "comments": {"open": 0, "sent": 0, "answered": 0},
+        "collisions": [],
+        "policies": [],
         "conversations": 1,
         "pending_groups": [
             {
                 "conversation_id": "conv_one",
+                "turn": None,
                 "file_path": str(runner.folder / "a.txt"),
                 "edits": [1],
                 "lines_added": 1,
@@ -116,7 +125,7 @@ def test_json_is_one_document_of_a_fixed_shape(runner: CommandRunner) -> None:
     assert blobs[0] != blobs[1]
 
 
-def test_a_status_is_of_the_workspace_that_is_asked_for(runner: CommandRunner) -> None:
+def test_the_workspace_of_a_status_is_given_by_folder_option_or_variable(runner: CommandRunner) -> None:
     runner.write("a.txt", b"1\n")
     (runner.folder / ".cas" / "hook.log").write_bytes(b"a fault\n")
     here = runner.cas("status")
@@ -129,7 +138,7 @@ def test_a_status_is_of_the_workspace_that_is_asked_for(runner: CommandRunner) -
         assert ended.said.startswith("cas: ")
 
 
-def test_a_status_onto_a_full_disk_ends_as_any_command(runner: CommandRunner) -> None:
+def test_a_status_onto_a_full_disk_exits_with_1(runner: CommandRunner) -> None:
     with Path("/dev/full").open("wb") as full:
         ran = subprocess.run(
             [*PROGRAM, "status"],
@@ -145,7 +154,7 @@ def test_a_status_onto_a_full_disk_ends_as_any_command(runner: CommandRunner) ->
     )
 
 
-def test_a_file_that_cannot_be_looked_at_is_told_in_text_that_every_reader_of_json_takes(runner: CommandRunner) -> None:
+def test_an_unreadable_file_is_reported_in_json_as_valid_unicode(runner: CommandRunner) -> None:
     name = "bad\udcff"
     runner.write(name, b"1\n")
     os.truncate(runner.folder / name, (256 << 30) + 1)
@@ -154,9 +163,117 @@ def test_a_file_that_cannot_be_looked_at_is_told_in_text_that_every_reader_of_js
     assert "\ncan't be read:\n  \"bad\\xff: " in runner.done("status").text
 
 
-def test_counts_stand_below_each_other_however_long_they_are(runner: CommandRunner) -> None:
+def test_counts_of_any_length_are_aligned(runner: CommandRunner) -> None:
     runner.write("a", b"x\n" * 30_000)
     runner.write("a", b"y\n" * 20_000)
     runner.write("b", b"x\n")
     rows = [line for line in runner.done("status").text.splitlines() if line.startswith("    ")]
     assert rows == ["    a  +50000 -30000  1 2", "    b          +1 -0  3"]
+
+
+# ---- with a filter: a list of edits
+
+
+def several(runner: CommandRunner) -> None:
+    """Record six edits of three files in two conversations, and decide on three."""
+    runner.write("src/a.py", b"1\n2\n", conversation="conv_one")
+    runner.write("b.txt", b"1\n", conversation="conv_two")
+    runner.edit("src/a.py", b"2\n", b"two\n", conversation="conv_two")
+    runner.move("src/a.py", "c.py")
+    runner.write("b.txt", b"2\n", conversation="conv_two")
+    runner.delete("b.txt")
+    runner.done("accept", "1")
+    runner.done("reject", "3", "--reason", "words")
+    runner.done("reject", "6")
+
+
+FILTERS = [
+    ("--conv conv_two", "5 3 2"),
+    ("--conversation conv_t", "5 3 2"),
+    ("--file b.txt", "6 5 2"),
+    ("--file src/a.py", "4 3 1"),
+    ("--file c.py", "4 3 1"),
+    ("--file src", "4 3 1"),
+    ("--file *.txt", "6 5 2"),
+    ("--status pending", "5 4 2"),
+    ("--status accepted", "1"),
+    ("--status rejected", "6 3"),
+    ("--conv conv_two --file b.txt", "5 2"),
+    ("--conv conv_two --status rejected", "3"),
+    ("--conv conv_two --file b.txt --status pending", "5 2"),
+    ("--conv conv_one --file b.txt --status accepted", ""),
+]
+
+
+@pytest.mark.parametrize(("words", "edits"), FILTERS)
+def test_a_filtered_status_lists_the_matching_edits_newest_first(runner: CommandRunner, words: str, edits: str) -> None:
+    several(runner)
+    ran = runner.cas("status", *words.split())
+    assert (ran.status, ran.said) == (0, "" if edits else "No edit matches.\n")
+    rows = [line for line in ran.text.splitlines() if not line.startswith("       reason: ")]
+    assert [row.split()[0] for row in rows] == edits.split()
+    found = runner.done("status", *words.split(), "--json").lines()
+    assert [str(edit["seq"]) for edit in found] == edits.split()
+
+
+def test_a_row_of_a_filtered_status_has_number_id_time_status_operation_file_and_conversation(
+    runner: CommandRunner,
+) -> None:
+    several(runner)
+    logged = {edit["seq"]: edit for edit in runner.done("log", "--json").lines()}
+    rows = runner.done("status", "--file", "src/a.py").text.splitlines()
+    names = ["src/a.py -> c.py  conv_one", "src/a.py  conv_two", "src/a.py  conv_one"]
+    assert rows.pop(2) == "       reason: words"
+    for row, seq, name in zip(rows, (4, 3, 1), names, strict=True):
+        edit = logged[seq]
+        time = edit["timestamp"][:19].replace("T", " ")
+        expected = f"{seq:5}  {edit['edit_id'][:16]}  {time}  {edit['status']:9}  {edit['operation']:7}  {name}"
+        assert row == expected
+        assert runner.done("show", edit["edit_id"][:16]).text.startswith(f"edit {seq}  ")
+
+
+def test_a_filtered_status_is_printed_as_the_log_is_in_json(runner: CommandRunner) -> None:
+    several(runner)
+    found = runner.done("status", "--status", "rejected", "--json")
+    assert found.out == runner.done("log", "--status", "rejected", "--json").out
+    assert found.lines()[0].keys() >= {"edit_id", "timestamp", "status", "operation", "conversation_id", "file_path"}
+    assert runner.done("status", "--status", "accepted", "--conv", "conv_two", "--json").out == b""
+
+
+@pytest.mark.parametrize("width", [45, 60, 80, 100, 200])
+def test_a_row_of_a_filtered_status_fits_the_terminal_and_keeps_id_and_operation(
+    runner: CommandRunner, width: int
+) -> None:
+    runner.write(f"a{'/folder' * 12}/name.txt", b"1\n", conversation="conv_one_with_a_long_name" * 3)
+    edit = runner.done("log", "--json").json()
+    status, shown = runner.typed("status", "--status", "pending", COLUMNS=str(width))
+    (row,) = shown.splitlines()
+    row = re.sub(r"\x1b\[[0-9;]*m", "", row)
+    assert (status, len(row) <= width) == (0, True)
+    assert row.split()[1] == edit["edit_id"][: 8 if width < 100 else 16]
+    assert "  create   " in row
+    assert ".txt" in row
+
+
+def test_names_in_a_filtered_status_are_escaped(runner: CommandRunner) -> None:
+    runner.write("a\x1b[2J\n", b"1\n", conversation="conv\x1b[2J")
+    (row,) = runner.done("status", "--status", "pending").text.splitlines()
+    assert row.endswith('"a\\x1b[2J\\n"  "conv\\x1b[2J"')
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (["--conv", "none"], 1, "cas: No conversation is named 'none' here.\n"),
+        (["--file", "none"], 1, "cas: No recorded file is named 'none' here.\n"),
+        (["--status", "maybe"], 2, "cas: Invalid value for '--status': 'maybe' is not one of "),
+        (["--file", "a", "--file", "b"], 2, "cas: '--file' takes one value, not 2.\n"),
+    ],
+)
+def test_a_filter_that_names_nothing_is_refused(
+    runner: CommandRunner, words: list[str], status: int, said: str
+) -> None:
+    several(runner)
+    ran = runner.cas("status", *words)
+    assert (ran.status, ran.text) == (status, "")
+    assert ran.said.startswith(said)

@@ -1,6 +1,7 @@
-"""`cas config`: what holds, where it is written down, and how it is changed."""
+"""`cas config`: show settings with their origin, and change them."""
 
 import os
+import re
 import stat
 import threading
 from pathlib import Path
@@ -13,32 +14,32 @@ from tests.support.command_runner import CommandRunner, cas
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """Return the folder of a person's settings."""
+    """Return the folder of the user's settings."""
     return tmp_path / "settings"
 
 
-def own(home: Path, text: str) -> None:
+def write_user_settings(home: Path, text: str) -> None:
     file = home / "editledger" / "config.toml"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
 
 
-def test_the_workspace_counts_before_the_person_and_the_person_before_the_environment(
+def test_settings_of_the_workspace_override_the_users_and_these_the_environment(
     runner: CommandRunner, home: Path
 ) -> None:
-    def holds() -> tuple[str, str]:
+    def current() -> tuple[str, str]:
         found = runner.done(
             "config", "get", "retention.max_size", "--json", XDG_CONFIG_HOME=str(home), CAS_RETENTION_MAX_SIZE="3GB"
         ).json()
         return found["spelling"], found["origin"]
 
-    assert holds() == ("3GB", "CAS_RETENTION_MAX_SIZE")
-    own(home, '[retention]\nmax_size = "4GB"\n')
-    assert holds() == ("4GB", str(home / "editledger" / "config.toml"))
+    assert current() == ("3GB", "CAS_RETENTION_MAX_SIZE")
+    write_user_settings(home, '[retention]\nmax_size = "4GB"\n')
+    assert current() == ("4GB", str(home / "editledger" / "config.toml"))
     runner.done("config", "set", "retention.max_size", "5GB")
-    assert holds() == ("5GB", str(runner.folder / ".cas" / "config.toml"))
+    assert current() == ("5GB", str(runner.folder / ".cas" / "config.toml"))
     runner.done("config", "unset", "retention.max_size")
-    assert holds()[0] == "4GB"
+    assert current()[0] == "4GB"
 
 
 def test_every_setting_is_listed_with_its_value_and_its_unit(runner: CommandRunner, home: Path) -> None:
@@ -47,10 +48,11 @@ def test_every_setting_is_listed_with_its_value_and_its_unit(runner: CommandRunn
     assert (found["retention.max_size"]["value"], found["retention.max_size"]["unit"]) == (2 * 10**9, "bytes")
     assert (found["gc.background"]["value"], found["gc.background"]["unit"]) == (True, None)
     assert all(line["origin"] is None for line in found.values())
-    assert "retention.max_size    2GB    (default)" in runner.done("config", XDG_CONFIG_HOME=str(home)).text
+    listed = runner.done("config", XDG_CONFIG_HOME=str(home)).text
+    assert re.search(r"^retention\.max_size +2GB +\(default\)$", listed, re.MULTILINE)
 
 
-def test_what_is_set_stands_in_the_file_beside_what_was_there(runner: CommandRunner) -> None:
+def test_setting_a_value_keeps_the_rest_of_the_file(runner: CommandRunner) -> None:
     file = runner.folder / ".cas" / "config.toml"
     file.write_text('# keep me\n[retention]\nolder_than = "1d" # too short\n')
     runner.done("config", "set", "retention.older_than", "30d")
@@ -60,11 +62,11 @@ def test_what_is_set_stands_in_the_file_beside_what_was_there(runner: CommandRun
 
 
 @pytest.mark.parametrize("switch", ["true", '"on"', '"purple"'])
-def test_a_setting_of_an_earlier_version_is_passed_over(switch: str, runner: CommandRunner, home: Path) -> None:
+def test_a_setting_of_an_earlier_version_is_ignored(switch: str, runner: CommandRunner, home: Path) -> None:
     old = f'[hook]\nresident = {switch}\n[retention]\nmax_size = "4GB"\n'
     file = runner.folder / ".cas" / "config.toml"
     file.write_text(old)
-    own(home, old)
+    write_user_settings(home, old)
     found = {line["name"]: line for line in runner.done("config", "--json", XDG_CONFIG_HOME=str(home)).lines()}
     assert found["retention.max_size"]["spelling"] == "4GB"
     assert "hook.resident" not in found
@@ -87,7 +89,7 @@ def test_a_setting_of_an_earlier_version_is_passed_over(switch: str, runner: Com
         ('[gc]\n\n# about r\n[retention]\nolder_than = "30d"\n', '# about r\n[retention]\nolder_than = "30d"\n'),
     ],
 )
-def test_what_is_set_and_unset_leaves_no_section_behind(runner: CommandRunner, before: str, after: str) -> None:
+def test_setting_and_unsetting_leaves_no_empty_section(runner: CommandRunner, before: str, after: str) -> None:
     file = runner.folder / ".cas" / "config.toml"
     file.write_text(before)
     runner.done("config", "set", "gc.background", "off")
@@ -96,14 +98,14 @@ def test_what_is_set_and_unset_leaves_no_section_behind(runner: CommandRunner, b
     assert file.read_text() == after
 
 
-def test_settings_of_a_person_hold_where_no_workspace_is(tmp_path: Path, home: Path) -> None:
+def test_user_settings_apply_outside_a_workspace(tmp_path: Path, home: Path) -> None:
     settings = {"XDG_CONFIG_HOME": str(home)}
     assert cas("config", "set", "gc.background", "off", folder=tmp_path, settings=settings).status == 10
     assert cas("config", "set", "gc.background", "off", "--user", folder=tmp_path, settings=settings).status == 0
     assert cas("config", "get", "gc.background", folder=tmp_path, settings=settings).text == "off\n"
 
 
-def test_a_persons_file_may_be_a_link_and_stays_one(tmp_path: Path, home: Path) -> None:
+def test_a_symlinked_settings_file_of_the_user_stays_a_symlink(tmp_path: Path, home: Path) -> None:
     real = tmp_path / "dotfiles.toml"
     real.write_text("# dots\n")
     (home / "editledger").mkdir(parents=True)
@@ -116,7 +118,7 @@ def test_a_persons_file_may_be_a_link_and_stays_one(tmp_path: Path, home: Path) 
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("[retention]\nolder_than = 30\n", "retention.older_than can't be '30' in "),
         ("[retention]\nmax_sise = 3\n", "There is no setting 'retention.max_sise' (in "),
@@ -124,16 +126,16 @@ def test_a_persons_file_may_be_a_link_and_stays_one(tmp_path: Path, home: Path) 
         ("\udcff", "it is not UTF-8"),
     ],
 )
-def test_a_file_that_makes_no_sense_is_named(runner: CommandRunner, text: str, said: str) -> None:
+def test_an_invalid_settings_file_is_named(runner: CommandRunner, text: str, message: str) -> None:
     file = runner.folder / ".cas" / "config.toml"
     file.write_text(text, errors="surrogateescape")
     ran = runner.cas("config")
     assert ran.status == 1
-    assert said in ran.said
+    assert message in ran.said
     assert str(file) in ran.said
 
 
-def test_a_word_that_means_nothing_keeps_nothing_from_being_recorded(runner: CommandRunner) -> None:
+def test_an_unknown_setting_does_not_stop_recording(runner: CommandRunner) -> None:
     text = "[retention]\nolder_then = '30d'\n[snapshot]\ngitignored = false\n"
     (runner.folder / ".cas" / "config.toml").write_text(text)
     (runner.folder / "a").write_bytes(b"found\n")
@@ -149,7 +151,45 @@ def test_a_word_that_means_nothing_keeps_nothing_from_being_recorded(runner: Com
     assert "There is no setting 'retention.older_then'" in ran.text
 
 
-def test_what_makes_no_sense_can_be_taken_out_again(runner: CommandRunner) -> None:
+def test_patterns_are_a_list_in_the_file_and_words_on_the_command_line(runner: CommandRunner, home: Path) -> None:
+    settings = {"XDG_CONFIG_HOME": str(home)}
+    file = runner.folder / ".cas" / "config.toml"
+    runner.done("config", "set", "record.secrets", r"default !test.pem  my\ notes.txt /conf/[a-c]*", **settings)
+    assert file.read_text() == ('[record]\nsecrets = ["default", "!test.pem", "my notes.txt", "/conf/[a-c]*"]\n')
+    assert runner.done("config", "get", "record.secrets").text == "default !test.pem my\\ notes.txt /conf/[a-c]*\n"
+    shape = runner.done("config", "get", "record.secrets", "--json").json()
+    assert shape["value"] == ["default", "!test.pem", "my notes.txt", "/conf/[a-c]*"]
+    runner.done("config", "set", "record.secrets", "none")
+    assert file.read_text() == "[record]\nsecrets = []\n"
+    assert runner.done("config", "get", "record.secrets").text == "none\n"
+    runner.done("config", "unset", "record.secrets")
+    found = runner.done("config", "get", "record.secrets", "--json", CAS_RECORD_SECRETS="*.one *.two").json()
+    assert (found["value"], found["origin"]) == (["*.one", "*.two"], "CAS_RECORD_SECRETS")
+    for wrong in ("/", "a//b", "!"):
+        assert "separated by spaces" in runner.cas("config", "set", "record.exclude", wrong).said
+    file.write_text("[record]\nexclude = [1]\n")
+    assert "record.exclude can't be" in runner.cas("config").said
+
+
+def test_the_former_name_of_a_setting_still_works(runner: CommandRunner, home: Path) -> None:
+    settings = {"XDG_CONFIG_HOME": str(home)}
+    file = runner.folder / ".cas" / "config.toml"
+    file.write_text("[snapshot]\ngitignored = true\n")
+    for name in ("snapshot.gitignored", "record.ignored"):
+        found = runner.done("config", "get", name, "--json", **settings).json()
+        assert (found["name"], found["value"], found["origin"]) == ("record.ignored", True, str(file))
+    assert "snapshot.gitignored" not in runner.done("config", **settings).text
+    runner.done("config", "set", "snapshot.gitignored", "off")
+    assert file.read_text() == "[record]\nignored = false\n"
+    file.write_text("[snapshot]\ngitignored = true\n[record]\nignored = false\n")
+    assert runner.done("config", "get", "record.ignored").text == "off\n"
+    runner.done("config", "unset", "snapshot.gitignored")
+    assert file.read_text() == ""
+    found = runner.done("config", "get", "record.ignored", CAS_SNAPSHOT_GITIGNORED="on")
+    assert found.text == "on\n"
+
+
+def test_an_unknown_setting_can_be_unset(runner: CommandRunner) -> None:
     file = runner.folder / ".cas" / "config.toml"
     file.write_text("[retention]\nmax_sise = 3\n")
     runner.done("config", "unset", "retention.max_sise")
@@ -157,7 +197,7 @@ def test_what_makes_no_sense_can_be_taken_out_again(runner: CommandRunner) -> No
     runner.done("config")
 
 
-def test_what_cannot_be_set_is_refused_with_what_can(runner: CommandRunner) -> None:
+def test_invalid_values_and_names_are_refused_with_advice(runner: CommandRunner) -> None:
     assert "as in 30d, or never" in runner.cas("config", "set", "retention.older_than", "soon").said
     assert "Did you mean retention.max_size?" in runner.cas("config", "set", "retention.maxsize", "1GB").said
     assert runner.cas("config", "unset", "gc.background").status == 1
@@ -166,7 +206,9 @@ def test_what_cannot_be_set_is_refused_with_what_can(runner: CommandRunner) -> N
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
-def test_what_is_no_file_is_not_read(runner: CommandRunner, tmp_path: Path, kind: str) -> None:
+def test_a_settings_path_that_is_not_a_regular_file_is_refused(
+    runner: CommandRunner, tmp_path: Path, kind: str
+) -> None:
     file = runner.folder / ".cas" / "config.toml"
     match kind:
         case "link":
@@ -180,14 +222,14 @@ def test_what_is_no_file_is_not_read(runner: CommandRunner, tmp_path: Path, kind
         Configuration(str(runner.folder)).get("gc.background")
 
 
-def test_of_changes_at_once_none_is_lost(runner: CommandRunner) -> None:
+def test_concurrent_changes_are_all_kept(runner: CommandRunner) -> None:
     file = runner.folder / ".cas" / "config.toml"
-    spelt = {"retention.older_than": "0s", "retention.max_size": "0B", "gc.background": "on"}
-    names = list(spelt)
+    values = {"retention.older_than": "0s", "retention.max_size": "0B", "gc.background": "on"}
+    names = list(values)
 
     def change(name: str) -> None:
         for _ in range(20):
-            Configuration(str(runner.folder)).set(name, spelt[name])
+            Configuration(str(runner.folder)).set(name, values[name])
             Configuration(str(runner.folder)).unset(name)
 
     threads = [threading.Thread(target=change, args=(name,)) for name in names]
@@ -197,7 +239,7 @@ def test_of_changes_at_once_none_is_lost(runner: CommandRunner) -> None:
     for thread in threads:
         thread.join()
     for name in names:
-        Configuration(str(runner.folder)).set(name, spelt[name])
+        Configuration(str(runner.folder)).set(name, values[name])
     assert file.read_text().startswith("# kept\n")
     origins = {given.setting.name: given.origin for given in Configuration(str(runner.folder)).all()}
     assert [origins[name] for name in names] == [str(file)] * len(names)
@@ -218,3 +260,38 @@ def test_errors_carry_their_facts(runner: CommandRunner) -> None:
     with pytest.raises(NoSuchSetting) as unknown:
         configuration.get("max_size")
     assert unknown.value.near == "retention.max_size"
+
+
+def test_changes_of_policies_are_recorded_and_listed(runner: CommandRunner) -> None:
+    runner.done("config", "set", "review.accept", "docs/**  *.md")
+    runner.done("config", "set", "review.accept", "docs/** *.md")
+    runner.done("config", "set", "gc.every", "2min")
+    runner.done("config", "unset", "review.accept")
+    runner.done("config", "set", "review.always", "none")
+    shapes = runner.done("config", "history", "--json").lines()
+    assert [(shape["name"], shape["before"], shape["after"]) for shape in shapes] == [
+        ("review.accept", "", "docs/** *.md"),
+        ("review.accept", "docs/** *.md", ""),
+        ("review.always", "", "none"),
+    ]
+    assert "review.accept: not set -> docs/** *.md" in runner.done("config", "history", "review.accept").text
+    assert runner.done("status", "--json").json()["policies"] == []
+
+
+def test_a_policy_written_into_the_file_by_hand_is_reported_by_status(runner: CommandRunner) -> None:
+    (runner.folder / ".cas" / "config.toml").write_text('[review]\naccept = ["**"]\n')
+    said = runner.done("status").text
+    assert "policies changed, but not by `cas config` (set them with it, and they apply):\n  review.accept\n" in said
+    assert runner.done("status", "--json").json()["policies"] == ["review.accept"]
+
+
+def test_accept_all_leaves_what_review_always_names_to_a_decision_by_name(runner: CommandRunner) -> None:
+    runner.done("config", "set", "review.always", ".github/**")
+    runner.write(".github/ci.yml", b"on: push\n")
+    runner.write("a", b"1\n")
+    accepted = runner.cas("accept", "--all")
+    assert (accepted.status, ".github/ci.yml" in accepted.said) == (0, True)
+    assert runner.statuses()["1:0"] == "pending"
+    assert runner.statuses()["2:0"] == "accepted"
+    runner.done("accept", "--file", ".github/ci.yml")
+    assert runner.statuses()["1:0"] == "accepted"

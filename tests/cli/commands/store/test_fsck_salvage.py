@@ -1,4 +1,4 @@
-"""`cas fsck` and `cas salvage`: damage is told, with what it means, and what is left becomes a working store."""
+"""`cas fsck` reports damage and its consequences; `cas salvage` makes a working store of what is left."""
 
 import json
 import shutil
@@ -36,14 +36,14 @@ def four_edits(runner: CommandRunner) -> None:
     runner.write("a", b"one\ntwo\nthree\n")
 
 
-def test_a_sound_store_is_said_to_be_sound(runner: CommandRunner) -> None:
+def test_fsck_of_an_undamaged_store_finds_nothing(runner: CommandRunner) -> None:
     four_edits(runner)
     assert runner.done("fsck").text == "1 segment, 4 blobs, 4 records, 2 files replayed: nothing is wrong.\n"
     report = runner.done("fsck", "--quick", "--json").json()
     assert (report["sound"], report["faults"], report["notes"], report["documents"]) == (True, [], [], 0)
 
 
-def test_damage_is_told_with_what_it_means(runner: CommandRunner) -> None:
+def test_fsck_reports_damage_with_the_affected_edits(runner: CommandRunner) -> None:
     four_edits(runner)
     break_record(runner, 2)
     ran = runner.cas("fsck")
@@ -55,7 +55,7 @@ def test_damage_is_told_with_what_it_means(runner: CommandRunner) -> None:
     assert {fault["part"] for fault in report.json()["faults"]} == {"segments", "records"}
 
 
-def test_whoever_meets_damage_is_told_where_to_look(runner: CommandRunner) -> None:
+def test_commands_that_read_damage_name_fsck(runner: CommandRunner) -> None:
     four_edits(runner)
     break_record(runner, 2)
     ran = runner.cas("log")
@@ -64,7 +64,7 @@ def test_whoever_meets_damage_is_told_where_to_look(runner: CommandRunner) -> No
     assert ran.said.endswith("\nRun `cas fsck` to see what is damaged and which files that affects.\n")
 
 
-def test_whoever_meets_what_is_lost_is_told_where_to_look(runner: CommandRunner) -> None:
+def test_commands_that_need_a_lost_blob_name_fsck(runner: CommandRunner) -> None:
     four_edits(runner)
     lost = blob_id(b"one\ntwo\n")
     lose(runner.folder, lost)
@@ -77,7 +77,7 @@ def test_whoever_meets_what_is_lost_is_told_where_to_look(runner: CommandRunner)
         )
 
 
-def test_repair_makes_the_index_anew(runner: CommandRunner) -> None:
+def test_repair_rebuilds_an_invalid_index(runner: CommandRunner) -> None:
     four_edits(runner)
     runner.done("reject", "2")
     (runner.folder / ".cas" / "index.sqlite").write_bytes(b"no index at all")
@@ -92,7 +92,7 @@ def test_repair_always_rebuilds_the_index_and_says_so(runner: CommandRunner) -> 
         prepare(db)
         values = b"gone.txt", 1, 2, 3, 4, b"\0" * 32
         db.execute("INSERT INTO seen VALUES (?, ?, ?, ?, ?, ?, ?)", (*values, checksum("seen", *values)))
-        db.commit()  # what no check can know to be wrong
+        db.commit()  # a wrong row that no check can find
         ran = runner.done("fsck", "--repair")
         assert ran.text == (
             "Rebuilt the index from the log, repaired the other derived data, and cleared .cas/tmp.\n"
@@ -114,7 +114,7 @@ def test_fsck_outside_a_workspace_says_so(tmp_path: Path) -> None:
     assert cas("fsck", folder=tmp_path).status == 10
 
 
-def test_salvage_makes_a_store_of_what_is_left(runner: CommandRunner, tmp_path: Path) -> None:
+def test_salvage_makes_a_store_of_the_readable_records(runner: CommandRunner, tmp_path: Path) -> None:
     four_edits(runner)
     break_record(runner, 3)
     damaged = shutil.move(runner.folder / ".cas", tmp_path / "damaged")
@@ -131,7 +131,7 @@ def test_salvage_makes_a_store_of_what_is_left(runner: CommandRunner, tmp_path: 
     runner.done("reject", "2")
 
 
-def test_salvage_names_the_snapshot_of_which_a_folder_is_lost_and_the_next_look_goes_on_without(
+def test_salvage_names_a_baseline_with_a_lost_tree_and_the_next_scan_takes_a_new_one(
     runner: CommandRunner, tmp_path: Path
 ) -> None:
     (runner.folder / "a").write_bytes(b"never recorded\n")
@@ -151,7 +151,7 @@ def test_salvage_names_the_snapshot_of_which_a_folder_is_lost_and_the_next_look_
     runner.done("fsck")
 
 
-def test_of_a_store_without_segments_it_is_said_that_they_are_gone_and_not_that_there_is_none(
+def test_a_store_without_segments_is_reported_as_damaged(
     runner: CommandRunner,
 ) -> None:
     four_edits(runner)
@@ -159,13 +159,13 @@ def test_of_a_store_without_segments_it_is_said_that_they_are_gone_and_not_that_
         segment.unlink()
     for words in (["status"], ["log"], ["record"], ["cat", "a"]):
         ran = runner.cas(*words)
-        said, hint = ran.said.splitlines()
-        assert (ran.status, said) == (1, "cas: Store damaged in segment 1 at byte 0: there is no segment")
+        message, hint = ran.said.splitlines()
+        assert (ran.status, message) == (1, "cas: Store damaged in segment 1 at byte 0: there is no segment")
         assert hint.startswith("Run `cas fsck` to see what is damaged")
     assert "unless the segments were moved away" in runner.cas("fsck").text
 
 
-def test_what_holds_no_segments_cannot_be_salvaged_and_what_to_name_is_said(runner: CommandRunner) -> None:
+def test_salvage_of_a_folder_without_segments_is_refused(runner: CommandRunner) -> None:
     (runner.folder / "empty").mkdir()
     ran = runner.cas("salvage", "empty", "--to", "new")
     assert (ran.status, ran.said) == (
@@ -184,7 +184,7 @@ def test_a_dry_run_of_salvage_writes_nothing(runner: CommandRunner) -> None:
     assert sorted(runner.folder.rglob("*")) == before
 
 
-def test_salvage_refuses_where_a_store_is_and_what_makes_no_sense(runner: CommandRunner, tmp_path: Path) -> None:
+def test_salvage_refuses_an_existing_store_and_wrong_options(runner: CommandRunner, tmp_path: Path) -> None:
     four_edits(runner)
     ran = runner.cas("salvage", ".", "--to", ".")
     assert (ran.status, ran.said) == (1, "cas: ./.cas already exists. Move it away, or name another DIR.\n")
@@ -193,7 +193,7 @@ def test_salvage_refuses_where_a_store_is_and_what_makes_no_sense(runner: Comman
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "progress"),
     [
         (["fsck"], b"checking [........................] 0 of 4 blobs"),
         (["verify", "--all"], b"checking [........................] 0 of 4 blobs"),
@@ -201,17 +201,17 @@ def test_salvage_refuses_where_a_store_is_and_what_makes_no_sense(runner: Comman
         (["export", "--bundle", "all.bundle"], b"writing [########################] "),
     ],
 )
-def test_only_what_takes_its_time_tells_how_far_it_is(runner: CommandRunner, words: list[str], told: bytes) -> None:
+def test_only_slow_commands_show_progress(runner: CommandRunner, words: list[str], progress: bytes) -> None:
     four_edits(runner)
     _, shown = with_progress(*words, folder=runner.folder, patience=0)
-    assert told in shown
-    assert shown.endswith(b"\r\x1b[K")  # the line is gone at the end
+    assert progress in shown
+    assert shown.endswith(b"\r\x1b[K")  # the progress line is erased at the end
     (runner.folder / "all.bundle").unlink(missing_ok=True)
     _, shown = with_progress(*words, folder=runner.folder, patience=3600)
     assert shown == b""
 
 
-def test_a_check_tells_how_far_it_is_and_how_long_it_takes() -> None:
+def test_a_progress_line_shows_the_count_and_the_remaining_time() -> None:
     bar = ("........................", "######..................", "########################")
     assert progress_line("checking", "blobs", 0, 40, 0.0) == f"checking [{bar[0]}] 0 of 40 blobs"
     assert progress_line("checking", "blobs", 10, 40, 30.0) == f"checking [{bar[1]}] 10 of 40 blobs, 1 min 31 s left"

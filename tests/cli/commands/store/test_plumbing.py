@@ -1,22 +1,27 @@
-"""Looking into the store: hashes, records, segments, listings, numbers, the hand behind each line, and back again."""
+"""Inspect the store: hash, verify, records, segments, stats, ls, blame and restore."""
 
-from dataclasses import fields
+from contextlib import closing
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from blake3 import blake3
 
 from cli.render.json_store import record_shape
-from objstore import Decision, Edit, Void
-from tests.cli.commands.reviewing.test_accept_reject_undo import looks
+from fuzz.seeds import RARE_RECORDS
+from objstore import Comment, Edit, Mark, Record, SettingChange, Turn
+from objstore.transaction.journal import Journal
+from tests.cli.commands.reviewing.test_accept_reject_undo import file_snapshots
 from tests.support.command_runner import CommandRunner, cas
+from tests.support.faulty_disk import UnsyncedDisk
 
-WILD = b"CR\rCRLF\r\nNUL\0\xff\xfe last without newline"
-TWO = blake3(b"2\n").hexdigest()
-EMPTY = blake3(b"").hexdigest()
+BINARY_CONTENT = b"CR\rCRLF\r\nNUL\0\xff\xfe last without newline"
+BLOB_OF_TWO = blake3(b"2\n").hexdigest()
+EMPTY_BLOB = blake3(b"").hexdigest()
 
 
-def flip(path: Path, offset: int) -> None:
+def flip_bit(path: Path, offset: int) -> None:
     content = bytearray(path.read_bytes())
     content[offset] ^= 1
     path.write_bytes(content)
@@ -25,41 +30,44 @@ def flip(path: Path, offset: int) -> None:
 # ---- hash, verify
 
 
-def test_hash_prints_what_names_the_bytes(runner: CommandRunner, tmp_path: Path) -> None:
-    (tmp_path / "wild").write_bytes(WILD)
+def test_hash_prints_the_blob_id_of_each_file(runner: CommandRunner, tmp_path: Path) -> None:
+    (tmp_path / "wild").write_bytes(BINARY_CONTENT)
     (tmp_path / "empty").touch()
     printed = cas("hash", "wild", "empty", folder=tmp_path).text
-    assert printed == f"{blake3(WILD).hexdigest()}  wild\n{EMPTY}  empty\n"
-    (runner.folder / "a").write_bytes(WILD)
+    assert printed == f"{blake3(BINARY_CONTENT).hexdigest()}  wild\n{EMPTY_BLOB}  empty\n"
+    (runner.folder / "a").write_bytes(BINARY_CONTENT)
     runner.write("a", b"x\n")
-    assert runner.done("cat", cas("hash", "wild", "--json", folder=tmp_path).lines()[0]["blob"]).out == WILD
+    assert runner.done("cat", cas("hash", "wild", "--json", folder=tmp_path).lines()[0]["blob"]).out == BINARY_CONTENT
     assert cas("hash", "nowhere", folder=tmp_path).status == 2
 
 
-def test_verify_tells_a_damaged_blob(runner: CommandRunner) -> None:
-    runner.write("a", WILD)
+def test_verify_reports_a_damaged_blob(runner: CommandRunner) -> None:
+    runner.write("a", BINARY_CONTENT)
     runner.write("b", b"whole\n")
     assert runner.done("verify", "--all").text == "2 of 2 blobs match their hash.\n"
-    assert runner.done("verify", "a@1", blake3(WILD).hexdigest()[:8], "--json").json() == {"verified": 2, "damaged": []}
+    assert runner.done("verify", "a@1", blake3(BINARY_CONTENT).hexdigest()[:8], "--json").json() == {
+        "verified": 2,
+        "damaged": [],
+    }
     (segment,) = (runner.folder / ".cas" / "segments").iterdir()
-    flip(segment, segment.read_bytes().index(b"NUL"))
+    flip_bit(segment, segment.read_bytes().index(b"NUL"))
     ran = runner.cas("verify", "--all", "--json")
     assert (ran.status, ran.json()["verified"]) == (1, 1)
     assert runner.cas("verify", "--all").text.endswith("\n1 of 2 blobs match their hash.\n")
-    assert [damaged["blob"] for damaged in ran.json()["damaged"]] == [blake3(WILD).hexdigest()]
+    assert [damaged["blob"] for damaged in ran.json()["damaged"]] == [blake3(BINARY_CONTENT).hexdigest()]
     assert runner.cas("verify", "a").status == 1
     assert runner.done("verify", "b").status == 0
 
 
 @pytest.mark.parametrize("words", [["verify"], ["verify", "--all", "a"]])
-def test_verify_wants_blobs_or_all(runner: CommandRunner, words: list[str]) -> None:
+def test_verify_requires_names_or_all_and_not_both(runner: CommandRunner, words: list[str]) -> None:
     assert runner.cas(*words).status == 2
 
 
 # ---- records, segments, stats
 
 
-def test_records_are_a_chain_of_everything(runner: CommandRunner) -> None:
+def test_records_are_listed_as_a_chain(runner: CommandRunner) -> None:
     runner.write("a", b"1\n")
     runner.write("a", b"1\n2\n")
     runner.done("reject", "2", "--reason", "no")
@@ -75,19 +83,43 @@ def test_records_are_a_chain_of_everything(runner: CommandRunner) -> None:
     assert [line.split(maxsplit=2)[-1] for line in runner.done("records").text.splitlines()][-1].endswith("edits 2")
 
 
-@pytest.mark.parametrize("kind", [Edit, Decision, Void])
-def test_records_leave_no_field_out(runner: CommandRunner, kind: type[Edit | Decision | Void]) -> None:
+@pytest.mark.parametrize("kind", get_args(Record))
+def test_records_show_every_field(runner: CommandRunner, kind: type[Record]) -> None:
     runner.write("a", b"1\n")
     runner.done("reject", "1")
-    named = {field.name for field in fields(kind)} - {"added", "removed"}
+    expected = {field.name for field in fields(kind)} - {"added", "removed"}
     with runner.workspace() as workspace:
         said = [record_shape(view.record) for view in workspace.history.records()]
-    said.append(record_shape(Void(time=1, edits=(), decision=0, reason="")))
-    shape = next(shape for shape in said if shape["kind"] == kind.__name__.lower())
-    assert set(shape) - {"kind", "lines"} == named
+    said += map(record_shape, RARE_RECORDS)
+    shape = next(shape for shape in said if shape["kind"] == kind.__name__.lower().removesuffix("change"))
+    assert set(shape) - {"kind"} == expected | ({"lines"} if kind in {Edit, Comment} else set())
 
 
-def test_segments_say_how_much_is_in_them(runner: CommandRunner) -> None:
+def test_records_of_every_kind_have_a_line(runner: CommandRunner) -> None:
+    runner.write("a", b"1\n")
+    (turn,), (comment,), (mark,), (setting,) = (
+        [record for record in RARE_RECORDS if isinstance(record, kind)] for kind in (Turn, Comment, Mark, SettingChange)
+    )
+    assert isinstance(comment, Comment)
+    assert isinstance(mark, Mark)
+    with closing(Journal(str(runner.folder), UnsyncedDisk())) as journal, journal.writing() as batch:
+        for record in (turn, replace(comment, number=1, answers=0), replace(mark, comments=(1,)), setting):
+            batch.record(record)
+        journal.commit(batch, ())
+    told = [line.split(maxsplit=2)[-1] for line in runner.done("records").text.splitlines()]
+    assert told[1:] == [
+        "turn 1  Write it",
+        "comment 1  a.txt:4-5",
+        "comments 1  sent",
+        "setting review.external  pending",
+    ]
+    listed = runner.done("records", "--json").lines()
+    assert [record["kind"] for record in listed] == ["edit", "turn", "comment", "mark", "setting"]
+    assert (listed[2]["first"], listed[2]["units"]) == ([1, 0, 3], [[1, 0], [2, 1]])
+    assert runner.done("fsck").text
+
+
+def test_segments_list_sizes_and_counts(runner: CommandRunner) -> None:
     runner.write("a", b"1\n")
     runner.write("a", b"1\n2\n")
     (only,) = runner.done("segments", "--json").lines()
@@ -96,7 +128,7 @@ def test_segments_say_how_much_is_in_them(runner: CommandRunner) -> None:
     assert f"{size} bytes" in runner.done("segments").text
 
 
-def test_stats_count_what_was_done(runner: CommandRunner) -> None:
+def test_stats_count_edits_decisions_blobs_and_tools(runner: CommandRunner) -> None:
     text = b"".join(b"line %d\n" % i for i in range(100))
     runner.write("a", text)
     runner.edit("a", b"line 7\n", b"line seven\n")
@@ -104,7 +136,7 @@ def test_stats_count_what_was_done(runner: CommandRunner) -> None:
     runner.move("b", "c")
     runner.done("reject", "2")
     found = runner.done("stats", "--json").json()
-    assert found["edits"] == {"pending": 3, "accepted": 0, "rejected": 1}
+    assert found["edits"] == {"pending": 3, "accepted": 0, "rejected": 1, "away": 0}
     assert (found["decisions"], found["voids"], found["conversations"]) == (1, 0, 1)
     assert (found["blobs"]["count"], found["blobs"]["bytes"]) == (3, 2 * len(text) + 4 + 2)
     assert found["blobs"]["depths"] == {"0": 2, "1": 1}
@@ -113,35 +145,35 @@ def test_stats_count_what_was_done(runner: CommandRunner) -> None:
     assert found["files"]["c"]["edits"] == 2
     assert "by file:" in runner.done("stats").text
     (runner.folder / "a").write_bytes(b"mine\n")
-    runner.done("restore", "a@1")  # records that first
+    runner.done("restore", "a@1")  # records the change from outside first
     assert runner.done("stats").text.count("(no tool: changes from outside)") == 1
 
 
-def test_stats_tell_what_can_be_told_where_a_blob_is_damaged(runner: CommandRunner) -> None:
+def test_stats_with_a_damaged_blob_omit_only_the_figures_of_blobs(runner: CommandRunner) -> None:
     for name in ("a", "b"):
         runner.write(name, name.encode() * 9 + b"\n")
     runner.done("reject", "2")
-    whole = runner.done("stats", "--json").json()
+    undamaged = runner.done("stats", "--json").json()
     segment = runner.folder / ".cas/segments/00000001.seg"
-    flip(segment, segment.read_bytes().index(b"aaaaaaaaa"))
-    told, shown = runner.cas("stats", "--json"), runner.cas("stats")
+    flip_bit(segment, segment.read_bytes().index(b"aaaaaaaaa"))
+    as_json, shown = runner.cas("stats", "--json"), runner.cas("stats")
     unknown = dict.fromkeys(("count", "bytes", "stored_bytes", "depths"))
-    minutes = [minute | {"bytes": None} for minute in whole["minutes"]]
-    assert told.json() == whole | {"blobs": unknown, "minutes": minutes}
+    minutes = [minute | {"bytes": None} for minute in undamaged["minutes"]]
+    assert as_json.json() == undamaged | {"blobs": unknown, "minutes": minutes}
     assert "blobs         unknown: some are damaged\n" in shown.text
     assert "2 (1 pending, 0 accepted, 1 rejected)" in shown.text
     assert "by file:" in shown.text
-    for ran in (told, shown):
+    for ran in (as_json, shown):
         assert ran.status == 1
         assert ran.said.startswith("cas: Store damaged in segment 1 at byte 64: ")
-    flip(segment, segment.read_bytes().index(b"ordinal"))
+    flip_bit(segment, segment.read_bytes().index(b"ordinal"))
     assert (runner.cas("stats").status, runner.cas("stats").out) == (1, b"")
 
 
 # ---- ls
 
 
-def test_ls_lists_the_recorded_files_now_and_then(runner: CommandRunner) -> None:
+def test_ls_lists_the_recorded_files_at_any_edit(runner: CommandRunner) -> None:
     runner.write("a", b"1\n")
     runner.write("dir/b", b"2\n", mode=0o755)
     runner.move("a", "dir/a")
@@ -159,7 +191,7 @@ def test_ls_lists_the_recorded_files_now_and_then(runner: CommandRunner) -> None
     assert listed("@4") == ["dir/a"]
     assert listed("dir@2") == ["dir/b"]
     assert listed("dir/b") == ["dir/b"]
-    assert runner.done("ls", "dir/b").text == f"0755  {TWO}  dir/b\n"
+    assert runner.done("ls", "dir/b").text == f"0755  {BLOB_OF_TWO}  dir/b\n"
     assert runner.cas("ls", "nowhere").status == 1
     assert runner.cas("ls", "@99").status == 1
 
@@ -167,7 +199,7 @@ def test_ls_lists_the_recorded_files_now_and_then(runner: CommandRunner) -> None
 # ---- blame
 
 
-def test_blame_names_the_hand_behind_each_line(runner: CommandRunner) -> None:
+def test_blame_names_the_hunk_of_each_line(runner: CommandRunner) -> None:
     (runner.folder / "a").write_bytes(b"old 1\nold 2\n")
     runner.edit("a", b"old 2\n", b"old 2\nnew\n", conversation="conv_two")
     runner.write("b", b"b\n")
@@ -192,7 +224,7 @@ def test_blame_follows_decisions_and_moves(runner: CommandRunner) -> None:
     assert runner.cas("blame", "a").status == 1
 
 
-def test_blame_of_a_past_state_names_the_hands_of_then(runner: CommandRunner) -> None:
+def test_blame_of_a_past_state_names_the_hunks_at_that_time(runner: CommandRunner) -> None:
     (runner.folder / "a").write_bytes(b"old\n")
     runner.edit("a", b"old\n", b"old\n1\n2\n")
     runner.edit("a", b"2\n", b"two\n")
@@ -231,19 +263,19 @@ def test_blame_shows_a_last_line_without_newline(runner: CommandRunner) -> None:
 # ---- restore
 
 
-def test_restore_brings_any_state_back_as_an_edit_that_can_be_taken_back(runner: CommandRunner) -> None:
-    runner.write("a", WILD, mode=0o755)
+def test_restore_records_an_edit_that_can_be_rejected(runner: CommandRunner) -> None:
+    runner.write("a", BINARY_CONTENT, mode=0o755)
     runner.write("a", b"second\n", mode=0o644)
     assert runner.done("restore", "a@1").text == "Restored a as edit 3; `cas reject 3` takes it back.\n"
-    assert runner.bytes("a") == WILD
+    assert runner.bytes("a") == BINARY_CONTENT
     assert (runner.folder / "a").stat().st_mode & 0o777 == 0o755
-    (made,) = runner.done("log", "-n", "1", "--json").lines()
-    assert (made["origin"], made["status"], made["tool_name"]) == ("person", "accepted", "restore")
+    (restored,) = runner.done("log", "-n", "1", "--json").lines()
+    assert (restored["origin"], restored["status"], restored["tool_name"]) == ("person", "accepted", "restore")
     runner.done("reject", "3")
     assert runner.bytes("a") == b"second\n"
 
 
-def test_restore_removes_and_brings_back_files(runner: CommandRunner) -> None:
+def test_restore_deletes_and_creates_files(runner: CommandRunner) -> None:
     runner.write("dir/a", b"1\n")
     assert runner.done("restore", "dir/a@1^").text == "Removed dir/a as edit 2; `cas reject 2` takes it back.\n"
     assert not (runner.folder / "dir" / "a").exists()
@@ -252,7 +284,7 @@ def test_restore_removes_and_brings_back_files(runner: CommandRunner) -> None:
     assert runner.done("restore", "dir/a@1").text == "No file changed: dir/a already is in this state.\n"
 
 
-def test_restore_records_what_it_covers(runner: CommandRunner) -> None:
+def test_restore_records_a_change_from_outside_first(runner: CommandRunner) -> None:
     runner.write("a", b"1\n")
     (runner.folder / "a").write_bytes(b"typed\n")
     shape = runner.done("restore", "a@1", "--json").json()
@@ -265,7 +297,7 @@ def test_a_dry_run_of_restore_shows_what_would_change_and_changes_nothing(runner
     runner.write("dir/a", b"1\n")
     runner.write("dir/a", b"2\n", mode=0o755)
     (runner.folder / "dir" / "a").write_bytes(b"typed\n")
-    before = looks(runner.folder)
+    before = file_snapshots(runner.folder)
     assert runner.done("restore", "dir/a@1", "-n").text == (
         "Dry run: nothing was changed.\n"
         "Would record the change from outside to dir/a.\n"
@@ -278,7 +310,7 @@ def test_a_dry_run_of_restore_shows_what_would_change_and_changes_nothing(runner
     assert (shape["dry_run"], shape["edits"], shape["recorded"]) == (True, [], [])
     assert (file["path_before"], file["path_after"]) == (str(runner.folder / "dir" / "a"), None)
     assert file["diff"].endswith("-typed\n")
-    assert looks(runner.folder) == before
+    assert file_snapshots(runner.folder) == before
     assert [*runner.statuses()] == ["1:0", "2:0", "2:1"]
     runner.done("restore", "dir/a@1")
     assert runner.done("restore", "dir/a@1", "-n").text == (
@@ -286,7 +318,7 @@ def test_a_dry_run_of_restore_shows_what_would_change_and_changes_nothing(runner
     )
 
 
-def test_a_dry_run_of_restore_is_refused_what_the_restore_is(runner: CommandRunner) -> None:
+def test_a_dry_run_of_restore_is_refused_as_the_restore_is(runner: CommandRunner) -> None:
     runner.write("a", b"1\n")
     (runner.folder / "a").unlink()
     (runner.folder / "a" / "mine").mkdir(parents=True)
@@ -295,16 +327,16 @@ def test_a_dry_run_of_restore_is_refused_what_the_restore_is(runner: CommandRunn
     assert runner.cas("restore", "a@1", "--dry-run") == ran
 
 
-def test_restore_wants_a_path(runner: CommandRunner) -> None:
+def test_restore_requires_a_path(runner: CommandRunner) -> None:
     runner.write("a", b"1\n")
     assert runner.cas("restore", blake3(b"1\n").hexdigest()).status == 2
     assert runner.cas("restore", "a@9").status == 1
 
 
-# ---- a name can't forge output
+# ---- names with control characters
 
 
-def test_a_hostile_name_is_spelt_out(runner: CommandRunner) -> None:
+def test_control_characters_in_a_name_are_escaped(runner: CommandRunner) -> None:
     name = "evil\n\x1b[31mname"
     runner.write(name, b"x\n")
     for words in (["ls"], ["records"], ["stats"]):

@@ -1,0 +1,229 @@
+"""The dialogue that both reviews are: ask, read a key, decide, remember what can be undone."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from click import ClickException
+
+from cli.app.invocation import Invocation, reviewer
+from cli.app.permission_hints import message_of
+from cli.render.outcomes import conflict_text, decided_text, shown_units
+from cli.review_ui.hunk_queue import real_units
+from cli.review_ui.skipped import SkippedHunks
+from cli.screen.editor import edited
+from cli.screen.keyboard import ENTER, Keyboard
+from cli.screen.progress import DECIDING, showing_progress
+from cli.screen.terminal import Screen, flush, visible, write
+from objstore import (
+    Action,
+    CasError,
+    Conflicted,
+    Decided,
+    ExternalChanges,
+    NothingToDo,
+    OnExternal,
+    Status,
+    Unit,
+    value,
+)
+
+if TYPE_CHECKING:
+    from objstore import BlobId, DecisionOutcome, ExternalChange, Hunk, Workspace
+
+__all__ = ["DECIDING_KEYS", "ReviewDialogue", "Step", "failure"]
+
+DECIDING_KEYS: Final = frozenset("arRx")
+"""Keys that decide on what is on the screen."""
+
+
+@value
+class Step:
+    """One action of a review that can be undone."""
+
+    units: tuple[Unit, ...]  # what was on the screen at the time
+    decision: int = 0  # its number; 0: it was an amendment
+    verdicts: tuple[tuple[Unit, Status], ...] = ()  # of the decision
+    amendment: int | None = None  # its number; None: it was a decision
+
+
+class ReviewDialogue:
+    """Base of both reviews: the screen, the keyboard, and the decisions that were taken."""
+
+    def __init__(self, workspace: "Workspace", keyboard: Keyboard, screen: Screen) -> None:
+        """Begin without any decision."""
+        self._workspace = workspace
+        self._keyboard = keyboard
+        self._screen = screen
+        self._skipped_hunks = SkippedHunks(workspace.root)
+        self._steps: list[Step] = []
+        self._withdrawn: set[int] = set()  # decisions that took back amendments: they are no steps of their own
+        self._sought = ""
+        self._is_forgetful = False  # whether it was already reported that skipped hunks can't be saved
+
+    # ---- deciding
+
+    def _resolved(self, action: Action, shown: Mapping[Unit, Status], *, reason: str = "") -> "DecisionOutcome | None":
+        """Decide on hunks, each given with the status that it was shown with, and on what depends on them if wanted.
+
+        Returns None if a conflict remains: it was shown.
+        """
+        outcome = self._outcome(action, [*shown], shown, reason=reason)
+        if isinstance(outcome, Conflicted):
+            goes = [unit for unit in outcome.reject_first if unit.seq not in outcome.outside]
+            views = {seq: self._workspace.history.edit(seq) for seq in {unit.seq for unit in goes}}
+            also = {unit: views[unit.seq].units[unit.hunk] for unit in goes}
+            self._write(conflict_text(outcome, [], self._screen))
+            if action is not Action.REJECT:
+                return None
+            listed = f" ({shown_units(goes)})" if goes else ""
+            self._ask(f"Reject what depends on it too{listed} [y or c], or leave it [any other key]")
+            if self._key() not in {"y", "c"}:
+                return None
+            outcome = self._outcome(action, [*shown], {**also, **shown}, reason=reason, refused=outcome)
+        return outcome
+
+    def _outcome(
+        self,
+        action: Action,
+        units: Sequence[Unit],
+        shown: Mapping[Unit, Status],
+        *,
+        reason: str,
+        refused: Conflicted | None = None,
+    ) -> "DecisionOutcome":
+        """Take a decision; `refused`: the conflict whose hunks are to be rejected too (None: none are)."""
+        decide = partial(self._workspace.decide, action, units, reason=reason, who=reviewer(), shown=shown)
+        return self._carried_out(partial(decide, cascade=refused is not None, refused=refused))
+
+    def _carried_out(self, decide: "Callable[..., DecisionOutcome]") -> "DecisionOutcome":
+        """Take a decision, after asking about changes from outside if there are any."""
+        with showing_progress(self._workspace, DECIDING):
+            outcome = decide(on_external=OnExternal.ABORT, expected=())
+        if not isinstance(outcome, ExternalChanges):
+            return outcome
+        answer = self._asked_about(outcome.changes)
+        if answer is OnExternal.ABORT:
+            return outcome
+        with showing_progress(self._workspace, DECIDING):
+            return decide(on_external=answer, expected=outcome.changes)
+
+    def _asked_about(self, changes: "tuple[ExternalChange, ...]") -> OnExternal:
+        from cli.render.external_prompt import external_diff
+
+        for change in changes:
+            self._write(external_diff(self._workspace, change, self._screen))
+        self._say("This was changed outside, and never recorded.")
+        choices = dict.fromkeys(("k", "y", ENTER), OnExternal.KEEP) | {"d": OnExternal.DISCARD}
+        self._ask("Keep (record it and continue), discard (restore the recorded state), or abort? [K/d/a]")
+        return choices.get(self._key(), OnExternal.ABORT)
+
+    def _note(self, units: Sequence[Unit], outcome: Decided) -> None:
+        """Report a decision, and remember how to undo it."""
+        self._write(decided_text(outcome, self._workspace.history.edit, self._screen, dry_run=False))
+        self._steps.append(Step(units=tuple(units), decision=outcome.number, verdicts=outcome.verdicts))
+        self._remember(self._skipped_hunks.decided, [changed for changed, _ in outcome.verdicts])
+
+    def _remember(self, note: Callable[[bytes, set[int]], None], units: Sequence[Unit]) -> None:
+        """Save something about hunks for the next review; this one continues even if that fails."""
+        by_edit: dict[int, set[int]] = {}
+        for unit in units:
+            by_edit.setdefault(unit.seq, set()).add(unit.hunk)
+        try:
+            for seq, hunks in by_edit.items():
+                note(self._workspace.history.edit(seq).id, hunks)
+        except OSError as error:
+            if not self._is_forgetful:
+                self._say(f"cas: The next review will not know what you skipped: {visible(str(error))}")
+            self._is_forgetful = True
+
+    def _taken_back(self) -> Step | None:
+        """Undo what was done last in this review and return it (None: it remains; the reason was shown)."""
+        if not self._steps:
+            undoes = f"`{Invocation.current().program} undo` undoes an earlier decision"
+            self._say(f"Nothing was done in this review. {undoes}.")
+            return None
+        step = self._steps[-1]
+        if step.amendment:
+            units = real_units(self._workspace.history.edit(step.amendment))
+            outcome = self._outcome(Action.REJECT, units, {}, reason="")
+            if isinstance(outcome, NothingToDo):  # someone else has rejected it
+                self._steps.pop()
+                self._say("Nothing to do: that is already so.")
+                return None
+        else:
+            undo = partial(self._workspace.review.undo, step.decision, past=self._withdrawn, who=reviewer())
+            outcome = self._carried_out(undo)
+            if isinstance(outcome, NothingToDo):
+                self._say(f"Something else was decided since. `{Invocation.current().program} undo` undoes that.")
+                return None
+        if not isinstance(outcome, Decided):
+            if isinstance(outcome, Conflicted):
+                self._write(conflict_text(outcome, [], self._screen))
+            self._say("That can't be undone now.")
+            return None
+        self._steps.pop()
+        if step.amendment:
+            self._withdrawn.add(outcome.number)
+        self._write(decided_text(outcome, self._workspace.history.edit, self._screen, dry_run=False))
+        return step
+
+    # ---- amending
+
+    def _amend_in_editor(self, unit: Unit) -> None:
+        file = self._workspace.review.amendable(unit.seq)
+        with self._keyboard.released(), edited(file) as content:
+            self._record_amendment(unit, content, file.blob, base=file.bytes)
+
+    def _record_amendment(
+        self,
+        unit: Unit,
+        content: bytes,
+        seen: "BlobId",
+        *,
+        base: bytes | None = None,
+        hunks: "Sequence[Hunk] | None" = None,
+    ) -> None:
+        outcome = self._workspace.review.amend(unit.seq, content, seen=seen, base=base, hunks=hunks, who=reviewer())
+        if not outcome.edits:
+            self._say("Nothing was changed.")
+        for view in outcome.edits:
+            self._steps.append(Step(units=(unit,), amendment=view.seq))
+            self._say(f"Recorded edit {view.seq}, which amends edit {unit.seq}. {unit} itself is still pending.")
+            if view.edit.before is not None and view.edit.before.blob != seen:
+                self._say("The file changed meanwhile: your text was carried over to the new version.")
+
+    # ---- the screen
+
+    def _say(self, sentence: str = "") -> None:
+        self._write([self._screen.line(sentence)])
+
+    def _write(self, lines: Iterable[bytes]) -> None:
+        write(lines)
+        flush()
+
+    def _ask(self, question: str) -> None:
+        asked = f"{self._screen.paint(question, 'cyan', bold=True)} ".encode()
+        self._keyboard.question = asked
+        write([asked])
+        flush()
+
+    def _key(self) -> str:
+        try:
+            key = self._keyboard.key()
+        except KeyboardInterrupt:
+            self._say()  # so that the shell's prompt begins a new line
+            raise
+        self._say(key if key.isprintable() else "")
+        return key
+
+    def _line(self, question: str) -> str | None:
+        self._ask(f"{question}:")
+        return self._keyboard.line()
+
+
+def failure(error: CasError | OSError | ClickException) -> str:
+    """Return what to say about an action that failed. It changed nothing, and can be tried again."""
+    if isinstance(error, ClickException):  # the editor failed
+        return f"cas: {visible(error.format_message())}. Nothing was changed."
+    return f"cas: {visible(message_of(error))}"

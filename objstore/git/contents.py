@@ -1,0 +1,143 @@
+"""Look up what commits hold at paths, and whether a file has the bytes that git would put there for it.
+
+git may change bytes between a commit and a file. Of these conversions, line endings and Large File Storage are computed
+here, because asking git would run filter programs that the repository's configuration names. A file under another
+conversion does not count as git's; then its change is treated like any other.
+"""
+
+import hashlib
+import os
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
+
+from objstore.fastclass import value
+from objstore.git.command import run_git
+from objstore.git.repository import Repository
+
+__all__ = ["CommittedChanges", "TreeEntry", "changes_of", "entries_at", "is_content_of", "texts_of"]
+
+_MAX_NAMED: Final = 500
+"""Paths that a command line names; of more paths, the whole tree is listed."""
+
+_SHA256_DIGITS: Final = 64
+_LINK: Final = "120000"
+_REGULAR: Final = frozenset({"100644", "100755"})
+_EXECUTABLE: Final = "100755"
+_MAX_BLOB: Final = 1 << 26
+_NO_MODE: Final = b"000000"
+_RAW_FIELDS: Final = 5
+"""Modes, names of blobs and status in a line of `git diff-tree --raw`."""
+
+
+@value
+class TreeEntry:
+    """A file or symlink in a commit."""
+
+    mode: str  # octal, as git prints it
+    id: str  # hexadecimal name of its blob
+
+    @property
+    def is_executable(self) -> bool:
+        """Return whether git makes the file executable."""
+        return self.mode == _EXECUTABLE
+
+
+@value
+class CommittedChanges:
+    """What some commits changed."""
+
+    blobs: frozenset[str]  # hexadecimal names of the blobs that they put at any path
+    deleted: frozenset[bytes]  # paths that they deleted, relative to the work tree
+
+
+def entries_at(repository: Repository, commit: str, paths: Collection[bytes]) -> dict[bytes, TreeEntry] | None:
+    """Return what a commit holds at `paths`, relative to the work tree; None if git can't say.
+
+    A path that the commit lacks is left out, and so is a folder or submodule.
+    """
+    named = [os.fsdecode(path) for path in paths] if len(paths) <= _MAX_NAMED else []
+    listed = run_git(repository, "ls-tree", "-r", "-z", "--full-tree", commit, "--", *named)
+    if listed is None:
+        return None
+    entries: dict[bytes, TreeEntry] = {}
+    wanted = set(paths)
+    for line in listed.split(b"\0"):
+        fields, _, path = line.partition(b"\t")
+        mode, _, rest = fields.decode("ascii", "replace").partition(" ")
+        if path in wanted and (mode in _REGULAR or mode == _LINK):
+            entries[path] = TreeEntry(mode=mode, id=rest.rpartition(" ")[2])
+    return entries
+
+
+def changes_of(repository: Repository, commits: Iterable[str]) -> CommittedChanges | None:
+    """Return what differs in these commits from each parent's files; None if git can't say.
+
+    A commit that the repository lacks changes nothing.
+    """
+    given = "".join(f"{commit}\n" for commit in commits).encode()
+    options = ("--stdin", "-r", "-z", "--root", "--no-renames", "--raw", "-m")
+    listed = run_git(repository, "diff-tree", *options, given=given)
+    if listed is None:
+        return None
+    blobs: set[str] = set()
+    deleted: set[bytes] = set()
+    fields = iter(listed.split(b"\0"))
+    for text in fields:
+        parts = text[1:].split(b" ") if text.startswith(b":") else []
+        if len(parts) != _RAW_FIELDS:
+            continue
+        path = next(fields, b"")
+        if parts[1] == _NO_MODE:
+            deleted.add(path)
+        else:
+            blobs.add(parts[3].decode("ascii", "replace"))
+    return CommittedChanges(blobs=frozenset(blobs), deleted=frozenset(deleted))
+
+
+def is_content_of(entry: TreeEntry, content: bytes) -> bool:
+    """Return whether git, for this entry, may have put exactly `content` into the file."""
+    if entry.mode == _LINK:
+        return False
+    return any(_object_id(stored, entry.id) == entry.id for stored in _stored_forms(content))
+
+
+def texts_of(repository: Repository, ids: Iterable[str]) -> Mapping[str, bytes] | None:
+    """Return the bytes of blobs, by their names; None if git can't say. Missing and very large blobs are left out."""
+    wanted = list(dict.fromkeys(ids))
+    given = "".join(f"{name}\n" for name in wanted).encode()
+    sizes = run_git(repository, "cat-file", "--batch-check=%(objectname) %(objecttype) %(objectsize)", given=given)
+    if sizes is None:
+        return None
+    small = [
+        fields[0]
+        for line in sizes.decode("ascii", "replace").splitlines()
+        if (fields := line.split(" "))[1:2] == ["blob"] and int(fields[2]) <= _MAX_BLOB
+    ]
+    printed = run_git(repository, "cat-file", "--batch", given="".join(f"{name}\n" for name in small).encode())
+    if printed is None:
+        return None
+    texts: dict[str, bytes] = {}
+    at = 0
+    for name in small:
+        end = printed.index(b"\n", at)
+        size = int(printed[at:end].rpartition(b" ")[2])
+        texts[name] = printed[end + 1 : end + 1 + size]
+        at = end + size + 2
+    return texts
+
+
+def _stored_forms(content: bytes) -> Iterable[bytes]:
+    """Yield the blobs for which git may have written `content`: as they are, with other line endings, or from LFS."""
+    yield content
+    if b"\r\n" in content:
+        yield content.replace(b"\r\n", b"\n")
+    digest = hashlib.sha256(content).hexdigest()
+    yield f"version https://git-lfs.github.com/spec/v1\noid sha256:{digest}\nsize {len(content)}\n".encode()
+
+
+def _object_id(content: bytes, like: str) -> str:
+    """Return git's name of a blob, by the hash function that the name `like` was made with."""
+    header = f"blob {len(content)}\0".encode()
+    if len(like) == _SHA256_DIGITS:
+        return hashlib.sha256(header + content).hexdigest()
+    return hashlib.sha1(header + content, usedforsecurity=False).hexdigest()

@@ -1,0 +1,91 @@
+"""Look up what git did to the recorded files, and which commits accepted edits."""
+
+import re
+from typing import Final
+
+from objstore.errors import AmbiguousName, NoSuchName
+from objstore.git.command import run_git
+from objstore.git.repository import find_repository
+from objstore.model.basic_types import Action, DocumentId, Seq
+from objstore.model.records import Decision, Edit
+from objstore.model.views import GitEvent
+from objstore.transaction.journal import Journal
+
+__all__ = ["GIT_EVENT_NOTE", "commits_of_edits", "decisions_of_git", "find_commit", "git_events"]
+
+GIT_EVENT_NOTE: Final = "decision"
+"""The note of an edit of origin git: the number of the decision that records what git did."""
+
+_HEX: Final = re.compile("[0-9a-f]{4,64}")
+_KIND: Final = "commit"
+
+
+def git_events(journal: Journal) -> list[GitEvent]:
+    """Return what git did, newest first."""
+    made = [decision for decision in decisions_of_git(journal) if decision.action is Action.GIT]
+    return [_event(journal, decision) for decision in reversed(made)]
+
+
+def decisions_of_git(journal: Journal) -> list[Decision]:
+    """Return the decisions that record what git did, or that a commit made, oldest first."""
+    found = (journal.store.record(place)[0] for place in journal.store.index.decisions.of_git())
+    return [record for record in found if isinstance(record, Decision)]
+
+
+def commits_of_edits(journal: Journal) -> dict[Seq, str]:
+    """Return the commit, in hex, that accepted each edit, for edits that a commit accepted."""
+    return {
+        unit.seq: decision.commit
+        for decision in decisions_of_git(journal)
+        if decision.action is Action.ACCEPT
+        for unit, _ in decision.verdicts
+    }
+
+
+def find_commit(journal: Journal, spelling: str) -> str:
+    """Return the recorded commit that a user's text names: a beginning of its id, or a name that git knows.
+
+    Raises NoSuchName, AmbiguousName.
+    """
+    known = {decision.commit for decision in decisions_of_git(journal) if decision.commit}
+    found = sorted(commit for commit in known if commit.startswith(spelling)) if _HEX.fullmatch(spelling) else []
+    if len(found) > 1:
+        raise AmbiguousName(spelling, _KIND, found)
+    if found:
+        return found[0]
+    repository = find_repository(journal.tree.root)
+    # A name that begins with "-" would be an option of git's.
+    if repository is not None and not spelling.startswith("-") and "\0" not in spelling:
+        printed = run_git(repository, "rev-parse", "--verify", "--quiet", f"{spelling}^{{commit}}")
+        commit = (printed or b"").decode("ascii", "replace").strip()
+        if commit in known:
+            return commit
+    raise NoSuchName(spelling, _KIND)
+
+
+def _event(journal: Journal, decision: Decision) -> GitEvent:
+    after = journal.store.index.history.newest_edit_before(decision.number)
+    documents = {written.document for written in decision.changed_files}
+    documents.update(_documents_of_edits(journal, decision, after))
+    return GitEvent(
+        decision=decision.number,
+        time=decision.time,
+        words=decision.reason,
+        commit=decision.commit,
+        conversation=decision.conversation,
+        files=len(documents),
+        after=after,
+    )
+
+
+def _documents_of_edits(journal: Journal, decision: Decision, after: Seq) -> list[DocumentId]:
+    """Return the documents of the event's own edits, which follow its decision directly."""
+    documents: list[DocumentId] = []
+    seq = after
+    while (row := journal.store.index.edits.get(seq + 1)) is not None:
+        record = journal.store.record(row.place)[0]
+        if not (isinstance(record, Edit) and record.notes.get(GIT_EVENT_NOTE) == str(decision.number)):
+            break
+        documents.append(record.document)
+        seq = Seq(seq + 1)
+    return documents

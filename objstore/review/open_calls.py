@@ -1,0 +1,442 @@
+"""Keep the open calls of agents, and what is remembered of each conversation, in small files.
+
+Each hook of an agent's program runs in its own process, so one hook leaves what it learns in a file for the next. The
+files are not part of the history: if they are lost, changes are still found, but not attributed to an agent.
+"""
+
+import json
+import os
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any, Final
+
+from objstore.clock import now
+from objstore.errors import CasError, StoreLinked, StoreNotRegular
+from objstore.fastclass import field, replace, value
+from objstore.fs.nofollow import open_store_folder, read_store_file, require_no_symlink, write_derived_file
+from objstore.fs.reserved_names import STORE_NAME
+from objstore.fs.writer_lock import WriterLock
+from objstore.model.basic_types import MAX_INT, RESERVED_CONVERSATIONS
+from objstore.model.ids import blob_id
+from objstore.model.results import CallInfo, TurnInfo
+from objstore.transaction.journal import Journal
+
+__all__ = ["AgentCall", "OpenCalls", "sanitized_name", "sanitized_text"]
+
+_FOLDER: Final = "agents"
+_OPEN: Final = "open-"
+_OVER: Final = "over-"
+_SESSION: Final = "session-"
+_DONE: Final = "done-"
+_REPORTED: Final = "told-"
+_JOINED: Final = "joined"
+_LOCK: Final = "lock"
+_SESSIONS_LOCK: Final = "sessions"
+_CUT_OFF: Final = "?"
+"""What is in front of the identity of an ended call whose own end was not reported."""
+
+_FORGOTTEN_AFTER: Final = 24 * 3600 * 1_000_000
+"""Microseconds after which the program of a call whose end was not reported is taken to have died."""
+
+_SESSION_KEPT: Final = 30 * _FORGOTTEN_AFTER
+_LONGEST_FILE: Final = 1 << 20
+_LONGEST_REPORTED: Final = 1 << 26
+"""Bytes of the file with the rejections that were reported to a conversation: some millions of them."""
+
+_MOST_DONE: Final = 40
+"""Ended calls remembered for each conversation, each in the words of its beginning and of its end."""
+
+_MOST_JOINED: Final = 200
+"""Other conversations whose rejections are reported to a session: our server's tools begin one in each turn."""
+
+_MOST_JOINED_OF_ALL: Final = 1000
+"""Conversations for which the joining session is remembered."""
+
+_PATIENCE: Final = 10.0
+"""Seconds to wait for other processes that note something about a conversation: each takes milliseconds."""
+
+_LONGEST_NOTE: Final = 2_000
+"""Characters of a note that are recorded. A note explains an edit, and must never prevent its recording."""
+
+_LONGEST_NAME: Final = 200
+"""Characters of a conversation's name that are used."""
+
+
+@value
+class AgentCall:
+    """A tool call that an agent's own program carries out."""
+
+    conversation: str
+    id: str  # unique in its conversation; the same at the beginning and at the end
+    tool: str
+    paths: tuple[str, ...] | None  # files that it may change, absolute or relative to the workspace; None: any
+    notes: Mapping[str, str] = field(default_factory=dict)
+    turn: TurnInfo | None = None  # the turn in which it began; None: not known
+    agent: str = ""  # id of the subagent that makes it; "": the main agent
+    is_named: bool = True  # whether the client gave the id; otherwise it may differ at the end of the call
+    began: int = 0  # microseconds since 1970-01-01 UTC
+    is_asked: bool = False  # whether a person was asked if it may run
+    is_behind: bool = False  # whether it runs on after its answer, in the background
+    is_left: bool = False  # whether it may run on after its turn, in which case no change is attributed to it
+    task: str = ""  # the client's id of what runs in the background; "": none, or not known
+    since: int | None = 0  # earliest time of its changes (ns of the file system); None: when its file was written
+    ended: int = 0  # reported time of its end (ns of the file system), while its changes may not be recorded yet
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its end was reported, though its changes may not be recorded yet."""
+        return self.ended > 0
+
+    def ran_at(self, moment: int, tick: int = 0) -> bool:
+        """Return whether it may have made a change at this moment (ns of the file system, within `tick` ns)."""
+        return (self.since or 0) <= moment + tick and (not self.is_over or moment - tick <= self.ended)
+
+    def may_have_run_at(self, moment: int, tick: int = 0) -> bool:
+        """Return whether it may have made a change of a file that was last changed at this moment, perhaps later."""
+        return (self.since or 0) <= moment + tick
+
+    @property
+    def is_known_to_run(self) -> bool:
+        """Whether it is known to be running or to have run, so that changes can be attributed to it."""
+        return (self.is_over or not self.is_asked) and not self.is_left
+
+    @property
+    def info(self) -> CallInfo:
+        """The call information that is recorded with its edits."""
+        notes = {name: sanitized_text(note) for name, note in self.notes.items()}
+        return CallInfo(tool=sanitized_text(self.tool), conversation=self.conversation, notes=notes, turn=self.turn)
+
+
+class OpenCalls:
+    """The files with the open calls of one workspace. A process that changes a call's file holds `lock`."""
+
+    def __init__(self, journal: Journal) -> None:
+        """Take the journal of the workspace; read nothing yet."""
+        self._disk: Final = journal.disk
+        self._store: Final = os.path.join(journal.tree.root, STORE_NAME)
+        self._folder: Final = os.path.join(self._store, _FOLDER)
+
+    @property
+    def lock(self) -> str:
+        """The path of the lock; its folder is created if it is missing. Raises StoreLinked."""
+        return self._lock_path(_LOCK)
+
+    def calls(self) -> dict[str, AgentCall]:
+        """Return the open calls, by the names of their files. Calls of programs that died are removed."""
+        calls: dict[str, AgentCall] = {}
+        oldest = now() - _FORGOTTEN_AFTER
+        for name in self._names(_OPEN):
+            call = _call_of(self._read(name))
+            if call is None or call.began < oldest:
+                self.remove(name)
+            else:
+                since = self._written(name) if call.since is None else call.since
+                if since > time.time_ns() and self._is_ahead(since):
+                    since = 0  # the clock was set back, so the time says nothing about earlier changes
+                calls[name] = replace(call, since=since, ended=self._ended(name))
+        return calls
+
+    @staticmethod
+    def name_of(call: AgentCall) -> str:
+        """Return the name of a call's file."""
+        return _OPEN + _key(sanitized_name(call.conversation), call.id)
+
+    def is_open(self, call: AgentCall) -> bool:
+        """Return whether the file of a call exists under the call's own name."""
+        return os.path.lexists(os.path.join(self._folder, self.name_of(call)))
+
+    def put(self, name: str, call: AgentCall) -> None:
+        """Write a call to the file of this name. Raises what the disk raises."""
+        self._write(name, _fields_of(call))
+
+    def note_end(self, name: str) -> bool:
+        """Note that a call has ended; return False if it is not open or its end was noted before. Needs no lock.
+
+        The mtime of a file records when. Never raises: the scan that follows finds what the call changed in any case.
+        """
+        if not os.path.lexists(os.path.join(self._folder, name)) or self._ended(name):
+            return False
+        with suppress(OSError, CasError):
+            write_derived_file(self._disk, self._store, _FOLDER, _over(name), b"")
+        return True
+
+    def remove(self, name: str) -> None:
+        """Remove a call and the note of its end."""
+        for each in (name, _over(name)):
+            with suppress(FileNotFoundError, CasError):
+                self._disk.remove_store_file(os.path.join(self._folder, each))
+
+    def is_done(self, call: AgentCall, *, before: bool = False) -> bool:
+        """Return whether a call has ended whose beginning or end was reported in the same words.
+
+        `before`: in this turn or an earlier one; otherwise only in this one.
+        """
+        done, earlier = self._done(call.conversation)
+        return not {_identity(call), _CUT_OFF + _identity(call)}.isdisjoint(done + earlier if before else done)
+
+    def was_cut_off(self, call: AgentCall) -> bool:
+        """Return whether a call counts as ended because its turn or session ended, and its own end was not reported."""
+        done, earlier = self._done(call.conversation)
+        return _CUT_OFF + _identity(call) in done + earlier and _identity(call) not in done + earlier
+
+    def note_done(self, conversation: str, calls: Iterable[AgentCall], *, are_cut_off: bool = False) -> None:
+        """Remember that calls have ended: a client may report a beginning or end again. Raises as `note`.
+
+        `are_cut_off`: their turn or session has ended, and their own ends were not reported.
+        """
+        prefix = _CUT_OFF if are_cut_off else ""
+        with self._sessions_locked():
+            done, earlier = self._done(conversation)
+            done = list(dict.fromkeys([*done, *(prefix + _identity(call) for call in calls)]))[-_MOST_DONE:]
+            self._write(_done_name(conversation), {"calls": done, "earlier": earlier})
+
+    def begin_turn(self, conversation: str) -> None:
+        """Note that another turn begins: from now on, a client may use the ids of ended calls again.
+
+        Raises what `note` raises.
+        """
+        with self._sessions_locked():
+            done, earlier = self._done(conversation)
+            if done:
+                earlier = list(dict.fromkeys([*earlier, *done]))[-_MOST_DONE:]
+                self._write(_done_name(conversation), {"calls": [], "earlier": earlier})
+
+    def turn(self, conversation: str) -> TurnInfo | None:
+        """Return the turn of a conversation whose beginning was last noted (None: none was)."""
+        return _turn_of(self.session(conversation).get("turn"))
+
+    def note_turn(self, turn: TurnInfo, also: Mapping[str, Any] | None = None) -> None:
+        """Note that a turn begins, and the fields in `also`. Raises what `note` raises."""
+        self.note(turn.session, lambda _: {"turn": _fields_of_turn(turn), **(also or {})})
+
+    def session(self, conversation: str) -> dict[str, Any]:
+        """Return what is remembered of a conversation."""
+        return self._read(_session_name(conversation))
+
+    def note(self, conversation: str, update: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
+        """Update what is remembered of a conversation. `update`: returns the fields to change, from the current ones.
+
+        Hooks of one conversation may do so at the same time: one waits for the other. Raises StoreLocked, and what the
+        disk raises.
+        """
+        with self._sessions_locked():
+            session = self.session(conversation)
+            noted = {**session, **update(session)}
+            if session != noted:
+                self._write(_session_name(conversation), noted)
+
+    def reported_rejections(self, conversation: str) -> tuple[set[str], list[str]]:
+        """Return the names of the units whose rejection a conversation knows, and the conversations it has joined."""
+        held = self._read(_reported_name(conversation), _LONGEST_REPORTED)
+        return set(_texts(held.get("units"))), _texts(held.get("joined"))
+
+    def save_reported_rejections(self, conversation: str, new: Collection[str], gone: Collection[str] = ()) -> None:
+        """Add and remove units whose rejection was reported to the conversation. Raises what `note` raises."""
+        with self._sessions_locked():
+            units, joined = self.reported_rejections(conversation)
+            self._write_reported(conversation, (units | set(new)) - set(gone), joined)
+
+    def join(self, conversation: str, other: str) -> None:
+        """Report another conversation's rejections to this one, unless a third one has joined that. Raises as `note`.
+
+        So each rejection is reported once, and to one conversation only, even if another claims it later.
+        """
+        with self._sessions_locked():
+            units, joined = self.reported_rejections(conversation)
+            held = self._read(_JOINED).get("joined")
+            owners = [
+                (name, owner) for name, owner in (held if isinstance(held, dict) else {}).items() if name != other
+            ]
+            own = _key(sanitized_name(conversation))
+            if other in joined or (isinstance(held, dict) and held.get(other, own) != own):
+                return
+            self._write(_JOINED, {"joined": dict([*owners, (other, own)][-_MOST_JOINED_OF_ALL:])})
+            self._write_reported(conversation, units, [*joined, other][-_MOST_JOINED:])
+
+    def forget_old_sessions(self) -> None:
+        """Remove conversations without any report for a month, and notes of ends as old as that."""
+        oldest = now() - _SESSION_KEPT
+        for name in [name for kind in (_SESSION, _DONE, _REPORTED, _OVER) for name in self._names(kind)]:
+            with suppress(FileNotFoundError):
+                if os.stat(os.path.join(self._folder, name)).st_mtime_ns // 1000 < oldest:
+                    self.remove(name)
+
+    # ---- inside
+
+    def _write_reported(self, conversation: str, units: Iterable[str], joined: list[str]) -> None:
+        self._write(_reported_name(conversation), {"units": sorted(units), "joined": joined})
+
+    @contextmanager
+    def _sessions_locked(self) -> Iterator[None]:
+        """Keep other processes from changing what is remembered of conversations: each reads a file and replaces it."""
+        lock = WriterLock(self._lock_path(_SESSIONS_LOCK))
+        try:
+            with lock.held(_PATIENCE):
+                yield
+        finally:
+            lock.close()
+
+    def _lock_path(self, name: str) -> str:
+        """Return the path of a lock; create its folder if it is missing. Raises StoreLinked."""
+        with suppress(FileExistsError):
+            self._disk.make_store_folder(self._folder)
+        require_no_symlink(self._folder)
+        return os.path.join(self._folder, name)
+
+    def _ended(self, name: str) -> int:
+        """Return when the end of a call was reported (0: it was not)."""
+        return self._written(_over(name))
+
+    def _written(self, name: str) -> int:
+        """Return when a file was written, in the file system's time (0: there is none)."""
+        try:
+            return os.lstat(os.path.join(self._folder, name)).st_mtime_ns
+        except OSError:
+            return 0
+
+    def _is_ahead(self, moment: int) -> bool:
+        """Return whether a moment is in the future, in the file system's time."""
+        with suppress(OSError, CasError), open_store_folder(self._folder) as folder:
+            return moment > self._disk.clock(folder, self._folder)
+        return False
+
+    def _done(self, conversation: str) -> tuple[list[str], list[str]]:
+        """Return the identities of the calls that ended in this turn, and of those that ended in earlier ones."""
+        held = self._read(_done_name(conversation))
+        return _texts(held.get("calls")), _texts(held.get("earlier"))
+
+    def _names(self, prefix: str) -> list[str]:
+        try:
+            return sorted(name for name in os.listdir(self._folder) if name.startswith(prefix))
+        except FileNotFoundError:
+            return []
+
+    def _read(self, name: str, longest: int = _LONGEST_FILE) -> dict[str, Any]:
+        """Return the contents of a file; an empty dict if it is missing or not in our format."""
+        try:
+            held = json.loads(read_store_file(os.path.join(self._folder, name), longest))
+        except (OSError, StoreLinked, StoreNotRegular, ValueError, RecursionError):
+            return {}
+        return held if isinstance(held, dict) else {}
+
+    def _write(self, name: str, held: Mapping[str, Any]) -> None:
+        """Replace a file atomically; it need not survive a power cut."""
+        write_derived_file(self._disk, self._store, _FOLDER, name, json.dumps(held).encode())
+
+
+def _texts(held: object) -> list[str]:
+    return [each for each in held if isinstance(each, str)] if isinstance(held, list) else []
+
+
+def _fields_of(call: AgentCall) -> dict[str, Any]:
+    return {
+        "conversation": call.conversation,
+        "id": call.id,
+        "tool": call.tool,
+        "paths": call.paths,
+        "notes": dict(call.notes),
+        "turn": None if call.turn is None else _fields_of_turn(call.turn),
+        "agent": call.agent,
+        "named": call.is_named,
+        "began": call.began,
+        "asked": call.is_asked,
+        "behind": call.is_behind,
+        "left": call.is_left,
+        "task": call.task,
+        "since": call.since,
+    }
+
+
+def _fields_of_turn(turn: TurnInfo) -> dict[str, Any]:
+    return {
+        "session": turn.session,
+        "began": turn.began,
+        "prompt": turn.prompt,
+        "client": turn.client,
+        "model": turn.model,
+    }
+
+
+def _turn_of(held: object) -> TurnInfo | None:
+    """Return the turn that a file holds (None: none, or it is not in our format)."""
+    match held:
+        case {
+            "session": str(session),
+            "began": int(began),
+            "prompt": str(prompt),
+            "client": str(client),
+            "model": str(model),
+        } if session and 0 < began <= MAX_INT:
+            return TurnInfo(session=session, began=began, prompt=prompt, client=client, model=model)
+    return None
+
+
+def _call_of(held: Mapping[str, Any]) -> AgentCall | None:
+    """Return the call that a file holds (None: it is not in our format)."""
+    match held:
+        case {
+            "conversation": str(conversation),
+            "id": str(name),
+            "tool": str(tool),
+            "paths": None | list() as paths,
+            "notes": dict(notes),
+            "began": int(began),
+        } if all(isinstance(path, str) for path in paths or ()):
+            valid_notes = {
+                key: value for key, value in notes.items() if isinstance(key, str) and isinstance(value, str)
+            }
+            return AgentCall(
+                conversation=conversation,
+                id=name,
+                tool=tool,
+                paths=None if paths is None else tuple(paths),
+                notes=valid_notes,
+                turn=_turn_of(held.get("turn")),
+                agent=agent if isinstance(agent := held.get("agent"), str) else "",
+                is_named=held.get("named") is not False,
+                began=began,
+                is_asked=held.get("asked") is True,
+                is_behind=held.get("behind") is True,
+                is_left=held.get("left") is True,
+                task=task if isinstance(task := held.get("task"), str) else "",
+                since=since if isinstance(since := held.get("since", 0), int) else None,
+            )
+    return None
+
+
+def sanitized_name(conversation: str) -> str:
+    """Return a conversation's name as it may be recorded: printable, not too long, not the name for external edits."""
+    cleaned = "".join(char for char in conversation if char.isprintable())[:_LONGEST_NAME]
+    return f"{cleaned}-agent" if cleaned in RESERVED_CONVERSATIONS else cleaned
+
+
+def sanitized_text(text: str) -> str:
+    """Return a text as a record can hold it: not too long, and without the lone surrogates that JSON allows."""
+    return text[:_LONGEST_NOTE].encode("utf-8", "replace").decode()
+
+
+def _key(*parts: str) -> str:
+    return blob_id("\0".join(parts).encode("utf-8", "surrogatepass")).hex()[:32]
+
+
+def _session_name(conversation: str) -> str:
+    return _SESSION + _key(sanitized_name(conversation))
+
+
+def _done_name(conversation: str) -> str:
+    return _DONE + _key(sanitized_name(conversation))
+
+
+def _reported_name(conversation: str) -> str:
+    return _REPORTED + _key(sanitized_name(conversation))
+
+
+def _over(name: str) -> str:
+    """Return the name of the file that notes the end of a call."""
+    return _OVER + name.removeprefix(_OPEN)
+
+
+def _identity(call: AgentCall) -> str:
+    """Return a key for a call's id, tool, command and paths, because a client may use one id for several calls."""
+    return _key(call.id, call.tool, call.notes.get("command", ""), *(["*"] if call.paths is None else call.paths))

@@ -1,0 +1,126 @@
+"""Say which edits need no review, or always one, and keep who changed that.
+
+The settings of a workspace are in a file that an agent with a shell can write. So `review.accept` in that file counts
+only as `cas config` set it, which the journal records; a change in another way is reported and makes nothing accepted.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cached_property
+from typing import Final
+
+from objstore.config.config_files import Configuration, ConfiguredValue
+from objstore.config.path_patterns import PathPatterns
+from objstore.config.settings import SETTINGS, is_anything_set, settings_files, value_of
+from objstore.errors import CasError
+from objstore.model.basic_types import Origin
+from objstore.model.records import SettingChange
+from objstore.store.object_store import Store
+from objstore.store.write_batch import now
+from objstore.transaction.journal import Journal
+from objstore.transaction.space_reserve import with_reserve
+
+__all__ = ["ACCEPTED_BY", "Policies", "changed_outside", "changes", "record_change"]
+
+ACCEPTED_BY: Final = "policy"
+"""The note of an edit that a policy accepted when it was recorded: the name of the setting."""
+
+_ACCEPT: Final = "review.accept"
+_ALWAYS: Final = "review.always"
+
+
+class Policies:
+    """What the settings of a workspace say about reviews, at one moment."""
+
+    def __init__(self, root: str, store: Store) -> None:
+        """Take the root of a workspace and its store; settings are read when they are first needed."""
+        self._root: Final = root
+        self._store: Final = store
+
+    @cached_property
+    def accept(self) -> PathPatterns:
+        """The files whose edits are accepted when they are recorded; none if the settings can't be read."""
+        own, *_ = files = settings_files(self._root)
+        if not is_anything_set(self._root):  # each write asks: without a file, the index isn't needed
+            return PathPatterns()
+        try:
+            given = Configuration(self._root).get(_ACCEPT)
+        except CasError:
+            return PathPatterns()
+        # Programs of an agent may have any variables, so these accept nothing.
+        if given.origin not in files or (given.origin == own and not _is_recorded(self._store, given)):
+            return PathPatterns()
+        return PathPatterns(_value(given))
+
+    @cached_property
+    def always(self) -> PathPatterns:
+        """The files that need a decision by name: those in the settings now, and as `cas config` set them last."""
+        patterns = _recorded_patterns(self._store, _ALWAYS)
+        if is_anything_set(self._root) or SETTINGS[_ALWAYS].variable in os.environ:
+            with suppress(CasError):
+                patterns += _value(Configuration(self._root).get(_ALWAYS))
+        return PathPatterns(patterns)
+
+    def accepts(self, origin: Origin, *paths: bytes | None) -> bool:
+        """Return whether an edit of these paths is accepted when it is recorded (None: it has no second path)."""
+        if not self.accept or origin not in {Origin.AGENT, Origin.FORMATTER}:
+            return False
+        named = [os.fsdecode(path) for path in paths if path is not None]
+        return all(self.accept.match(path) and not self.always.match(path) for path in named)
+
+    def needs_review(self, path: str) -> bool:
+        """Return whether only a decision that names the file accepts its edits."""
+        return self.always.match(path)
+
+
+def record_change(journal: Journal, name: str, before: str, after: str, *, who: str) -> None:
+    """Record that a person changed a policy. Texts: "" means not set. Raises what Journal.commit raises."""
+
+    def recorded() -> None:
+        with journal.writing(may_use_reserve=True) as batch:
+            batch.record(SettingChange(time=now(), who=who, name=name, before=before, after=after))
+            journal.commit(batch, ())
+
+    with_reserve(journal, recorded)
+
+
+def changes(store: Store, name: str = "") -> list[SettingChange]:
+    """Return the recorded changes of a policy ("": of all), oldest first."""
+    found = [store.record(row.place)[0] for row in store.index.settings.changes(name)]
+    return [record for record in found if isinstance(record, SettingChange)]
+
+
+def changed_outside(root: str, store: Store) -> Iterator[str]:
+    """Yield the names of the policies whose value in the workspace's file is not the one that was recorded."""
+    own = settings_files(root)[0]
+    newest = {record.name: record.after for record in changes(store)}
+    if not newest and not os.path.lexists(own):
+        return
+    configuration = Configuration(root)
+    for setting in SETTINGS.values():
+        if setting.is_policy:
+            try:
+                given = configuration.get(setting.name)
+            except CasError:
+                continue  # `cas config` says what is wrong with the file
+            if (given.spelling if given.origin == own else "") != newest.get(setting.name, ""):
+                yield setting.name
+
+
+def _value(given: ConfiguredValue) -> tuple[str, ...]:
+    return given.value if isinstance(given.value, tuple) else ()
+
+
+def _is_recorded(store: Store, given: ConfiguredValue) -> bool:
+    return next((record.after for record in reversed(changes(store, given.setting.name))), "") == given.spelling
+
+
+def _recorded_patterns(store: Store, name: str) -> tuple[str, ...]:
+    """Return the patterns that were set last (): none, or of a later version."""
+    after = next((record.after for record in reversed(changes(store, name))), "")
+    try:
+        found = value_of(SETTINGS[name], after) if after else ()
+    except ValueError:
+        return ()
+    return found if isinstance(found, tuple) else ()

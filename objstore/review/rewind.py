@@ -1,0 +1,109 @@
+"""Go back to before a turn of an agent's session: what to reject for that, or the files as they were then.
+
+Rejecting what the session did from the turn on keeps what others did. Restoring the files does not: it is recorded as
+edits of the person's own, together with a decision on them, so that an undo can take them out in one step.
+"""
+
+import os
+from collections.abc import Sequence
+
+from objstore.errors import FileChanged
+from objstore.file_changes.open_dirs import first_symlink_on
+from objstore.history.edit_queries import edits
+from objstore.history.session_queries import turn
+from objstore.history.state_at import files_at_moment
+from objstore.model.basic_types import Action, FileState, OnExternal, Origin, Status, Unit
+from objstore.model.records import Decision, WrittenFile
+from objstore.model.results import CallInfo, CallOutcome, ExternalChanges
+from objstore.model.views import EditFilter, EditView, TurnView
+from objstore.review.tracked_call import Call
+from objstore.store.write_batch import now
+from objstore.transaction.journal import Journal
+from objstore.worktree.external_changes import found_changes
+
+__all__ = ["exact_info", "rewind_exactly", "units_since", "unrecorded"]
+
+
+def units_since(journal: Journal, number: int) -> dict[Unit, Status]:
+    """Return the live units of the edits that a session made from its turn `number` on, with their statuses.
+
+    Edits that were claimed for the session, or that belong to no known turn, count by their time. Units that are away
+    have no effect on the files now, and expired edits can't be decided: both are left out. Raises NoSuchName.
+    """
+    start = turn(journal, number)
+    found: dict[Unit, Status] = {}
+    for view in edits(journal, EditFilter(session=str(start.session))):
+        if view.expired is None and _is_since(view, start):
+            live = [hunk for hunk in view.telling if view.units[hunk].is_live]
+            # An edit of which all is live is decided as a whole, with a whole-file part that changes nothing.
+            hunks = range(len(view.units)) if live == list(view.telling) else live
+            found |= {Unit(view.seq, hunk): view.units[hunk] for hunk in hunks}
+    return found
+
+
+def _is_since(view: EditView, start: TurnView) -> bool:
+    if view.edit.turn and view.owner == view.edit.conversation:
+        return view.edit.turn >= start.number
+    return view.edit.time >= start.time
+
+
+def rewind_exactly(journal: Journal, call: Call, number: int, *, who: str, dry_run: bool) -> CallOutcome:
+    """Restore every recorded file to its state when turn `number` began, and commit the call.
+
+    The call has the notes of `exact_info`. Raises NoSuchName, FileChanged if a folder of a path is now a symlink,
+    SnapshotUnreadable, BlobMissing and what Call.commit raises.
+    """
+    for path, state in _differing(journal, number).items():
+        link = first_symlink_on(journal.tree, path)
+        if link:
+            raise FileChanged(os.fsdecode(path), link)
+        name = os.fsdecode(path)
+        if state is not None:
+            call.restore(name, state)
+        elif call.exists(name):
+            call.delete(name)
+
+    def decision(made: Sequence[EditView]) -> Decision:
+        return Decision(
+            number=journal.store.index.numbers.next_decision(),
+            time=now(),
+            action=Action.ACCEPT,
+            verdicts=tuple((Unit(view.seq, hunk), Status.ACCEPTED) for view in made for hunk in range(len(view.units))),
+            written=tuple(_as_left(view) for view in made if view.edit.after is not None),
+            who=who,
+            reason=f"files as before turn {number}",
+        )
+
+    return call.commit(dry_run=dry_run, decided_with=decision)
+
+
+def exact_info(journal: Journal, number: int, *, who: str) -> CallInfo:
+    """Return the call information of an exact rewind. The decision that is recorded with it is noted in its edits."""
+    notes = {"turn": str(number), "decision": str(journal.store.index.numbers.next_decision())}
+    return CallInfo(tool="rewind", origin=Origin.PERSON, notes=notes | ({"who": who} if who else {}))
+
+
+def unrecorded(journal: Journal, number: int, on_external: OnExternal) -> ExternalChanges | None:
+    """Return the unrecorded changes of files that an exact rewind would restore, unless the person chose to go on."""
+    tips = [tip for path in _differing(journal, number) if (tip := journal.store.tip_at(path)) is not None]
+    found = found_changes(journal, tips) if on_external is OnExternal.ABORT else ()
+    return ExternalChanges(changes=found) if found else None
+
+
+def _differing(journal: Journal, number: int) -> dict[bytes, FileState | None]:
+    """Return the state before a turn of each file whose recorded state now is another (None: no file)."""
+    then = files_at_moment(journal, turn(journal, number).time - 1)
+    found: dict[bytes, FileState | None] = {}
+    for path in journal.store.index.documents.paths_below(b""):
+        tip = journal.store.tip_at(path)
+        recorded = None if tip is None or tip.path != path else tip.state
+        if recorded != then.get(path):
+            found[path] = then.get(path)
+    return found
+
+
+def _as_left(view: EditView) -> WrittenFile:
+    """Return the file of an edit as the edit left it."""
+    edit = view.edit
+    path = None if edit.after is None else edit.path
+    return WrittenFile(document=edit.document, path_before=path, before=edit.after, path_after=path, after=edit.after)

@@ -1,0 +1,125 @@
+"""Comment on lines and hunks, and keep what becomes of each comment."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+# What only some methods need is imported in them: `cas status` must not wait for the review core to load.
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from objstore.model.basic_types import Seq, Unit
+    from objstore.model.views import CommentView, UnreportedComments
+    from objstore.transaction.journal import Journal
+
+__all__ = ["Comments"]
+
+
+class Comments:
+    """Comment on lines and hunks, and keep what becomes of each comment.
+
+    A comment follows its lines through later edits and decisions. Its number names it.
+    """
+
+    def __init__(self, journal: Journal) -> None:
+        """Wrap an open journal."""
+        self._journal: Final = journal
+
+    def add_to_units(self, units: Sequence[Unit], text: str, *, who: str = "") -> CommentView:
+        """Record a comment on units of one edit. Raises NoSuchName, EditExpired, HistoryBroken, as Call.commit."""
+        from objstore.review import comments
+
+        return comments.add_to_units(self._journal, units, text, who=who)
+
+    def add_to_lines(self, path: str, lines: tuple[int, int] = (0, 0), *, text: str, who: str = "") -> CommentView:
+        """Record a comment on lines of a file, from the first to the last, from 1; (0, 0): on the file as a whole.
+
+        Raises NoSuchName, LineMissing, FileChanged if the file on disk is not as recorded, HistoryBroken, and what
+        path lookups and Call.commit raise.
+        """
+        from objstore.review import comments
+
+        return comments.add_to_lines(self._journal, path, lines, text, who=who)
+
+    def answer(
+        self, number: int, text: str, *, who: str = "", conversation: str = "", by_agent: bool = False
+    ) -> CommentView:
+        """Record an answer to a comment, and return the comment.
+
+        `conversation`: of the agent, if it is `by_agent`; "": the one that the comment was sent to. Raises NoSuchName,
+        and what Call.commit raises.
+        """
+        from objstore.review import comments
+
+        return comments.add_answer(
+            self._journal, number, text, who=who, conversation=conversation if by_agent else "", by_agent=by_agent
+        )
+
+    def resolve(self, numbers: Iterable[int], *, who: str = "") -> list[CommentView]:
+        """Resolve comments, and return them. Raises NoSuchName with nothing recorded, and as Call.commit."""
+        from objstore.model.basic_types import CommentState
+        from objstore.review import comments
+
+        return comments.mark(self._journal, numbers, CommentState.RESOLVED, who=who)
+
+    def reopen(self, numbers: Iterable[int], *, who: str = "") -> list[CommentView]:
+        """Make comments open again, so that they are sent again, and return them. Raises as `resolve`."""
+        from objstore.model.basic_types import CommentState
+        from objstore.review import comments
+
+        return comments.mark(self._journal, numbers, CommentState.OPEN, who=who)
+
+    def all(self) -> list[CommentView]:
+        """Return every comment, oldest first, each with its answers."""
+        from objstore.review import comments
+
+        with self._journal.reading():
+            return comments.comments(self._journal)
+
+    def get(self, number: int) -> CommentView:
+        """Return a comment with its answers. Raises NoSuchName."""
+        from objstore.review import comments
+
+        with self._journal.reading():
+            return comments.comment(self._journal, number)
+
+    def of_edits(self, seqs: Collection[int]) -> dict[Seq, list[CommentView]]:
+        """Return the comments on lines or units of edits, by edit, oldest first."""
+        from objstore.review import comments
+
+        with self._journal.reading():
+            return comments.of_edits(self._journal, seqs)
+
+    def unsent(self) -> list[tuple[CommentView, frozenset[str]]]:
+        """Return the comments that no agent was sent yet, each with the conversations it is meant for (none: any)."""
+        from objstore.review import comments
+
+        with self._journal.reading():
+            return comments.unsent(self._journal)
+
+    def unsent_for(self, conversations: Collection[str], most: int) -> UnreportedComments | None:
+        """Return the comments that are to be sent to one of these conversations (None: there are none)."""
+        from objstore.model.basic_types import CommentState
+
+        with self._journal.reading() as store:
+            # Each hook of an agent asks this, and mostly there is nothing: what only comments need isn't imported then.
+            if not store.index.comments.in_state(CommentState.OPEN):
+                return None
+            from objstore.review import comments
+
+            return comments.unsent_for(self._journal, conversations, most)
+
+    def mark_sent(self, numbers: Iterable[int], conversation: str) -> None:
+        """Record that comments were sent to a conversation. Call it after the message. Raises as Call.commit."""
+        from objstore.review import comments
+
+        comments.mark_sent(self._journal, numbers, conversation=conversation)
+
+    def address(self, numbers: Iterable[int], conversation: str = "", *, who: str = "") -> list[CommentView]:
+        """Let comments be sent, even again, to a conversation ("": to whichever agent works next); return them.
+
+        Raises NoSuchName with nothing recorded, and what Call.commit raises.
+        """
+        from objstore.review import comments
+
+        return comments.address(self._journal, numbers, conversation or comments.ANY_AGENT, who=who)

@@ -1,0 +1,309 @@
+"""Record what git did to files as one event, instead of as edits that await review.
+
+A file counts as changed by git if it now has exactly the bytes that a commit has for it, or is missing where the commit
+lacks it, and the repository has moved since the last look. If the history of the file knows the state, its units get
+the status that they had then: edits come back with their bytes, and those made since are away. Other bytes become an
+edit of origin git, which needs no review.
+
+Nothing that an agent may have written is taken for git's: bytes of commits that were made since the last look, or
+during an agent's call at any time, are left to be recorded as changes like any other, and so are bytes that only the
+stash has, unless the history knows them.
+"""
+
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final
+
+from objstore.errors import HistoryBroken
+from objstore.fastclass import field, value, variable
+from objstore.git.contents import CommittedChanges, TreeEntry, changes_of, entries_at, is_content_of
+from objstore.git.repository import Repository
+from objstore.history.document_loader import load_document
+from objstore.history.document_states import DocumentHistory, EarlierState
+from objstore.history.git_events import GIT_EVENT_NOTE, decisions_of_git
+from objstore.model.basic_types import GIT_CONVERSATION, Action, DocumentId, FileState, Operation, Origin, Status, Unit
+from objstore.model.large_file_placeholder import is_placeholder
+from objstore.model.records import Decision, WrittenFile
+from objstore.model.results import CallInfo, Whose
+from objstore.model.views import EditView
+from objstore.review.edit_recorder import Change, Recorder, Version
+from objstore.store.write_batch import Batch, now
+from objstore.text.diff import diff_lines
+from objstore.text.unified_diff import is_either_binary
+from objstore.tracking.git_positions import Movement
+from objstore.transaction.journal import Journal
+
+__all__ = ["UNKNOWN_AGENT", "FoundState", "GitChanges", "owner_at", "path_in_repository"]
+
+UNKNOWN_AGENT: Final = "unattributed"
+"""The conversation of what an agent may have let git do, though no call is known to have."""
+
+_MAX_COMPARED: Final = 16
+"""Earlier states of a file with which unknown bytes are compared."""
+
+_NOTE: Final = "git"
+"""The note of an edit of origin git: what git did."""
+
+
+@value
+class FoundState:
+    """A file that is not in its known state."""
+
+    path: bytes
+    document: DocumentId | None  # None: it has none yet
+    known: FileState | None  # None: no file
+    now: FileState | None  # None: no file
+    changed: int  # the latest time at which it can have changed (ns of the file system)
+    tick: int  # possible error of that time (ns)
+
+
+@value
+class _Trees:
+    """What git may have put into the files of one repository."""
+
+    head: Mapping[bytes, TreeEntry]  # by path in the repository, as in the following
+    merging: Mapping[bytes, TreeEntry]
+    stashed: Mapping[bytes, TreeEntry]
+    earlier: Collection[bytes]  # paths that existed in the commit before, or are in the stash now
+    authored: CommittedChanges  # changes of commits in which an agent's bytes may be
+
+
+@variable
+class _Found:
+    """What is to be recorded of one event."""
+
+    verdicts: dict[Unit, Status] = field(default_factory=dict)
+    written: list[WrittenFile] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+    first: FoundState | None = None  # None: git changed nothing
+
+
+class GitChanges:
+    """The changes of files that git made in one movement of a repository."""
+
+    def __init__(self, journal: Journal, movement: Movement, whose: CallInfo | Whose) -> None:
+        """Take a movement of which nothing is recorded yet. `whose`: says whose a change of a file is."""
+        self._journal: Final = journal
+        self._movement: Final = movement
+        self._whose: Final = whose
+
+    def record(self, batch: Batch, found: Sequence[FoundState]) -> tuple[list[EditView], set[bytes]]:
+        """Add the event to the batch; return its edits, and the paths that are explained by it.
+
+        Nothing is added if git changed none of the files. Raises StoreDamaged, and what Batch.record raises.
+        """
+        repository = self._movement.repository
+        paths = [(path_in_repository(self._journal, repository, here.path), here) for here in found]
+        inside = [(path, here) for path, here in paths if path is not None]
+        trees = self._trees([path for path, _ in inside]) if inside else None
+        event = _Found()
+        taken: set[bytes] = set()
+        for path, here in inside if trees is not None else ():
+            if trees is not None and self._explain(batch, trees, path, here, event):
+                taken.add(here.path)
+                event.first = event.first or here
+        if event.first is None:
+            return [], set()
+        owner = owner_at(self._whose, event.first.path, event.first.changed, event.first.tick)
+        decision = Decision(
+            number=self._journal.store.index.numbers.next_decision(),
+            time=now(),
+            action=Action.GIT,
+            verdicts=tuple(sorted(event.verdicts.items())),
+            written=tuple(event.written),
+            who="git",
+            reason=self._movement.words,
+            commit=self._movement.new.commit,
+            conversation=owner.conversation or (UNKNOWN_AGENT if owner.origin.needs_review else ""),
+        )
+        batch.record(decision)
+        return self._record_edits(batch, event.changes, decision), taken
+
+    # ---- inside
+
+    def _trees(self, paths: Sequence[bytes]) -> _Trees | None:
+        """Return what git may have put at these paths; None if it can't say, or nothing explains the movement."""
+        movement, repository = self._movement, self._movement.repository
+        if not movement.is_explained:
+            return None
+        entries = _Entries(repository=repository, paths=paths)
+        head = entries.at(movement.new.commit)
+        if head is None:
+            return None
+        stashes = dict.fromkeys([movement.old.stash, movement.new.stash])
+        untracked = [f"{stash}^3" for stash in stashes if stash]  # where git keeps untracked files of a stash
+        stashed = entries.any_of([*stashes, *untracked])
+        made = [entry.new for entry in movement.entries if entry.made_commit]
+        authored = changes_of(repository, dict.fromkeys([*made, *self._commits_of_agents()]))
+        if authored is None:
+            return None
+        return _Trees(
+            head=head,
+            merging=entries.any_of([movement.new.merging]),
+            stashed=stashed,
+            earlier={*entries.any_of([movement.old.commit]), *stashed},
+            authored=authored,
+        )
+
+    def _commits_of_agents(self) -> Iterator[str]:
+        """Yield the commits that were made during agents' calls."""
+        for decision in decisions_of_git(self._journal):
+            if decision.action is Action.GIT and decision.conversation and decision.commit:
+                yield decision.commit
+
+    def _explain(self, batch: Batch, trees: _Trees, path: bytes, here: FoundState, event: _Found) -> bool:
+        """Add what git did to one file to the event; return False if it was not git."""
+        is_put, is_safe = _is_put_by_git(trees, path, here.now, batch)
+        if not is_put:
+            return False
+        history = None if here.document is None else DocumentHistory(self._journal, here.document)
+        if history is not None:
+            for state in history.states()[1:]:
+                if state.is_at(here.path, here.now) and self._go_to(history, here, state, event):
+                    return True
+        if not is_safe:
+            return False
+        nearest = None if history is None or here.now is None else self._nearest(batch, history, here, here.now)
+        if history is not None and nearest is not None and self._go_to(history, here, nearest, event):
+            return self._change(batch, here, nearest.state, event)
+        return self._change(batch, here, here.known, event)
+
+    def _go_to(self, history: DocumentHistory, here: FoundState, state: EarlierState, event: _Found) -> bool:
+        """Add the verdicts that lead to an earlier state of the file; return False if they don't."""
+        verdicts = history.verdicts_for(state)
+        if here.document is None or not self._leads_to(here.document, verdicts, state):
+            return False
+        tip = self._journal.store.index.documents.tip(here.document)
+        event.verdicts |= verdicts
+        event.written.append(
+            WrittenFile(
+                document=here.document,
+                path_before=None if tip.state is None else tip.path,
+                before=tip.state,
+                path_after=None if state.state is None else state.path,
+                after=state.state,
+            )
+        )
+        return True
+
+    def _leads_to(self, document: DocumentId, verdicts: Mapping[Unit, Status], state: EarlierState) -> bool:
+        """Return whether the document is in this state under the verdicts."""
+        try:
+            loaded = load_document(self._journal, document)
+        except HistoryBroken:
+            return False
+        loaded.set_statuses({unit: status for unit, status in verdicts.items() if loaded.knows(unit)})
+        if loaded.conflicts():
+            return False
+        version = loaded.version()
+        if version.content is None or state.state is None:
+            return version.content is None and state.state is None
+        text = self._journal.store.text(state.state.blob)
+        return (version.path, version.mode, version.content) == (state.path, state.state.mode, text)
+
+    def _nearest(self, batch: Batch, history: DocumentHistory, here: FoundState, now: FileState) -> EarlierState | None:
+        """Return the earlier state at the same path with the fewest changed lines; None: the present one is as near."""
+        new = batch.text(now.blob)
+        candidates: dict[FileState, EarlierState] = {}
+        for state in history.states():
+            if state.state is not None and state.path == here.path:
+                candidates.setdefault(state.state, state)
+        best: tuple[int, EarlierState] | None = None
+        for found, at in list(candidates.items())[:_MAX_COMPARED]:
+            text = self._journal.store.text(found.blob)
+            if is_placeholder(text) or is_placeholder(new) or is_either_binary(text, new):
+                return None
+            distance = sum(hunk.old_count + hunk.new_count for hunk in diff_lines(text, new))
+            if best is None or distance < best[0]:
+                best = distance, at
+        return None if best is None or best[1].state == here.known else best[1]
+
+    def _change(self, batch: Batch, here: FoundState, before: FileState | None, event: _Found) -> bool:
+        """Add the edit that leads from a state to what was found; return True."""
+
+        def version(state: FileState | None) -> Version | None:
+            return None if state is None else Version(content=batch.text(state.blob), state=state)
+
+        event.changes.append(
+            Change(
+                document=here.document,
+                operation=Operation.CREATE
+                if before is None
+                else Operation.DELETE
+                if here.now is None
+                else Operation.EDIT,
+                path=here.path,
+                source=None,
+                before=version(before),
+                after=version(here.now),
+                hunks=None,
+                origin=Origin.GIT,
+            )
+        )
+        return True
+
+    def _record_edits(self, batch: Batch, changes: Sequence[Change], decision: Decision) -> list[EditView]:
+        recorder = Recorder(self._journal, batch)
+        call = self._journal.store.next_call(GIT_CONVERSATION)
+        return [
+            recorder.record(
+                change,
+                document=change.document,
+                conversation=GIT_CONVERSATION,
+                call=call,
+                ordinal=ordinal,
+                tool="git",
+                notes={_NOTE: decision.reason, GIT_EVENT_NOTE: str(decision.number)},
+            )
+            for ordinal, change in enumerate(changes)
+        ]
+
+
+@variable
+class _Entries:
+    """What commits hold at some paths."""
+
+    repository: Repository
+    paths: Sequence[bytes]
+
+    def at(self, commit: str) -> dict[bytes, TreeEntry] | None:
+        """Return what a commit holds; None if git can't say."""
+        return entries_at(self.repository, commit, self.paths) if commit else {}
+
+    def any_of(self, commits: Sequence[str]) -> dict[bytes, TreeEntry]:
+        """Return what the first of some commits holds that has the path; a commit that git lacks holds nothing."""
+        found: dict[bytes, TreeEntry] = {}
+        for commit in commits:
+            found = {**(self.at(commit) or {}), **found}
+        return found
+
+
+def _is_put_by_git(trees: _Trees, path: bytes, now: FileState | None, batch: Batch) -> tuple[bool, bool]:
+    """Return whether git may have put this state at a path, and whether no agent may have written what it put there."""
+    if now is None:
+        is_gone = path not in trees.head and path in trees.earlier
+        return is_gone, is_gone and path not in trees.authored.deleted
+    content = batch.text(now.blob)
+
+    def is_from(entries: Mapping[bytes, TreeEntry]) -> bool:
+        entry = entries.get(path)
+        is_like = entry is not None and entry.is_executable is bool(now.mode & 0o111)
+        return is_like and entry is not None and is_content_of(entry, content)
+
+    def is_safe_from(entries: Mapping[bytes, TreeEntry]) -> bool:
+        return is_from(entries) and entries[path].id not in trees.authored.blobs
+
+    is_safe = is_safe_from(trees.head) or is_safe_from(trees.merging)
+    return is_safe or any(map(is_from, (trees.head, trees.merging, trees.stashed))), is_safe
+
+
+def path_in_repository(journal: Journal, repository: Repository, path: bytes) -> bytes | None:
+    """Return a path of the workspace relative to the repository's files; None if it is outside them."""
+    root = os.fsencode(os.path.realpath(journal.tree.root))
+    below = os.path.relpath(os.path.join(root, path), os.fsencode(repository.work_tree))
+    return None if below == b".." or below.startswith(b"../") else below
+
+
+def owner_at(whose: CallInfo | Whose, path: bytes, moment: int, tick: int) -> CallInfo:
+    """Return the call that a change of a file at a moment is attributed to. Units as for `Whose`."""
+    return whose if isinstance(whose, CallInfo) else whose(os.fsdecode(path), moment, tick)

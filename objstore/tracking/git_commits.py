@@ -1,0 +1,185 @@
+"""Accept the pending edits that a person's commit contains, and note commits that agents make.
+
+Who commits a file has decided on its text. So edits whose text is in the commit as a whole are accepted by a decision,
+which can be undone like any other. A commit made during an agent's call accepts nothing, because the agent may have
+made it: it is recorded, so that a status can show what was committed without a review.
+"""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from objstore.config.config_files import Configuration
+from objstore.errors import HistoryBroken
+from objstore.fastclass import value
+from objstore.git.contents import TreeEntry, entries_at, is_content_of, texts_of
+from objstore.git.repository import ReflogEntry
+from objstore.history.document_loader import load_document
+from objstore.index.rows import Tip
+from objstore.model.basic_types import Action, DocumentId, OnExternal, Seq, Status, Unit
+from objstore.model.large_file_placeholder import is_placeholder
+from objstore.model.records import Decision
+from objstore.model.results import CallInfo, Whose
+from objstore.review.decisions import DecisionRequest, decide
+from objstore.review.policies import Policies
+from objstore.store.write_batch import now
+from objstore.text.diff import diff_lines
+from objstore.text.hunks import Hunk
+from objstore.text.unified_diff import is_either_binary
+from objstore.tracking.git_changes import UNKNOWN_AGENT, owner_at, path_in_repository
+from objstore.tracking.git_positions import Movement
+from objstore.transaction.journal import Journal
+from objstore.weave.document import Document
+from objstore.worktree.external_changes import found_changes
+
+__all__ = ["record_commits"]
+
+_SECOND: Final = 1_000_000_000
+"""Nanoseconds by which the time of a commit may differ from that of the log of HEAD, which has whole seconds."""
+
+_SHORT: Final = 7
+
+
+@value
+class _PendingFile:
+    """A file with pending edits."""
+
+    tip: Tip
+    path: bytes  # relative to the repository
+    seqs: tuple[Seq, ...]  # its pending edits
+
+
+def record_commits(journal: Journal, movement: Movement, whose: CallInfo | Whose) -> None:
+    """Record what the commits of a movement decide: a person's accept what they contain, an agent's accept nothing.
+
+    `whose`: says whose a commit at a moment is. Raises what `decide` and Journal.commit raise.
+    """
+    made = [entry for entry in movement.entries if entry.made_commit]
+    by_person: list[ReflogEntry] = []
+    for entry in made:
+        owner = owner_at(whose, b"", entry.time * _SECOND, _SECOND)
+        if owner.origin.needs_review:
+            _note_unreviewed(journal, entry, owner)
+        else:
+            by_person.append(entry)
+    if by_person and Configuration(journal.tree.root).get("git.commit").value == "accept":
+        for entry in by_person:
+            _accept(journal, movement, entry)
+
+
+# ---- inside
+
+
+def _note_unreviewed(journal: Journal, entry: ReflogEntry, owner: CallInfo) -> None:
+    with journal.writing() as batch:
+        batch.record(
+            Decision(
+                number=journal.store.index.numbers.next_decision(),
+                time=now(),
+                action=Action.GIT,
+                verdicts=(),
+                written=(),
+                who="git",
+                reason="commit",
+                commit=entry.new,
+                conversation=owner.conversation or UNKNOWN_AGENT,
+            )
+        )
+        journal.commit(batch, ())
+
+
+def _accept(journal: Journal, movement: Movement, commit: ReflogEntry) -> None:
+    """Accept the pending edits that a commit contains as a whole."""
+    with journal.reading():
+        units = dict.fromkeys(_units_in_commit(journal, movement, commit), Status.ACCEPTED)
+    if not units:
+        return
+    decide(
+        journal,
+        DecisionRequest(
+            action=Action.ACCEPT,
+            verdicts=units,
+            who="git",
+            reason=f"committed in {commit.new[:_SHORT]}",
+            commit=commit.new,
+            on_external=OnExternal.ABORT,
+            expected=(),
+            dry_run=False,
+        ),
+    )
+
+
+def _units_in_commit(journal: Journal, movement: Movement, commit: ReflogEntry) -> Iterator[Unit]:
+    """Yield the units of the pending edits that are in a commit as a whole, of files that the commit changed."""
+    pending = list(_pending_files(journal, movement))
+    paths = [file.path for file in pending]
+    before = entries_at(movement.repository, commit.old, paths) if commit.old.strip("0") else {}
+    after = entries_at(movement.repository, commit.new, paths)
+    if not pending or before is None or after is None:
+        return
+    committed = [file for file in pending if before.get(file.path) != after.get(file.path)]
+    texts = texts_of(movement.repository, [after[file.path].id for file in committed if file.path in after]) or {}
+    for file in committed:
+        yield from _units_in(journal, file, after.get(file.path), texts)
+
+
+def _pending_files(journal: Journal, movement: Movement) -> Iterator[_PendingFile]:
+    """Yield the files of the repository that have pending edits and are on disk as recorded.
+
+    Those that a policy always wants reviewed are left out: a commit accepts nothing of them.
+    """
+    index = journal.store.index
+    seqs: dict[DocumentId, list[Seq]] = {}
+    for _, _, _, pending, _, _ in index.edits.pending_groups():
+        for seq in pending:
+            document = index.edits.document_of(seq)
+            if document is not None:
+                seqs.setdefault(document, []).append(seq)
+    tips = [index.documents.tip(document) for document in seqs]
+    changed = {change.document for change in found_changes(journal, tips)}
+    policies = Policies(journal.tree.root, journal.store)
+    for tip in tips:
+        path = path_in_repository(journal, movement.repository, tip.path)
+        is_reviewed = policies.needs_review(os.fsdecode(tip.path))
+        if path is not None and tip.document not in changed and not is_reviewed:
+            yield _PendingFile(tip=tip, path=path, seqs=tuple(seqs[tip.document]))
+
+
+def _units_in(
+    journal: Journal, file: _PendingFile, entry: TreeEntry | None, texts: Mapping[str, bytes]
+) -> Iterator[Unit]:
+    """Yield the units of a file's pending edits that are in a commit as a whole, where the commit has `entry`."""
+    try:
+        document = load_document(journal, file.tip.document)
+    except HistoryBroken:
+        return
+    state = file.tip.state
+    if state is None or entry is None:
+        if state is None and entry is None:
+            for seq in file.seqs:
+                yield from document.units(seq)
+        return
+    if entry.is_executable is not bool(state.mode & 0o111):
+        return
+    text = journal.store.text(state.blob)
+    if is_placeholder(text):
+        return
+    different: Sequence[Hunk] = ()
+    if not is_content_of(entry, text):
+        committed = texts.get(entry.id)
+        if committed is None or is_either_binary(text, committed):
+            return
+        different = diff_lines(text, committed)
+    for seq in file.seqs:
+        if not different or _is_untouched(document, seq, different):
+            yield from document.units(seq)
+
+
+def _is_untouched(document: Document, seq: Seq, different: Sequence[Hunk]) -> bool:
+    """Return whether the text shows some of an edit, and none of that next to a line that differs in the commit."""
+    shown = [lines for unit in document.units(seq) if (lines := document.lines(unit)) is not None]
+    return bool(shown) and not any(
+        first - 1 <= hunk.old_end and hunk.old_start <= first - 1 + count
+        for first, count in shown
+        for hunk in different
+    )

@@ -1,0 +1,152 @@
+"""Remember where the repositories of a workspace were at the last look, and find those that git has moved since.
+
+The positions are in a derived file: if it is lost, a repository counts as unmoved, and what git did in the meantime is
+found as changes of files like any other.
+"""
+
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Final
+
+from msgpack import UnpackException, packb, unpackb
+
+from objstore.errors import CasError, StoreLinked, StoreNotRegular
+from objstore.fastclass import value
+from objstore.fs.nofollow import read_store_file, write_derived_file
+from objstore.fs.reserved_names import STORE_NAME
+from objstore.git.repository import Position, ReflogEntry, Repository, find_repository, position_of, reflog_since
+from objstore.transaction.journal import Journal
+
+__all__ = ["GitPositions", "Movement", "watch_repositories"]
+
+_FOLDER: Final = "cache"
+_NAME: Final = "git"
+_LONGEST_FILE: Final = 1 << 20
+_MAX_REPOSITORIES: Final = 200
+
+
+@value
+class Movement:
+    """What git did in one repository between two looks."""
+
+    repository: Repository
+    old: Position
+    new: Position
+    entries: tuple[ReflogEntry, ...]  # movements of HEAD, oldest first; (): only the stash moved, or no log is kept
+
+    @property
+    def is_explained(self) -> bool:
+        """Return whether the log of HEAD accounts for the way from the old commit to the new one."""
+        if not self.entries:
+            return self.old.commit == self.new.commit
+        steps = zip(self.entries, self.entries[1:], strict=False)
+        is_chain = all(before.new == after.old for before, after in steps)
+        first, last = self.entries[0].old, self.entries[-1].new
+        return is_chain and first == (self.old.commit or "0" * len(first)) and last == self.new.commit
+
+    @property
+    def words(self) -> str:
+        """Return what git did, in a few words: `main → feature`, `merge feature`, `stash`."""
+        if self.old.branch != self.new.branch or (self.entries and self.entries[-1].message.startswith("checkout: ")):
+            return f"{_name(self.old)} → {_name(self.new)}"
+        if self.old.stash != self.new.stash:
+            return "stash" if self.entries else "stash pop"  # only putting changes away resets the files
+        if self.new.merging and self.new.merging != self.old.merging:
+            return f"merge {self.new.merging[:_SHORT]}"
+        if self.entries:
+            return self.entries[-1].message.partition(": ")[0].partition(" (")[0]
+        return f"{self.old.commit[:_SHORT]} → {self.new.commit[:_SHORT]}"
+
+
+_SHORT: Final = 7
+
+
+def _name(position: Position) -> str:
+    return position.branch or position.commit[:_SHORT] or "no commit"
+
+
+class GitPositions:
+    """The remembered positions of one workspace."""
+
+    def __init__(self, journal: Journal) -> None:
+        """Read them, and where the repositories are now. No lock is needed."""
+        self._journal: Final = journal
+        self._root: Final = os.path.realpath(journal.tree.root)
+        self._known: dict[str, Position] = self._read()
+        own = find_repository(self._root)
+        self._repositories: Final = {} if own is None else {own.work_tree: own}
+        for work_tree in self._known:
+            if work_tree not in self._repositories:
+                found = find_repository(work_tree)
+                if found is not None and found.work_tree == work_tree:
+                    self._repositories[work_tree] = found
+        positions = {work_tree: position_of(each) for work_tree, each in self._repositories.items()}
+        self._now: dict[str, Position] = {name: found for name, found in positions.items() if found is not None}
+
+    def movements(self) -> list[Movement]:
+        """Return what moved since the last look, without repositories that are seen for the first time."""
+        return [
+            Movement(
+                repository=self._repositories[work_tree],
+                old=self._known[work_tree],
+                new=now,
+                entries=reflog_since(self._repositories[work_tree], self._known[work_tree].log_size),
+            )
+            for work_tree, now in self._now.items()
+            if work_tree in self._known and self._known[work_tree] != now
+        ]
+
+    def watch(self, folders: Iterable[bytes]) -> None:
+        """Add the repositories at some folders of the workspace."""
+        for folder in folders:
+            found = find_repository(os.path.normpath(os.path.join(self._root, os.fsdecode(folder))))
+            if found is None or found.work_tree in self._repositories or len(self._now) >= _MAX_REPOSITORIES:
+                continue
+            position = position_of(found)
+            if position is not None:
+                self._repositories[found.work_tree] = found
+                self._now[found.work_tree] = position
+
+    def save(self) -> None:
+        """Remember the present positions, unless they are the remembered ones. Never raises: they are derived."""
+        if self._now == self._known:
+            return
+        content = packb({os.fsencode(name): _fields(position) for name, position in self._now.items()})
+        with suppress(OSError, CasError):
+            write_derived_file(self._journal.disk, self._store, _FOLDER, _NAME, content)
+            self._known = dict(self._now)
+
+    @property
+    def _store(self) -> str:
+        return os.path.join(self._journal.tree.root, STORE_NAME)
+
+    def _read(self) -> dict[str, Position]:
+        try:
+            held = unpackb(read_store_file(os.path.join(self._store, _FOLDER, _NAME), _LONGEST_FILE))
+        except (OSError, StoreLinked, StoreNotRegular, ValueError, UnpackException):
+            return {}
+        pairs = held.items() if isinstance(held, dict) else ()
+        found = {os.fsdecode(name): _position(fields) for name, fields in pairs if isinstance(name, bytes)}
+        return {name: position for name, position in found.items() if position is not None}
+
+
+def watch_repositories(journal: Journal, folders: Iterable[bytes]) -> None:
+    """Watch the repositories at some folders of the workspace from now on: what moves them is noticed."""
+    root = os.fsencode(journal.tree.root)
+    found = [folder for folder in folders if os.path.lexists(os.path.join(root, folder, b".git"))]
+    if found:
+        positions = GitPositions(journal)
+        positions.watch(found)
+        positions.save()
+
+
+def _fields(position: Position) -> tuple[str, str, str, str, int]:
+    return position.branch, position.commit, position.stash, position.merging, position.log_size
+
+
+def _position(fields: object) -> Position | None:
+    match fields:
+        case [str(branch), str(commit), str(stash), str(merging), int(log_size)] if log_size >= 0:
+            return Position(branch=branch, commit=commit, stash=stash, merging=merging, log_size=log_size)
+    return None

@@ -1,0 +1,227 @@
+"""Read what git says of the files in a worktree, from git's own files and without running git.
+
+That is what its ignore files outside the worktree say, and which files are in its index: git doesn't ignore these,
+whatever the patterns say. Only the index is large, and it is read only if a pattern matches a name that exists. What is
+not read: `includeIf` in git's configuration, and settings in the environment except where git looks for configuration.
+"""
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Final
+
+from objstore.fs.disk import read_all
+from objstore.fs.stat_signature import read_signature_fields
+from objstore.model.ids import BlobId, blob_id
+from objstore.worktree.git_index import has_path, index_paths, may_be_split
+
+__all__ = ["Repository", "enclosing_repository", "read_text", "repository_at"]
+
+_MOST_TEXT: Final = 1 << 20
+_MOST_INDEX: Final = 1 << 29
+_FEW: Final = 6
+"""Paths that are looked up one by one; for more, a list of all takes less time."""
+
+_MOST_INCLUDES: Final = 10
+_SECTION: Final = r'\s*\[\s*([\w.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\](.*)'
+_VALUE: Final = r"\s*([A-Za-z][\w-]*)\s*(?:=\s*(.*))?"
+_PIECE: Final = r'\\(.)|(")|([#;])|([^\\"#;]+)'
+_RELEVANT: Final = (b"excludesfile", b"objectformat", b"include")
+"""What a configuration file has somewhere if a setting in it matters here. Few have."""
+
+_SHA1: Final = 20
+_SHA256: Final = 32
+
+
+class Repository:
+    """A git repository whose worktree is at `top`."""
+
+    def __init__(self, top: str, folder: str) -> None:
+        """Read the configuration and the ignore files outside the worktree. `folder`: the repository's own folder."""
+        self.top: Final = top
+        self._folder: Final = folder
+        common = read_text(os.path.join(folder, "commondir")).strip()
+        shared = os.path.join(folder, os.fsdecode(common)) if common else folder
+        values = _configuration(os.path.join(shared, "config"))
+        self._hash_size: Final = _SHA256 if values.get("extensions.objectformat", "").lower() == "sha256" else _SHA1
+        texts = [read_text(_user_excludes(top, values)), read_text(os.path.join(shared, "info", "exclude"))]
+        self.ignore_text: Final = b"".join(text.removeprefix(b"\xef\xbb\xbf") + b"\n" for text in texts if text)
+        """What a `.gitignore` at the top would have to say in front, to mean the same."""
+        self.index_key: Final = self._index_key()
+        """The same as long as git's index has not changed."""
+        self._content: bytes | None = None  # of the index; None: not read yet
+        self._lookups = 0
+        self._index: tuple[set[bytes], set[bytes]] | None = None  # files and folders in it; None: not listed yet
+
+    def has(self, path: bytes, *, is_folder: bool) -> bool:
+        """Return whether the index has a file, or a file below a folder. `path`: relative to the top folder."""
+        self._lookups += 1
+        if self._index is None and self._lookups <= _FEW:
+            if self._content is None:
+                content = read_text(os.path.join(self._folder, "index"), _MOST_INDEX)
+                self._content = b"" if may_be_split(content) else content
+            found = has_path(self._content, path, self._hash_size, is_folder=is_folder)
+            if found is not None:
+                return found
+        if self._index is None:
+            self._content = None
+            self._index = self._read_index()
+        files, folders = self._index
+        return path in files or (is_folder and path in folders)
+
+    def _index_key(self) -> BlobId:
+        try:
+            facts = read_signature_fields(os.stat(os.path.join(self._folder, "index")))
+        except OSError:
+            return blob_id(b"")
+        return blob_id(repr(tuple(facts)).encode())
+
+    def _read_index(self) -> tuple[set[bytes], set[bytes]]:
+        """Return the files in the index, and the folders that they are in. An index that can't be read has none."""
+        files: set[bytes] = set()
+        folders: set[bytes] = set()
+        name = "index"
+        while name:
+            try:
+                paths, shared = index_paths(read_text(os.path.join(self._folder, name), _MOST_INDEX), self._hash_size)
+            except ValueError:
+                break
+            files.update(paths)
+            last = b""
+            for path in paths:  # in order, so most are in the folder of the one before
+                folder = path.rpartition(b"/")[0]
+                if folder != last:
+                    last = folder
+                    while folder and folder not in folders:
+                        folders.add(folder)
+                        folder = folder.rpartition(b"/")[0]
+            # Only the index itself names another, and entries that it no longer has count as well.
+            name = f"sharedindex.{shared.hex()}" if shared and name == "index" else ""
+        return files, folders
+
+
+def repository_at(top: str) -> Repository | None:
+    """Return the repository with its worktree at `top` (None: there is none)."""
+    folder = os.path.join(top, ".git")
+    try:
+        mode = os.lstat(folder).st_mode
+        if not stat.S_ISDIR(mode):
+            # A file in a linked worktree or a submodule names the folder.
+            text = read_text(folder)
+            if not text.startswith(b"gitdir:"):
+                return None
+            folder = os.path.join(top, os.fsdecode(text.removeprefix(b"gitdir:").strip()))
+        os.lstat(os.path.join(folder, "HEAD"))
+    except (OSError, ValueError):
+        return None
+    return Repository(top, folder)
+
+
+def enclosing_repository(folder: str) -> Repository | None:
+    """Return the nearest repository above a folder (None: there is none that git would use there).
+
+    As git does, this refuses a repository of somebody else: in a shared folder, anyone could place one.
+    """
+    owner, above = os.lstat(folder).st_uid, os.path.dirname(folder)
+    while above != folder:
+        folder, above = above, os.path.dirname(above)
+        with suppress(OSError):
+            if os.lstat(os.path.join(folder, ".git")).st_uid in {owner, os.geteuid()}:
+                found = repository_at(folder)
+                if found is not None:
+                    return found
+    return None
+
+
+# ---- git's configuration
+
+
+def _user_excludes(top: str, values: dict[str, str]) -> str:
+    """Return the path of the user's ignore file."""
+    path = values.get("core.excludesfile")
+    if path is None:
+        return os.path.join(_settings_folder(), "git", "ignore")
+    return os.path.join(top, os.path.expanduser(path)) if path else ""
+
+
+def _settings_folder() -> str:
+    return os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+
+
+def _configuration(own: str) -> dict[str, str]:
+    """Return git's settings for the repository whose configuration file is `own`; the names are in lower case."""
+    values: dict[str, str] = {}
+    settings = os.environ
+    files = [] if settings.get("GIT_CONFIG_NOSYSTEM") else [settings.get("GIT_CONFIG_SYSTEM", "/etc/gitconfig")]
+    of_user = [os.path.join(_settings_folder(), "git", "config"), os.path.expanduser("~/.gitconfig")]
+    files += [settings["GIT_CONFIG_GLOBAL"]] if "GIT_CONFIG_GLOBAL" in settings else of_user
+    for path in (*files, own):
+        values |= _settings_in(path, _MOST_INCLUDES)
+    return values
+
+
+def _settings_in(path: str, includes: int) -> dict[str, str]:
+    """Return the settings in a configuration file and in those that it includes. `includes`: how deep."""
+    values: dict[str, str] = {}
+    section = ""
+    content = read_text(path)
+    if not any(map(content.lower().__contains__, _RELEVANT)):
+        return values
+    text = content.decode("utf-8", "surrogateescape").replace("\\\n", "")
+    for whole in text.split("\n"):
+        header = re.match(_SECTION, whole, re.ASCII)
+        line = whole
+        if header is not None:
+            section = header[1].lower() + (f".{header[2]}" if header[2] is not None else "")
+            line = header[3]
+        found = re.fullmatch(_VALUE, line, re.ASCII)
+        if found is None:
+            continue
+        name, value = f"{section}.{found[1].lower()}", "".join(_value(found[2] or ""))
+        if name == "include.path" and includes:
+            inner = os.path.join(os.path.dirname(path), os.path.expanduser(value))
+            values |= _settings_in(inner, includes - 1)
+        values[name] = value
+    return values
+
+
+def _value(text: str) -> Iterator[str]:
+    """Yield the pieces of a value, without its quotes, its comment and the space before that."""
+    is_quoted = False
+    waiting = ""  # space that belongs to the value only if more follows
+    for found in re.finditer(_PIECE, text):
+        escape, quote, comment, plain = found.groups()
+        if quote:
+            is_quoted = not is_quoted
+            continue
+        if comment and not is_quoted:
+            return
+        piece = {"n": "\n", "t": "\t", "b": "\b"}.get(escape, escape) if escape else comment or plain
+        yield waiting
+        waiting = ""
+        if not is_quoted and plain:
+            bare = plain.rstrip()
+            waiting = plain[len(bare) :]
+            piece = bare
+        yield piece
+
+
+def read_text(path: str, most: int = _MOST_TEXT) -> bytes:
+    """Return the content of a regular file (b"": there is none that can be read, or it is longer than `most`)."""
+    if not path:
+        return b""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError):
+        return b""
+    try:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode) or found.st_size > most:
+            return b""
+        return read_all(fd, found.st_size)
+    except OSError:
+        return b""
+    finally:
+        os.close(fd)

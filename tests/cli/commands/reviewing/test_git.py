@@ -1,0 +1,104 @@
+"""A branch switched and back: the commands show git's doing as events, and the edits of then as they were."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.support.command_runner import CommandRunner, cas
+from tests.support.git_repository import git, new_repository
+
+FILES = 300
+
+
+def write_by_agent(runner: CommandRunner, name: str, text: str) -> None:
+    """Let Claude Code write a file, with its hooks before and after."""
+    path = runner.folder / name
+    tool = {"tool_name": "Write", "tool_use_id": os.urandom(4).hex(), "tool_input": {"file_path": str(path)}}
+    event = {"session_id": "s", "cwd": str(runner.folder), **tool}
+    for moment in ("PreToolUse", "PostToolUse"):
+        given = json.dumps({**event, "hook_event_name": moment}).encode()
+        assert cas("hook", "claude-code", folder=runner.folder, stdin=given).status == 0
+        path.write_text(text)
+
+
+@pytest.fixture
+def repository(runner: CommandRunner) -> CommandRunner:
+    """Return a workspace in a repository whose branch `feature` differs in 300 files."""
+    folder = new_repository(runner.folder)
+    (folder / ".gitignore").write_text(".cas/\n")
+    for number in range(FILES):
+        (folder / f"{number}.txt").write_text(f"one\ntwo of {number}\nthree\n")
+    git(folder, "add", ".")
+    git(folder, "commit", "-q", "-m", "first")
+    git(folder, "checkout", "-q", "-b", "feature")
+    for number in range(FILES):
+        (folder / f"{number}.txt").write_text(f"one\ntwo of {number}\nthree\nfour on feature\n")
+    git(folder, "commit", "-q", "-am", "feature")
+    git(folder, "checkout", "-q", "main")
+    runner.done("record")
+    return runner
+
+
+def shown(runner: CommandRunner) -> tuple[str, str, str]:
+    """Return status without the size of the store, blame and the pending edits."""
+    status = runner.done("status").text.partition("store: ")[0]
+    return status, runner.done("blame", "7.txt").text, runner.done("log", "--status", "pending").text
+
+
+def test_after_a_branch_and_back_all_is_as_before_and_the_log_has_two_lines_more(repository: CommandRunner) -> None:
+    write_by_agent(repository, "7.txt", "one\nTWO\nthree\n")
+    git(repository.folder, "-c", "core.hooksPath=/dev/null", "commit", "-q", "-am", "kept back", "--no-verify")
+    repository.done("status")
+    assert repository.done("undo").text  # the commit accepted the edit
+    before, log = shown(repository), repository.done("log").text.splitlines()
+    git(repository.folder, "checkout", "-q", "feature")
+    away = repository.done("status").text
+    assert "1 away" in away
+    assert "away" in repository.done("log").text
+    git(repository.folder, "checkout", "-q", "main")
+    assert shown(repository) == before
+    lines = repository.done("log").text.splitlines()
+    assert [line.partition("git: ")[2] for line in lines[:2]] == [
+        f"feature → main, {FILES} files",
+        f"main → feature, {FILES} files",
+    ]
+    assert lines[2:] == log
+    repository.done("reject", "1")
+    assert (repository.folder / "7.txt").read_text() == "one\ntwo of 7\nthree\n"
+    assert repository.done("fsck").status == 0
+
+
+def test_an_edit_that_is_away_is_not_decided_on(repository: CommandRunner) -> None:
+    write_by_agent(repository, "7.txt", "one\nTWO\nthree\n")
+    git(repository.folder, "stash", "-q")
+    ran = repository.cas("reject", "1")
+    assert ran.status == 1
+    assert "away" in ran.said
+    git(repository.folder, "stash", "pop", "-q")
+    repository.done("reject", "1")
+
+
+def test_a_commit_is_shown_with_the_edits_that_it_accepted(repository: CommandRunner) -> None:
+    write_by_agent(repository, "7.txt", "one\nTWO\nthree\n")
+    write_by_agent(repository, "8.txt", "new\n")
+    git(repository.folder, "commit", "-q", "-m", "seven", "7.txt")
+    commit = git(repository.folder, "rev-parse", "HEAD").strip()
+    assert f"committed in {commit[:7]}" in repository.done("log").text
+    for name in (commit[:8], "HEAD", "main"):
+        edits = repository.done("log", "--commit", name, "--json").lines()
+        assert [edit["seq"] for edit in edits] == [1]
+    assert commit[:7] in repository.done("blame", "7.txt").text
+    missing = repository.cas("log", "--commit", "HEAD~1")
+    assert (missing.status, missing.said) == (1, "cas: No commit is named 'HEAD~1' here.\n")
+    assert repository.cas("log", "--commit", "--output=x").status != 0
+    assert not Path("x").exists()
+
+
+def test_a_commit_accepts_nothing_of_files_that_review_always_names(repository: CommandRunner) -> None:
+    repository.done("config", "set", "review.always", "7.txt")
+    write_by_agent(repository, "7.txt", "one\nTWO\nthree\n")
+    write_by_agent(repository, "8.txt", "one\nTWO\nthree\n")
+    git(repository.folder, "commit", "-q", "-m", "both", "7.txt", "8.txt")
+    assert [edit["status"] for edit in repository.done("log", "--json").lines()] == ["accepted", "pending"]

@@ -1,0 +1,240 @@
+"""`cas rewind` takes out what a session did from a turn on, and nothing of others."""
+
+import time
+
+import pytest
+
+from objstore import Status, TurnInfo
+from tests.cli.commands.reviewing.conftest import turn
+from tests.support.command_runner import CommandRunner
+
+ALL = b"1\ntwo\nthree\n4\n"
+
+
+def rejected(runner: CommandRunner) -> set[int]:
+    return {int(name.partition(":")[0]) for name, status in runner.statuses().items() if status is Status.REJECTED}
+
+
+def test_rewind_rejects_the_session_s_edits_from_the_turn_on(turns: CommandRunner) -> None:
+    turns.write("mine", b"by a session without turns\n", conversation="other")
+    said = turns.done("rewind", "2", "-m", "start over").text
+    assert said.startswith("Rejected edits 2 3 5.\n")
+    assert turns.bytes("a") == b"1\n2\n3\n4\n"
+    assert not (turns.folder / "b").exists()
+    assert turns.bytes("mine") == b"by a session without turns\n"
+    assert rejected(turns) == {2, 3, 5}
+    assert {row["reason"] for row in turns.done("log", "--status", "rejected", "--json").lines()} == {"start over"}
+
+
+def test_undo_takes_a_rewind_back_in_one_step(turns: CommandRunner) -> None:
+    turns.done("accept", "2")
+    turns.done("rewind", "1", "--cascade")
+    assert not (turns.folder / "a").exists()
+    turns.done("undo")
+    assert (turns.bytes("a"), turns.bytes("b"), rejected(turns)) == (ALL, b"b\n", set())
+    assert [row["seq"] for row in turns.done("log", "--status", "accepted", "--json").lines()] == [2]
+    turns.done("redo")
+    assert not (turns.folder / "a").exists()
+
+
+def test_rewind_that_other_sessions_edits_need_is_a_conflict(turns: CommandRunner) -> None:
+    refused = turns.cas("rewind", "1")
+    assert refused.status == 1
+    assert "cas rewind --cascade 1" in refused.said
+    assert "name them together" not in refused.said
+    assert turns.bytes("a") == ALL
+    turns.done("rewind", "1", "--cascade")
+    assert rejected(turns) == {1, 2, 3, 4, 5}
+
+
+def test_dry_run_of_a_rewind_changes_nothing(turns: CommandRunner) -> None:
+    said = turns.done("rewind", "4", "--dry-run").text
+    assert "Would reject edit 5." in said
+    assert "-three" in said
+    assert (turns.bytes("a"), rejected(turns)) == (ALL, set())
+
+
+def test_list_says_what_going_back_to_before_each_turn_would_do(turns: CommandRunner) -> None:
+    turns.done("accept", "5")
+    rows = [" ".join(row.split()) for row in turns.done("rewind").text.splitlines()]
+    assert rows[1::2] == [
+        "cas rewind 4: 1 file, +1 -1",
+        "cas rewind 2: 2 files, +2 -3",
+        "cas rewind 1: 1 conflict (--dry-run shows)",
+    ]
+    assert [row.split()[0] for row in rows[::2]] == ["4", "2", "1"]
+    of_two = turns.done("rewind", "--session", "two").text.splitlines()
+    assert of_two[1].strip() == "cas rewind 3: 1 file, +0 -1"
+    found = turns.done("rewind", "--json").lines()
+    assert [(row["turn"], row["rewind"]["outcome"], row["rewind"]["paths"]) for row in found] == [
+        (4, "decided", ["a"]),
+        (2, "decided", ["a", "b"]),
+        (1, "conflict", []),
+    ]
+
+
+def test_list_says_that_files_changed_outside_or_that_nothing_is_left(turns: CommandRunner) -> None:
+    turns.done("reject", "5")
+    (turns.folder / "a").write_bytes(b"outside\n")
+    rows = turns.done("rewind").text.splitlines()
+    assert rows[1].strip() == "nothing to take out"
+    assert rows[3].strip() == "cas rewind 2: 1 file changed outside first (see `cas diff`)"
+    assert turns.cas("rewind", "2").status == 1
+
+
+def test_rewind_asks_at_a_terminal_with_the_count(turns: CommandRunner) -> None:
+    question = "This rejects 3 edits: what claude-code 1 did from turn 2 on. Go ahead? [y/N]"
+    status, said = turns.typed_at("[y/N]", lambda: "n\n", "rewind", "2")
+    assert question in said
+    assert (status, rejected(turns)) == (130, set())
+    status, _ = turns.typed_at("[y/N]", lambda: "y\n", "rewind", "2")
+    assert (status, rejected(turns)) == (0, {2, 3, 5})
+    turns.done("undo")
+    status, said = turns.typed("rewind", "2", "--yes")
+    assert "Go ahead" not in said
+    assert (status, rejected(turns)) == (0, {2, 3, 5})
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (["9"], 1, "No turn is named '9' here"),
+        (["0"], 2, "0"),
+        (["--session", "9"], 1, "No session is named '9' here"),
+        (["2", "--session", "2"], 2, "Turn 2 is of session 1"),
+        (["--cascade"], 2, "Name the turn"),
+    ],
+)
+def test_rewind_refuses_what_names_no_turn(
+    turns: CommandRunner,
+    words: list[str],
+    status: int,
+    said: str,
+) -> None:
+    refused = turns.cas("rewind", *words)
+    assert refused.status == status
+    assert said in refused.said
+
+
+def test_rewind_without_recorded_turns_says_so(runner: CommandRunner) -> None:
+    assert runner.cas("rewind").said == "cas: No turn of an agent is recorded yet.\n"
+    runner.write("a", b"a\n")
+    assert runner.cas("rewind").said == "cas: No turn of an agent is recorded yet.\n"
+    assert "cas reject --session 1" in runner.cas("rewind", "--session", "1").said
+
+
+def test_edits_of_the_session_without_a_turn_count_by_their_time(turns: CommandRunner) -> None:
+    turns.call(lambda call: call.write("c", b"c\n"), conversation="one")
+    turns.done("rewind", "4")
+    assert rejected(turns) == {5, 6}
+
+
+def test_rewind_takes_out_a_file_that_the_turn_created(turns: CommandRunner) -> None:
+    turns.call(lambda call: call.write("d", b"d\n"), conversation="one", turn=turn("one", 6, "Write d"))
+    turns.done("rewind", "5")
+    assert not (turns.folder / "d").exists()
+
+
+# ---- --exact
+
+
+@pytest.fixture
+def lived(runner: CommandRunner) -> CommandRunner:
+    """Return a workspace in which an agent's two turns and a person changed files, in real time."""
+
+    def write(path: str, content: bytes, session: str, began: int) -> None:
+        info = TurnInfo(session=session, began=began, prompt=f"Write {path}", client="claude-code")
+        runner.call(lambda call: call.write(path, content), conversation=session, turn=info)
+
+    write("a", b"1\n", "one", now())
+    write("gone", b"soon\n", "one", now())
+    second = now()
+    write("a", b"1\n2\n", "one", second)
+    write("b", b"b\n", "two", now())
+    runner.call(
+        lambda call: call.delete("gone"),
+        conversation="one",
+        turn=TurnInfo(session="one", began=second, client="claude-code"),
+    )
+    (runner.folder / "a").write_bytes(b"0\n1\n2\n")
+    runner.done("record")
+    return runner
+
+
+def now() -> int:
+    return time.time_ns() // 1_000
+
+
+def files(runner: CommandRunner) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in runner.folder.iterdir() if path.is_file()}
+
+
+THEN = {"a": b"1\n", "gone": b"soon\n"}
+NOW = {"a": b"0\n1\n2\n", "b": b"b\n"}
+
+
+def test_exact_rewind_restores_all_files_as_edits_of_the_person(lived: CommandRunner) -> None:
+    said = lived.done("rewind", "3", "--exact").text
+    assert "Removed b\n" in said
+    assert said.endswith("Recorded as edits 7 8 9 of yours; `cas undo` takes that back.\n")
+    assert files(lived) == THEN
+    shown = lived.done("show", "7..9", "--json").json()["edits"]
+    assert {(edit["origin"], edit["status"], edit["tool_name"]) for edit in shown} == {("person", "accepted", "rewind")}
+    assert lived.done("status", "--json").json()["pending"] == 5
+
+
+def test_undo_takes_an_exact_rewind_back_in_one_step(lived: CommandRunner) -> None:
+    lived.done("rewind", "3", "--exact")
+    lived.done("undo")
+    assert files(lived) == NOW
+    lived.done("redo")
+    assert files(lived) == THEN
+    lived.done("undo")
+    assert files(lived) == NOW
+    assert lived.done("fsck").status == 0
+
+
+def test_undo_of_a_later_decision_leaves_an_exact_rewind(lived: CommandRunner) -> None:
+    lived.done("rewind", "3", "--exact")
+    lived.done("accept", "1")
+    lived.done("undo")
+    assert files(lived) == THEN
+    lived.done("undo")
+    assert files(lived) == NOW
+
+
+def test_dry_run_of_an_exact_rewind_shows_the_diff_and_changes_nothing(lived: CommandRunner) -> None:
+    said = lived.done("rewind", "3", "--exact", "--dry-run").text
+    assert said.startswith("Dry run: nothing was changed.\n")
+    assert "-2\n" in said
+    assert files(lived) == NOW
+    assert len(lived.done("rewind", "3", "--exact", "--dry-run", "--json").json()["files"]) == 3
+
+
+def test_exact_rewind_without_a_difference_says_so(lived: CommandRunner) -> None:
+    lived.done("rewind", "3", "--exact")
+    assert lived.done("rewind", "3", "--exact").text == "No file changed: all are as they were then.\n"
+
+
+def test_exact_rewind_stops_at_an_unrecorded_change_unless_it_is_kept(lived: CommandRunner) -> None:
+    (lived.folder / "a").write_bytes(b"mine\n")
+    refused = lived.cas("rewind", "3", "--exact")
+    assert refused.status == 1
+    assert "a changed outside since the last recorded state" in refused.said
+    assert files(lived)["a"] == b"mine\n"
+    said = lived.done("rewind", "3", "--exact", "--on-external", "keep").text
+    assert "Recorded the change from outside to a as edit 7." in said
+    assert files(lived) == THEN
+    lived.done("undo")
+    assert files(lived) == {**NOW, "a": b"mine\n"}
+
+
+def test_exact_rewind_asks_at_a_terminal_with_the_count(lived: CommandRunner) -> None:
+    status, said = lived.typed_at("[y/N]", lambda: "n\n", "rewind", "3", "--exact")
+    assert "This restores 3 files as before turn 3. Go ahead? [y/N]" in said
+    assert (status, files(lived)) == (130, NOW)
+
+
+def test_exact_rewind_refuses_options_of_a_rejection(lived: CommandRunner) -> None:
+    for option in (["--cascade"], ["-m", "no"]):
+        assert lived.cas("rewind", "3", "--exact", *option).status == 2

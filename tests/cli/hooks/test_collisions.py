@@ -1,0 +1,63 @@
+"""Two sessions that change one file are told of it once, and so is the person."""
+
+from pathlib import Path
+
+import pytest
+
+from objstore import CallInfo, Workspace
+from tests.support.command_runner import cas
+from tests.support.hooked_agents import ClaudeCode, Codex
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "a.txt").write_text("1\n2\n3\n")
+    assert cas("init", folder=folder).status == 0
+    assert cas("record", folder=folder).status == 0
+    return folder
+
+
+def test_each_session_is_told_once_of_a_file_that_another_one_changed(folder: Path) -> None:
+    one, other = ClaudeCode(folder, "one"), Codex(folder, "other")
+    assert one.run("echo 4 >> a.txt") == ""
+    told = other.run("echo 5 >> a.txt")
+    assert told.startswith("Another agent has changed files that you have changed too")
+    assert told.endswith("\n- 'a.txt'")
+    assert other.run("echo 6 >> a.txt") == ""
+    assert "- 'a.txt'" in one.ask("go on")
+    assert one.run("true") == ""
+    shown = cas("status", folder=folder)
+    assert "several sessions have changed the same file:\n  a.txt  session 1: 1; session 2: 2 3\n" in shown.text
+    (collision,) = cas("status", "--json", folder=folder).json()["collisions"]
+    assert collision["file_path"] == str(folder / "a.txt")
+    assert collision["sessions"] == [{"session": 1, "edits": [1]}, {"session": 2, "edits": [2, 3]}]
+
+
+def test_decided_edits_collide_with_nothing(folder: Path) -> None:
+    one, other = ClaudeCode(folder, "one"), ClaudeCode(folder, "other")
+    one.run("echo 4 >> a.txt")
+    assert cas("accept", "--all", folder=folder).status == 0
+    assert other.run("echo 5 >> a.txt") == ""
+    assert cas("status", "--json", folder=folder).json()["collisions"] == []
+
+
+def test_sessions_in_different_files_are_told_nothing(folder: Path) -> None:
+    one, other = ClaudeCode(folder, "one"), ClaudeCode(folder, "other")
+    assert one.run("echo 4 >> a.txt") == ""
+    assert other.run("echo 5 >> b.txt") == ""
+    assert one.ask("?") == ""
+
+
+def test_an_agent_does_not_collide_with_its_own_calls_of_our_server(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.run("echo 4 >> a.txt")
+    with Workspace.open(folder) as workspace, workspace.call(CallInfo(tool="write_file", conversation="turn")) as call:
+        call.write("a.txt", b"1\n")
+        call.commit()
+    with Workspace.open(folder) as workspace:
+        assert len(workspace.sessions.collisions()) == 1
+        workspace.hooks.join("session-1", "turn", "mcp__editledger__write_file")
+        assert workspace.sessions.collisions() == []
+    assert session.ask("go on") == ""

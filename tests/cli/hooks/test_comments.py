@@ -1,0 +1,129 @@
+"""Comments of a person reach the agent that they are for, once, in the message that has its rejections too."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from objstore import Workspace
+from tests.support.command_runner import cas
+from tests.support.hooked_agents import AGENTS, ClaudeCode, Session
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "a.txt").write_text("1\n2\n3\n")
+    assert cas("init", folder=folder).status == 0
+    assert cas("record", folder=folder).status == 0
+    return folder
+
+
+def comment(folder: Path, *words: str) -> None:
+    done = cas("comment", *words, folder=folder)
+    assert (done.status, done.said) == (0, ""), done
+
+
+def state(folder: Path) -> list[tuple[int, str, str]]:
+    with Workspace.open(folder) as workspace:
+        return [(view.number, view.word, view.sent_to) for view in workspace.comments.all()]
+
+
+@pytest.mark.parametrize("agent", [ClaudeCode])
+def test_a_comment_and_a_rejection_are_one_message_and_sent_once(agent: type[Session], folder: Path) -> None:
+    session = agent(folder)
+    session.ask("count on")
+    session.run("printf '1\\n2\\n3\\n4\\n5\\n' > a.txt; echo x > b.txt")
+    comment(folder, "a.txt:4-5", "-m", "Why so far?\nThree is enough.")
+    assert cas("reject", "--file", "b.txt", "--reason", "no x", folder=folder).status == 0
+    told = session.ask("go on")
+    assert "because: no x" in told
+    assert "- comment 1, on 'a.txt', lines 4 to 5: Why so far?\n  Three is enough." in told
+    assert told.count("The person who reviews your edits") == 2
+    assert state(folder) == [(1, "sent", session.name)]
+    assert session.ask("and on") == ""
+    assert session.run("true") == ""
+
+
+def test_a_comment_goes_to_the_session_that_made_its_lines(folder: Path) -> None:
+    one, other = ClaudeCode(folder, "one"), ClaudeCode(folder, "other")
+    one.run("echo 4 >> a.txt")
+    other.run("echo x > b.txt")
+    comment(folder, "a.txt:4", "-m", "for one")
+    assert other.ask("what?") == ""
+    assert "for one" in one.ask("what?")
+
+
+def test_a_comment_on_a_persons_line_goes_to_the_agent_that_works_next(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.run("echo 4 >> a.txt")
+    comment(folder, "a.txt:1", "-m", "count from 0")
+    assert "count from 0" in session.ask("go on")
+
+
+def test_lines_are_named_where_they_are_when_the_comment_is_sent(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.run("echo 4 >> a.txt")
+    comment(folder, "a.txt:4", "-m", "here")
+    session.run("true")  # sends it
+    comment(folder, "1:1", "-m", "again")
+    (folder / "a.txt").write_text("0\n1\n2\n3\n4\n")
+    assert cas("record", folder=folder).status == 0
+    assert "on 'a.txt', line 5: again" in session.ask("go on")
+
+
+def test_an_open_comment_can_be_sent_again_and_to_another_session(folder: Path) -> None:
+    one, other = ClaudeCode(folder, "one"), ClaudeCode(folder, "other")
+    one.run("echo 4 >> a.txt")
+    other.run("echo x > b.txt")
+    comment(folder, "1:1", "-m", "hello")
+    assert "hello" in one.ask("?")
+    assert cas("send", "1", "--session", "other", folder=folder).status == 0
+    assert one.ask("?") == ""
+    assert "hello" in other.ask("?")
+    assert cas("comment", "--reopen", "1", folder=folder).status == 0
+    assert "hello" in one.ask("?")
+
+
+def test_a_resolved_comment_is_not_sent(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.run("echo 4 >> a.txt")
+    comment(folder, "1:1", "-m", "hello")
+    comment(folder, "--resolve", "1")
+    assert session.ask("?") == ""
+
+
+def test_a_reply_of_the_person_is_sent_too(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.run("echo 4 >> a.txt")
+    comment(folder, "1:1", "-m", "hello")
+    session.ask("?")
+    comment(folder, "--reply", "1", "-m", "are you there?")
+    assert re.search(r"- comment 2, on comment 1, on 'a.txt', line 4: are you there\?", session.ask("?"))
+    assert session.ask("?") == ""
+
+
+def test_twenty_comments_are_sent_at_once_and_the_others_with_the_next_message(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.run("echo 4 >> a.txt")
+    with Workspace.open(folder) as workspace:
+        for number in range(22):
+            workspace.comments.add_to_lines("a.txt", (4, 4), text=f"no {number}!")
+    told = session.ask("?")
+    assert (told.count("- comment"), told.splitlines()[-1]) == (20, "- and 2 more, with your next tool")
+    assert session.ask("?").count("- comment") == 2
+    assert session.ask("?") == ""
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_every_client_is_sent_comments(agent: type[Session], folder: Path) -> None:
+    session = agent(folder)
+    session.start()
+    session.ask("go")
+    session.run("echo 4 >> a.txt")
+    session.stop()
+    comment(folder, "a.txt:4", "-m", "so not")
+    told = session.ask("go on") + session.run("true")
+    assert told.count("so not") == 1
+    assert session.ask("go on") + session.run("true") == ""

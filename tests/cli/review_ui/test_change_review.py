@@ -1,0 +1,406 @@
+"""`cas review` in a real terminal: changes, file by file. Press keys, then check the screen, the files, the journal."""
+
+import re
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+
+from cli.review_ui.change_review import KEYS
+from objstore import Call, CallInfo, Operation, Status, TurnInfo
+from tests.support.command_runner import CommandRunner
+from tests.support.terminal_driver import TERMINALS, TerminalDriver, run_in_terminal
+
+PENDING, ACCEPTED, REJECTED = Status.PENDING, Status.ACCEPTED, Status.REJECTED
+FIRST = b"one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\n"
+AT_THE_END = r"Nothing else is left to review.*\] $"
+GROUP = r"accept, reject or skip all\?.*\] $"
+
+Review = Callable[..., AbstractContextManager[TerminalDriver]]
+
+
+@pytest.fixture(params=list(TERMINALS)[-1:])
+def review(request: pytest.FixtureRequest, runner: CommandRunner, tmp_path: Path) -> Review:
+    """Return a function that runs `cas review` in a terminal: in tmux where it is installed."""
+    settings = {"XDG_STATE_HOME": str(tmp_path / "state")}
+
+    def begin(*words: str, **more: str) -> AbstractContextManager[TerminalDriver]:
+        scratch = tmp_path / "stage"
+        for leftover in scratch.glob("*") if scratch.exists() else ():
+            leftover.unlink()
+        return run_in_terminal(
+            request.param, "review", *words, folder=runner.folder, scratch=scratch, **(settings | more)
+        )
+
+    return begin
+
+
+@pytest.fixture
+def history(runner: CommandRunner) -> CommandRunner:
+    """Return a workspace where line 2 of file a was changed twice and line 8 once, and file b was created."""
+    runner.write("a", FIRST, conversation="conv_zero")
+    runner.done("accept", "1")
+
+    def two_hunks(call: Call) -> None:
+        call.write("a", FIRST.replace(b"two", b"2").replace(b"eight", b"8"), operation=Operation.EDIT)
+
+    def again(call: Call) -> None:
+        call.write("a", FIRST.replace(b"two", b"zwei").replace(b"eight", b"8"), operation=Operation.EDIT)
+
+    runner.call(two_hunks, conversation="conv_one", tool="edit_file_diff")
+    runner.call(again, conversation="conv_two", tool="edit_file_diff")
+    runner.write("b", b"other\n", conversation="conv_two")
+    return runner
+
+
+@pytest.fixture
+def with_cancelled(history: CommandRunner) -> CommandRunner:
+    """Return the same workspace after edits 5 and 6 of file a, which cancel out."""
+    now = history.bytes("a")
+    history.write("a", now + b"ten\n", conversation="conv_two")
+    history.write("a", now, conversation="conv_two")
+    return history
+
+
+def prompt(*units: str) -> str:
+    return rf"Decide on \[{' '.join(units)}\] \[.*\] $"
+
+
+def press(terminal: TerminalDriver, keys: str, then: str) -> str:
+    terminal.type(keys)
+    return terminal.wait_for(then)
+
+
+# ---- decisions
+
+
+@pytest.mark.parametrize("review", TERMINALS, indirect=True)
+def test_one_key_decides_on_all_hunks_of_a_change_and_shows_the_next(history: CommandRunner, review: Review) -> None:
+    with review() as terminal:
+        shown = terminal.wait_for(prompt("2:1", "3:1"))
+        assert "a  +2 -2  (file 1 of 2, 2 changes left in it)" in shown
+        assert "conv_one  edit 2\n" in shown
+        assert "conv_two  edit 3\n" in shown
+        assert "-two\n+zwei\n" in shown
+        assert "eight" not in shown
+        shown = press(terminal, "r", prompt("2:2"))
+        assert "Rewrote a" in shown
+        assert "-eight\n+8\n" in shown
+        assert history.bytes("a") == FIRST.replace(b"eight", b"8")
+        assert "file 2 of 2" in press(terminal, "a", prompt("4:0"))
+        terminal.type("r")
+        assert "1 change accepted, 2 changes rejected, nothing is left pending." in terminal.wait_for(r"pending\.")
+        assert terminal.wait_for_exit() == 0
+    assert not (history.folder / "b").exists()
+    assert history.statuses() == {
+        "1:0": ACCEPTED,
+        "2:1": REJECTED,
+        "2:2": ACCEPTED,
+        "3:1": REJECTED,
+        "4:0": REJECTED,
+    }
+
+
+def test_a_skipped_change_stays_pending_and_comes_last_in_the_next_review(
+    history: CommandRunner, review: Review
+) -> None:
+    with review() as terminal:
+        terminal.wait_for(prompt("2:1", "3:1"))
+        press(terminal, "s", prompt("2:2"))
+        press(terminal, "q", "3 changes left pending in 2 files")
+    with review() as terminal:
+        terminal.wait_for(prompt("2:2"))
+        press(terminal, "a", prompt("4:0"))
+        press(terminal, "a", prompt("2:1", "3:1"))
+        press(terminal, "a", r"nothing is left pending\.")
+    assert PENDING not in history.statuses().values()
+
+
+def test_a_reason_is_recorded(history: CommandRunner, review: Review) -> None:
+    with review("b") as terminal:
+        terminal.wait_for(prompt("4:0"))
+        press(terminal, "R", "Reason:")
+        press(terminal, "not asked for\n", "1 change rejected")
+    assert history.cas("log", "--json", "-n", "1").json()["reason"] == "not asked for"
+
+
+def test_undo_shows_the_change_again(history: CommandRunner, review: Review) -> None:
+    with review() as terminal:
+        terminal.wait_for(prompt("2:1", "3:1"))
+        press(terminal, "u", "Nothing was done in this review")
+        press(terminal, "r", prompt("2:2"))
+        assert "+zwei" in press(terminal, "u", prompt("2:1", "3:1"))
+        press(terminal, "q", "0 changes accepted, 0 changes rejected, 3 changes left pending in 2 files")
+    assert history.bytes("a") == FIRST.replace(b"two", b"zwei").replace(b"eight", b"8")
+
+
+def test_y_rejects_what_depends_on_a_change_too(runner: CommandRunner, review: Review) -> None:
+    runner.write("a", b"top\nend\n")
+    runner.done("accept", "1")
+    runner.write("a", b"top\nred\nend\n")
+    runner.write("a", b"top\nRED\nend\n")
+    runner.done("accept", "3")
+    with review() as terminal:
+        # The accepted edit needs the pending one, which therefore has no change of its own.
+        assert "accepted edits need pending hunks" in terminal.wait_for(prompt("2:1"))
+        press(terminal, "r", r"leave it \[any other key\]")
+        press(terminal, "x", prompt("2:1"))
+        press(terminal, "r", r"leave it \[any other key\]")
+        press(terminal, "y", r"1 change rejected, nothing is left pending\.")
+    assert runner.bytes("a") == b"top\nend\n"
+
+
+def test_a_change_decided_elsewhere_meanwhile_is_not_decided_again(history: CommandRunner, review: Review) -> None:
+    with review() as terminal:
+        terminal.wait_for(prompt("2:1", "3:1"))
+        history.done("reject", "2:1", "3:1")
+        assert "were decided elsewhere meanwhile" in press(terminal, "a", prompt("2:2"))
+        press(terminal, "q", "left pending")
+    assert history.statuses()["2:1"] is REJECTED
+
+
+def test_what_an_agent_adds_to_a_change_is_shown_before_it_is_decided(history: CommandRunner, review: Review) -> None:
+    with review("a:2") as terminal:
+        terminal.wait_for(prompt("2:1", "3:1"))
+        history.write("a", history.bytes("a").replace(b"zwei", b"deux"), conversation="conv_two")
+        press(terminal, "a", r"nothing of these is left pending")
+    assert history.statuses()["5:1"] is PENDING
+
+
+def test_a_decision_asks_about_an_external_change(history: CommandRunner, review: Review) -> None:
+    (history.folder / "a").write_bytes(history.bytes("a") + b"mine\n")
+    with review() as terminal:
+        terminal.wait_for(prompt("2:1", "3:1"))
+        assert "+mine" in press(terminal, "r", r"\[K/d/a\] $")
+        press(terminal, "k", prompt("2:2"))
+    assert history.bytes("a") == FIRST.replace(b"eight", b"8") + b"mine\n"
+
+
+def test_changes_that_share_a_hunk_are_shown_and_decided_together(runner: CommandRunner, review: Review) -> None:
+    runner.write("a", FIRST)
+    runner.done("accept", "1")
+    runner.edit("a", b"three\nfour\nfive\n", b"3\n4\n5\n")
+    runner.edit("a", b"4\n", b"four\n")
+    runner.edit("a", b"nine\n", b"9\n")
+    with review() as terminal:
+        shown = terminal.wait_for(prompt("2:1", "3:1"))
+        assert "These 2 changes share hunks and are decided together; x goes through them.\n" in shown
+        assert "-three\n+3\n" in shown
+        assert "-five\n+5\n" in shown
+        assert "+9" not in shown
+        press(terminal, "r", prompt("4:1"))
+        assert runner.bytes("a") == FIRST.replace(b"nine", b"9")
+        press(terminal, "a", r"1 change accepted, 2 changes rejected, nothing is left pending\.")
+
+
+def test_rejecting_the_deletion_of_a_file_restores_it(history: CommandRunner, review: Review) -> None:
+    history.done("accept", "--all")
+    history.delete("a")
+    with review() as terminal:
+        assert "deleted file" in terminal.wait_for(prompt("5:0"))
+        press(terminal, "r", r"Restored a\n(?s:.*)1 change rejected, nothing is left pending\.")
+    assert history.bytes("a") == FIRST.replace(b"two", b"zwei").replace(b"eight", b"8")
+
+
+# ---- what has no net effect
+
+
+def test_edits_that_cancel_out_are_decided_with_the_last_change_of_their_file(
+    with_cancelled: CommandRunner, review: Review
+) -> None:
+    with review("a") as terminal:
+        assert "cancel out" not in terminal.wait_for(prompt("2:1", "3:1"))
+        shown = press(terminal, "a", prompt("2:2"))
+        assert "# a: 2 edits cancel out [5:1 6:1]\n" in shown
+        press(
+            terminal, "a", r"2 changes accepted, 0 changes rejected, nothing of these is left pending, 1 other edit is"
+        )
+    assert with_cancelled.statuses()["5:1"] is ACCEPTED
+    assert with_cancelled.statuses()["6:1"] is ACCEPTED
+
+
+def test_a_file_in_which_all_edits_cancel_out_is_one_question(runner: CommandRunner, review: Review) -> None:
+    runner.write("a", FIRST)
+    runner.done("accept", "1")
+    runner.write("a", FIRST + b"ten\n")
+    runner.write("a", FIRST)
+    with review() as terminal:
+        shown = terminal.wait_for(prompt("2:1", "3:1"))
+        assert "# a: 2 edits cancel out [2:1 3:1]\n" in shown
+        press(terminal, "a", r"nothing is left pending\.")
+    assert PENDING not in runner.statuses().values()
+
+
+# ---- groups
+
+
+def test_a_decision_on_the_last_file_can_be_undone(with_cancelled: CommandRunner, review: Review) -> None:
+    now = with_cancelled.bytes("a")
+    with review("a") as terminal:
+        terminal.wait_for(prompt("2:1", "3:1"))
+        assert "2 changes in 1 file, of a: " in press(terminal, "f", GROUP)
+        assert "Rejected 2 changes in 1 file; u undoes that." in press(terminal, "r", AT_THE_END)
+        assert with_cancelled.bytes("a") == FIRST
+        press(terminal, "u", prompt("2:1", "3:1"))
+        assert with_cancelled.bytes("a") == now
+        press(terminal, "f", GROUP)
+        press(terminal, "a", AT_THE_END)
+        press(terminal, "\n", r"2 changes accepted, 0 changes rejected, nothing of these is left pending")
+        assert terminal.wait_for_exit() == 0
+    assert with_cancelled.statuses()["6:1"] is ACCEPTED
+
+
+def test_a_group_decision_shows_what_is_left(history: CommandRunner, review: Review) -> None:
+    with review() as terminal:
+        terminal.wait_for(prompt("2:1", "3:1"))
+        press(terminal, "f", GROUP)
+        press(terminal, "s", prompt("4:0"))
+        press(terminal, "c", r"2 changes in 2 files, of conv_two: .*\] $")
+        press(terminal, "x", prompt("4:0"))
+        press(terminal, "f", GROUP)
+        press(terminal, "a", AT_THE_END)
+        press(terminal, "\n", "1 change accepted, 0 changes rejected, 2 changes left pending in 1 file")
+    assert history.statuses()["2:1"] is PENDING
+
+
+def test_a_turn_is_named_by_its_prompt_and_decided_at_once(runner: CommandRunner, review: Review) -> None:
+    with runner.workspace() as workspace:
+        for began, prompt_text, paths in ((1, "Write two files", "ab"), (2, "Write another", "c")):
+            turn = TurnInfo(session="run", began=began, prompt=prompt_text, client="claude")
+            for path in paths:
+                with workspace.call(CallInfo(tool="write", conversation="run", turn=turn)) as call:
+                    call.write(path, b"one\n")
+                    call.commit()
+    with review() as terminal:
+        assert 'turn 1  claude  "Write two files"  edit 1\n' in terminal.wait_for(prompt("1:0"))
+        press(terminal, "t", r"2 changes in 2 files, of turn 1: .*\] $")
+        assert 'turn 2  claude  "Write another"  edit 3\n' in press(terminal, "r", prompt("3:0"))
+        assert not (runner.folder / "b").exists()
+        press(terminal, "u", prompt("1:0"))
+        press(terminal, "c", r"3 changes in 3 files, of run: .*\] $")
+        press(terminal, "r", AT_THE_END)
+        press(terminal, "u", prompt("1:0"))
+        press(terminal, "q", "3 changes left pending in 3 files")
+    assert (runner.folder / "b").exists()
+
+
+@pytest.mark.usefixtures("history")
+def test_without_a_known_turn_the_key_for_turns_points_to_the_conversation(review: Review) -> None:
+    with review() as terminal:
+        terminal.wait_for(prompt("2:1", "3:1"))
+        press(terminal, "t", "No turn is known for this; c takes the whole conversation")
+
+
+# ---- other keys
+
+
+def test_a_change_of_several_hunks_is_decided_hunk_by_hunk_and_undone(history: CommandRunner, review: Review) -> None:
+    with review() as terminal:
+        terminal.wait_for(prompt("2:1", "3:1"))
+        press(terminal, "x", r"Decide on 2:1 \[.*\] $")
+        press(terminal, "a", r"Decide on 3:1 \[.*\] $")
+        press(terminal, "r", prompt("2:2"))
+        assert history.bytes("a") == FIRST.replace(b"two", b"2").replace(b"eight", b"8")
+        press(terminal, "u", prompt("3:1"))
+        press(terminal, "u", prompt("2:1", "3:1"))
+        press(terminal, "q", "3 changes left pending")
+
+
+def test_a_change_of_one_hunk_is_split(runner: CommandRunner, review: Review) -> None:
+    runner.write("a", b"top\nred = 1\ngreen = 2\nend\n")
+    runner.done("accept", "1")
+    runner.write("a", b"top\nred = 10\ngreen = 20\nend\n")
+    with review() as terminal:
+        terminal.wait_for(prompt("2:1"))
+        assert "-red = 1\n+red = 10\nPart of 2:1" in press(terminal, "x", r"Part of .*\] $")
+        press(terminal, "a", r"-green = 2\n\+green = 20\nPart of .*\] $")
+        press(terminal, "r", "Accepted hunk 2:1")
+    assert runner.bytes("a") == b"top\nred = 10\ngreen = 2\nend\n"
+
+
+@pytest.mark.usefixtures("history")
+def test_search_back_and_view_keys(review: Review) -> None:
+    with review(PAGER="cat") as terminal:
+        terminal.wait_for(prompt("2:1", "3:1"))
+        press(terminal, "b", "No change before this one is pending")
+        press(terminal, "/", "Search for:")
+        press(terminal, "OTHER\n", prompt("4:0"))
+        press(terminal, "n", "It is in no other pending change(?s:.*)" + prompt("4:0"))
+        press(terminal, "b", prompt("4:0"))
+        press(terminal, "b", prompt("2:1", "3:1"))
+        shown = press(terminal, "v", prompt("2:1", "3:1"))
+        assert "+8\n" in shown
+        press(terminal, "/", "Search for:")
+        press(terminal, "nowhere\n", "No pending change holds nowhere")
+
+
+@pytest.mark.usefixtures("history")
+def test_help_lists_every_key_and_escape_prints_nothing(review: Review) -> None:
+    with review() as terminal:
+        terminal.wait_for(prompt("2:1", "3:1"))
+        shown = press(terminal, "?", prompt("2:1", "3:1"))
+        assert all(f"\n  {key}  {meaning}" in shown for key, meaning in KEYS.items())
+        assert set(KEYS) == set(re.sub(r"[\[\],]", "", shown.split("] [")[1].strip()))
+        assert "x1b" not in press(terminal, "\x1b", "Press \\? for")
+
+
+@pytest.mark.usefixtures("history")
+def test_an_edit_narrows_the_review_to_its_changes(review: Review) -> None:
+    with review("3") as terminal:
+        assert "file 1 of 1, 1 change left" in terminal.wait_for(prompt("2:1", "3:1"))
+        press(terminal, "a", r"nothing of these is left pending, 2 other edits are\.")
+
+
+@pytest.mark.usefixtures("history")
+def test_a_conversation_narrows_the_review_to_the_changes_that_it_is_part_of(review: Review) -> None:
+    with review("--conversation", "conv_one") as terminal:
+        terminal.wait_for(prompt("2:1", "3:1"))
+        press(terminal, "a", prompt("2:2"))
+        press(terminal, "a", "nothing of these is left pending, 1 other edit is")
+
+
+@pytest.mark.usefixtures("history")
+def test_both_sides_of_a_change_are_shown_in_columns(review: Review) -> None:
+    with review("-y") as terminal:
+        assert re.search(r"two +.*zwei\n", terminal.wait_for(prompt("2:1", "3:1")))
+
+
+def test_a_question_names_few_of_many_hunks(runner: CommandRunner, review: Review) -> None:
+    runner.write("a", FIRST)
+    runner.done("accept", "1")
+    for now, then in ((b"two", b"2"), (b"2", b"II"), (b"II", b"B"), (b"B", b"zwei")):
+        runner.edit("a", now, then)
+    with review() as terminal:
+        terminal.wait_for(prompt("2:1", "3:1", "4:1", "and", "1", "more"))
+        press(terminal, "r", r"1 change rejected, nothing is left pending\.")
+    assert runner.bytes("a") == FIRST
+
+
+def test_amending_shows_the_change_as_it_is_now(history: CommandRunner, review: Review, tmp_path: Path) -> None:
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\nsed -i s/zwei/deux/ "$1"\n')
+    editor.chmod(0o755)
+    with review(EDITOR=str(editor)) as terminal:
+        terminal.wait_for(prompt("2:1", "3:1"))
+        assert "+deux\n" in press(terminal, "e", prompt("2:1", "3:1", "5:1"))
+        assert "+zwei\n" in press(terminal, "u", prompt("2:1", "3:1"))
+        press(terminal, "q", "left pending")
+    assert b"zwei" in history.bytes("a")
+
+
+def test_a_binary_file_shows_its_sizes(runner: CommandRunner, review: Review) -> None:
+    runner.write("a", b"\0\1\2")
+    runner.done("accept", "1")
+    runner.write("a", b"\0\1\2\3\4")
+    with review() as terminal:
+        assert "3 bytes -> 5 bytes" in terminal.wait_for(prompt("2:[01]"))
+        press(terminal, "r", r"1 change rejected, nothing is left pending\.")
+    assert runner.bytes("a") == b"\0\1\2"
+
+
+@pytest.mark.usefixtures("runner")
+def test_a_review_with_nothing_pending_says_so(review: Review) -> None:
+    with review() as terminal:
+        terminal.wait_for("Nothing is pending")
+        assert terminal.wait_for_exit() == 0

@@ -1,0 +1,168 @@
+"""Test what a formatter makes of an agent's edit: whose it is, and how it is decided."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from objstore import (
+    Action,
+    AgentCall,
+    CallInfo,
+    Decided,
+    EditFilter,
+    EditView,
+    OnExternal,
+    Origin,
+    Status,
+    TurnInfo,
+    Unit,
+    Workspace,
+)
+from objstore.config.config_files import Configuration
+from objstore.model.results import NOBODY
+from objstore.review import formatting
+from tests.support.faulty_disk import UnsyncedDisk
+
+FIRST: Final = b"a = 1\n\n\nb = 2\n\n\nc = 3\n"
+WRITTEN: Final = b"a=10\n\n\nb = 2\n\n\nc=30\n"
+FORMATTED: Final = b"a = 10\n\n\nb = 2\n\n\nc = 30\n"
+CALL: Final = AgentCall(conversation="c", id="1", tool="Write", paths=("f.py",))
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Iterator[Workspace]:
+    """Return a workspace with one file, of which a baseline was taken."""
+    (tmp_path / "f.py").write_bytes(FIRST)
+    with Workspace.init(tmp_path, UnsyncedDisk()) as made:
+        made.record_changes(NOBODY)
+        made.hooks.note_turn(TurnInfo(session="c", began=0, prompt="do it"), has_begun=True)
+        yield made
+
+
+def path_in(workspace: Workspace) -> Path:
+    """Return the path of the file."""
+    return Path(workspace.root, "f.py")
+
+
+def write_and_format(workspace: Workspace, written: bytes = WRITTEN) -> None:
+    """Let an agent write the file, and ruff format it once the tool's end is reported."""
+    workspace.hooks.begin(CALL)
+    path_in(workspace).write_bytes(written)
+    workspace.hooks.end(CALL)
+    subprocess.run([sys.executable, "-m", "ruff", "format", "--isolated", "-q", "f.py"], cwd=workspace.root, check=True)
+
+
+def edits(workspace: Workspace) -> list[EditView]:
+    """Return all edits."""
+    return workspace.history.edits(EditFilter())
+
+
+def look(workspace: Workspace, how: str) -> None:
+    """Find the changes of files."""
+    if how == "next tool":
+        workspace.hooks.begin(AgentCall(conversation="c", id="2", tool="Bash", paths=None))
+    elif how == "turn's end":
+        workspace.hooks.pause("c")
+    elif how == "record":
+        workspace.hooks.notice(CallInfo(tool="record", origin=Origin.PERSON))
+    else:
+        with workspace.call(CallInfo(tool="write", conversation="ours")) as call:
+            call.write("f.py", call.read("f.py").bytes + b"d = 4\n")
+            call.commit()
+
+
+@pytest.mark.parametrize("how", ["next tool", "turn's end", "record", "our tool"])
+def test_a_formatters_change_right_after_an_edit_belongs_to_its_call(workspace: Workspace, how: str) -> None:
+    write_and_format(workspace)
+    look(workspace, how)
+    made, formatted = edits(workspace)[:2]
+    assert (formatted.edit.origin, formatted.status, formatted.edit.amends) == (
+        Origin.FORMATTER,
+        Status.PENDING,
+        made.seq,
+    )
+    for name in ("conversation", "call", "turn", "tool", "notes"):
+        assert getattr(formatted.edit, name) == getattr(made.edit, name)
+    assert (made.edit.ordinal, formatted.edit.ordinal) == (0, 1)
+    assert formatted.edit.turn == 1
+
+
+@pytest.mark.parametrize("is_found", [True, False], ids=["found before", "found by the decision"])
+@pytest.mark.parametrize("action", [Action.ACCEPT, Action.REJECT])
+def test_a_formatters_change_is_decided_with_the_edit(workspace: Workspace, action: Action, *, is_found: bool) -> None:
+    write_and_format(workspace)
+    if is_found:
+        look(workspace, "turn's end")
+    made = edits(workspace)[0]
+    units = [Unit(made.seq, number) for number in range(len(made.units))]
+    outcome = workspace.decide(action, units, who="me", on_external=OnExternal.KEEP)
+    assert isinstance(outcome, Decided)
+    status = Status.ACCEPTED if action is Action.ACCEPT else Status.REJECTED
+    assert [(view.edit.origin, view.status) for view in edits(workspace)] == [
+        (Origin.AGENT, status),
+        (Origin.FORMATTER, status),
+    ]
+    assert path_in(workspace).read_bytes() == (FORMATTED if action is Action.ACCEPT else FIRST)
+    workspace.review.undo(who="me")
+    assert path_in(workspace).read_bytes() == FORMATTED
+    assert [view.status for view in edits(workspace)] == [Status.PENDING] * 2
+
+
+def test_a_hunk_of_an_edit_is_rejected_with_what_a_formatter_made_of_its_lines(workspace: Workspace) -> None:
+    write_and_format(workspace)
+    look(workspace, "turn's end")
+    made = edits(workspace)[0]
+    assert isinstance(workspace.decide(Action.REJECT, [Unit(made.seq, 1)], who="me"), Decided)
+    assert path_in(workspace).read_bytes() == FORMATTED.replace(b"10", b"1")
+    assert isinstance(workspace.decide(Action.ACCEPT, [Unit(made.seq, 2)], who="me"), Decided)
+    assert edits(workspace)[1].units[1:] == (Status.REJECTED, Status.ACCEPTED)
+
+
+def test_a_formatter_that_runs_twice_has_all_its_changes_decided_with_the_edit(workspace: Workspace) -> None:
+    write_and_format(workspace)
+    look(workspace, "turn's end")
+    path_in(workspace).write_bytes(FORMATTED.replace(b"10", b"(10)"))
+    look(workspace, "turn's end")
+    made, *formatted = edits(workspace)
+    assert [view.edit.origin for view in formatted] == [Origin.FORMATTER] * 2
+    units = [Unit(made.seq, number) for number in range(len(made.units))]
+    assert isinstance(workspace.decide(Action.REJECT, units, who="me"), Decided)
+    assert path_in(workspace).read_bytes() == FIRST
+    assert {view.status for view in edits(workspace)} == {Status.REJECTED}
+
+
+@pytest.mark.parametrize("value", ["with-edit", "pending", "accepted"])
+def test_a_setting_says_how_formatting_is_reviewed(workspace: Workspace, value: str) -> None:
+    Configuration(workspace.root).set("review.formatting", value)
+    write_and_format(workspace)
+    look(workspace, "turn's end")
+    made, formatted = edits(workspace)
+    assert formatted.edit.origin is Origin.FORMATTER
+    assert formatted.status is (Status.ACCEPTED if value == "accepted" else Status.PENDING)
+    assert formatted.edit.amends == (None if value == "pending" else made.seq)
+
+
+@pytest.mark.parametrize("why", ["other text", "later", "not an agent's"])
+def test_a_change_is_no_formatters_if_it_is_not_formatting_right_after_an_agents_edit(
+    workspace: Workspace, why: str
+) -> None:
+    if why == "not an agent's":
+        path_in(workspace).write_bytes(WRITTEN)
+        look(workspace, "record")
+    else:
+        workspace.hooks.begin(CALL)
+        path_in(workspace).write_bytes(WRITTEN)
+        workspace.hooks.end(CALL)
+    path_in(workspace).write_bytes(FORMATTED.replace(b"2", b"20") if why == "other text" else FORMATTED)
+    if why == "later":
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(formatting, "_SECONDS", -2)
+            workspace.hooks.pause("c")
+    else:
+        workspace.hooks.pause("c")
+    last = edits(workspace)[-1]
+    assert (last.edit.origin, last.status) == (Origin.EXTERNAL, Status.ACCEPTED)

@@ -1,7 +1,7 @@
 """The diffstat: how many lines changed in each file, as a table with a bar for each."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from cli.render.status import counted
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 __all__ = [
     "FileChange",
     "cancel_out",
-    "cancelled_line",
     "diffstat",
     "edit_change",
     "file_change",
     "net_change",
+    "net_remarks",
     "summed",
 ]
 
@@ -73,11 +73,15 @@ def net_change(file: "FileSummary") -> FileChange:
     return FileChange(name=name, added=file.added, removed=file.removed, binary=sizes)
 
 
-def cancelled_line(files: "Iterable[FileSummary]", screen: Screen) -> Iterator[bytes]:
-    """Yield the line that says how many edits, or parts of them, have no net effect; nothing if none has."""
+def net_remarks(files: "Sequence[FileSummary]", screen: Screen, program: str) -> Iterator[bytes]:
+    """Yield what a table of net changes doesn't show: edits without a net effect, and files that changed outside."""
     edits = {unit.seq for file in files for unit in file.cancelled}
     if edits:
         yield screen.line(f" {cancel_out(len(edits))}")
+    unrecorded = sum(file.is_unrecorded for file in files)
+    if unrecorded:
+        changed = f"{counted(unrecorded, 'file')} changed again since recorded"
+        yield screen.line(f" {changed} (see `{program} diff --unrecorded`)")
 
 
 def cancel_out(edits: int) -> str:

@@ -8,7 +8,6 @@ from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from objstore.config.settings import RetentionLimits, is_anything_set, settings_files
 from objstore.errors import CasError, DiskFailed, PathError, StoreDamaged
 from objstore.model.basic_types import CommentState, Status
 from objstore.model.views import (
@@ -22,8 +21,8 @@ from objstore.model.views import (
 )
 from objstore.worktree.dirty_files import changed_tips
 from objstore.worktree.external_changes import found_changes
-from objstore.worktree.secret_files import secret_files
 
+# What only the report needs is imported in it: net changes need no more than the external changes.
 if TYPE_CHECKING:
     from collections.abc import Collection
 
@@ -48,6 +47,8 @@ def report(journal: Journal) -> StatusReport:
 
 
 def _status_report(journal: Journal, external: tuple[ExternalChange, ...], unreadable: tuple[str, ...]) -> StatusReport:
+    from objstore.worktree.secret_files import secret_files
+
     index = journal.store.index
     counts = index.edits.counts()
     groups = index.edits.pending_groups()
@@ -110,6 +111,8 @@ def _collisions(journal: Journal) -> tuple[Collision, ...]:
 
 
 def _changed_policies(journal: Journal) -> tuple[str, ...]:
+    from objstore.config.settings import settings_files
+
     is_written = os.path.lexists(settings_files(journal.tree.root)[0])
     if not is_written and not journal.store.index.settings.changes():
         return ()
@@ -131,6 +134,8 @@ def unresolved_markers(journal: Journal) -> tuple[UnresolvedMarkers, ...]:
 
 def _reclaimable(journal: Journal) -> Reclaimable:
     """Return what garbage collection could free, from numbers that the index keeps."""
+    from objstore.config.settings import RetentionLimits, is_anything_set
+
     index = journal.store.index
     unheld, free_bytes = index.blobs.unheld()
     limits, unreadable, old_edits = RetentionLimits(), "", 0

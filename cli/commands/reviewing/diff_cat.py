@@ -94,12 +94,14 @@ def _write_net(workspace: "Workspace", names: tuple[str, ...], layout: Layout, s
     selection, read_errors = net_selection(workspace, names), ReadErrors()
     files: Sequence[NetFile | FileSummary]
     if layout is Layout.STAT:
-        from cli.render.diffstat import cancelled_line, diffstat, net_change
+        from cli.render.diffstat import diffstat, net_change, net_remarks
 
         files = summaries = selection.summaries(workspace, read_errors.note)
         outside = _outside(workspace, selection.paths_without(summaries))
         table = diffstat(chain(map(net_change, summaries), _sizes(workspace, outside)), screen)
-        write(chain(table, cancelled_line(summaries, screen)), paged=True)
+        # In one piece: unbuffered, as some environments run Python, each line would wake whoever reads the pipe.
+        remarks = net_remarks(summaries, screen, Invocation.current().program)
+        write([b"".join((*table, *remarks))], paged=True)
     else:
         files = found = selection.files(workspace, unreadable=read_errors.note)
         outside = _outside(workspace, selection.paths_without(found))

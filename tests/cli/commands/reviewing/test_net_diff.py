@@ -83,6 +83,8 @@ def test_a_file_that_changed_outside_is_shown_as_recorded_and_said(runner: Comma
     first, *rest = runner.done("diff").text.splitlines()
     assert first == "# a: changed since it was recorded; `cas diff --unrecorded a` shows how"
     assert rest[-2:] == ["-1", "+2"]
+    remark = " 1 file changed again since recorded (see `cas diff --unrecorded`)"
+    assert runner.done("diff", "--stat").text.splitlines()[-1] == remark
 
 
 def test_stat_counts_the_net_lines_of_each_file(runner: CommandRunner) -> None:

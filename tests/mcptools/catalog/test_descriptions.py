@@ -307,7 +307,8 @@ def editledger(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_unknown_tool_name_in_an_option_is_refused(tmp_path: Path, option: str) -> None:
     done = editledger(option, "read_file,format_disk", str(tmp_path))
     assert done.returncode == 2
-    assert "neither a tool nor a set of tools: format_disk (sets: read, classic, hashline, patch)" in done.stderr
+    sets = "read, classic, hashline, review, patch"
+    assert f"neither a tool nor a set of tools: format_disk (sets: {sets})" in done.stderr
 
 
 @pytest.mark.parametrize("names", ["", " ", ","])

@@ -15,7 +15,7 @@ from typing import Final
 
 from objstore.fastclass import value
 
-__all__ = ["Position", "ReflogEntry", "Repository", "find_repository", "position_of", "reflog_since"]
+__all__ = ["Position", "ReflogEntry", "Repository", "find_repository", "position_of", "reflog_since", "repository_at"]
 
 _MAX_SMALL_FILE: Final = 1 << 16
 _MAX_PACKED_REFS: Final = 1 << 26
@@ -68,13 +68,36 @@ class ReflogEntry:
 def find_repository(folder: str) -> Repository | None:
     """Return the repository whose files include those in `folder`, an absolute path (None: there is none)."""
     while True:
-        found = _repository_at(folder)
+        found = repository_at(folder)
         if found is not None:
             return found
         above = os.path.dirname(folder)
         if above == folder:
             return None
         folder = above
+
+
+def repository_at(folder: str) -> Repository | None:
+    """Return the repository whose `.git` is in this folder (None: there is none).
+
+    In a linked worktree and a submodule, `.git` is a file that names the folder.
+    """
+    path = os.path.join(folder, ".git")
+    try:
+        is_folder = stat.S_ISDIR(os.stat(path).st_mode)
+    except (OSError, ValueError):
+        return None
+    git_dir = path
+    if not is_folder:
+        link = (_read(path) or b"").decode("utf-8", "surrogateescape").rstrip("\n")
+        if not link.startswith("gitdir: ") or "\0" in link:
+            return None
+        git_dir = os.path.normpath(os.path.join(folder, link.removeprefix("gitdir: ")))
+    if _read(os.path.join(git_dir, "HEAD")) is None:
+        return None
+    common = (_read(os.path.join(git_dir, "commondir")) or b"").decode("utf-8", "surrogateescape").rstrip("\n")
+    common_dir = os.path.normpath(os.path.join(git_dir, common)) if common and "\0" not in common else git_dir
+    return Repository(work_tree=folder, git_dir=git_dir, common_dir=common_dir)
 
 
 def position_of(repository: Repository) -> Position | None:
@@ -125,26 +148,6 @@ def reflog_since(repository: Repository, size: int) -> tuple[ReflogEntry, ...]:
 
 
 # ---- inside
-
-
-def _repository_at(folder: str) -> Repository | None:
-    """Return the repository whose `.git` is in this folder; in a linked worktree and a submodule, it is a file."""
-    path = os.path.join(folder, ".git")
-    try:
-        is_folder = stat.S_ISDIR(os.stat(path).st_mode)
-    except (OSError, ValueError):
-        return None
-    git_dir = path
-    if not is_folder:
-        link = (_read(path) or b"").decode("utf-8", "surrogateescape").rstrip("\n")
-        if not link.startswith("gitdir: ") or "\0" in link:
-            return None
-        git_dir = os.path.normpath(os.path.join(folder, link.removeprefix("gitdir: ")))
-    if _read(os.path.join(git_dir, "HEAD")) is None:
-        return None
-    common = (_read(os.path.join(git_dir, "commondir")) or b"").decode("utf-8", "surrogateescape").rstrip("\n")
-    common_dir = os.path.normpath(os.path.join(git_dir, common)) if common and "\0" not in common else git_dir
-    return Repository(work_tree=folder, git_dir=git_dir, common_dir=common_dir)
 
 
 def _printable(name: str) -> str:

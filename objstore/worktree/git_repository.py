@@ -14,6 +14,7 @@ from typing import Final
 
 from objstore.fs.disk import read_all
 from objstore.fs.stat_signature import read_signature_fields
+from objstore.git import repository
 from objstore.model.ids import BlobId, blob_id
 from objstore.worktree.git_index import has_path, index_paths, may_be_split
 
@@ -38,12 +39,13 @@ _SHA256: Final = 32
 class Repository:
     """A git repository whose worktree is at `top`."""
 
-    def __init__(self, top: str, folder: str) -> None:
-        """Read the configuration and the ignore files outside the worktree. `folder`: the repository's own folder."""
+    def __init__(self, top: str, folder: str, shared: str) -> None:
+        """Read the configuration and the ignore files outside the worktree.
+
+        `folder`: the repository's own folder; `shared`: that of all its worktrees.
+        """
         self.top: Final = top
         self._folder: Final = folder
-        common = read_text(os.path.join(folder, "commondir")).strip()
-        shared = os.path.join(folder, os.fsdecode(common)) if common else folder
         values = _configuration(os.path.join(shared, "config"))
         self._hash_size: Final = _SHA256 if values.get("extensions.objectformat", "").lower() == "sha256" else _SHA1
         texts = [read_text(_user_excludes(top, values)), read_text(os.path.join(shared, "info", "exclude"))]
@@ -104,19 +106,8 @@ class Repository:
 
 def repository_at(top: str) -> Repository | None:
     """Return the repository with its worktree at `top` (None: there is none)."""
-    folder = os.path.join(top, ".git")
-    try:
-        mode = os.lstat(folder).st_mode
-        if not stat.S_ISDIR(mode):
-            # A file in a linked worktree or a submodule names the folder.
-            text = read_text(folder)
-            if not text.startswith(b"gitdir:"):
-                return None
-            folder = os.path.join(top, os.fsdecode(text.removeprefix(b"gitdir:").strip()))
-        os.lstat(os.path.join(folder, "HEAD"))
-    except (OSError, ValueError):
-        return None
-    return Repository(top, folder)
+    found = repository.repository_at(top)
+    return None if found is None else Repository(top, found.git_dir, found.common_dir)
 
 
 def enclosing_repository(folder: str) -> Repository | None:

@@ -99,7 +99,7 @@ $(VENV)/.python:
 # Both trust the certificates of the machine.
 install = { [ -n '$(UV)' ] && UV_SYSTEM_CERTS=1 '$(UV)' pip install --quiet --python $(BIN)/python --compile-bytecode $(1); } || \
 	{ { [ -x $(BIN)/pip ] || $(BIN)/python -m ensurepip >/dev/null; } && \
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --compile $(1); }
+	$(BIN)/python -m pip install -qq --disable-pip-version-check --compile $(1); }
 
 $(VENV)/.locked: requirements/dev.txt | $(VENV)/.python
 	@echo 'Installing the locked dependencies into $(VENV) (once, about a minute)'

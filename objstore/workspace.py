@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from objstore.fs.tree_files import Files
     from objstore.model.basic_types import Progress, Unit
-    from objstore.model.results import CallInfo, DecisionOutcome, Whose
+    from objstore.model.results import Attributor, CallInfo, DecisionOutcome
     from objstore.model.views import (
         Content,
         EditView,
@@ -213,7 +213,7 @@ class Workspace:
         from objstore.tracking import record
         from objstore.transaction import index_repair
 
-        def whose() -> CallInfo | Whose:
+        def whose() -> CallInfo | Attributor:
             if info.origin is not Origin.EXTERNAL:
                 return info
             from objstore.review.attribution import whose_if_found

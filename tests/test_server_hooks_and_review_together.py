@@ -155,5 +155,5 @@ def test_hooks_of_two_agents_and_a_server_record_each_change_once(tmp_path: Path
     }
     for path, conversations in changed.items():
         if path != b"a.txt":
-            # Whose shell it was may not be known while two run; that it was another agent's is never said.
+            # While two sessions run, it may be unknown which shell it was, but it is never another agent's.
             assert conversations <= {path.decode().partition("-")[0], "external"}, path

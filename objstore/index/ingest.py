@@ -71,7 +71,7 @@ _WITH_SESSION: Final = frozenset({Origin.AGENT, Origin.FORMATTER})
 
 
 class _Owner(NamedTuple):
-    """Whose an edit is: a conversation ("": the person), and the number of its session (0: none)."""
+    """The owner of an edit: a conversation ("": the person), and the number of its session (0: none)."""
 
     conversation: str
     session: int

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from objstore.model.records import Edit
 
 __all__ = [
-    "NOBODY",
+    "EXTERNAL_CALL",
+    "Attributor",
     "CallInfo",
     "CallOutcome",
     "Conflict",
@@ -25,7 +26,6 @@ __all__ = [
     "NothingToDo",
     "Notice",
     "TurnInfo",
-    "Whose",
 ]
 
 
@@ -53,10 +53,10 @@ class CallInfo:
     within: tuple[str, ...] = ()  # canonical paths that the call may reach, and all below; (): the whole workspace
 
 
-NOBODY: Final = CallInfo(tool="", origin=Origin.EXTERNAL)
+EXTERNAL_CALL: Final = CallInfo(tool="", origin=Origin.EXTERNAL)
 """The attribution of a change that no known call made."""
 
-Whose: TypeAlias = Callable[[str, int, int], CallInfo]
+Attributor: TypeAlias = Callable[[str, int, int], CallInfo]
 """Returns the call that changed a file at a moment (ns of the file system), give or take a tolerance in ns."""
 
 

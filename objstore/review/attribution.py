@@ -15,7 +15,7 @@ from functools import cache
 from typing import Final
 
 from objstore.model.basic_types import MAX_INT, Origin
-from objstore.model.results import NOBODY, CallInfo, Whose
+from objstore.model.results import EXTERNAL_CALL, Attributor, CallInfo
 from objstore.review.open_calls import AgentCall, OpenCalls
 from objstore.transaction.journal import Journal
 
@@ -57,7 +57,7 @@ class CallAttribution:
         callers = [call for call in self._named.get(path, ()) if call.ran_at(moment, tick)]
         if not callers:
             late = [call for call in self._named.get(path, ()) if call.may_have_run_at(moment, tick)]
-            return self.of_others(_unattributed(late) if late else NOBODY, moment, tick)
+            return self.of_others(_unattributed(late) if late else EXTERNAL_CALL, moment, tick)
         return _only(callers) or _unattributed([*callers, *self._others(moment, tick)])
 
     def of_others(self, otherwise: CallInfo, moment: int, tick: int = 0) -> CallInfo:
@@ -72,7 +72,7 @@ class CallAttribution:
         """Return whose a change is that is recorded together with a decision: no call's, but perhaps an agent's."""
         callers = [*self._named.get(path, ()), *self._anywhere]
         callers = [call for call in callers if call.may_have_run_at(moment, tick)]
-        return _unattributed(callers) if callers else NOBODY
+        return _unattributed(callers) if callers else EXTERNAL_CALL
 
     def _others(self, moment: int, tick: int) -> list[AgentCall]:
         return [call for call in self._anywhere if call.ran_at(moment, tick)]
@@ -95,7 +95,7 @@ def _unattributed(callers: Iterable[AgentCall]) -> CallInfo:
     return CallInfo(tool="", origin=Origin.UNATTRIBUTED, notes={CANDIDATES: "\n".join(sessions[:_MOST_CANDIDATES])})
 
 
-def whose_if_found(journal: Journal) -> Whose:
+def whose_if_found(journal: Journal) -> Attributor:
     """Return whose a change is that a scan finds which is no tool's own.
 
     The open calls are read at the first change. The caller holds the writer lock then and has read the files: a call

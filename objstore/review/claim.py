@@ -19,7 +19,7 @@ from objstore.transaction.journal import Journal
 __all__ = ["Claim", "claim"]
 
 _CLAIMABLE = frozenset({Origin.UNATTRIBUTED, Origin.EXTERNAL, Origin.FORMATTER})
-"""Origins of changes that were found on disk, so that nobody knows for certain who made them."""
+"""Origins of changes that were found on disk: their author is not certain."""
 
 
 @value

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from objstore.errors import BlobMissing, DiskFailed, PathError, TreeInvalid
 from objstore.fs.confined_path import look_at, open_folder
 from objstore.fs.disk import reaching
-from objstore.model.results import NOBODY, CallInfo, Whose
+from objstore.model.results import EXTERNAL_CALL, Attributor, CallInfo
 from objstore.model.views import EditView
 from objstore.review.attribution import CallAttribution
 from objstore.review.open_calls import AgentCall, OpenCalls
@@ -96,7 +96,7 @@ class AttributedScan:
         self,
         paths: Sequence[str] | None,
         open_calls: Mapping[str, AgentCall],
-        otherwise: CallInfo = NOBODY,
+        otherwise: CallInfo = EXTERNAL_CALL,
     ) -> "Iterator[Recorded]":
         """Scan and record; yield what each scan found, last the one of files that no call has named.
 
@@ -165,7 +165,7 @@ class AttributedScan:
 
     def _record(
         self,
-        info: CallInfo | Whose,
+        info: CallInfo | Attributor,
         paths: Sequence[str] | None,
         *,
         are_canonical: bool = False,

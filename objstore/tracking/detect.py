@@ -14,7 +14,7 @@ from objstore.fs.file_state import file_at, linked
 from objstore.model.basic_types import EXTERNAL_CONVERSATION, MAX_INT, DocumentId, FileState, Operation, Origin
 from objstore.model.ids import BlobId, blob_id
 from objstore.model.relpath import beginning, folders_above, joined
-from objstore.model.results import CallInfo, Whose
+from objstore.model.results import Attributor, CallInfo
 from objstore.model.views import EditView
 from objstore.review.edit_recorder import Change, Recorder, Version, external_changes, new_conversation, version_of
 from objstore.review.formatting import as_formatting
@@ -57,7 +57,7 @@ class _Difference:
 
 def record_differences(
     journal: Journal,
-    info: CallInfo | Whose | GitChanges,
+    info: CallInfo | Attributor | GitChanges,
     scan: WorktreeScan | None,
     suspects: Mapping[bytes, Sequence[bytes]],
     files: Sequence[bytes],
@@ -343,7 +343,7 @@ def _last_by_path(found: Iterable[_Difference]) -> list[_Difference]:
 def _recorded(
     journal: Journal,
     batch: Batch,
-    info: CallInfo | Whose | GitChanges,
+    info: CallInfo | Attributor | GitChanges,
     found: Sequence[_Difference],
     other_names: Mapping[bytes, bytes],
 ) -> tuple[list[EditView], str, set[bytes]]:

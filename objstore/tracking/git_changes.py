@@ -24,7 +24,7 @@ from objstore.history.git_events import GIT_EVENT_NOTE, decisions_of_git
 from objstore.model.basic_types import GIT_CONVERSATION, Action, DocumentId, FileState, Operation, Origin, Status, Unit
 from objstore.model.large_file_placeholder import is_placeholder
 from objstore.model.records import Decision, WrittenFile
-from objstore.model.results import CallInfo, Whose
+from objstore.model.results import Attributor, CallInfo
 from objstore.model.views import EditView
 from objstore.review.edit_recorder import Change, Recorder, Version
 from objstore.store.write_batch import Batch, now
@@ -81,7 +81,7 @@ class _Found:
 class GitChanges:
     """The changes of files that git made in one movement of a repository."""
 
-    def __init__(self, journal: Journal, movement: Movement, whose: CallInfo | Whose) -> None:
+    def __init__(self, journal: Journal, movement: Movement, whose: CallInfo | Attributor) -> None:
         """Take a movement of which nothing is recorded yet. `whose`: says whose a change of a file is."""
         self._journal: Final = journal
         self._movement: Final = movement
@@ -304,6 +304,6 @@ def path_in_repository(journal: Journal, repository: Repository, path: bytes) ->
     return None if below == b".." or below.startswith(b"../") else below
 
 
-def owner_at(whose: CallInfo | Whose, path: bytes, moment: int, tick: int) -> CallInfo:
+def owner_at(whose: CallInfo | Attributor, path: bytes, moment: int, tick: int) -> CallInfo:
     """Return the call that a change of a file at a moment is attributed to. Units as for `Whose`."""
     return whose if isinstance(whose, CallInfo) else whose(os.fsdecode(path), moment, tick)

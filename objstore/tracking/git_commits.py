@@ -19,7 +19,7 @@ from objstore.index.rows import Tip
 from objstore.model.basic_types import Action, DocumentId, OnExternal, Seq, Status, Unit
 from objstore.model.large_file_placeholder import is_placeholder
 from objstore.model.records import Decision
-from objstore.model.results import CallInfo, Whose
+from objstore.model.results import Attributor, CallInfo
 from objstore.review.decisions import DecisionRequest, decide
 from objstore.review.policies import Policies
 from objstore.store.write_batch import now
@@ -49,7 +49,7 @@ class _PendingFile:
     seqs: tuple[Seq, ...]  # its pending edits
 
 
-def record_commits(journal: Journal, movement: Movement, whose: CallInfo | Whose) -> None:
+def record_commits(journal: Journal, movement: Movement, whose: CallInfo | Attributor) -> None:
     """Record what the commits of a movement decide: a person's accept what they contain, an agent's accept nothing.
 
     `whose`: says whose a commit at a moment is. Raises what `decide` and Journal.commit raise.

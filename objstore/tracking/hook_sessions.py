@@ -14,7 +14,7 @@ from objstore.errors import CasError, PathError
 from objstore.fastclass import replace
 from objstore.fs.disk import reaching
 from objstore.fs.writer_lock import WriterLock
-from objstore.model.results import NOBODY, CallInfo, TurnInfo
+from objstore.model.results import EXTERNAL_CALL, CallInfo, TurnInfo
 from objstore.model.views import Collision, EditFilter, EditView, UnreportedRejections
 from objstore.review.attribution import CallAttribution
 from objstore.review.open_calls import AgentCall, OpenCalls, sanitized_name, sanitized_text
@@ -272,7 +272,9 @@ class HookSessions:
 
         with self._locked(None):
             attribution = CallAttribution(self._open.calls().values())
-            with recording_git(self._journal, lambda _, moment, tick: attribution.of_others(NOBODY, moment, tick)):
+            with recording_git(
+                self._journal, lambda _, moment, tick: attribution.of_others(EXTERNAL_CALL, moment, tick)
+            ):
                 pass
 
     def knows(self, conversation: str) -> bool:
@@ -363,9 +365,9 @@ class HookSessions:
         return [sanitized_name(conversation), *self._open.reported_rejections(conversation)[1]]
 
     def collisions(self, conversation: str) -> list[Collision]:
-        """Return the files of a conversation that other sessions have pending edits in, which it was not told of yet.
+        """Return the files of a conversation in which other sessions have pending edits, if not reported yet.
 
-        Each has only the edits of the others. It is told of a session in a file once.
+        Each has only the edits of the others. Each session in a file is reported once.
         """
         with self._journal.reading() as store:
             if not store.index.edits.colliding():

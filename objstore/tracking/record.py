@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from objstore.model.ids import BlobId
-    from objstore.model.results import CallInfo, Whose
+    from objstore.model.results import Attributor, CallInfo
     from objstore.model.views import EditView
     from objstore.tracking.git_changes import GitChanges
     from objstore.tracking.snapshot_create import SnapshotResult
@@ -56,7 +56,7 @@ class Recorded:
 
 def record_changes(
     journal: Journal,
-    info: CallInfo | Whose,
+    info: CallInfo | Attributor,
     paths: Sequence[str] | None = None,
     *,
     are_canonical: bool = False,
@@ -88,7 +88,7 @@ def record_changes(
 
 def _recorded(
     journal: Journal,
-    info: CallInfo | Whose,
+    info: CallInfo | Attributor,
     paths: Sequence[str] | None,
     *,
     are_canonical: bool,
@@ -119,7 +119,7 @@ def _recorded(
 
 def _scanned(
     journal: Journal,
-    info: CallInfo | Whose | GitChanges,
+    info: CallInfo | Attributor | GitChanges,
     scopes: Sequence[bytes],
     changed: Sequence[bytes],
     limits: ScanLimits | None,
@@ -156,7 +156,7 @@ def _scanned(
 
 
 @contextmanager
-def recording_git(journal: Journal, whose: CallInfo | Whose, limits: ScanLimits | None = None) -> Iterator[None]:
+def recording_git(journal: Journal, whose: CallInfo | Attributor, limits: ScanLimits | None = None) -> Iterator[None]:
     """Record what git did since the last look: changes of files before the block, and what its commits decide after.
 
     `whose`: says whose call ran git. In the block, all other changes are recorded. Where no repository moved, this

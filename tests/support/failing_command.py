@@ -35,7 +35,7 @@ READING: Final = ("open", "read", "pread", "fstat", "stat", "lstat", "scandir", 
 """Calls that look at something."""
 
 READERS: Final = frozenset({"objstore", "cli", "pathlib", "genericpath", "posixpath", "shutil"})
-"""Whose calls count, of those that look: Python's own imports read files, too."""
+"""The modules whose calls are counted: Python's own imports read files, too."""
 
 PATIENCE: Final = 60
 """Seconds after which a run counts as hung."""

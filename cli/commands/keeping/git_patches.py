@@ -28,7 +28,7 @@ NAMELESS: Final = " .,:;()<>\"\\'"
 CLOSED: Final = re.compile(r"[^()]*(\([^()\\]*\)[^()]*)*")
 """Pattern of a name whose parentheses are all closed, as git reads them."""
 
-NOBODY: Final = "0" * 40
+NULL_ID: Final = "0" * 40
 LONGEST_SLUG: Final = 52
 EXECUTABLE: Final = 0o111
 LINE_BYTES: Final = 52
@@ -183,7 +183,7 @@ def _mode(side: "StepState | None") -> str:
 
 def _git_id(content: bytes | None) -> str:
     if content is None:
-        return NOBODY
+        return NULL_ID
     return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
 
 

@@ -28,7 +28,7 @@ __all__ = ["claim"]
     shell_complete=names("session"),
     help="This session of an agent made them: they await review with its edits.",
 )
-@click.option("--all", "everything", is_flag=True, help="All pending changes that nobody has claimed.")
+@click.option("--all", "everything", is_flag=True, help="All pending edits that are unattributed.")
 @click.option("-n", "--dry-run", is_flag=True, help="Show what would be claimed; change nothing.")
 @json_option
 def claim(*, names: tuple[str, ...], mine: bool, session: str, everything: bool, dry_run: bool, as_json: bool) -> None:
@@ -68,7 +68,7 @@ def _for(of: "SessionView | None") -> str:
 
 
 def _named(workspace: "Workspace", names: tuple[str, ...]) -> "list[Seq]":
-    """Return the edits that are named; of a range or a conversation, those that nobody is known to have made."""
+    """Return the named edits; of a range or a conversation, those that are unattributed."""
     seqs: list[Seq] = []
     for name in names:
         views = [view for view, _ in edits_named(workspace, name)]

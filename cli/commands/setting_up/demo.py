@@ -177,7 +177,7 @@ class _Stage:
     # ---- the agent
 
     def turn(self, prompt: str) -> str:
-        """Give the agent a prompt; return what it is told with it."""
+        """Give the agent a prompt, and return the context that the hook adds to it."""
         click.secho(f'\nYou: "{prompt}"', fg="green")
         answer = self._hook(hook_event_name="UserPromptSubmit", prompt=prompt)
         return str(json.loads(answer)["hookSpecificOutput"]["additionalContext"]) if answer.strip() else ""

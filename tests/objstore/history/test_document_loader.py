@@ -35,7 +35,7 @@ from objstore.log.blob_codec import Base, encode_blob
 from objstore.log.frames import FrameKind
 from objstore.model.basic_types import DocumentId
 from objstore.model.replay_records import ReplayDecision, ReplayEdit
-from objstore.model.results import NOBODY
+from objstore.model.results import EXTERNAL_CALL
 from objstore.review.edit_recorder import Change, Recorder, Version
 from objstore.transaction.journal import Journal
 from objstore.weave.document import Document
@@ -369,7 +369,7 @@ def test_a_state_with_other_bytes_than_its_name_is_detected(scene: Scene) -> Non
                             hunks=None,
                             origin=Origin.EXTERNAL,
                         ),
-                        NOBODY,
+                        EXTERNAL_CALL,
                     )
                 ]
             )

@@ -4,7 +4,7 @@ import pytest
 
 from objstore.fastclass import replace
 from objstore.model.basic_types import Origin
-from objstore.model.results import NOBODY, CallInfo
+from objstore.model.results import EXTERNAL_CALL, CallInfo
 from objstore.review.attribution import CANDIDATES, CallAttribution
 from objstore.review.open_calls import AgentCall
 
@@ -65,7 +65,7 @@ ASKED_AND_OVER = call("K", "f", asked=True, ended=1)
 def test_a_change_is_attributed_to_the_call_that_named_the_file(
     running_calls: list[AgentCall], whose: AgentCall | None
 ) -> None:
-    expected = of_any(*running_calls) if running_calls else NOBODY
+    expected = of_any(*running_calls) if running_calls else EXTERNAL_CALL
     assert CallAttribution(running_calls).of("f", NOW) == (expected if whose is None else whose.info)
 
 
@@ -87,14 +87,14 @@ def test_a_change_of_an_unnamed_file_is_attributed_to_the_only_call_that_may_tou
 ) -> None:
     mine = CallInfo(tool="mine")
     claims = CallAttribution(running_calls)
-    for found in (claims.of("h", NOW), claims.of_others(NOBODY, NOW), claims.of_others(mine, NOW)):
+    for found in (claims.of("h", NOW), claims.of_others(EXTERNAL_CALL, NOW), claims.of_others(mine, NOW)):
         assert found == (of_any(*running_calls) if whose is None else whose.info)
 
 
 def test_without_a_call_that_may_touch_any_file_the_default_attribution_applies() -> None:
     mine = CallInfo(tool="mine")
     assert CallAttribution([]).of_others(mine, NOW) == CallAttribution([A, OTHER]).of_others(mine, NOW) == mine
-    assert CallAttribution([A]).of("h", NOW) == CallAttribution([A]).of_others(NOBODY, NOW) == NOBODY
+    assert CallAttribution([A]).of("h", NOW) == CallAttribution([A]).of_others(EXTERNAL_CALL, NOW) == EXTERNAL_CALL
 
 
 @pytest.mark.parametrize(
@@ -106,9 +106,9 @@ def test_changes_before_a_call_began_or_after_it_ended_are_not_its_own(
 ) -> None:
     named, anywhere = (replace(each, since=10, ended=20) for each in (A, ANY))
     # A file that was changed after the end may have been changed before as well.
-    other = NOBODY if moment < 20 else of_any(A)
+    other = EXTERNAL_CALL if moment < 20 else of_any(A)
     assert CallAttribution([named]).of("f", moment, tick) == (named.info if is_theirs else other)
-    assert CallAttribution([anywhere]).of_others(NOBODY, moment, tick) == (anywhere.info if is_theirs else other)
+    assert CallAttribution([anywhere]).of_others(EXTERNAL_CALL, moment, tick) == (anywhere.info if is_theirs else other)
     assert CallAttribution([named, ANY]).of("f", moment, tick) == (named if is_theirs else ANY).info
 
 
@@ -130,4 +130,4 @@ def test_a_call_that_runs_on_after_its_turn_may_have_made_a_change_but_is_never_
 @pytest.mark.parametrize("calls", [[A], [ANY], [ASKED], [A, ANY_OTHER]])
 def test_a_change_that_a_decision_finds_is_unattributed_while_any_call_can_have_made_it(calls: list[AgentCall]) -> None:
     assert CallAttribution(calls).outside("f", NOW) == of_any(*calls)
-    assert CallAttribution(replace(each, since=NOW + 1) for each in calls).outside("f", NOW) == NOBODY
+    assert CallAttribution(replace(each, since=NOW + 1) for each in calls).outside("f", NOW) == EXTERNAL_CALL

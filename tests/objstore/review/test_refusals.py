@@ -35,7 +35,7 @@ from objstore import (
 from tests.support.faulty_disk import CountdownDisk, PowerCut
 from tests.support.scene import Scene, deletes, moves, writes
 
-NOBODY = 65534
+EXTERNAL_CALL = 65534
 
 
 def refused(scene: Scene, error: type[BaseException], *changes: Callable[[Call], object]) -> None:
@@ -204,8 +204,8 @@ def as_unprivileged() -> Iterator[None]:
         return
     groups = os.getgroups()
     os.setgroups([])
-    os.setresgid(NOBODY, NOBODY, 0)
-    os.setresuid(NOBODY, NOBODY, 0)
+    os.setresgid(EXTERNAL_CALL, EXTERNAL_CALL, 0)
+    os.setresuid(EXTERNAL_CALL, EXTERNAL_CALL, 0)
     try:
         yield
     finally:

@@ -23,7 +23,7 @@ from objstore import (
     Workspace,
 )
 from objstore.config.config_files import Configuration
-from objstore.model.results import NOBODY
+from objstore.model.results import EXTERNAL_CALL
 from objstore.review import formatting
 from tests.support.faulty_disk import UnsyncedDisk
 
@@ -38,7 +38,7 @@ def workspace(tmp_path: Path) -> Iterator[Workspace]:
     """Return a workspace with one file, of which a baseline was taken."""
     (tmp_path / "f.py").write_bytes(FIRST)
     with Workspace.init(tmp_path, UnsyncedDisk()) as made:
-        made.record_changes(NOBODY)
+        made.record_changes(EXTERNAL_CALL)
         made.hooks.note_turn(TurnInfo(session="c", began=0, prompt="do it"), has_begun=True)
         yield made
 

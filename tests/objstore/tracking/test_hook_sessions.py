@@ -28,7 +28,7 @@ from objstore import (
 from objstore.config.config_files import Configuration
 from objstore.fastclass import replace
 from objstore.fs.disk import Pieces
-from objstore.model.results import NOBODY
+from objstore.model.results import EXTERNAL_CALL
 from objstore.review.open_calls import OpenCalls
 from objstore.tracking.attributed_scan import AttributedScan
 from objstore.transaction.journal import Journal
@@ -243,7 +243,7 @@ def test_what_several_agents_may_have_changed_is_unattributed_however_it_is_foun
         write(workspace, "a", b"1\n")
         first = workspace.history.edits()[0].edit.after
         assert first is not None
-        workspace.record_changes(NOBODY)  # takes the baseline
+        workspace.record_changes(EXTERNAL_CALL)  # takes the baseline
         begun(workspace, "c", "d")
         (root / "a").write_bytes(b"2\n")
         if by == "call":
@@ -254,7 +254,7 @@ def test_what_several_agents_may_have_changed_is_unattributed_however_it_is_foun
             state = State(path="a", blob=first.blob, mode=first.mode)
             views = workspace.review.restore(state).external
         elif by == "scan":
-            views = workspace.record_changes(NOBODY).edits
+            views = workspace.record_changes(EXTERNAL_CALL).edits
         else:
             views = workspace.hooks.notice(CallInfo(tool="record", origin=Origin.PERSON)).edits
         assert found_in(views) == [(Origin.UNATTRIBUTED, Status.PENDING, "c\nd")]
@@ -272,7 +272,7 @@ def test_a_deletion_that_a_call_finds_is_not_accepted_while_agents_work(root: Pa
 
 def test_changes_at_an_end_without_a_beginning_are_unattributed_unless_the_tool_named_the_file(root: Path) -> None:
     with Workspace.open(root, UnsyncedDisk()) as workspace:
-        workspace.record_changes(NOBODY)
+        workspace.record_changes(EXTERNAL_CALL)
         (root / "a").write_bytes(b"1\n")
         assert found_in(workspace.hooks.end(CALL)) == [(Origin.UNATTRIBUTED, Status.PENDING, "c")]
         (root / "a").write_bytes(b"2\n")
@@ -287,22 +287,22 @@ def test_a_call_is_open_even_if_the_hook_of_its_beginning_failed(root: Path, mon
         raise PermissionRefused("a")
 
     with Workspace.open(root, UnsyncedDisk()) as workspace:
-        workspace.record_changes(NOBODY)
+        workspace.record_changes(EXTERNAL_CALL)
         with monkeypatch.context() as failing:
             failing.setattr(AttributedScan, "record_edits", fail)
             with pytest.raises(PermissionRefused):
                 workspace.hooks.begin(CALL)
         (root / "a").write_bytes(b"1\n")
-        assert found_in(workspace.record_changes(NOBODY).edits) == [(Origin.AGENT, Status.PENDING, "")]
+        assert found_in(workspace.record_changes(EXTERNAL_CALL).edits) == [(Origin.AGENT, Status.PENDING, "")]
 
 
 @pytest.mark.parametrize("value", ["accepted", "pending"])
 def test_a_setting_says_whether_changes_of_no_agent_await_a_review(root: Path, value: str) -> None:
     Configuration(str(root)).set("review.external", value)
     with Workspace.open(root, UnsyncedDisk()) as workspace:
-        workspace.record_changes(NOBODY)
+        workspace.record_changes(EXTERNAL_CALL)
         (root / "a").write_bytes(b"1\n")
-        assert found_in(workspace.record_changes(NOBODY).edits) == [(Origin.EXTERNAL, Status(value), "")]
+        assert found_in(workspace.record_changes(EXTERNAL_CALL).edits) == [(Origin.EXTERNAL, Status(value), "")]
         (root / "a").write_bytes(b"2\n")
         mine = CallInfo(tool="record", origin=Origin.PERSON)
         assert found_in(workspace.hooks.notice(mine).edits) == [(Origin.PERSON, Status.ACCEPTED, "")]
@@ -311,6 +311,6 @@ def test_a_setting_says_whether_changes_of_no_agent_await_a_review(root: Path, v
 def test_changes_of_no_agent_await_a_review_if_the_setting_is_invalid(root: Path) -> None:
     (root / ".cas" / "config.toml").write_text('[review]\nexternal = "maybe"\n')
     with Workspace.open(root, UnsyncedDisk()) as workspace:
-        workspace.record_changes(NOBODY)
+        workspace.record_changes(EXTERNAL_CALL)
         (root / "a").write_bytes(b"1\n")
-        assert found_in(workspace.record_changes(NOBODY).edits) == [(Origin.EXTERNAL, Status.PENDING, "")]
+        assert found_in(workspace.record_changes(EXTERNAL_CALL).edits) == [(Origin.EXTERNAL, Status.PENDING, "")]

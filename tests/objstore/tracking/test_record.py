@@ -40,7 +40,7 @@ from tests.support.scene import TEN, Scene
 
 PERSON: Final = CallInfo(tool="record", origin=Origin.PERSON)
 AGENT: Final = CallInfo(tool="Bash", conversation="conv_shell", notes={"agent": "tester"})
-NOBODY: Final = CallInfo(tool="", origin=Origin.EXTERNAL)
+EXTERNAL_CALL: Final = CallInfo(tool="", origin=Origin.EXTERNAL)
 
 
 def recorded_changes(found: Recorded) -> list[str]:
@@ -73,7 +73,7 @@ def known(scene: Scene) -> Scene:
     put(scene, "src/b.py", TEN)
     put(scene, "src/deep/c.py", b"c\n")
     put(scene, "empty", b"")
-    scene.workspace.record_changes(NOBODY)
+    scene.workspace.record_changes(EXTERNAL_CALL)
     return scene
 
 
@@ -104,7 +104,7 @@ def test_the_first_scan_records_deletions_of_whole_folders(scene: Scene, gone: s
     put(scene, "d/other", b"not recorded\n")
     scene.write("d/g/deep/file", b"recorded\n")
     shutil.rmtree(scene.root / gone)
-    assert recorded_changes(scene.workspace.record_changes(NOBODY)) == ["delete d/g/deep/file"]
+    assert recorded_changes(scene.workspace.record_changes(EXTERNAL_CALL)) == ["delete d/g/deep/file"]
     put(scene, "d/g/deep/new", b"new\n")
     assert recorded_changes(scene.workspace.record_changes(AGENT)) == ["create d/g/deep/new"]
 
@@ -113,7 +113,7 @@ def test_the_first_scan_does_not_report_files_in_ignored_folders_as_deleted(scen
     scene.write("node_modules/g/file", b"recorded\n")
     scene.write("built/g/file", b"recorded\n")
     put(scene, "built/pyvenv.cfg", b"")
-    assert recorded_changes(scene.workspace.record_changes(NOBODY)) == []
+    assert recorded_changes(scene.workspace.record_changes(EXTERNAL_CALL)) == []
 
 
 def test_a_move_by_a_shell_to_another_file_system_can_be_rejected(scene: Scene) -> None:
@@ -123,7 +123,7 @@ def test_a_move_by_a_shell_to_another_file_system_can_be_rejected(scene: Scene) 
         pytest.skip("no disk can be mounted here")
     with small_disk(disk):
         put(scene, "f", b"one\n").chmod(0o640)
-        scene.workspace.record_changes(NOBODY)
+        scene.workspace.record_changes(EXTERNAL_CALL)
         shutil.move(scene.root / "f", disk / "f")
         (moved,) = scene.workspace.record_changes(AGENT).edits
         assert in_words(moved) == "move f disk/f"
@@ -137,7 +137,7 @@ def test_a_move_by_a_shell_to_another_file_system_can_be_rejected(scene: Scene) 
 def test_identical_files_move_to_their_own_names(scene: Scene) -> None:
     for name in ("p", "q", "r", "s"):
         put(scene, f"old/{name}", b"the same\n")
-    scene.workspace.record_changes(NOBODY)
+    scene.workspace.record_changes(EXTERNAL_CALL)
     (scene.root / "new").mkdir()
     for name, to in (("q", "q"), ("p", "a"), ("s", "p"), ("r", "s")):
         (scene.root / "old" / name).rename(scene.root / "new" / to)
@@ -236,7 +236,7 @@ def test_an_invalid_stat_cache_counts_as_missing(known: Scene) -> None:
     for number, forged in enumerate(forged_stat_caches(kept)):
         path.write_bytes(forged)
         put(known, "a.txt", b"%d\n" % number)
-        assert recorded_changes(known.workspace.record_changes(NOBODY)) == ["edit a.txt"]
+        assert recorded_changes(known.workspace.record_changes(EXTERNAL_CALL)) == ["edit a.txt"]
 
 
 def test_moved_file_is_matched_with_the_copy_of_the_same_name(known: Scene) -> None:
@@ -274,9 +274,9 @@ def test_edits_of_tools_and_reviewers_are_not_recorded_again(known: Scene) -> No
     known.delete("src/deep/c.py")
     created = known.write("made/new", b"new\n")
     known.reject(created)
-    assert known.workspace.record_changes(NOBODY).edits == ()
+    assert known.workspace.record_changes(EXTERNAL_CALL).edits == ()
     put(known, "src/b.py", TEN)
-    assert recorded_changes(known.workspace.record_changes(NOBODY)) == ["create src/b.py"]
+    assert recorded_changes(known.workspace.record_changes(EXTERNAL_CALL)) == ["create src/b.py"]
 
 
 @pytest.mark.parametrize("forget", [False, True], ids=["with the last look", "without"])
@@ -304,14 +304,14 @@ def test_a_tools_change_that_a_person_reverts_between_two_scans_is_recorded(
     known.workspace.record_changes(AGENT)
     (known.root / "src/b.py").chmod(0o644)
     known.reopen()
-    known.workspace.record_changes(NOBODY)
+    known.workspace.record_changes(EXTERNAL_CALL)
     act(known)
     assert os.system(f"cd '{known.root}' && {script}") == 0  # noqa: S605 - the commands above
     if forget:
         (known.root / ".cas/cache/looks").unlink()
     known.reopen()
-    assert recorded_changes(known.workspace.record_changes(NOBODY)) == wanted
-    assert known.workspace.record_changes(NOBODY).edits == ()
+    assert recorded_changes(known.workspace.record_changes(EXTERNAL_CALL)) == wanted
+    assert known.workspace.record_changes(EXTERNAL_CALL).edits == ()
     assert known.external() == {}
 
 
@@ -333,8 +333,8 @@ def test_other_changes_in_a_folder_where_a_tool_wrote_are_recorded(known: Scene,
         (known.root / ".cas/cache/looks").unlink()
     known.reopen()
     wanted = ["create src/new", "delete src/deep/c.py", "delete src/gone", "edit src/b.py", "edit src/put back"]
-    assert recorded_changes(known.workspace.record_changes(NOBODY)) == wanted
-    assert known.workspace.record_changes(NOBODY).edits == ()
+    assert recorded_changes(known.workspace.record_changes(EXTERNAL_CALL)) == wanted
+    assert known.workspace.record_changes(EXTERNAL_CALL).edits == ()
 
 
 def test_an_edit_with_a_reused_number_is_not_mistaken_for_the_earlier_one(known: Scene) -> None:
@@ -343,7 +343,7 @@ def test_an_edit_with_a_reused_number_is_not_mistaken_for_the_earlier_one(known:
     segments, kept = known.root / ".cas/segments", known.root.parent / "kept"
     shutil.copytree(segments, kept)
     known.write("edited", b"second\n")
-    known.workspace.record_changes(NOBODY)
+    known.workspace.record_changes(EXTERNAL_CALL)
     looks = known.root / ".cas/cache/looks"
     last = looks.read_bytes()
     shutil.rmtree(segments)
@@ -354,7 +354,7 @@ def test_an_edit_with_a_reused_number_is_not_mistaken_for_the_earlier_one(known:
     looks.write_bytes(last)
     known.write("a.txt", b"by a tool\n")
     put(known, "a.txt", b"a\n")
-    assert recorded_changes(known.workspace.record_changes(NOBODY)) == ["edit a.txt"]
+    assert recorded_changes(known.workspace.record_changes(EXTERNAL_CALL)) == ["edit a.txt"]
 
 
 @pytest.mark.parametrize("forget", [False, True], ids=["with the last look", "without"])
@@ -475,7 +475,7 @@ def test_a_persons_changes_are_accepted_and_an_agents_wait_for_review(known: Sce
 
 def test_a_scan_before_a_command_separates_earlier_changes(known: Scene) -> None:
     put(known, "a.txt", b"typed by a person\n")
-    before = known.workspace.record_changes(NOBODY)
+    before = known.workspace.record_changes(EXTERNAL_CALL)
     put(known, "a.txt", b"typed by a person\nand a command\n")
     (after,) = known.workspace.record_changes(AGENT).edits
     assert before.conversation == "external"
@@ -547,7 +547,7 @@ def test_changes_in_each_of_two_named_folders_are_recorded(scene: Scene, changed
     for folder in ("one", "other"):
         put(scene, f"{folder}/f", b"as it was\n")
     time.sleep(0.05)  # more than a tick, so that the look need not read the file again
-    scene.workspace.record_changes(NOBODY)
+    scene.workspace.record_changes(EXTERNAL_CALL)
     put(scene, f"{changed}/f", b"changed\n")
     assert recorded_changes(scene.workspace.record_changes(AGENT, ["one", "other"])) == [f"edit {changed}/f"]
 
@@ -589,7 +589,7 @@ def test_a_named_file_that_became_a_folder_is_recorded_as_deleted(
     put(known, "a.txt/new", b"new\n")
     found = known.workspace.record_changes(AGENT, named)
     assert recorded_changes(found) == ["create a.txt/new", "delete a.txt"]
-    assert recorded_changes(known.workspace.record_changes(NOBODY)) == []
+    assert recorded_changes(known.workspace.record_changes(EXTERNAL_CALL)) == []
 
 
 # ---- what can't be recorded
@@ -598,7 +598,7 @@ def test_a_named_file_that_became_a_folder_is_recorded_as_deleted(
 def test_a_file_with_an_unknown_earlier_state_is_not_recorded_as_new(scene: Scene) -> None:
     put(scene, ".casignore", b"secret\n")
     put(scene, "secret", b"old\n")
-    scene.workspace.record_changes(NOBODY)
+    scene.workspace.record_changes(EXTERNAL_CALL)
     (scene.root / ".casignore").unlink()
     put(scene, "secret", b"new\n")
     found = scene.workspace.record_changes(AGENT)
@@ -639,21 +639,21 @@ def test_excluded_files_are_found_only_by_the_scan_that_covers_them(known: Scene
 
 
 def test_an_edit_recorded_during_a_scan_is_not_an_external_change(known: Scene) -> None:
-    known.workspace.record_changes(NOBODY)
+    known.workspace.record_changes(EXTERNAL_CALL)
     with closing(Journal(str(known.root), Disk())) as journal:
         look = WorktreeScan(journal)
         suspects = look.walk(discard_content).suspects()
         known.write("a.txt", b"by a tool\n")
-        found = record_differences(journal, NOBODY, look, {b"": suspects}, (), None)
+        found = record_differences(journal, EXTERNAL_CALL, look, {b"": suspects}, (), None)
     assert isinstance(found, tuple)
     assert [in_words(view) for view in found[1]] == []
     assert (known.root / "a.txt").read_bytes() == b"by a tool\n"
-    assert recorded_changes(known.workspace.record_changes(NOBODY)) == []
+    assert recorded_changes(known.workspace.record_changes(EXTERNAL_CALL)) == []
 
 
 def test_files_that_tools_wrote_into_a_skipped_folder_do_not_count_as_deleted(scene: Scene) -> None:
     put(scene, "built/CACHEDIR.TAG", b"Signature: 8a477f597d28d172789f06886806bc55\n")
-    scene.workspace.record_changes(NOBODY)
+    scene.workspace.record_changes(EXTERNAL_CALL)
     scene.write("built/kept", b"kept\n")
     put(scene, "built/new", b"new\n")
     assert recorded_changes(scene.workspace.record_changes(AGENT)) == []
@@ -678,7 +678,7 @@ def partial(scene: Scene) -> Scene:
     put(scene, "env/lib/old.py", b"1\n")
     put(scene, "kept", b"1\n")
     os.mkfifo(scene.root / "pipe")
-    scene.workspace.record_changes(NOBODY)
+    scene.workspace.record_changes(EXTERNAL_CALL)
     return scene
 
 
@@ -691,7 +691,7 @@ def baselines(scene: Scene) -> dict[str, str]:
 
 def test_newly_visible_files_are_known_from_then_on(partial: Scene) -> None:
     put(partial, ".casignore", b"# nothing\n")
-    found = partial.workspace.record_changes(NOBODY)
+    found = partial.workspace.record_changes(EXTERNAL_CALL)
     assert recorded_changes(found) == ["edit .casignore"]
     assert {passed.path for passed in found.skipped} == {"x.cfg", "dist/deep/old.js", "pipe"}
     assert recorded_changes(partial.workspace.record_changes(AGENT)) == []
@@ -719,7 +719,7 @@ def test_a_file_that_replaces_a_deleted_one_is_new(partial: Scene) -> None:
         shutil.rmtree(partial.root / gone)
     for gone in ("pipe", "x.cfg", ".casignore"):
         (partial.root / gone).unlink()
-    assert recorded_changes(partial.workspace.record_changes(NOBODY)) == ["delete .casignore"]
+    assert recorded_changes(partial.workspace.record_changes(EXTERNAL_CALL)) == ["delete .casignore"]
     for path in ("dist/deep/new.js", "env/settings.py", "pipe", "x.cfg"):
         put(partial, path, b"new\n")
     found = partial.workspace.record_changes(AGENT)
@@ -739,7 +739,7 @@ def test_a_name_is_free_if_a_tool_finds_no_file_and_not_if_it_finds_another(part
         shutil.rmtree(partial.root / gone)
     (partial.root / "x.cfg").unlink()
     (partial.root / "env").symlink_to(tmp_path)
-    assert recorded_changes(partial.workspace.record_changes(NOBODY, paths)) == []
+    assert recorded_changes(partial.workspace.record_changes(EXTERNAL_CALL, paths)) == []
     for other in ("env", "pipe"):
         (partial.root / other).unlink()
     for path in paths:
@@ -756,12 +756,12 @@ def test_files_left_out_of_a_known_folder_become_known_or_are_deleted_with_it(
     put(scene, ".casignore", b"*.cfg\n")
     for path in (*paths, "one/kept", "two/kept", "link/kept"):
         put(scene, path, b"1\n")
-    scene.workspace.record_changes(NOBODY)
+    scene.workspace.record_changes(EXTERNAL_CALL)
     for folder in ("link", "two"):
         shutil.rmtree(scene.root / folder)
     (scene.root / "link").symlink_to(tmp_path_factory.mktemp("elsewhere"))  # its content is unknown
     with closing(Journal(str(scene.root), Disk())) as journal:
-        record_changes(journal, NOBODY, paths, are_canonical=True)
+        record_changes(journal, EXTERNAL_CALL, paths, are_canonical=True)
     (scene.root / "link").unlink()
     for path in paths:
         put(scene, path, b"2\n")
@@ -771,16 +771,18 @@ def test_files_left_out_of_a_known_folder_become_known_or_are_deleted_with_it(
 def test_files_left_out_of_a_newly_visible_folder_are_not_new_later(partial: Scene) -> None:
     put(partial, "dist/y.cfg", b"1\n")
     put(partial, ".casignore", b"*.cfg\n")
-    partial.workspace.record_changes(NOBODY)
+    partial.workspace.record_changes(EXTERNAL_CALL)
     put(partial, ".casignore", b"# nothing\n")
-    found = partial.workspace.record_changes(NOBODY)
+    found = partial.workspace.record_changes(EXTERNAL_CALL)
     assert recorded_changes(found) == ["edit .casignore"]
     assert {passed.path for passed in found.skipped} == {"dist/y.cfg", "x.cfg", "pipe"}
 
 
 def test_a_named_file_in_a_rebuilt_folder_is_known_from_then_on(partial: Scene) -> None:
     put(partial, "src/a", b"1\n")
-    assert recorded_changes(partial.workspace.record_changes(NOBODY, ["env/lib/old.py", "src"])) == ["create src/a"]
+    assert recorded_changes(partial.workspace.record_changes(EXTERNAL_CALL, ["env/lib/old.py", "src"])) == [
+        "create src/a"
+    ]
     put(partial, "env/lib/old.py", b"2\n")
     assert recorded_changes(partial.workspace.record_changes(AGENT, ["env/lib/old.py"])) == ["edit env/lib/old.py"]
 
@@ -789,7 +791,7 @@ def test_a_symlink_frees_its_name(partial: Scene) -> None:
     put(partial, ".casignore", b"# nothing\n")
     (partial.root / "x.cfg").unlink()
     (partial.root / "x.cfg").symlink_to("kept")
-    partial.workspace.record_changes(NOBODY)
+    partial.workspace.record_changes(EXTERNAL_CALL)
     (partial.root / "x.cfg").unlink()
     put(partial, "x.cfg", b"new\n")
     assert recorded_changes(partial.workspace.record_changes(AGENT)) == ["create x.cfg"]
@@ -798,23 +800,23 @@ def test_a_symlink_frees_its_name(partial: Scene) -> None:
 def test_a_newly_visible_excluded_file_is_not_new_to_the_scan_that_covers_it(partial: Scene) -> None:
     put(partial, ".casignore", b"# nothing\n")
     with closing(Journal(str(partial.root), Disk())) as journal:
-        record_changes(journal, NOBODY, excluding=["x.cfg"])
+        record_changes(journal, EXTERNAL_CALL, excluding=["x.cfg"])
         found = record_changes(journal, AGENT, ["x.cfg"])
     assert (recorded_changes(found), [passed.path for passed in found.skipped]) == ([], ["x.cfg"])
 
 
 def test_the_deletion_of_the_last_excluded_file_leaves_no_empty_tree(scene: Scene) -> None:
     os.mkfifo(scene.root / "pipe")
-    scene.workspace.record_changes(NOBODY)
+    scene.workspace.record_changes(EXTERNAL_CALL)
     (scene.root / "pipe").unlink()
-    scene.workspace.record_changes(NOBODY)
+    scene.workspace.record_changes(EXTERNAL_CALL)
     put(scene, "pipe", b"new\n")
     assert recorded_changes(scene.workspace.record_changes(AGENT)) == ["create pipe"]
 
 
 @pytest.mark.parametrize("path", ["x.cfg", "dist/deep/old.js", "env/lib/old.py"])
 def test_a_tools_file_that_the_first_scan_left_out_is_recorded_from_its_first_edit(partial: Scene, path: str) -> None:
-    found = partial.workspace.record_changes(NOBODY, [path])
+    found = partial.workspace.record_changes(EXTERNAL_CALL, [path])
     assert (recorded_changes(found), [passed.path for passed in found.skipped]) == ([], [path])
     put(partial, path, b"2\n")
     assert recorded_changes(partial.workspace.record_changes(AGENT, [path])) == [f"edit {path}"]
@@ -828,7 +830,7 @@ def test_a_tools_file_that_the_first_scan_left_out_is_recorded_from_its_first_ed
 
 def test_a_tools_file_is_new_next_to_files_that_the_first_scan_left_out(partial: Scene) -> None:
     for path in ("dist/new.js", "env/lib/new.py", "dist/gone/new.js"):
-        assert recorded_changes(partial.workspace.record_changes(NOBODY, [path])) == []
+        assert recorded_changes(partial.workspace.record_changes(EXTERNAL_CALL, [path])) == []
         put(partial, path, b"2\n")
         assert recorded_changes(partial.workspace.record_changes(AGENT, [path])) == [f"create {path}"]
     put(partial, ".casignore", b"# nothing\n")
@@ -839,9 +841,9 @@ def test_a_tools_file_is_new_next_to_files_that_the_first_scan_left_out(partial:
 def test_a_newly_visible_folder_without_files_holds_nothing(scene: Scene) -> None:
     put(scene, ".casignore", b"dist/\n")
     (scene.root / "dist" / "inner").mkdir(parents=True)
-    scene.workspace.record_changes(NOBODY)
+    scene.workspace.record_changes(EXTERNAL_CALL)
     put(scene, ".casignore", b"# nothing\n")
-    scene.workspace.record_changes(NOBODY)
+    scene.workspace.record_changes(EXTERNAL_CALL)
     put(scene, "dist/inner/new.js", b"2\n")
     (view,) = scene.workspace.record_changes(AGENT).edits
     assert in_words(view) == "create dist/inner/new.js"
@@ -871,7 +873,7 @@ def test_a_tag_file_does_not_hide_a_scanned_folder_though_the_stat_cache_is_lost
     put(known, "src/CACHEDIR.TAG", TAG)
     wanted = ["delete src/deep/c.py", "edit src/b.py"]
     if is_announced:
-        assert recorded_changes(known.workspace.record_changes(NOBODY)) == ["create src/CACHEDIR.TAG"]
+        assert recorded_changes(known.workspace.record_changes(EXTERNAL_CALL)) == ["create src/CACHEDIR.TAG"]
     else:
         wanted.insert(0, "create src/CACHEDIR.TAG")
     shutil.rmtree(known.root / ".cas" / "cache")
@@ -893,7 +895,7 @@ def test_a_tag_file_does_not_hide_a_scanned_folder_that_appeared_after_the_first
 
 
 def test_naming_a_file_in_a_rebuilt_folder_covers_no_other_file_there(partial: Scene) -> None:
-    partial.workspace.record_changes(NOBODY, ["env/lib/old.py"])
+    partial.workspace.record_changes(EXTERNAL_CALL, ["env/lib/old.py"])
     put(partial, "env/lib/old.py", b"2\n")
     assert recorded_changes(partial.workspace.record_changes(AGENT, ["env/lib/old.py"])) == ["edit env/lib/old.py"]
     shutil.rmtree(partial.root / ".cas" / "cache")

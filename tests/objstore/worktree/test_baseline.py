@@ -29,7 +29,7 @@ from tests.support.damaged_stores import damage, lose
 from tests.support.faulty_disk import UnsyncedDisk
 from tests.support.scene import Scene, deletes, writes
 
-NOBODY = CallInfo(tool="", origin=Origin.EXTERNAL)
+EXTERNAL_CALL = CallInfo(tool="", origin=Origin.EXTERNAL)
 SHELL = CallInfo(tool="Bash", conversation="c")
 
 
@@ -43,7 +43,7 @@ def test_garbage_collection_keeps_the_baseline_that_live_files_need(scene: Scene
     (scene.root / "folder").mkdir()
     for path, content in untouched.items():
         (scene.root / path).write_bytes(content)
-    scene.workspace.record_changes(NOBODY)
+    scene.workspace.record_changes(EXTERNAL_CALL)
     (baseline,) = scene.workspace.snapshots.all()
     assert baseline.who == ""
     for number in range(30):
@@ -72,9 +72,9 @@ def after_first_scan(scene: Scene) -> Scene:
     (scene.root / "folder/secret").write_bytes(b"the secret\n")
     (scene.root / "folder/file").write_bytes(b"work\n")
     (scene.root / "folder/deep/file").write_bytes(b"deep\n")
-    scene.workspace.record_changes(NOBODY)
+    scene.workspace.record_changes(EXTERNAL_CALL)
     (scene.root / "folder/secret").write_bytes(b"clean\n")
-    scene.workspace.record_changes(NOBODY)
+    scene.workspace.record_changes(EXTERNAL_CALL)
     return scene
 
 
@@ -135,7 +135,7 @@ def test_changes_of_a_file_without_edits_are_still_found_after_its_known_state_i
     for path in paths:
         (scene.root / path).parent.mkdir(parents=True)
         (scene.root / path).write_bytes(b"the secret\n")
-    scene.workspace.record_changes(NOBODY)
+    scene.workspace.record_changes(EXTERNAL_CALL)
     (scene.root / paths[0]).write_bytes(b"clean\n")
     (scene.root / paths[1]).unlink()
     if now is not None:
@@ -158,7 +158,7 @@ def test_changes_of_a_file_without_edits_are_still_found_after_its_known_state_i
 def test_the_current_state_of_a_file_without_edits_is_not_purged(scene: Scene) -> None:
     (scene.root / "folder").mkdir()
     (scene.root / "folder" / "secret").write_bytes(b"the secret\n")
-    scene.workspace.record_changes(NOBODY)
+    scene.workspace.record_changes(EXTERNAL_CALL)
     assert scene.workspace.retention.plan_purge(blobs=[blob_id(b"the secret\n")]).files == ("folder/secret",)
     with pytest.raises(PurgeRefused, match="folder/secret still contains these bytes"):
         scene.workspace.retention.purge([blob_id(b"the secret\n")], force=True)
@@ -201,7 +201,7 @@ def test_no_snapshot_is_deleted_if_one_of_them_does_not_exist(after_first_scan: 
 
 def test_changes_of_a_known_file_before_its_first_edit_are_recorded_first(scene: Scene) -> None:
     (scene.root / "f").write_bytes(b"one\ntwo\nthree\nfour\nfive\n")
-    scene.workspace.record_changes(NOBODY)
+    scene.workspace.record_changes(EXTERNAL_CALL)
     (scene.root / "f").write_bytes(b"ONE\ntwo\nthree\nfour\nfive\n")
     outcome = scene.call(lambda call: _replace(call, "f", b"five", b"FIVE"))
     (found,), (own,) = outcome.external, outcome.edits
@@ -213,11 +213,11 @@ def test_changes_of_a_known_file_before_its_first_edit_are_recorded_first(scene:
     assert scene.text("f") == b"ONE\ntwo\nthree\nfour\nfive\n"
     scene.reject(found.seq)
     assert scene.text("f") == b"one\ntwo\nthree\nfour\nfive\n"
-    assert scene.workspace.record_changes(NOBODY).edits == ()
+    assert scene.workspace.record_changes(EXTERNAL_CALL).edits == ()
 
 
 def test_rejecting_the_external_creation_of_a_file_deletes_it(scene: Scene) -> None:
-    scene.workspace.record_changes(NOBODY)
+    scene.workspace.record_changes(EXTERNAL_CALL)
     (scene.root / "folder").mkdir()
     (scene.root / "folder" / "new").write_bytes(b"made\n")
     outcome = scene.call(writes("folder/new", b"made\nand bettered\n"))
@@ -231,7 +231,7 @@ def test_rejecting_the_external_creation_of_a_file_deletes_it(scene: Scene) -> N
 
 def test_a_deleted_file_continues_its_document_when_a_tool_writes_it_again(scene: Scene) -> None:
     (scene.root / "f").write_bytes(b"old\n")
-    scene.workspace.record_changes(NOBODY)
+    scene.workspace.record_changes(EXTERNAL_CALL)
     (scene.root / "f").unlink()
     outcome = scene.call(writes("f", b"new\n"))
     assert [(view.edit.operation, view.edit.document) for view in (*outcome.external, *outcome.edits)] == [
@@ -245,7 +245,7 @@ def test_a_deleted_file_continues_its_document_when_a_tool_writes_it_again(scene
 
 def test_a_call_that_only_reads_a_known_file_records_its_external_change(scene: Scene) -> None:
     (scene.root / "f").write_bytes(b"a\n")
-    scene.workspace.record_changes(NOBODY)
+    scene.workspace.record_changes(EXTERNAL_CALL)
     assert scene.call(lambda call: call.read("f"), lambda call: call.exists("nothing")).external == ()
     (scene.root / "f").write_bytes(b"b\n")
     assert [view.edit.operation for view in scene.call(lambda call: call.read("f")).external] == [Operation.EDIT]
@@ -257,7 +257,7 @@ def test_no_edit_is_recorded_for_excluded_or_unchanged_files(scene: Scene) -> No
     (scene.root / "build").mkdir()
     (scene.root / "build" / "out").write_bytes(b"ignored\n")
     (scene.root / "f").write_bytes(b"a\n")
-    scene.workspace.record_changes(NOBODY)
+    scene.workspace.record_changes(EXTERNAL_CALL)
     for path in ("log", "build/out"):
         (scene.root / path).write_bytes(b"changed\n")
     outcome = scene.call(*(writes(path, b"by a tool\n") for path in ("log", "build/out", "f", "g")))
@@ -267,7 +267,7 @@ def test_no_edit_is_recorded_for_excluded_or_unchanged_files(scene: Scene) -> No
 
 def test_a_damaged_baseline_does_not_stop_a_tool(scene: Scene) -> None:
     (scene.root / "f").write_bytes(b"a\n" * 99)
-    scene.workspace.record_changes(NOBODY)
+    scene.workspace.record_changes(EXTERNAL_CALL)
     (segment,) = (scene.root / ".cas" / "segments").iterdir()
     held = bytearray(segment.read_bytes())
     at = held.index(b"entries")
@@ -286,7 +286,7 @@ def test_a_change_of_an_agents_shell_is_attributed_to_it_when_our_tool_finds_it(
     scene: Scene, *, has_edit: bool
 ) -> None:
     (scene.root / "f").write_bytes(b"one\ntwo\nthree\nfour\nfive\n")
-    scene.workspace.record_changes(NOBODY)
+    scene.workspace.record_changes(EXTERNAL_CALL)
     if has_edit:
         scene.edit("f", b"three", b"3")
     calls = scene.workspace.hooks
@@ -310,7 +310,7 @@ def test_a_change_of_an_agents_shell_is_attributed_to_it_when_our_tool_finds_it(
 
 def test_a_change_that_two_agents_shells_may_have_made_is_external_when_our_tool_finds_it(scene: Scene) -> None:
     (scene.root / "f").write_bytes(b"one\n")
-    scene.workspace.record_changes(NOBODY)
+    scene.workspace.record_changes(EXTERNAL_CALL)
     for name in ("agent", "other"):
         scene.workspace.hooks.begin(AgentCall(conversation=name, id="1", tool="Bash", paths=None))
     (scene.root / "f").write_bytes(b"two\n")
@@ -320,7 +320,7 @@ def test_a_change_that_two_agents_shells_may_have_made_is_external_when_our_tool
 
 def test_a_call_continues_the_conversation_of_a_running_shell(scene: Scene) -> None:
     (scene.root / "f").write_bytes(b"one\n")
-    scene.workspace.record_changes(NOBODY)
+    scene.workspace.record_changes(EXTERNAL_CALL)
     scene.workspace.hooks.begin(AgentCall(conversation="agent", id="1", tool="Bash", paths=None))
     (scene.root / "f").write_bytes(b"two\n")
     outcome = scene.call(writes("f", b"three\n"), conversation="agent")
@@ -467,7 +467,7 @@ def test_if_a_tree_of_the_baseline_is_lost_the_deletion_of_a_recorded_files_fold
     after_first_scan: Scene,
 ) -> None:
     after_first_scan.write("by/tool/file", b"recorded\n")
-    after_first_scan.workspace.record_changes(NOBODY)
+    after_first_scan.workspace.record_changes(EXTERNAL_CALL)
     lose_tree(after_first_scan, "")
     (after_first_scan.root / "by/tool/file").unlink()
     (after_first_scan.root / "by/tool").rmdir()

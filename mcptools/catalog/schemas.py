@@ -47,7 +47,7 @@ def output_schema(method: Callable[..., object], traits: Traits) -> dict[str, An
         schema["properties"] |= {"error": {"type": "string"}, "error_type": {"type": "string"}}
     else:
         schema["properties"]["error"] = _ERROR_SCHEMA
-    schema["required"] = [] if traits.bare_errors else ["success"]
+    schema["required"] = ["success"]
     return schema
 
 

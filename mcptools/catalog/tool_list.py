@@ -1,10 +1,10 @@
-"""List every tool by name, with the traits that a client can know before it calls the tool."""
+"""List every tool by name, with the traits that a client can know before it calls the tool, and sets of tools."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["SETS", "TOOLS", "Traits", "chosen"]
+__all__ = ["DEFAULT_SET", "SETS", "TOOLS", "Traits", "chosen"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,7 +15,6 @@ class Traits:
     read_only: bool = False
     destructive: bool = False  # it may remove or replace content
     idempotent: bool = False  # repeating the call changes nothing more
-    bare_errors: bool = False  # its failures are {"error": …} without "success": false
     flat_errors: bool = False  # its failures are {"success": false, "error": "…", "error_type": "…"} with facts
 
 
@@ -36,7 +35,7 @@ TOOLS: Final = {
     "create_directory": Traits(title="Create a directory", idempotent=True),
     "write_file": Traits(title="Write a file", destructive=True, idempotent=True),
     "edit_file_diff": Traits(title="Edit a file with a unified diff", destructive=True),
-    "multi_edit_text_file": Traits(title="Edit a file by exact strings", destructive=True, bare_errors=True),
+    "multi_edit_text_file": Traits(title="Edit a file by exact strings", destructive=True),
     "edit_text_file": Traits(title="Edit a text file by line tags", destructive=True),
     "move_file": Traits(title="Move a file", destructive=True),
     "delete_file": Traits(title="Delete a file", destructive=True, idempotent=True),
@@ -61,46 +60,53 @@ _READING: Final = (
     "list_directory",
     "directory_tree",
     "search_files",
-    "grep_files",
     "get_file_info",
     "list_allowed_directories",
-    "list_edits",
-    "show_edit",
 )
+_REVIEW: Final = ("list_edits", "show_edit", "answer_comment")
+
+DEFAULT_SET: Final = "default"
 
 SETS: Final[Mapping[str, tuple[str, ...]]] = {
-    "read": _READING,
-    "classic": (
+    DEFAULT_SET: (
         "read_file",
         "list_directory",
+        "directory_tree",
+        "search_files",
+        "grep_files",
+        *_REVIEW,
         "create_directory",
         "write_file",
-        "edit_file_diff",
         "multi_edit_text_file",
         "move_file",
         "delete_file",
         "Undo",
     ),
-    "hashline": ("read_text_file", "read_file_by_keyword", "edit_text_file", "write_file", "Undo"),
-    "review": ("list_edits", "show_edit", "answer_comment"),
+    "all": tuple(TOOLS),
+    "classic": (*_READING, "create_directory", "write_file", "edit_file_diff", "move_file", "delete_file"),
+    "multi": ("read_file", "multi_edit_text_file", "write_file", "Undo"),
+    "hashline": ("read_text_file", "read_file_by_keyword", "read_file_by_line", "edit_text_file", "write_file", "Undo"),
     "patch": (
-        "read_file",
         "apply_patch",
         "validate_patch",
         "revert_patch",
         "generate_patch",
         "inspect_patch",
-        "apply_patches",
         "backup_file",
         "restore_backup",
-        "Undo",
     ),
+    "read": (*_READING, "grep_files", "list_edits", "show_edit"),
+    "review": _REVIEW,
 }
-"""Sets of tools that work well together. Every description costs a model tokens, so a client may want only some."""
+"""Sets of tools. A model chooses worse from a longer list, and every description costs it tokens.
+
+`classic` and `patch` are the tools of documents 000 and 004; `multi` and `hashline` those of 001 and 003 with what is
+needed beside them.
+"""
 
 
 def chosen(names: Iterable[str], *, read_only: bool = False) -> dict[str, Traits]:
-    """Return the tools named in `names`, one by one or as sets, in the order of TOOLS; all of them if it is empty.
+    """Return the tools named in `names`, one by one or as sets, in the order of TOOLS.
 
     `read_only`: only those that change nothing. Raises KeyError with a name that is neither a tool's nor a set's.
     """
@@ -109,8 +115,4 @@ def chosen(names: Iterable[str], *, read_only: bool = False) -> dict[str, Traits
         if name not in TOOLS and name not in SETS:
             raise KeyError(name)
         wanted.update(SETS.get(name, (name,)))
-    return {
-        name: traits
-        for name, traits in TOOLS.items()
-        if (not wanted or name in wanted) and (traits.read_only or not read_only)
-    }
+    return {name: traits for name, traits in TOOLS.items() if name in wanted and (traits.read_only or not read_only)}

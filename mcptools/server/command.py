@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Final, NoReturn, TypeVar
 
-from mcptools.catalog.tool_list import SETS, chosen
+from mcptools.catalog.tool_list import DEFAULT_SET, SETS, chosen
 from mcptools.catalog.version import version
 from mcptools.files.workspaces import Directories
 from mcptools.model.limits import ServerLimits
@@ -28,6 +28,7 @@ _OF_A_SERVER: Final = {
     "token_file": "--token-file",
     "no_token": "--no-token",
     "tools": "--tools",
+    "output_schemas": "--output-schemas",
     "read_only": "--read-only",
     "require_read": "--require-read",
     "approve": "--approve",
@@ -89,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def _serve(parser: argparse.ArgumentParser, arguments: argparse.Namespace, directories: Directories) -> None:
     try:
         offered = chosen(arguments.tools, read_only=arguments.read_only)
-        approve = chosen(arguments.approve) if arguments.approve else {}
+        approve = chosen(arguments.approve)
     except KeyError as error:
         parser.error(f"neither a tool nor a set of tools: {error.args[0]} (sets: {', '.join(SETS)})")
     if not offered:
@@ -115,7 +116,14 @@ def _serve(parser: argparse.ArgumentParser, arguments: argparse.Namespace, direc
     from mcptools.server.mcp_server import EditServer
 
     limits = _limits(arguments)
-    server = EditServer(directories, limits, offered=offered, require_read=arguments.require_read, approve=approve)
+    server = EditServer(
+        directories,
+        limits,
+        offered=offered,
+        require_read=arguments.require_read,
+        approve=approve,
+        output_schemas=arguments.output_schemas,
+    )
     with nullcontext() if arguments.read_only else BackgroundGc(directories):
         if listener is None:
             server.run("stdio")
@@ -177,9 +185,15 @@ def _add_choices(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tools",
         type=_some_names,
-        default=[],
+        default=[DEFAULT_SET],
         metavar="NAMES",
-        help=f"offer only these tools or sets of tools, separated by commas; the sets are {', '.join(SETS)}",
+        help=f"offer these tools or sets of tools, separated by commas; the sets are {', '.join(SETS)} "
+        f"(default: {DEFAULT_SET})",
+    )
+    parser.add_argument(
+        "--output-schemas",
+        action="store_true",
+        help="list the schema of each tool's structured answer, for clients that make use of it",
     )
     parser.add_argument("--read-only", action="store_true", help="offer only tools that change nothing")
     parser.add_argument(
@@ -246,7 +260,7 @@ def _some_names(given: str) -> list[str]:
     """Return at least one name: an empty variable in a script must not mean all tools."""
     names = _names(given)
     if not names:
-        raise argparse.ArgumentTypeError("no tool is named; leave the option out to offer all")
+        raise argparse.ArgumentTypeError("no tool is named; leave the option out for the default set")
     return names
 
 

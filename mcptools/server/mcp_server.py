@@ -44,6 +44,7 @@ from mcp.types import (
 from pydantic import ValidationError
 
 from mcptools.catalog.descriptions import ToolDescription, load_descriptions
+from mcptools.catalog.instructions import instructions
 from mcptools.catalog.tool_list import TOOLS, Traits
 from mcptools.catalog.version import version
 from mcptools.edit.null_arguments import without_nulls
@@ -70,11 +71,6 @@ from mcptools.transport.worker_thread import SendProgress, run_on_thread
 
 __all__ = ["EditServer"]
 
-_INSTRUCTIONS: Final = (
-    "Every change is recorded, and a person reviews it. The first change of a turn returns an mcp_conversation_id: "
-    "pass it with every further change of the same turn. A refused call has changed nothing; its hint says how to "
-    "correct it."
-)
 _APPROVAL: Final = "approval"
 _CONTEXT: Final = "context"
 _NARROWED: Final = frozenset({"resources/list", "resources/subscribe", "subscriptions/listen"})
@@ -106,20 +102,25 @@ class EditServer(MCPServer):
         offered: Mapping[str, Traits] = TOOLS,
         require_read: bool = False,
         approve: Collection[str] = (),
+        output_schemas: bool = False,
     ) -> None:
-        """Offer the tools in `offered`. Those in `approve` ask the person first, if the client can ask."""
+        """Offer the tools in `offered`. Those in `approve` ask the person first, if the client can ask.
+
+        `output_schemas`: list the schema of each tool's structured answer.
+        """
         self._directories = directories
         self._limits = limits or ServerLimits()
         self._clients = Clients(require_read=require_read)
         self._roots: Final = ClientRoots(directories, self._clients)
         self._offered = offered
+        self._lists_output_schemas = output_schemas
         self._approval_context: Final[ContextVar[ApprovalContext | None]] = ContextVar("approval_context")
         self.subscription_feed: Final = SubscriptionFeed(ChangeFeed(directories), self._clients, self._roots.within)
         super().__init__(
             "editledger",
             title="editledger",
             version=version(),
-            instructions=_INSTRUCTIONS,
+            instructions=instructions(offered),
             log_level="WARNING",
             middleware=[self._notice],
             lifespan=_running_feed,
@@ -174,7 +175,7 @@ class EditServer(MCPServer):
                 title=traits.title,
                 description=stored[name].description,
                 input_schema=stored[name].input_schema,
-                output_schema=stored[name].output_schema,
+                output_schema=stored[name].output_schema if self._lists_output_schemas else None,
                 annotations=annotations(traits),
             )
             for name, traits in self._offered.items()

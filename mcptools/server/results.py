@@ -38,11 +38,7 @@ def success(answer: "Answer[Any]") -> CallToolResult:
 
 def refused(failure: Failure, traits: Traits) -> CallToolResult:
     """Return the result that a client gets for a failure, in the shape that the tool's document defines."""
-    structured: dict[str, object] = {"error": failure.error()}
-    if traits.flat_errors:
-        structured = failure.flat()
-    elif not traits.bare_errors:
-        structured = {"success": False, **structured}
+    structured = failure.flat() if traits.flat_errors else {"success": False, "error": failure.error()}
     # A text from the model's arguments, or a line of a file, may be longer than any answer.
     words = [cut(text, LONGEST_WORDS) for text in (str(failure), failure.hint) if text]
     return _result(words, cut_within(structured, LONGEST_WORDS), is_error=True)

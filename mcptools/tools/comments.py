@@ -36,7 +36,7 @@ class CommentTools:
         mcp_conversation_id: ConversationArgument = "",
         directory: Annotated[str, "Which allowed directory, if there are several"] = "",
     ) -> Answer[CommentAnswered]:
-        """Answer a reviewer's comment. Only the reviewer resolves it."""
+        """Answer a reviewer's comment, which list_edits shows with its number. Only the reviewer resolves it."""
         refuse_reserved(mcp_conversation_id)
         if not text.strip() or len(text) > MAX_TEXT:
             wrong = f"is longer than {MAX_TEXT} characters" if text.strip() else "is empty"

@@ -106,7 +106,7 @@ class EditingTools:
         self._edits = TextEdits(context, self._calls)
 
     def create_directory(self, path: PathArgument) -> Answer[DirectoryMade]:
-        """Create a directory and the missing ones above it."""
+        """Create an empty directory and the missing ones above it. New files don't need this."""
         with converting_errors(path):
             files = self._context.directories.files_of(path)
             created = files.make_directory(path)
@@ -122,7 +122,7 @@ class EditingTools:
     ) -> Answer[FileWritten]:
         """Create a file, with the directories above it, or replace its whole content.
 
-        Refused if it has changed since you last read or wrote it.
+        For a change of a part, prefer an edit tool. Refused if it has changed since you last read or wrote it.
         """
         try:
             after = content.encode()
@@ -214,7 +214,8 @@ class EditingTools:
     ) -> Answer[MultiEdited]:
         """Apply multiple string replacement edits to a file with cumulative diff.
 
-        Each old_string must occur exactly once when its turn comes; all edits apply, or none does.
+        The way to change parts of an existing file, in one place or many. Each old_string must occur exactly once when
+        its turn comes; all edits apply, or none does.
         """
         if not path.startswith("/"):
             raise not_absolute(path)

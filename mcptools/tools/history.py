@@ -62,19 +62,22 @@ class HistoryTools:
     def list_edits(
         self,
         path: Annotated[str, "Only edits of this file"] = "",
-        conversation: Annotated[str, "Only edits of this mcp_conversation_id"] = "",
+        mcp_conversation_id: Annotated[str, "Only edits of this conversation"] = "",
         status: Annotated[Literal["", "pending", "accepted", "rejected"], "Only edits of this status"] = "",
         directory: DirectoryArgument = "",
         offset: OffsetArgument = 0,
     ) -> Answer[EditsListed]:
-        """List recorded edits, the newest first, with their status and the reviewer's reason, and open comments."""
+        """List recorded edits, newest first, each with the reviewer's verdict and reason, and comments to answer.
+
+        The way to learn what was rejected and why.
+        """
         _check_offset(offset)
         wanted = EditFilter(
-            path=path, conversation=conversation, status=Status(status) if status else None, newest_first=True
+            path=path, conversation=mcp_conversation_id, status=Status(status) if status else None, newest_first=True
         )
         with converting_errors(path or directory or "."):
             workspace = self._recorded(directory or path)
-            comments = [] if workspace is None or offset else self._comments(workspace, path, conversation)
+            comments = [] if workspace is None or offset else self._comments(workspace, path, mcp_conversation_id)
             taken = sum(map(len, map(comment_line, comments)))
             page = self._listing([], offset) if workspace is None else self._newest(workspace, wanted, offset, taken)
         more = (f"Only the newest {_MAX_LISTED} edits were searched.",) if page.total == _MAX_LISTED else ()
@@ -96,7 +99,7 @@ class HistoryTools:
         directory: DirectoryArgument = "",
         offset: OffsetArgument = 0,
     ) -> Answer[EditShown]:
-        """Show a recorded edit as a diff, with its status and the reviewer's reason."""
+        """Show one recorded edit by its number: its diff, and the reviewer's verdict and reason for each hunk."""
         _check_offset(offset)
         missing = Failure(FailureKind.INVALID_REQUEST, f"No edit has the number {edit} here", edit=edit)
         with converting_errors(directory or "."):

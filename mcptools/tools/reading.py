@@ -19,7 +19,7 @@ from objstore import Content, Files, date_of, split_lines
 
 __all__ = ["LimitArgument", "OffsetArgument", "ReadingTools"]
 
-OffsetArgument: TypeAlias = Annotated[int, "The next_offset of the previous answer"]
+OffsetArgument: TypeAlias = Annotated[int, "How much to skip, such as the next_offset of the previous answer"]
 LimitArgument: TypeAlias = Annotated[int, "Lines at most; 0: as many as fit"]
 
 _NOT_UTF8: Final = (
@@ -39,7 +39,7 @@ class ReadingTools:
         self._context = context
 
     def read_file(self, path: PathArgument, offset: OffsetArgument = 0, limit: LimitArgument = 0) -> Answer[FileRead]:
-        """Read a file. For a binary file: its type, size and hash."""
+        """Read a file's text, all or some lines. For a binary file: its type, size and hash."""
         files, found = self._context.read(path)
         answer, lines, of = self._whole(files, found, offset, limit)
         self._showed(files, found, [lines], of=of)
@@ -154,7 +154,7 @@ class ReadingTools:
         return self._chosen(path, choose, offset, before=before, after=after)
 
     def list_directory(self, path: PathArgument, offset: OffsetArgument = 0) -> Answer[DirectoryListed]:
-        """List the names in a directory, with their types and sizes."""
+        """List what is directly in one directory: names, types and sizes."""
         with converting_errors(path):
             files = self._context.directories.files_of(path)
             found = files.list_directory(path)

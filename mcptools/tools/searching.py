@@ -40,7 +40,7 @@ class SearchTools:
         max_depth: Annotated[int, "Levels to show; 0: all"] = 0,
         offset: OffsetArgument = 0,
     ) -> Answer[TreeListed]:
-        """Show what is below a directory, as an indented tree."""
+        """Show everything below a directory, at any depth, as an indented tree."""
         if min(max_depth, offset) < 0:
             raise Failure(FailureKind.INVALID_REQUEST, "max_depth and offset cannot be negative")
 
@@ -74,7 +74,7 @@ class SearchTools:
         exclude_patterns: Annotated[Sequence[str], "Globs of files and directories to leave out"] = (),
         offset: OffsetArgument = 0,
     ) -> Answer[FilesFound]:
-        """Find files and directories below a directory by name or path."""
+        """Find files and directories by their names, not by what is in them."""
         if offset < 0:
             raise Failure(FailureKind.INVALID_REQUEST, "offset cannot be negative")
 
@@ -102,14 +102,14 @@ class SearchTools:
     def grep_files(
         self,
         path: PathArgument,
-        pattern: Annotated[str, "Text to look for"],
-        include: Annotated[str, "Glob of files to search"] = "",
+        keyword: Annotated[str, "Text to look for"],
+        pattern: Annotated[str, "Only in files that match this glob, such as *.py"] = "",
         *,
-        use_regex: Annotated[bool, "pattern is a Python regular expression"] = False,
+        use_regex: Annotated[bool, "keyword is a Python regular expression"] = False,
         ignore_case: Annotated[bool, "Ignore case"] = False,
         offset: OffsetArgument = 0,
     ) -> Answer[LinesFound]:
-        """Find lines by their content, in a text file or in all files below a directory."""
+        """Find text: the lines that contain it, in one file or in all files below a directory."""
         if offset < 0:
             raise Failure(FailureKind.INVALID_REQUEST, "offset cannot be negative")
         seconds = self._context.limits.max_seconds
@@ -117,8 +117,8 @@ class SearchTools:
         files = passed_over = 0
         with self._walking(path) as walk:
             try:
-                with matching(pattern, use_regex=use_regex, ignore_case=ignore_case, seconds=seconds) as lines_of:
-                    for content, place in self._texts(walk, include):
+                with matching(keyword, use_regex=use_regex, ignore_case=ignore_case, seconds=seconds) as lines_of:
+                    for content, place in self._texts(walk, pattern):
                         if content is None:
                             passed_over += 1
                         elif not self._context.is_binary(content):
@@ -126,7 +126,7 @@ class SearchTools:
                             files += 1
             except TooSlow:
                 if walk.files.facts(walk.start).kind == "file":
-                    raise too_slow(pattern, seconds) from None
+                    raise too_slow(keyword, seconds) from None
                 walk.cut = f"{seconds:g} s have passed"
         page = page_of(
             found,
@@ -144,7 +144,7 @@ class SearchTools:
                 next_offset=page.next_offset,
             ),
             text="\n".join(f"{one_line(line.path)}:{line.line}: {line.text}" for line in page.items)
-            or page.nothing("No line matches the pattern."),
+            or page.nothing("No line contains the keyword."),
             notes=(
                 *page.note("matches"),
                 *unnameable((line.path for line in page.items), _places(walk)),
@@ -155,8 +155,8 @@ class SearchTools:
 
     # ---- inside
 
-    def _texts(self, walk: Walk, include: str) -> Iterator[tuple[bytes | None, str]]:
-        """Yield the content of each file that matches `include`, or None if it can't be read, and its absolute path.
+    def _texts(self, walk: Walk, pattern: str) -> Iterator[tuple[bytes | None, str]]:
+        """Yield the content of each file that matches `pattern`, or None if it can't be read, and its absolute path.
 
         If the walk starts at a file, only that file is searched; if it can't be, that is a failure.
         """
@@ -167,7 +167,7 @@ class SearchTools:
                 raise Failure(FailureKind.BINARY_FILE, f"Cannot search binary file: {place}", path=place)
             yield found.bytes, place
             return
-        wanted = from_start(include, absolute(walk.files, walk.start))
+        wanted = from_start(pattern, absolute(walk.files, walk.start))
         for name in walk.names(lambda folder: leads_into(folder.below, wanted)):
             if name.kind != "file" or (wanted and not matches(name.below, wanted)):
                 continue

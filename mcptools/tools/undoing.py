@@ -62,7 +62,10 @@ class UndoTools:
         self._context = context
 
     def Undo(self) -> Answer[Undone]:  # noqa: N802 - the tool's name is set by its document
-        """Take back your last change, on all its files. Refused if one has changed since."""
+        """Take back your own last change, on all its files. Earlier changes and other people's are out of its reach.
+
+        Refused if one of the files has changed since.
+        """
         with self._context.session.undoing:
             change = self._context.session.last_change()
             if change is None:

@@ -139,10 +139,13 @@ def connected(
 
     `served`: the directories on the command line, if they are not `roots`. `client_roots`: returns the addresses that
     the client answers whenever it is asked for its roots. `on_message`: gets the notifications of the server.
-    `program`: another module to run as the server, and its first arguments.
+    `program`: another module to run as the server, and its first arguments. All tools are offered, unless `options`
+    choose.
     """
     log = roots[0].parent / f"{roots[0].name}.log"
     command, *arguments = (sys.executable, "-m", *program) if program else server_command()
+    if not program and "--tools" not in options:
+        arguments += ["--tools", "all"]
     arguments += [*options, *map(str, roots if served is None else served)]
     server = StdioServerParameters(command=command, args=arguments, cwd=REPOSITORY, env=environment)
     with log.open("w") as errors, start_blocking_portal() as portal:

@@ -135,7 +135,7 @@ def started(
             opened.enter_context(FileIO(fd, mode)) for fd, mode in zip(fds, ("r", "w", "r", "w"), strict=True)
         )
         process = subprocess.Popen(
-            [*(command or forked_program("mcptools").command), str(root)],
+            [*(command or forked_program("mcptools").command), "--tools", "all", str(root)],
             stdin=stdin,
             stdout=stdout,
             stderr=subprocess.PIPE,

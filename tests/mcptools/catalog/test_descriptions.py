@@ -1,6 +1,7 @@
 """The tools' stored descriptions, and how the server answers invalid arguments and command lines."""
 
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -11,6 +12,8 @@ from typing import Any
 import pytest
 
 from mcptools.catalog.descriptions import encode_descriptions, load_descriptions
+from mcptools.catalog.instructions import instructions
+from mcptools.catalog.tool_list import DEFAULT_SET, SETS, chosen
 from mcptools.server.write_descriptions import describe_tools
 from tests.support.mcp_agent import REPOSITORY, Agent, connected
 
@@ -53,8 +56,7 @@ PATCH_TOOLS = [
 ]
 READ_ONLY_PATCH_TOOLS = ["validate_patch", "generate_patch", "inspect_patch"]
 CHANGING_PATCH_TOOLS = ["apply_patch", "revert_patch", "apply_patches", "backup_file", "restore_backup"]
-OFFICIAL_TOKENS_PER_TOOL = 148.196
-"""Approximate tokens for each tool of the official filesystem server (2026.8.31), estimated as below."""
+CHARACTERS_PER_TOKEN = 4
 
 ARGUMENTS_OF_OTHER_TYPES = [
     "comment",
@@ -115,12 +117,48 @@ def test_input_schemas_have_no_references_or_unions(agent: Agent) -> None:
         assert not {"$ref", "$defs", "anyOf", "oneOf", "allOf"} & set(keys_in(tool.input_schema)), tool.name
 
 
-def test_average_tool_description_is_shorter_than_the_official_servers(agent: Agent) -> None:
-    tools = agent.tools()
-    load_descriptions = [
-        {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema} for tool in tools
-    ]
-    assert len(json.dumps(load_descriptions, ensure_ascii=False)) / 4 / len(tools) < OFFICIAL_TOKENS_PER_TOOL
+def test_default_set_has_at_most_14_tools_and_2500_tokens(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    with connected(root, options=["--tools", "default"]) as agent:
+        tools = agent.tools()
+    listed = [{"name": tool.name, "description": tool.description, "input_schema": tool.input_schema} for tool in tools]
+    assert len(tools) <= 14
+    assert len(json.dumps(listed, ensure_ascii=False)) / CHARACTERS_PER_TOKEN <= 2500
+
+
+def test_server_without_the_option_offers_the_default_set(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    with connected(root, program=("mcptools",)) as agent:
+        assert [tool.name for tool in agent.tools()] == list(chosen([DEFAULT_SET]))
+        assert {tool.output_schema for tool in agent.tools()} == {None}
+
+
+def test_arguments_of_one_name_mean_one_thing_in_the_default_set(agent: Agent) -> None:
+    meanings: dict[str, set[str]] = {}
+    for tool in agent.tools():
+        if tool.name in SETS[DEFAULT_SET]:
+            for name, argument in tool.input_schema["properties"].items():
+                meanings.setdefault(name, set()).add(argument["type"])
+    assert {name for name, kinds in meanings.items() if len(kinds) > 1} == set()
+    assert meanings.keys().isdisjoint({"file_path", "conversation", "file", "filename", "include"})
+
+
+def test_output_schemas_are_listed_on_request(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    with connected(root, options=["--output-schemas"]) as agent:
+        assert {tool.name: tool.output_schema for tool in agent.tools()} == {
+            name: description.output_schema for name, description in load_descriptions().items()
+        }
+
+
+def test_instructions_name_only_offered_tools() -> None:
+    for names in SETS.values():
+        assert set(re.findall(r"\b\w+_\w+\b|Undo", instructions(names))) - {"mcp_conversation_id"} <= set(names)
+    assert "Change parts of a file: multi_edit_text_file.\n" in instructions(SETS[DEFAULT_SET])
+    assert "Change parts of a file: edit_text_file.\n" in instructions(SETS["hashline"])
 
 
 def test_every_argument_is_described_and_unknown_ones_are_excluded(agent: Agent) -> None:
@@ -138,10 +176,10 @@ def test_file_content_and_ids_are_plain_strings(agent: Agent) -> None:
                 assert argument["type"] == "string", f"{tool.name}: {name}"
 
 
-def test_conversation_id_is_an_optional_argument_of_every_changing_tool(agent: Agent) -> None:
+def test_conversation_id_is_an_optional_argument_of_every_changing_tool_and_of_list_edits(agent: Agent) -> None:
     for tool in agent.tools():
         assert ("mcp_conversation_id" in tool.input_schema["properties"]) is (
-            tool.name in [*CHANGING_TOOLS, *CHANGING_PATCH_TOOLS, "answer_comment"]
+            tool.name in [*CHANGING_TOOLS, *CHANGING_PATCH_TOOLS, "answer_comment", "list_edits"]
         )
         assert "mcp_conversation_id" not in tool.input_schema.get("required", [])
 
@@ -213,15 +251,14 @@ def test_failed_call_of_every_tool_fits_its_output_schema(agent: Agent, folder: 
             arguments["path"] = "/etc/none"
         result = agent.call(tool.name, **arguments)
         assert result.refused
-        assert tool.output_schema is not None
-        check_schema(result.structured, tool.output_schema)
+        check_schema(result.structured, load_descriptions()[tool.name].output_schema)
         if tool.name in PATCH_TOOLS:
             assert result.text == result.structured["error"]
             assert result.structured["error_type"]
         else:
             assert result.error.keys() >= {"code", "type", "message"}
             assert result.text == result.error["message"]
-        assert result.structured.get("success") is (None if tool.name == "multi_edit_text_file" else False)
+        assert result.structured["success"] is False
 
 
 @pytest.mark.parametrize(
@@ -307,7 +344,7 @@ def editledger(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_unknown_tool_name_in_an_option_is_refused(tmp_path: Path, option: str) -> None:
     done = editledger(option, "read_file,format_disk", str(tmp_path))
     assert done.returncode == 2
-    sets = "read, classic, hashline, review, patch"
+    sets = "default, all, classic, multi, hashline, patch, read, review"
     assert f"neither a tool nor a set of tools: format_disk (sets: {sets})" in done.stderr
 
 
@@ -315,7 +352,7 @@ def test_unknown_tool_name_in_an_option_is_refused(tmp_path: Path, option: str) 
 def test_tools_option_must_name_a_tool_and_approve_option_may_be_empty(tmp_path: Path, names: str) -> None:
     done = editledger("--tools", names, str(tmp_path))
     assert done.returncode == 2
-    assert "argument --tools: no tool is named; leave the option out to offer all" in done.stderr
+    assert "argument --tools: no tool is named; leave the option out for the default set" in done.stderr
     assert editledger("--approve", names, str(tmp_path)).returncode == 0
 
 

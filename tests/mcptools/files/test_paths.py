@@ -197,7 +197,7 @@ def test_listings_warn_about_names_that_no_tool_can_use(agent: Agent, folder: Pa
     warning = r"Names with \udcNN are not UTF-8, and no tool can use them: a person can rename them."
     calls: list[tuple[str, dict[str, object], dict[str, object]]] = [
         ("search_files", {"pattern": "*.txt"}, {"pattern": "plain*"}),
-        ("grep_files", {"pattern": "known"}, {"pattern": "plain"}),
+        ("grep_files", {"keyword": "known"}, {"keyword": "plain"}),
         ("directory_tree", {}, {"path": str(folder / "sub")}),
         ("list_directory", {}, {"path": str(folder / "sub")}),
     ]
@@ -255,7 +255,7 @@ def test_served_directory_can_be_named_by_its_link(tmp_path: Path, by: str) -> N
             )
             assert len(agent.done("directory_tree", path=path).structured["entries"]) == 3
             assert agent.done("search_files", path=path, pattern="file").structured["paths"] == [f"{real}/file.txt"]
-            assert agent.done("grep_files", path=path, pattern="secret").structured["matches"]
+            assert agent.done("grep_files", path=path, keyword="secret").structured["matches"]
             assert agent.done("get_file_info", path=path).structured["type"] == "directory"
             assert len(agent.done("list_edits", directory=path).structured["edits"]) == 1
             agent.done("create_directory", path=path)

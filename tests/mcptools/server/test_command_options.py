@@ -16,6 +16,16 @@ from tests.support.mcp_agent import connected
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+PATCH_TOOLS_OF_THE_DOCUMENT = [
+    "apply_patch",
+    "validate_patch",
+    "revert_patch",
+    "generate_patch",
+    "inspect_patch",
+    "backup_file",
+    "restore_backup",
+]
+
 # ---- offered tools
 
 
@@ -31,15 +41,17 @@ def root(tmp_path: Path) -> Path:
     [
         (["--tools", "hashline"], list(chosen(["hashline"]))),
         (["--tools", "read_file, Undo"], ["read_file", "Undo"]),
-        (["--tools", "hashline,delete_file", "--read-only"], ["read_text_file", "read_file_by_keyword"]),
-        (["--read-only"], [name for name, traits in TOOLS.items() if traits.read_only]),
+        (["--tools", "hashline,delete_file", "--read-only"], list(chosen(["hashline"], read_only=True))),
+        (["--tools", "all", "--read-only"], [name for name, traits in TOOLS.items() if traits.read_only]),
+        (["--tools", "default"], list(chosen(["default"]))),
+        (["--tools", "patch"], PATCH_TOOLS_OF_THE_DOCUMENT),
     ],
 )
 def test_only_the_selected_tools_are_offered(root: Path, options: list[str], names: list[str]) -> None:
     with connected(root, options=options) as agent:
         assert [tool.name for tool in agent.tools()] == names
-        assert agent.call("create_directory", path="new").refused
-    assert not (root / "new").exists()
+        for name in TOOLS.keys() - set(names):
+            assert agent.call(name).refused
 
 
 def test_each_tool_is_in_a_set() -> None:
@@ -51,8 +63,8 @@ def test_each_tool_is_in_a_set() -> None:
 
 
 def test_read_only_offers_no_tool_that_changes_a_file() -> None:
-    assert not [name for name, traits in chosen([], read_only=True).items() if traits.destructive]
-    assert not set(chosen(["classic"], read_only=True)) - {"read_file", "list_directory"}
+    assert not [name for name, traits in chosen(["all"], read_only=True).items() if traits.destructive]
+    assert not set(chosen(["multi"], read_only=True)) - {"read_file"}
 
 
 # ---- required reads

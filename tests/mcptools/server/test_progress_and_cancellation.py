@@ -85,7 +85,7 @@ def test_long_walk_reports_progress(agent: Agent, folder: Path) -> None:
         async def note(progress: float, total: float | None, message: str | None) -> None:
             reports.append((progress, total, message))
 
-        arguments = {"path": str(folder), "pattern": "text"}
+        arguments = {"path": str(folder), "keyword": "text"}
         await client.call_tool("grep_files", arguments, progress_callback=note)
 
     agent.run(work)
@@ -232,7 +232,7 @@ def test_cancelled_atomic_patches_are_all_applied_or_none(agent: Agent, folder: 
 
 def test_cancelled_search_leaves_no_process(agent: Agent, folder: Path) -> None:
     (folder / "evil.txt").write_text("a" * 40 + "b\n")
-    assert cancel_call(agent, "grep_files", path=str(folder), pattern="(a+)+$", use_regex=True)
+    assert cancel_call(agent, "grep_files", path=str(folder), keyword="(a+)+$", use_regex=True)
 
     deadline = time.monotonic() + TIMEOUT
     while _search_is_running():

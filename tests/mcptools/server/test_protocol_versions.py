@@ -64,7 +64,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("list_directory", {"path": "sub"}),
     ("directory_tree", {"path": "."}),
     ("search_files", {"path": ".", "pattern": "*.txt"}),
-    ("grep_files", {"path": ".", "pattern": "2"}),
+    ("grep_files", {"path": ".", "keyword": "2"}),
     ("get_file_info", {"path": "sub"}),
     ("list_edits", {}),
     ("show_edit", {"edit": 1}),

@@ -51,7 +51,7 @@ def refusals(agent: Agent, path: Path) -> set[tuple[int, str]]:
         agent.call("get_file_info", path=str(path)),
         agent.call("list_directory", path=str(path.parent)),
         agent.call("directory_tree", path=str(path.parent)),
-        agent.call("grep_files", path=str(path.parent), pattern="two"),
+        agent.call("grep_files", path=str(path.parent), keyword="two"),
         agent.call("write_file", path=str(path), content="mine\n"),
         agent.call("multi_edit_text_file", path=str(path), edits=edits),
         agent.call("delete_file", path=str(path)),

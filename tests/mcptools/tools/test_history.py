@@ -36,7 +36,7 @@ def test_edits_are_listed_with_status_and_reason(agent: Agent, folder: Path) -> 
     ]
     assert result.text.splitlines()[0] == f"{second['edit']} rejected edit {file} +1 -1: not two, three"
     assert {edit["mcp_conversation_id"] for edit in result.structured["edits"]} == {first["mcp_conversation_id"]}
-    only = agent.done("list_edits", path=str(file), status="rejected", conversation=first["mcp_conversation_id"])
+    only = agent.done("list_edits", path=str(file), status="rejected", mcp_conversation_id=first["mcp_conversation_id"])
     assert [edit["edit"] for edit in only.structured["edits"]] == [second["edit"]]
     shown = agent.done("show_edit", edit=second["edit"])
     name = file.relative_to(agent.root)

@@ -42,12 +42,12 @@ def test_search_that_takes_too_long_is_a_resource_limit(tmp_path: Path) -> None:
     root.mkdir()
     (root / "f").write_text("a" * 40 + "b\n")
     with connected(root, options=["--max-seconds", "0.3"]) as agent:
-        for tool, argument in (("read_file_by_keyword", "keyword"), ("grep_files", "pattern")):
+        for tool, argument in (("read_file_by_keyword", "keyword"), ("grep_files", "keyword")):
             error = agent.call(tool, path="f", use_regex=True, **{argument: "(a+)+$"}).error
             assert (error["code"], error["type"]) == (-32024, "resource_limit")
             assert error["message"] == "Searching for '(a+)+$' takes longer than 0.3 s"
             assert error["hint"] == "Use a simpler expression."
-        cut = agent.done("grep_files", path=".", pattern="(a+)+$", use_regex=True)
+        cut = agent.done("grep_files", path=".", keyword="(a+)+$", use_regex=True)
         assert cut.structured["complete"] is False
         assert "0.3 s have passed" in cut.texts[-1]
 
@@ -108,7 +108,7 @@ def test_tools_work_without_git(tmp_path: Path) -> None:
         agent_without_git.done("generate_patch", original_file="file", modified_file="file")
         agent_without_git.done("list_edits")
         agent_without_git.done("show_edit", edit=2)
-        agent_without_git.done("grep_files", path=".", pattern="2")
+        agent_without_git.done("grep_files", path=".", keyword="2")
         agent_without_git.done("Undo")
     assert (root / "file").read_text() == "1\ntwo\n"
     assert not (root / ".git").exists()
@@ -246,4 +246,4 @@ def test_reading_and_editing_tools_agree_on_what_is_text(tmp_path: Path, options
         assert "caf" in agent.done("read_text_file", path="f").text
         assert agent.done("read_file_by_keyword", path="f", keyword="caf").structured["matches"]
         for target in (file, root):
-            assert agent.done("grep_files", path=str(target), pattern="caf").structured["matches"]
+            assert agent.done("grep_files", path=str(target), keyword="caf").structured["matches"]

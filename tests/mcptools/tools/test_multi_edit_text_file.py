@@ -215,7 +215,9 @@ def test_empty_old_string_is_refused(agent: Agent, folder: Path) -> None:
 
 def test_failure_has_the_shape_of_the_contract(agent: Agent, folder: Path) -> None:
     result = agent.call("multi_edit_text_file", path=str(folder / "missing.txt"), edits=[edit("a", "b")])
-    assert set(result.structured) == {"error"}
+    assert set(result.structured) == {"success", "error"}
+    assert result.structured["success"] is False
+    assert result.error.keys() >= {"code", "message"}
 
 
 def test_refused_call_records_nothing(agent: Agent, folder: Path) -> None:

@@ -261,7 +261,7 @@ def test_no_walk_enters_folders_of_version_control(agent: Agent, folder: Path, n
     entries = agent.done("directory_tree", path=str(folder)).structured["entries"]
     assert [entry["path"] for entry in entries] == [name, "beside", "sub", f"sub/{name}"]
     assert agent.done("search_files", path=str(folder), pattern="**/inside").structured["paths"] == []
-    matches = agent.done("grep_files", path=str(folder), pattern="needle").structured["matches"]
+    matches = agent.done("grep_files", path=str(folder), keyword="needle").structured["matches"]
     assert [match["path"] for match in matches] == [str(folder / "beside")]
 
 
@@ -273,7 +273,7 @@ def test_store_appears_in_no_tree_and_no_search(agent: Agent, tree: Path) -> Non
     assert agent.done("search_files", path=top, pattern=".cas*").structured["paths"] == []
     assert not [
         match
-        for match in agent.done("grep_files", path=top, pattern="so that there is a store").structured["matches"]
+        for match in agent.done("grep_files", path=top, keyword="so that there is a store").structured["matches"]
         if match["path"] != str(tree / "new")
     ]
 
@@ -298,26 +298,26 @@ def test_files_are_found_by_name(agent: Agent, tree: Path, pattern: str, exclude
 
 def test_lines_are_found_in_text_files_only(agent: Agent, tree: Path) -> None:
     (tree / "binary").write_bytes(b"\0needle\n")
-    result = agent.done("grep_files", path=str(tree), pattern="needle", include="*.py")
+    result = agent.done("grep_files", path=str(tree), keyword="needle", pattern="*.py")
     names = ["build/out.py", "src/a.py", "src/deep/b.py"]
     assert result.structured["matches"] == [{"path": str(tree / name), "line": 2, "text": "needle"} for name in names]
     assert result.text.splitlines()[0] == f"{tree / names[0]}:2: needle"
-    everywhere = agent.done("grep_files", path=str(tree), pattern="NEEDLE$", use_regex=True, ignore_case=True)
+    everywhere = agent.done("grep_files", path=str(tree), keyword="NEEDLE$", use_regex=True, ignore_case=True)
     assert everywhere.structured["files"] == len(everywhere.structured["matches"]) == 5
 
 
 def test_single_file_can_be_searched_if_it_is_text(agent: Agent, tree: Path) -> None:
     (tree / "to a file").symlink_to("src/a.py")
     for name in ("src/a.py", "to a file"):
-        result = agent.done("grep_files", path=str(tree / name), pattern="needle", include="*.txt")
+        result = agent.done("grep_files", path=str(tree / name), keyword="needle", pattern="*.txt")
         assert result.structured["matches"] == [{"path": str(tree / "src/a.py"), "line": 2, "text": "needle"}]
         assert (result.structured["files"], result.structured["complete"]) == (1, True)
     (tree / "binary").write_bytes(b"\0needle\n")
-    error = agent.call("grep_files", path=str(tree / "binary"), pattern="needle").error
+    error = agent.call("grep_files", path=str(tree / "binary"), keyword="needle").error
     assert (error["code"], error["message"]) == (-32004, f"Cannot search binary file: {tree / 'binary'}")
     os.mkfifo(tree / "pipe")
-    assert agent.call("grep_files", path=str(tree / "pipe"), pattern="needle").refused
-    assert agent.call("grep_files", path=str(tree / "none"), pattern="needle").error["code"] == -32001
+    assert agent.call("grep_files", path=str(tree / "pipe"), keyword="needle").refused
+    assert agent.call("grep_files", path=str(tree / "none"), keyword="needle").error["code"] == -32001
 
 
 def test_empty_result_is_stated(agent: Agent, folder: Path) -> None:
@@ -326,7 +326,7 @@ def test_empty_result_is_stated(agent: Agent, folder: Path) -> None:
         ("list_directory", {"path": top}, "The directory is empty."),
         ("directory_tree", {"path": top}, "The directory is empty."),
         ("search_files", {"path": top, "pattern": "*"}, "Nothing matches the pattern."),
-        ("grep_files", {"path": top, "pattern": "needle"}, "No line matches the pattern."),
+        ("grep_files", {"path": top, "keyword": "needle"}, "No line contains the keyword."),
     ):
         assert agent.done(tool, **arguments).texts == [expected]
     (folder / "file").write_text("hay\n")
@@ -349,7 +349,7 @@ def test_empty_result_is_stated(agent: Agent, folder: Path) -> None:
         ("directory_tree", {"offset": -1}, "max_depth and offset cannot be negative"),
         ("directory_tree", {"max_depth": -1}, "max_depth and offset cannot be negative"),
         ("search_files", {"pattern": "*", "offset": -1}, "offset cannot be negative"),
-        ("grep_files", {"pattern": "x", "offset": -1}, "offset cannot be negative"),
+        ("grep_files", {"keyword": "x", "offset": -1}, "offset cannot be negative"),
     ],
 )
 def test_invalid_numbers_are_refused(
@@ -365,8 +365,11 @@ def test_search_reports_the_next_offset_and_cuts_long_lines(agent: Agent, folder
     for number in range(400):
         (folder / f"{number:0200}").write_text("needle " * 100)
     cut: set[int] = set()
-    for tool, item, pattern in (("search_files", "paths", "*"), ("grep_files", "matches", "needle")):
-        found = agent.done(tool, path=str(folder), pattern=pattern)
+    for tool, item, wanted in (
+        ("search_files", "paths", {"pattern": "*"}),
+        ("grep_files", "matches", {"keyword": "needle"}),
+    ):
+        found = agent.done(tool, path=str(folder), **wanted)
         cut |= {len(match["text"]) for match in found.structured.get("matches", [])}
         last = found.structured["next_offset"]
         assert 0 < last < 400
@@ -390,7 +393,7 @@ def test_match_in_a_long_line_is_quoted(
     agent: Agent, folder: Path, line: str, quoted_part: str, *, use_regex: bool
 ) -> None:
     (folder / "file").write_text(f"before\n{line}\r\n")
-    found = agent.done("grep_files", path=str(folder), pattern="needle", use_regex=use_regex)
+    found = agent.done("grep_files", path=str(folder), keyword="needle", use_regex=use_regex)
     assert found.structured["matches"] == [{"path": str(folder / "file"), "line": 2, "text": quoted_part}]
     assert found.text == f"{folder / 'file'}:2: {quoted_part}"
     by_keyword = agent.done("read_file_by_keyword", path=str(folder / "file"), keyword="needle", use_regex=use_regex)
@@ -399,7 +402,7 @@ def test_match_in_a_long_line_is_quoted(
 
 def test_many_matches_are_returned_in_pages(agent: Agent, folder: Path) -> None:
     (folder / "file").write_text("needle in hay\n" * 2000)
-    pages = all_pages(agent, "grep_files", "matches", path=str(folder), pattern="needle")
+    pages = all_pages(agent, "grep_files", "matches", path=str(folder), keyword="needle")
     assert [match["line"] for page in pages for match in page] == list(range(1, 2001))
 
 
@@ -423,7 +426,7 @@ def test_allowed_directories_are_listed(agent: Agent) -> None:
     [
         ("directory_tree", {}),
         ("search_files", {"pattern": "*"}),
-        ("grep_files", {"pattern": "a"}),
+        ("grep_files", {"keyword": "a"}),
         ("get_file_info", {}),
         ("read_file_by_line", {"ranges": ["1"]}),
         ("read_file_by_keyword", {"keyword": "a"}),

@@ -176,7 +176,7 @@ def inspected(tools: Tools, workspace: Path) -> Iterator[Verdict]:
     yield Verdict(judge="Inspector", what="tools/list", passed=count > 0, words=words or f"{count} tools")
     for tool, given in (
         ("write_file", ("path=a.txt", "content=hello")),
-        ("read_text_file", ("path=a.txt",)),
+        ("list_directory", ("path=.",)),
         ("read_file", ("path=missing.txt",)),
         ("Undo", ()),
     ):

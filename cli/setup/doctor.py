@@ -21,6 +21,9 @@ __all__ = ["Finding", "examine"]
 _PATIENCE: Final = 10
 """Seconds that clients allow a program to start, at least."""
 
+_OPTIONS: Final = {"project": "", "project, for you alone": " --local", "user": " --user"}
+"""The option of `cas setup` for each of the scopes that are examined."""
+
 _INITIALIZE: Final = {
     "jsonrpc": "2.0",
     "id": 1,
@@ -48,7 +51,7 @@ def examine(root: Path, home: Path, programs: Programs, clients: Sequence[str] |
     yield _server_answers(programs, root)
     wired = False
     for client in WIRED:
-        places = [name for name, scope in _scopes(root, home) if not changes_of(client, scope, programs)]
+        places = [name for name, scope in _scopes(client, root, home) if not changes_of(client, scope, programs)]
         if places:
             wired = True
             named = [_named(client, home) if name == "user" else name for name in places]
@@ -72,9 +75,9 @@ def examine(root: Path, home: Path, programs: Programs, clients: Sequence[str] |
 
 def _in_part(client: str, root: Path, home: Path, programs: Programs) -> Iterator[Finding]:
     """Yield where parts of our setup exist for a client that is not set up completely anywhere."""
-    for name, scope in _scopes(root, home):
-        words = f"cas setup {client}{' --user' if name == 'user' else ''}"
-        match setup_state(plan(client, scope, programs)):
+    for name, scope in _scopes(client, root, home):
+        words = f"cas setup {client}{_OPTIONS[name]}"
+        match setup_state(plan(client, scope, programs, server=True)):
             case SetupState.NOTHING:
                 pass
             case SetupState.SOME:
@@ -100,8 +103,10 @@ def _named(client: str, home: Path) -> str:
     return "user" if moved is None else f"user, in {moved}, as {HOMES[client][0]} says"
 
 
-def _scopes(root: Path, home: Path) -> Iterator[tuple[str, Scope]]:
+def _scopes(client: str, root: Path, home: Path) -> Iterator[tuple[str, Scope]]:
     yield "project", Scope(project=root, home=home)
+    if client == "claude-code":  # the others have no second file for it
+        yield "project, for you alone", Scope(project=root, home=home, is_local=True)
     yield "user", Scope(project=None, home=home)
 
 

@@ -33,6 +33,7 @@ class SettingsChange:
     path: Path  # with links resolved: many keep their settings elsewhere
     before: str | None  # None: there is no such file
     after: str | None  # None: it is deleted
+    what: str = ""  # what is added to it, for a person
     is_kept: bool = False  # whether its previous content is kept in a copy
     is_restored: bool = False  # whether it is restored from its copy, which is deleted
     is_given_back: bool = False  # whether this restores an entry of our name that was there before us
@@ -124,7 +125,8 @@ def _set_up(step: SetupStep, path: Path, before: str | None, copy: str | None) -
     is_kept = (
         before is not None and copy is None and (step.is_foreign_entry(before) or not _is_of_our_making(step, before))
     )
-    return SettingsChange(path=path, before=before, after=step.apply(before or ""), is_kept=is_kept)
+    after = step.apply(before or "")
+    return SettingsChange(path=path, before=before, after=after or None, what=step.what, is_kept=is_kept)
 
 
 def _taken_back(step: SetupStep, path: Path, before: str | None, copy: str | None) -> SettingsChange:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from cli.hooks.clients.described import DESCRIBED, described
 from cli.setup.plans import HOMES
 
 __all__ = ["installed_clients"]
@@ -18,12 +19,13 @@ _TRACES: Final[Mapping[str, tuple[Sequence[str], Sequence[str]]]] = {
     "vscode": (["code", "copilot"], [".vscode", ".copilot"]),
     "opencode": (["opencode"], [".config/opencode", ".opencode"]),
 }
-"""The commands of each client, and the folders that it makes in the home."""
+"""The commands of each client, and the folders that it makes in the home. Those described have commands alone."""
 
 
 def installed_clients(home: Path) -> list[str]:
     """Return the clients of `cas setup` that are there, in its order."""
-    return [client for client in _TRACES if _is_there(client, home)]
+    told = [name for name in DESCRIBED if any(map(shutil.which, described(name).commands))]
+    return [*(client for client in _TRACES if _is_there(client, home)), *told]
 
 
 def _is_there(client: str, home: Path) -> bool:

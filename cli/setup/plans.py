@@ -18,6 +18,8 @@ from shlex import quote
 from typing import Any, Final
 
 from cli.hooks.clients import claude_code, cursor, gemini
+from cli.hooks.clients.described import described
+from cli.hooks.clients.event import HookMoment
 from cli.setup.hook_lists import IN_ANY_CASE, is_ours, with_hook, without_hooks
 from cli.setup.jsonc_edit import Key, loaded, with_member, with_members, without_member
 from cli.setup.opencode_plugin import FIRST_WORDS, PLUGIN, PROGRAM
@@ -107,6 +109,7 @@ class SetupStep:
     apply: Edit
     undo: Edit
     what: str = ""  # what it puts into the file, for a person
+    is_program: bool = False  # whether the file is run, and not read
     is_certain: bool = False  # whether what `undo` removes is certainly ours: a user's entry may have our name
     is_foreign_entry: Callable[[str], bool] = lambda _: (
         False
@@ -123,16 +126,16 @@ class ClientSteps:
     """The steps for one client: its hooks, and the entry of our server."""
 
     hooks: Sequence[SetupStep]
-    server: SetupStep
+    server: SetupStep | None  # None: where the client lists its servers is not known
 
 
 def plan(client: str, scope: Scope, programs: Programs, *, server: bool = False) -> tuple[SetupStep, ...]:
-    """Return the steps for a client of WIRED: its hooks, and with `server` our server, which comes first.
+    """Return the steps for a client of WIRED or a described one: its hooks, and with `server` our server before them.
 
-    Applying them twice is the same as once.
+    Applying them twice is the same as once. Raises ValueError for a file that describes no client.
     """
-    steps = WIRED[client](scope, programs)
-    if not server:
+    steps = WIRED[client](scope, programs) if client in WIRED else _described(client, scope, programs)
+    if not server or steps.server is None:
         return tuple(steps.hooks)
     shared = [step for step in steps.hooks if step.path == steps.server.path]
     first = _both(shared[0], steps.server) if shared else steps.server
@@ -273,6 +276,36 @@ WIRED: Final[Mapping[str, Callable[[Scope, Programs], ClientSteps]]] = {
     "opencode": _opencode,
 }
 """The steps for each client."""
+
+
+def _described(client: str, scope: Scope, programs: Programs) -> ClientSteps:
+    told = described(client)
+    file, base = told.settings, scope.base
+    name = file.project if scope.project is not None else file.user
+    if not name:
+        raise ValueError(f"{told.title} has no settings for all projects: leave --user out")
+    if scope.project is None and name.startswith(".config/"):
+        base, name = scope.configurations, name.removeprefix(".config/")
+    command = " ".join(map(quote, [programs.cas, "hook", client]))
+    companions = [_whole(base / path, content, content) for path, content in file.also.items()]
+    if file.shape == "programs":
+        first = f"#!/bin/sh\n# Written by `cas setup` for {told.title}.\n"
+        return ClientSteps(
+            hooks=[
+                replace(_whole(base / name / event, f"{first}exec {command}\n", first), is_program=True)
+                for event in told.events
+            ],
+            server=None,
+        )
+    hook: dict[str, object] = {"type": "command"} if file.shape == "groups" else {}
+    hook |= {"command": command} | ({"timeout": file.timeout} if file.timeout else {})
+    tools = {event for event, moment in told.events.items() if moment in {HookMoment.BEFORE, HookMoment.AFTER}}
+    matcher = {"matcher": file.matcher} if file.matcher else {}
+    entries: dict[str, Mapping[str, object]] = {}
+    for event in told.events:
+        entry = {"hooks": [hook]} if file.shape == "groups" else hook
+        entries[event] = {**(matcher if event in tools else {}), **entry}
+    return ClientSteps(hooks=[*companions, _entries(base / name, client, programs, entries)], server=None)
 
 
 # ---- kinds of steps

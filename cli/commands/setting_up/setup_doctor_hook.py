@@ -1,6 +1,7 @@
 """The commands `cas setup`, `cas doctor` and `cas hook`: connect agent programs, and receive their events."""
 
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from cli.app.invocation import Invocation, command, json_option
+from cli.hooks.clients.described import DESCRIBED, is_description
 from cli.screen.terminal import Screen, can_ask, shown_name, visible, write
 
 if TYPE_CHECKING:
@@ -22,6 +24,9 @@ __all__ = ["doctor", "hook", "setup"]
 NEXT: Final = "Restart {name} to begin recording. `{program} doctor {client}` checks that it works."
 BESIDES: Final = {"codex": "Codex runs new hooks only after you trust them: type /hooks in Codex."}
 """What the user has to do in addition, because no settings file does it."""
+
+BY_HAND: Final = "Add the MCP server to {name} by hand: its command is `editledger`, with the project's folder."
+"""Printed for clients whose lists of servers are not known."""
 
 EACH: Final = "Only workspaces are recorded: run `cas init` in each folder."
 """Printed when a client is set up for all projects: hooks make no folder a workspace by themselves."""
@@ -36,11 +41,31 @@ NAMES: Final = {
 }
 """What each client calls itself."""
 
-CLIENTS: Final = tuple(NAMES)
+CLIENTS: Final = (*NAMES, *DESCRIBED)
+
+
+class _ClientName(click.ParamType[str]):
+    """A client by its name, or by the path of the file that describes it."""
+
+    name = "client"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name, or the absolute path. Fails for what is neither."""
+        if is_description(value):
+            return str(Path(value).resolve())
+        return str(click.Choice(CLIENTS).convert(value, param, ctx))
 
 
 @command("setup")
 @click.argument("clients", nargs=-1, type=click.Choice(CLIENTS), metavar="[CLIENT]...")
+@click.option(
+    "--client",
+    "files",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, resolve_path=True),
+    help="Also set up the client that this TOML file describes.",
+)
 @click.option("--project", is_flag=True, help="Set up this project (the default).")
 @click.option("--local", is_flag=True, help="Set up this project for you alone: git shares nothing of it.")
 @click.option("--user", is_flag=True, help="Set up all your projects.")
@@ -48,9 +73,10 @@ CLIENTS: Final = tuple(NAMES)
 @click.option("--show", is_flag=True, help="Print the entries for the settings files, and change nothing.")
 @click.option("-n", "--dry-run", is_flag=True, help="Print how the settings files would change, and change nothing.")
 @click.option("--remove", is_flag=True, help="Remove what `cas setup` added, the server too.")
-def setup(
+def setup(  # noqa: PLR0913 -- each is an option of the command
     *,
     clients: tuple[str, ...],
+    files: tuple[str, ...],
     project: bool,
     local: bool,
     user: bool,
@@ -61,8 +87,8 @@ def setup(
 ) -> None:
     """Connect agent programs: make each CLIENT call a hook before and after it changes files.
 
-    Clients: claude-code, codex, gemini, cursor, vscode, opencode. Without a name, it finds those that you have, and
-    offers to set them up.
+    Clients: claude-code, codex, gemini, cursor, vscode, opencode; from their documentation alone: cline, crush, goose,
+    qwen-code. Without a name, it finds those that you have, and offers to set them up.
 
     Only our own entries in their settings are changed; a copy of each original file is kept next to it. For a project,
     this also makes the folder a workspace and saves a baseline of its files, so that every later change is recorded.
@@ -75,7 +101,7 @@ def setup(
         raise click.UsageError(f"Pass --{named[0]} or --{named[1]}, not both.")
     where = _scope(invocation, *named)
     for client in _chosen(
-        clients, where, "Remove the setup of {}" if remove else "Set {} up", asks=not (show or dry_run)
+        (*clients, *files), where, "Remove the setup of {}" if remove else "Set {} up", asks=not (show or dry_run)
     ):
         if show:
             write(_entries_text(plan(client, where, _programs(), server=server), invocation.screen()))
@@ -92,7 +118,7 @@ def _chosen(clients: Sequence[str], where: "Scope", verb: str, *, asks: bool) ->
     found = installed_clients(where.home)
     if not found:
         raise click.UsageError(f"Name a client: none of {', '.join(CLIENTS)} was found.")
-    names = ", ".join(NAMES[client] for client in found)
+    names = ", ".join(map(_title, found))
     if not asks:
         return found
     if not can_ask():
@@ -142,8 +168,10 @@ def _set_up(invocation: Invocation, client: str, where: "Scope", *, server: bool
         write(_baseline_text(new_workspace, screen))
     if dry_run or remove:
         return
-    then = NEXT.format(program=invocation.program, client=client, name=NAMES[client])
+    then = NEXT.format(program=invocation.program, client=_word(client), name=_title(client))
     said = [then, *filter(None, [BESIDES.get(client)])] if wanted else []
+    if server and client not in NAMES:
+        said.append(BY_HAND.format(name=_title(client)))
     if where.project is None:
         said.append(EACH)
     write([screen.line(line) for line in said])
@@ -230,7 +258,7 @@ def _baseline_text(project: Path, screen: Screen) -> Iterator[bytes]:
 
 
 @command("doctor")
-@click.argument("clients", nargs=-1, type=click.Choice(CLIENTS), metavar="[CLIENT]...")
+@click.argument("clients", nargs=-1, type=_ClientName(), metavar="[CLIENT]...")
 @click.option("--forget", is_flag=True, help="Empty the log of hook errors.")
 @json_option
 def doctor(*, clients: tuple[str, ...], forget: bool, as_json: bool) -> None:
@@ -263,7 +291,7 @@ def _diagnosis(found: "list[Finding]", screen: Screen) -> Iterator[bytes]:
 
 
 @command("hook")
-@click.argument("client", type=click.Choice(CLIENTS), metavar="CLIENT")
+@click.argument("client", metavar="CLIENT")
 @click.option("--resident", is_flag=True, hidden=True, expose_value=False)  # of versions that had a resident helper
 def hook(*, client: str) -> None:
     """Record what a tool of CLIENT does, from an event on standard input. `cas setup` makes clients call this.
@@ -274,6 +302,20 @@ def hook(*, client: str) -> None:
     from cli.hooks.handler import main
 
     main([client], sys.stdin.buffer.read())
+
+
+def _title(client: str) -> str:
+    """Return what a client calls itself."""
+    if client in NAMES:
+        return NAMES[client]
+    from cli.hooks.clients.described import described
+
+    return described(client).title
+
+
+def _word(client: str) -> str:
+    """Return a client as a word of a command line."""
+    return shlex.quote(client)
 
 
 def _scope(invocation: Invocation, named: str = "project") -> "Scope":

@@ -225,7 +225,10 @@ def test_found_clients_are_set_up_after_a_yes(answer: str, project: Path, home: 
 def test_without_a_client_on_the_machine_the_known_ones_are_named(project: Path, home: Path) -> None:
     ran = run(project, home, "setup", PATH=os.devnull)
     assert ran.status == 2
-    assert "Name a client: none of claude-code, codex, gemini, cursor, vscode, opencode was found." in ran.said
+    assert (
+        "Name a client: none of claude-code, codex, gemini, cursor, vscode, opencode, cline, crush, goose, qwen-code was found."
+        in ran.said
+    )
 
 
 def test_several_clients_are_set_up_by_one_command(project: Path, home: Path) -> None:

@@ -43,7 +43,8 @@ field = "for_the_model"
 
 
 def run(project: Path, home: Path, *words: str, stdin: str = "") -> CommandResult:
-    return cas(*words, folder=project, settings={"HOME": str(home)}, stdin=stdin.encode())
+    settings = {"HOME": str(home), "XDG_CONFIG_HOME": str(home / ".config")}
+    return cas(*words, folder=project, settings=settings, stdin=stdin.encode())
 
 
 @pytest.fixture

@@ -2,8 +2,7 @@
 
 from typing import TYPE_CHECKING, Final
 
-from cli.render.edits import STATUS_COLOR, moment
-from cli.render.rows import short_moment
+from cli.render.edits import STATUS_COLOR, moment, short_moment
 from cli.screen.terminal import Screen, shown_name, shown_width, width_of_terminal
 from objstore import Status
 

@@ -188,7 +188,7 @@ def _reviewed(folder: Path, settings: dict[str, str]) -> str:
     shown = ""
     with run_in_terminal("plain", "review", folder=folder, scratch=folder.parent / "stage", **settings) as terminal:
         for change, key in DECISIONS.items():
-            shown += terminal.wait_for(rf"Decide on {re.escape(change)} \[.*\] $")
+            shown += terminal.wait_for(rf"Decide on {re.escape(change)}.*\] $")
             terminal.type(key)
             if key == "R":
                 shown += terminal.wait_for("Reason: $")

@@ -33,6 +33,11 @@ DAY: Final = "2026-11-27"
 CLOCK: Final = {"1": "10:01:18", "2": "10:05:31", "3": "10:09:02", "4": "10:12:40"}
 """When each turn began, as the page has it."""
 
+LATER: Final = "10:20:31"
+"""When anything else happened."""
+
+PERSON: Final = {"LOGNAME": "ada"}
+
 TIMED: Final = re.compile(
     r"^(?P<begin> +(?P<turn>\d+)  )(?:\d{4}-)?\d\d-\d\d \d\d:\d\d(?P<seconds>:\d\d)?", re.MULTILINE
 )
@@ -174,6 +179,7 @@ def with_captures(page: str) -> str:
 def _captured(folder: Path, width: int, command: str) -> str:
     """Return what a command prints on a terminal that is so wide."""
     settings = {"COLUMNS": str(width), "LINES": "40", "NO_COLOR": "1", "XDG_STATE_HOME": str(folder.parent / "state")}
+    settings |= PERSON
     _, *words = command.split()
     if words == ["review"]:
         shown = _reviewed(folder, settings)
@@ -212,6 +218,7 @@ def _fixed(shown: str, folder: str) -> str:
         moment = f"{DAY} {CLOCK[row['turn']]}"
         return row["begin"] + (moment if row["seconds"] else moment[len("2026-") : -len(":18")])
 
+    shown = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", f"{DAY} {LATER}", shown)
     return TIMED.sub(at_fixed_time, shown)
 
 
@@ -223,7 +230,7 @@ def _blocks(shown: Sequence[str]) -> str:
 
 
 def _done(folder: Path, *words: str) -> None:
-    ran = cas(*words, folder=folder)
+    ran = cas(*words, folder=folder, settings=PERSON)
     assert (ran.status, ran.err) == (0, b""), ran
 
 

@@ -1,6 +1,7 @@
 """Edits and diffs as text for a person: lines, as bytes to write."""
 
 import os
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from types import MappingProxyType
@@ -41,6 +42,7 @@ __all__ = [
     "line_counts",
     "moment",
     "not_looked_at",
+    "short_moment",
     "shown_move",
     "states_diff",
     "status_word",
@@ -48,6 +50,9 @@ __all__ = [
 
 CONTEXT: Final = 3
 """Unchanged lines that are shown above a change, and below it."""
+
+RECENT: Final = 250 * 86_400
+"""Seconds for which a time is shown without its year, as in listings of files."""
 
 FACT_AT: Final = 14
 """Width of the column with the names of facts about an edit."""
@@ -437,6 +442,13 @@ def moment(microseconds: int, *, zone: bool = False) -> str:
     """Return a time as a person reads it, in the person's own time zone."""
     when = date_of(microseconds).astimezone()
     return when.strftime("%Y-%m-%d %H:%M:%S %z" if zone else "%Y-%m-%d %H:%M:%S")
+
+
+def short_moment(microseconds: int) -> str:
+    """Return a time in eleven columns; only the date if it is long ago or in the future."""
+    when = date_of(microseconds).astimezone()
+    is_recent = 0 <= time.time() - microseconds / 1e6 < RECENT
+    return when.strftime("%m-%d %H:%M" if is_recent else "%Y-%m-%d ")
 
 
 def not_looked_at(place: "SkippedPath") -> str:

@@ -42,6 +42,7 @@ from mcptools.edit.display import cut, shown
 from mcptools.edit.exact import AmbiguousString, Edited, EditsOverlap, MissingString, Replacement, apply_edits
 from mcptools.edit.hashline import hashlines_around
 from mcptools.edit.patch_parser import InvalidPatch, parse_patch
+from mcptools.edit.string_places import PLACES_NOTE, encode_places
 from mcptools.edit.unified_diff import FilePatch
 from mcptools.files.workspaces import not_absolute
 from mcptools.model import refusals
@@ -58,7 +59,7 @@ from mcptools.tools.context import (
 )
 from mcptools.tools.notes import UNCHANGED, edit_number, nothing_to_change, outcome_notes
 from mcptools.tools.patching import applied, moves_of
-from mcptools.tools.text_edits import TextEdits
+from mcptools.tools.text_edits import EditedFile, TextEdits
 from mcptools.tools.tracked_calls import TrackedCalls, existing_file
 from objstore import CallOutcome, FileExists, FileMissing, split_lines, unified_diff
 
@@ -237,8 +238,18 @@ class EditingTools:
                 case outcome:
                     assert_never(outcome)
 
+        def places(edited: EditedFile[Edited]) -> dict[str, str]:
+            written = encode_places(edited.made, replacements, rebased=edited.rebased)
+            return {PLACES_NOTE: written} if written else {}
+
         edited = self._edits.apply(
-            "multi_edit_text_file", path, mcp_conversation_id, change, searches=len(edits), rebase=rebase
+            "multi_edit_text_file",
+            path,
+            mcp_conversation_id,
+            change,
+            searches=len(edits),
+            rebase=rebase,
+            notes=places,
         )
         diff = unified_diff(
             edited.before.bytes,

@@ -57,6 +57,9 @@ RECENT: Final = 250 * 86_400
 FACT_AT: Final = 14
 """Width of the column with the names of facts about an edit."""
 
+_FOR_PROGRAMS: Final = frozenset({"edit_places"})
+"""Notes of an edit that say nothing to a person; `--json` has them."""
+
 SHORT_HASH: Final = 16
 """Digits of a shortened hash, which still name the blob."""
 
@@ -97,7 +100,7 @@ def edit_header(view: "EditView", screen: Screen, unresolved: Sequence["Unresolv
         "after": _shown_state(edit.after),
         "reason": shown_name(view.reason) if view.reason else "",
         "expired": "" if view.expired is None else _shown_expiration(view.expired),
-    } | {shown_name(key): shown_name(note) for key, note in sorted(edit.notes.items())}
+    } | {shown_name(key): shown_name(note) for key, note in sorted(edit.notes.items()) if key not in _FOR_PROGRAMS}
     for name, fact in facts.items():
         if fact:
             yield screen.line(f"{name:{FACT_AT - 2}}  {fact}")

@@ -6,10 +6,11 @@ rules for unread and stale files, and the record of the session's last change, a
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Final
 
 from mcptools.edit.display import shown
@@ -116,10 +117,14 @@ class TrackedCalls:
                     self.refuse_unread(workspace, call, path)
                 yield workspace, call
 
-    def commit(self, workspace: Workspace, call: Call) -> CallOutcome:
-        """Record the call and apply it; the next `Undo` takes it back. Raises what Call.commit raises."""
+    def commit(self, workspace: Workspace, call: Call, notes: Mapping[str, str] = MappingProxyType({})) -> CallOutcome:
+        """Record the call and apply it; the next `Undo` takes it back. Raises what Call.commit raises.
+
+        `notes`: what became known during the call, to be recorded with it.
+        """
         checkpoint()
-        outcome = call.commit()
+        outcome = call.commit(notes=notes)
+        self._context.recorded.extend((workspace, view) for view in outcome.edits)
         if call.turn is not None:
             self._context.session.turn_began(outcome.conversation, call.turn.began)
         self._context.session.changed(workspace.root, outcome.edits)

@@ -316,6 +316,7 @@ class PendingGroup:
     seqs: tuple[Seq, ...]
     added: int  # lines
     removed: int
+    session: int = 0  # number of the session, if no turn is known; 0: nor is a session
 
 
 @value
@@ -323,6 +324,7 @@ class PendingTurn:
     """A turn that has pending edits."""
 
     number: int
+    session: int  # number of its session
     client: str  # texts may be empty: not known
     prompt: str
 

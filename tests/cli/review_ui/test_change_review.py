@@ -291,9 +291,9 @@ def test_a_turn_or_session_narrows_the_review(review: Review, options: list[str]
 
 def test_a_turn_is_named_by_its_prompt_and_decided_at_once(two_turns: CommandRunner, review: Review) -> None:
     with review() as terminal:
-        assert 'turn 1  claude  "Write two files"  edit 1\n' in terminal.wait_for(prompt("1:0"))
+        assert 'turn 1  claude 1  "Write two files"  edit 1\n' in terminal.wait_for(prompt("1:0"))
         press(terminal, "t", r"2 changes in 2 files, of turn 1: .*\] $")
-        assert 'turn 2  claude  "Write another"  edit 3\n' in press(terminal, "r", prompt("3:0"))
+        assert 'turn 2  claude 1  "Write another"  edit 3\n' in press(terminal, "r", prompt("3:0"))
         assert not (two_turns.folder / "b").exists()
         press(terminal, "u", prompt("1:0"))
         press(terminal, "c", r"3 changes in 3 files, of run: .*\] $")

@@ -303,3 +303,67 @@ def test_files_that_always_need_a_look_are_accepted_by_their_own_path_only(net: 
     assert listed(net, "--status", "pending") == [3]
     net.done("accept", "b")
     assert listed(net, "--status", "pending") == []
+
+
+# ---- whose it is, in words
+
+
+def test_blame_names_the_turn_behind_each_line(net: CommandRunner) -> None:
+    net.done("accept", "2", "5")
+    net.call(lambda call: call.write("a", net.bytes("a") + b"10\n"), conversation="conv_short")
+    rows = [row.split(maxsplit=3)[3] for row in net.done("blame", "a").text.splitlines()]
+    assert [row.split() for row in rows] == [
+        ["turn", "1", "1", "1"],
+        ["turn", "4", "2", "TWO"],
+        *(["turn", "1", f"{line}", f"{line}"] for line in range(3, 9)),
+        ["turn", "3", "9", "nine"],
+        ["write_file", "conv_short", "10", "10"],
+    ]
+
+
+def test_blame_shows_the_beginning_of_a_prompt(turns: CommandRunner) -> None:
+    prompt = "Say \x1b[31mhello, as politely as you possibly can\nand so on"
+    turns.call(lambda call: call.write("c", b"c\n"), conversation="one", turn=turn("one", 5, prompt))
+    assert "  turn 1 · Write a  " in turns.done("blame", "a").text
+    assert '  turn 5 · "Say \\x1b[31mhello, as politely…  ' in turns.done("blame", "c").text
+
+
+@pytest.mark.parametrize(
+    ("options", "lines"),
+    [
+        (["--turn", "3"], [9]),
+        (["--turn", "3", "--turn", "4"], [2, 9]),
+        (["--session", "2"], [9]),
+        (["--turn", "2"], []),
+    ],
+    ids=str,
+)
+def test_blame_of_a_turn_shows_only_its_lines(net: CommandRunner, options: list[str], lines: list[int]) -> None:
+    shown = net.cas("blame", "a", *options)
+    assert [int(row.split()[-2]) for row in shown.text.splitlines()] == lines
+    assert [part["start"] + 1 for part in net.cas("blame", "a", "--json", *options).lines()] == lines
+    assert shown.said == ("" if lines else f"No line of a is of {' '.join(options)}.\n")
+
+
+def test_json_of_blame_has_the_number_of_the_turn(net: CommandRunner) -> None:
+    assert [part["turn"] for part in net.done("blame", "a", "--json").lines()] == [1, 4, 1, 3]
+
+
+ID = "0d4b2f1e-33e9-4b6c-a1ab-93d2a7fc1d11"
+
+
+def test_no_list_for_a_person_shows_the_id_of_a_session(runner: CommandRunner) -> None:
+    prompt = 'Fix the parser of "empty" files, and of all the other files that it can not read'
+    runner.call(lambda call: call.write("a", b"1\n2\n"), conversation=ID, turn=turn(ID, 1, prompt))
+    runner.call(lambda call: call.write("b", b"1\n"), conversation=f"{ID}-2")  # as hooks of older versions recorded it
+    for words in (["status"], ["log"], ["show", "1", "2"], ["blame", "a"], ["blame", "b"], ["rewind"], ["diff"]):
+        assert ID not in runner.done(*words).text, words
+    for words in (["log", "--turns"], ["log", "--sessions"], ["status", "--status", "pending"]):
+        assert ID not in runner.done(*words).text, words
+    status = runner.done("status").text
+    assert '\n  turn 1  claude-code 1  "Fix the parser of \\"empty\\" files, and of all the...\n' in status
+    assert "\n  session 2\n" in status
+    assert "\nturn          1, claude-code 1\n" in runner.done("show", "1").text
+    assert "\nsession       agent 2\n" in runner.done("show", "2").text
+    assert runner.done("log", "-1").text.endswith("b  session 2\n")
+    assert runner.done("blame", "b").text.endswith("write_file  agent 2      1  1\n")

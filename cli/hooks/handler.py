@@ -381,6 +381,7 @@ def _comments(unsent: "UnreportedComments") -> str:
         first, last = view.lines
         where = "" if not first else f", line {first}" if first == last else f", lines {first} to {last}"
         answers = f", on comment {view.comment.answers}" if view.comment.answers else ""
+        where += f" and {view.more_files} more of your files" if view.more_files else ""
         gone = "" if view.is_there else " (the file has these lines no more)"
         said = "\n  ".join(view.comment.text.splitlines())
         lines.append(f"- comment {view.number}{answers}, on {view.path!r}{where}{gone}: {said}")

@@ -164,6 +164,7 @@ class CommentView:
     state: CommentState
     sent_to: str  # the conversation that it was last sent to, or is meant for; "": none
     answers: tuple[CommentView, ...] = ()  # oldest first; of agents, and of persons
+    more_files: int = 0  # how many other files it is about, if it is about edits of several
 
     @property
     def number(self) -> int:

@@ -367,3 +367,30 @@ def test_no_list_for_a_person_shows_the_id_of_a_session(runner: CommandRunner) -
     assert "\nsession       agent 2\n" in runner.done("show", "2").text
     assert runner.done("log", "-1").text.endswith("b  session 2\n")
     assert runner.done("blame", "b").text.endswith("write_file  agent 2      1  1\n")
+
+
+def test_a_comment_on_a_turn_is_about_all_its_edits_and_goes_to_its_session(net: CommandRunner) -> None:
+    said = net.done("comment", "--turn", "2", "-m", "Too eager").text
+    assert said.startswith("comment 1 open  a and 1 more file  ")
+    (shape,) = net.done("comment", "--json").lines()
+    assert (shape["hunks"], shape["line"]) == (["2:1", "3:0"], None)
+    assert net.done("comment", "--session", "2", "-m", "One file").text.startswith("comment 2 open  a:9  ")
+    waiting = [line.split() for line in net.done("send").text.splitlines() if "goes to" in line]
+    assert [(words[2], words[-1]) for words in waiting] == [("claude-code", "1"), ("claude-code", "2")]
+    assert "Too eager" in net.done("show", "2").text
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "refusal"),
+    [
+        (["--turn", "9"], 1, "No turn is named '9' here."),
+        (["--turn", "2", "a"], 2, "Give one of these: a target, --turn or --session"),
+        (["--turn", "2", "--session", "2"], 1, "No edit that is kept matches --turn 2 --session 2."),
+    ],
+    ids=str,
+)
+def test_a_comment_on_no_turn_is_refused(net: CommandRunner, words: list[str], status: int, refusal: str) -> None:
+    refused = net.cas("comment", "-m", "x", *words)
+    assert refused.status == status
+    assert refusal in refused.said
+    assert net.cas("comment", "--json").text == ""

@@ -48,7 +48,7 @@ __all__ = [
     "whole_if_complete",
 ]
 
-NUMBERED: Final = re.compile(r"[0-9]{1,18}(:[0-9]{1,9})?")
+NUMBERED: Final = r"[0-9]{1,18}(:[0-9]{1,9})?"
 EDIT: Final = re.compile(r"[0-9]+\^?")
 BLOB: Final = r"[0-9a-fA-F]{4,64}"
 FIRST_READ: Final = 64
@@ -154,7 +154,7 @@ def whole_if_complete(view: "EditView", hunks: Sequence[int]) -> tuple[Unit, ...
 
 def is_edit_or_hunk(spelling: str) -> bool:
     """Return whether a name has the form of an edit's or a hunk's number: it names no file; `./12` does."""
-    return NUMBERED.fullmatch(spelling) is not None
+    return re.fullmatch(NUMBERED, spelling) is not None
 
 
 def edits_named(workspace: "Workspace", spelling: str) -> list[tuple["EditView", tuple[Unit, ...]]]:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, cast
 
-from cli.hooks.clients.event import NOWHERE, Client, Event, HookMoment, Payload
+from cli.hooks.clients.event import NOWHERE, Client, Event, HookMoment, Payload, may_be_server_tool
 
 if TYPE_CHECKING:
     from objstore import AgentCall, Collision, HookSessions, TurnInfo, UnreportedComments, UnreportedRejections
@@ -333,6 +333,11 @@ def _noted(event: Event, name: str) -> str:
 def _call(calls: "HookSessions", event: Event) -> "AgentCall":
     from objstore import AgentCall
 
+    asks = ""
+    if may_be_server_tool(event.tool):
+        from objstore import arguments_digest
+
+        asks = arguments_digest(event.given)
     turn = calls.turn(event.conversation)
     prompt = "" if turn is None else turn.prompt
     paths = event.touched
@@ -345,6 +350,7 @@ def _call(calls: "HookSessions", event: Event) -> "AgentCall":
         paths=paths,
         agent=event.agent,
         task=event.task,
+        asks=asks,
         is_named=bool(event.call),
         notes={**event.notes, **({"prompt": prompt} if prompt else {}), **({"call": event.call} if event.call else {})},
     )
@@ -379,6 +385,7 @@ def _comments(unsent: "UnreportedComments") -> str:
         first, last = view.lines
         where = "" if not first else f", line {first}" if first == last else f", lines {first} to {last}"
         answers = f", on comment {view.comment.answers}" if view.comment.answers else ""
+        where += f" and {view.more_files} more of your files" if view.more_files else ""
         gone = "" if view.is_there else " (the file has these lines no more)"
         said = "\n  ".join(view.comment.text.splitlines())
         lines.append(f"- comment {view.number}{answers}, on {view.path!r}{where}{gone}: {said}")

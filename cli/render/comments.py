@@ -30,6 +30,8 @@ def comments_by_unit(workspace: "Workspace", units: Collection[Unit]) -> dict[Un
 
 def comment_place(view: "CommentView") -> str:
     """Return where a comment is, as `PATH:FIRST-LAST`; if its lines are gone, where they were."""
+    if view.more_files:
+        return f"{shown_name(view.path)} and {view.more_files} more file{'s' * (view.more_files > 1)}"
     first, last = view.lines
     lines = "" if not first else f":{first}" if first == last else f":{first}-{last}"
     return f"{shown_name(view.path)}{lines}{'' if view.is_there else ' (its lines are gone)'}"

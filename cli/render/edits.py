@@ -78,8 +78,13 @@ SIGN_COLOR: Final = {b"-": "red", b"+": "green", b"@": "cyan"}
 # ---- one edit
 
 
-def edit_header(view: "EditView", screen: Screen, unresolved: Sequence["UnresolvedMarkers"] = ()) -> Iterator[bytes]:
-    """Yield the facts about one edit. `unresolved`: the conflict markers that are in the files."""
+def edit_header(
+    view: "EditView", author: tuple[str, str], screen: Screen, unresolved: Sequence["UnresolvedMarkers"] = ()
+) -> Iterator[bytes]:
+    """Yield the facts about one edit.
+
+    `author`: whose it is, as `Authors.fact`; `unresolved`: the conflict markers that are in the files.
+    """
     edit = view.edit
     name = shown_move(edit.source, edit.path)
     title = f"edit {edit.seq}  {edit.operation.value}  {name}  {line_counts(edit)}"
@@ -88,7 +93,7 @@ def edit_header(view: "EditView", screen: Screen, unresolved: Sequence["Unresolv
     )
     facts = {
         "id": _shown_hash(view.id.hex(), ""),
-        "conversation": shown_name(edit.conversation),
+        author[0]: shown_name(author[1]),
         "call": str(edit.call),
         "tool": shown_name(edit.tool),
         "origin": "" if edit.origin is Origin.AGENT else edit.origin.value,

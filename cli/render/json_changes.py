@@ -49,6 +49,7 @@ def _change_shape(change: "NetChange") -> "dict[str, Json]":
         "removed": change.removed.decode(errors="replace"),
         "inserted": change.inserted.decode(errors="replace"),
         "hunks": list(map(str, change.units)),
+        "turns": list(change.turns),
         "shares_with": list(change.shares_with),
     }
 

@@ -18,6 +18,9 @@ __all__ = ["named_units", "net_diff"]
 MOST_UNITS: Final = 8
 """Number of hunks that are named; the others are counted."""
 
+MOST_TURNS: Final = 4
+"""Number of turns that are named with a change; the others are counted."""
+
 
 def net_diff(files: "Iterable[NetFile]", screen: Screen, program: str) -> Iterator[bytes]:
     """Yield the diff of each file from its accepted text to its current text.
@@ -44,7 +47,7 @@ def named_units(units: "Sequence[Unit]", most: int = MOST_UNITS) -> str:
 def _remarks(file: "NetFile", program: str) -> Iterator[str]:
     """Yield what no hunk can express: facts about the file, each with its hunks, and what has no net effect."""
     for change in file.changes:
-        units = named_units(change.units)
+        units = _named(change)
         match change.kind:
             case ChangeKind.MOVE:
                 yield f"moved from {shown_name(file.path_before)} {units}"
@@ -113,8 +116,17 @@ def _hunk(change: "NetChange") -> Hunk:
     return Hunk(change.line_before - 1, old, change.line_after - 1, new)
 
 
+def _named(change: "NetChange") -> str:
+    """Return the names of a change's hunks, and the numbers of the turns that they are of."""
+    units, turns = named_units(change.units), change.turns
+    if not turns:
+        return units
+    more = f" and {len(turns) - MOST_TURNS} more" if len(turns) > MOST_TURNS else ""
+    return f"{units} turn{'s' * (len(turns) > 1)} {' '.join(map(str, turns[:MOST_TURNS]))}{more}"
+
+
 def _label(file: "NetFile", change: "NetChange", screen: Screen) -> str:
-    label = screen.paint(named_units(change.units), STATUS_COLOR[Status.PENDING])
+    label = screen.paint(_named(change), STATUS_COLOR[Status.PENDING])
     others = [file.changes[at] for at in change.shares_with]
     lines = [str(other.line_after) for other in others if other.line_after]
     facts = [other.kind.value for other in others if not other.line_after]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from cli.render.status import shown_edits
 from cli.screen.terminal import Screen, shown_name, visible
-from cli.selection.selectors import UnitSelection
+from cli.selection.unit_selection import UnitSelection
 from objstore import Action, ConflictKind, NoSuchName, OnExternal, Unit, is_either_binary
 
 if TYPE_CHECKING:

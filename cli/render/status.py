@@ -19,6 +19,9 @@ __all__ = ["counted", "shown_edits", "shown_external", "shown_markers", "size_te
 PENDING_LINES: Final = 10
 SECTIONS: Final = 4
 PROMPT: Final = 50
+LONGEST_NAME: Final = 24
+"""Characters of a conversation's name up to which it is shown. Somebody chose such a name; a longer one is an id."""
+
 SECTION_LINES: Final = 4
 PLACES: Final = 6
 NUMBERS: Final = 12
@@ -161,7 +164,7 @@ def _pending_text(report: StatusReport, screen: Screen) -> Iterator[bytes]:
     yield screen.line("pending (`cas review` goes through it):")
     sections: dict[tuple[int, str], list[PendingGroup]] = {}
     for group in report.groups:
-        sections.setdefault((group.turn, "" if group.turn else group.conversation), []).append(group)
+        sections.setdefault((group.turn, "" if group.turn else _conversation_name(group)), []).append(group)
     listed = list(sections)[:SECTIONS]
     shown = _rows_shown([len(sections[key]) for key in listed])
     groups = [group for key, rows in zip(listed, shown, strict=True) for group in sections[key][:rows]]
@@ -194,14 +197,23 @@ def _rows_shown(files: Sequence[int]) -> list[int]:
     return [most if most - rows == 1 else rows for rows, most in zip(shown, files, strict=True)]
 
 
+def _conversation_name(group: PendingGroup) -> str:
+    """Return what edits without a known turn are listed under."""
+    is_id = len(group.conversation) > LONGEST_NAME
+    return f"session {group.session}" if is_id and group.session else group.conversation
+
+
 def turn_heading(turn: PendingTurn | None, conversation: str, screen: Screen) -> str:
-    """Return what the pending edits of one turn are listed under."""
+    """Return what the pending edits of one turn are listed under: its number, its session, and its prompt."""
     if turn is None:
         return screen.paint(shown_name(conversation), bold=True)
-    prompt = turn.prompt.strip().partition("\n")[0]
-    said = f'  "{shown_name(prompt[:PROMPT])}{"..." if len(prompt) > PROMPT else ""}"' if prompt else ""
+    prompt = next((line.strip() for line in turn.prompt.splitlines() if line.strip()), "")
+    said = shown_name(prompt) if prompt else ""
+    if len(said) > PROMPT:
+        said = f"{said[:PROMPT].rstrip()}..."
+    said = f"  {said}" if said.startswith('"') else f'  "{said}"' if said else ""
     return (
-        screen.paint(f"turn {turn.number}", bold=True) + (f"  {shown_name(turn.client)}" if turn.client else "") + said
+        f"{screen.paint(f'turn {turn.number}', bold=True)}  {shown_name(turn.client or 'agent')} {turn.session}{said}"
     )
 
 

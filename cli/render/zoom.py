@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from cli.render.authors import Authors
 from cli.render.edits import edit_diff, moment, shown_move
 from cli.render.outcomes import shown_units
 from cli.screen.terminal import Screen, shown_name, shown_width, visible
@@ -32,7 +33,7 @@ def zoom(view: "EditView", unit: Unit, place: str, workspace: "Workspace", scree
     title = f"edit {view.seq}  {edit.operation.value}  {shown_move(edit.source, edit.path)}"
     head = [
         f"{screen.paint(title, bold=True)}  {place}",
-        "  ".join([moment(edit.time), shown_name(edit.conversation), shown_name(edit.tool)]),
+        "  ".join([moment(edit.time), shown_name(Authors(workspace).with_session(view)), shown_name(edit.tool)]),
         *([f"reason: {shown_name(reason)}"] if reason else []),
     ]
     yield screen.line()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from click import ClickException
 
 from cli.app.invocation import reviewer
+from cli.render.authors import Authors
 from cli.render.edits import edit_diff, edit_header, shown_move
 from cli.render.outcomes import conflict_text
 from cli.render.status import shown_edits
@@ -354,7 +355,9 @@ class Review(ReviewDialogue):
         view = self._workspace.history.edit(unit.seq)
         with self._keyboard.released():
             diff = edit_diff(view, self._workspace, self._screen)
-            write(chain(edit_header(view, self._screen), [b"\n"], diff), paged=True)
+            write(
+                chain(edit_header(view, Authors(self._workspace).fact(view), self._screen), [b"\n"], diff), paged=True
+            )
             flush()
         return _Same.SHOWN_AGAIN
 

@@ -164,6 +164,7 @@ class CommentView:
     state: CommentState
     sent_to: str  # the conversation that it was last sent to, or is meant for; "": none
     answers: tuple[CommentView, ...] = ()  # oldest first; of agents, and of persons
+    more_files: int = 0  # how many other files it is about, if it is about edits of several
 
     @property
     def number(self) -> int:
@@ -316,6 +317,7 @@ class PendingGroup:
     seqs: tuple[Seq, ...]
     added: int  # lines
     removed: int
+    session: int = 0  # number of the session, if no turn is known; 0: nor is a session
 
 
 @value
@@ -323,6 +325,7 @@ class PendingTurn:
     """A turn that has pending edits."""
 
     number: int
+    session: int  # number of its session
     client: str  # texts may be empty: not known
     prompt: str
 

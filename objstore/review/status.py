@@ -70,10 +70,14 @@ def _status_report(journal: Journal, external: tuple[ExternalChange, ...], unrea
                 seqs=tuple(seqs),
                 added=added,
                 removed=removed,
+                session=0 if turn else index.sessions.of_edits(seqs[:1]).get(seqs[0], 0),
             )
             for conversation, turn, path, seqs, added, removed in groups
         ),
-        turns=tuple(PendingTurn(number=turn.number, client=turn.client, prompt=turn.prompt) for turn in turns),
+        turns=tuple(
+            PendingTurn(number=turn.number, session=turn.session, client=turn.client, prompt=turn.prompt)
+            for turn in turns
+        ),
         external=external,
         markers=unresolved_markers(journal),
         unreadable=unreadable,

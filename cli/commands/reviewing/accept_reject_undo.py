@@ -15,8 +15,9 @@ from cli.render.status import counted
 from cli.screen.progress import DECIDING, showing_progress
 from cli.screen.terminal import FOR_STDERR, can_ask, write
 from cli.search.candidates import conversation_option, file_option, names, takes_turns
-from cli.selection.selectors import UnitSelection, edits_meant, units_named
+from cli.selection.selectors import edits_meant
 from cli.selection.turn_selection import TurnSelection
+from cli.selection.unit_selection import UnitSelection, named_places, units_named
 from objstore import (
     Action,
     CasError,
@@ -47,7 +48,7 @@ Function = TypeVar("Function", bound=Callable[..., object])
 def _takes_selection(function: Function) -> Function:
     """Give a command the parameters that name edits, combined into one argument `selection`."""
 
-    @click.argument("names", metavar="[EDIT|HUNK|PATH:LINE]...", nargs=-1, shell_complete=names("edit"))
+    @click.argument("names", metavar="[PATH|EDIT|HUNK|PATH:LINE]...", nargs=-1, shell_complete=names("edit", "path"))
     @takes_turns("The edits")
     @conversation_option("The edits of this conversation.")
     @file_option("The edits of this file, in a folder, or of a pattern.")
@@ -102,8 +103,9 @@ def takes_decision_options(function: Function) -> Function:
 @click.option("--markers", is_flag=True, help=MARKERS_HELP)
 @takes_decision_options
 def accept(*, decision_command: "DecisionCommand", selection: UnitSelection, markers: bool) -> None:
-    """Accept edits (12), hunks (12:2) or the changes at lines (PATH:7). Rejected ones come back.
+    """Accept edits (12), hunks (12:2), the changes at lines (PATH:7) or what is pending at a PATH.
 
+    Edits and hunks that were rejected come back. With a PATH, --turn and --session accept only that part of it.
     --turn, --session, --conversation, --file and --all select pending edits, or all if none is pending.
     """
     decision_command.decide(Action.ACCEPT, selection, markers=markers)
@@ -132,8 +134,9 @@ def reject(
     yes: bool,
     markers: bool,
 ) -> None:
-    """Reject edits (12) or hunks (12:2): their changes are taken out, every other edit stays.
+    """Reject edits (12), hunks (12:2), the changes at lines (PATH:7) or what is pending at a PATH.
 
+    Their changes are taken out, every other edit stays. With a PATH, --turn and --session reject only that part of it.
     --turn, --session, --conversation, --file and --all select pending and accepted edits.
     """
     if cascade and markers:
@@ -361,10 +364,9 @@ def _confirm(workspace: "Workspace", units: Collection[Unit]) -> None:
 
 
 def _paths(workspace: "Workspace", selection: UnitSelection) -> dict[int, str]:
-    """Return the path of each edit that --file selects, by its number."""
-    if not selection.file:
-        return {}
+    """Return the path of each edit that --file or a path selects, by its number."""
     from os import fsdecode
 
-    meant = edits_meant(workspace, conversation=selection.conversation, file=selection.file, by=selection.by)
-    return {view.seq: fsdecode(view.edit.path) for view in meant}
+    files = [selection.file] if selection.file else named_places(workspace, selection)
+    found = (edits_meant(workspace, conversation=selection.conversation, file=file, by=selection.by) for file in files)
+    return {view.seq: fsdecode(view.edit.path) for meant in found for view in meant}

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from cli.app.invocation import Invocation, Number, command, json_option, recorded_text, reviewer
-from cli.screen.terminal import Screen, can_ask, write
-from cli.search.candidates import names
-from cli.selection.selectors import is_on_disk, path_named, was_recorded
-from objstore import MAX_INT, FileChanged, NoSuchName, PathError
+from cli.screen.terminal import Screen, can_ask, shown_name, write
+from cli.search.candidates import names, takes_turns
+from cli.selection.selectors import edits_meant, is_on_disk, path_named, was_recorded
+from cli.selection.turn_selection import TurnSelection
+from objstore import MAX_INT, FileChanged, NoSuchName, PathError, Unit
 
 if TYPE_CHECKING:
     from objstore import CommentView, Workspace
@@ -27,6 +28,7 @@ _numbers = Number(1, MAX_INT)
 
 @command("comment")
 @click.argument("target", metavar="[EDIT|HUNK|PATH[:LINE[-LINE]]]", default="", shell_complete=names("edit", "path"))
+@takes_turns("Comment on all edits")
 @click.option("-m", "--message", "text", callback=recorded_text, metavar="TEXT", default="", help="What to say.")
 @click.option("--reply", type=_numbers, metavar="NUMBER", help="Answer the comment of this number.")
 @click.option("--resolve", type=_numbers, multiple=True, metavar="NUMBER", help="Mark this comment as resolved.")
@@ -36,6 +38,7 @@ _numbers = Number(1, MAX_INT)
 def comment(
     *,
     target: str,
+    by: TurnSelection,
     text: str,
     reply: int | None,
     resolve: tuple[int, ...],
@@ -43,20 +46,25 @@ def comment(
     everything: bool,
     as_json: bool,
 ) -> None:
-    """Comment on an edit (12), a hunk (12:2) or lines of a file (src/app.py:120-124) for the agent, or list comments.
+    """Comment on an edit (12), a hunk (12:2), lines (src/app.py:120-124), a file or a turn; or list comments.
 
     A comment follows its lines. It is sent to the agent that wrote them with the agent's next message, once; `cas send`
-    shows what waits. Without -m, your editor opens. Without a target, the comments that are not resolved are listed.
+    shows what waits. Without -m, your editor opens. Without a target, the comments that are not resolved are listed. A
+    comment on a turn or session is about all of its edits, and is shown beside those of its first file.
     """
-    if sum(map(bool, (target, reply, resolve or reopen))) > 1:
-        raise click.UsageError("Give one of these: a target, --reply, or --resolve and --reopen.")
-    if text and not target and not reply:
-        raise click.UsageError("Name what the comment is on: an edit (12), a hunk (12:2) or lines (src/app.py:120).")
+    if sum(map(bool, (target, by.is_given, reply, resolve or reopen))) > 1:
+        raise click.UsageError("Give one of these: a target, --turn or --session, --reply, or --resolve and --reopen.")
+    if text and not (target or by.is_given or reply):
+        raise click.UsageError(
+            "Name what the comment is on: an edit (12), a hunk (12:2), lines (src/app.py:120) or --turn N."
+        )
     invocation = Invocation.current()
     with invocation.reviewed_workspace() as workspace:
         who = reviewer()
         if target:
             found = [_added(workspace, target, text, who)]
+        elif by.is_given:
+            found = [_added_to_turn(workspace, by, text, who)]
         elif reply is not None:
             workspace.comments.get(reply)
             found = [workspace.comments.answer(reply, text or _typed(f"comment {reply}"), who=who)]
@@ -134,6 +142,16 @@ def _added(workspace: "Workspace", target: str, text: str, who: str) -> "Comment
         return workspace.comments.add_to_lines(path, span, text=text, who=who)
 
 
+def _added_to_turn(workspace: "Workspace", by: TurnSelection, text: str, who: str) -> "CommentView":
+    """Record a comment on all that some turns or a session changed."""
+    views = [view for view in edits_meant(workspace, conversation="", file="", by=by) if view.expired is None]
+    units = [Unit(view.seq, hunk) for view in views for hunk in view.telling]
+    words = " ".join(map(shown_name, by.words))
+    if not units:
+        raise click.ClickException(f"No edit that is kept matches {words}.")
+    return workspace.comments.add_to_units(units, text or _typed(words), who=who)
+
+
 def _typed(target: str) -> str:
     """Return the text that a person types in an editor. Raises click.ClickException if there is none."""
     if not can_ask():
@@ -176,8 +194,6 @@ def _waiting_text(
 
 def _session_named(workspace: "Workspace", name: str) -> str:
     """Return how a session is shown: its client, its number and its first prompt."""
-    from cli.screen.terminal import shown_name
-
     try:
         found = workspace.sessions.find_session(name)
     except (NoSuchName, PathError):

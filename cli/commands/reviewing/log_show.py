@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from cli.app.invocation import Command, Invocation, Number, command, json_option
+from cli.render.authors import Authors
 from cli.render.edits import edit_diff, edit_header
 from cli.render.rows import Rows
 from cli.render.unreadable import ReadErrors
@@ -353,11 +354,11 @@ def _log_text(
 def _show_text(
     workspace: "Workspace", meant: list[tuple[EditView, tuple[Unit, ...]]], screen: Screen, read_errors: ReadErrors
 ) -> Iterator[bytes]:
-    unresolved = workspace.review.markers()
+    authors, unresolved = Authors(workspace), workspace.review.markers()
     for at, (view, units) in enumerate(meant):
         if at:
             yield screen.line()
-        yield from edit_header(view, screen, unresolved)
+        yield from edit_header(view, authors.fact(view), screen, unresolved)
         from cli.render.comments import comments_by_unit, comments_text
 
         comments = comments_by_unit(workspace, units)

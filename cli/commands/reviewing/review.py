@@ -87,15 +87,25 @@ def _selected(
 def _wanted(
     workspace: "Workspace", names: tuple[str, ...], *, by: "TurnSelection", conversation: str, file: str
 ) -> "Callable[[PendingGroup, int], bool]":
-    from cli.selection.selectors import edits_named, path_predicate
+    from cli.selection.net_selection import net_selection, require_recorded
+    from cli.selection.selectors import path_predicate
 
-    seqs = {view.seq for name in names for view, _ in edits_named(workspace, name)}
+    selection = net_selection(workspace, names)
+    require_recorded(workspace, selection.paths)
+    seqs = {unit.seq for unit in selection.units}
+    places = [path_predicate(workspace, typed) for typed in selection.paths.values()]
     spoken = workspace.history.find_conversation(conversation) if conversation else ""
     is_there = path_predicate(workspace, file)
     by.check(workspace)
 
     def wanted(group: "PendingGroup", seq: int) -> bool:
-        is_named = (not seqs or seq in seqs) and spoken in {"", group.conversation}
+        if spoken not in {"", group.conversation}:
+            return False
+        if seq in seqs or not names:
+            is_named = True
+        else:
+            edit = workspace.history.edit(seq).edit
+            is_named = any(place(edit) for place in places)
         if not is_named or not (file or by.is_given):
             return is_named
         view = workspace.history.edit(seq)

@@ -97,10 +97,8 @@ def test_commands_in_other_messages_name_the_workspace_given_by_option(runner: C
     runner.write("sub/a", b"three\n")
     message = cas(*workspace_option, "snapshot", "restore", "1", folder=tmp_path).text
     assert f"`cas -C {runner.folder} reject --conversation " in message
-    message = cas(*workspace_option, "reject", "sub/a", folder=tmp_path).said
-    assert message.endswith(
-        f"It is a file: `cas -C {runner.folder} log sub/a` lists its edits, and `--file sub/a` names them.\n"
-    )
+    message = cas(*workspace_option, "show", "sub/a", folder=tmp_path).said
+    assert message.endswith(f"It is a file: `cas -C {runner.folder} log sub/a` lists its edits.\n")
 
 
 def test_commands_without_an_edit_number_name_the_workspace_given_by_option(

@@ -264,7 +264,9 @@ def test_a_group_decision_shows_what_is_left(history: CommandRunner, review: Rev
     assert history.statuses()["2:1"] is PENDING
 
 
-def test_a_turn_is_named_by_its_prompt_and_decided_at_once(runner: CommandRunner, review: Review) -> None:
+@pytest.fixture
+def two_turns(runner: CommandRunner) -> CommandRunner:
+    """Return a workspace in which turn 1 wrote files a and b, and turn 2 wrote file c."""
     with runner.workspace() as workspace:
         for began, prompt_text, paths in ((1, "Write two files", "ab"), (2, "Write another", "c")):
             turn = TurnInfo(session="run", began=began, prompt=prompt_text, client="claude")
@@ -272,17 +274,33 @@ def test_a_turn_is_named_by_its_prompt_and_decided_at_once(runner: CommandRunner
                 with workspace.call(CallInfo(tool="write", conversation="run", turn=turn)) as call:
                     call.write(path, b"one\n")
                     call.commit()
+    return runner
+
+
+@pytest.mark.usefixtures("two_turns")
+@pytest.mark.parametrize(
+    ("options", "units"),
+    [(["--turn", "2"], ["3:0"]), (["--turn", "1", "b"], ["2:0"]), (["--session", "1", "c:1"], ["3:0"])],
+    ids=str,
+)
+def test_a_turn_or_session_narrows_the_review(review: Review, options: list[str], units: list[str]) -> None:
+    with review(*options) as terminal:
+        terminal.wait_for(prompt(*units))
+        press(terminal, "a", "1 change accepted, 0 changes rejected, nothing of these is left pending, 2 other edits")
+
+
+def test_a_turn_is_named_by_its_prompt_and_decided_at_once(two_turns: CommandRunner, review: Review) -> None:
     with review() as terminal:
-        assert 'turn 1  claude  "Write two files"  edit 1\n' in terminal.wait_for(prompt("1:0"))
+        assert 'turn 1  claude 1  "Write two files"  edit 1\n' in terminal.wait_for(prompt("1:0"))
         press(terminal, "t", r"2 changes in 2 files, of turn 1: .*\] $")
-        assert 'turn 2  claude  "Write another"  edit 3\n' in press(terminal, "r", prompt("3:0"))
-        assert not (runner.folder / "b").exists()
+        assert 'turn 2  claude 1  "Write another"  edit 3\n' in press(terminal, "r", prompt("3:0"))
+        assert not (two_turns.folder / "b").exists()
         press(terminal, "u", prompt("1:0"))
         press(terminal, "c", r"3 changes in 3 files, of run: .*\] $")
         press(terminal, "r", AT_THE_END)
         press(terminal, "u", prompt("1:0"))
         press(terminal, "q", "3 changes left pending in 3 files")
-    assert (runner.folder / "b").exists()
+    assert (two_turns.folder / "b").exists()
 
 
 @pytest.mark.usefixtures("history")

@@ -543,6 +543,15 @@ def test_other_pending_edits_are_counted_at_the_end(history: CommandRunner, revi
     assert history.statuses()["1:0"] is PENDING
 
 
+@pytest.mark.usefixtures("history")
+@pytest.mark.parametrize("names", [["b"], ["./b"], ["b", "--conversation", "conv_two"], ["3"]], ids=str)
+def test_a_path_narrows_the_review_to_the_edits_of_its_file(review: Review, names: list[str]) -> None:
+    with review(*names) as terminal:
+        terminal.wait_for(prompt_for("3:0"))
+        press(terminal, "a", "1 hunk accepted, 0 hunks rejected, nothing of these is left pending, 2 other edits are.")
+        assert terminal.wait_for_exit() == 0
+
+
 def test_new_edits_join_the_review_and_hunks_decided_elsewhere_are_skipped(
     history: CommandRunner, review: Review
 ) -> None:

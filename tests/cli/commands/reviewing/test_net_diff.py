@@ -122,6 +122,7 @@ def test_json_has_each_change_with_its_hunks(runner: CommandRunner) -> None:
         "removed": "2\n",
         "inserted": "two\n",
         "hunks": ["2:1", "3:1"],
+        "turns": [],
         "shares_with": [1],
     }
     assert file["diff"] == runner.done("diff").text

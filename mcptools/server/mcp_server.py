@@ -304,7 +304,8 @@ class EditServer(MCPServer):
             shared = ToolContext(
                 self._roots.within(client, roots), client.session, self._limits, may_write, approval=asked_about
             )
-            work = functools.partial(_carried_out, functools.partial(method.call, shared, **arguments), traits)
+            called = functools.partial(method.call, shared, **arguments)
+            work = functools.partial(_carried_out, called, traits, self._limits.max_answer)
             result = await run_on_thread(work, _progress_sender(context), changes=not traits.read_only)
             if not result.is_error:
                 self._notify(client, context)
@@ -436,10 +437,10 @@ class _ToolsOnDemand(ToolManager):
 # ---- calls
 
 
-def _carried_out(call: Callable[[], "Answer[Any]"], traits: Traits) -> CallToolResult:
-    """Carry out a call on this thread, and return its result."""
+def _carried_out(call: Callable[[], "Answer[Any]"], traits: Traits, longest: int) -> CallToolResult:
+    """Carry out a call on this thread, and return its result. `longest`: as of `success`."""
     try:
-        return success(call())
+        return success(call(), longest)
     except Failure as failure:
         return refused(failure, traits)
 

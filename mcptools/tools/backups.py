@@ -13,8 +13,8 @@ from mcptools.answers.edits import Answer
 from mcptools.answers.patches import BackupRestored, FileBackedUp
 from mcptools.edit.display import shown
 from mcptools.model.failures import Failure, FailureKind
-from mcptools.tools.context import ConversationArgument, ToolContext, absolute
-from mcptools.tools.notes import UNCHANGED, edit_number, nothing_to_change, outcome_notes
+from mcptools.tools.context import ConversationArgument, ToolContext
+from mcptools.tools.notes import UNCHANGED, edit_number, outcome_notes
 from mcptools.tools.safety import SafetyChecks, refusing
 from mcptools.tools.tracked_calls import ExistingFile, TrackedCalls, existing_file
 from objstore import BlobId, Call, CasError, Content, Operation, PathInfo, Workspace, blob_id
@@ -60,11 +60,7 @@ class BackupTools:
             edit=edit_number(outcome),
             mcp_conversation_id=outcome.conversation,
         )
-        return Answer(
-            content=backed_up,
-            text=f"{backed_up.message}: {backed_up.backup_file}",
-            notes=(*untimely, *outcome_notes(outcome)),
-        )
+        return Answer(content=backed_up, text=None, notes=(*untimely, *outcome_notes(outcome)))
 
     def restore_backup(
         self,
@@ -110,10 +106,9 @@ class BackupTools:
             edit=edit_number(outcome),
             mcp_conversation_id=outcome.conversation,
         )
-        summary = f"{restored.message}: {restored.restored_to}"
         return Answer(
             content=restored,
-            text=summary if outcome.edits else nothing_to_change(absolute(workspace, name)),
+            text=None,
             notes=(
                 *(() if outcome.edits else (UNCHANGED,)),
                 *((_CHANGED,) if changed else ()),

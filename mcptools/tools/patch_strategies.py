@@ -170,8 +170,8 @@ class PatchStrategyTools:
             raise failure.with_facts(patches_applied=done, failed_at=failed_at, reverted=True) from failure
         message = f"Successfully applied {done} patches"
         tried = PatchesTried(patches_applied=done, message=message, **_recorded(outcome))
-        text, idle = _summary(staging, message)
-        return Answer(content=tried, text=text, notes=(*idle, *outcome_notes(outcome)))
+        idle = _unchanged_notes(staging)
+        return Answer(content=tried, text=None, notes=(*idle, *outcome_notes(outcome)))
 
     def _backup_restore(self, op: _Patch, conversation: str, *, keep: bool) -> Answer[PatchesApplied]:
         path = op.file_path
@@ -199,8 +199,8 @@ class PatchStrategyTools:
         message = "Patch applied successfully"
         backup_file = None if backup is None else shown(backup)
         backed_up = PatchBackedUp(backup_file=backup_file, message=message, **_recorded(outcome))
-        text, idle = _summary(staging, message, backup_file)
-        return Answer(content=backed_up, text=text, notes=(*idle, *untimely, *outcome_notes(outcome)))
+        idle = _unchanged_notes(staging, has_backup=keep)
+        return Answer(content=backed_up, text=None, notes=(*idle, *untimely, *outcome_notes(outcome)))
 
     def _atomic(self, patches: Sequence[_Patch], conversation: str) -> Answer[PatchesApplied]:
         failures: list[tuple[str, Failure]] = []
@@ -250,8 +250,8 @@ class PatchStrategyTools:
             raise failure.with_facts(phase="apply", applied=0, failed_at=at, rolled_back=True) from failure
         message = f"Atomically applied {len(patches)} patches"
         batched = PatchesBatched(applied=len(patches), message=message, **_recorded(outcome))
-        text, idle = _summary(staging, message)
-        return Answer(content=batched, text=text, notes=(*idle, *outcome_notes(outcome)))
+        idle = _unchanged_notes(staging)
+        return Answer(content=batched, text=None, notes=(*idle, *outcome_notes(outcome)))
 
     def _progressive(self, op: _Patch, conversation: str) -> Answer[PatchesApplied]:
         path = op.file_path
@@ -303,8 +303,8 @@ class PatchStrategyTools:
         stepped = PatchStepped(
             steps=steps, backup_file=backed_up.backup_file, changes=patched.changes, **_recorded(outcome)
         )
-        text, idle = _summary(staging, patched.message, backed_up.backup_file)
-        return Answer(content=stepped, text=text, notes=(*idle, *untimely, *outcome_notes(outcome)))
+        idle = _unchanged_notes(staging, has_backup=True)
+        return Answer(content=stepped, text=None, notes=(*idle, *untimely, *outcome_notes(outcome)))
 
     # ---- inside
 
@@ -418,19 +418,14 @@ def _size(unfit: tuple[str, Failure]) -> int:
     return min(len(shown(path)), LONGEST_WORDS) + min(len(str(failure)), LONGEST_WORDS)
 
 
-def _summary(staging: _Staging, message: str, backup: str | None = None) -> tuple[str, tuple[str, ...]]:
-    """Return an answer's text, `message` unless no file changed, and a note about the files that did not change.
-
-    `backup`: the displayed path of the backup, or None.
-    """
-    kept = "" if backup is None else f"; backup: {backup}"
+def _unchanged_notes(staging: _Staging, *, has_backup: bool = False) -> tuple[str, ...]:
+    """Return a note about the files that did not change, or (). `has_backup`: the call kept a backup."""
     idle = [absolute(staging.workspace, key[1]) for key, blob in staging.after.items() if staging.before[key] == blob]
     if not idle:
-        return message + kept, ()
+        return ()
     if len(idle) < len(staging.after):
-        return message + kept, (f"{nothing_to_change(*idle)}.",)
-    unchanged = UNCHANGED if len(idle) == 1 else _ALL_UNCHANGED
-    return nothing_to_change(*idle) + kept, (_ONLY_BACKED_UP if kept else unchanged,)
+        return (f"{nothing_to_change(*idle)}.",)
+    return (_ONLY_BACKED_UP if has_backup else UNCHANGED if len(idle) == 1 else _ALL_UNCHANGED,)
 
 
 class _Recorded(TypedDict):

@@ -25,14 +25,14 @@ from mcptools.answers.patches import (
     PatchValidated,
     RevertedChanges,
 )
-from mcptools.edit.display import cut, one_line, shown
+from mcptools.edit.display import shown
 from mcptools.edit.patch_parser import InvalidPatch, parse_patches
 from mcptools.edit.unified_diff import AmbiguousContext, Applied, ContextMismatch, FilePatch, apply_patch
 from mcptools.model import refusals
 from mcptools.model.cancellation import checkpoint
 from mcptools.model.failures import Failure, FailureKind
 from mcptools.tools.context import ConversationArgument, ToolContext, absolute
-from mcptools.tools.notes import not_applied, nothing_to_change
+from mcptools.tools.notes import not_applied
 from mcptools.tools.safety import SafetyChecks, refusing
 from mcptools.tools.text_edits import TextEdits
 from mcptools.tools.tracked_calls import TrackedCalls
@@ -105,9 +105,7 @@ class PatchTools:
                 changed_since_read=edited.changed_since_read,
                 mcp_conversation_id=edited.conversation or mcp_conversation_id,
             ),
-            text=nothing_to_change(edited.place)
-            if edited.is_unchanged
-            else f"{message} (+{part.added} -{part.removed} lines)",
+            text=None,
             notes=(*moves_of(made.moved), *edited.notes, *(self._hindrances(file_path) if dry_run else ())),
         )
 
@@ -173,11 +171,8 @@ class PatchTools:
                 reason=str(failure),
                 message="Patch is valid but cannot be applied to this file",
             ) from failure
-        preview = preview_of(part, made.moved)
-        validated = PatchValidated(file_path=path, preview=preview)
-        hunks = f"{preview.hunks} hunk{'' if preview.hunks == 1 else 's'}"
-        summary = f"{validated.message} (+{part.added} -{part.removed} lines, {hunks})"
-        return Answer(content=validated, text=summary, notes=moves_of(made.moved))
+        validated = PatchValidated(file_path=path, preview=preview_of(part, made.moved))
+        return Answer(content=validated, text=None, notes=moves_of(made.moved))
 
     def revert_patch(
         self,
@@ -212,9 +207,7 @@ class PatchTools:
                 changed_since_read=edited.changed_since_read,
                 mcp_conversation_id=edited.conversation,
             ),
-            text=nothing_to_change(edited.place)
-            if edited.is_unchanged
-            else f"{message} (+{part.removed} -{part.added} lines)",
+            text=None,
             notes=(*moves_of(edited.made.moved), *edited.notes),
         )
 
@@ -243,9 +236,8 @@ class PatchTools:
             patch=patch,
             changes=GeneratedChanges(lines_added=part.added, lines_removed=part.removed, hunks=len(part.hunks)),
         )
-        summary = cut(patch, self._context.limits.max_answer) or "The files are identical: the patch is empty."
         lost = not context_lines and bool(part.hunks) and not isinstance(apply_patch(before, part), Applied)
-        return Answer(content=generated, text=summary, notes=(_UNPLACED,) if lost else ())
+        return Answer(content=generated, text=None, notes=(_UNPLACED,) if lost else ())
 
     def inspect_patch(self, patch: Annotated[str, "Unified diff patch content to analyze"]) -> Answer[PatchInspected]:
         """Analyze patch content (supports multi-file patches). No file is needed."""
@@ -264,9 +256,7 @@ class PatchTools:
                 total_lines_removed=sum(file.lines_removed for file in files),
             ),
         )
-        listed = [f"{one_line(file.target)}: +{file.lines_added} -{file.lines_removed}" for file in files]
-        text = cut("\n".join([inspected.message, *listed]), self._context.limits.max_answer)
-        return Answer(content=inspected, text=text)
+        return Answer(content=inspected, text=None)
 
     def _version(self, path: str, which: str) -> bytes:
         """Return the bytes of a file from which a patch can be generated. Raises Failure."""

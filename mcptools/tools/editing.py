@@ -333,8 +333,10 @@ class EditingTools:
 
         def precheck() -> None:
             self._calls.precheck(source, stale=False)
+            files = self._context.directories.files_of(destination)
+            files.free_space(destination)  # raises where nothing may be written
             with suppress(FileMissing):
-                self._context.directories.files_of(destination).facts(destination)
+                files.facts(destination)
                 raise FileExists(destination)
 
         with self._calls.hold("move_file", source, mcp_conversation_id, destination, precheck=precheck) as (

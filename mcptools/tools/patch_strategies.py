@@ -42,9 +42,7 @@ from objstore import BlobId, Call, CallOutcome, Content, Operation, Workspace, b
 
 __all__ = ["PatchOp", "PatchStrategyTools", "Strategy"]
 
-_ONLY_BACKED_UP: Final = (
-    "The file already has this content: only its backup was recorded, and Undo would delete the backup."
-)
+_ONLY_BACKED_UP: Final = "The file already has this content: only its backup was recorded, which Undo leaves alone."
 _ALL_UNCHANGED: Final = "The files already have this content: no edit was recorded, and there is nothing to undo."
 
 
@@ -192,9 +190,7 @@ class PatchStrategyTools:
             before = call.read(path)
             backup = stage_backup(call, path, before) if keep else None
             self._stage(staging, op)
-            outcome = self._finish(staging)
-            if keep:
-                self._context.session.backed_up(workspace.root, before.path, before.blob, outcome.edits)
+            outcome = self._finish(staging, backup=backup or "")
             untimely = () if backup is None else keep_times(workspace, backup, facts)
         message = "Patch applied successfully"
         backup_file = None if backup is None else shown(backup)
@@ -271,8 +267,7 @@ class PatchStrategyTools:
                 step = "backup"
                 backup = stage_backup(call, path, before)
                 step = "apply"
-                outcome = self._finish(staging)
-                self._context.session.backed_up(workspace.root, before.path, before.blob, outcome.edits)
+                outcome = self._finish(staging, backup=backup)
                 untimely = keep_times(workspace, backup, facts)
         except Failure as failure:
             reported = self._mismatch_of(op, failure) if step == "validation" else failure
@@ -375,9 +370,9 @@ class PatchStrategyTools:
         staging.after[key] = blob_id(made.content)
         return part, made
 
-    def _finish(self, staging: "_Staging") -> CallOutcome:
-        """Commit the staged patches. Raises what Call.commit raises."""
-        outcome = self._calls.commit(staging.workspace, staging.call)
+    def _finish(self, staging: "_Staging", *, backup: str = "") -> CallOutcome:
+        """Commit the staged patches. `backup`: as of `TrackedCalls.commit`. Raises what Call.commit raises."""
+        outcome = self._calls.commit(staging.workspace, staging.call, backup=backup)
         for key, blob in staging.after.items():
             if staging.known[key]:
                 self._context.session.saw(key, blob)

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final
 
 from mcptools.edit.display import shown
-from mcptools.files.workspaces import of_directory
+from mcptools.files.workspaces import denied_in, of_directory
 from mcptools.model import refusals
 from mcptools.model.cancellation import checkpoint, progress
 from mcptools.model.failures import Failure, FailureKind, failure_of, resolving_lazy_failures
@@ -108,7 +108,14 @@ class TrackedCalls:
             notes = dict(session.client)
             began = session.turn_began(conversation, max(0, time.time_ns() // 1_000))
             turn = TurnInfo(session=session.name, began=began, client=notes.get("client", ""))
-            info = CallInfo(tool=tool, conversation=conversation, notes=notes, within=within, turn=turn)
+            info = CallInfo(
+                tool=tool,
+                conversation=conversation,
+                notes=notes,
+                within=within,
+                denies=denied_in(workspace.root),
+                turn=turn,
+            )
             progress(*waiting, "Waiting for its turn to write")
             paths = (path, *more_paths)
             with workspace.call(info, paths, precheck, waiting=checkpoint, dry_run=dry_run) as call:
@@ -116,13 +123,17 @@ class TrackedCalls:
                     self.refuse_unread(workspace, call, path)
                 yield workspace, call
 
-    def commit(self, workspace: Workspace, call: Call) -> CallOutcome:
-        """Record the call and apply it; the next `Undo` takes it back. Raises what Call.commit raises."""
+    def commit(self, workspace: Workspace, call: Call, *, backup: str = "") -> CallOutcome:
+        """Record the call and apply it; the next `Undo` takes it back. Raises what Call.commit raises.
+
+        `backup`: the path of a backup that the call makes, which `Undo` leaves alone; "": none.
+        """
         checkpoint()
+        kept = call.place(backup) if backup else ""
         outcome = call.commit()
         if call.turn is not None:
             self._context.session.turn_began(outcome.conversation, call.turn.began)
-        self._context.session.changed(workspace.root, outcome.edits)
+        self._context.session.changed(workspace.root, outcome.edits, backup=kept)
         return outcome
 
     def precheck(self, path: str, *, stale: bool = True, replaces: bool = False) -> None:

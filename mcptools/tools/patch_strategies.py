@@ -34,7 +34,7 @@ from mcptools.model.session import FileKey, Knowledge
 from mcptools.tools.backups import keep_times, stage_backup
 from mcptools.tools.context import ConversationArgument, ToolContext, absolute
 from mcptools.tools.notes import UNCHANGED, nothing_to_change, outcome_notes
-from mcptools.tools.patching import PatchTools, applied, changes_of, part_among, parts_of, preview_of
+from mcptools.tools.patching import PatchTools, applied, changes_of, corrections_of, part_among, parts_of, preview_of
 from mcptools.tools.safety import SafetyChecks, refusing
 from mcptools.tools.text_edits import MemoizedChange, TextEdits, is_expensive
 from mcptools.tools.tracked_calls import TrackedCalls
@@ -44,6 +44,10 @@ __all__ = ["PatchOp", "PatchStrategyTools", "Strategy"]
 
 _ONLY_BACKED_UP: Final = "The file already has this content: only its backup was recorded, which Undo leaves alone."
 _ALL_UNCHANGED: Final = "The files already have this content: no edit was recorded, and there is nothing to undo."
+
+
+_MOST_NOTES: Final = 20
+"""Notes about corrected patches in an answer, and those of one patch more."""
 
 
 class Strategy(Enum):
@@ -169,7 +173,7 @@ class PatchStrategyTools:
         message = f"Successfully applied {done} patches"
         tried = PatchesTried(patches_applied=done, message=message, **_recorded(outcome))
         idle = _unchanged_notes(staging)
-        return Answer(content=tried, text=None, notes=(*idle, *outcome_notes(outcome)))
+        return Answer(content=tried, text=None, notes=(*staging.notes, *idle, *outcome_notes(outcome)))
 
     def _backup_restore(self, op: _Patch, conversation: str, *, keep: bool) -> Answer[PatchesApplied]:
         path = op.file_path
@@ -196,7 +200,7 @@ class PatchStrategyTools:
         backup_file = None if backup is None else shown(backup)
         backed_up = PatchBackedUp(backup_file=backup_file, message=message, **_recorded(outcome))
         idle = _unchanged_notes(staging, has_backup=keep)
-        return Answer(content=backed_up, text=None, notes=(*idle, *untimely, *outcome_notes(outcome)))
+        return Answer(content=backed_up, text=None, notes=(*staging.notes, *idle, *untimely, *outcome_notes(outcome)))
 
     def _atomic(self, patches: Sequence[_Patch], conversation: str) -> Answer[PatchesApplied]:
         failures: list[tuple[str, Failure]] = []
@@ -247,7 +251,7 @@ class PatchStrategyTools:
         message = f"Atomically applied {len(patches)} patches"
         batched = PatchesBatched(applied=len(patches), message=message, **_recorded(outcome))
         idle = _unchanged_notes(staging)
-        return Answer(content=batched, text=None, notes=(*idle, *outcome_notes(outcome)))
+        return Answer(content=batched, text=None, notes=(*staging.notes, *idle, *outcome_notes(outcome)))
 
     def _progressive(self, op: _Patch, conversation: str) -> Answer[PatchesApplied]:
         path = op.file_path
@@ -299,7 +303,7 @@ class PatchStrategyTools:
             steps=steps, backup_file=backed_up.backup_file, changes=patched.changes, **_recorded(outcome)
         )
         idle = _unchanged_notes(staging, has_backup=True)
-        return Answer(content=stepped, text=None, notes=(*idle, *untimely, *outcome_notes(outcome)))
+        return Answer(content=stepped, text=None, notes=(*staging.notes, *idle, *untimely, *outcome_notes(outcome)))
 
     # ---- inside
 
@@ -368,6 +372,8 @@ class PatchStrategyTools:
         hunks = hunks_from_spans(before.bytes, made.content, made.spans)
         staging.call.write(op.file_path, made.content, hunks=hunks, operation=Operation.EDIT)
         staging.after[key] = blob_id(made.content)
+        if part.doubt is not None and len(staging.notes) < _MOST_NOTES:
+            staging.notes += [f"{shown(op.file_path)}: {note}" for note in corrections_of(part)]
         return part, made
 
     def _finish(self, staging: "_Staging", *, backup: str = "") -> CallOutcome:
@@ -394,6 +400,7 @@ class _Staging:
         self.before: dict[FileKey, BlobId] = {}
         self.known: dict[FileKey, bool] = {}  # False: the file had changed since the session saw it
         self.after: dict[FileKey, BlobId] = {}
+        self.notes: list[str] = []  # about corrected patches, of the first of them
 
     @property
     def all_known(self) -> bool:

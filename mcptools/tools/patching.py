@@ -42,11 +42,12 @@ __all__ = [
     "PatchTools",
     "applied",
     "changes_of",
-    "moves_of",
+    "corrections_of",
     "part_among",
     "part_for",
     "part_of",
     "parts_of",
+    "placement_notes",
     "preview_of",
 ]
 
@@ -54,6 +55,9 @@ _UNPLACED: Final = (
     "apply_patch will refuse this patch: without context nothing says where its new lines belong. Make it with "
     "context_lines of 1 or more."
 )
+
+_MOST_CORRECTIONS: Final = 10
+"""Hunks of a patch with corrected headers that notes describe."""
 
 _NOTHING: Final = FilePatch(source="", target="", hunks=(), bridges=True)
 """The patch without hunks, which changes nothing."""
@@ -106,7 +110,11 @@ class PatchTools:
                 mcp_conversation_id=edited.conversation or mcp_conversation_id,
             ),
             text=None,
-            notes=(*moves_of(made.moved), *edited.notes, *(self._hindrances(file_path) if dry_run else ())),
+            notes=(
+                *placement_notes(part, made.moved),
+                *edited.notes,
+                *(self._hindrances(file_path) if dry_run else ()),
+            ),
         )
 
     def _moved(self, path: str, now: bytes, part: FilePatch) -> tuple[int, ...] | None:
@@ -158,11 +166,15 @@ class PatchTools:
         except Failure as failure:
             raise (unsafe or failure).with_facts(file_path=path, valid=False) from failure
         try:
+            if found is None and part.doubt is not None:
+                raise refusals.invalid_patch(part.doubt)
             if found is None:
                 raise unsafe or Failure(FailureKind.INTERNAL, "a file was neither found nor refused")
             made = applied(found.bytes, part)
             self._edits.changeable(file_path)
         except Failure as failure:
+            if failure.kind is FailureKind.INVALID_PATCH:
+                raise (unsafe or failure).with_facts(file_path=path, valid=False) from failure
             raise failure.with_facts(
                 file_path=path,
                 valid=True,
@@ -172,7 +184,7 @@ class PatchTools:
                 message="Patch is valid but cannot be applied to this file",
             ) from failure
         validated = PatchValidated(file_path=path, preview=preview_of(part, made.moved))
-        return Answer(content=validated, text=None, notes=moves_of(made.moved))
+        return Answer(content=validated, text=None, notes=placement_notes(part, made.moved))
 
     def revert_patch(
         self,
@@ -208,7 +220,7 @@ class PatchTools:
                 mcp_conversation_id=edited.conversation,
             ),
             text=None,
-            notes=(*moves_of(edited.made.moved), *edited.notes),
+            notes=(*placement_notes(part, edited.made.moved), *edited.notes),
         )
 
     def generate_patch(
@@ -285,7 +297,7 @@ def part_of(patch: str, place: str) -> FilePatch:
 def parts_of(patch: str) -> tuple[FilePatch, ...] | InvalidPatch:
     """Return a patch's part for each file, or why the patch is invalid."""
     try:
-        return parse_patches(patch, between=checkpoint)
+        return parse_patches(patch, correct=True, between=checkpoint)
     except InvalidPatch as refusal:
         return refusal
 
@@ -343,6 +355,8 @@ def applied(content: bytes, part: FilePatch) -> Applied:
     match apply_patch(content, part, between=checkpoint):
         case Applied() as made:
             return made
+        case _ if part.doubt is not None:
+            raise refusals.invalid_patch(part.doubt)
         case ContextMismatch() as refusal:
             raise refusals.not_utf8(refusal) or refusals.context_mismatch(refusal)
         case AmbiguousContext() as refusal:
@@ -362,6 +376,8 @@ def _reverted(content: bytes, part: FilePatch, moved: tuple[int, ...] | None) ->
     outcome = apply_patch(content, back, believed=moved is not None, between=checkpoint)
     if isinstance(outcome, Applied):
         return outcome if moved is None else replace(outcome, moved=moved)
+    if part.doubt is not None:
+        raise refusals.invalid_patch(part.doubt)
     not_utf8 = refusals.not_utf8(outcome) if isinstance(outcome, ContextMismatch) else None
     raise not_utf8 or refusals.cannot_revert(outcome)
 
@@ -391,7 +407,7 @@ def changes_of(part: FilePatch) -> PatchChanges:
     return PatchChanges(lines_added=part.added, lines_removed=part.removed, hunks_applied=len(part.hunks))
 
 
-def moves_of(moved: Sequence[int]) -> tuple[str, ...]:
+def _moves(moved: Sequence[int]) -> tuple[str, ...]:
     """Return the notes about hunks that fit at other lines than they state. `moved`: by how many lines, for each."""
     summary: list[str] = []
     first = 1
@@ -402,6 +418,23 @@ def moves_of(moved: Sequence[int]) -> tuple[str, ...]:
             summary.append(f"{which} {offset:+d} lines away.")
         first = last + 1
     return tuple(summary)
+
+
+def placement_notes(part: FilePatch, moved: Sequence[int]) -> tuple[str, ...]:
+    """Return the notes about hunks whose headers were wrong, in their counts or in their lines. `moved`: as Applied."""
+    return (*corrections_of(part), *_moves(moved))
+
+
+def corrections_of(part: FilePatch) -> tuple[str, ...]:
+    """Return the notes about hunks whose headers counted their lines wrong, of the first such hunks."""
+    corrections = [
+        f"Corrected the header of hunk {number}: it counts {hunk.counted[0]} old and {hunk.counted[1]} new lines, and "
+        f"there are {len(hunk.old)} and {len(hunk.new)}."
+        for number, hunk in enumerate(part.hunks, 1)
+        if hunk.counted is not None
+    ]
+    more = len(corrections) - _MOST_CORRECTIONS
+    return (*corrections[:_MOST_CORRECTIONS], *((f"And so in {more} more hunks.",) if more > 0 else ()))
 
 
 def _file_info(part: FilePatch) -> FileInfo:

@@ -246,6 +246,6 @@ def test_every_limit_is_an_option(tmp_path: Path) -> None:
 
 def test_unknown_arguments_are_refused_in_the_shape_of_the_contract(agent: Agent) -> None:
     result = agent.call("apply_patch", file_path="f", patch="", fuzz=2)
-    assert result.structured["error_type"] == "invalid_request"
+    assert (result.structured["error_type"], result.structured["type"]) == ("io_error", "invalid_request")
     assert result.structured["success"] is False
     assert "fuzz: unknown argument" in result.structured["error"]

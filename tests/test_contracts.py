@@ -17,6 +17,9 @@ REFERENCE: Final = re.compile(r"`(?P<file>[\w/]+\.py)::(?P<name>test_\w+)`")
 WHOLE_FILE: Final = re.compile(r"^- `(?P<file>[\w/]+\.py)`$", re.MULTILINE)
 NOT_YET: Final = re.compile(r"not yet(: \S.*)?")
 
+SERVERS: Final = frozenset({"agent", "connected", "started", "forked_program"})
+"""What starts a server process, or is the client of one."""
+
 NUMBERED: Final = {
     "001": [f"TC{number}" for number in range(1, 8)],
     "002": [
@@ -57,6 +60,23 @@ def functions_in(file: str) -> frozenset[str]:
     return frozenset(f"{file}::{part.name}" for part in body if isinstance(part, ast.FunctionDef))
 
 
+def is_served(file: str, test: str) -> bool:
+    """Return whether a test talks to a server process, itself or through the functions and fixtures of its file."""
+    parts = ast.walk(ast.parse((TESTS / file).read_bytes()))
+    functions = {part.name: part for part in parts if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef)}
+    seen, remaining = set[str](), [test]
+    while remaining:
+        name = remaining.pop()
+        if name in SERVERS:
+            return True
+        if name in functions and name not in seen:
+            seen.add(name)
+            nodes = list(ast.walk(functions[name]))
+            remaining += [node.id for node in nodes if isinstance(node, ast.Name)]
+            remaining += [node.arg for node in nodes if isinstance(node, ast.arg)]
+    return False
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_every_row_names_tests_or_says_not_yet(seed: str) -> None:
     assert rows(seed)
@@ -76,6 +96,12 @@ def test_every_line_of_a_table_is_parsed(seed: str) -> None:
 def test_every_test_that_a_page_names_exists(seed: str) -> None:
     named = {test for row in rows(seed) for test in row.tests}
     assert sorted(test for test in named if test not in functions_in(test.partition("::")[0])) == []
+
+
+@pytest.mark.parametrize("seed", ["002", "004"])
+def test_every_test_that_a_page_names_calls_a_served_tool(seed: str) -> None:
+    named = {test for row in rows(seed) for test in row.tests}
+    assert sorted(test for test in named if not is_served(*test.split("::"))) == []
 
 
 @pytest.mark.parametrize("seed", SEEDS)

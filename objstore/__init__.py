@@ -7,7 +7,11 @@ imported when it is first used: the start-up time of a status matters, and it ne
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from objstore.config.config_files import Configuration as Configuration, ConfiguredValue as ConfiguredValue
+    from objstore.config.config_files import (
+        Configuration as Configuration,
+        ConfiguredValue as ConfiguredValue,
+        denied_paths as denied_paths,
+    )
     from objstore.config.settings import (
         RetentionLimits as RetentionLimits,
         Setting as Setting,
@@ -247,7 +251,7 @@ _HOMES: Final = {
     "tracking.server_calls": ("arguments_digest",),
     "integrity.fsck": ("CheckReport", "Fault", "check_store", "repair_store"),
     "retention.garbage_collection": ("GcResult", "GcPlan"),
-    "config.config_files": ("Configuration", "ConfiguredValue"),
+    "config.config_files": ("Configuration", "ConfiguredValue", "denied_paths"),
     "text.diff": ("diff_lines",),
     "errors": (
         "UNREADABLE",

@@ -7,6 +7,7 @@ of the earlier edit. Source: the contract of `multi_edit_text_file`.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Final, TypeAlias
 
 from mcptools.edit.nearest_text import Nearest, nearest
@@ -80,6 +81,7 @@ class AmbiguousString:
     index: int
     count: int
     lines: tuple[int, ...]  # where the first of them begin, from 1
+    overlaps: bool = False  # some of these include a part of each other, as "aa" in "aaa"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +114,8 @@ def apply_edits(
             # Occurrences may overlap ("aa" in "aaa"), which `count` counts as one; it is ambiguous all the same.
             count = max(staged.text.count(edit.old), 2)
             lines = tuple(_line(staged.text, at) for at in places)
-            return AmbiguousString(index=index, count=count, lines=lines)
+            overlaps = any(after < at + len(edit.old) for at, after in pairwise(places))
+            return AmbiguousString(index=index, count=count, lines=lines, overlaps=overlaps)
         start, end = places[0], places[0] + len(edit.old)
         prior = staged.overlapping_edit(start, end)
         if prior is not None:

@@ -1,7 +1,7 @@
 """Word the failures of edits that do not apply to a file, so that a model can correct its call."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection
 from typing import Final
 
 from mcptools.edit.anchored import (
@@ -88,10 +88,13 @@ def missing_string(refusal: MissingString, old_string: str) -> LazyFailure:
 
 def ambiguous_string(refusal: AmbiguousString, old_string: str) -> Failure:
     """Return the failure of an exact edit whose string occurs more than once."""
+    what = "Give more of the lines around the one that is meant."
+    if refusal.overlaps:
+        what = "There, its occurrences overlap: give all that they cover as one old_string."
     return Failure(
         FailureKind.STRING_AMBIGUOUS,
         f"Edit {refusal.index}: String appears {refusal.count} times: {shown(old_string)}",
-        hint=f"It begins at {_lines(refusal.lines)}. Give more of the lines around the one that is meant.",
+        hint=f"It begins at {_lines(dict.fromkeys(refusal.lines))}. {what}",
         edit_index=refusal.index,
         count=refusal.count,
         lines=list(refusal.lines),
@@ -340,7 +343,7 @@ def _facts(near: Nearest) -> dict[str, object]:
     return {"line": near.line, "column": near.column, "text": shown(near.text), "difference": near.difference}
 
 
-def _lines(numbers: Sequence[int]) -> str:
+def _lines(numbers: Collection[int]) -> str:
     return ("lines " if len(numbers) > 1 else "line ") + ", ".join(map(str, numbers))
 
 

@@ -36,6 +36,12 @@ _OF_A_SERVER: Final = {
 }
 """The options that only apply to a server."""
 
+_ASKING: Final = ["Undo"]
+"""The tools that ask the person first if no others are named."""
+
+_REQUIRED: Final = "required"
+"""The word in --approve that refuses these tools where the client can't ask."""
+
 _TOKEN = "EDITLEDGER_TOKEN"  # noqa: S105 - the name of the environment variable
 
 
@@ -96,7 +102,8 @@ def main(argv: Sequence[str] | None = None) -> None:
 def _serve(parser: argparse.ArgumentParser, arguments: argparse.Namespace, directories: Directories) -> None:
     try:
         offered = chosen(arguments.tools, read_only=arguments.read_only)
-        approve = chosen(arguments.approve)
+        asking = [name for name in arguments.approve if name != _REQUIRED]
+        approve = chosen(asking if asking or not arguments.approve else _ASKING)
     except KeyError as error:
         parser.error(f"neither a tool nor a set of tools: {error.args[0]} (sets: {', '.join(SETS)})")
     if not offered:
@@ -129,6 +136,7 @@ def _serve(parser: argparse.ArgumentParser, arguments: argparse.Namespace, direc
         offered=offered,
         require_read=arguments.require_read,
         approve=approve,
+        needs_approval=_REQUIRED in arguments.approve,
         output_schemas=arguments.output_schemas,
         acp_events=None if arguments.acp_events is None else Shape[arguments.acp_events.upper()],
     )
@@ -212,9 +220,10 @@ def _add_choices(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--approve",
         type=_names,
-        default=["Undo"],
+        default=_ASKING,
         metavar="NAMES",
-        help="tools that ask the person first, where the client can ask; empty for none (default: Undo)",
+        help="tools that ask the person first, where the client can ask; empty for none (default: Undo); with the word "
+        f"{_REQUIRED} among them, they are refused where it can't",
     )
 
 

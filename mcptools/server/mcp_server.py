@@ -62,6 +62,8 @@ from mcptools.server.elicitation import (
     addresses,
     approval,
     approval_question,
+    asks_in_forms,
+    nobody_to_ask,
     with_readable_roots,
 )
 from mcptools.server.request_client import is_stateless, key_of, named, on_session_end
@@ -104,19 +106,21 @@ class EditServer(MCPServer):
         offered: Mapping[str, Traits] = TOOLS,
         require_read: bool = False,
         approve: Collection[str] = (),
+        needs_approval: bool = False,
         output_schemas: bool = False,
         acp_events: Shape | None = None,
     ) -> None:
         """Offer the tools in `offered`. Those in `approve` ask the person first, if the client can ask.
 
-        `output_schemas`: list the schema of each tool's structured answer. `acp_events`: send the client notifications
-        of its calls in this shape; None: send none.
+        `needs_approval`: if it can't, they are refused. `output_schemas`: list the schema of each tool's answer.
+        `acp_events`: send the client notifications of its calls in this shape; None: send none.
         """
         self._directories = directories
         self._limits = limits or ServerLimits()
         self._clients = Clients(require_read=require_read)
         self._roots: Final = ClientRoots(directories, self._clients)
         self._offered = offered
+        self._needs_approval = needs_approval
         self._lists_output_schemas = output_schemas
         self._acp_events = acp_events
         self._recorded: Final[ContextVar[Recorded]] = ContextVar("recorded")
@@ -273,10 +277,9 @@ class EditServer(MCPServer):
         async def ask(**arguments: Any) -> Approval | Elicit[Approval]:  # noqa: ANN401 - checked before
             context = arguments.pop(_CONTEXT)
             self._approval_context.set(None)
-            capabilities = context.client_capabilities
-            asks = capabilities.elicitation if capabilities is not None else None
-            if asks is None or (asks.form is None and asks.url is not None):
-                return Approval()  # the client can't ask, so only its own approval of tools applies
+            can_ask = asks_in_forms(context)
+            if not can_ask and not self._needs_approval:
+                return Approval()  # only the client's own approval of tools applies
             wish = approval_question(name, traits.title, arguments)
             if name == "Undo":
                 from mcptools.tools.context import ApprovalContext
@@ -289,6 +292,8 @@ class EditServer(MCPServer):
                 accepted = await anyio.to_thread.run_sync(accepted_of, self._directories, change)
                 self._approval_context.set(ApprovalContext(change, accepted))
                 wish = undo_question(change, accepted)
+            if not can_ask:
+                raise nobody_to_ask(name)
             question = f"The agent wants to {wish}. Shall it go ahead?"
             return Elicit(question, Approval) if is_stateless(context) else await approval(context, question)
 
@@ -331,7 +336,8 @@ class EditServer(MCPServer):
                 approval=asked_about,
                 recorded=self._recorded.get(),
             )
-            work = functools.partial(_carried_out, functools.partial(method.call, shared, **arguments), traits)
+            called = functools.partial(method.call, shared, **arguments)
+            work = functools.partial(_carried_out, called, traits, self._limits.max_answer)
             result = await run_on_thread(work, _progress_sender(context), changes=not traits.read_only)
             if not result.is_error:
                 self._notify(client, context)
@@ -463,10 +469,10 @@ class _ToolsOnDemand(ToolManager):
 # ---- calls
 
 
-def _carried_out(call: Callable[[], "Answer[Any]"], traits: Traits) -> CallToolResult:
-    """Carry out a call on this thread, and return its result."""
+def _carried_out(call: Callable[[], "Answer[Any]"], traits: Traits, longest: int) -> CallToolResult:
+    """Carry out a call on this thread, and return its result. `longest`: as of `success`."""
     try:
-        return success(call())
+        return success(call(), longest)
     except Failure as failure:
         return refused(failure, traits)
 

@@ -58,7 +58,7 @@ from mcptools.tools.context import (
     sha256,
 )
 from mcptools.tools.notes import UNCHANGED, edit_number, nothing_to_change, outcome_notes
-from mcptools.tools.patching import applied, moves_of
+from mcptools.tools.patching import applied, placement_notes
 from mcptools.tools.text_edits import EditedFile, TextEdits
 from mcptools.tools.tracked_calls import TrackedCalls, existing_file
 from objstore import CallOutcome, FileExists, FileMissing, split_lines, unified_diff
@@ -203,7 +203,11 @@ class EditingTools:
                 mcp_conversation_id=edited.conversation or mcp_conversation_id,
             ),
             text=nothing_to_change(edited.place) if edited.is_unchanged else summary,
-            notes=(*moves_of(offsets), *edited.notes, *(self._edits.unwritable_notes(path) if dry_run else ())),
+            notes=(
+                *placement_notes(patch, offsets),
+                *edited.notes,
+                *(self._edits.unwritable_notes(path) if dry_run else ()),
+            ),
         )
 
     def multi_edit_text_file(
@@ -345,8 +349,10 @@ class EditingTools:
 
         def precheck() -> None:
             self._calls.precheck(source, stale=False)
+            files = self._context.directories.files_of(destination)
+            files.free_space(destination)  # raises where nothing may be written
             with suppress(FileMissing):
-                self._context.directories.files_of(destination).facts(destination)
+                files.facts(destination)
                 raise FileExists(destination)
 
         with self._calls.hold("move_file", source, mcp_conversation_id, destination, precheck=precheck) as (
@@ -390,7 +396,7 @@ class EditingTools:
 def _patch(diff: str) -> FilePatch:
     """Return the patch in `diff`, which has to be of one existing file. Raises Failure."""
     try:
-        patch = parse_patch(diff, between=checkpoint)
+        patch = parse_patch(diff, correct=True, between=checkpoint)
     except InvalidPatch as refusal:
         raise refusals.invalid_patch(refusal) from refusal
     if patch.source is None:

@@ -160,6 +160,12 @@ SETTINGS: Final = MappingProxyType(
                 meaning="Other names and paths that scans and snapshots never take; `cas purge` adds what it removes.",
             ),
             Setting(
+                name="tools.denied",
+                kind=SettingKind.PATTERNS,
+                default="none",
+                meaning="Files that no tool of the server may change.",
+            ),
+            Setting(
                 name="review.external",
                 kind=SettingKind.CHOICE,
                 default="accepted",

@@ -52,6 +52,7 @@ class CallInfo:
     notes: Mapping[str, str] = field(default_factory=dict)  # agent, client, model, prompt, …
     turn: TurnInfo | None = None  # None: it belongs to no known turn
     within: tuple[str, ...] = ()  # canonical paths that the call may reach, and all below; (): the whole workspace
+    denies: Callable[[str], bool] | None = None  # whether it may not change the file at a canonical path; None: it may
 
 
 EXTERNAL_CALL: Final = CallInfo(tool="", origin=Origin.EXTERNAL)

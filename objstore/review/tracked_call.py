@@ -82,7 +82,7 @@ class Call:
         self._began = time.monotonic()
         self._batch = batch
         self._info = info
-        self._tree = journal.tree.confined(info.within)
+        self._tree = journal.tree.confined(info.within, info.denies)
         self._files: dict[bytes, _File] = {}
         self._changes: list[Change] = []
         self._by_path: dict[bytes, list[Change]] = {}  # the changes of each path, moves from it included
@@ -558,7 +558,7 @@ def open_call(
         raise ConversationReserved(info.conversation)
     large = []
     if paths:
-        large = large_files(journal.tree.confined(info.within), paths)
+        large = large_files(journal.tree.confined(info.within, info.denies), paths)
     if large:
         before_storing()
         prestore_large_files(journal, large)

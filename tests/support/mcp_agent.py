@@ -1,5 +1,6 @@
 """An agent for tests: the official client, talking to a real server process over its standard streams."""
 
+import json
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -48,8 +49,23 @@ class Result:
 
     @property
     def text(self) -> str:
-        """Return the first text, which is the message or content according to the contract."""
-        return self.texts[0]
+        """Return the message or content according to the contract: the first text, or the message in it if it is JSON.
+
+        The text of a patch tool's result is its structured content, as its document says.
+        """
+        if not self.is_json:
+            return self.texts[0]
+        return str(self.structured.get("error") or self.structured["message"])
+
+    @property
+    def notes(self) -> str:
+        """Return the notes of an answer, one a line."""
+        return "\n".join(self.structured.get("notes", [])) if self.is_json else "\n".join(self.texts[1:])
+
+    @property
+    def is_json(self) -> bool:
+        """Return whether the text is the structured content."""
+        return self.texts == [json.dumps(self.structured, indent=2, ensure_ascii=False)]
 
     @property
     def error(self) -> dict[str, Any]:

@@ -840,7 +840,7 @@ def write_by_server(folder: Path, content: str, conversation: str = "") -> tuple
         file_hash="",
         mcp_conversation_id=outcome.conversation,
     )
-    result = success(Answer(content=answer, text="Wrote a.txt", notes=outcome_notes(outcome)))
+    result = success(Answer(content=answer, text="Wrote a.txt", notes=outcome_notes(outcome)), 1000)
     return outcome.conversation, result.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 

@@ -6,11 +6,8 @@ review continues where it ended.
 
 import os
 import shutil
-from collections.abc import Callable, Collection, Iterator, Sequence
-from enum import Enum
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
-
-from click import ClickException
 
 from cli.app.invocation import Invocation
 from cli.render.edits import shown_move
@@ -19,11 +16,11 @@ from cli.render.outcomes import shown_units
 from cli.render.status import counted, shown_edits, turn_heading
 from cli.render.zoom import MIN_ROWS, RESERVED_ROWS, height, screenful
 from cli.review_ui.change_queue import ChangeQueue, Stop
-from cli.review_ui.dialogue import DECIDING_KEYS, ReviewDialogue, failure
+from cli.review_ui.dialogue import Act, ReviewDialogue, Same, failure
 from cli.review_ui.hunk_review import Review
 from cli.screen.keyboard import END, Keyboard
 from cli.screen.terminal import EXACT, Screen, flush, shown_name, write
-from objstore import Action, CasError, Decided, DecidedMeanwhile, NothingToDo, Status, Unit
+from objstore import Action, CasError, Decided, NothingToDo, Status, Unit
 
 if TYPE_CHECKING:
     from objstore import DecisionOutcome, NetFile, PendingGroup, StatusReport, Workspace
@@ -56,18 +53,14 @@ TURNS_SHOWN: Final = 3
 """Number of turns that are named above a change; the others are counted."""
 
 
-class _Same(Enum):
-    """The review stays at the current change."""
-
-    STAY = "as it is on the screen"
-
-
-Where: TypeAlias = "Stop | _Same | None"
+Where: TypeAlias = "Stop | Same | None"
 """Where a review goes: to a change, nowhere, or on to the next one."""
 
 
-class ChangeReview(ReviewDialogue):
+class ChangeReview(ReviewDialogue[Stop]):
     """One pass over the pending changes."""
+
+    keys = KEYS
 
     def __init__(
         self,
@@ -100,11 +93,16 @@ class ChangeReview(ReviewDialogue):
             if key in {"q", END}:
                 break
             match self._acted(key, stop):
-                case _Same():
+                case Same.STAY:
                     is_shown = True
+                case Same.SHOWN_AGAIN:
+                    stop, is_shown = self._queue.go(stop.key) or self._next(), False
                 case other:
-                    stop, is_shown = other or self._queue.next() or self._undone_at_the_end(), False
+                    stop, is_shown = other or self._next(), False
         self._close()
+
+    def _next(self) -> Stop | None:
+        return self._queue.next() or self._undone_at_the_end()
 
     def _undone_at_the_end(self) -> Stop | None:
         """After a decision on many changes, offer to undo it although nothing is left to review."""
@@ -117,7 +115,7 @@ class ChangeReview(ReviewDialogue):
             except (CasError, OSError) as error:
                 self._say(failure(error))
                 continue
-            if where is not _Same.STAY:
+            if not isinstance(where, Same):
                 return where or self._queue.next()
         return None
 
@@ -141,9 +139,8 @@ class ChangeReview(ReviewDialogue):
             if all(views[unit.seq][unit.hunk] is status for unit in units)
         )
 
-    def _acted(self, key: str, stop: Stop) -> Where:
-        """Do the action of a key, and return where it leads."""
-        acts: dict[str, Callable[[Stop], Where]] = {
+    def _acts(self) -> Mapping[str, Act[Stop]]:
+        return {
             "a": lambda stop: self._decide(Action.ACCEPT, stop),
             "r": lambda stop: self._decide(Action.REJECT, stop),
             "R": self._rejected_with_reason,
@@ -160,27 +157,11 @@ class ChangeReview(ReviewDialogue):
             "n": self._found,
             "?": self._helped,
         }
-        act = acts.get(key)
-        if act is None:
-            self._say("Press ? for what the keys do.")
-            return _Same.STAY
-        try:
-            self._workspace.reopen()  # if the last try could not be made durable
-            if key in DECIDING_KEYS:
-                gone = [unit for unit in stop.units if self._status(unit) is not Status.PENDING]
-                if gone:
-                    verb = "was" if len(gone) == 1 else "were"
-                    self._say(f"{shown_units(gone).capitalize()} {verb} decided elsewhere meanwhile.")
-                    return self._queue.go(stop.key)
-            return act(stop)
-        except DecidedMeanwhile as error:
-            self._say(str(error))
-            return self._queue.go(stop.key)
-        except (CasError, OSError, ClickException) as error:
-            # A lock, a full disk, a file that is changed at this moment: the change is as it was, and the user can try
-            # again.
-            self._say(failure(error))
-            return _Same.STAY
+
+    def _decided_elsewhere(self, shown: Stop) -> str:
+        gone = [unit for unit in shown.units if self._status(unit) is not Status.PENDING]
+        was = "was" if len(gone) == 1 else "were"
+        return f"{shown_units(gone).capitalize()} {was} decided elsewhere meanwhile." if gone else ""
 
     # ---- deciding
 
@@ -201,14 +182,14 @@ class ChangeReview(ReviewDialogue):
                 self._say("Nothing to do: that is already so.")
                 return None
             case None:
-                return _Same.STAY
+                return Same.STAY
             case _:
                 self._say("Left as it is.")
-                return _Same.STAY
+                return Same.STAY
 
     def _rejected_with_reason(self, stop: Stop) -> Where:
         reason = self._line("Reason")
-        return self._decide(Action.REJECT, stop, reason=reason) if reason else _Same.STAY
+        return self._decide(Action.REJECT, stop, reason=reason) if reason else Same.STAY
 
     def _whole_file(self, stop: Stop) -> Where:
         own = set(stop.file.units)
@@ -221,7 +202,7 @@ class ChangeReview(ReviewDialogue):
         turn = groups[stop.key[-1].seq].turn if stop.key[-1].seq in groups else 0
         if not turn:
             self._say("No turn is known for this; c takes the whole conversation.")
-            return _Same.STAY
+            return Same.STAY
         seqs = {seq for seq, group in groups.items() if group.turn == turn}
         return self._grouped(stop, self._queue.units(lambda unit: unit.seq in seqs), f"turn {turn}")
 
@@ -234,7 +215,7 @@ class ChangeReview(ReviewDialogue):
     def _grouped(self, stop: Stop, units: Sequence[Unit], what: str) -> Where:
         if not units:
             self._say("Nothing of it has a net effect any more.")
-            return _Same.STAY
+            return Same.STAY
         wanted = frozenset(units)
         touched = [each for each in self._queue.all() if not wanted.isdisjoint(each.units)]
         changes = sum(len(each.changes) or 1 for each in touched)
@@ -249,7 +230,7 @@ class ChangeReview(ReviewDialogue):
             self._put_off([unit for each in touched for unit in each.key])
             return None
         if key not in actions:
-            return _Same.STAY
+            return Same.STAY
         outcome = self._resolved(actions[key], dict.fromkeys(units, Status.PENDING))
         where = self._concluded(outcome, stop, units, changes)
         if isinstance(outcome, Decided):
@@ -268,11 +249,11 @@ class ChangeReview(ReviewDialogue):
 
     def _undone(self) -> Where:
         step = self._taken_back()
-        return _Same.STAY if step is None else self._queue.go_after_undo(step.units)
+        return Same.STAY if step is None else self._queue.go_after_undo(step.units)
 
     def _amended(self, stop: Stop) -> Where:
         self._amend_in_editor(stop.key[-1])
-        return self._queue.go(stop.key)
+        return Same.SHOWN_AGAIN
 
     def _hunk_by_hunk(self, stop: Stop) -> Where:
         """Go through the hunks of a change, as `cas review --each` does; what was done there can be undone here."""
@@ -288,7 +269,7 @@ class ChangeReview(ReviewDialogue):
         if steps:
             self._decided.append((stop.key, max(1, len(stop.changes))))
             self._is_group = False
-        return self._queue.go(stop.key)
+        return Same.SHOWN_AGAIN
 
     # ---- looking around
 
@@ -296,19 +277,19 @@ class ChangeReview(ReviewDialogue):
         before = self._queue.back()
         if before is None:
             self._say("No change before this one is pending; u undoes a decision.")
-            return _Same.STAY
+            return Same.STAY
         return before
 
     def _viewed(self, stop: Stop) -> Where:
         with self._keyboard.released():
             write(net_diff([stop.file], self._screen, Invocation.current().program), paged=True)
             flush()
-        return self._queue.go(stop.key)
+        return Same.SHOWN_AGAIN
 
     def _searched(self, stop: Stop) -> Where:
         sought = self._line("Search for")
         if sought is None:
-            return _Same.STAY
+            return Same.STAY
         self._sought = sought or self._sought
         return self._found(stop)
 
@@ -324,17 +305,12 @@ class ChangeReview(ReviewDialogue):
         found = self._queue.find(fits, stop)
         if found is None:
             self._say(f"No pending change holds {shown_name(self._sought)}.")
-            return _Same.STAY
+            return Same.STAY
         self._queue.leave(stop)
         if found[1]:
             again = found[0].key == stop.key
             self._say("It is in no other pending change." if again else "Searched from the top again.")
         return self._queue.go(found[0].key)
-
-    def _helped(self, _: Stop) -> Where:
-        for key, meaning in KEYS.items():
-            self._say(f"  {key}  {meaning}")
-        return _Same.STAY
 
     # ---- the screen
 

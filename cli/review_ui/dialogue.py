@@ -1,8 +1,10 @@
 """The dialogue that both reviews are: ask, read a key, decide, remember what can be undone."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeAlias, TypeVar
 
 from click import ClickException
 
@@ -20,6 +22,7 @@ from objstore import (
     CasError,
     Conflicted,
     Decided,
+    DecidedMeanwhile,
     ExternalChanges,
     NothingToDo,
     OnExternal,
@@ -31,10 +34,24 @@ from objstore import (
 if TYPE_CHECKING:
     from objstore import BlobId, DecisionOutcome, ExternalChange, Hunk, Workspace
 
-__all__ = ["DECIDING_KEYS", "ReviewDialogue", "Step", "failure"]
+__all__ = ["Act", "ReviewDialogue", "Same", "Step", "failure"]
 
-DECIDING_KEYS: Final = frozenset("arRx")
+_DECIDING_KEYS: Final = frozenset("arRx")
 """Keys that decide on what is on the screen."""
+
+Shown = TypeVar("Shown")
+"""What a review shows at once: a change, or a hunk."""
+
+
+class Same(Enum):
+    """The review stays at what is on the screen."""
+
+    STAY = "as it is on the screen"
+    SHOWN_AGAIN = "shown once more"
+
+
+Act: TypeAlias = Callable[[Shown], Shown | Same | None]
+"""What a key does; it returns where that leads: to something else, nowhere, or (None) on to the next one."""
 
 
 @value
@@ -47,8 +64,11 @@ class Step:
     amendment: int | None = None  # its number; None: it was a decision
 
 
-class ReviewDialogue:
+class ReviewDialogue(ABC, Generic[Shown]):
     """Base of both reviews: the screen, the keyboard, and the decisions that were taken."""
+
+    keys: ClassVar[Mapping[str, str]]
+    """What each key does, in words."""
 
     def __init__(self, workspace: "Workspace", keyboard: Keyboard, screen: Screen) -> None:
         """Begin without any decision."""
@@ -60,6 +80,40 @@ class ReviewDialogue:
         self._withdrawn: set[int] = set()  # decisions that took back amendments: they are no steps of their own
         self._sought = ""
         self._is_forgetful = False  # whether it was already reported that skipped hunks can't be saved
+
+    @abstractmethod
+    def _acts(self) -> Mapping[str, Act[Shown]]:
+        """Return what the keys do, except those that quit."""
+
+    @abstractmethod
+    def _decided_elsewhere(self, shown: Shown) -> str:
+        """Return a sentence about what was decided elsewhere since it was shown; "": nothing was."""
+
+    def _acted(self, key: str, shown: Shown) -> Shown | Same | None:
+        """Do the action of a key, and return where it leads."""
+        act = self._acts().get(key)
+        if act is None:
+            self._say("Press ? for what the keys do.")
+            return Same.STAY
+        try:
+            self._workspace.reopen()  # if the last try could not be made durable
+            elsewhere = self._decided_elsewhere(shown) if key in _DECIDING_KEYS else ""
+            if elsewhere:
+                self._say(elsewhere)
+                return Same.SHOWN_AGAIN
+            return act(shown)
+        except DecidedMeanwhile as error:
+            self._say(str(error))
+            return Same.SHOWN_AGAIN
+        except (CasError, OSError, ClickException) as error:
+            # A lock, a full disk, a file that is changed at this moment: all is as it was, and the user can try again.
+            self._say(failure(error))
+            return Same.STAY
+
+    def _helped(self, _: Shown) -> Same:
+        for key, meaning in self.keys.items():
+            self._say(f"  {key}  {meaning}")
+        return Same.STAY
 
     # ---- deciding
 

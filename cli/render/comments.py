@@ -8,9 +8,9 @@ from cli.screen.terminal import Screen, shown_name, visible
 from objstore import Seq, Unit
 
 if TYPE_CHECKING:
-    from objstore import CommentView, Workspace
+    from objstore import CommentView, NetChange, NetFile, Workspace
 
-__all__ = ["comment_place", "comment_text", "comments_by_unit", "comments_text"]
+__all__ = ["comment_place", "comment_text", "comments_by_change", "comments_by_unit", "comments_text"]
 
 _STATE_COLOR: Final = {"open": "yellow", "sent": "yellow", "answered": "cyan", "resolved": "green"}
 
@@ -26,6 +26,22 @@ def comments_by_unit(workspace: "Workspace", units: Collection[Unit]) -> dict[Un
             if shown and view not in found.setdefault(max(shown), []):
                 found[max(shown)].append(view)
     return {unit: sorted(views, key=lambda view: view.number) for unit, views in found.items() if views}
+
+
+def comments_by_change(workspace: "Workspace", file: "NetFile") -> dict[int, list["CommentView"]]:
+    """Return the comments on the net changes of a file, by position of the change.
+
+    Those on hunks without a net effect come under the position after the last one. Of several changes that a comment's
+    hunk is part of, it is next to the one at its lines.
+    """
+    found: dict[int, list[CommentView]] = {}
+    units = {unit for change in file.changes for unit in change.units}
+    for unit, views in comments_by_unit(workspace, units.union(file.cancelled, file.kept_on)).items():
+        own = [at for at, change in enumerate(file.changes) if unit in change.units]
+        for view in views:
+            at_lines = (at for at in own if view.is_there and _is_at(view, file.changes[at]))
+            found.setdefault(next(at_lines, own[-1] if own else len(file.changes)), []).append(view)
+    return {at: sorted(views, key=lambda view: view.number) for at, views in sorted(found.items())}
 
 
 def comment_place(view: "CommentView") -> str:
@@ -53,6 +69,11 @@ def comments_text(views: Iterable["CommentView"], screen: Screen) -> Iterator[by
     """Yield a list of comments."""
     for view in views:
         yield from comment_text(view, screen)
+
+
+def _is_at(view: "CommentView", change: "NetChange") -> bool:
+    first, last = view.lines
+    return first < change.line_after + max(1, change.inserted_lines) and change.line_after <= last
 
 
 def _author(view: "CommentView") -> str:

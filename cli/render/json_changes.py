@@ -7,11 +7,15 @@ import os
 from typing import TYPE_CHECKING
 
 from cli.app.invocation import Invocation
+from cli.render.comments import comments_by_change
+from cli.render.json_edits import comment_shape
 from cli.render.json_store import text_shape
 from cli.render.net_diff import net_diff
 from cli.screen.terminal import EXACT
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cli.render.json_edits import Json
     from objstore import NetChange, NetFile, Workspace
 
@@ -20,6 +24,10 @@ __all__ = ["net_file_shape"]
 
 def net_file_shape(workspace: "Workspace", file: "NetFile") -> "dict[str, Json]":
     """Return what pending edits change in one file, all together."""
+    comments = {
+        at: [comment_shape(workspace, view) for view in views]
+        for at, views in comments_by_change(workspace, file).items()
+    }
     return {
         "file_path": _path(workspace, file.path),
         "path_before": None if file.before is None else _path(workspace, file.path_before),
@@ -32,14 +40,14 @@ def net_file_shape(workspace: "Workspace", file: "NetFile") -> "dict[str, Json]"
         "lines_added": file.added,
         "lines_removed": file.removed,
         "unrecorded": file.is_unrecorded,
-        "changes": [_change_shape(change) for change in file.changes],
+        "changes": [_change_shape(change, comments.get(at, [])) for at, change in enumerate(file.changes)],
         "cancelled": list(map(str, file.cancelled)),
         "kept_on": list(map(str, file.kept_on)),
         "diff": b"".join(net_diff([file], EXACT, Invocation.current().program)).decode(errors="replace"),
     }
 
 
-def _change_shape(change: "NetChange") -> "dict[str, Json]":
+def _change_shape(change: "NetChange", comments: "Sequence[Json]") -> "dict[str, Json]":
     return {
         "kind": change.kind.value,
         "old_start": max(0, change.line_before - 1),
@@ -50,6 +58,7 @@ def _change_shape(change: "NetChange") -> "dict[str, Json]":
         "inserted": change.inserted.decode(errors="replace"),
         "hunks": list(map(str, change.units)),
         "shares_with": list(change.shares_with),
+        "comments": comments,
     }
 
 

@@ -7,9 +7,11 @@ review continues where it ended.
 import os
 import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from cli.app.invocation import Invocation
+from cli.render.comments import comments_by_change
 from cli.render.edits import shown_move
 from cli.render.net_diff import named_units, net_diff
 from cli.render.outcomes import shown_units
@@ -31,6 +33,7 @@ KEYS: Final = {
     "a": "accept this change",
     "r": "reject this change",
     "R": "reject it and say why",
+    "m": "comment on this change, for the agent that made it",
     "s": "skip: leave it pending, and go on; it comes last in the next review",
     "b": "back to the change before that is still pending",
     "x": "go through its hunks one by one; a single hunk is split",
@@ -88,7 +91,7 @@ class ChangeReview(ReviewDialogue[Stop]):
         while stop is not None:
             if not is_shown:
                 self._show(stop)
-            self._ask(f"Decide on {named_units(stop.key, UNITS_ASKED)} [a,r,R,s,b,x,e,u,f,t,c,v,/,n,q,?]")
+            self._ask(f"Decide on {named_units(stop.key, UNITS_ASKED)} [a,r,R,m,s,b,x,e,u,f,t,c,v,/,n,q,?]")
             key = self._key()
             if key in {"q", END}:
                 break
@@ -144,6 +147,7 @@ class ChangeReview(ReviewDialogue[Stop]):
             "a": lambda stop: self._decide(Action.ACCEPT, stop),
             "r": lambda stop: self._decide(Action.REJECT, stop),
             "R": self._rejected_with_reason,
+            "m": lambda stop: self._commented(stop.key),
             "s": self._skipped,
             "b": self._back,
             "x": self._hunk_by_hunk,
@@ -282,7 +286,7 @@ class ChangeReview(ReviewDialogue[Stop]):
 
     def _viewed(self, stop: Stop) -> Where:
         with self._keyboard.released():
-            write(net_diff([stop.file], self._screen, Invocation.current().program), paged=True)
+            write(self._diff(stop.file), paged=True)
             flush()
         return Same.SHOWN_AGAIN
 
@@ -330,12 +334,16 @@ class ChangeReview(ReviewDialogue[Stop]):
         self._write(map(self._screen.line, head))
         columns, rows = shutil.get_terminal_size()
         room = max(MIN_ROWS, rows - RESERVED_ROWS - sum(height(line, columns) for line in head) + 1)
-        shown = screenful(net_diff([stop.shown], self._screen, Invocation.current().program), room, columns)
+        shown = screenful(self._diff(stop.shown), room, columns)
         self._write(shown.lines)
         rest = ["the rest of this line"] if shown.is_cut else []
         rest += [counted(shown.more, "more line")] if shown.more else []
         if rest:
             self._say(f"... and {', and '.join(rest)}: v shows all.")
+
+    def _diff(self, file: "NetFile") -> Iterator[bytes]:
+        comments = partial(comments_by_change, self._workspace)
+        return net_diff([file], self._screen, Invocation.current().program, comments)
 
     def _turns(self, stop: Stop) -> Iterator[str]:
         """Yield a line for each turn, or conversation without turns, that made the change, with its edits."""

@@ -222,6 +222,17 @@ class ReviewDialogue(ABC, Generic[Shown]):
         self._write(decided_text(outcome, self._workspace.history.edit, self._screen, dry_run=False))
         return step
 
+    # ---- commenting
+
+    def _commented(self, units: Sequence[Unit]) -> Same:
+        """Ask for a comment on hunks of one file, and record it."""
+        text = self._line("Comment")
+        if not text:
+            return Same.STAY
+        view = self._workspace.comments.add_to_units(units, text, who=reviewer())
+        self._say(f"Recorded comment {view.number}.")
+        return Same.SHOWN_AGAIN
+
     # ---- amending
 
     def _amend_in_editor(self, unit: Unit) -> None:

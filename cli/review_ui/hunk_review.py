@@ -41,6 +41,7 @@ KEYS: Final = {
     "a": "accept this hunk",
     "r": "reject this hunk",
     "R": "reject it and say why",
+    "m": "comment on this hunk, for the agent that made it",
     "s": "skip: leave it pending, and go on; it comes last in the next review",
     "b": "back to the hunk before",
     "x": "split it, to decide on its parts one by one",
@@ -108,7 +109,7 @@ class Review(ReviewDialogue[Unit]):
         while unit is not None:
             if not is_shown:
                 self._show(unit)
-            self._ask(f"Decide on {unit} [a,r,R,s,b,x,e,u,f,c,v,/,n,q,?]")
+            self._ask(f"Decide on {unit} [a,r,R,m,s,b,x,e,u,f,c,v,/,n,q,?]")
             key = self._key()
             if key in {"q", END}:
                 break
@@ -131,6 +132,7 @@ class Review(ReviewDialogue[Unit]):
             "a": lambda unit: self._decided(Action.ACCEPT, {unit: self._shown}),
             "r": lambda unit: self._decided(Action.REJECT, {unit: self._shown}),
             "R": self._rejected_with_reason,
+            "m": lambda unit: self._commented([unit]),
             "s": self._skipped,
             "b": self._back,
             "x": self._split,

@@ -60,7 +60,7 @@ class _Place(NamedTuple):
 
 
 def add_to_units(journal: Journal, units: Sequence[Unit], text: str, *, who: str) -> CommentView:
-    """Record a comment on units of one edit. Raises NoSuchName, EditExpired, HistoryBroken, as Journal.commit."""
+    """Record a comment on units of one file. Raises NoSuchName, EditExpired, HistoryBroken, as Journal.commit."""
     return _added(journal, lambda: _of_units(journal, units), text, who=who)
 
 

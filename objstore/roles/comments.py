@@ -26,7 +26,7 @@ class Comments:
         self._journal: Final = journal
 
     def add_to_units(self, units: Sequence[Unit], text: str, *, who: str = "") -> CommentView:
-        """Record a comment on units of one edit. Raises NoSuchName, EditExpired, HistoryBroken, as Call.commit."""
+        """Record a comment on units of one file. Raises NoSuchName, EditExpired, HistoryBroken, as Call.commit."""
         from objstore.review import comments
 
         return comments.add_to_units(self._journal, units, text, who=who)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum, auto
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -112,9 +113,10 @@ def _write_net(workspace: "Workspace", names: tuple[str, ...], layout: Layout, s
             pending = (net_file_shape(workspace, file) for file in found)
             write(map(json_line, chain(pending, (external_diff_shape(workspace, change) for change in outside))))
         else:
+            from cli.render.comments import comments_by_change
             from cli.render.net_diff import net_diff
 
-            diffs = net_diff(found, screen, Invocation.current().program)
+            diffs = net_diff(found, screen, Invocation.current().program, partial(comments_by_change, workspace))
             write(chain(diffs, _external_text(workspace, outside, screen)), paged=True)
     read_errors.raise_first()
     if layout is not Layout.JSON:

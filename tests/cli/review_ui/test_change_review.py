@@ -125,6 +125,21 @@ def test_a_reason_is_recorded(history: CommandRunner, review: Review) -> None:
     assert history.cas("log", "--json", "-n", "1").json()["reason"] == "not asked for"
 
 
+def test_a_comment_is_recorded_and_shown_below_its_change(history: CommandRunner, review: Review) -> None:
+    with review() as terminal:
+        terminal.wait_for(prompt("2:1", "3:1"))
+        press(terminal, "m", "Comment:")
+        press(terminal, "\n", prompt("2:1", "3:1"))
+        press(terminal, "m", "Comment:")
+        shown = press(terminal, "why German?\n", prompt("2:1", "3:1"))
+        assert "Recorded comment 1." in shown
+        assert re.search(r"\+zwei\n three\n.*comment 1 open  a:2  [^\n]*\n    why German\?\n", shown, re.DOTALL)
+        assert "comment 1" not in press(terminal, "s", prompt("2:2"))
+        press(terminal, "q", "0 changes accepted")
+    [comment] = history.cas("comment", "--json").lines()
+    assert (comment["text"], comment["line"], comment["hunks"]) == ("why German?", 1, ["2:1", "3:1"])
+
+
 def test_undo_shows_the_change_again(history: CommandRunner, review: Review) -> None:
     with review() as terminal:
         terminal.wait_for(prompt("2:1", "3:1"))

@@ -123,8 +123,59 @@ def test_json_has_each_change_with_its_hunks(runner: CommandRunner) -> None:
         "inserted": "two\n",
         "hunks": ["2:1", "3:1"],
         "shares_with": [1],
+        "comments": [],
     }
     assert file["diff"] == runner.done("diff").text
+
+
+# ---- comments
+
+
+def test_comments_are_below_their_change_at_a_terminal_with_their_answers(runner: CommandRunner) -> None:
+    accepted(runner, "a", TEN)
+    runner.edit("a", b"2\n", b"two\n")
+    runner.edit("a", b"9\n", b"")
+    runner.done("comment", "a:2", "-m", "why \x1b[31m?")
+    runner.done("comment", "--reply", "1", "-m", "because")
+    runner.done("comment", "3", "-m", "where did it go?")
+    shown = runner.typed("diff", "--color", "never")[1]
+    first, second = shown.index("+two"), shown.index("-9")
+    assert first < shown.index("comment 1 open  a:2  ") < shown.index("    why \\x1b[31m?\n  answer 2  ") < second
+    assert shown.index("    because\n") < second < shown.index("comment 3 open  a:9  ")
+    assert [
+        [(view["comment"], view["line"]) for view in change["comments"]]
+        for change in runner.done("diff", "--json").lines()[0]["changes"]
+    ] == [[(1, 1)], [(3, 8)]]
+
+
+def test_a_comment_on_a_hunk_of_two_changes_is_at_its_lines(runner: CommandRunner) -> None:
+    accepted(runner, "a", TEN)
+    runner.edit("a", b"2\n3\n4\n", b"two\nthree\nfour\n")
+    runner.edit("a", b"three\n", b"3\n")
+    runner.done("comment", "a:4", "-m", "the fourth")
+    runner.done("comment", "a:2", "-m", "the second")
+    changes = runner.done("diff", "--json").lines()[0]["changes"]
+    assert [[view["text"] for view in change["comments"]] for change in changes] == [["the second"], ["the fourth"]]
+
+
+def test_comments_leave_a_piped_diff_one_that_git_takes(runner: CommandRunner, tmp_path: Path) -> None:
+    accepted(runner, "a", TEN)
+    runner.edit("a", b"2\n", b"two\n")
+    runner.edit("a", b"9\n", b"nine\n")
+    runner.done("comment", "a:2", "-m", "-no\n@@ diff\n+yes")
+    diff = runner.done("diff").out
+    assert diff.startswith(b"# comment 1 open")
+    (tmp_path / "a").write_bytes(runner.bytes("a"))
+    subprocess.run(["git", "apply", "-R", "-"], input=diff, cwd=tmp_path, check=True, timeout=60)
+    assert (tmp_path / "a").read_bytes() == TEN
+
+
+def test_a_comment_on_edits_that_cancel_out_is_shown(runner: CommandRunner) -> None:
+    accepted(runner, "a", TEN)
+    runner.edit("a", b"2\n", b"two\n")
+    runner.done("comment", "a:2", "-m", "in words?")
+    runner.edit("a", b"two\n", b"2\n")
+    assert "# comment 1 open  a:2 (its lines are gone)" in runner.done("diff").text
 
 
 # ---- what is selected

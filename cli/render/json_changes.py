@@ -14,7 +14,7 @@ from cli.render.net_diff import net_diff
 from cli.screen.terminal import EXACT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from cli.render.json_edits import Json
     from objstore import NetChange, NetFile, Workspace
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["net_file_shape"]
 
 
-def net_file_shape(workspace: "Workspace", file: "NetFile") -> "dict[str, Json]":
-    """Return what pending edits change in one file, all together."""
+def net_file_shape(workspace: "Workspace", file: "NetFile", seen: "Collection[bytes]") -> "dict[str, Json]":
+    """Return what pending edits change in one file, all together. `seen`: keys of changes that were seen."""
     comments = {
         at: [comment_shape(workspace, view) for view in views]
         for at, views in comments_by_change(workspace, file).items()
@@ -40,14 +40,14 @@ def net_file_shape(workspace: "Workspace", file: "NetFile") -> "dict[str, Json]"
         "lines_added": file.added,
         "lines_removed": file.removed,
         "unrecorded": file.is_unrecorded,
-        "changes": [_change_shape(change, comments.get(at, [])) for at, change in enumerate(file.changes)],
+        "changes": [_change_shape(change, comments.get(at, []), seen) for at, change in enumerate(file.changes)],
         "cancelled": list(map(str, file.cancelled)),
         "kept_on": list(map(str, file.kept_on)),
-        "diff": b"".join(net_diff([file], EXACT, Invocation.current().program)).decode(errors="replace"),
+        "diff": b"".join(net_diff([file], EXACT, Invocation.current().program, seen=seen)).decode(errors="replace"),
     }
 
 
-def _change_shape(change: "NetChange", comments: "Sequence[Json]") -> "dict[str, Json]":
+def _change_shape(change: "NetChange", comments: "Sequence[Json]", seen: "Collection[bytes]") -> "dict[str, Json]":
     return {
         "kind": change.kind.value,
         "old_start": max(0, change.line_before - 1),
@@ -58,6 +58,7 @@ def _change_shape(change: "NetChange", comments: "Sequence[Json]") -> "dict[str,
         "inserted": change.inserted.decode(errors="replace"),
         "hunks": list(map(str, change.units)),
         "shares_with": list(change.shares_with),
+        "seen": change.key in seen,
         "comments": comments,
     }
 

@@ -1,6 +1,6 @@
 """Net changes as text for a person: a unified diff of each file, with the hunks that each change is made of."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -31,15 +31,17 @@ def net_diff(
     screen: Screen,
     program: str,
     comments_of: "Callable[[NetFile], Comments]" = lambda _: _NONE,
+    seen: Collection[bytes] = (),
 ) -> Iterator[bytes]:
     """Yield the diff of each file from its accepted text to its current text.
 
     Each change has a header of its own, which names its hunks where a diff allows a remark. `comments_of`: returns the
     comments on the changes of a file. For a person, each is below its change; a program can take the diff only if
-    nothing comes between its hunks, so all of a file's are above it.
+    nothing comes between its hunks, so all of a file's are above it. `seen`: keys of
+    changes that are marked so.
     """
     for file in files:
-        for remark in _remarks(file, program):
+        for remark in _remarks(file, program, seen):
             yield screen.line(f"# {shown_name(file.path)}: {remark}")  # no name looks like a part of a diff
         comments = comments_of(file)
         below = {at for at, change in enumerate(file.changes) if _has_lines(change)} if screen.guarded else set()
@@ -47,7 +49,7 @@ def net_diff(
             if at not in below:
                 yield from (b"# " + line for line in comments_text(views, screen))
         if file.changes:
-            yield from _file_diff(file, screen, {at: views for at, views in comments.items() if at in below})
+            yield from _file_diff(file, screen, {at: comments[at] for at in below & comments.keys()}, seen)
 
 
 def named_units(units: "Sequence[Unit]", most: int = MOST_UNITS) -> str:
@@ -60,10 +62,10 @@ def named_units(units: "Sequence[Unit]", most: int = MOST_UNITS) -> str:
 # ---- inside
 
 
-def _remarks(file: "NetFile", program: str) -> Iterator[str]:
+def _remarks(file: "NetFile", program: str, seen: Collection[bytes]) -> Iterator[str]:
     """Yield what no hunk can express: facts about the file, each with its hunks, and what has no net effect."""
     for change in file.changes:
-        units = named_units(change.units)
+        units = named_units(change.units) + _seen_mark(change, seen)
         match change.kind:
             case ChangeKind.MOVE:
                 yield f"moved from {shown_name(file.path_before)} {units}"
@@ -86,7 +88,7 @@ def _remarks(file: "NetFile", program: str) -> Iterator[str]:
         yield f"changed since it was recorded; `{program} diff --unrecorded {typed(file.path)}` shows how"
 
 
-def _file_diff(file: "NetFile", screen: Screen, comments: Comments) -> Iterator[bytes]:
+def _file_diff(file: "NetFile", screen: Screen, comments: Comments, seen: Collection[bytes]) -> Iterator[bytes]:
     is_new, is_gone = file.before is None, file.after is None
     yield from extended_header(
         file.path_before,
@@ -120,12 +122,16 @@ def _file_diff(file: "NetFile", screen: Screen, comments: Comments) -> Iterator[
         above = max(shown, ordered[first - 1].old_end if first else 0)
         below = ordered[last + 1].old_start if last + 1 < len(ordered) else len(old)
         lead, trail = min(CONTEXT, hunks[0].old_start - above), min(CONTEXT, below - hunks[-1].old_end)
-        labels = dict.fromkeys(_label(file, file.changes[at], screen) for at, _ in group)
+        labels = dict.fromkeys(_label(file, file.changes[at], screen, seen) for at, _ in group)
         yield hunk_head(hunks, lead, trail, ", ".join(labels), screen)
         yield from hunk_body(old, new, hunks, lead, trail, screen)
         for at, _ in group:
             yield from comments_text(comments.get(at, ()), screen)
         shown = hunks[-1].old_end + trail
+
+
+def _seen_mark(change: "NetChange", seen: Collection[bytes]) -> str:
+    return " seen" if seen and change.key in seen else ""
 
 
 def _has_lines(change: "NetChange") -> bool:
@@ -137,8 +143,8 @@ def _hunk(change: "NetChange") -> Hunk:
     return Hunk(change.line_before - 1, old, change.line_after - 1, new)
 
 
-def _label(file: "NetFile", change: "NetChange", screen: Screen) -> str:
-    label = screen.paint(named_units(change.units), STATUS_COLOR[Status.PENDING])
+def _label(file: "NetFile", change: "NetChange", screen: Screen, seen: Collection[bytes]) -> str:
+    label = screen.paint(named_units(change.units), STATUS_COLOR[Status.PENDING]) + _seen_mark(change, seen)
     others = [file.changes[at] for at in change.shares_with]
     lines = [str(other.line_after) for other in others if other.line_after]
     facts = [other.kind.value for other in others if not other.line_after]

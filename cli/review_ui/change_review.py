@@ -77,6 +77,8 @@ class ChangeReview(ReviewDialogue[Stop]):
         self._queue = ChangeQueue(select, self._is_skipped)
         self._report: StatusReport = workspace.review.status()
         self._decided: list[tuple[tuple[Unit, ...], int]] = []  # units, and of how many changes
+        self._seen: set[bytes] = set(workspace.review.seen_changes())  # keys of changes
+        self._is_whole = False  # whether all of the change is on the screen
         self._is_group = False  # whether the last decision was one on a file, a turn or a conversation
 
     def run(self) -> None:
@@ -93,6 +95,8 @@ class ChangeReview(ReviewDialogue[Stop]):
                 self._show(stop)
             self._ask(f"Decide on {named_units(stop.key, UNITS_ASKED)} [a,r,R,m,s,b,x,e,u,f,t,c,v,/,n,q,?]")
             key = self._key()
+            if key != END and self._is_whole:
+                self._note_seen(stop)
             if key in {"q", END}:
                 break
             match self._acted(key, stop):
@@ -103,6 +107,14 @@ class ChangeReview(ReviewDialogue[Stop]):
                 case other:
                     stop, is_shown = other or self._next(), False
         self._close()
+
+    def _note_seen(self, stop: Stop) -> None:
+        """Note that a person has looked at the changes; the review continues even if that can't be saved."""
+        keys = [change.key for change in stop.changes if change.key not in self._seen]
+        if keys:
+            self._seen.update(keys)
+            with self._forgetting("what you have seen"):
+                self._workspace.review.mark_seen(keys)
 
     def _next(self) -> Stop | None:
         return self._queue.next() or self._undone_at_the_end()
@@ -288,6 +300,7 @@ class ChangeReview(ReviewDialogue[Stop]):
         with self._keyboard.released():
             write(self._diff(stop.file), paged=True)
             flush()
+        self._note_seen(stop)
         return Same.SHOWN_AGAIN
 
     def _searched(self, stop: Stop) -> Where:
@@ -336,6 +349,7 @@ class ChangeReview(ReviewDialogue[Stop]):
         room = max(MIN_ROWS, rows - RESERVED_ROWS - sum(height(line, columns) for line in head) + 1)
         shown = screenful(self._diff(stop.shown), room, columns)
         self._write(shown.lines)
+        self._is_whole = not (shown.is_cut or shown.more)
         rest = ["the rest of this line"] if shown.is_cut else []
         rest += [counted(shown.more, "more line")] if shown.more else []
         if rest:
@@ -343,7 +357,7 @@ class ChangeReview(ReviewDialogue[Stop]):
 
     def _diff(self, file: "NetFile") -> Iterator[bytes]:
         comments = partial(comments_by_change, self._workspace)
-        return net_diff([file], self._screen, Invocation.current().program, comments)
+        return net_diff([file], self._screen, Invocation.current().program, comments, self._seen)
 
     def _turns(self, stop: Stop) -> Iterator[str]:
         """Yield a line for each turn, or conversation without turns, that made the change, with its edits."""

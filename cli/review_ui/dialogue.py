@@ -1,7 +1,8 @@
 """The dialogue that both reviews are: ask, read a key, decide, remember what can be undone."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeAlias, TypeVar
@@ -79,7 +80,7 @@ class ReviewDialogue(ABC, Generic[Shown]):
         self._steps: list[Step] = []
         self._withdrawn: set[int] = set()  # decisions that took back amendments: they are no steps of their own
         self._sought = ""
-        self._is_forgetful = False  # whether it was already reported that skipped hunks can't be saved
+        self._is_forgetful = False  # whether it was already reported that something can't be saved
 
     @abstractmethod
     def _acts(self) -> Mapping[str, Act[Shown]]:
@@ -183,12 +184,18 @@ class ReviewDialogue(ABC, Generic[Shown]):
         by_edit: dict[int, set[int]] = {}
         for unit in units:
             by_edit.setdefault(unit.seq, set()).add(unit.hunk)
-        try:
+        with self._forgetting("what you skipped"):
             for seq, hunks in by_edit.items():
                 note(self._workspace.history.edit(seq).id, hunks)
-        except OSError as error:
+
+    @contextmanager
+    def _forgetting(self, what: str) -> Iterator[None]:
+        """Continue if something can't be saved for the next review, and say so once."""
+        try:
+            yield
+        except (CasError, OSError) as error:
             if not self._is_forgetful:
-                self._say(f"cas: The next review will not know what you skipped: {visible(str(error))}")
+                self._say(f"cas: The next review will not know {what}: {visible(message_of(error))}")
             self._is_forgetful = True
 
     def _taken_back(self) -> Step | None:

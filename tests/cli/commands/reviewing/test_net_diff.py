@@ -123,6 +123,7 @@ def test_json_has_each_change_with_its_hunks(runner: CommandRunner) -> None:
         "inserted": "two\n",
         "hunks": ["2:1", "3:1"],
         "shares_with": [1],
+        "seen": False,
         "comments": [],
     }
     assert file["diff"] == runner.done("diff").text

@@ -116,20 +116,22 @@ def handle(client: Client, event: Event, say: Callable[[Payload | None], object]
         _record(calls, event)
         # A subagent would keep the text to itself: its session gets it, at the latest when the subagent reports back.
         hears = not event.agent and client.reply(event, "") is not None
-        rejected = calls.rejected(event.conversation, _MAX_REPORTED) if hears else None
-        heard = calls.conversations_heard(event.conversation) if hears else []
-        comments = workspace.comments.unsent_for(heard, _MAX_REPORTED) if hears else None
-        collisions = calls.collisions(event.conversation) if hears else []
+        messages = workspace.messages
+        rejected = messages.rejected(event.conversation, _MAX_REPORTED) if hears else None
+        comments = messages.comments(event.conversation, _MAX_REPORTED) if hears else None
+        collisions = messages.collisions(event.conversation) if hears else []
         message = [_rejections(rejected)] if rejected else []
         message += [_comments(comments)] if comments else []
         message += [_collisions(collisions)] if collisions else []
         say(client.reply(event, "\n\n".join(message)) if message else None)
         if rejected:
-            calls.mark_reported(event.conversation, rejected)
+            messages.mark_reported(event.conversation, rejected)
         if collisions:
-            calls.mark_collisions_reported(event.conversation, collisions)
+            messages.mark_collisions_reported(event.conversation, collisions)
         if comments:
-            workspace.comments.mark_sent([view.number for view in comments.comments], heard[0])
+            workspace.comments.mark_sent(
+                [view.number for view in comments.comments], messages.conversations_heard(event.conversation)[0]
+            )
 
 
 def _roots(event: Event) -> list[str]:

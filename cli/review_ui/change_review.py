@@ -143,6 +143,7 @@ class ChangeReview(ReviewDialogue[Stop]):
         rest = rest if left else f"nothing{these} is left pending"
         rest += f", {counted(others, 'other edit')} {_is(others)}" if others else ""
         self._say(f"{counted(accepted, 'change')} accepted, {counted(rejected, 'change')} rejected, {rest}.")
+        self._tell_what_is_sent()
 
     def _count_decided(self, status: Status) -> int:
         """Return of how many of the changes decided here all units have the status now."""

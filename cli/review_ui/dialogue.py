@@ -11,6 +11,7 @@ from click import ClickException
 
 from cli.app.invocation import Invocation, reviewer
 from cli.app.permission_hints import message_of
+from cli.render.comments import sending_text
 from cli.render.outcomes import conflict_text, decided_text, shown_units
 from cli.review_ui.hunk_queue import real_units
 from cli.review_ui.skipped import SkippedHunks
@@ -264,6 +265,20 @@ class ReviewDialogue(ABC, Generic[Shown]):
             self._say(f"Recorded edit {view.seq}, which amends edit {unit.seq}. {unit} itself is still pending.")
             if view.edit.before is not None and view.edit.before.blob != seen:
                 self._say("The file changed meanwhile: your text was carried over to the new version.")
+
+    def _tell_what_is_sent(self) -> None:
+        """Say what goes to which agent, and when; ask first if the setting says so."""
+        waiting = self._workspace.messages.waiting({unit for step in self._steps for unit, _ in step.verdicts})
+        way = self._workspace.messages.way
+        if waiting and way == "ask":
+            for sentence in sending_text(self._workspace, waiting, is_held=True):
+                self._say(sentence)
+            self._ask("Send this to the agents now? [y, or any other key to leave it to `cas send`]")
+            if self._key() != "y":
+                return
+            self._workspace.messages.release()
+        for sentence in sending_text(self._workspace, waiting, is_held=way == "manual"):
+            self._say(sentence)
 
     # ---- the screen
 

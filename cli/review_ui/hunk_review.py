@@ -126,6 +126,7 @@ class Review(ReviewDialogue[Unit]):
         rest = f"{left} edit{'s' * (left > 1)}{these} left pending" if left else f"nothing{these} is left pending"
         rest += f", {_others(others)}" if others else ""
         self._say(f"{_hunks(accepted)} accepted, {_hunks(rejected)} rejected, {rest}.")
+        self._tell_what_is_sent()
 
     def _acts(self) -> Mapping[str, Act[Unit]]:
         return {

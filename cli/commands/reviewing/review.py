@@ -63,13 +63,13 @@ def review(
             from cli.review_ui.hunk_review import Review
 
             wanted = _wanted(workspace, names, by=by, conversation=conversation, file=file)
-            with Keyboard() as keyboard:
+            with Keyboard() as keyboard, workspace.messages.held():
                 Review(workspace, keyboard, screen, wanted).run()
         else:
             from cli.review_ui.change_review import ChangeReview
 
             select = _selected(workspace, names, by=by, conversation=conversation, file=file, unseen=unseen)
-            with Keyboard() as keyboard:
+            with Keyboard() as keyboard, workspace.messages.held():
                 ChangeReview(workspace, keyboard, screen, select).run()
 
 

@@ -1,0 +1,260 @@
+"""Say what is to be sent to which agent: rejections, comments and collisions, each once.
+
+An agent that has hooks is sent it with its next prompt or tool. While a person reviews, what they say is held back, so
+that it is one message; the setting `review.send` can hold it until the person sends it. A review in progress holds a
+lock, which ends with its process, however that ends.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Final
+
+from objstore.errors import CasError
+from objstore.fastclass import replace
+from objstore.fs.nofollow import open_store_file
+from objstore.model.records import Decision
+from objstore.model.views import Collision, UnreportedComments, UnreportedRejections, WaitingMessage
+from objstore.review.open_calls import OpenCalls, sanitized_name
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+
+    from objstore.model.basic_types import Unit
+    from objstore.store.object_store import Store
+    from objstore.transaction.journal import Journal
+
+__all__ = ["AgentMessages"]
+
+_MAX_COLLISIONS: Final = 100
+"""Reported collisions that are remembered of each conversation."""
+
+_NOT_OF_HOOKS: Final = frozenset({"collisions"})
+"""What is also remembered of sessions without hooks."""
+
+
+class AgentMessages:
+    """What agents are yet to be sent about their edits."""
+
+    def __init__(self, journal: Journal) -> None:
+        """Take the journal of the workspace; read nothing yet."""
+        self._journal: Final = journal
+        self._open: Final = OpenCalls(journal)
+
+    # ---- rejections and comments
+
+    def rejected(self, conversation: str, most: int) -> UnreportedRejections | None:
+        """Return the rejections of a conversation's edits, and of those it has joined, that were not reported to it.
+
+        None: there are none. `most`: edits that are described; further ones are only counted. Raises what reads raise.
+        """
+        known, joined = self._open.reported_rejections(conversation)
+        with self._journal.reading() as store:
+            rows = store.index.edits.rejected([sanitized_name(conversation), *joined])
+            found = {str(unit): unit for row in rows for unit in row.rejected}
+            if gone := known - found.keys():
+                # A unit that is accepted and then rejected again is reported again.
+                self._open.save_reported_rejections(conversation, (), gone)
+            unreported = {name: unit for name, unit in found.items() if name not in known}
+            if unreported:
+                held = self._held_units(store)
+                unreported = {name: unit for name, unit in unreported.items() if held is not None and unit not in held}
+            if not unreported:
+                return None
+            # Imported only now, because mostly there is nothing to report.
+            from objstore.history.edit_queries import rejections
+
+            edits = list(dict.fromkeys(unit.seq for unit in unreported.values()))
+            first = set(edits[:most])
+            described = rejections(self._journal, [unit for unit in unreported.values() if unit.seq in first])
+            return UnreportedRejections(
+                rejections=tuple(described), more=len(edits) - len(first), units=frozenset(unreported)
+            )
+
+    def conversations_heard(self, conversation: str) -> list[str]:
+        """Return a conversation and those whose edits are reported to it too."""
+        return [sanitized_name(conversation), *self._open.reported_rejections(conversation)[1]]
+
+    def comments(self, conversation: str, most: int) -> UnreportedComments | None:
+        """Return the comments that are to be sent to a conversation now (None: there are none).
+
+        `most`: comments that are returned; further ones are only counted. Raises what reads raise.
+        """
+        with self._journal.reading() as store:
+            from objstore.model.basic_types import CommentState
+
+            # Each hook of an agent asks this, and mostly there is nothing: what only comments need isn't imported then.
+            if not store.index.comments.in_state(CommentState.OPEN):
+                return None
+            since = self._comments_held_since()
+            if since is None:
+                return None
+            from objstore.review import comments
+
+            return comments.unsent_for(self._journal, self.conversations_heard(conversation), most, since)
+
+    def mark_reported(self, conversation: str, reported: UnreportedRejections) -> None:
+        """Remember that rejections have been reported to the conversation. Raises what the disk raises.
+
+        Call it after the report, not before: reporting a rejection twice is better than never.
+        """
+        self._open.save_reported_rejections(conversation, reported.units)
+
+    def waiting(self, decided: Collection[Unit] = ()) -> list[WaitingMessage]:
+        """Return how much each session is yet to be sent, held back or not, by number; 0: whichever agent works next.
+
+        A session without hooks is sent nothing by itself: of its edits, only the rejections of the units in `decided`
+        are counted. Raises what reads raise.
+        """
+        from objstore.review import comments
+
+        with self._journal.reading() as store:
+            counts: dict[int, list[int]] = {}
+            owners: dict[str, int] = {}
+            hooked = [row for row in store.index.sessions.all() if self._has_hooks(row.name)]
+            for row in hooked:
+                heard = self.conversations_heard(row.name)
+                owners |= {name: row.number for name in heard if name not in owners}
+                known, _ = self._open.reported_rejections(row.name)
+                rows = store.index.edits.rejected(heard)
+                edits = {edit.seq for edit in rows if any(str(unit) not in known for unit in edit.rejected)}
+                counts.setdefault(row.number, [0, 0])[0] += len(edits)
+            own: set[tuple[int, int]] = set()
+            for unit in decided:
+                edit = store.index.edits.get(unit.seq)
+                if edit is not None and unit in edit.rejected and edit.owner and edit.owner not in owners:
+                    own |= {(session, unit.seq) for session in store.index.sessions.of_edits([unit.seq]).values()}
+            for session, _ in own:
+                counts.setdefault(session, [0, 0])[0] += 1
+            for view, conversations in comments.unsent(self._journal):
+                to = min(conversations, default="")
+                session = owners.get(to, 0) or (store.index.sessions.number(to) if to else 0)
+                if to and not session:
+                    found = store.index.sessions.of_edits({unit.seq for unit in view.comment.units})
+                    session = min(found.values(), default=0)
+                counts.setdefault(session, [0, 0])[1] += 1
+            with_hooks = {row.number for row in hooked}
+            return [
+                WaitingMessage(session=session, rejections=of[0], comments=of[1], has_hooks=session in with_hooks)
+                for session, of in sorted(counts.items())
+                if any(of)
+            ]
+
+    # ---- holding back
+
+    @property
+    def way(self) -> str:
+        """Return the setting `review.send`: automatic, ask or manual. Raises as Configuration.get."""
+        from objstore.config.config_files import Configuration
+
+        return str(Configuration(self._journal.tree.root).get("review.send").value)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold rejections and comments back until the end, or that of the process; nothing where it can't write."""
+        fd: int | None = None
+        with suppress(OSError, CasError):
+            fd = open_store_file(self._open.review_lock, os.O_RDWR | os.O_CREAT)
+            fcntl.flock(fd, fcntl.LOCK_SH)  # at most a hook has the other lock, for an instant
+        try:
+            yield
+        finally:
+            if fd is not None:
+                os.close(fd)
+
+    def release(self) -> None:
+        """Let all be sent that was said so far, where `review.send` holds it back. Raises what the disk raises."""
+        with self._journal.reading() as store:
+            numbers = store.index.numbers.newest()
+        self._open.save_released(numbers.decisions, numbers.comments)
+
+    def _held_units(self, store: Store) -> set[Unit] | None:
+        """Return the units whose rejections are held back; None: all are."""
+        if self._is_review_in_progress():
+            return None
+        if self.way == "automatic":
+            return set()
+        decided, _ = self._open.released()
+        held: set[Unit] = set()
+        for number in range(decided + 1, store.index.numbers.newest().decisions + 1):
+            place = store.index.decisions.place(number)
+            record = None if place is None else store.record(place)[0]
+            if isinstance(record, Decision):
+                held.update(unit for unit, _ in record.verdicts)
+        return held
+
+    def _comments_held_since(self) -> int | None:
+        """Return the number of the first comment that is held back, 0 if none is; None: all are."""
+        if self._is_review_in_progress():
+            return None
+        return 0 if self.way == "automatic" else self._open.released()[1] + 1
+
+    def _is_review_in_progress(self) -> bool:
+        """Return whether some process holds messages back."""
+        try:
+            fd = open_store_file(self._open.review_lock, os.O_RDWR)
+        except (OSError, CasError):
+            return False  # there was no review yet, or it could not hold anything
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(fd)
+        return False
+
+    # ---- collisions
+
+    def collisions(self, conversation: str) -> list[Collision]:
+        """Return the files of a conversation in which other sessions have pending edits, if not reported yet.
+
+        Each has only the edits of the others. Each session in a file is reported once.
+        """
+        with self._journal.reading() as store:
+            if not store.index.edits.colliding():
+                return []
+            # Imported only now, because mostly there is nothing to report.
+            from objstore.review.collisions import collisions
+
+            own = store.index.sessions.number(sanitized_name(conversation))
+            known = set(_texts_of(self._open.session(conversation).get("collisions")))
+            found = [
+                replace(
+                    collision,
+                    edits={
+                        number: seqs
+                        for number, seqs in collision.edits.items()
+                        if number != own and _collision_name(collision, number) not in known
+                    },
+                )
+                for collision in collisions(self._journal)
+                if own in collision.edits
+            ]
+            return [collision for collision in found if collision.edits]
+
+    def mark_collisions_reported(self, conversation: str, reported: Iterable[Collision]) -> None:
+        """Remember that a conversation was told of collisions. Raises what the disk raises."""
+        names = [_collision_name(collision, number) for collision in reported for number in collision.edits]
+
+        def noted(kept: Mapping[str, object]) -> dict[str, object]:
+            known = [name for name in _texts_of(kept.get("collisions")) if name not in names]
+            return {"collisions": [*known, *names][-_MAX_COLLISIONS:]}
+
+        self._open.note(conversation, noted)
+
+    # ---- inside
+
+    def _has_hooks(self, session: str) -> bool:
+        return not _NOT_OF_HOOKS.issuperset(self._open.session(session))
+
+
+def _texts_of(held: object) -> list[str]:
+    """Return the texts in a list of what is kept of a conversation."""
+    return [each for each in held if isinstance(each, str)] if isinstance(held, list) else []
+
+
+def _collision_name(collision: Collision, session: int) -> str:
+    """Return what identifies a session's edits of a file among the reported collisions; a path may be any bytes."""
+    return f"{session}:{os.fsencode(collision.path).hex()}"

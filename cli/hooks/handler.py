@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING, Final, cast
 from cli.hooks.clients.event import NOWHERE, Client, Event, HookMoment, Payload
 
 if TYPE_CHECKING:
-    from objstore import AgentCall, Collision, HookSessions, TurnInfo, UnreportedComments, UnreportedRejections
+    from objstore import (
+        AgentCall,
+        Collision,
+        HookSessions,
+        TurnInfo,
+        UnreportedComments,
+        UnreportedRejections,
+        Workspace,
+    )
 
 __all__ = ["CLIENTS", "HOOK_LOG", "client_of", "handle", "log_fault", "main"]
 
@@ -123,7 +131,7 @@ def handle(client: Client, event: Event, say: Callable[[Payload | None], object]
         message = [_rejections(rejected)] if rejected else []
         message += [_comments(comments)] if comments else []
         message += [_collisions(collisions)] if collisions else []
-        say(client.reply(event, "\n\n".join(message)) if message else None)
+        say(client.reply(event, "\n\n".join(message)) if message else _notice(client, event, workspace))
         if rejected:
             messages.mark_reported(event.conversation, rejected)
         if collisions:
@@ -132,6 +140,17 @@ def handle(client: Client, event: Event, say: Callable[[Payload | None], object]
             workspace.comments.mark_sent(
                 [view.number for view in comments.comments], messages.conversations_heard(event.conversation)[0]
             )
+
+
+def _notice(client: Client, event: Event, workspace: "Workspace") -> Payload | None:
+    """Return what tells the person, at the end of a turn, how much there is to review; None: no more than last time."""
+    if event.moment is not HookMoment.PAUSE or client.notice(event, "") is None:
+        return None
+    pending, unattributed = workspace.review.pending_counts()
+    if not workspace.messages.note_pending(event.conversation, pending) or not pending:
+        return None
+    others = f", {unattributed} of them unattributed" if unattributed else ""
+    return client.notice(event, f"editledger: {pending} edit{'s' * (pending > 1)} to review{others} (cas review)")
 
 
 def _roots(event: Event) -> list[str]:

@@ -244,6 +244,21 @@ class AgentMessages:
 
         self._open.note(conversation, noted)
 
+    # ---- what is pending
+
+    def note_pending(self, conversation: str, pending: int) -> bool:
+        """Remember how many edits are pending, for the person in front of an agent; return whether that is news.
+
+        It is if the number is another one than at the last call, or edits were recorded since. Raises what the disk
+        raises.
+        """
+        with self._journal.reading() as store:
+            now = [pending, store.index.numbers.newest().edits]
+        if self._open.session(conversation).get("pending", []) == now:
+            return False
+        self._open.note(conversation, lambda _: {"pending": now})
+        return True
+
     # ---- inside
 
     def _has_hooks(self, session: str) -> bool:

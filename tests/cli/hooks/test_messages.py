@@ -9,7 +9,7 @@ import pytest
 
 from objstore import CallInfo, TurnInfo, Workspace
 from tests.support.command_runner import cas
-from tests.support.hooked_agents import ClaudeCode
+from tests.support.hooked_agents import ClaudeCode, Codex, Copilot, Cursor, Gemini, OpenCode, Session, VSCode
 from tests.support.terminal_driver import TERMINALS, TerminalDriver, run_in_terminal
 
 Review = Callable[..., AbstractContextManager[TerminalDriver]]
@@ -57,6 +57,46 @@ def changed(folder: Path, name: str = "session-1") -> ClaudeCode:
     session.ask("count on")
     session.run("for name in a b c; do echo 4 >> $name.txt; done")
     return session
+
+
+@pytest.mark.parametrize("agent", [ClaudeCode, Codex, Gemini])
+def test_a_person_is_told_at_the_end_of_a_turn_how_much_there_is_to_review(folder: Path, agent: type[Session]) -> None:
+    session = agent(folder)
+    session.ask("count on")
+    assert session.stop() == ""
+    session.run("for name in a b c; do echo 4 >> $name.txt; done")
+    assert session.stop() == "editledger: 3 edits to review (cas review)"
+    session.ask("what did you do?")
+    assert session.stop() == ""  # as many as before, and none is new
+    assert cas("accept", "--all", folder=folder).status == 0
+    session.ask("well done")
+    assert session.stop() == ""
+    session.run("echo 5 >> a.txt")
+    assert session.stop() == "editledger: 1 edit to review (cas review)"
+
+
+@pytest.mark.parametrize("agent", [Copilot, Cursor, OpenCode, VSCode])
+def test_a_client_that_could_take_a_notice_for_a_prompt_gets_none(folder: Path, agent: type[Session]) -> None:
+    session = agent(folder)
+    session.ask("count on")
+    session.run("echo 4 >> a.txt")
+    assert session.stop() == ""
+
+
+def test_copilot_gets_no_notice_from_the_hooks_of_claude_code(folder: Path) -> None:
+    session = Copilot(folder)
+    session.client = "claude-code"
+    session.ask("count on")
+    session.run("echo 4 >> a.txt")
+    assert session.stop() == ""
+
+
+def test_a_subagents_end_and_an_idle_session_are_no_end_of_a_turn(folder: Path) -> None:
+    session = changed(folder)
+    assert session.answer(session.base("SubagentStop") | {"agent_id": "1"}) == {}
+    assert session.answer(session.base("Notification") | {"notification_type": "idle_prompt"}) == {}
+    assert session.answer(session.base("StopFailure")) == {}
+    assert session.stop() == "editledger: 3 edits to review (cas review)"
 
 
 ASKED = r"Decide on \[[^]]*\] \[.*\] $"

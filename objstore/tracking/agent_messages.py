@@ -213,12 +213,12 @@ class AgentMessages:
         Each has only the edits of the others. Each session in a file is reported once.
         """
         with self._journal.reading() as store:
-            if not store.index.edits.colliding():
+            own = store.index.sessions.number(sanitized_name(conversation))
+            if not own or not store.index.edits.colliding():
                 return []
             # Imported only now, because mostly there is nothing to report.
             from objstore.review.collisions import collisions
 
-            own = store.index.sessions.number(sanitized_name(conversation))
             known = set(_texts_of(self._open.session(conversation).get("collisions")))
             found = [
                 replace(

@@ -23,6 +23,7 @@ __all__ = [
     "end_of",
     "flush",
     "guarded",
+    "is_delta_pager",
     "listed",
     "padded",
     "screen_for",
@@ -269,18 +270,30 @@ def _stdout() -> BinaryIO:
     return sys.stdout.buffer
 
 
+def is_delta_pager() -> bool:
+    """Return whether the pager is `delta`, which colours diffs and shows them in columns by itself."""
+    words = _pager()[1]
+    return bool(words) and os.path.basename(words[0]) == "delta"  # noqa: PTH119 -- pathlib costs start-up
+
+
+def _pager() -> tuple[str, list[str]]:
+    """Return the command line of the pager, and its words; none if they can't be told apart."""
+    import shlex
+
+    wanted = os.environ.get("CAS_PAGER", os.environ.get("PAGER", "less -FRX"))
+    try:
+        return wanted, shlex.split(wanted)
+    except ValueError:  # an unclosed quote names no program
+        return wanted, []
+
+
 def _page(pieces: Iterable[bytes]) -> bool:
     """Show `pieces` in the pager; return False, and consume nothing, if there is no pager."""
-    import shlex
     import shutil
     import signal
     import subprocess
 
-    wanted = os.environ.get("CAS_PAGER", os.environ.get("PAGER", "less -FRX"))
-    try:
-        words = shlex.split(wanted)
-    except ValueError:  # an unclosed quote names no program
-        words = []
+    wanted, words = _pager()
     program = shutil.which(words[0]) if words else None
     if program is None or words == ["cat"]:
         return False

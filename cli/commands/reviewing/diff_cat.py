@@ -10,7 +10,7 @@ import click
 
 from cli.app.invocation import Invocation, command, json_option
 from cli.render.status import counted
-from cli.screen.diff_layout import in_columns, takes_layout
+from cli.screen.diff_layout import for_pager, takes_layout
 from cli.screen.terminal import Screen, guarded, shown_name, write
 from cli.search.candidates import names, takes_unseen
 
@@ -35,7 +35,9 @@ class Layout(Enum):
 @takes_unseen
 @takes_layout
 @json_option
-def diff(*, names: tuple[str, ...], unrecorded: bool, unseen: bool, stat: bool, columns: bool, as_json: bool) -> None:
+def diff(
+    *, names: tuple[str, ...], unrecorded: bool, unseen: bool, stat: bool, columns: bool | None, as_json: bool
+) -> None:
     """Show what pending edits change, all together: the accepted text of each file against its current text.
 
     Name paths, lines of a file (PATH:LINE), edits (12) or hunks (12:2) to see only the changes that they are part of.
@@ -43,7 +45,7 @@ def diff(*, names: tuple[str, ...], unrecorded: bool, unseen: bool, stat: bool, 
     difference between the two; a path alone is then its last recorded state.
     """
     invocation = Invocation.current()
-    screen = in_columns(invocation.screen(), columns)
+    screen = invocation.screen() if stat else for_pager(invocation.screen(), columns)
     if unseen and unrecorded:
         raise click.UsageError("--unseen and --unrecorded exclude each other.")
     layout = Layout.JSON if as_json else Layout.STAT if stat else Layout.DIFF

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.app.invocation import Invocation, command
-from cli.screen.diff_layout import in_columns
+from cli.screen.diff_layout import columns_option, in_columns
 from cli.screen.terminal import can_ask
 from cli.search.candidates import conversation_option, file_option, names, takes_turns, takes_unseen
 from objstore import Unit
@@ -32,7 +32,7 @@ __all__ = ["review"]
 @file_option("Only this file, files in a folder, or files of a pattern.")
 @takes_unseen
 @click.option("--each", is_flag=True, help="Go through the hunks, edit by edit, instead of what they change together.")
-@click.option("-y", "--side-by-side", "columns", is_flag=True, help="Show both sides of a change in columns.")
+@columns_option
 def review(
     *,
     names: tuple[str, ...],

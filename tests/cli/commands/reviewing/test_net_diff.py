@@ -1,6 +1,7 @@
 """`cas diff` of what is pending, and changes named by lines of a file."""
 
 import random
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -104,6 +105,37 @@ def test_words_are_marked_and_sides_shown_as_in_other_diffs(runner: CommandRunne
     assert "\x1b[7mtwo\x1b[27m" in runner.done("--color", "always", "diff").text
     assert "    1 one two three" in runner.done("diff", "-y", COLUMNS="80").text
     assert "|     1 one 2 three" in runner.done("diff", "-y", COLUMNS="80").text
+
+
+def test_a_wide_terminal_shows_both_sides_unless_told_otherwise(runner: CommandRunner) -> None:
+    accepted(runner, "a", b"one two three\n")
+    runner.write("a", b"one 2 three\n")
+    for words in (["diff"], ["show"], ["log", "-p", "-n", "1"]):
+        plain = [*words, "--color", "never"]
+        assert re.search(r"1 one two three +\|     1 one 2 three\n", runner.typed(*plain, COLUMNS="160")[1])
+        for width, option in (("159", []), ("200", ["--no-side-by-side"])):
+            assert "-one two three\n+one 2 three\n" in runner.typed(*plain, *option, COLUMNS=width)[1]
+        assert "-one two three\n+one 2 three\n" in runner.done(*words, COLUMNS="200").text  # no terminal
+    assert "-one two three" not in runner.typed("log", "--color", "never", COLUMNS="200")[1]
+
+
+def test_delta_gets_the_diff_itself_and_nothing_that_could_control_a_terminal(
+    runner: CommandRunner, tmp_path: Path
+) -> None:
+    accepted(runner, "a", b"one two three\n")
+    runner.write("a", b"one \x1b[2J three\n")
+    runner.done("comment", "a:1", "-m", "\x1b]0;title\x07")
+    pager = tmp_path / "bin" / "delta"
+    pager.parent.mkdir()
+    pager.write_text(f'#!/bin/sh\ncat > "{tmp_path}/got"\n')
+    pager.chmod(0o755)
+    for setting in ("PAGER", "CAS_PAGER"):
+        runner.typed("diff", COLUMNS="200", **{setting: f"{pager} --navigate"})
+        got = (tmp_path / "got").read_text()
+        assert "\x1b" not in got
+        assert "@@ -1,1 +1,1 @@ [2:1]\n-one two three\n+one \\x1b[2J three\ncomment 1 open  a:1" in got
+    runner.typed("diff", "-y", "--color", "never", COLUMNS="80", PAGER=str(pager))
+    assert "|     1 one" in (tmp_path / "got").read_text()
 
 
 def test_json_has_each_change_with_its_hunks(runner: CommandRunner) -> None:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from objstore.errors import CasError
 from objstore.fastclass import replace
 from objstore.fs.nofollow import open_store_file
+from objstore.fs.writer_lock import GAP_SECONDS
 from objstore.model.records import Decision
 from objstore.model.views import Collision, UnreportedComments, UnreportedRejections, WaitingMessage
 from objstore.review.open_calls import OpenCalls, sanitized_name
@@ -30,6 +32,9 @@ __all__ = ["AgentMessages"]
 
 _MAX_COLLISIONS: Final = 100
 """Reported collisions that are remembered of each conversation."""
+
+_PROBES: Final = 5
+"""How often the lock of reviews is tried: another hook that tries it has it for an instant."""
 
 _NOT_OF_HOOKS: Final = frozenset({"collisions"})
 """What is also remembered of sessions without hooks."""
@@ -198,12 +203,14 @@ class AgentMessages:
         except (OSError, CasError):
             return False  # there was no review yet, or it could not hold anything
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            for _ in range(_PROBES):
+                with suppress(BlockingIOError):
+                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    return False
+                time.sleep(GAP_SECONDS)
             return True
         finally:
             os.close(fd)
-        return False
 
     # ---- collisions
 

@@ -280,7 +280,8 @@ class ChangeReview(ReviewDialogue[Stop]):
             review.split(stop.key[0])
         else:
             review.go_through()
-        steps, withdrawn = review.take_steps()
+        steps, withdrawn, said = review.take_steps()
+        self._said += said
         self._steps += steps
         self._withdrawn |= withdrawn
         if steps:

@@ -80,6 +80,7 @@ class ReviewDialogue(ABC, Generic[Shown]):
         self._skipped_hunks = SkippedHunks(workspace.root)
         self._steps: list[Step] = []
         self._withdrawn: set[int] = set()  # decisions that took back amendments: they are no steps of their own
+        self._said: list[int] = []  # numbers of comments
         self._sought = ""
         self._is_forgetful = False  # whether it was already reported that something can't be saved
 
@@ -238,6 +239,7 @@ class ReviewDialogue(ABC, Generic[Shown]):
         if not text:
             return Same.STAY
         view = self._workspace.comments.add_to_units(units, text, who=reviewer())
+        self._said.append(view.number)
         self._say(f"Recorded comment {view.number}.")
         return Same.SHOWN_AGAIN
 
@@ -268,7 +270,8 @@ class ReviewDialogue(ABC, Generic[Shown]):
 
     def _tell_what_is_sent(self) -> None:
         """Say what goes to which agent, and when; ask first if the setting says so."""
-        waiting = self._workspace.messages.waiting({unit for step in self._steps for unit, _ in step.verdicts})
+        decided = {unit for step in self._steps for unit, _ in step.verdicts}
+        waiting = self._workspace.messages.waiting(decided=decided, said=self._said)
         way = self._workspace.messages.way
         if waiting and way == "ask":
             for sentence in sending_text(self._workspace, waiting, is_held=True):

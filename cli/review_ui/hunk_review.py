@@ -100,9 +100,9 @@ class Review(ReviewDialogue[Unit]):
         """Split a pending hunk and ask about its parts."""
         self._acted("x", unit)
 
-    def take_steps(self) -> tuple[list[Step], set[int]]:
-        """Return what was done here and can be undone, and the decisions that took back amendments."""
-        return self._steps, self._withdrawn
+    def take_steps(self) -> tuple[list[Step], set[int], list[int]]:
+        """Return what was done here and can be undone, the decisions that took back amendments, and the comments."""
+        return self._steps, self._withdrawn, self._said
 
     def _go_through(self, unit: Unit | None) -> None:
         is_shown = False

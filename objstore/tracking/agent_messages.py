@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
+from collections import Counter
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
@@ -24,6 +25,7 @@ from objstore.review.open_calls import OpenCalls, sanitized_name
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
+    from objstore.index.rows import SessionRow
     from objstore.model.basic_types import Unit
     from objstore.store.object_store import Store
     from objstore.transaction.journal import Journal
@@ -107,44 +109,43 @@ class AgentMessages:
         """
         self._open.save_reported_rejections(conversation, reported.units)
 
-    def waiting(self, decided: Collection[Unit] = ()) -> list[WaitingMessage]:
+    def waiting(self, *, decided: Collection[Unit] | None = None, said: Collection[int] = ()) -> list[WaitingMessage]:
         """Return how much each session is yet to be sent, held back or not, by number; 0: whichever agent works next.
 
-        A session without hooks is sent nothing by itself: of its edits, only the rejections of the units in `decided`
-        are counted. Raises what reads raise.
+        `decided`, `said`: only sessions that made some of these units, or that some of these comments are for; None:
+        all sessions. A session without hooks is sent nothing by itself: only its rejections in `decided` are counted.
+        Raises what reads raise.
         """
         from objstore.review import comments
 
         with self._journal.reading() as store:
-            counts: dict[int, list[int]] = {}
-            owners: dict[str, int] = {}
-            hooked = [row for row in store.index.sessions.all() if self._has_hooks(row.name)]
-            for row in hooked:
-                heard = self.conversations_heard(row.name)
-                owners |= {name: row.number for name in heard if name not in owners}
-                known, _ = self._open.reported_rejections(row.name)
-                rows = store.index.edits.rejected(heard)
-                edits = {edit.seq for edit in rows if any(str(unit) not in known for unit in edit.rejected)}
-                counts.setdefault(row.number, [0, 0])[0] += len(edits)
-            own: set[tuple[int, int]] = set()
-            for unit in decided:
-                edit = store.index.edits.get(unit.seq)
-                if edit is not None and unit in edit.rejected and edit.owner and edit.owner not in owners:
-                    own |= {(session, unit.seq) for session in store.index.sessions.of_edits([unit.seq]).values()}
-            for session, _ in own:
-                counts.setdefault(session, [0, 0])[0] += 1
+            hooked = {row.number: self.conversations_heard(row.name) for row in self._hooked_sessions(store)}
+            owners = {name: number for number, heard in reversed(hooked.items()) for name in heard}
+            rejections = {number: self._count_unreported(store, heard) for number, heard in hooked.items()}
+            meant: Counter[int] = Counter()
+            wanted: set[int] = set()
+            for unit in dict.fromkeys(unit.seq for unit in decided or ()):
+                edit = store.index.edits.get(unit)
+                session = 0 if edit is None else owners.get(edit.owner) or self._session_of(store, [unit])
+                if edit is not None and session:
+                    wanted.add(session)
+                    if session not in hooked and not set(edit.rejected).isdisjoint(decided or ()):
+                        rejections[session] = rejections.get(session, 0) + 1
             for view, conversations in comments.unsent(self._journal):
                 to = min(conversations, default="")
-                session = owners.get(to, 0) or (store.index.sessions.number(to) if to else 0)
-                if to and not session:
-                    found = store.index.sessions.of_edits({unit.seq for unit in view.comment.units})
-                    session = min(found.values(), default=0)
-                counts.setdefault(session, [0, 0])[1] += 1
-            with_hooks = {row.number for row in hooked}
+                session = owners.get(to) or (store.index.sessions.number(to) if to else 0)
+                session = session or (self._session_of(store, {unit.seq for unit in view.comment.units}) if to else 0)
+                meant[session] += 1
+                wanted |= {session} if view.number in said else set()
             return [
-                WaitingMessage(session=session, rejections=of[0], comments=of[1], has_hooks=session in with_hooks)
-                for session, of in sorted(counts.items())
-                if any(of)
+                WaitingMessage(
+                    session=session,
+                    rejections=rejections.get(session, 0),
+                    comments=meant[session],
+                    has_hooks=session in hooked,
+                )
+                for session in sorted({*rejections, *meant})
+                if (rejections.get(session) or meant[session]) and (decided is None or session in wanted)
             ]
 
     # ---- holding back
@@ -242,7 +243,7 @@ class AgentMessages:
             return [collision for collision in found if collision.edits]
 
     def mark_collisions_reported(self, conversation: str, reported: Iterable[Collision]) -> None:
-        """Remember that a conversation was told of collisions. Raises what the disk raises."""
+        """Remember that a conversation was informed of collisions. Raises what the disk raises."""
         names = [_collision_name(collision, number) for collision in reported for number in collision.edits]
 
         def noted(kept: Mapping[str, object]) -> dict[str, object]:
@@ -268,8 +269,20 @@ class AgentMessages:
 
     # ---- inside
 
-    def _has_hooks(self, session: str) -> bool:
-        return not _NOT_OF_HOOKS.issuperset(self._open.session(session))
+    def _hooked_sessions(self, store: Store) -> list[SessionRow]:
+        """Return the sessions of which hooks have reported something lately, oldest first."""
+        rows = store.index.sessions.all()
+        return [row for row in rows if not _NOT_OF_HOOKS.issuperset(self._open.session(row.name))]
+
+    def _count_unreported(self, store: Store, heard: list[str]) -> int:
+        """Return how many edits of these conversations are rejected, and the first of these doesn't know that yet."""
+        known, _ = self._open.reported_rejections(heard[0])
+        rows = store.index.edits.rejected(heard)
+        return sum(any(str(unit) not in known for unit in edit.rejected) for edit in rows)
+
+    def _session_of(self, store: Store, seqs: Collection[int]) -> int:
+        """Return the number of the first session that made one of the edits; 0: none did."""
+        return min(store.index.sessions.of_edits(seqs).values(), default=0)
 
 
 def _texts_of(held: object) -> list[str]:

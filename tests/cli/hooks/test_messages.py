@@ -215,6 +215,21 @@ def test_ask_asks_at_the_end_of_a_review(folder: Path, review: Review, answer: s
     assert bool(session.run("true")) is (answer != "y")
 
 
+def test_a_review_names_only_the_sessions_that_it_is_about(folder: Path, review: Review) -> None:
+    ClaudeCode(folder, "left").run("echo 0 >> c.txt")
+    assert cas("reject", "--all", folder=folder).status == 0
+    assert cas("comment", "c.txt", "-m", "by and by", folder=folder).status == 0
+    changed(folder)
+    with review("a.txt") as terminal:
+        terminal.wait_for(ASKED)
+        terminal.type("r")
+        shown = terminal.wait_for(r"next prompt or tool\.")
+        assert "1 rejection goes to claude-code session 2 (count on) at its next prompt or tool." in shown
+        assert terminal.wait_for_exit() == 0
+    assert "session 1" not in shown
+    assert "1 rejection goes to claude-code session 1 at" in cas("send", folder=folder).text
+
+
 def test_a_review_without_a_word_says_nothing_of_agents(folder: Path, review: Review) -> None:
     changed(folder)
     with review() as terminal:

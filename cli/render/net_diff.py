@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from cli.render.comments import comments_text
 from cli.render.diffstat import cancel_out
-from cli.render.edits import CONTEXT, STATUS_COLOR, diff_name, extended_header, hunk_body, hunk_head
+from cli.render.edits import CONTEXT, STATUS_COLOR, diff_name, extended_header, hunk_body, hunk_head, shown_syntax
 from cli.render.status import counted
 from cli.screen.quoting import typed
 from cli.screen.terminal import Screen, shown_name
@@ -111,6 +111,7 @@ def _file_diff(file: "NetFile", screen: Screen, comments: Comments, seen: Collec
     yield screen.line(screen.paint(f"--- {sides[0]}", bold=True))
     yield screen.line(screen.paint(f"+++ {sides[1]}", bold=True))
     old, new = split_lines(file.before or b""), split_lines(file.after or b"")
+    syntax = shown_syntax(file.path_before, file.path, old, new, screen)
     hidden = [_hunk(change) for change in file.left_out if _has_lines(change)]
     ordered = sorted([*(hunk for _, hunk in numbered), *hidden])
     places = {hunk: place for place, hunk in enumerate(ordered)}
@@ -124,7 +125,7 @@ def _file_diff(file: "NetFile", screen: Screen, comments: Comments, seen: Collec
         lead, trail = min(CONTEXT, hunks[0].old_start - above), min(CONTEXT, below - hunks[-1].old_end)
         labels = dict.fromkeys(_label(file, file.changes[at], screen, seen) for at, _ in group)
         yield hunk_head(hunks, lead, trail, ", ".join(labels), screen)
-        yield from hunk_body(old, new, hunks, lead, trail, screen)
+        yield from hunk_body(old, new, hunks, lead, trail, screen, syntax)
         for at, _ in group:
             yield from comments_text(comments.get(at, ()), screen)
         shown = hunks[-1].old_end + trail

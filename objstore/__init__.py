@@ -194,6 +194,7 @@ if TYPE_CHECKING:
         UnreportedComments as UnreportedComments,
         UnreportedRejections as UnreportedRejections,
         UnresolvedMarkers as UnresolvedMarkers,
+        WaitingMessage as WaitingMessage,
     )
     from objstore.packing.repack import Repacked as Repacked, RepackPlan as RepackPlan
     from objstore.retention.expiry import ExpiryBatch as ExpiryBatch, ExpiryPlan as ExpiryPlan
@@ -430,6 +431,7 @@ _HOMES: Final = {
         "State",
         "StatusReport",
         "UnreportedRejections",
+        "WaitingMessage",
     ),
     "review.tracked_call": ("Call",),
     "dates": ("date_of", "is_moment", "moment_of"),

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from objstore.roles.sessions import Sessions
     from objstore.roles.snapshots import Snapshots
     from objstore.roles.transfer import Transfer
+    from objstore.tracking.agent_messages import AgentMessages
     from objstore.tracking.hook_sessions import HookSessions
     from objstore.tracking.record import Recorded
     from objstore.worktree.walk import ScanLimits
@@ -290,6 +291,13 @@ class Workspace:
         from objstore.roles.transfer import Transfer
 
         return Transfer(self._journal)
+
+    @cached_property
+    def messages(self) -> AgentMessages:
+        """Say what agents are yet to be sent about their edits."""
+        from objstore.tracking.agent_messages import AgentMessages
+
+        return AgentMessages(self._journal)
 
     @cached_property
     def hooks(self) -> HookSessions:

@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING, Final, cast
 from cli.hooks.clients.event import NOWHERE, Client, Event, HookMoment, Payload, may_be_server_tool
 
 if TYPE_CHECKING:
-    from objstore import AgentCall, Collision, HookSessions, TurnInfo, UnreportedComments, UnreportedRejections
+    from objstore import (
+        AgentCall,
+        Collision,
+        HookSessions,
+        TurnInfo,
+        UnreportedComments,
+        UnreportedRejections,
+        Workspace,
+    )
 
 __all__ = ["CLIENTS", "HOOK_LOG", "client_of", "handle", "log_fault", "main"]
 
@@ -120,20 +128,33 @@ def handle(client: Client, event: Event, say: Callable[[Payload | None], object]
         _record(calls, event)
         # A subagent would keep the text to itself: its session gets it, at the latest when the subagent reports back.
         hears = not event.agent and client.reply(event, "") is not None
-        rejected = calls.rejected(event.conversation, _MAX_REPORTED) if hears else None
-        heard = calls.conversations_heard(event.conversation) if hears else []
-        comments = workspace.comments.unsent_for(heard, _MAX_REPORTED) if hears else None
-        collisions = calls.collisions(event.conversation) if hears else []
+        messages = workspace.messages
+        rejected = messages.rejected(event.conversation, _MAX_REPORTED) if hears else None
+        comments = messages.comments(event.conversation, _MAX_REPORTED) if hears else None
+        collisions = messages.collisions(event.conversation) if hears else []
         message = [_rejections(rejected)] if rejected else []
         message += [_comments(comments)] if comments else []
         message += [_collisions(collisions)] if collisions else []
-        say(client.reply(event, "\n\n".join(message)) if message else None)
+        say(client.reply(event, "\n\n".join(message)) if message else _notice(client, event, workspace))
         if rejected:
-            calls.mark_reported(event.conversation, rejected)
+            messages.mark_reported(event.conversation, rejected)
         if collisions:
-            calls.mark_collisions_reported(event.conversation, collisions)
+            messages.mark_collisions_reported(event.conversation, collisions)
         if comments:
-            workspace.comments.mark_sent([view.number for view in comments.comments], heard[0])
+            workspace.comments.mark_sent(
+                [view.number for view in comments.comments], messages.conversations_heard(event.conversation)[0]
+            )
+
+
+def _notice(client: Client, event: Event, workspace: "Workspace") -> Payload | None:
+    """Return what tells the person, at the end of a turn, how much there is to review; None: no more than last time."""
+    if event.moment is not HookMoment.PAUSE or client.notice(event, "") is None:
+        return None
+    pending, unattributed = workspace.review.pending_counts()
+    if not workspace.messages.note_pending(event.conversation, pending) or not pending:
+        return None
+    others = f", {unattributed} of them unattributed" if unattributed else ""
+    return client.notice(event, f"editledger: {pending} edit{'s' * (pending > 1)} to review{others} (cas review)")
 
 
 def _roots(event: Event) -> list[str]:

@@ -247,8 +247,8 @@ def _sha256(workspace: "Workspace", view: "EditView", state: "FileState | None",
 # ---- the workspace
 
 
-def status_shape(report: "StatusReport") -> dict[str, Json]:
-    """Return the status of the workspace."""
+def status_shape(report: "StatusReport", seen: tuple[int, int] | None) -> dict[str, Json]:
+    """Return the status of the workspace. `seen`: how many changes are pending, and how many were not seen."""
     return {
         "workspace": _text(report.root),
         "edits": report.edits,
@@ -257,6 +257,8 @@ def status_shape(report: "StatusReport") -> dict[str, Json]:
         "rejected": report.rejected,
         "away": report.away,
         "conversations": report.conversations,
+        "changes": None if seen is None else seen[0],
+        "unseen": None if seen is None else seen[1],
         "pending_groups": [
             {
                 "conversation_id": _text(group.conversation),

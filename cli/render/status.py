@@ -31,8 +31,8 @@ LEAST_ROOT: Final = 12
 """Columns for the workspace's path, however narrow the terminal is."""
 
 
-def status_text(report: StatusReport, screen: Screen) -> Iterator[bytes]:
-    """Yield the workspace on one screen."""
+def status_text(report: StatusReport, screen: Screen, seen: tuple[int, int] | None = None) -> Iterator[bytes]:
+    """Yield the workspace on one screen. `seen`: how many changes are pending, and how many of them no one has seen."""
     counts = (
         f"{counted(report.edits, 'edit')} in {counted(report.conversations, 'conversation')}, "
         f"{report.pending} pending, {report.accepted} accepted, {report.rejected} rejected"
@@ -44,7 +44,7 @@ def status_text(report: StatusReport, screen: Screen) -> Iterator[bytes]:
         yield screen.line(
             "Nothing is recorded yet. To record an agent's edits, run `cas setup CLIENT`; `cas doctor` checks it."
         )
-    yield from _pending_text(report, screen)
+    yield from _pending_text(report, screen, seen)
     yield from _section(
         "changed outside (see `cas diff --unrecorded`):", len(report.external), _external(report, screen), screen
     )
@@ -156,12 +156,15 @@ def shown_markers(markers: UnresolvedMarkers) -> str:
     return f"edit {markers.edit}: {shown_edits(list(decided))} against {shown_edits(list(aside))}"
 
 
-def _pending_text(report: StatusReport, screen: Screen) -> Iterator[bytes]:
+def _pending_text(report: StatusReport, screen: Screen, seen: tuple[int, int] | None) -> Iterator[bytes]:
     """Yield the pending edits by turn and file: some of every turn, as far as the screen has room."""
     if not report.groups:
         return
     yield screen.line()
-    yield screen.line("pending (`cas review` goes through it):")
+    counts = (
+        f"{counted(seen[0], 'change')}, {seen[1] or 'all'} {'not ' * bool(seen[1])}seen; " if seen and seen[0] else ""
+    )
+    yield screen.line(f"pending ({counts}`cas review` goes through it):")
     sections: dict[tuple[int, str], list[PendingGroup]] = {}
     for group in report.groups:
         sections.setdefault((group.turn, "" if group.turn else _conversation_name(group)), []).append(group)

@@ -180,6 +180,13 @@ SETTINGS: Final = MappingProxyType(
                 choices=("with-edit", "pending", "accepted"),
             ),
             Setting(
+                name="review.send",
+                kind=SettingKind.CHOICE,
+                default="automatic",
+                meaning="Whether agents get rejections and comments by themselves, if you say so, or by `cas send`.",
+                choices=("automatic", "ask", "manual"),
+            ),
+            Setting(
                 name="git.commit",
                 kind=SettingKind.CHOICE,
                 default="accept",

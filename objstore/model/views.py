@@ -363,6 +363,16 @@ class Collision:
 
 
 @value
+class WaitingMessage:
+    """How much a session is yet to be sent about its edits."""
+
+    session: int  # its number; 0: whichever agent works next
+    rejections: int  # number of edits that were rejected, as a whole or in part
+    comments: int
+    has_hooks: bool  # whether it is sent anything by itself; without hooks, it has to ask
+
+
+@value
 class SecretFiles:
     """Files whose names look like secrets."""
 

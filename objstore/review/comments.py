@@ -171,15 +171,19 @@ def unsent(journal: Journal) -> list[tuple[CommentView, frozenset[str]]]:
     return [(_view(journal, row, documents), _addressees(journal, row)) for row in rows if not row.conversation]
 
 
-def unsent_for(journal: Journal, conversations: Collection[str], most: int) -> UnreportedComments | None:
+def unsent_for(
+    journal: Journal, conversations: Collection[str], most: int, held_since: int = 0
+) -> UnreportedComments | None:
     """Return the comments that are to be sent to one of these conversations (None: there are none).
 
-    `most`: comments that are returned; further ones are only counted.
+    `most`: comments that are returned; further ones are only counted. `held_since`: number of the first comment that is
+    held back, unless it was addressed to somebody; 0: none is.
     """
     index = journal.store.index
     if index.numbers.next_comment() == 1:
         return None
     rows = [row for row in index.comments.in_state(CommentState.OPEN) if not row.conversation]
+    rows = [row for row in rows if not held_since or row.number < held_since or row.sent]
     meant = [row for row in rows if not (to := _addressees(journal, row)) or not to.isdisjoint(conversations)]
     if not meant:
         return None

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from objstore.model.basic_types import Seq, Unit
-    from objstore.model.views import CommentView, UnreportedComments
+    from objstore.model.views import CommentView
     from objstore.transaction.journal import Journal
 
 __all__ = ["Comments"]
@@ -99,18 +99,6 @@ class Comments:
 
         with self._journal.reading():
             return comments.unsent(self._journal)
-
-    def unsent_for(self, conversations: Collection[str], most: int) -> UnreportedComments | None:
-        """Return the comments that are to be sent to one of these conversations (None: there are none)."""
-        from objstore.model.basic_types import CommentState
-
-        with self._journal.reading() as store:
-            # Each hook of an agent asks this, and mostly there is nothing: what only comments need isn't imported then.
-            if not store.index.comments.in_state(CommentState.OPEN):
-                return None
-            from objstore.review import comments
-
-            return comments.unsent_for(self._journal, conversations, most)
 
     def mark_sent(self, numbers: Iterable[int], conversation: str) -> None:
         """Record that comments were sent to a conversation. Call it after the message. Raises as Call.commit."""

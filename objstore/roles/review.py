@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from objstore.errors import FileChanged, StoreError
 from objstore.model.basic_types import Action, FileState, OnExternal, Origin, Status
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 
 __all__ = ["Review"]
+
+FileView = TypeVar("FileView", "NetFile", "FileSummary")
 
 _STATUS_OF: Final = {Action.ACCEPT: Status.ACCEPTED, Action.REJECT: Status.REJECTED, Action.RESET: Status.PENDING}
 
@@ -127,6 +129,37 @@ class Review:
 
         with self._journal.translating_index_errors():
             return summaries(self._journal, paths, units, unreadable)
+
+    def seen_changes(self) -> frozenset[bytes]:
+        """Return the keys of the changes that a reviewer has looked at."""
+        from objstore.review.seen_changes import seen_changes
+
+        return seen_changes(self._journal)
+
+    def mark_seen(self, keys: Iterable[bytes]) -> None:
+        """Note that a reviewer has looked at changes, given by their keys. Raises what the disk raises."""
+        from objstore.review.seen_changes import mark_seen
+
+        mark_seen(self._journal, keys)
+
+    def seen_counts(self) -> tuple[int, int] | None:
+        """Return how many changes are pending, and how many of them no reviewer has looked at.
+
+        None: no change was ever looked at. Histories that can't be read are left out.
+        """
+        from objstore.review.net_summary import seen_counts
+
+        with self._journal.translating_index_errors():
+            return seen_counts(self._journal)
+
+    def unseen(self, files: Iterable[FileView], seen: Collection[bytes] | None = None) -> list[FileView]:
+        """Return the files with only the changes that no reviewer has looked at, and those decided with them.
+
+        `seen`: the keys of those that were looked at; None: as `seen_changes` returns them.
+        """
+        from objstore.review.net_selection import unseen
+
+        return unseen(files, self.seen_changes() if seen is None else seen)
 
     def change_at(self, path: str, line: int, last: int = 0) -> ChangesAtLine:
         """Return the changes at a line, from 1, of the file on disk at a path, or at those up to `last`.

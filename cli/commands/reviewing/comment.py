@@ -12,7 +12,7 @@ from cli.screen.terminal import Screen, can_ask, shown_name, write
 from cli.search.candidates import names, takes_turns
 from cli.selection.selectors import edits_meant, is_on_disk, path_named, was_recorded
 from cli.selection.turn_selection import TurnSelection
-from objstore import MAX_INT, FileChanged, NoSuchName, PathError, Unit
+from objstore import MAX_INT, FileChanged, NoSuchName, Unit
 
 if TYPE_CHECKING:
     from objstore import CommentView, Workspace
@@ -86,10 +86,11 @@ def comment(
 @click.option("--any", "to_any", is_flag=True, help="Send the comments to whichever agent works next.")
 @json_option
 def send(*, numbers: tuple[int, ...], session: str, to_any: bool, as_json: bool) -> None:
-    """Show which comments wait to be sent to an agent, or choose who gets them.
+    """Send what waits to the agents, and show it; or choose which agent gets comments.
 
-    Comments go to the agent that wrote the lines with its next message, together with rejections, once. With --session
-    or --any, the comments with these NUMBERs, or all that wait, go to another agent, even if they were sent before.
+    Comments and rejections are one message to the agent that wrote the lines, with its next prompt or tool, once. With
+    `review.send` at ask or manual, they wait for this command. With --session or --any, the comments with these
+    NUMBERs, or all that wait, go to another agent, even if they were sent before.
     """
     if session and to_any:
         raise click.UsageError("Give one of --session and --any.")
@@ -102,6 +103,8 @@ def send(*, numbers: tuple[int, ...], session: str, to_any: bool, as_json: bool)
             chosen = numbers or tuple(view.number for view, _ in workspace.comments.unsent())
             if chosen:
                 workspace.comments.address(chosen, conversation, who=reviewer())
+        if workspace.messages.way != "automatic":
+            workspace.messages.release()
         waiting = workspace.comments.unsent()
         if as_json:
             _show(workspace, (view for view, _ in waiting), invocation.screen(), as_json=True)
@@ -181,22 +184,11 @@ def _show(workspace: "Workspace", views: "Iterable[CommentView]", screen: Screen
 def _waiting_text(
     workspace: "Workspace", waiting: "list[tuple[CommentView, frozenset[str]]]", screen: Screen
 ) -> Iterator[bytes]:
-    from cli.render.comments import comment_text
+    from cli.render.comments import comment_text, sending_text, session_name
 
-    if not waiting:
-        yield screen.line("No comment waits to be sent.")
-        return
     for view, conversations in waiting:
         yield from comment_text(view, screen)
-        to = [_session_named(workspace, name) for name in sorted(conversations)]
+        to = [session_name(workspace, name) for name in sorted(conversations)]
         yield screen.line(f"  goes to {', '.join(to) or 'the agent that works next'}")
-
-
-def _session_named(workspace: "Workspace", name: str) -> str:
-    """Return how a session is shown: its client, its number and its first prompt."""
-    try:
-        found = workspace.sessions.find_session(name)
-    except (NoSuchName, PathError):
-        return shown_name(name)
-    prompt = found.prompt.splitlines()[0][:60] if found.prompt else ""
-    return f"{shown_name(found.client) or 'session'} {found.number}{f' {shown_name(prompt)!r}' if prompt else ''}"
+    said = [*sending_text(workspace, workspace.messages.waiting(), is_held=False)]
+    yield from map(screen.line, said or ["Nothing waits to be sent."])

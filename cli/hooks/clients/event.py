@@ -25,6 +25,7 @@ __all__ = [
     "joined_by",
     "map_of",
     "may_be_server_tool",
+    "message_to_person",
     "moment_ignoring_compaction",
     "notes_of",
     "patched",
@@ -159,12 +160,24 @@ class Client(Protocol):
         """Return what to print so that the agent reads `message` (None: this event has no way to the agent)."""
         ...
 
+    def notice(self, event: Event, message: str) -> Payload | None:
+        """Return what to print so that the person reads `message` (None: this event has no way to the person)."""
+        ...
+
 
 def additional_context(event: Event, message: str, hearing: Collection[str]) -> Payload | None:
     """Return what to print for events named in `hearing`, which take context for the agent as Claude Code's do."""
     if event.name not in hearing:
         return None
     return {"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": message}}
+
+
+def message_to_person(event: Event, message: str, name: str) -> Payload | None:
+    """Return what to print for the event `name`, at which a client shows its user a text that the agent doesn't read.
+
+    It is the only field: nothing that makes the agent go on, or keeps it from stopping.
+    """
+    return {"systemMessage": message} if event.name == name else None
 
 
 def context_in_copilot(event: Event, message: str) -> Payload | None:

@@ -125,6 +125,65 @@ def test_a_reason_is_recorded(history: CommandRunner, review: Review) -> None:
     assert history.cas("log", "--json", "-n", "1").json()["reason"] == "not asked for"
 
 
+def test_a_comment_is_recorded_and_shown_below_its_change(history: CommandRunner, review: Review) -> None:
+    with review() as terminal:
+        terminal.wait_for(prompt("2:1", "3:1"))
+        press(terminal, "m", "Comment:")
+        press(terminal, "\n", prompt("2:1", "3:1"))
+        press(terminal, "m", "Comment:")
+        shown = press(terminal, "why German?\n", prompt("2:1", "3:1"))
+        assert "Recorded comment 1." in shown
+        assert re.search(r"\+zwei\n three\n.*comment 1 open  a:2  [^\n]*\n    why German\?\n", shown, re.DOTALL)
+        assert "comment 1" not in press(terminal, "s", prompt("2:2"))
+        press(terminal, "q", "0 changes accepted")
+    [comment] = history.cas("comment", "--json").lines()
+    assert (comment["text"], comment["line"], comment["hunks"]) == ("why German?", 1, ["2:1", "3:1"])
+
+
+def test_a_change_is_seen_until_its_text_changes(history: CommandRunner, review: Review) -> None:
+    assert "pending (`cas review` goes" in history.done("status").text
+    with review() as terminal:
+        assert "seen" not in terminal.wait_for(prompt("2:1", "3:1"))
+        press(terminal, "s", prompt("2:2"))
+        assert re.search(r"^@@ .* \[2:1 3:1\] seen$", press(terminal, "b", prompt("2:1", "3:1")), re.MULTILINE)
+        press(terminal, "q", "3 changes left")
+    assert "pending (3 changes, 1 not seen; `cas review` goes through it):" in history.done("status").text
+    [a, b] = history.done("diff", "--json").lines()
+    assert [change["seen"] for change in (*a["changes"], *b["changes"])] == [True, True, False]
+    assert "[2:1 3:1] seen\n" in history.done("diff").text
+    assert history.done("diff", "--unseen").text.startswith("diff --git a/b b/b\n")
+    assert history.done("diff", "--unseen", "--stat").text.startswith(" b | 1 ")
+    history.edit("b", b"other\n", b"another\nfile\n")
+    history.write("c", b"third\n")
+    with review("--unseen") as terminal:
+        terminal.wait_for(prompt("4:0", "5:1"))
+        press(terminal, "s", prompt("6:0"))
+        assert "[4:0 5:1] seen" in press(terminal, "b", prompt("4:0", "5:1"))
+        press(terminal, "s", prompt("6:0"))
+        press(terminal, "q", "2 changes left pending in 2 files")
+    status = history.done("status", "--json").json()
+    assert (status["changes"], status["unseen"]) == (4, 0)
+    assert history.cas("diff", "--unseen").said == "No such change is pending: every one was seen in a review.\n"
+    history.edit("a", b"zwei\n", b"deux\n")  # the same place, another text
+    history.write("a", b"above\n" + history.bytes("a"))  # the change of line 8 only moves
+    assert "[2:1 3:1 7:1]" in history.done("diff", "--unseen").text
+    assert "[2:2]" not in history.done("diff", "--unseen").text
+    assert "5 changes, 2 not seen" in history.done("status").text
+
+
+def test_a_change_that_does_not_fit_the_screen_is_seen_in_the_pager(runner: CommandRunner, review: Review) -> None:
+    runner.write("a", b"line\n" * 200)
+    with review() as terminal:
+        assert "more lines: v shows all" in terminal.wait_for(prompt("1:0"))
+        press(terminal, "s", "1 change left pending")
+    assert runner.done("status", "--json").json()["unseen"] is None
+    with review(PAGER="cat") as terminal:
+        terminal.wait_for(prompt("1:0"))
+        press(terminal, "v", prompt("1:0"))
+        press(terminal, "q", "1 change left pending")
+    assert runner.done("status", "--json").json()["unseen"] == 0
+
+
 def test_undo_shows_the_change_again(history: CommandRunner, review: Review) -> None:
     with review() as terminal:
         terminal.wait_for(prompt("2:1", "3:1"))

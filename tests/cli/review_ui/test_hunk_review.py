@@ -115,6 +115,18 @@ def test_a_reason_is_recorded(history: CommandRunner, review: Review) -> None:
     assert history.cas("log", "--json", "-n", "1").json()["reason"] == "not asked for"
 
 
+def test_a_comment_is_recorded_and_shown_below_its_hunk(history: CommandRunner, review: Review) -> None:
+    with review("2") as terminal:
+        terminal.wait_for(prompt_for("2:1"))
+        press(terminal, "m", "Comment:")
+        shown = press(terminal, "why a digit?\n", prompt_for("2:1"))
+        assert "Recorded comment 1." in shown
+        assert "\n    why a digit?\n" in shown
+        assert "why a digit?" not in press(terminal, "s", prompt_for("2:2"))
+        press(terminal, "q", "left pending")
+    assert [view["hunks"] for view in history.cas("comment", "--json").lines()] == [["2:1"]]
+
+
 @pytest.mark.usefixtures("history")
 def test_a_reason_is_shown_at_its_own_hunk_only(review: Review) -> None:
     with review("2") as terminal:

@@ -29,7 +29,9 @@ def two_edits_and_an_external_change(runner: CommandRunner) -> None:
 # ---- colour
 
 
-@pytest.mark.parametrize("words", [["status"], ["log"], ["show", "2"], ["diff"]])
+@pytest.mark.parametrize(
+    "words", [["status"], ["log"], ["show", "2", "--no-side-by-side"], ["diff", "--no-side-by-side"]]
+)
 def test_colour_is_used_only_on_a_terminal(runner: CommandRunner, words: list[str]) -> None:
     two_edits_and_an_external_change(runner)
     plain = runner.done(*words).text

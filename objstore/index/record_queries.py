@@ -27,6 +27,9 @@ from objstore.model.ids import BlobId, RecordId
 
 __all__ = ["DecisionQueries", "EditQueries", "HolderQueries"]
 
+_BEGINS: Final = "conversation >= ? AND conversation < CAST(? AS TEXT)"
+"""Condition for conversations whose names begin with a prefix, with two values from `_prefix_bounds`."""
+
 
 class EditQueries:
     """Look up edits, and the conversations that they belong to."""
@@ -164,9 +167,8 @@ class EditQueries:
         if not is_utf8(prefix):
             return []
         rows = self._db.execute(
-            "SELECT DISTINCT conversation FROM edits WHERE conversation >= ? AND substr(conversation, 1, ?) = ? "
-            "AND NOT void ORDER BY conversation LIMIT ?",
-            (prefix, len(prefix), prefix, limit),
+            f"SELECT DISTINCT conversation FROM edits WHERE {_BEGINS} AND NOT void ORDER BY conversation LIMIT ?",  # noqa: S608 - a condition from here
+            (*_prefix_bounds(prefix), limit),
         )
         return [row[0] for row in rows]
 
@@ -178,9 +180,9 @@ class EditQueries:
         if not is_utf8(prefix):
             return []
         rows = self._db.execute(
-            "SELECT conversation, count(*) FROM edits WHERE conversation >= ? AND substr(conversation, 1, ?) = ? "
-            "AND NOT void GROUP BY conversation ORDER BY max(seq) DESC LIMIT ?",
-            (prefix, len(prefix), prefix, limit),
+            f"SELECT conversation, count(*) FROM edits WHERE {_BEGINS} AND NOT void "  # noqa: S608 - a condition from here
+            "GROUP BY conversation ORDER BY max(seq) DESC LIMIT ?",
+            (*_prefix_bounds(prefix), limit),
         )
         return [(row[0], row[1]) for row in rows]
 
@@ -438,6 +440,11 @@ class HolderQueries:
 def _limited(number: int) -> int:
     """Return the number limited to what SQLite accepts: a number above the highest has the same meaning as that one."""
     return min(max(number, 0), MAX_INT)
+
+
+def _prefix_bounds(prefix: str) -> tuple[str, bytes]:
+    """Return a prefix, and what follows every text that begins with it: no UTF-8 text has the byte 255."""
+    return prefix, prefix.encode() + b"\xff"
 
 
 def _edit_row(row: Row) -> EditRow:

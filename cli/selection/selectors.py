@@ -49,7 +49,7 @@ __all__ = [
     "was_recorded",
 ]
 
-EDIT: Final = re.compile(r"[0-9]+\^?")
+EDIT: Final = r"[0-9]+\^?"
 BLOB: Final = r"[0-9a-fA-F]{4,64}"
 EDITED: Final = "file that an agent edited"
 FIRST_READ: Final = 64
@@ -346,7 +346,7 @@ def state_parts(spelling: str) -> tuple[str, str] | None:
     from objstore import is_moment
 
     path, _, version = spelling.rpartition("@")
-    is_state = path and (EDIT.fullmatch(version) or is_moment(version))
+    is_state = path and (re.fullmatch(EDIT, version) or is_moment(version))
     return (path, version) if is_state else None
 
 

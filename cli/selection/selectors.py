@@ -13,7 +13,6 @@ from cli.selection.turn_selection import ANY_TURN, TurnSelection, is_of_agent
 from objstore import (
     Action,
     EditFilter,
-    NameKind,
     NoSuchName,
     Origin,
     PathError,
@@ -52,10 +51,10 @@ __all__ = [
 EDIT: Final = r"[0-9]+\^?"
 BLOB: Final = r"[0-9a-fA-F]{4,64}"
 EDITED: Final = "file that an agent edited"
-FIRST_READ: Final = 64
+FIRST_READ: Final = 24
 MOST_SHOWN: Final = 5
 MOST_READ: Final = 4_096
-"""Number of edits read at once: few for a user who leaves the pager early, many for one who wants them all."""
+"""Number of edits read at once: at first a screenful, for a user who wants no more, then four times as many."""
 
 FoundT = TypeVar("FoundT")
 
@@ -436,6 +435,8 @@ def places_named(
     Unless `exactly`, a path with `*`, `?` or `[` that was never a file's is a pattern, in which a star also matches
     slashes.
     """
+    from objstore import NameKind  # with the completions, which edits named by number don't need
+
     files: list[str] = []
     folders: list[bytes] = []
     patterns: list[str] = []

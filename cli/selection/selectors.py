@@ -3,7 +3,6 @@
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
@@ -20,6 +19,7 @@ from objstore import (
     Status,
     Unit,
     real_path,
+    replace,
     value,
 )
 

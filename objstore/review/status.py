@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from objstore.index.rows import PendingEdit
     from objstore.log.segment_files import Place
-    from objstore.model.basic_types import DocumentId
+    from objstore.model.basic_types import DocumentId, Seq
     from objstore.store.object_store import Store
     from objstore.transaction.journal import Journal
 
@@ -95,19 +95,23 @@ def _comments(journal: Journal) -> dict[str, int]:
 
 
 def _groups(pending: list[PendingEdit]) -> tuple[PendingGroup, ...]:
-    groups: dict[tuple[str, int, DocumentId], list[PendingEdit]] = {}
-    for edit in pending:
-        groups.setdefault((edit.conversation, edit.turn, edit.document), []).append(edit)
+    seqs: dict[tuple[str, int, DocumentId, bytes], list[Seq]] = {}
+    lines: dict[tuple[str, int, DocumentId, bytes], tuple[int, int]] = {}
+    for seq, document, path, conversation, turn, _, added, removed in pending:
+        group = (conversation, turn, document, path)
+        seqs.setdefault(group, []).append(seq)
+        before = lines.get(group, (0, 0))
+        lines[group] = (before[0] + added, before[1] + removed)
     return tuple(
         PendingGroup(
             conversation=conversation,
             turn=turn,
-            path=os.fsdecode(edits[0].path),
-            seqs=tuple([edit.seq for edit in edits]),
-            added=sum([edit.added for edit in edits]),
-            removed=sum([edit.removed for edit in edits]),
+            path=os.fsdecode(path),
+            seqs=tuple(seqs[conversation, turn, document, path]),
+            added=added,
+            removed=removed,
         )
-        for (conversation, turn, _), edits in groups.items()
+        for (conversation, turn, document, path), (added, removed) in lines.items()
     )
 
 

@@ -7,7 +7,6 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from objstore.config.name_patterns import NamePatterns, expanded
-from objstore.config.path_patterns import PathPatterns
 from objstore.fastclass import NamedTuple, value
 from objstore.fs.reserved_names import STORE_NAME
 from objstore.fs.store_owner import SETTINGS_FILE, user_settings_path
@@ -285,6 +284,8 @@ def _patterns(setting: Setting, given: object) -> tuple[str, ...]:
         if setting.kind is SettingKind.NAMES:
             NamePatterns(expanded(patterns))
         else:
+            from objstore.config.path_patterns import PathPatterns  # a status loads the settings, and checks no path
+
             PathPatterns(patterns)
     except ValueError as error:
         raise ValueError(f"{setting.how}; {error}") from None

@@ -83,7 +83,7 @@ if TYPE_CHECKING:
         TreeInvalid as TreeInvalid,
         Unacknowledged as Unacknowledged,
     )
-    from objstore.fastclass import value as value
+    from objstore.fastclass import replace as replace, value as value
     from objstore.fs.confined_path import (
         find_root as find_root,
         real_path as real_path,
@@ -404,7 +404,7 @@ _HOMES: Final = {
         "Notice",
         "TurnInfo",
     ),
-    "fastclass": ("value",),
+    "fastclass": ("replace", "value"),
     "model.net_file": ("ChangeKind", "ChangeSummary", "ChangesAtLine", "FileSummary", "NetChange", "NetFile"),
     "model.views": (
         "Collision",

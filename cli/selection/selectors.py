@@ -3,19 +3,18 @@
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from cli.selection.turn_selection import ANY_TURN, TurnSelection
 from objstore import (
     EditFilter,
-    NameKind,
     NoSuchName,
     PathError,
     PathOutside,
     Status,
     Unit,
     real_path,
+    replace,
     value,
 )
 
@@ -49,11 +48,11 @@ __all__ = [
 ]
 
 NUMBERED: Final = r"[0-9]{1,18}(:[0-9]{1,9})?"
-EDIT: Final = re.compile(r"[0-9]+\^?")
+EDIT: Final = r"[0-9]+\^?"
 BLOB: Final = r"[0-9a-fA-F]{4,64}"
-FIRST_READ: Final = 64
+FIRST_READ: Final = 24
 MOST_READ: Final = 4_096
-"""Number of edits read at once: few for a user who leaves the pager early, many for one who wants them all."""
+"""Number of edits read at once: at first a screenful, for a user who wants no more, then four times as many."""
 
 FoundT = TypeVar("FoundT")
 
@@ -203,7 +202,7 @@ def state_parts(spelling: str) -> tuple[str, str] | None:
     from objstore import is_moment
 
     path, _, version = spelling.rpartition("@")
-    is_state = path and (EDIT.fullmatch(version) or is_moment(version))
+    is_state = path and (re.fullmatch(EDIT, version) or is_moment(version))
     return (path, version) if is_state else None
 
 
@@ -246,6 +245,8 @@ def is_place(workspace: "Workspace", spelling: str) -> bool:
 
 def is_recorded(workspace: "Workspace", path: str) -> bool:
     """Return whether a file has ever been recorded at a path of the workspace, or is recorded now below it."""
+    from objstore import NameKind  # with the completions, which edits named by number don't need
+
     return bool(
         workspace.history.edits(EditFilter(path=path, limit=1))
         or workspace.history.names_with_prefix(NameKind.PATH, f"{path}/", 1)
@@ -310,6 +311,8 @@ def places_named(
     Unless `exactly`, a path with `*`, `?` or `[` that was never a file's is a pattern, in which a star also matches
     slashes.
     """
+    from objstore import NameKind  # with the completions, which edits named by number don't need
+
     files: list[str] = []
     folders: list[bytes] = []
     patterns: list[str] = []

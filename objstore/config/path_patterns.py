@@ -6,7 +6,9 @@ number of folders. The last pattern that matches decides; one with `!` in front 
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Final
+
+from objstore.fastclass import NamedTuple
 
 __all__ = ["PathPatterns"]
 

@@ -22,9 +22,10 @@ _MAX_PACKED_REFS: Final = 1 << 26
 _MAX_REFLOG: Final = 1 << 20
 """Bytes of the newest part of the log of HEAD that are read."""
 
-_COMMIT: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_REF: Final = re.compile(r"refs/[^\x00-\x20\x7f~^:?*\[\\]+")
-_REFLOG_LINE: Final = re.compile(
+# Patterns are compiled where they are used: every command looks for a repository, and there may be none.
+_COMMIT: Final = r"[0-9a-f]{40}(?:[0-9a-f]{24})?"
+_REF: Final = r"refs/[^\x00-\x20\x7f~^:?*\[\\]+"
+_REFLOG_LINE: Final = (
     rb"(?P<old>[0-9a-f]{40,64}) (?P<new>[0-9a-f]{40,64}) .*> (?P<time>[0-9]{1,12}) [+-][0-9]{4}(?:\t(?P<message>.*))?"
 )
 _STASH: Final = "refs/stash"
@@ -111,7 +112,7 @@ def position_of(repository: Repository) -> Position | None:
     text = head.decode("utf-8", "surrogateescape").rstrip("\n")
     ref = text.removeprefix("ref: ")
     if ref == text:
-        if not _COMMIT.fullmatch(text):
+        if not re.fullmatch(_COMMIT, text):
             return None
         branch, commit = "", text
     elif _is_ref(ref):
@@ -134,7 +135,7 @@ def reflog_since(repository: Repository, size: int) -> tuple[ReflogEntry, ...]:
     """
     entries: list[ReflogEntry] = []
     for line in _tail(_log_path(repository), size).split(b"\n"):
-        found = _REFLOG_LINE.fullmatch(line)
+        found = re.fullmatch(_REFLOG_LINE, line)
         if found is not None:
             entries.append(
                 ReflogEntry(
@@ -156,14 +157,14 @@ def _printable(name: str) -> str:
 
 
 def _is_ref(name: str) -> bool:
-    return bool(_REF.fullmatch(name)) and not any(part in {"", ".", ".."} for part in name.split("/"))
+    return bool(re.fullmatch(_REF, name)) and not any(part in {"", ".", ".."} for part in name.split("/"))
 
 
 def _resolved(repository: Repository, ref: str) -> str:
     """Return the commit that a ref names ("": none)."""
     for folder in dict.fromkeys([repository.git_dir, repository.common_dir]):
         text = (_read(os.path.join(folder, ref)) or b"").decode("ascii", "replace").rstrip("\n")
-        if _COMMIT.fullmatch(text):
+        if re.fullmatch(_COMMIT, text):
             return text
     packed = _read(os.path.join(repository.common_dir, "packed-refs"), _MAX_PACKED_REFS) or b""
     found = re.search(rb"^([0-9a-f]{40,64}) " + re.escape(os.fsencode(ref)) + rb"$", packed, re.MULTILINE)

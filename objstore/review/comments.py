@@ -149,8 +149,6 @@ def comment(journal: Journal, number: int) -> CommentView:
 def of_edits(journal: Journal, seqs: Collection[int]) -> dict[Seq, list[CommentView]]:
     """Return the comments on lines or units of edits, by edit, oldest first."""
     index = journal.store.index
-    if index.numbers.next_comment() == 1:
-        return {}
     documents = dict.fromkeys(document for seq in seqs if (document := index.edits.document_of(seq)) is not None)
     rows = [row for document in documents for row in index.comments.of_document(document)]
     found: dict[Seq, list[CommentView]] = {}

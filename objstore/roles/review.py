@@ -174,9 +174,12 @@ class Review:
 
     def markers(self) -> tuple[UnresolvedMarkers, ...]:
         """Return the conflict markers that decisions wrote and that are still in their files, by edit."""
-        from objstore.review import status
+        with self._journal.reading() as store:
+            # Every edit that is shown asks this, and mostly there are none: the status isn't imported then.
+            if not store.index.edits.with_markers():
+                return ()
+            from objstore.review import status
 
-        with self._journal.reading():
             return status.unresolved_markers(self._journal)
 
     def decide(  # noqa: PLR0913 - each is one thing that a reviewer may say

@@ -10,14 +10,14 @@ during an agent's call at any time, are left to be recorded as changes like any 
 stash has, unless the history knows them.
 """
 
+from __future__ import annotations
+
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from objstore.errors import HistoryBroken
 from objstore.fastclass import field, value, variable
 from objstore.git.contents import CommittedChanges, TreeEntry, changes_of, entries_at, is_content_of
-from objstore.git.repository import Repository
 from objstore.history.document_loader import load_document
 from objstore.history.document_states import DocumentHistory, EarlierState
 from objstore.history.git_events import GIT_EVENT_NOTE, decisions_of_git
@@ -25,15 +25,21 @@ from objstore.model.basic_types import GIT_CONVERSATION, Action, DocumentId, Fil
 from objstore.model.large_file_placeholder import is_placeholder
 from objstore.model.records import Decision, WrittenFile
 from objstore.model.results import Attributor, CallInfo
-from objstore.model.views import EditView
 from objstore.review.edit_recorder import Change, Recorder, Version
 from objstore.store.write_batch import Batch, now
 from objstore.text.diff import diff_lines
 from objstore.text.unified_diff import is_either_binary
-from objstore.tracking.git_positions import Movement
-from objstore.transaction.journal import Journal
 
-__all__ = ["UNKNOWN_AGENT", "FoundState", "GitChanges", "owner_at", "path_in_repository"]
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from objstore.git.repository import Repository
+    from objstore.model.views import EditView
+    from objstore.tracking.detect import Difference
+    from objstore.tracking.git_positions import Movement
+    from objstore.transaction.journal import Journal
+
+__all__ = ["UNKNOWN_AGENT", "GitChanges", "owner_at", "path_in_repository"]
 
 UNKNOWN_AGENT: Final = "unattributed"
 """The conversation of what an agent may have let git do, though no call is known to have."""
@@ -43,18 +49,6 @@ _MAX_COMPARED: Final = 16
 
 _NOTE: Final = "git"
 """The note of an edit of origin git: what git did."""
-
-
-@value
-class FoundState:
-    """A file that is not in its known state."""
-
-    path: bytes
-    document: DocumentId | None  # None: it has none yet
-    known: FileState | None  # None: no file
-    now: FileState | None  # None: no file
-    changed: int  # the latest time at which it can have changed (ns of the file system)
-    tick: int  # possible error of that time (ns)
 
 
 @value
@@ -75,7 +69,7 @@ class _Found:
     verdicts: dict[Unit, Status] = field(default_factory=dict)
     written: list[WrittenFile] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
-    first: FoundState | None = None  # None: git changed nothing
+    first: Difference | None = None  # None: git changed nothing
 
 
 class GitChanges:
@@ -87,7 +81,7 @@ class GitChanges:
         self._movement: Final = movement
         self._whose: Final = whose
 
-    def record(self, batch: Batch, found: Sequence[FoundState]) -> tuple[list[EditView], set[bytes]]:
+    def record(self, batch: Batch, found: Sequence[Difference]) -> tuple[list[EditView], set[bytes]]:
         """Add the event to the batch; return its edits, and the paths that are explained by it.
 
         Nothing is added if git changed none of the files. Raises StoreDamaged, and what Batch.record raises.
@@ -151,7 +145,7 @@ class GitChanges:
             if decision.action is Action.GIT and decision.conversation and decision.commit:
                 yield decision.commit
 
-    def _explain(self, batch: Batch, trees: _Trees, path: bytes, here: FoundState, event: _Found) -> bool:
+    def _explain(self, batch: Batch, trees: _Trees, path: bytes, here: Difference, event: _Found) -> bool:
         """Add what git did to one file to the event; return False if it was not git."""
         is_put, is_safe = _is_put_by_git(trees, path, here.now, batch)
         if not is_put:
@@ -168,7 +162,7 @@ class GitChanges:
             return self._change(batch, here, nearest.state, event)
         return self._change(batch, here, here.known, event)
 
-    def _go_to(self, history: DocumentHistory, here: FoundState, state: EarlierState, event: _Found) -> bool:
+    def _go_to(self, history: DocumentHistory, here: Difference, state: EarlierState, event: _Found) -> bool:
         """Add the verdicts that lead to an earlier state of the file; return False if they don't."""
         verdicts = history.verdicts_for(state)
         if here.document is None or not self._leads_to(here.document, verdicts, state):
@@ -201,7 +195,7 @@ class GitChanges:
         text = self._journal.store.text(state.state.blob)
         return (version.path, version.mode, version.content) == (state.path, state.state.mode, text)
 
-    def _nearest(self, batch: Batch, history: DocumentHistory, here: FoundState, now: FileState) -> EarlierState | None:
+    def _nearest(self, batch: Batch, history: DocumentHistory, here: Difference, now: FileState) -> EarlierState | None:
         """Return the earlier state at the same path with the fewest changed lines; None: the present one is as near."""
         new = batch.text(now.blob)
         candidates: dict[FileState, EarlierState] = {}
@@ -218,7 +212,7 @@ class GitChanges:
                 best = distance, at
         return None if best is None or best[1].state == here.known else best[1]
 
-    def _change(self, batch: Batch, here: FoundState, before: FileState | None, event: _Found) -> bool:
+    def _change(self, batch: Batch, here: Difference, before: FileState | None, event: _Found) -> bool:
         """Add the edit that leads from a state to what was found; return True."""
 
         def version(state: FileState | None) -> Version | None:

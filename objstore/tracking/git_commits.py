@@ -130,11 +130,8 @@ def _pending_files(journal: Journal, movement: Movement) -> Iterator[_PendingFil
     """
     index = journal.store.index
     seqs: dict[DocumentId, list[Seq]] = {}
-    for _, _, _, pending, _, _ in index.edits.pending_groups():
-        for seq in pending:
-            document = index.edits.document_of(seq)
-            if document is not None:
-                seqs.setdefault(document, []).append(seq)
+    for edit in index.edits.pending():
+        seqs.setdefault(edit.document, []).append(edit.seq)
     tips = [index.documents.tip(document) for document in seqs]
     changed = {change.document for change in found_changes(journal, tips)}
     policies = Policies(journal.tree.root, journal.store)

@@ -4,7 +4,6 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -23,7 +22,7 @@ from cli.search.git_lines import with_git_events
 from cli.search.pickaxe import Pickaxe
 from cli.selection.selectors import edit_filter, edits_meant, edits_named, places_named
 from cli.selection.turn_selection import TurnSelection
-from objstore import MAX_INT, UNREADABLE, EditFilter, EditView, GitEvent, NoSuchName, Status, Unit
+from objstore import MAX_INT, UNREADABLE, EditFilter, EditView, GitEvent, NoSuchName, Status, Unit, replace
 
 if TYPE_CHECKING:
     from cli.screen.progress import Progress

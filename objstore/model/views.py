@@ -228,6 +228,14 @@ class DecisionView:
 
 
 @value
+class DecisionInForce:
+    """A decision that was not undone."""
+
+    number: int
+    units: frozenset[Unit]
+
+
+@value
 class SessionView:
     """One run of an agent program: its turns, or edits without turns."""
 

@@ -34,6 +34,7 @@ class Plan:
     marked: MarkerWriter
     unmarked: tuple[Seq, ...]  # edits whose markers the decision removes
     returned: tuple[Unit, ...]  # units whose status changes only because of that
+    repeated: tuple[tuple[Unit, Unit], ...]  # units that stay rejected, each with one that makes its change
 
     def effects(self) -> tuple[FileEffect, ...]:
         """Return what the decision does to each file that it changes."""

@@ -112,9 +112,14 @@ class Planner:
         unmarked: list[Seq] = []
         restated: dict[Unit, Status] = {}  # verdicts to record even where the status stays the same
         returned: list[Unit] = []
+        repeated: dict[Unit, Unit] = {}
         given = self._by_document(dict(verdicts) | dict.fromkeys(discarded, Status.REJECTED))
         for loaded in map(self._document, documents):
             named = {unit: status for unit, status in given.get(loaded.id, {}).items() if loaded.knows(unit)}
+            if not is_new:
+                again = loaded.repeated(named)
+                repeated |= again
+                named |= dict.fromkeys(again, Status.REJECTED)
             given[loaded.id] = named
             rest = self._remove_markers(loaded, named, is_new=is_new)
             unmarked += rest.unmarked
@@ -151,6 +156,7 @@ class Planner:
             marked=marker,
             unmarked=tuple(unmarked),
             returned=tuple(unit for unit in returned if unit in changed),
+            repeated=tuple(repeated.items()),
         )
 
     def record(

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     )
     from objstore.model.views import (
         Content,
+        DecisionInForce,
         ExternalChange,
         Seen,
         State,
@@ -187,6 +188,13 @@ class Review:
             dry_run=dry_run,
         )
         return self._outcome(request)
+
+    def in_force(self) -> list[DecisionInForce]:
+        """Return the decisions that `undo` can take back, the newest first."""
+        from objstore.review import decisions
+
+        with self._journal.reading():
+            return decisions.in_force(self._journal)
 
     def undo(
         self,

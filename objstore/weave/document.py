@@ -88,6 +88,10 @@ class _Register(Generic[Value]):
                 return written, unit
         return self._base, None
 
+    def written_by(self, unit: Unit) -> list[Value]:
+        """Return the values that the unit wrote."""
+        return [value for writer, value in self._written if writer == unit]
+
     def state(self) -> tuple[Value, list[tuple[int, Value]]]:
         """Return the initial value, and the values written since with their edits."""
         return self._base, [(unit.seq, value) for unit, value in self._written]
@@ -354,6 +358,33 @@ class Document:
                     unit: Status.REJECTED for unit in self.units(seq) if unit not in given and self._is_live(unit)
                 }
         return [unit for unit in given if unit not in verdicts]
+
+    def repeated(self, verdicts: Mapping[Unit, Status]) -> dict[Unit, Unit]:
+        """Return the units that `verdicts` make live though another live unit makes their change, each with that one.
+
+        A whole-file part without an effect goes with the hunks of its edit.
+        """
+        found: dict[Unit, Unit] = {}
+        idle: list[Unit] = []
+        for unit, status in verdicts.items():
+            if not status.is_live or self._is_live(unit):
+                continue
+            index = self._index(unit)
+            if not unit.hunk and self._weave.has_no_effect(index):
+                idle.append(unit)
+                continue
+            again = self._weave.with_same_change(index)
+            if again is None:
+                continue
+            other = self._unit(again)
+            is_kept = verdicts.get(other, Status.PENDING).is_live
+            if is_kept and all(each.written_by(unit) == each.written_by(other) for each in (self._paths, self._modes)):
+                found[unit] = other
+        for unit in idle:
+            hunks = [other for other in verdicts if other.seq == unit.seq and other.hunk]
+            if hunks and all(other in found for other in hunks):
+                found[unit] = Unit(found[hunks[0]].seq, 0)
+        return found
 
     def amended_by(self, seq: Seq) -> Seq | None:
         """Return the edit that an edit amends; None: it is not an amendment."""

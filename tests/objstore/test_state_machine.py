@@ -411,11 +411,18 @@ class Histories(RuleBasedStateMachine):
             if on_external is OnExternal.DISCARD
         }
         was = {unit: self.statuses[unit] for unit in given}
+        repeated = dict(outcome.repeated)
+        for unit, again in repeated.items():
+            # It stays rejected only if an edit that makes the same change is live.
+            assert was[unit] is given[unit] is Status.REJECTED
+            assert {**self.statuses, **given}[again] is not Status.REJECTED
+        given = {unit: status for unit, status in given.items() if unit not in repeated}
+        wanted = {unit: status for unit, status in wanted.items() if unit not in repeated}
         expected = {unit: status for unit, status in wanted.items() if self.statuses[unit] is not status}
         expected |= dict.fromkeys(discarded, Status.REJECTED)
         assert cascade or not outcome.cascaded
         expected |= dict.fromkeys(outcome.cascaded, Status.REJECTED)
-        assert given == expected
+        assert {unit: status for unit, status in given.items() if self.statuses[unit] is not status} == expected
         self.statuses |= given
         self.decisions += 1
         self.events += 1

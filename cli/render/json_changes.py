@@ -34,6 +34,7 @@ def net_file_shape(workspace: "Workspace", file: "NetFile") -> "dict[str, Json]"
         "unrecorded": file.is_unrecorded,
         "changes": [_change_shape(change) for change in file.changes],
         "cancelled": list(map(str, file.cancelled)),
+        "taken_out": list(map(str, file.taken_out)),
         "kept_on": list(map(str, file.kept_on)),
         "diff": b"".join(net_diff([file], EXACT, Invocation.current().program)).decode(errors="replace"),
     }

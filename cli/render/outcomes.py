@@ -4,10 +4,11 @@ import os
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from cli.app.invocation import Invocation
 from cli.render.status import shown_edits
 from cli.screen.terminal import Screen, shown_name, visible
 from cli.selection.selectors import UnitSelection
-from objstore import Action, ConflictKind, NoSuchName, OnExternal, Unit, is_either_binary
+from objstore import Action, ConflictKind, NoSuchName, OnExternal, Origin, Unit, is_either_binary
 
 if TYPE_CHECKING:
     from objstore import Conflict, Conflicted, Decided, EditView, ExternalChange, FileEffect, Seq
@@ -87,6 +88,7 @@ def decided_text(
     if also := list(_worth_naming(cascaded, {unit.seq for unit in named}, edit)):
         yield screen.line(_also_text(outcome.action, also, on=named, dry_run=dry_run))
     yield from _repeated_text(outcome, screen)
+    yield from _taken_out_text(outcome, edit, screen)
     yield from _markers_text(outcome, screen, dry_run=dry_run)
     for change in outcome.unrecorded:
         if change.seq in discarded:
@@ -116,6 +118,25 @@ def _repeated_text(outcome: "Decided", screen: Screen) -> Iterator[bytes]:
         names = shown_units(units)
         verb = "stays" if names.count(" ") == 1 else "stay"
         yield screen.line(f"{names[0].upper()}{names[1:]} {verb} rejected: edit {seq} makes the same change.")
+
+
+def _taken_out_text(outcome: "Decided", edit: Callable[["Seq"], "EditView"], screen: Screen) -> Iterator[bytes]:
+    """Yield which units stay pending, because what they did is not in the files any more."""
+    if not outcome.taken_out:
+        return
+    units = [unit for unit, _ in outcome.taken_out]
+    outside = {edit.seq: edit.origin for edit in outcome.unrecorded}
+    origins = {outside.get(taker.seq) or edit(taker.seq).edit.origin for _, taker in outcome.taken_out}
+    who = "you" if origins <= {Origin.EXTERNAL, Origin.PERSON} else "later accepted edits"
+    names = shown_units(units)
+    is_one = names.count(" ") == 1
+    what = "its change is" if is_one else "their changes are"
+    it = "it" if is_one else "them"
+    yield screen.line(
+        f"{names[0].upper()}{names[1:]} {'stays' if is_one else 'stay'} pending: {what} not in the "
+        f"file{'' if is_one else 's'} any more, because {who} took {it} out."
+    )
+    yield screen.line(f"To reject {it}:  {Invocation.current().program} reject {_unit_words(units, edit)}")
 
 
 def _also_text(action: Action, units: Sequence[Unit], *, on: Sequence[Unit], dry_run: bool) -> str:
@@ -388,8 +409,8 @@ def _words(selection: UnitSelection) -> str:
     return " ".join(map(typed, words))
 
 
-def _unit_words(units: Iterable[Unit], edit: Callable[[int], "EditView"]) -> str:
-    by_edit: dict[int, list[int]] = {}
+def _unit_words(units: Iterable[Unit], edit: Callable[["Seq"], "EditView"]) -> str:
+    by_edit: dict[Seq, list[int]] = {}
     for unit in units:
         by_edit.setdefault(unit.seq, []).append(unit.hunk)
     words = []

@@ -93,6 +93,11 @@ class EditQueries:
         )
         return self._db.execute(query, (document,)).fetchone() is not None
 
+    def has_accepted_after(self, document: DocumentId, seq: Seq) -> bool:
+        """Return whether at least one unit of a later edit of the document is accepted."""
+        query = "SELECT 1 FROM edits WHERE document = ? AND seq > ? AND instr(units, 'a') AND NOT void LIMIT 1"
+        return self._db.execute(query, (document, seq)).fetchone() is not None
+
     def with_markers(self, document: DocumentId | None = None) -> list[EditRow]:
         """Return the unexpired edits that wrote conflict markers, of one document or (None) of all."""
         if document is None:

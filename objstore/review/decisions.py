@@ -50,8 +50,8 @@ def decide(journal: Journal, request: DecisionRequest) -> tuple[DecisionOutcome,
 
     That function also knows the blobs that a dry run would write. A decision that changes no file may use the space
     reserve, so that a reviewer can decide on a full disk, and expire history then.
-    Raises NoSuchName, EditExpired, EditAway, FileChanged, DecidedMeanwhile, HistoryBroken, and what Journal.commit
-    raises.
+    Raises NoSuchName, EditExpired, EditAway, EditTakenOut, FileChanged, DecidedMeanwhile, HistoryBroken, and what
+    Journal.commit raises.
     """
     try:
         return _decided(journal, request)
@@ -240,6 +240,7 @@ def _outcome(journal: Journal, request: DecisionRequest, batch: Batch, *, is_wri
         unmarked=plan.unmarked,
         returned=plan.returned,
         repeated=plan.repeated,
+        taken_out=plan.taken_out,
     )
 
 

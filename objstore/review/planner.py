@@ -16,11 +16,21 @@ from objstore.fs.file_state import file_at
 from objstore.history.document_loader import load_document
 from objstore.history.marked_text import markers_removed_by, markers_removed_by_step_back
 from objstore.index.rows import Tip
-from objstore.model.basic_types import Action, ConflictKind, DocumentId, FileState, OnExternal, Seq, Status, Unit
+from objstore.model.basic_types import (
+    Action,
+    ConflictKind,
+    DocumentId,
+    FileState,
+    OnExternal,
+    Seq,
+    Status,
+    Unit,
+)
 from objstore.model.large_file_placeholder import MAX_BLOB
 from objstore.model.records import Decision, Edit, WrittenFile
 from objstore.model.results import Conflict, Conflicted, MarkersWritten, Notice
 from objstore.model.views import ExternalChange
+from objstore.review.left_units import refusal_of_taken_out, without_left_units
 from objstore.review.marker_files import MarkerWriter
 from objstore.review.path_conflicts import find_path_conflicts
 from objstore.review.plan import Plan
@@ -112,14 +122,12 @@ class Planner:
         unmarked: list[Seq] = []
         restated: dict[Unit, Status] = {}  # verdicts to record even where the status stays the same
         returned: list[Unit] = []
-        repeated: dict[Unit, Unit] = {}
+        left: dict[Unit, Unit] = {}  # units that keep their status
         given = self._by_document(dict(verdicts) | dict.fromkeys(discarded, Status.REJECTED))
         for loaded in map(self._document, documents):
             named = {unit: status for unit, status in given.get(loaded.id, {}).items() if loaded.knows(unit)}
-            if not is_new:
-                again = loaded.repeated(named)
-                repeated |= again
-                named |= dict.fromkeys(again, Status.REJECTED)
+            named, kept = without_left_units(loaded, named, is_new=is_new)
+            left |= kept
             given[loaded.id] = named
             rest = self._remove_markers(loaded, named, is_new=is_new)
             unmarked += rest.unmarked
@@ -132,6 +140,8 @@ class Planner:
                 cascaded += marker.set_statuses(loaded, rest.verdicts)
             else:
                 loaded.set_statuses(rest.verdicts)
+        if left and not (statuses_only or any(given.values())):
+            raise refusal_of_taken_out(self.journal, self._owner(min(left)), left, self._external)
         conflicts = [conflict for document in documents for conflict in self._document(document).conflicts()]
         conflicts += self._path_conflicts(documents, {unit for share in given.values() for unit in share})
         # An undo or redo leads back to an earlier text, which is not in doubt.
@@ -156,7 +166,8 @@ class Planner:
             marked=marker,
             unmarked=tuple(unmarked),
             returned=tuple(unit for unit in returned if unit in changed),
-            repeated=tuple(repeated.items()),
+            repeated=() if is_new else tuple(left.items()),
+            taken_out=tuple(left.items()) if is_new else (),
         )
 
     def record(
@@ -203,7 +214,8 @@ class Planner:
     ) -> dict[DocumentId, dict[Unit, Status]]:
         """Return the changed statuses of the documents that need no replay, because their text can't change.
 
-        All their units are live and stay so, and they have no external changes and no markers.
+        All their units are live and stay so, they have no external changes and no markers, and no later accepted edit
+        can have taken out what is accepted.
         """
         index = self.journal.store.index
         found: dict[DocumentId, dict[Unit, Status]] = {}
@@ -211,6 +223,9 @@ class Planner:
             if document in self._documents or Status.REJECTED in share.values():
                 continue
             if index.edits.has_units_not_live(document) or index.edits.with_markers(document):
+                continue
+            accepted = [unit.seq for unit, status in share.items() if status is Status.ACCEPTED]
+            if accepted and index.edits.has_accepted_after(document, min(accepted)):
                 continue
             units = {
                 seq: row.units for seq in {unit.seq for unit in share} if (row := index.edits.get(seq)) is not None

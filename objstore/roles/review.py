@@ -170,7 +170,8 @@ class Review:
         since, FileChanged is raised. `shown`: the statuses that the reviewer saw, including those of cascading units;
         if a unit has neither this status nor the wanted one, DecidedMeanwhile is raised. `refused`: the conflict that
         the reviewer was shown before choosing to cascade; if there is a different conflict by now, that is the outcome.
-        `dry_run`: only report what would happen. Raises NoSuchName, EditAway, HistoryBroken, and as Call.commit does.
+        `dry_run`: only report what would happen. Raises NoSuchName, EditAway, EditTakenOut,
+        HistoryBroken, and as Call.commit does.
         """
         from objstore.review.decisions import DecisionRequest
 

@@ -7,10 +7,11 @@ made it: it is recorded, so that a status can show what was committed without a 
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 from objstore.config.config_files import Configuration
-from objstore.errors import HistoryBroken
+from objstore.errors import EditTakenOut, HistoryBroken
 from objstore.fastclass import value
 from objstore.git.contents import TreeEntry, entries_at, is_content_of, texts_of
 from objstore.git.repository import ReflogEntry
@@ -94,19 +95,18 @@ def _accept(journal: Journal, movement: Movement, commit: ReflogEntry) -> None:
         units = dict.fromkeys(_units_in_commit(journal, movement, commit), Status.ACCEPTED)
     if not units:
         return
-    decide(
-        journal,
-        DecisionRequest(
-            action=Action.ACCEPT,
-            verdicts=units,
-            who="git",
-            reason=f"committed in {commit.new[:_SHORT]}",
-            commit=commit.new,
-            on_external=OnExternal.ABORT,
-            expected=(),
-            dry_run=False,
-        ),
+    request = DecisionRequest(
+        action=Action.ACCEPT,
+        verdicts=units,
+        who="git",
+        reason=f"committed in {commit.new[:_SHORT]}",
+        commit=commit.new,
+        on_external=OnExternal.ABORT,
+        expected=(),
+        dry_run=False,
     )
+    with suppress(EditTakenOut):  # the commit has none of it
+        decide(journal, request)
 
 
 def _units_in_commit(journal: Journal, movement: Movement, commit: ReflogEntry) -> Iterator[Unit]:

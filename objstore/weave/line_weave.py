@@ -226,6 +226,20 @@ class Weave:
         found = with_same_change(of, creators)
         return None if found is None or found.index in self._fixed else found.index
 
+    def takers(self, unit: UnitIndex) -> list[list[UnitIndex]]:
+        """Return, for each run that live `unit` inserted, the live units that delete it.
+
+        For a pure deletion: one list, of the live units that reinserted its text.
+        """
+        of = self._units[unit]
+        if of is None:
+            return []
+        if of.inserted:
+            return [[other.index for other in run.live_deleters] for run in of.inserted]
+        if of.deleted:
+            return [[other.index for other in of.shadowed if other.undoes is of and other.live]]
+        return []
+
     def byte_count(self) -> int:
         """Return how many bytes the text has."""
         return self._order.byte_count() - self._is_open()

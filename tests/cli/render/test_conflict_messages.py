@@ -367,6 +367,8 @@ def test_json_of_a_conflict(runner: CommandRunner) -> None:
         "notices": [],
         "markers": [],
         "unmarked": [],
+        "repeated": [],
+        "taken_out": [],
         "accept_first": [],
         "reject_first": ["3:1"],
         "external_changes": [],

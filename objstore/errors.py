@@ -173,7 +173,7 @@ class EditAway(CasError):
         it, its = ("it", "its") if len(self.units) == 1 else ("they", "their")
         super().__init__(
             f"{named} {'is' if it == 'it' else 'are'} away: git put other bytes in place of the file's. "
-            f"When git brings {its} file back (for example `git checkout` of the branch where {it} "
+            f"When {its} file has its bytes again (for example after `git checkout` of the branch where {it} "
             f"{'was' if it == 'it' else 'were'} made), {it} can be decided on again."
         )
 

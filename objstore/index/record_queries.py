@@ -93,6 +93,11 @@ class EditQueries:
         )
         return self._db.execute(query, (document,)).fetchone() is not None
 
+    def documents_away(self) -> set[DocumentId]:
+        """Return the documents of the edits that are away."""
+        query = "SELECT DISTINCT document FROM edits WHERE status = ? AND NOT void AND NOT expired"
+        return {DocumentId(row[0]) for row in self._db.execute(query, (STATUS_LETTERS[Status.AWAY],))}
+
     def has_accepted_after(self, document: DocumentId, seq: Seq) -> bool:
         """Return whether at least one unit of a later edit of the document is accepted."""
         query = "SELECT 1 FROM edits WHERE document = ? AND seq > ? AND instr(units, 'a') AND NOT void LIMIT 1"

@@ -7,7 +7,8 @@ edit of origin git, which needs no review.
 
 Nothing that an agent may have written is taken for git's: bytes of commits that were made since the last look, or
 during an agent's call at any time, are left to be recorded as changes like any other, and so are bytes that only the
-stash has, unless the history knows them.
+stash or the index has, unless the history knows them. Where only the index was written, as `git restore` does, nothing
+says that git changed a file. So a change during an agent's call then counts as the agent's.
 """
 
 import os
@@ -16,7 +17,17 @@ from typing import Final
 
 from objstore.errors import HistoryBroken
 from objstore.fastclass import field, value, variable
-from objstore.git.contents import CommittedChanges, TreeEntry, changes_of, entries_at, is_content_of
+from objstore.git.contents import (
+    CommittedChanges,
+    TreeEntry,
+    changes_of,
+    entries_at,
+    is_content_of,
+    merge_base,
+    merged_text,
+    staged_at,
+    texts_of,
+)
 from objstore.git.repository import Repository
 from objstore.history.document_loader import load_document
 from objstore.history.document_states import DocumentHistory, EarlierState
@@ -41,6 +52,9 @@ UNKNOWN_AGENT: Final = "unattributed"
 _MAX_COMPARED: Final = 16
 """Earlier states of a file with which unknown bytes are compared."""
 
+_RETURNED: Final = "returned"
+"""What happened where files got bytes back that git had taken away, but not by git."""
+
 _NOTE: Final = "git"
 """The note of an edit of origin git: what git did."""
 
@@ -61,10 +75,12 @@ class FoundState:
 class _Trees:
     """What git may have put into the files of one repository."""
 
+    repository: Repository
     head: Mapping[bytes, TreeEntry]  # by path in the repository, as in the following
     merging: Mapping[bytes, TreeEntry]
-    stashed: Mapping[bytes, TreeEntry]
+    kept: Mapping[bytes, TreeEntry]  # in the stash, or in the index if only that was written
     earlier: Collection[bytes]  # paths that existed in the commit before, or are in the stash now
+    base: Mapping[bytes, TreeEntry]  # in the common ancestor of a merge with conflicts; empty: there is none
     authored: CommittedChanges  # changes of commits in which an agent's bytes may be
 
 
@@ -79,10 +95,13 @@ class _Found:
 
 
 class GitChanges:
-    """The changes of files that git made in one movement of a repository."""
+    """The changes of files that git made in one movement of a repository, or that bring back what it took away."""
 
-    def __init__(self, journal: Journal, movement: Movement, whose: CallInfo | Attributor) -> None:
-        """Take a movement of which nothing is recorded yet. `whose`: says whose a change of a file is."""
+    def __init__(self, journal: Journal, movement: Movement | None, whose: CallInfo | Attributor) -> None:
+        """Take a movement of which nothing is recorded yet. `whose`: says whose a change of a file is.
+
+        None: files whose edits are away may have been given their bytes back in another way, as by an editor.
+        """
         self._journal: Final = journal
         self._movement: Final = movement
         self._whose: Final = whose
@@ -92,19 +111,27 @@ class GitChanges:
 
         Nothing is added if git changed none of the files. Raises StoreDamaged, and what Batch.record raises.
         """
-        repository = self._movement.repository
-        paths = [(path_in_repository(self._journal, repository, here.path), here) for here in found]
-        inside = [(path, here) for path, here in paths if path is not None]
-        trees = self._trees([path for path, _ in inside]) if inside else None
+        if self._movement is None or self._movement.is_of_index:
+            found = [here for here in found if not self._owner(here).origin.needs_review]
+        if self._movement is None:
+            inside, trees = [(here.path, here) for here in found], None
+        else:
+            repository = self._movement.repository
+            paths = [(path_in_repository(self._journal, repository, here.path), here) for here in found]
+            inside = [(path, here) for path, here in paths if path is not None]
+            trees = self._trees(self._movement, [path for path, _ in inside]) if inside else None
+            if trees is None:
+                return [], set()
         event = _Found()
         taken: set[bytes] = set()
-        for path, here in inside if trees is not None else ():
-            if trees is not None and self._explain(batch, trees, path, here, event):
+        for path, here in inside:
+            if self._explain(batch, trees, path, here, event):
                 taken.add(here.path)
                 event.first = event.first or here
         if event.first is None:
             return [], set()
-        owner = owner_at(self._whose, event.first.path, event.first.changed, event.first.tick)
+        # A call that names files, as tools that write do, does not run git.
+        owner = owner_at(self._whose, b"", event.first.changed, event.first.tick)
         decision = Decision(
             number=self._journal.store.index.numbers.next_decision(),
             time=now(),
@@ -112,8 +139,8 @@ class GitChanges:
             verdicts=tuple(sorted(event.verdicts.items())),
             written=tuple(event.written),
             who="git",
-            reason=self._movement.words,
-            commit=self._movement.new.commit,
+            reason=_RETURNED if self._movement is None else self._movement.words,
+            commit="" if self._movement is None else self._movement.new.commit,
             conversation=owner.conversation or (UNKNOWN_AGENT if owner.origin.needs_review else ""),
         )
         batch.record(decision)
@@ -121,9 +148,12 @@ class GitChanges:
 
     # ---- inside
 
-    def _trees(self, paths: Sequence[bytes]) -> _Trees | None:
+    def _owner(self, here: FoundState) -> CallInfo:
+        return owner_at(self._whose, here.path, here.changed, here.tick)
+
+    def _trees(self, movement: Movement, paths: Sequence[bytes]) -> _Trees | None:
         """Return what git may have put at these paths; None if it can't say, or nothing explains the movement."""
-        movement, repository = self._movement, self._movement.repository
+        repository = movement.repository
         if not movement.is_explained:
             return None
         entries = _Entries(repository=repository, paths=paths)
@@ -132,16 +162,22 @@ class GitChanges:
             return None
         stashes = dict.fromkeys([movement.old.stash, movement.new.stash])
         untracked = [f"{stash}^3" for stash in stashes if stash]  # where git keeps untracked files of a stash
-        stashed = entries.any_of([*stashes, *untracked])
+        kept = entries.any_of([*stashes, *untracked])
+        if movement.is_of_index:
+            kept |= staged_at(repository, paths)
+        merging = entries.any_of([movement.new.merging])
+        base = merge_base(repository, movement.new.commit, movement.new.merging) if merging else ""
         made = [entry.new for entry in movement.entries if entry.made_commit]
         authored = changes_of(repository, dict.fromkeys([*made, *self._commits_of_agents()]))
         if authored is None:
             return None
         return _Trees(
+            repository=repository,
             head=head,
-            merging=entries.any_of([movement.new.merging]),
-            stashed=stashed,
-            earlier={*entries.any_of([movement.old.commit]), *stashed},
+            merging=merging,
+            kept=kept,
+            earlier={*entries.any_of([movement.old.commit]), *kept},
+            base=entries.any_of([base]),
             authored=authored,
         )
 
@@ -151,15 +187,18 @@ class GitChanges:
             if decision.action is Action.GIT and decision.conversation and decision.commit:
                 yield decision.commit
 
-    def _explain(self, batch: Batch, trees: _Trees, path: bytes, here: FoundState, event: _Found) -> bool:
+    def _explain(self, batch: Batch, trees: _Trees | None, path: bytes, here: FoundState, event: _Found) -> bool:
         """Add what git did to one file to the event; return False if it was not git."""
-        is_put, is_safe = _is_put_by_git(trees, path, here.now, batch)
+        is_put, is_safe = (True, False) if trees is None else _is_put_by_git(trees, path, here.now, batch)
+        if trees is not None and not is_put and here.now is not None:
+            is_put = is_safe = _is_merged(trees, path, here.now, batch)
         if not is_put:
             return False
         history = None if here.document is None else DocumentHistory(self._journal, here.document)
         if history is not None:
             for state in history.states()[1:]:
-                if state.is_at(here.path, here.now) and self._go_to(history, here, state, event):
+                is_wanted = state.is_at(here.path, here.now) and (trees is not None or history.brings_back(state))
+                if is_wanted and self._go_to(history, here, state, event):
                     return True
         if not is_safe:
             return False
@@ -294,7 +333,23 @@ def _is_put_by_git(trees: _Trees, path: bytes, now: FileState | None, batch: Bat
         return is_from(entries) and entries[path].id not in trees.authored.blobs
 
     is_safe = is_safe_from(trees.head) or is_safe_from(trees.merging)
-    return is_safe or any(map(is_from, (trees.head, trees.merging, trees.stashed))), is_safe
+    return is_safe or any(map(is_from, (trees.head, trees.merging, trees.kept))), is_safe
+
+
+def _is_merged(trees: _Trees, path: bytes, now: FileState, batch: Batch) -> bool:
+    """Return whether git combined these bytes from both sides of a merge that has conflicts in other files.
+
+    No agent may have written what the other side has.
+    """
+    sides = [entries.get(path) for entries in (trees.head, trees.base, trees.merging)]
+    names = [entry.id for entry in sides if entry is not None]
+    if len(set(names)) < len(sides) or names[-1] in trees.authored.blobs:
+        return False
+    texts = texts_of(trees.repository, names) or {}
+    if len(texts) < len(sides):
+        return False
+    merged = merged_text(trees.repository, *(texts[name] for name in names))
+    return merged is not None and batch.text(now.blob) == merged
 
 
 def path_in_repository(journal: Journal, repository: Repository, path: bytes) -> bytes | None:

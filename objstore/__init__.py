@@ -192,6 +192,7 @@ if TYPE_CHECKING:
         UnreportedComments as UnreportedComments,
         UnreportedRejections as UnreportedRejections,
         UnresolvedMarkers as UnresolvedMarkers,
+        UnreviewedCommit as UnreviewedCommit,
     )
     from objstore.packing.repack import Repacked as Repacked, RepackPlan as RepackPlan
     from objstore.retention.expiry import ExpiryBatch as ExpiryBatch, ExpiryPlan as ExpiryPlan
@@ -427,6 +428,7 @@ _HOMES: Final = {
         "UnresolvedMarkers",
         "State",
         "StatusReport",
+        "UnreviewedCommit",
         "UnreportedRejections",
     ),
     "review.tracked_call": ("Call",),

@@ -278,6 +278,10 @@ def status_shape(report: "StatusReport") -> dict[str, Json]:
             }
             for collision in report.collisions
         ],
+        "commits": [
+            {"commit": each.commit, "conversation_id": _text(each.conversation), "edits": list(each.edits)}
+            for each in report.commits
+        ],
         "policies": [*report.policies],
         "unreadable": [_text(path) for path in report.unreadable],
         "secrets": {

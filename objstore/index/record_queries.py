@@ -94,9 +94,12 @@ class EditQueries:
         return self._db.execute(query, (document,)).fetchone() is not None
 
     def documents_away(self) -> set[DocumentId]:
-        """Return the documents of the edits that are away."""
-        query = "SELECT DISTINCT document FROM edits WHERE status = ? AND NOT void AND NOT expired"
-        return {DocumentId(row[0]) for row in self._db.execute(query, (STATUS_LETTERS[Status.AWAY],))}
+        """Return the documents of edits of which at least one unit is away and none is live."""
+        query = (
+            "SELECT DISTINCT document FROM edits WHERE status IN ('r', 'w') AND instr(units, 'w') "
+            "AND NOT void AND NOT expired"
+        )
+        return {DocumentId(row[0]) for row in self._db.execute(query)}
 
     def has_accepted_after(self, document: DocumentId, seq: Seq) -> bool:
         """Return whether at least one unit of a later edit of the document is accepted."""

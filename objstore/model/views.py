@@ -368,6 +368,15 @@ class Collision:
 
 
 @value
+class UnreviewedCommit:
+    """A git commit that an agent made, with edits that nobody reviewed yet."""
+
+    commit: str  # hexadecimal
+    conversation: str
+    edits: tuple[Seq, ...]  # pending edits that it contains, ascending
+
+
+@value
 class SecretFiles:
     """Files whose names look like secrets."""
 
@@ -398,3 +407,4 @@ class StatusReport:
     collisions: tuple[Collision, ...] = ()  # by path
     comments: Mapping[str, int] = MappingProxyType({})  # how many are open, sent and answered
     policies: tuple[str, ...] = ()  # settings about reviews that were changed, but not by `cas config`
+    commits: tuple[UnreviewedCommit, ...] = ()  # newest first

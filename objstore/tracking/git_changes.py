@@ -5,14 +5,15 @@ lacks it, and the repository has moved since the last look. If the history of th
 the status that they had then: edits come back with their bytes, and those made since are away. Other bytes become an
 edit of origin git, which needs no review.
 
-Nothing that an agent may have written is taken for git's: bytes of commits that were made since the last look, or
-during an agent's call at any time, are left to be recorded as changes like any other, and so are bytes that only the
-stash or the index has, unless the history knows them. Where only the index was written, as `git restore` does, nothing
+Nothing that an agent may have written is taken for git's: bytes of commits that were made during an agent's call, at
+any time, become unattributed edits that await review. Bytes of other commits that were made
+since the last look, and bytes that only the stash or the index has, are left to be recorded as changes like any other,
+unless the history knows them. Where only the index was written, as `git restore` does, nothing
 says that git changed a file. So a change during an agent's call then counts as the agent's.
 """
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from objstore.errors import HistoryBroken
@@ -32,11 +33,22 @@ from objstore.git.repository import Repository
 from objstore.history.document_loader import load_document
 from objstore.history.document_states import DocumentHistory, EarlierState
 from objstore.history.git_events import GIT_EVENT_NOTE, decisions_of_git
-from objstore.model.basic_types import GIT_CONVERSATION, Action, DocumentId, FileState, Operation, Origin, Status, Unit
+from objstore.model.basic_types import (
+    EXTERNAL_CONVERSATION,
+    GIT_CONVERSATION,
+    Action,
+    DocumentId,
+    FileState,
+    Operation,
+    Origin,
+    Status,
+    Unit,
+)
 from objstore.model.large_file_placeholder import is_placeholder
 from objstore.model.records import Decision, WrittenFile
 from objstore.model.results import Attributor, CallInfo
 from objstore.model.views import EditView
+from objstore.review.attribution import CANDIDATES
 from objstore.review.edit_recorder import Change, Recorder, Version
 from objstore.store.write_batch import Batch, now
 from objstore.text.diff import diff_lines
@@ -51,6 +63,8 @@ UNKNOWN_AGENT: Final = "unattributed"
 
 _MAX_COMPARED: Final = 16
 """Earlier states of a file with which unknown bytes are compared."""
+
+_NO_CHANGES: Final = CommittedChanges(blobs=frozenset(), deleted=frozenset())
 
 _RETURNED: Final = "returned"
 """What happened where files got bytes back that git had taken away, but not by git."""
@@ -82,6 +96,7 @@ class _Trees:
     earlier: Collection[bytes]  # paths that existed in the commit before, or are in the stash now
     base: Mapping[bytes, TreeEntry]  # in the common ancestor of a merge with conflicts; empty: there is none
     authored: CommittedChanges  # changes of commits in which an agent's bytes may be
+    by_agents: CommittedChanges  # changes of commits that were made during agents' calls
 
 
 @variable
@@ -168,8 +183,10 @@ class GitChanges:
         merging = entries.any_of([movement.new.merging])
         base = merge_base(repository, movement.new.commit, movement.new.merging) if merging else ""
         made = [entry.new for entry in movement.entries if entry.made_commit]
-        authored = changes_of(repository, dict.fromkeys([*made, *self._commits_of_agents()]))
-        if authored is None:
+        of_agents = self._commits_of_agents()
+        authored = changes_of(repository, dict.fromkeys([*made, *of_agents]))
+        by_agents = changes_of(repository, of_agents) if of_agents else _NO_CHANGES
+        if authored is None or by_agents is None:
             return None
         return _Trees(
             repository=repository,
@@ -179,19 +196,24 @@ class GitChanges:
             earlier={*entries.any_of([movement.old.commit]), *kept},
             base=entries.any_of([base]),
             authored=authored,
+            by_agents=by_agents,
         )
 
-    def _commits_of_agents(self) -> Iterator[str]:
-        """Yield the commits that were made during agents' calls."""
-        for decision in decisions_of_git(self._journal):
-            if decision.action is Action.GIT and decision.conversation and decision.commit:
-                yield decision.commit
+    def _commits_of_agents(self) -> dict[str, str]:
+        """Return the commits that were made during agents' calls, each with the conversation."""
+        made = decisions_of_git(self._journal)
+        return {
+            decision.commit: decision.conversation
+            for decision in made
+            if decision.action is Action.GIT and decision.conversation and decision.commit
+        }
 
     def _explain(self, batch: Batch, trees: _Trees | None, path: bytes, here: FoundState, event: _Found) -> bool:
         """Add what git did to one file to the event; return False if it was not git."""
         is_put, is_safe = (True, False) if trees is None else _is_put_by_git(trees, path, here.now, batch)
         if trees is not None and not is_put and here.now is not None:
-            is_put = is_safe = _is_merged(trees, path, here.now, batch)
+            is_put = _is_merged(trees, path, here.now, batch)
+            is_safe = is_put and trees.merging[path].id not in trees.authored.blobs
         if not is_put:
             return False
         history = None if here.document is None else DocumentHistory(self._journal, here.document)
@@ -200,6 +222,8 @@ class GitChanges:
                 is_wanted = state.is_at(here.path, here.now) and (trees is not None or history.brings_back(state))
                 if is_wanted and self._go_to(history, here, state, event):
                     return True
+        if trees is not None and not is_safe and _is_by_agent(trees, path, here.now):
+            return self._change(batch, here, here.known, event, Origin.UNATTRIBUTED)
         if not is_safe:
             return False
         nearest = None if history is None or here.now is None else self._nearest(batch, history, here, here.now)
@@ -257,7 +281,9 @@ class GitChanges:
                 best = distance, at
         return None if best is None or best[1].state == here.known else best[1]
 
-    def _change(self, batch: Batch, here: FoundState, before: FileState | None, event: _Found) -> bool:
+    def _change(
+        self, batch: Batch, here: FoundState, before: FileState | None, event: _Found, origin: Origin = Origin.GIT
+    ) -> bool:
         """Add the edit that leads from a state to what was found; return True."""
 
         def version(state: FileState | None) -> Version | None:
@@ -276,26 +302,33 @@ class GitChanges:
                 before=version(before),
                 after=version(here.now),
                 hunks=None,
-                origin=Origin.GIT,
+                origin=origin,
             )
         )
         return True
 
     def _record_edits(self, batch: Batch, changes: Sequence[Change], decision: Decision) -> list[EditView]:
         recorder = Recorder(self._journal, batch)
-        call = self._journal.store.next_call(GIT_CONVERSATION)
-        return [
-            recorder.record(
-                change,
-                document=change.document,
-                conversation=GIT_CONVERSATION,
-                call=call,
-                ordinal=ordinal,
-                tool="git",
-                notes={_NOTE: decision.reason, GIT_EVENT_NOTE: str(decision.number)},
-            )
-            for ordinal, change in enumerate(changes)
-        ]
+        notes = {_NOTE: decision.reason, GIT_EVENT_NOTE: str(decision.number)}
+        edits: list[EditView] = []
+        for origin, conversation in ((Origin.GIT, GIT_CONVERSATION), (Origin.UNATTRIBUTED, EXTERNAL_CONVERSATION)):
+            call = self._journal.store.next_call(conversation)
+            if origin is Origin.UNATTRIBUTED:
+                sessions = sorted({*self._commits_of_agents().values()} - {UNKNOWN_AGENT})
+                notes |= {CANDIDATES: "\n".join(sessions)}
+            edits += [
+                recorder.record(
+                    change,
+                    document=change.document,
+                    conversation=conversation,
+                    call=call,
+                    ordinal=ordinal,
+                    tool="git" if origin is Origin.GIT else "",
+                    notes=notes,
+                )
+                for ordinal, change in enumerate(change for change in changes if change.origin is origin)
+            ]
+        return edits
 
 
 @variable
@@ -336,14 +369,19 @@ def _is_put_by_git(trees: _Trees, path: bytes, now: FileState | None, batch: Bat
     return is_safe or any(map(is_from, (trees.head, trees.merging, trees.kept))), is_safe
 
 
-def _is_merged(trees: _Trees, path: bytes, now: FileState, batch: Batch) -> bool:
-    """Return whether git combined these bytes from both sides of a merge that has conflicts in other files.
+def _is_by_agent(trees: _Trees, path: bytes, now: FileState | None) -> bool:
+    """Return whether git put what an agent committed at a path."""
+    if now is None:
+        return path in trees.by_agents.deleted
+    entries = (each.get(path) for each in (trees.head, trees.merging))
+    return any(entry is not None and entry.id in trees.by_agents.blobs for entry in entries)
 
-    No agent may have written what the other side has.
-    """
+
+def _is_merged(trees: _Trees, path: bytes, now: FileState, batch: Batch) -> bool:
+    """Return whether git combined these bytes from both sides of a merge that has conflicts in other files."""
     sides = [entries.get(path) for entries in (trees.head, trees.base, trees.merging)]
     names = [entry.id for entry in sides if entry is not None]
-    if len(set(names)) < len(sides) or names[-1] in trees.authored.blobs:
+    if len(set(names)) < len(sides):
         return False
     texts = texts_of(trees.repository, names) or {}
     if len(texts) < len(sides):

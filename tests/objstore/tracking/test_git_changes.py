@@ -151,8 +151,10 @@ def test_bytes_that_an_agent_committed_on_another_branch_await_review_when_they_
     project.git("checkout", "-q", "feature")
     project.look()
     assert project.git_edits() == 0
-    edits = {view.edit.path: view.status.value for view in project.workspace.history.edits(EditFilter())}
-    assert edits.keys() == {b"0.txt", b"1.txt"}
+    edits = {view.edit.path: view for view in project.workspace.history.edits(EditFilter())}
+    assert {path: view.status.value for path, view in edits.items()} == {b"0.txt": "pending", b"1.txt": "pending"}
+    assert {view.edit.notes["candidates"] for view in edits.values()} == {"c"}
+    assert project.events() == ["commit", "main → feature"]
 
 
 def test_a_persons_commit_accepts_the_edits_that_it_contains(project: GitProject) -> None:

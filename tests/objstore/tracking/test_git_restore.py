@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from objstore import Action, AgentCall, EditFilter, Origin
+from objstore import Action, AgentCall, Decided, EditFilter, Origin, Status
 from tests.support.git_project import GitProject
 from tests.support.git_repository import git, new_repository
 
@@ -177,14 +177,36 @@ def test_what_somebody_made_of_a_merged_file_is_not_gits(project: GitProject) ->
     assert project.git_edits() == before
 
 
-def test_a_merged_file_with_bytes_of_an_agents_commit_is_not_gits(project: GitProject) -> None:
+def test_a_merged_file_with_bytes_of_an_agents_commit_awaits_review(project: GitProject) -> None:
     call = AgentCall(conversation="c", id="1", tool="Bash", paths=None)
     project.workspace.hooks.begin(call)
     conflicting_branches(project)
     project.workspace.hooks.end(call)
-    before = project.git_edits()
+    before = set(project.statuses())
     merge(project)
-    assert project.git_edits() == before
+    found = {view.edit.path: view for view in project.workspace.history.edits(EditFilter()) if view.seq not in before}
+    merged = found[b"0.txt"]
+    assert (merged.edit.origin, merged.status) == (Origin.UNATTRIBUTED, Status.PENDING)
+
+
+# ---- commits of agents
+
+
+def test_status_names_an_agents_commit_until_its_edits_are_reviewed(project: GitProject) -> None:
+    project.agent_writes("0.txt", CHANGED)
+    project.agent_writes("1.txt", "uncommitted\n")
+    project.agent_writes("2.txt", "all\n")
+    project.agent_runs(("add", "0.txt", "2.txt"), ("commit", "-q", "-m", "work"))
+    commit = project.git("rev-parse", "HEAD").strip()
+    (found,) = project.workspace.review.status().commits
+    assert (found.commit, found.conversation, found.edits) == (commit, "c", (1, 3))
+    assert project.statuses() == {1: "pending", 2: "pending", 3: "pending"}
+    project.reject(1)
+    (found,) = project.workspace.review.status().commits
+    assert found.edits == (3,)
+    _, units = project.workspace.find_units("3")
+    assert isinstance(project.workspace.decide(Action.ACCEPT, units), Decided)
+    assert project.workspace.review.status().commits == ()
 
 
 # ---- linked worktrees and submodules

@@ -1,6 +1,7 @@
 """Look up what git did to the recorded files, and which commits accepted edits."""
 
 import re
+from collections.abc import Container
 from typing import Final
 
 from objstore.errors import AmbiguousName, NoSuchName
@@ -23,7 +24,8 @@ _KIND: Final = "commit"
 def git_events(journal: Journal) -> list[GitEvent]:
     """Return what git did, newest first."""
     made = [decision for decision in decisions_of_git(journal) if decision.action is Action.GIT]
-    return [_event(journal, decision) for decision in reversed(made)]
+    unreviewed = {each.commit for each in unreviewed_commits(journal)}
+    return [_event(journal, decision, unreviewed) for decision in reversed(made)]
 
 
 def decisions_of_git(journal: Journal) -> list[Decision]:
@@ -77,7 +79,7 @@ def find_commit(journal: Journal, spelling: str) -> str:
     raise NoSuchName(spelling, _KIND)
 
 
-def _event(journal: Journal, decision: Decision) -> GitEvent:
+def _event(journal: Journal, decision: Decision, unreviewed: Container[str]) -> GitEvent:
     after = journal.store.index.history.newest_edit_before(decision.number)
     documents = {written.document for written in decision.changed_files}
     documents.update(_documents_of_edits(journal, decision, after))
@@ -88,6 +90,7 @@ def _event(journal: Journal, decision: Decision) -> GitEvent:
         commit=decision.commit,
         conversation=decision.conversation,
         files=len(documents),
+        is_reviewed=bool(decision.verdicts) and decision.commit not in unreviewed,
         after=after,
     )
 

@@ -277,6 +277,7 @@ class GitEvent:
     commit: str  # HEAD after it, in hex; "": none
     conversation: str  # of the call that ran git; "": a person's
     files: int  # files that it changed; 0: it is a commit that an agent made
+    is_reviewed: bool  # of an agent's commit: whether none of the edits that it is known to contain is pending any more
     after: Seq  # the newest edit before it (0: none); its own edits follow
 
 

@@ -238,8 +238,9 @@ class Workspace:
             positions = GitPositions(self._journal)
             if not positions.movements():
                 positions.save()
-                if not returned_files(self._journal):
-                    return
+                with self._journal.translating_index_errors():
+                    if not returned_files(self._journal):
+                        return
         self.hooks.notice_git()
 
     # ---- roles

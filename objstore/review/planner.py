@@ -8,9 +8,10 @@ resulting documents; otherwise the planner returns the conflicts.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from objstore.errors import FileChanged, FileTooLarge, NoSuchName
+from objstore.errors import UNREADABLE, FileChanged, FileTooLarge, HistoryBroken, NoSuchName
 from objstore.fastclass import field, replace, value, variable
 from objstore.fs.file_state import file_at
 from objstore.history.document_loader import load_document
@@ -215,7 +216,7 @@ class Planner:
         """Return the changed statuses of the documents that need no replay, because their text can't change.
 
         All their units are live and stay so, they have no external changes and no markers, and no later accepted edit
-        can have taken out what is accepted.
+        took out what is accepted.
         """
         index = self.journal.store.index
         found: dict[DocumentId, dict[Unit, Status]] = {}
@@ -224,8 +225,7 @@ class Planner:
                 continue
             if index.edits.has_units_not_live(document) or index.edits.with_markers(document):
                 continue
-            accepted = [unit.seq for unit, status in share.items() if status is Status.ACCEPTED]
-            if accepted and index.edits.has_accepted_after(document, min(accepted)):
+            if self._may_be_taken_out(document, share):
                 continue
             units = {
                 seq: row.units for seq in {unit.seq for unit in share} if (row := index.edits.get(seq)) is not None
@@ -234,6 +234,15 @@ class Planner:
                 unit: status for unit, status in share.items() if units[unit.seq][unit.hunk] is not status
             }
         return found
+
+    def _may_be_taken_out(self, document: DocumentId, share: Mapping[Unit, Status]) -> bool:
+        """Return whether an accept names units that later edits took out; False if the history can't be replayed."""
+        accepted = [unit for unit, status in share.items() if status is Status.ACCEPTED]
+        if not accepted or not self.journal.store.index.edits.has_accepted_after(document, min(accepted).seq):
+            return False
+        with suppress(HistoryBroken, *UNREADABLE):  # no text changes, so a decision is possible all the same
+            return bool(self._document(document).taken_out(accepted))
+        return False
 
     def _by_document(self, verdicts: Mapping[Unit, Status]) -> dict[DocumentId, dict[Unit, Status]]:
         shares: dict[DocumentId, dict[Unit, Status]] = {}

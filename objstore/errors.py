@@ -181,7 +181,7 @@ class EditAway(CasError):
 class EditTakenOut(CasError):
     """Hunks can't be accepted: later accepted changes took what they did out of the file."""
 
-    def __init__(self, units: Sequence[str], path: str, *, by_person: bool) -> None:
+    def __init__(self, units: Sequence[str], path: str, *, by_person: bool, is_recorded: bool = True) -> None:
         self.units = tuple(units)  # names for `cas reject`, such as 12:2
         self.path = path  # of one of the files
         self.by_person = by_person  # whether a person's changes took all of it out
@@ -193,7 +193,7 @@ class EditTakenOut(CasError):
         super().__init__(
             f"{named.replace(' ', ', ')} can't be accepted: {change} not in {path} any more, "
             f"because {'you' if by_person else 'later accepted edits'} took {it} out. "
-            f"To reject {it}, run `cas reject {named}`{rest}."
+            f"To reject {it}, run `cas reject {named}{'' if is_recorded else ' --my-changes keep'}`{rest}."
         )
 
 

@@ -41,4 +41,9 @@ def refusal_of_taken_out(
     # The whole-file part of an edit is not named where its hunks are.
     named = [unit for unit in sorted(left) if unit.hunk or Unit(unit.seq, 1) not in left]
     path = os.fsdecode(document.version().path)
-    return EditTakenOut(list(map(str, named)), path, by_person=takers <= {Origin.EXTERNAL, Origin.PERSON})
+    return EditTakenOut(
+        list(map(str, named)),
+        path,
+        by_person=takers <= {Origin.EXTERNAL, Origin.PERSON},
+        is_recorded=not origins,
+    )

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from objstore import Action, Conflicted, Decided, NothingToDo, Seq, Status, Unit
 from tests.support.scene import Scene, lines, words
@@ -95,7 +95,6 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @given(kinds=kinds, steps=steps)
-@settings(max_examples=30)
 def test_every_undo_and_redo_is_possible_and_exact(
     folders: Iterator[Path], kinds: list[str], steps: list[tuple[str, str]]
 ) -> None:

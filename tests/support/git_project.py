@@ -37,6 +37,9 @@ class GitProject:
         project.open(folder)
         return project
 
+    def close(self) -> None:
+        self.workspace.close()
+
     def git(self, *arguments: str) -> str:
         return git(self.folder, *arguments)
 

@@ -1,6 +1,8 @@
 """What git does to files is one event, edits come back with their bytes, and no agent's bytes are taken for git's."""
 
 import os
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,8 +13,9 @@ from tests.support.git_repository import git, new_repository
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> GitProject:
-    return GitProject(tmp_path / "project")
+def project(tmp_path: Path) -> Iterator[GitProject]:
+    with closing(GitProject(tmp_path / "project")) as project:
+        yield project
 
 
 FEATURE = {f"{number}.txt": f"one\ntwo {number}\nthree\nfour\nfive\nsix of feature\n" for number in range(3)}

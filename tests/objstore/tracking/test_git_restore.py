@@ -1,5 +1,7 @@
 """What git does to single files: restores them, merges them while others are in conflict, in any kind of work tree."""
 
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -14,8 +16,16 @@ TWICE = "one\nTWO 0\nthree\nfour\nFIVE\n"
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> GitProject:
-    return GitProject(tmp_path / "project")
+def project(tmp_path: Path) -> Iterator[GitProject]:
+    with closing(GitProject(tmp_path / "project")) as project:
+        yield project
+
+
+@pytest.fixture
+def opened() -> Iterator[ExitStack]:
+    """Return what closes the projects that a test opens."""
+    with ExitStack() as stack:
+        yield stack
 
 
 # ---- git restore
@@ -212,11 +222,11 @@ def test_status_names_an_agents_commit_until_its_edits_are_reviewed(project: Git
 # ---- linked worktrees and submodules
 
 
-def test_a_workspace_in_a_linked_worktree_follows_its_own_head(tmp_path: Path) -> None:
-    main = GitProject(tmp_path / "main")
+def test_a_workspace_in_a_linked_worktree_follows_its_own_head(tmp_path: Path, opened: ExitStack) -> None:
+    main = opened.enter_context(closing(GitProject(tmp_path / "main")))
     main.git("branch", "feature")
     main.git("worktree", "add", "-q", str(tmp_path / "linked"), "feature")
-    linked = GitProject.at(tmp_path / "linked")
+    linked = opened.enter_context(closing(GitProject.at(tmp_path / "linked")))
     linked.agent_writes("0.txt", CHANGED)
     on_main = FIRST.replace("five", "main")
     main.write("0.txt", on_main)
@@ -241,8 +251,8 @@ def test_a_workspace_in_a_linked_worktree_follows_its_own_head(tmp_path: Path) -
     assert main.has_no_faults()
 
 
-def test_a_workspace_with_a_submodule_follows_both_heads(tmp_path: Path) -> None:
-    library = GitProject(tmp_path / "library")
+def test_a_workspace_with_a_submodule_follows_both_heads(tmp_path: Path, opened: ExitStack) -> None:
+    library = opened.enter_context(closing(GitProject(tmp_path / "library")))
     library.git("checkout", "-q", "-b", "feature")
     library.write("0.txt", "feature\n")
     library.git("commit", "-q", "-am", "feature")
@@ -252,7 +262,7 @@ def test_a_workspace_with_a_submodule_follows_both_heads(tmp_path: Path) -> None
     git(outer, "add", ".")
     git(outer, "submodule", "--quiet", "add", str(library.folder), "sub")
     git(outer, "commit", "-q", "-m", "with a submodule")
-    project = GitProject.at(outer)
+    project = opened.enter_context(closing(GitProject.at(outer)))
     sub = outer / "sub"
     project.agent_writes("0.txt", CHANGED)
     project.agent_writes("sub/1.txt", CHANGED)

@@ -228,17 +228,20 @@ class Workspace:
         return index_repair.rebuild_index_and_retry(self._journal, recorded)
 
     def note_git(self) -> None:
-        """Record what git did to the files since the last look, if a repository has moved.
+        """Record what git did to the files since the last look, if a repository has moved, and which edits are back.
 
         Where none has, this reads a few small files. Raises what `record_changes` raises.
         """
         from objstore.tracking.git_positions import GitPositions
+        from objstore.tracking.record import returned_files
 
         with self._journal.mutex:
             positions = GitPositions(self._journal)
             if not positions.movements():
                 positions.save()
-                return
+                with self._journal.translating_index_errors():
+                    if not returned_files(self._journal):
+                        return
         self.hooks.notice_git()
 
     # ---- roles

@@ -42,6 +42,7 @@ def net_file_shape(workspace: "Workspace", file: "NetFile", seen: "Collection[by
         "unrecorded": file.is_unrecorded,
         "changes": [_change_shape(change, comments.get(at, []), seen) for at, change in enumerate(file.changes)],
         "cancelled": list(map(str, file.cancelled)),
+        "taken_out": list(map(str, file.taken_out)),
         "kept_on": list(map(str, file.kept_on)),
         "diff": b"".join(net_diff([file], EXACT, Invocation.current().program, seen=seen)).decode(errors="replace"),
     }

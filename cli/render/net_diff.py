@@ -82,9 +82,14 @@ def _remarks(file: "NetFile", program: str, seen: Collection[bytes]) -> Iterator
                 yield f"{counted(file.size_before, 'byte')} -> {counted(file.size, 'byte')} {units}"
             case _:
                 pass
-    if file.cancelled:
-        edits = {unit.seq for unit in file.cancelled}
-        yield f"{cancel_out(len(edits))} {named_units(file.cancelled)}"
+    taken_out = set(file.taken_out)
+    cancelled = [unit for unit in file.cancelled if unit not in taken_out]
+    if cancelled:
+        yield f"{cancel_out(len({unit.seq for unit in cancelled}))} {named_units(cancelled)}"
+    if taken_out:
+        edits = len({unit.seq for unit in taken_out})
+        verb = "was" if edits == 1 else "were"
+        yield f"{counted(edits, 'edit')} {verb} taken out by later accepted changes {named_units(file.taken_out)}"
     if file.kept_on:
         yield f"accepted edits need pending hunks, which are not shown {named_units(file.kept_on)}"
     if file.is_unrecorded:

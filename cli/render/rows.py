@@ -69,7 +69,8 @@ class Rows:
         if event.files:
             said = f"git: {event.words}, {event.files} file{'' if event.files == 1 else 's'}"
         else:
-            said = f"git: {event.words} {event.commit[:SHORT_COMMIT]} by an agent, not reviewed"
+            unreviewed = "" if event.is_reviewed else ", not reviewed"
+            said = f"git: {event.words} {event.commit[:SHORT_COMMIT]} by an agent{unreviewed}"
         return self._screen.line(f"{'':5}  {self._time(event.time)}{shown_name(said)}")
 
     def _time(self, microseconds: int) -> str:

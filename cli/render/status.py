@@ -11,7 +11,15 @@ from cli.screen.terminal import Screen, end_of, padded, shown_name, shown_width,
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from objstore import Collision, ExternalChange, PendingGroup, PendingTurn, StatusReport, UnresolvedMarkers
+    from objstore import (
+        Collision,
+        ExternalChange,
+        PendingGroup,
+        PendingTurn,
+        StatusReport,
+        UnresolvedMarkers,
+        UnreviewedCommit,
+    )
 
 __all__ = ["counted", "shown_edits", "shown_external", "shown_markers", "size_text", "status_text", "turn_heading"]
 
@@ -27,6 +35,7 @@ PLACES: Final = 6
 NUMBERS: Final = 12
 SECRETS: Final = 3
 COUNTS: Final = 9
+COMMIT: Final = 7
 LEAST_ROOT: Final = 12
 """Columns for the workspace's path, however narrow the terminal is."""
 
@@ -54,6 +63,8 @@ def status_text(report: StatusReport, screen: Screen, seen: tuple[int, int] | No
         counts = ", ".join(f"{number} {word}" for word, number in report.comments.items())
         yield screen.line()
         yield screen.line(f"comments: {counts} (see `cas comment`)")
+    title = "committed by an agent, not reviewed:"
+    yield from _section(title, len(report.commits), map(_commit_line, report.commits), screen)
     title = "several sessions have changed the same file:"
     yield from _section(title, len(report.collisions), map(_collision_line, report.collisions), screen)
     title = "policies changed, but not by `cas config` (set them with it, and they apply):"
@@ -65,6 +76,11 @@ def status_text(report: StatusReport, screen: Screen, seen: tuple[int, int] | No
     )
     yield from map(screen.line, _secrets(report))
     yield from map(screen.line, _faults(report.root))
+
+
+def _commit_line(commit: UnreviewedCommit) -> str:
+    edits = "edit" if len(commit.edits) == 1 else "edits"
+    return f"{commit.commit[:COMMIT]}  {edits} {shown_edits(commit.edits)}"
 
 
 def _collision_line(collision: Collision) -> str:

@@ -343,7 +343,7 @@ class ChangeReview(ReviewDialogue[Stop]):
         head = [f"{self._screen.paint(title, bold=True)}  +{file.added} -{file.removed}  {place}", *self._turns(stop)]
         if len(stop.changes) > 1:
             head.append(f"These {len(stop.changes)} changes share hunks and are decided together; x goes through them.")
-        if stop.changes and stop.is_last and file.cancelled:
+        if stop.changes and stop.is_last and len(file.cancelled) > len(file.taken_out):
             head.append("Hunks that cancel out are decided with it.")
         self._say()
         self._write(map(self._screen.line, head))

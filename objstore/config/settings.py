@@ -6,7 +6,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from objstore.config.name_patterns import NamePatterns, expanded
+from objstore.config.patterns import PathPatterns, expanded
 from objstore.fastclass import NamedTuple, value
 from objstore.fs.reserved_names import STORE_NAME
 from objstore.fs.store_owner import SETTINGS_FILE, user_settings_path
@@ -294,12 +294,7 @@ def _patterns(setting: Setting, given: object) -> tuple[str, ...]:
     if not isinstance(given, list) or len(patterns) < len(given):
         raise ValueError(setting.how)
     try:
-        if setting.kind is SettingKind.NAMES:
-            NamePatterns(expanded(patterns))
-        else:
-            from objstore.config.path_patterns import PathPatterns  # a status loads the settings, and checks no path
-
-            PathPatterns(patterns)
+        PathPatterns(expanded(patterns) if setting.kind is SettingKind.NAMES else patterns)
     except ValueError as error:
         raise ValueError(f"{setting.how}; {error}") from None
     return patterns

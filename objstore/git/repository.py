@@ -1,8 +1,8 @@
 """Find the repository around a folder, and read its position without running git.
 
 The position says whether git may have changed files since the last time: any command that does so moves HEAD or the
-stash, begins a merge, or adds a line to the log of HEAD. Reading it takes a few small files. Whatever is there may be
-hostile: files are read up to a limit, and content that git would not have written counts as missing.
+stash, begins a merge, adds a line to the log of HEAD, or writes the index. Reading it takes a few small files. Whatever
+is there may be hostile: files are read up to a limit, and content that git would not have written counts as missing.
 
 Source: gitrepository-layout(5), gitglossary(7).
 """
@@ -10,10 +10,11 @@ Source: gitrepository-layout(5), gitglossary(7).
 import os
 import re
 import stat
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from objstore.fastclass import value
+from objstore.fastclass import replace, value
 
 __all__ = ["Position", "ReflogEntry", "Repository", "find_repository", "position_of", "reflog_since", "repository_at"]
 
@@ -49,6 +50,11 @@ class Position:
     stash: str  # newest entry of the stash, hexadecimal; "": none
     merging: str  # commit that is being merged, while conflicts wait for a person; "": none
     log_size: int  # bytes in the log of HEAD
+    index: int  # when git last wrote its index (ns): also when it restores a file, or looks at one; 0: no index
+
+    def moved_from(self, other: "Position") -> bool:
+        """Return whether anything but the index differs."""
+        return replace(self, index=0) != replace(other, index=0)
 
 
 @value
@@ -124,7 +130,8 @@ def position_of(repository: Repository) -> Position | None:
         commit=commit,
         stash=_resolved(repository, _STASH),
         merging=_resolved(repository, "MERGE_HEAD"),
-        log_size=_log_size(repository),
+        log_size=_stat(_log_path(repository), lambda found: found.st_size),
+        index=_stat(os.path.join(repository.git_dir, "index"), lambda found: found.st_mtime_ns),
     )
 
 
@@ -175,9 +182,10 @@ def _log_path(repository: Repository) -> str:
     return os.path.join(repository.git_dir, "logs", "HEAD")
 
 
-def _log_size(repository: Repository) -> int:
+def _stat(path: str, field: Callable[[os.stat_result], int]) -> int:
+    """Return a field of a file's stat result; 0: there is no file."""
     try:
-        return os.stat(_log_path(repository)).st_size
+        return field(os.stat(path))
     except OSError:
         return 0
 

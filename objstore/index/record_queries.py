@@ -97,6 +97,19 @@ class EditQueries:
         )
         return self._db.execute(query, (document,)).fetchone() is not None
 
+    def documents_away(self) -> set[DocumentId]:
+        """Return the documents of edits of which at least one unit is away and none is live."""
+        query = (
+            "SELECT DISTINCT document FROM edits WHERE status IN ('r', 'w') AND instr(units, 'w') "
+            "AND NOT void AND NOT expired"
+        )
+        return {DocumentId(row[0]) for row in self._db.execute(query)}
+
+    def has_accepted_after(self, document: DocumentId, seq: Seq) -> bool:
+        """Return whether at least one unit of a later edit of the document is accepted."""
+        query = "SELECT 1 FROM edits WHERE document = ? AND seq > ? AND instr(units, 'a') AND NOT void LIMIT 1"
+        return self._db.execute(query, (document, seq)).fetchone() is not None
+
     def with_markers(self, document: DocumentId | None = None) -> list[EditRow]:
         """Return the unexpired edits that wrote conflict markers, of one document or (None) of all."""
         if document is None:

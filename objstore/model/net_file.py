@@ -87,6 +87,7 @@ class NetFile:
     size: int
     is_unrecorded: bool  # whether the file on disk is not in its recorded state, which is the current text here
     left_out: tuple[NetChange, ...] = ()  # changes that were not asked for
+    taken_out: tuple[Unit, ...] = ()  # cancelled units that can't be accepted: accepted edits took their change out
 
     @property
     def added(self) -> int:

@@ -198,6 +198,10 @@ class Decided:
     markers: tuple[MarkersWritten, ...] = ()
     unmarked: tuple[Seq, ...] = ()  # edits whose markers the decision removed
     returned: tuple[Unit, ...] = ()  # units whose status changed only because of the removal
+    # Units that an undo or redo left rejected, each with the live unit that makes the same change.
+    repeated: tuple[tuple[Unit, Unit], ...] = ()
+    # Units that stay pending instead of being accepted, each with the accepted unit that took its change out.
+    taken_out: tuple[tuple[Unit, Unit], ...] = ()
 
 
 @value

@@ -229,6 +229,14 @@ class DecisionView:
 
 
 @value
+class DecisionInForce:
+    """A decision that was not undone."""
+
+    number: int
+    units: frozenset[Unit]
+
+
+@value
 class SessionView:
     """One run of an agent program: its turns, or edits without turns."""
 
@@ -270,6 +278,7 @@ class GitEvent:
     commit: str  # HEAD after it, in hex; "": none
     conversation: str  # of the call that ran git; "": a person's
     files: int  # files that it changed; 0: it is a commit that an agent made
+    is_reviewed: bool  # of an agent's commit: whether none of the edits that it is known to contain is pending any more
     after: Seq  # the newest edit before it (0: none); its own edits follow
 
 
@@ -373,6 +382,15 @@ class WaitingMessage:
 
 
 @value
+class UnreviewedCommit:
+    """A git commit that an agent made, with edits that nobody reviewed yet."""
+
+    commit: str  # hexadecimal
+    conversation: str
+    edits: tuple[Seq, ...]  # pending edits that it contains, ascending
+
+
+@value
 class SecretFiles:
     """Files whose names look like secrets."""
 
@@ -403,3 +421,4 @@ class StatusReport:
     collisions: tuple[Collision, ...] = ()  # by path
     comments: Mapping[str, int] = MappingProxyType({})  # how many are open, sent and answered
     policies: tuple[str, ...] = ()  # settings about reviews that were changed, but not by `cas config`
+    commits: tuple[UnreviewedCommit, ...] = ()  # newest first

@@ -108,6 +108,7 @@ def _with_units(file: FileView, units: frozenset[Unit]) -> FileView | None:
         file,
         changes=tuple(replace(change, shares_with=with_) for change, with_ in zip(shown, shared, strict=True)),
         cancelled=cancelled,
+        taken_out=tuple(unit for unit in file.taken_out if unit in units),
         kept_on=kept_on,
         left_out=tuple(change for at, change in enumerate(file.changes) if at not in touched),
     )

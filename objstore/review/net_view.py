@@ -132,6 +132,7 @@ def net_file(journal: Journal, document: DocumentId, *, is_unrecorded: bool) -> 
         after=after.content,
         changes=tuple(map(_net_change, net.changes, shared, repeat(path), repeat(document), repeat(turns))),
         cancelled=net.cancelled,
+        taken_out=net.taken_out,
         kept_on=net.kept_on,
         is_binary=net.is_binary,
         size_before=_size(journal, before.content),

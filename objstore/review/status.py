@@ -18,6 +18,7 @@ from objstore.model.views import (
     Reclaimable,
     StatusReport,
     UnresolvedMarkers,
+    UnreviewedCommit,
 )
 from objstore.worktree.dirty_files import changed_tips
 from objstore.worktree.external_changes import found_changes
@@ -79,6 +80,7 @@ def _status_report(journal: Journal, external: tuple[ExternalChange, ...], unrea
         comments=_comments(journal),
         policies=_changed_policies(journal),
         secrets=secret_files(journal),
+        commits=_commits(journal) if pending else (),
     )
 
 
@@ -128,6 +130,14 @@ def _collisions(journal: Journal, pending: list[PendingEdit]) -> tuple[Collision
     from objstore.review.collisions import collisions
 
     return tuple(collisions(journal))
+
+
+def _commits(journal: Journal) -> tuple[UnreviewedCommit, ...]:
+    if not journal.store.index.decisions.of_git():
+        return ()
+    from objstore.history.git_events import unreviewed_commits
+
+    return tuple(unreviewed_commits(journal))
 
 
 def _changed_policies(journal: Journal) -> tuple[str, ...]:

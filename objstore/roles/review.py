@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     )
     from objstore.model.views import (
         Content,
+        DecisionInForce,
         ExternalChange,
         Seen,
         State,
@@ -205,7 +206,8 @@ class Review:
         since, FileChanged is raised. `shown`: the statuses that the reviewer saw, including those of cascading units;
         if a unit has neither this status nor the wanted one, DecidedMeanwhile is raised. `refused`: the conflict that
         the reviewer was shown before choosing to cascade; if there is a different conflict by now, that is the outcome.
-        `dry_run`: only report what would happen. Raises NoSuchName, EditAway, HistoryBroken, and as Call.commit does.
+        `dry_run`: only report what would happen. Raises NoSuchName, EditAway, EditTakenOut,
+        HistoryBroken, and as Call.commit does.
         """
         from objstore.review.decisions import DecisionRequest
 
@@ -223,6 +225,13 @@ class Review:
             dry_run=dry_run,
         )
         return self._outcome(request)
+
+    def in_force(self) -> list[DecisionInForce]:
+        """Return the decisions that `undo` can take back, the newest first."""
+        from objstore.review import decisions
+
+        with self._journal.reading():
+            return decisions.in_force(self._journal)
 
     def undo(
         self,

@@ -14,7 +14,7 @@ from objstore.errors import CasError, PathError
 from objstore.fastclass import replace
 from objstore.fs.disk import reaching
 from objstore.fs.writer_lock import WriterLock
-from objstore.model.results import EXTERNAL_CALL, CallInfo, TurnInfo
+from objstore.model.results import CallInfo, TurnInfo
 from objstore.model.views import EditFilter, EditView
 from objstore.review.attribution import CallAttribution
 from objstore.review.open_calls import AgentCall, OpenCalls, sanitized_name, sanitized_text
@@ -282,9 +282,7 @@ class HookSessions:
 
         with self._locked(None):
             attribution = CallAttribution(self._open.calls().values())
-            with recording_git(
-                self._journal, lambda _, moment, tick: attribution.of_others(EXTERNAL_CALL, moment, tick)
-            ):
+            with recording_git(self._journal, attribution.of):
                 pass
 
     def knows(self, conversation: str) -> bool:

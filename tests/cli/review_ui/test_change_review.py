@@ -291,6 +291,20 @@ def test_a_file_in_which_all_edits_cancel_out_is_one_question(runner: CommandRun
     assert PENDING not in runner.statuses().values()
 
 
+def test_an_edit_that_a_person_took_out_can_only_be_rejected(runner: CommandRunner, review: Review) -> None:
+    runner.write("a", FIRST)
+    runner.done("accept", "1")
+    runner.write("a", FIRST + b"ten\n")
+    (runner.folder / "a").write_bytes(FIRST)
+    runner.done("record")
+    with review() as terminal:
+        shown = terminal.wait_for(prompt("2:1"))
+        assert "# a: 1 edit was taken out by later accepted changes [2:1]\n" in shown
+        assert "because you took it out" in press(terminal, "a", prompt("2:1"))
+        press(terminal, "r", r"nothing is left pending\.")
+    assert runner.statuses()["2:1"] is Status.REJECTED
+
+
 # ---- groups
 
 

@@ -7,6 +7,8 @@ imported when it is first used: the start-up time of a status matters, and it ne
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from objstore.calls.open_calls import AgentCall as AgentCall
+    from objstore.calls.tracked_call import Call as Call
     from objstore.config.config_files import (
         Configuration as Configuration,
         ConfiguredValue as ConfiguredValue,
@@ -204,8 +206,6 @@ if TYPE_CHECKING:
     from objstore.retention.garbage_collection import GcPlan as GcPlan, GcResult as GcResult
     from objstore.retention.pins import PinView as PinView
     from objstore.retention.purge import PurgePlan as PurgePlan
-    from objstore.review.open_calls import AgentCall as AgentCall
-    from objstore.review.tracked_call import Call as Call
     from objstore.text.diff import (
         diff_lines as diff_lines,
     )
@@ -393,7 +393,7 @@ _HOMES: Final = {
         "touching_hunks",
         "unified_diff",
     ),
-    "review.open_calls": ("AgentCall",),
+    "calls.open_calls": ("AgentCall",),
     "model.results": (
         "CallInfo",
         "CallOutcome",
@@ -439,7 +439,7 @@ _HOMES: Final = {
         "UnreportedRejections",
         "WaitingMessage",
     ),
-    "review.tracked_call": ("Call",),
+    "calls.tracked_call": ("Call",),
     "dates": ("date_of", "is_moment", "moment_of"),
     "tracking.record": ("Recorded",),
     "tracking.snapshot_create": ("SnapshotResult",),

@@ -18,6 +18,7 @@ from objstore.transaction.journal import Journal
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from objstore.calls.tracked_call import Call
     from objstore.fs.tree_files import Files
     from objstore.model.basic_types import Progress, Unit
     from objstore.model.results import Attributor, CallInfo, DecisionOutcome
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
         Content,
         EditView,
     )
-    from objstore.review.tracked_call import Call
     from objstore.roles.comments import Comments
     from objstore.roles.history import History
     from objstore.roles.retention import Retention
@@ -44,7 +44,7 @@ __all__ = ["Workspace"]
 @cache
 def _call_opener() -> Callable[..., AbstractContextManager[Call]]:
     """Return `open_call`, imported once: another import statement takes 2.5 µs, a two-hundredth of a write."""
-    from objstore.review.tracked_call import open_call
+    from objstore.calls.tracked_call import open_call
 
     return open_call
 
@@ -191,7 +191,7 @@ class Workspace:
         waiting: Callable[[], object] | None = None,
         dry_run: bool = False,
     ) -> AbstractContextManager[Call]:
-        """Hold the writer lock for one tracked call; parameters as for `objstore.review.tracked_call.open_call`."""
+        """Hold the writer lock for one tracked call; parameters as for `objstore.calls.tracked_call.open_call`."""
         return _call_opener()(self._journal, info, paths, before_storing, waiting=waiting, dry_run=dry_run)
 
     def record_changes(
@@ -217,7 +217,7 @@ class Workspace:
         def whose() -> CallInfo | Attributor:
             if info.origin is not Origin.EXTERNAL:
                 return info
-            from objstore.review.attribution import whose_if_found
+            from objstore.calls.attribution import whose_if_found
 
             return whose_if_found(self._journal)
 

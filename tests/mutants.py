@@ -31,7 +31,7 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 TEXT: Final = "text/test_diff text/test_rebase text/test_splice ../mcptools/edit/test_unified_diff"
 WEAVE: Final = (
     "weave/test_line_weave weave/test_conflict_markers weave/test_neighbours weave/test_weave_laws "
-    "history/test_document_loader review/test_planner review/test_diagrams"
+    "history/test_document_loader planning/test_planner review/test_diagrams"
 )
 CRASH: Final = "file_changes/test_apply recovery/test_power_loss review/test_refusals recovery/test_reboot"
 LOG: Final = "log/test_frames log/test_segments store/test_object_store log/test_read_ahead"
@@ -47,7 +47,7 @@ MODULES: Final = {
     "objstore/weave/placement.py": WEAVE,
     "objstore/weave/reinsertion.py": WEAVE,
     "objstore/weave/document.py": f"../golden/test_golden_stores {WEAVE}",
-    "objstore/review/replay_check.py": "review/test_similar_lines",
+    "objstore/planning/replay_check.py": "review/test_similar_lines",
     "objstore/fs/confined_path.py": f"{PATHS} fs/test_path_races file_changes/test_hardlinks",
     "objstore/fs/reserved_names.py": f"{PATHS} history/test_revspec",
     "objstore/file_changes/apply.py": f"{CRASH} {FILES}",

@@ -17,6 +17,7 @@ from contextlib import suppress
 from itertools import count
 from typing import Final, Self
 
+from objstore.calls.edit_recorder import Change, Recorder, Version, version_of
 from objstore.config.config_files import Configuration
 from objstore.config.patterns import escaped
 from objstore.errors import CasError, DiskFull, IndexDamaged, PurgeRefused, PurgeUnfinished, StoreError, StoreLocked
@@ -38,7 +39,6 @@ from objstore.model.relpath import is_within
 from objstore.model.tree import ExcludedEntry, TreeEntry, decode_tree, encode_tree, names_of
 from objstore.retention.compaction import CompactionResult, compact, plan_compaction
 from objstore.retention.expiry import dated_decisions, ordinal_of
-from objstore.review.edit_recorder import Change, Recorder, Version, version_of
 from objstore.store.object_store import Store
 from objstore.store.write_batch import Batch, now
 from objstore.transaction.index_repair import retry_with_rebuilt_index

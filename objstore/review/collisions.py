@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from objstore.calls.open_calls import OpenCalls
 from objstore.index.rows import EditConditions
 from objstore.model.views import Collision
-from objstore.review.open_calls import OpenCalls
 
 if TYPE_CHECKING:
     from objstore.model.basic_types import Seq

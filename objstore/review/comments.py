@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from objstore.calls.edit_recorder import new_conversation
 from objstore.errors import UNREADABLE, FileChanged, HistoryBroken, LineMissing, NoSuchName
 from objstore.fastclass import replace
 from objstore.history.document_loader import load_document
@@ -17,7 +18,6 @@ from objstore.index.rows import CommentRow
 from objstore.model.basic_types import CommentState, DocumentId, Seq, Unit
 from objstore.model.records import Anchor, Comment, Mark
 from objstore.model.views import CommentView, UnreportedComments
-from objstore.review.edit_recorder import new_conversation
 from objstore.store.write_batch import now
 from objstore.transaction.journal import Journal
 from objstore.transaction.space_reserve import with_reserve

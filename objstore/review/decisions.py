@@ -13,8 +13,8 @@ from objstore.model.ids import BlobId
 from objstore.model.records import Decision
 from objstore.model.results import Conflicted, Decided, DecisionOutcome, ExternalChanges, NothingToDo
 from objstore.model.views import DecisionInForce, ExternalChange, Seen
-from objstore.review.plan import Plan
-from objstore.review.planner import Planner
+from objstore.planning.plan import Plan
+from objstore.planning.planner import Planner
 from objstore.store.write_batch import Batch
 from objstore.transaction.journal import Journal
 from objstore.transaction.space_reserve import release_reserve

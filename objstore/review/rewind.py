@@ -7,6 +7,7 @@ edits of the person's own, together with a decision on them, so that an undo can
 import os
 from collections.abc import Sequence
 
+from objstore.calls.tracked_call import Call
 from objstore.errors import FileChanged
 from objstore.file_changes.open_dirs import first_symlink_on
 from objstore.history.edit_queries import edits
@@ -16,7 +17,6 @@ from objstore.model.basic_types import Action, FileState, OnExternal, Origin, St
 from objstore.model.records import Decision, WrittenFile
 from objstore.model.results import CallInfo, CallOutcome, ExternalChanges
 from objstore.model.views import EditFilter, EditView, TurnView
-from objstore.review.tracked_call import Call
 from objstore.store.write_batch import now
 from objstore.transaction.journal import Journal
 from objstore.worktree.external_changes import found_changes

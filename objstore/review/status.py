@@ -146,7 +146,7 @@ def _changed_policies(journal: Journal) -> tuple[str, ...]:
     is_written = os.path.lexists(settings_files(journal.tree.root)[0])
     if not is_written and not journal.store.index.settings.changes():
         return ()
-    from objstore.review import policies
+    from objstore.calls import policies
 
     return tuple(policies.changed_outside(journal.tree.root, journal.store))
 

@@ -13,6 +13,7 @@ from objstore.model.large_file_placeholder import MAX_BLOB
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+    from objstore.calls.policies import Policies
     from objstore.model.basic_types import Seq, Unit
     from objstore.model.ids import BlobId
     from objstore.model.net_file import ChangesAtLine, FileSummary, NetFile
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
         UnresolvedMarkers,
     )
     from objstore.review.decisions import DecisionRequest
-    from objstore.review.policies import Policies
     from objstore.text.hunks import Hunk
     from objstore.transaction.journal import Journal
 
@@ -73,21 +73,21 @@ class Review:
 
     def policies(self) -> Policies:
         """Return what the settings say about reviews."""
-        from objstore.review.policies import Policies
+        from objstore.calls.policies import Policies
 
         with self._journal.reading() as store:
             return Policies(self._journal.tree.root, store)
 
     def policy_changes(self, name: str = "") -> list[SettingChange]:
         """Return the recorded changes of a policy ("": of all), oldest first."""
-        from objstore.review import policies
+        from objstore.calls import policies
 
         with self._journal.reading() as store:
             return policies.changes(store, name)
 
     def record_policy(self, name: str, before: str, after: str, *, who: str = "") -> None:
         """Record that a person changed a policy. Texts: "" means not set. Raises as Call.commit."""
-        from objstore.review import policies
+        from objstore.calls import policies
 
         policies.record_change(self._journal, name, before, after, who=who)
 
@@ -114,7 +114,7 @@ class Review:
         changes that have any of these units, and those that are decided with them; None: all. `unreadable`: called with
         why a file is left out; None: the error is raised, which is HistoryBroken or what Store.text raises.
         """
-        from objstore.review.net_view import net_files
+        from objstore.net.net_view import net_files
 
         with self._journal.translating_index_errors():
             return net_files(self._journal, paths, units, unreadable)
@@ -126,20 +126,20 @@ class Review:
         unreadable: Callable[[StoreError], object] | None = None,
     ) -> list[FileSummary]:
         """Return what `changes` does without texts, and much faster: it reads only documents with new records."""
-        from objstore.review.net_summary import summaries
+        from objstore.net.net_summary import summaries
 
         with self._journal.translating_index_errors():
             return summaries(self._journal, paths, units, unreadable)
 
     def seen_changes(self) -> frozenset[bytes]:
         """Return the keys of the changes that a reviewer has looked at."""
-        from objstore.review.seen_changes import seen_changes
+        from objstore.net.seen_changes import seen_changes
 
         return seen_changes(self._journal)
 
     def mark_seen(self, keys: Iterable[bytes]) -> None:
         """Note that a reviewer has looked at changes, given by their keys. Raises what the disk raises."""
-        from objstore.review.seen_changes import mark_seen
+        from objstore.net.seen_changes import mark_seen
 
         mark_seen(self._journal, keys)
 
@@ -148,7 +148,7 @@ class Review:
 
         None: no change was ever looked at. Histories that can't be read are left out.
         """
-        from objstore.review.net_summary import seen_counts
+        from objstore.net.net_summary import seen_counts
 
         with self._journal.translating_index_errors():
             return seen_counts(self._journal)
@@ -158,7 +158,7 @@ class Review:
 
         `seen`: the keys of those that were looked at; None: as `seen_changes` returns them.
         """
-        from objstore.review.net_selection import unseen
+        from objstore.net.net_selection import unseen
 
         return unseen(files, self.seen_changes() if seen is None else seen)
 
@@ -168,7 +168,7 @@ class Review:
         A change that only removes lines is at the line above the gap and at the one below. Raises NoChangeAtLine if
         there is none, and what `changes` raises.
         """
-        from objstore.review.net_view import changes_at
+        from objstore.net.net_view import changes_at
 
         with self._journal.translating_index_errors():
             return changes_at(self._journal, path, line, max(line, last))
@@ -322,8 +322,8 @@ class Review:
         Changes of these files that were not recorded stop it, or are recorded first (`on_external`). Raises NoSuchName,
         FileChanged if a folder of a path is now a symlink, and what Call.restore and Call.commit raise.
         """
+        from objstore.calls.tracked_call import Call
         from objstore.review import rewind
-        from objstore.review.tracked_call import Call
 
         with self._journal.session(dry_run=dry_run) as (batch, _):
             found = rewind.unrecorded(self._journal, turn, on_external)
@@ -368,9 +368,9 @@ class Review:
 
         Raises FileChanged if a folder of its path is now a symlink, and what Call.write and Call.commit raise.
         """
+        from objstore.calls.tracked_call import open_call
         from objstore.file_changes.open_dirs import first_symlink_on
         from objstore.model.results import CallInfo
-        from objstore.review.tracked_call import open_call
 
         link = first_symlink_on(self._journal.tree, os.fsencode(state.path))
         if link:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from objstore.calls.tracked_call import open_call
 from objstore.fastclass import replace
 from objstore.model.basic_types import Origin
-from objstore.review.tracked_call import open_call
 
 # What only some methods need is imported in them: `cas status` must not wait for the review core to load.
 if TYPE_CHECKING:

@@ -14,13 +14,13 @@ from collections import Counter
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
+from objstore.calls.open_calls import OpenCalls, sanitized_name
 from objstore.errors import CasError
 from objstore.fastclass import replace
 from objstore.fs.nofollow import open_store_file
 from objstore.fs.writer_lock import GAP_SECONDS
 from objstore.model.records import Decision
 from objstore.model.views import Collision, UnreportedComments, UnreportedRejections, WaitingMessage
-from objstore.review.open_calls import OpenCalls, sanitized_name
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping

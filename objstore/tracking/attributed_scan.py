@@ -10,13 +10,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from objstore.calls.attribution import CallAttribution
+from objstore.calls.open_calls import AgentCall, OpenCalls
 from objstore.errors import BlobMissing, DiskFailed, PathError, TreeInvalid
 from objstore.fs.confined_path import look_at, open_folder
 from objstore.fs.disk import reaching
 from objstore.model.results import EXTERNAL_CALL, Attributor, CallInfo
 from objstore.model.views import EditView
-from objstore.review.attribution import CallAttribution
-from objstore.review.open_calls import AgentCall, OpenCalls
 from objstore.transaction.journal import Journal
 
 if TYPE_CHECKING:

@@ -7,6 +7,8 @@ from contextlib import suppress
 from functools import cache
 from typing import Final, Protocol
 
+from objstore.calls.edit_recorder import Change, Recorder, Version, external_changes, new_conversation, version_of
+from objstore.calls.formatting import as_formatting
 from objstore.errors import UNREADABLE, BlobMissing, PathError
 from objstore.fastclass import replace, value
 from objstore.fs.disk import reaching
@@ -16,8 +18,6 @@ from objstore.model.ids import BlobId, blob_id
 from objstore.model.relpath import beginning, folders_above, joined
 from objstore.model.results import Attributor, CallInfo
 from objstore.model.views import EditView
-from objstore.review.edit_recorder import Change, Recorder, Version, external_changes, new_conversation, version_of
-from objstore.review.formatting import as_formatting
 from objstore.store.write_batch import Batch
 from objstore.tracking.baseline_update import BaselineUpdate
 from objstore.tracking.git_positions import watch_repositories

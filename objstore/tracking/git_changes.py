@@ -17,6 +17,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final
 
+from objstore.calls.attribution import CANDIDATES
+from objstore.calls.edit_recorder import Change, Recorder, Version
 from objstore.errors import HistoryBroken
 from objstore.fastclass import field, value, variable
 from objstore.git.contents import (
@@ -47,8 +49,6 @@ from objstore.model.basic_types import (
 from objstore.model.large_file_placeholder import is_placeholder
 from objstore.model.records import Decision, WrittenFile
 from objstore.model.results import Attributor, CallInfo
-from objstore.review.attribution import CANDIDATES
-from objstore.review.edit_recorder import Change, Recorder, Version
 from objstore.store.write_batch import Batch, now
 from objstore.text.diff import diff_lines
 from objstore.text.unified_diff import is_either_binary

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
+from objstore.calls.policies import Policies
 from objstore.config.config_files import Configuration
 from objstore.errors import EditTakenOut, HistoryBroken
 from objstore.fastclass import value
@@ -22,7 +23,6 @@ from objstore.model.large_file_placeholder import is_placeholder
 from objstore.model.records import Decision
 from objstore.model.results import Attributor, CallInfo
 from objstore.review.decisions import DecisionRequest, decide
-from objstore.review.policies import Policies
 from objstore.store.write_batch import now
 from objstore.text.diff import diff_lines
 from objstore.text.hunks import Hunk

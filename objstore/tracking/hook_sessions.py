@@ -9,6 +9,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
+from objstore.calls.attribution import CallAttribution
+from objstore.calls.open_calls import AgentCall, OpenCalls, sanitized_name, sanitized_text
 from objstore.clock import now
 from objstore.errors import CasError, PathError
 from objstore.fastclass import replace
@@ -16,8 +18,6 @@ from objstore.fs.disk import reaching
 from objstore.fs.writer_lock import WriterLock
 from objstore.model.results import CallInfo, TurnInfo
 from objstore.model.views import EditFilter, EditView
-from objstore.review.attribution import CallAttribution
-from objstore.review.open_calls import AgentCall, OpenCalls, sanitized_name, sanitized_text
 from objstore.tracking.attributed_scan import AttributedScan
 from objstore.tracking.server_calls import ServerCalls, is_tool_named
 from objstore.transaction.journal import Journal

@@ -221,8 +221,8 @@ def renew_baseline(journal: Journal) -> None:
     The order matters: a change in between is in the new baseline, or is recorded. If the old baseline can't be read,
     nothing can be compared with it. Raises what `record_changes` raises.
     """
+    from objstore.calls.attribution import whose_if_found
     from objstore.history.snapshot_check import is_tree_readable
-    from objstore.review.attribution import whose_if_found
 
     _take_baseline(journal, None)
     with journal.reading() as store:

@@ -10,19 +10,19 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final
 
-from objstore.clock import now
-from objstore.errors import CasError
-from objstore.fastclass import replace
-from objstore.model.ids import blob_id
-from objstore.model.results import TurnInfo
-from objstore.review.agent_files import AgentFiles, key_of
-from objstore.review.open_calls import (
+from objstore.calls.agent_files import AgentFiles, key_of
+from objstore.calls.open_calls import (
     FORGOTTEN_AFTER,
     AgentCall,
     OpenCalls,
     call_of_fields,
     fields_of_call,
 )
+from objstore.clock import now
+from objstore.errors import CasError
+from objstore.fastclass import replace
+from objstore.model.ids import blob_id
+from objstore.model.results import TurnInfo
 from objstore.transaction.journal import Journal
 
 __all__ = ["ServerCalls", "arguments_digest", "is_tool_named"]

@@ -5,6 +5,7 @@ import stat
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from objstore.calls.tracked_call import Call
 from objstore.errors import (
     FileChanged,
     NamesShared,
@@ -23,7 +24,6 @@ from objstore.model.ids import BlobId
 from objstore.model.relpath import folders_of
 from objstore.model.results import CallOutcome
 from objstore.model.tree import ExcludedEntry, TreeChange, TreeEntry, tree_changes
-from objstore.review.tracked_call import Call
 from objstore.tracking.snapshot_diff import SnapshotChange, change_of, entries_at, entry_in, loader, now_in
 from objstore.tracking.snapshot_list import PathState, SnapshotView, contains, find, prefix, state_of
 from objstore.transaction.journal import Journal

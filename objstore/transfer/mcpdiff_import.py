@@ -13,6 +13,7 @@ from hashlib import sha256
 from heapq import merge
 from typing import Final, NamedTuple
 
+from objstore.calls.edit_recorder import Change, Recorder, Version, version_of
 from objstore.errors import PathError, PathInvalid, PathReserved
 from objstore.fastclass import value, variable
 from objstore.fs.confined_path import Tree
@@ -35,7 +36,6 @@ from objstore.model.ids import blob_id
 from objstore.model.large_file_placeholder import MAX_BLOB, is_placeholder
 from objstore.model.records import MCPDIFF_SOURCE, Decision, WrittenFile
 from objstore.model.views import EditFilter
-from objstore.review.edit_recorder import Change, Recorder, Version, version_of
 from objstore.store.write_batch import Batch, now
 from objstore.transaction.journal import Journal
 from objstore.transfer.mcpdiff_format import BadLine, DiffChains, McpdiffEntry, candidate_results, entries

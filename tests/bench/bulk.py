@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from objstore import FileState, Hunk, Operation, Origin, Workspace, blob_id
+from objstore.calls.edit_recorder import Change, Recorder, Version
 from objstore.fs.disk import Disk
-from objstore.review.edit_recorder import Change, Recorder, Version
 from objstore.transaction.journal import Journal
 
 if TYPE_CHECKING:

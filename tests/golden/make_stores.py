@@ -37,6 +37,7 @@ from objstore import (
     Unit,
     Workspace,
 )
+from objstore.calls.edit_recorder import Recorder, external_change, version_of
 from objstore.config.settings import RetentionLimits
 from objstore.errors import DiskFailed
 from objstore.fs.disk import Disk
@@ -45,7 +46,6 @@ from objstore.index.rows import EditConditions
 from objstore.log import segments
 from objstore.model.ids import BlobHasher
 from objstore.model.records import WrittenFile
-from objstore.review.edit_recorder import Recorder, external_change, version_of
 from objstore.store.write_batch import now
 from objstore.transaction.journal import Journal
 

@@ -29,6 +29,7 @@ from objstore import (
     blob_id,
     check_store,
 )
+from objstore.calls.edit_recorder import Change, Recorder, Version
 from objstore.fs.disk import Disk
 from objstore.history.document_loader import load_document
 from objstore.log.blob_codec import Base, encode_blob
@@ -36,7 +37,6 @@ from objstore.log.frames import FrameKind
 from objstore.model.basic_types import DocumentId
 from objstore.model.replay_records import ReplayDecision, ReplayEdit
 from objstore.model.results import EXTERNAL_CALL
-from objstore.review.edit_recorder import Change, Recorder, Version
 from objstore.transaction.journal import Journal
 from objstore.weave.document import Document
 from tests.support.scene import TEN, Scene

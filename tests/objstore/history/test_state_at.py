@@ -304,7 +304,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0
-        recorders = "review.edit_recorder", "review.planner", "tracking.snapshot_create", "tracking.snapshot_delete"
+        recorders = "calls.edit_recorder", "planning.planner", "tracking.snapshot_create", "tracking.snapshot_delete"
         for module in recorders:
             monkeypatch.setattr(f"objstore.{module}.now", lambda: self.now)
 

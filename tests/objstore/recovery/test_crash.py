@@ -825,7 +825,7 @@ class TestAfterAPowerCut:
         change(workspace, ("a.txt", b"one\n"), ("b.txt", b"one\n"), ("d.txt", b"one\n"))
         with recorded_before_power_cut(self.root) as later:
             (self.root / "d.txt").write_bytes(b"")
-            monkeypatch.setattr("objstore.review.edit_recorder.now", lambda: now() - seconds * 1_000_000)
+            monkeypatch.setattr("objstore.calls.edit_recorder.now", lambda: now() - seconds * 1_000_000)
             change(later, ("a.txt", b"two\n"), ("b.txt", b"two\n"), ("c.txt", b"two\n"), ("d.txt", b"two\n"))
         (self.root / "b.txt").write_bytes(b"two\n")
         two = b"two\n", 0o644
@@ -835,7 +835,7 @@ class TestAfterAPowerCut:
         self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         with monkeypatch.context() as patched:
-            patched.setattr("objstore.review.edit_recorder.now", lambda: now() + 300 * 1_000_000)
+            patched.setattr("objstore.calls.edit_recorder.now", lambda: now() + 300 * 1_000_000)
             write(workspace, "a.txt", b"one\n")
         write(workspace, "a.txt", b"two\n")
         time.sleep(TICK)
@@ -861,7 +861,7 @@ class TestAfterAPowerCut:
         write(workspace, "a.txt", b"one\n")
         with recorded_before_power_cut(self.root) as later:
             write(later, "a.txt", b"two\n")
-            monkeypatch.setattr("objstore.review.edit_recorder.now", lambda: now() + 10**15)
+            monkeypatch.setattr("objstore.calls.edit_recorder.now", lambda: now() + 10**15)
             write(later, "b.txt", b"two\n")
         assert recover(self.root) == ({"a.txt": (b"two\n", 0o644), "b.txt": (b"two\n", 0o644)}, ())
 

@@ -323,7 +323,7 @@ def test_files_of_a_call_that_were_all_lost_are_created_again(root: Path) -> Non
 
 def write_recorded_at(workspace: Workspace, monkeypatch: pytest.MonkeyPatch, moment: int, path: str) -> None:
     """Create a file in a call whose record has the given time, in microseconds."""
-    monkeypatch.setattr("objstore.review.edit_recorder.now", lambda: moment)
+    monkeypatch.setattr("objstore.calls.edit_recorder.now", lambda: moment)
     write(workspace, path, b"new\n")
 
 
@@ -579,7 +579,7 @@ def test_store_copied_without_its_files_creates_none(
     older = tmp_path / "older"
     (root / "f").write_bytes(b"version 1\n")
     shutil.copytree(root, older, ignore=lambda _, names: {".cas"} & set(names))
-    monkeypatch.setattr("objstore.review.edit_recorder.now", lambda: (time.time_ns() // 1000) + seconds * 1_000_000)
+    monkeypatch.setattr("objstore.calls.edit_recorder.now", lambda: (time.time_ns() // 1000) + seconds * 1_000_000)
     with open_workspace(root) as workspace:
         with workspace.call(INFO) as call:
             call.write("f", b"version 2\n")

@@ -25,11 +25,11 @@ from objstore import (
     Unit,
     Workspace,
 )
+from objstore.calls.open_calls import OpenCalls
 from objstore.config.config_files import Configuration
 from objstore.fastclass import replace
 from objstore.fs.disk import Pieces
 from objstore.model.results import EXTERNAL_CALL
-from objstore.review.open_calls import OpenCalls
 from objstore.tracking.attributed_scan import AttributedScan
 from objstore.transaction.journal import Journal
 from tests.support.crash_scenarios import write

@@ -2,11 +2,11 @@
 
 import pytest
 
+from objstore.calls.attribution import CANDIDATES, CallAttribution
+from objstore.calls.open_calls import AgentCall
 from objstore.fastclass import replace
 from objstore.model.basic_types import Origin
 from objstore.model.results import EXTERNAL_CALL, CallInfo
-from objstore.review.attribution import CANDIDATES, CallAttribution
-from objstore.review.open_calls import AgentCall
 
 
 def call(tool: str, *paths: str, conversation: str = "conv_one", asked: bool = False, ended: int = 0) -> AgentCall:

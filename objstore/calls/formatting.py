@@ -7,13 +7,13 @@ scan: an edit of the same call, with an origin of its own, that amends the agent
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from objstore.calls.edit_recorder import Change
 from objstore.errors import UNREADABLE, CasError
 from objstore.fastclass import replace
 from objstore.history.edit_queries import edit
 from objstore.model.basic_types import Operation, Origin, Seq, Status, Unit
 from objstore.model.large_file_placeholder import is_placeholder
 from objstore.model.records import Edit
-from objstore.review.edit_recorder import Change
 from objstore.text.formatting import is_reformatted
 from objstore.transaction.journal import Journal
 

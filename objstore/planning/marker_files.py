@@ -11,13 +11,13 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final
 
+from objstore.calls.edit_recorder import Change, Recorder, Version
 from objstore.fastclass import replace, variable
 from objstore.history.marked_text import recorded_edit
 from objstore.model.basic_types import DocumentId, FileState, Operation, Origin, Seq, Status, Unit
 from objstore.model.large_file_placeholder import MAX_BLOB
 from objstore.model.records import Decision, Edit, Marks, WrittenFile
 from objstore.model.results import MarkersWritten
-from objstore.review.edit_recorder import Change, Recorder, Version
 from objstore.text.unified_diff import is_binary
 from objstore.weave.conflict_markers import Labels
 

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Final
 
+from objstore.calls.open_calls import AgentCall, OpenCalls
 from objstore.model.basic_types import MAX_INT, Origin
 from objstore.model.results import EXTERNAL_CALL, Attributor, CallInfo
-from objstore.review.open_calls import AgentCall, OpenCalls
 from objstore.transaction.journal import Journal
 
 __all__ = ["CANDIDATES", "UNKNOWN_TIME", "CallAttribution", "whose_if_found"]

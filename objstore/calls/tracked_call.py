@@ -13,6 +13,15 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Final
 
+from objstore.calls.edit_recorder import (
+    Change,
+    Recorder,
+    Version,
+    external_change,
+    external_changes,
+    new_conversation,
+    version_of,
+)
 from objstore.errors import (
     UNREADABLE,
     CasError,
@@ -37,15 +46,6 @@ from objstore.model.records import Decision
 from objstore.model.relpath import folders_of
 from objstore.model.results import CallInfo, CallOutcome, TurnInfo
 from objstore.model.views import Content, EditView
-from objstore.review.edit_recorder import (
-    Change,
-    Recorder,
-    Version,
-    external_change,
-    external_changes,
-    new_conversation,
-    version_of,
-)
 from objstore.store.write_batch import Batch
 from objstore.text.hunks import Hunk, VerifiedHunks, hunks_fit, hunks_through
 from objstore.text.rebase import RebaseConflict, Rebased, rebased
@@ -348,8 +348,8 @@ class Call:
         """Return what was found on disk, each change with the call that it is attributed to."""
         if not self._external:
             return []
-        from objstore.review.attribution import UNKNOWN_TIME, whose_if_found
-        from objstore.review.formatting import as_formatting
+        from objstore.calls.attribution import UNKNOWN_TIME, whose_if_found
+        from objstore.calls.formatting import as_formatting
 
         whose = whose_if_found(self._journal)
 

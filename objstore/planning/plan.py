@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from objstore.model.basic_types import FileState, Seq, Status, Unit
     from objstore.model.records import Edit, WrittenFile
     from objstore.model.results import Notice
-    from objstore.review.marker_files import MarkerWriter
+    from objstore.planning.marker_files import MarkerWriter
 
 __all__ = ["Plan"]
 

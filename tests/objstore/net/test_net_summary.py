@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given, settings, strategies as st
 
 from objstore import Action, FileSummary, Unit, blob_id
-from objstore.review import net_view
+from objstore.net import net_view
 from tests.support.scene import TEN, Scene, writes
 
 if TYPE_CHECKING:

@@ -31,11 +31,11 @@ from objstore.model.large_file_placeholder import MAX_BLOB
 from objstore.model.records import Decision, Edit, WrittenFile
 from objstore.model.results import Conflict, Conflicted, MarkersWritten, Notice
 from objstore.model.views import ExternalChange
-from objstore.review.left_units import refusal_of_taken_out, without_left_units
-from objstore.review.marker_files import MarkerWriter
-from objstore.review.path_conflicts import find_path_conflicts
-from objstore.review.plan import Plan
-from objstore.review.replay_check import find_doubt, live_units
+from objstore.planning.left_units import refusal_of_taken_out, without_left_units
+from objstore.planning.marker_files import MarkerWriter
+from objstore.planning.path_conflicts import find_path_conflicts
+from objstore.planning.plan import Plan
+from objstore.planning.replay_check import find_doubt, live_units
 from objstore.store.write_batch import Batch, now
 from objstore.worktree.external_changes import concerns_disk, external_view, found_changes
 
@@ -43,8 +43,8 @@ from objstore.worktree.external_changes import concerns_disk, external_view, fou
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+    from objstore.calls.edit_recorder import Change, Recorder
     from objstore.model.results import CallInfo
-    from objstore.review.edit_recorder import Change, Recorder
     from objstore.transaction.journal import Journal
     from objstore.weave.document import Document
 
@@ -107,7 +107,7 @@ class Planner:
         documents = self._documents_of(verdicts)
         discarded = self._record_external(documents, on_external, expected)
         if is_new:
-            from objstore.review.formatting import with_formatting
+            from objstore.calls.formatting import with_formatting
 
             verdicts = with_formatting(self.journal, verdicts, self._external)
             self._documents_of(verdicts)
@@ -191,7 +191,7 @@ class Planner:
 
     def _recording(self) -> Recorder:
         if self._recorder is None:
-            from objstore.review.edit_recorder import Recorder
+            from objstore.calls.edit_recorder import Recorder
 
             self._recorder = Recorder(self.journal, self.batch)
         return self._recorder
@@ -283,7 +283,7 @@ class Planner:
             if found is not None:
                 self._disk_stats[tip.path] = found[1].stat
             if (None if found is None else found[0]) != tip.state:
-                from objstore.review.edit_recorder import external_change, version_of
+                from objstore.calls.edit_recorder import external_change, version_of
 
                 change = external_change(
                     tip.path,
@@ -312,9 +312,9 @@ class Planner:
 
     def _attributed(self, changes: Sequence[Change]) -> list[tuple[Change, CallInfo]]:
         """Return changes found on disk, each with whose it is: unattributed if an agent may have made it."""
-        from objstore.review.attribution import UNKNOWN_TIME, CallAttribution
-        from objstore.review.formatting import as_formatting
-        from objstore.review.open_calls import OpenCalls
+        from objstore.calls.attribution import UNKNOWN_TIME, CallAttribution
+        from objstore.calls.formatting import as_formatting
+        from objstore.calls.open_calls import OpenCalls
 
         attribution = CallAttribution(OpenCalls(self.journal).calls().values())
 

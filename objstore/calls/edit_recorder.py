@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
+from objstore.calls.policies import ACCEPTED_BY, Policies
 from objstore.errors import UNREADABLE, CasError
 from objstore.fastclass import replace, variable
 from objstore.fs.confined_path import FileOnDisk, Tree
@@ -18,7 +19,6 @@ from objstore.model.large_file_placeholder import is_placeholder, placeholder
 from objstore.model.records import Edit, Marks, Turn
 from objstore.model.results import CallInfo, TurnInfo
 from objstore.model.views import EditView
-from objstore.review.policies import ACCEPTED_BY, Policies
 from objstore.store.write_batch import Batch, now
 from objstore.text.diff import diff_lines
 from objstore.text.hunks import Hunk, VerifiedHunks
@@ -174,7 +174,7 @@ class Recorder:
 
     @cached_property
     def _formatting(self) -> str:
-        return self._setting("review.formatting")
+        return self._setting("calls.formatting")
 
     def _setting(self, name: str) -> str:
         """Return the value of a setting; if it can't be read, the one with which most is reviewed."""

@@ -12,7 +12,7 @@ from objstore.history.document_loader import load_document
 from objstore.model.basic_types import Operation
 from objstore.model.large_file_placeholder import blob_of_placeholder, is_placeholder
 from objstore.model.net_file import ChangeKind, ChangesAtLine, NetChange, NetFile
-from objstore.review.net_selection import pending_documents, selected, shared_units
+from objstore.net.net_selection import pending_documents, selected, shared_units
 from objstore.review.status import external_changes
 from objstore.text.diff import diff_lines
 from objstore.text.lines import split_lines

@@ -9,13 +9,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
+from objstore.calls.agent_files import AgentFiles, key_of, texts_of
 from objstore.clock import now
 from objstore.errors import CasError
 from objstore.fastclass import field, replace, value
 from objstore.fs.writer_lock import WriterLock
 from objstore.model.basic_types import MAX_INT, RESERVED_CONVERSATIONS
 from objstore.model.results import CallInfo, TurnInfo
-from objstore.review.agent_files import AgentFiles, key_of, texts_of
 from objstore.transaction.journal import Journal
 
 __all__ = [

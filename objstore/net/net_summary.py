@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from objstore.errors import StoreError
 from objstore.model.net_file import ChangeSummary, FileSummary
-from objstore.review.net_cache import NetCache
-from objstore.review.net_selection import pending_documents, selected
-from objstore.review.seen_changes import seen_changes
+from objstore.net.net_cache import NetCache
+from objstore.net.net_selection import pending_documents, selected
+from objstore.net.seen_changes import seen_changes
 from objstore.review.status import external_changes
 
 # What computes summaries is imported only if the cache lacks one.
@@ -60,7 +60,7 @@ def _summaries(
             is_unrecorded = position.document in unrecorded
             summary = cache.get(position, is_unrecorded=is_unrecorded)
             if summary is None:
-                from objstore.review.net_view import net_file
+                from objstore.net.net_view import net_file
 
                 try:
                     summary = _summary(net_file(journal, position.document, is_unrecorded=is_unrecorded))

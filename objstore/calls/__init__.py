@@ -1,0 +1,7 @@
+"""Record what calls change: tracked calls of our tools, and the calls that agents' own programs report.
+
+Read `edit_recorder` (how a change becomes a record) and `tracked_call` first. `formatting` recognizes what formatters
+make of edits, and `policies` says which edits need no review, or always one. `open_calls` keeps the agents' open calls
+in `agent_files`, and `attribution` says whose a found change is.
+Nothing here decides on an edit that is recorded, walks the folder tree, or knows the format of hooks.
+"""

@@ -15,7 +15,7 @@ from cli.screen.progress import showing_progress
 from cli.screen.terminal import shown_name, write
 
 if TYPE_CHECKING:
-    from cli.render.json_edits import Json
+    from cli.json_shapes.values import Json
     from objstore import McpdiffExport, Seq, Workspace
 
 __all__ = ["export_diffs"]
@@ -35,7 +35,7 @@ def export_diffs(workspace: "Workspace", seqs: "Sequence[Seq]", directory: str, 
     with showing_progress(workspace, {"edits": "writing"}), _NewHistory(directory) as history:
         found = workspace.transfer.send_mcpdiff_history(seqs, history.add)
     if as_json:
-        from cli.render.json_store import json_line, text_shape
+        from cli.json_shapes.values import json_line, text_shape
 
         shape: dict[str, Json] = {
             "directory": text_shape(str(Path(directory).absolute())),

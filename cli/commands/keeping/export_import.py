@@ -17,7 +17,7 @@ from cli.selection.selectors import edits_meant, edits_named
 from cli.selection.turn_selection import TurnSelection
 
 if TYPE_CHECKING:
-    from cli.render.json_edits import Json
+    from cli.json_shapes.values import Json
     from objstore import Seq, SeriesStep, Workspace
 
 __all__ = ["export", "import_"]
@@ -95,7 +95,7 @@ def export(  # noqa: PLR0913 -- each is an option of the command
             except FileExists as error:
                 raise click.ClickException(f"{shown_name(bundle)} already exists. Name a new file.") from error
             if as_json:
-                from cli.render.json_store import json_line, text_shape
+                from cli.json_shapes.values import json_line, text_shape
 
                 write([json_line({"bundle": text_shape(str(Path(bundle).absolute())), "bytes": size})])
             else:
@@ -189,7 +189,7 @@ def _import(bundle: str, directory: str, *, store_only: bool, as_json: bool) -> 
         except FileExists as error:
             raise click.ClickException(_taken(error.path, directory, store_only=store_only)) from error
     if as_json:
-        from cli.render.json_store import json_line, text_shape
+        from cli.json_shapes.values import json_line, text_shape
 
         shape: dict[str, Json] = {
             "workspace": text_shape(found.root),
@@ -279,7 +279,7 @@ def _write_patches(
                 file_.write(patch.content)
             written.append(folder / patch.name)
     if as_json:
-        from cli.render.json_store import json_line, text_shape
+        from cli.json_shapes.values import json_line, text_shape
 
         places = [text_shape(str(path.absolute())) for path in written] if written else [None] * len(found)
         write(

@@ -49,8 +49,8 @@ def record(*, paths: tuple[str, ...], conversation: str, note: str, agent: str, 
             is_said = bool(agent or conversation)
             found = (workspace.record_changes if is_said else workspace.hooks.notice)(info, named)
         if as_json:
-            from cli.render.json_snapshots import recorded_shape
-            from cli.render.json_store import json_line
+            from cli.json_shapes.snapshots import recorded_shape
+            from cli.json_shapes.values import json_line
 
             write([json_line(recorded_shape(workspace, found))])
         else:

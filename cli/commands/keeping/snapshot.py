@@ -41,8 +41,8 @@ def create(*, folder: str, title: str, as_json: bool) -> None:
         with showing_progress(workspace, LOOKING):
             taken = workspace.snapshots.take(path, who=reviewer(), title=title)
     if as_json:
-        from cli.render.json_snapshots import taken_shape
-        from cli.render.json_store import json_line
+        from cli.json_shapes.snapshots import taken_shape
+        from cli.json_shapes.values import json_line
 
         write([json_line(taken_shape(taken))])
     else:
@@ -57,8 +57,8 @@ def listing(*, as_json: bool) -> None:
     with invocation.workspace() as workspace:
         views = workspace.snapshots.all()
     if as_json:
-        from cli.render.json_snapshots import view_shape
-        from cli.render.json_store import json_line
+        from cli.json_shapes.snapshots import view_shape
+        from cli.json_shapes.values import json_line
 
         write(json_line(view_shape(view)) for view in views)
     else:
@@ -76,8 +76,8 @@ def show(*, number: int, as_json: bool) -> None:
     with invocation.workspace() as workspace:
         view, found = workspace.snapshots.get(number), workspace.snapshots.files(number)
     if as_json:
-        from cli.render.json_snapshots import shown_shape
-        from cli.render.json_store import json_line
+        from cli.json_shapes.snapshots import shown_shape
+        from cli.json_shapes.values import json_line
 
         write([json_line(shown_shape(view, found))])
     else:
@@ -107,8 +107,8 @@ def diff(*, number: int, other: str | None, paths: tuple[str, ...], patch: bool,
         with showing_progress(workspace, LOOKING), _as_typed(named):
             found, passed = workspace.snapshots.changes(number, until, paths=[*named])
         if as_json:
-            from cli.render.json_snapshots import changes_shape
-            from cli.render.json_store import json_line
+            from cli.json_shapes.snapshots import changes_shape
+            from cli.json_shapes.values import json_line
 
             write([json_line(changes_shape(found, passed))])
             return
@@ -138,8 +138,8 @@ def restore(*, number: int, paths: tuple[str, ...], dry_run: bool, as_json: bool
         with showing_progress(workspace, LOOKING), _as_typed(named):
             done = workspace.snapshots.restore(number, [*named], dry_run=dry_run)
         if as_json:
-            from cli.render.json_snapshots import restored_shape
-            from cli.render.json_store import json_line
+            from cli.json_shapes.snapshots import restored_shape
+            from cli.json_shapes.values import json_line
 
             write([json_line(restored_shape(workspace, done))])
     if not as_json:
@@ -166,8 +166,8 @@ def delete(*, numbers: tuple[int, ...], as_json: bool) -> None:
         renewed = any(not view.who for view in gone)
         recorded = workspace.history.next_edit() - before if renewed else 0
     if as_json:
-        from cli.render.json_snapshots import view_shape
-        from cli.render.json_store import json_line
+        from cli.json_shapes.snapshots import view_shape
+        from cli.json_shapes.values import json_line
 
         write(json_line(view_shape(view)) for view in gone)
     else:

@@ -364,7 +364,8 @@ class DecisionCommand:
     ) -> None:
         """Report an outcome; the caller says in words that there was nothing to do. `advice`: commands to type."""
         if self.as_json:
-            from cli.render.json_edits import json_line, outcome_shape
+            from cli.json_shapes.decisions import outcome_shape
+            from cli.json_shapes.values import json_line
 
             shape = outcome_shape(workspace, action, outcome, dry_run=self.dry_run)
             write([json_line(shape)])

@@ -42,7 +42,8 @@ def blame(*, path: str, by: TurnSelection, as_json: bool) -> None:
             if not blamed:
                 click.echo(f"No line of {shown_name(path)} is of {' '.join(map(shown_name, by.words))}.", err=True)
         if as_json:
-            from cli.render.json_store import blame_shape, json_line
+            from cli.json_shapes.store import blame_shape
+            from cli.json_shapes.values import json_line
 
             write(json_line(blame_shape(part, commits)) for part in blamed)
         else:
@@ -91,8 +92,8 @@ def restore(*, name: str, dry_run: bool, as_json: bool) -> None:
             raise click.UsageError("A hash doesn't say which file to restore. Name the state as PATH@EDIT.")
         outcome = workspace.review.restore(state, dry_run=dry_run)
         if as_json:
-            from cli.render.json_edits import restored_shape
-            from cli.render.json_store import json_line
+            from cli.json_shapes.decisions import restored_shape
+            from cli.json_shapes.values import json_line
 
             write([json_line(restored_shape(workspace, outcome, dry_run=dry_run))])
         else:

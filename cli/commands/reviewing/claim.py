@@ -51,7 +51,8 @@ def claim(*, names: tuple[str, ...], mine: bool, session: str, everything: bool,
             dry_run=dry_run,
         )
         if as_json:
-            from cli.render.json_edits import json_line, outcome_shape
+            from cli.json_shapes.decisions import outcome_shape
+            from cli.json_shapes.values import json_line
 
             write([json_line(outcome_shape(workspace, Action.CLAIM, outcome, dry_run=dry_run))])
             return

@@ -172,8 +172,9 @@ def _typed(target: str) -> str:
 
 
 def _show(workspace: "Workspace", views: "Iterable[CommentView]", screen: Screen, *, as_json: bool) -> None:
+    from cli.json_shapes.edits import comment_shape
+    from cli.json_shapes.values import json_line
     from cli.render.comments import comments_text
-    from cli.render.json_edits import comment_shape, json_line
 
     if as_json:
         write(json_line(comment_shape(workspace, view)) for view in views)

@@ -174,7 +174,8 @@ def log(  # noqa: PLR0913 -- each is an option of the command
             views = (row for row in rows if isinstance(row, EditView))
         screen = for_pager(invocation.screen(), columns) if patch or columns else invocation.screen()
         if as_json:
-            from cli.render.json_edits import edit_shape, json_line
+            from cli.json_shapes.edits import edit_shape
+            from cli.json_shapes.values import json_line
 
             pieces: Iterator[bytes] = (json_line(edit_shape(workspace, view, read_errors)) for view in views)
         elif stat and patch:
@@ -239,7 +240,8 @@ def _list_turns(
         turns, shown = turns[::-1], shown[::-1]
     is_of_turns = group == "turns"
     if as_json:
-        from cli.render.json_edits import json_line, session_shape, turn_shape
+        from cli.json_shapes.edits import session_shape, turn_shape
+        from cli.json_shapes.values import json_line
 
         write(map(json_line, map(turn_shape, turns) if is_of_turns else map(session_shape, shown)))
         return
@@ -279,7 +281,8 @@ def show(*, names: tuple[str, ...], by: TurnSelection, stat: bool, columns: bool
                 raise click.ClickException(f"No edit is recorded of {' '.join(by.words)}.")
         screen = invocation.screen() if stat else for_pager(invocation.screen(), columns)
         if as_json:
-            from cli.render.json_edits import json_line, shown_edit_shape
+            from cli.json_shapes.edits import shown_edit_shape
+            from cli.json_shapes.values import json_line
 
             edits = [shown_edit_shape(workspace, view, units, read_errors) for view, units in meant]
             write([json_line({"edits": edits})])

@@ -29,7 +29,7 @@ from objstore import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cli.render.json_edits import Json
+    from cli.json_shapes.values import Json
     from cli.screen.terminal import Screen
     from objstore import CallOutcome, SessionView, TurnView, Workspace
 
@@ -117,7 +117,8 @@ def _restore(workspace: "Workspace", decision_command: DecisionCommand, turn: in
         click.confirm(f"This restores {files} as before turn {turn}. Go ahead?", abort=True, err=True)
     outcome = restored(dry_run=dry_run)
     if decision_command.as_json:
-        from cli.render.json_edits import json_line, restored_shape
+        from cli.json_shapes.decisions import restored_shape
+        from cli.json_shapes.values import json_line
 
         write([json_line(restored_shape(workspace, outcome, dry_run=dry_run))])
         return
@@ -176,7 +177,8 @@ def _list_turns(workspace: "Workspace", decision_command: DecisionCommand, sessi
     with showing_progress(workspace, DECIDING):
         found = [(turn, _effect(workspace, turn)) for turn in turns]
     if decision_command.as_json:
-        from cli.render.json_edits import json_line, turn_shape
+        from cli.json_shapes.edits import turn_shape
+        from cli.json_shapes.values import json_line
 
         write(json_line(turn_shape(turn) | {"rewind": _shape(effect)}) for turn, effect in found)
         return

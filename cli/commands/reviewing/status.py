@@ -47,7 +47,8 @@ def status(*, by: TurnSelection, conversation: str, file: str, decided: str | No
         report = workspace.review.status()
         seen = workspace.review.seen_counts() if report.pending else None
     if as_json:
-        from cli.render.json_edits import json_line, status_shape
+        from cli.json_shapes.status import status_shape
+        from cli.json_shapes.values import json_line
 
         write([json_line(status_shape(report, seen))])
     else:
@@ -81,7 +82,8 @@ def _list_edits(
     views = matching(workspace, wanted, EditConditions(places=places, turns=frozenset(by.turns)), None)
     read_errors = ReadErrors()
     if as_json:
-        from cli.render.json_edits import edit_shape, json_line
+        from cli.json_shapes.edits import edit_shape
+        from cli.json_shapes.values import json_line
 
         write(json_line(edit_shape(workspace, view, read_errors)) for view in views)
         read_errors.raise_first()

@@ -274,7 +274,7 @@ def doctor(*, clients: tuple[str, ...], forget: bool, as_json: bool) -> None:
         (root / HOOK_LOG).unlink(missing_ok=True)
     found = list(examine(root, Path.home(), _programs(), clients or None))
     if as_json:
-        from cli.render.json_store import json_line
+        from cli.json_shapes.values import json_line
 
         write([json_line({"check": one.check, "ok": one.ok, "said": one.said}) for one in found])
     else:

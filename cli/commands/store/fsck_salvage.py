@@ -43,7 +43,8 @@ def fsck(*, quick: bool, repair: bool, as_json: bool) -> None:
         if repaired:
             report = repair_store(report)
     if as_json:
-        from cli.render.json_store import check_shape, json_line
+        from cli.json_shapes.store import check_shape
+        from cli.json_shapes.values import json_line
 
         write([json_line(check_shape(report, repaired=repaired))])
     else:
@@ -83,7 +84,8 @@ def salvage(*, store: str, directory: str | None, store_id: str, dry_run: bool, 
             f"No segment file (.seg) is in {shown_name(store)}. "
             "Name a .cas folder, a copy of one, or a folder of segment files."
         ) from error
-    from cli.render.json_store import json_line, salvage_shape
+    from cli.json_shapes.store import salvage_shape
+    from cli.json_shapes.values import json_line
 
     shape = json_line(salvage_shape(found))
     if directory is not None:

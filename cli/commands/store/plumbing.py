@@ -12,7 +12,7 @@ from cli.search.candidates import names
 from cli.selection.selectors import covers, looks_like_state, paths_named, state_parts
 
 if TYPE_CHECKING:
-    from cli.render.json_edits import Json
+    from cli.json_shapes.values import Json
     from objstore import BlobId, CasError, FileState, Record, RecordView, State, Workspace
 
 __all__ = ["hash_file", "listing", "records", "segments", "verify"]
@@ -81,7 +81,7 @@ def records(*, as_json: bool) -> None:
     with invocation.workspace() as workspace:
         views = workspace.history.records()
     if as_json:
-        from cli.render.json_store import record_view_shape
+        from cli.json_shapes.store import record_view_shape
 
         write(_json(record_view_shape(view)) for view in views)
     else:
@@ -97,7 +97,7 @@ def segments(*, as_json: bool) -> None:
     with invocation.workspace() as workspace:
         views = workspace.history.segments()
     if as_json:
-        from cli.render.json_store import segment_shape
+        from cli.json_shapes.store import segment_shape
 
         write(_json(segment_shape(view)) for view in views)
     else:
@@ -246,12 +246,12 @@ def _row(digest: str, name: str) -> str:
 
 
 def _json(shape: "dict[str, Json]") -> bytes:
-    from cli.render.json_store import json_line
+    from cli.json_shapes.values import json_line
 
     return json_line(shape)
 
 
 def _text(text: str) -> str:
-    from cli.render.json_store import text_shape
+    from cli.json_shapes.values import text_shape
 
     return text_shape(text)

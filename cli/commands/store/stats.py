@@ -30,7 +30,8 @@ def stats(*, as_json: bool) -> None:
     with invocation.workspace() as workspace:
         found = workspace.history.stats()
     if as_json:
-        from cli.render.json_store import json_line, stats_shape
+        from cli.json_shapes.store import stats_shape
+        from cli.json_shapes.values import json_line
 
         write([json_line(stats_shape(found))])
     else:

@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 from blake3 import blake3
 
-from cli.render.json_store import record_shape
+from cli.json_shapes.store import record_shape
 from fuzz.seeds import RARE_RECORDS
 from objstore import Comment, Edit, Mark, Record, SettingChange, Turn
 from objstore.transaction.journal import Journal

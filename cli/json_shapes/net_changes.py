@@ -1,36 +1,34 @@
 """JSON shapes of net changes. docs/json.md describes them.
 
-Line numbers are zero-based. In text that is not UTF-8, U+FFFD replaces the invalid bytes.
+Line numbers are zero-based; paths are absolute.
 """
 
-import os
 from typing import TYPE_CHECKING
 
 from cli.app.invocation import Invocation
+from cli.json_shapes.edits import comment_shape
+from cli.json_shapes.values import Json, path_shape, text_of
 from cli.render.comments import comments_by_change
-from cli.render.json_edits import comment_shape
-from cli.render.json_store import text_shape
 from cli.render.net_diff import net_diff
 from cli.screen.terminal import EXACT
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from cli.render.json_edits import Json
     from objstore import NetChange, NetFile, Workspace
 
 __all__ = ["net_file_shape"]
 
 
-def net_file_shape(workspace: "Workspace", file: "NetFile", seen: "Collection[bytes]") -> "dict[str, Json]":
+def net_file_shape(workspace: "Workspace", file: "NetFile", seen: "Collection[bytes]") -> dict[str, Json]:
     """Return what pending edits change in one file, all together. `seen`: keys of changes that were seen."""
     comments = {
         at: [comment_shape(workspace, view) for view in views]
         for at, views in comments_by_change(workspace, file).items()
     }
     return {
-        "file_path": _path(workspace, file.path),
-        "path_before": None if file.before is None else _path(workspace, file.path_before),
+        "file_path": path_shape(workspace.root, file.path),
+        "path_before": None if file.before is None else path_shape(workspace.root, file.path_before),
         "operation": file.operation.value,
         "mode_before": None if file.before is None else file.mode_before,
         "mode_after": None if file.after is None else file.mode,
@@ -44,11 +42,11 @@ def net_file_shape(workspace: "Workspace", file: "NetFile", seen: "Collection[by
         "cancelled": list(map(str, file.cancelled)),
         "taken_out": list(map(str, file.taken_out)),
         "kept_on": list(map(str, file.kept_on)),
-        "diff": b"".join(net_diff([file], EXACT, Invocation.current().program, seen=seen)).decode(errors="replace"),
+        "diff": text_of(net_diff([file], EXACT, Invocation.current().program, seen=seen)),
     }
 
 
-def _change_shape(change: "NetChange", comments: "Sequence[Json]", seen: "Collection[bytes]") -> "dict[str, Json]":
+def _change_shape(change: "NetChange", comments: "Sequence[Json]", seen: "Collection[bytes]") -> dict[str, Json]:
     return {
         "kind": change.kind.value,
         "old_start": max(0, change.line_before - 1),
@@ -63,7 +61,3 @@ def _change_shape(change: "NetChange", comments: "Sequence[Json]", seen: "Collec
         "seen": change.key in seen,
         "comments": comments,
     }
-
-
-def _path(workspace: "Workspace", path: str) -> str:
-    return text_shape(os.path.join(workspace.root, path))  # noqa: PTH118 -- a name, not a place

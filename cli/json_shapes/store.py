@@ -3,11 +3,11 @@
 Ids and hashes are hex; paths are relative to the workspace, because a store may exist without one.
 """
 
-import json
 import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, assert_never
 
+from cli.json_shapes.values import Json, text_shape
 from objstore import (
     Comment,
     Decision,
@@ -22,7 +22,6 @@ from objstore import (
 )
 
 if TYPE_CHECKING:
-    from cli.render.json_edits import Json
     from objstore import (
         BlamedLines,
         CheckReport,
@@ -39,30 +38,18 @@ if TYPE_CHECKING:
 __all__ = [
     "blame_shape",
     "check_shape",
-    "json_line",
     "record_shape",
     "record_view_shape",
     "salvage_shape",
     "segment_shape",
     "stats_shape",
-    "text_shape",
 ]
 
 
-def json_line(shape: "dict[str, Json]") -> bytes:
-    """Return one JSON object as a line of ASCII."""
-    return json.dumps(shape).encode() + b"\n"
-
-
-def text_shape(text: str) -> str:
-    """Return a text without what JSON can't hold: U+FFFD replaces each byte that is not UTF-8."""
-    return _text(text)
-
-
-def check_shape(report: "CheckReport", *, repaired: bool) -> "dict[str, Json]":
+def check_shape(report: "CheckReport", *, repaired: bool) -> dict[str, Json]:
     """Return the result of a check."""
     return {
-        "workspace": _text(report.root),
+        "workspace": text_shape(report.root),
         "sound": not report.faults,
         "repaired": repaired,
         "segments": report.segments,
@@ -72,29 +59,29 @@ def check_shape(report: "CheckReport", *, repaired: bool) -> "dict[str, Json]":
         "faults": [
             {
                 "part": fault.part.value,
-                "what": _text(fault.what),
-                "meaning": _text(fault.meaning),
-                "paths": [_text(path) for path in fault.paths],
+                "what": text_shape(fault.what),
+                "meaning": text_shape(fault.meaning),
+                "paths": [text_shape(path) for path in fault.paths],
                 "edits": list(fault.edits),
                 "repairable": fault.repairable,
             }
             for fault in report.faults
         ],
         "leftovers": report.leftovers,
-        "notes": [_text(note) for note in report.notes],
+        "notes": [text_shape(note) for note in report.notes],
     }
 
 
-def salvage_shape(found: "Salvage") -> "dict[str, Json]":
+def salvage_shape(found: "Salvage") -> dict[str, Json]:
     """Return what was saved of a store and what is lost; records after the break with all their fields."""
     return {
         "store": found.store.hex(),
         "whole": found.is_whole,
-        "segments": [_text(name) for name in found.segments],
+        "segments": [text_shape(name) for name in found.segments],
         "missing_segments": list(found.missing_segments),
         "cut_off": found.is_cut_off,
         "damage": [
-            {"segment": _text(damage.segment), "offset": damage.offset, "end": damage.end, "reason": damage.reason}
+            {"segment": text_shape(damage.segment), "offset": damage.offset, "end": damage.end, "reason": damage.reason}
             for damage in found.damage
         ],
         "blobs": [name.hex() for name in found.blobs],
@@ -126,11 +113,11 @@ def salvage_shape(found: "Salvage") -> "dict[str, Json]":
     }
 
 
-def _recovered_shape(name: str, state: "FileState") -> "dict[str, Json]":
-    return {"file": _text(name), "blob": state.blob.hex(), "mode": state.mode}
+def _recovered_shape(name: str, state: "FileState") -> dict[str, Json]:
+    return {"file": text_shape(name), "blob": state.blob.hex(), "mode": state.mode}
 
 
-def _found_shape(found: "ScannedRecord") -> "dict[str, Json]":
+def _found_shape(found: "ScannedRecord") -> dict[str, Json]:
     return {
         "id": found.id.hex(),
         "previous": None if found.previous is None else found.previous.hex(),
@@ -138,7 +125,7 @@ def _found_shape(found: "ScannedRecord") -> "dict[str, Json]":
     }
 
 
-def record_shape(record: "Record") -> "dict[str, Json]":
+def record_shape(record: "Record") -> dict[str, Json]:
     """Return all fields of a record, with their names in the format."""
     shape: dict[str, Json]
     match record:
@@ -148,7 +135,7 @@ def record_shape(record: "Record") -> "dict[str, Json]":
                 "seq": record.seq,
                 "document": record.document,
                 "time": record.time,
-                "conversation": _text(record.conversation),
+                "conversation": text_shape(record.conversation),
                 "call": record.call,
                 "ordinal": record.ordinal,
                 "operation": record.operation.value,
@@ -171,8 +158,8 @@ def record_shape(record: "Record") -> "dict[str, Json]":
                     {str(unit): status.value for unit, status in record.marks.aside},
                 ],
                 "turn": record.turn,
-                "tool": _text(record.tool),
-                "notes": {_text(key): _text(note) for key, note in record.notes.items()},
+                "tool": text_shape(record.tool),
+                "notes": {text_shape(key): text_shape(note) for key, note in record.notes.items()},
             }
         case Decision():
             shape = {
@@ -191,11 +178,11 @@ def record_shape(record: "Record") -> "dict[str, Json]":
                     }
                     for written in record.written
                 ],
-                "who": _text(record.who),
-                "reason": _text(record.reason),
+                "who": text_shape(record.who),
+                "reason": text_shape(record.reason),
                 "takes_back": record.takes_back,
                 "commit": record.commit,
-                "conversation": _text(record.conversation),
+                "conversation": text_shape(record.conversation),
             }
         case Snapshot():
             shape = {
@@ -204,8 +191,8 @@ def record_shape(record: "Record") -> "dict[str, Json]":
                 "time": record.time,
                 "root": record.root.hex(),
                 "path": None if record.path is None else _bytes(record.path),
-                "who": _text(record.who),
-                "title": _text(record.title),
+                "who": text_shape(record.who),
+                "title": text_shape(record.title),
             }
         case Pin():
             shape = {
@@ -214,8 +201,8 @@ def record_shape(record: "Record") -> "dict[str, Json]":
                 "time": record.time,
                 "edits": list(_numbers(record.edits)),
                 "blobs": [blob.hex() for blob in record.blobs],
-                "who": _text(record.who),
-                "title": _text(record.title),
+                "who": text_shape(record.who),
+                "title": text_shape(record.title),
             }
         case Expiry():
             shape = {
@@ -225,53 +212,53 @@ def record_shape(record: "Record") -> "dict[str, Json]":
                 "decisions": [list(_numbers(span)) for span in record.decisions],
                 "snapshots": list(_numbers(record.snapshots)),
                 "pins": list(_numbers(record.pins)),
-                "reason": _text(record.reason),
-                "who": _text(record.who),
+                "reason": text_shape(record.reason),
+                "who": text_shape(record.who),
             }
         case Turn():
             shape = {
                 "kind": "turn",
                 "number": record.number,
                 "time": record.time,
-                "session": _text(record.session),
-                "conversation": _text(record.conversation),
-                "client": _text(record.client),
-                "model": _text(record.model),
-                "prompt": _text(record.prompt),
+                "session": text_shape(record.session),
+                "conversation": text_shape(record.conversation),
+                "client": text_shape(record.client),
+                "model": text_shape(record.model),
+                "prompt": text_shape(record.prompt),
             }
         case Comment():
             shape = {
                 "kind": "comment",
                 "number": record.number,
                 "time": record.time,
-                "who": _text(record.who),
+                "who": text_shape(record.who),
                 "document": record.document,
                 "path": _bytes(record.path),
                 "first": list(_numbers(record.first)),
                 "last": list(_numbers(record.last)),
                 "lines": list(_numbers(record.lines)),
                 "units": [list(_numbers(unit)) for unit in record.units],
-                "text": _text(record.text),
+                "text": text_shape(record.text),
                 "answers": record.answers,
-                "conversation": _text(record.conversation),
+                "conversation": text_shape(record.conversation),
             }
         case Mark():
             shape = {
                 "kind": "mark",
                 "time": record.time,
-                "who": _text(record.who),
+                "who": text_shape(record.who),
                 "comments": list(_numbers(record.comments)),
                 "state": record.state.value,
-                "conversation": _text(record.conversation),
+                "conversation": text_shape(record.conversation),
             }
         case SettingChange():
             shape = {
                 "kind": "setting",
                 "time": record.time,
-                "who": _text(record.who),
-                "name": _text(record.name),
-                "before": _text(record.before),
-                "after": _text(record.after),
+                "who": text_shape(record.who),
+                "name": text_shape(record.name),
+                "before": text_shape(record.before),
+                "after": text_shape(record.after),
             }
         case Void():
             shape = {
@@ -279,14 +266,14 @@ def record_shape(record: "Record") -> "dict[str, Json]":
                 "time": record.time,
                 "edits": list(_numbers(record.edits)),
                 "decision": record.decision,
-                "reason": _text(record.reason),
+                "reason": text_shape(record.reason),
             }
         case _:
             assert_never(record)
     return shape
 
 
-def record_view_shape(view: "RecordView") -> "dict[str, Json]":
+def record_view_shape(view: "RecordView") -> dict[str, Json]:
     """Return a record, its names, and its place in the log."""
     return {
         "id": view.id.hex(),
@@ -297,7 +284,7 @@ def record_view_shape(view: "RecordView") -> "dict[str, Json]":
     }
 
 
-def segment_shape(view: "SegmentView") -> "dict[str, Json]":
+def segment_shape(view: "SegmentView") -> dict[str, Json]:
     """Return a segment and what it contains."""
     return {
         "segment": view.number,
@@ -308,7 +295,7 @@ def segment_shape(view: "SegmentView") -> "dict[str, Json]":
     }
 
 
-def stats_shape(found: "StoreStats") -> "dict[str, Json]":
+def stats_shape(found: "StoreStats") -> dict[str, Json]:
     """Return the store in numbers; null for what is unknown because of damage."""
     is_whole = found.damage is None
     return {
@@ -325,11 +312,11 @@ def stats_shape(found: "StoreStats") -> "dict[str, Json]":
         "record_bytes": found.record_bytes,
         "segments": {"count": found.segments, "bytes": found.segment_bytes},
         "tools": {
-            _text(tool): {"edits": count.edits, "lines_added": count.added, "lines_removed": count.removed}
+            text_shape(tool): {"edits": count.edits, "lines_added": count.added, "lines_removed": count.removed}
             for tool, count in found.tools.items()
         },
         "files": {
-            _text(path): {"edits": count.edits, "lines_added": count.added, "lines_removed": count.removed}
+            text_shape(path): {"edits": count.edits, "lines_added": count.added, "lines_removed": count.removed}
             for path, count in found.files.items()
         },
         "minutes": [
@@ -343,7 +330,7 @@ def stats_shape(found: "StoreStats") -> "dict[str, Json]":
     }
 
 
-def blame_shape(part: "BlamedLines", commits: "Mapping[Seq, str]") -> "dict[str, Json]":
+def blame_shape(part: "BlamedLines", commits: "Mapping[Seq, str]") -> dict[str, Json]:
     """Return lines that the same hunk inserted into a file. `commits`: which git commits accepted edits."""
     edit = None if part.view is None else part.view.edit
     return {
@@ -351,9 +338,9 @@ def blame_shape(part: "BlamedLines", commits: "Mapping[Seq, str]") -> "dict[str,
         "count": part.count,
         "hunk": None if part.unit is None else str(part.unit),
         "edit_id": None if part.view is None else part.view.id.hex(),
-        "conversation_id": None if edit is None else _text(edit.conversation),
+        "conversation_id": None if edit is None else text_shape(edit.conversation),
         "turn": None if edit is None else edit.turn or None,
-        "tool_name": None if edit is None else _text(edit.tool),
+        "tool_name": None if edit is None else text_shape(edit.tool),
         "origin": None if edit is None else edit.origin.value,
         "time": None if edit is None else edit.time,
         "commit": None if edit is None else commits.get(edit.seq),
@@ -365,14 +352,9 @@ def _numbers(numbers: Iterable[int]) -> list[int]:
     return [int(number) for number in numbers]
 
 
-def _state(state: "FileState | None") -> "Json":
+def _state(state: "FileState | None") -> Json:
     return None if state is None else {"blob": state.blob.hex(), "mode": state.mode}
 
 
 def _bytes(path: bytes) -> str:
-    return _text(os.fsdecode(path))
-
-
-def _text(text: str) -> str:
-    # Python holds a byte that is not UTF-8 as a lone surrogate; many JSON readers refuse a document with one.
-    return text.encode(errors="surrogateescape").decode(errors="replace")
+    return text_shape(os.fsdecode(path))

@@ -5,14 +5,12 @@ Ids and hashes are hex; paths are relative to the workspace.
 
 from typing import TYPE_CHECKING
 
-from cli.render.json_edits import edit_shape
-from cli.render.json_store import text_shape
-from objstore import date_of
+from cli.json_shapes.edits import edit_shape
+from cli.json_shapes.values import Json, text_shape, time_shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from cli.render.json_edits import Json
     from objstore import (
         PathState,
         Recorded,
@@ -27,12 +25,12 @@ if TYPE_CHECKING:
 __all__ = ["changes_shape", "recorded_shape", "restored_shape", "shown_shape", "taken_shape", "view_shape"]
 
 
-def view_shape(view: "SnapshotView") -> "dict[str, Json]":
+def view_shape(view: "SnapshotView") -> dict[str, Json]:
     """Return one snapshot."""
     return {
         "number": view.number,
         "id": view.id.hex(),
-        "timestamp": date_of(view.time).isoformat().replace("+00:00", "Z"),
+        "timestamp": time_shape(view.time),
         "path": text_shape(view.path) or None,
         "root": view.root.hex(),
         "who": text_shape(view.who) or None,
@@ -40,7 +38,7 @@ def view_shape(view: "SnapshotView") -> "dict[str, Json]":
     }
 
 
-def taken_shape(taken: "SnapshotResult") -> "dict[str, Json]":
+def taken_shape(taken: "SnapshotResult") -> dict[str, Json]:
     """Return a snapshot that was just created."""
     return view_shape(taken.view) | {
         "files": taken.files,
@@ -49,19 +47,19 @@ def taken_shape(taken: "SnapshotResult") -> "dict[str, Json]":
     }
 
 
-def shown_shape(view: "SnapshotView", found: "Iterable[tuple[str, PathState]]") -> "dict[str, Json]":
+def shown_shape(view: "SnapshotView", found: "Iterable[tuple[str, PathState]]") -> dict[str, Json]:
     """Return a snapshot with its whole content."""
     return view_shape(view) | {
         "entries": [{"path": text_shape(path), **_state(state)} for path, state in found],
     }
 
 
-def changes_shape(found: "Iterable[SnapshotChange]", passed: "Sequence[SkippedPath]") -> "dict[str, Json]":
+def changes_shape(found: "Iterable[SnapshotChange]", passed: "Sequence[SkippedPath]") -> dict[str, Json]:
     """Return the differences."""
     return {"changes": [_change(change) for change in found], "not_covered": _passed(passed)}
 
 
-def restored_shape(workspace: "Workspace", done: "RestoreResult") -> "dict[str, Json]":
+def restored_shape(workspace: "Workspace", done: "RestoreResult") -> dict[str, Json]:
     """Return what a restore did, or would do."""
     outcome = done.outcome
     return {
@@ -74,7 +72,7 @@ def restored_shape(workspace: "Workspace", done: "RestoreResult") -> "dict[str, 
     }
 
 
-def recorded_shape(workspace: "Workspace", found: "Recorded") -> "dict[str, Json]":
+def recorded_shape(workspace: "Workspace", found: "Recorded") -> dict[str, Json]:
     """Return what a scan found and recorded."""
     return {
         "conversation_id": found.conversation or None,
@@ -85,7 +83,7 @@ def recorded_shape(workspace: "Workspace", found: "Recorded") -> "dict[str, Json
     }
 
 
-def _change(change: "SnapshotChange") -> "dict[str, Json]":
+def _change(change: "SnapshotChange") -> dict[str, Json]:
     return {
         "path": text_shape(change.path),
         "before": None if change.before is None else _state(change.before),
@@ -93,7 +91,7 @@ def _change(change: "SnapshotChange") -> "dict[str, Json]":
     }
 
 
-def _state(state: "PathState") -> "dict[str, Json]":
+def _state(state: "PathState") -> dict[str, Json]:
     return {
         "kind": state.kind,
         "mode": state.mode if state.kind == "file" else None,

@@ -1,0 +1,169 @@
+"""JSON shapes of what a decision or a restore did, would do, or why it was refused. docs/json.md describes them.
+
+Line numbers are zero-based; hashes are hex; paths are absolute.
+"""
+
+from typing import TYPE_CHECKING, Final, assert_never
+
+from cli.json_shapes.edits import edit_shape
+from cli.json_shapes.files import external_shape
+from cli.json_shapes.values import Json, hex_shape, path_shape, text_of, text_shape
+from cli.render.outcomes import Preview, beginning, effect_text, is_of_binary
+from cli.screen.terminal import EXACT
+from objstore import Action, Conflicted, Decided, ExternalChanges, NothingToDo, Unit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from objstore import CallOutcome, Conflict, DecisionOutcome, FileEffect, Notice, Workspace
+
+__all__ = ["outcome_shape", "restored_shape"]
+
+BYTES_QUOTED: Final = 65_536
+"""Number of bytes quoted of the lines that a conflicting hunk removed, and of those that it inserted."""
+
+
+def _pairs(workspace: "Workspace", outcome: Decided, pairs: "Iterable[tuple[Unit, Unit]]") -> Json:
+    """Return units that a decision left as they were, each with the edit because of which it did."""
+    named = [pair for pair in pairs if pair[0].hunk or _has_whole(workspace, pair[0].seq, outcome)]
+    return [{"name": str(unit), "edit": other.seq} for unit, other in named]
+
+
+def outcome_shape(
+    workspace: "Workspace", action: Action, outcome: "DecisionOutcome", *, dry_run: bool
+) -> dict[str, Json]:
+    """Return what a decision did, would do, or why it was refused: `outcome` says which.
+
+    Every field is always present.
+    """
+    shape: dict[str, Json] = {
+        "outcome": "",
+        "action": action.value,
+        "dry_run": dry_run,
+        "decision": None,
+        "changed": [],
+        "files": [],
+        "recorded": [],
+        "notices": [],
+        "markers": [],
+        "unmarked": [],
+        "repeated": [],
+        "taken_out": [],
+        "conflicts": [],
+        "accept_first": [],
+        "reject_first": [],
+        "external_changes": [],
+    }
+    match outcome:
+        case Decided():
+            shape |= {
+                "outcome": "decided",
+                "decision": outcome.number or None,
+                "changed": [
+                    {"name": str(unit), "status": status.value, "cascaded": unit in outcome.cascaded}
+                    for unit, status in outcome.verdicts
+                    # The whole-file unit of an edit without one can't be named.
+                    if unit.hunk or _has_whole(workspace, unit.seq, outcome)
+                ],
+                "files": [
+                    _effect_shape(workspace, effect, workspace.review.preview if dry_run else None)
+                    for effect in outcome.files
+                ],
+                "recorded": [view.seq for view in outcome.external],
+                "notices": [_notice_shape(workspace, notice) for notice in outcome.notices],
+                "markers": [
+                    {
+                        "edit": markers.edit or None,
+                        "file_path": path_shape(workspace.root, markers.path),
+                        "regions": markers.regions,
+                        "aside": [str(unit) for unit in markers.aside],
+                    }
+                    for markers in outcome.markers
+                ],
+                "unmarked": list(outcome.unmarked),
+                "repeated": _pairs(workspace, outcome, outcome.repeated),
+                "taken_out": _pairs(workspace, outcome, outcome.taken_out),
+            }
+        case Conflicted():
+            shape |= {
+                "outcome": "conflict",
+                "conflicts": [_conflict_shape(workspace, conflict) for conflict in outcome.conflicts],
+                "accept_first": [str(unit) for unit in outcome.accept_first],
+                "reject_first": [str(unit) for unit in outcome.reject_first],
+            }
+        case ExternalChanges():
+            shape |= {
+                "outcome": "external-changes",
+                "external_changes": [external_shape(workspace.root, change) for change in outcome.changes],
+            }
+        case NothingToDo():
+            shape |= {"outcome": "nothing-to-do"}
+        case _:
+            assert_never(outcome)
+    return shape
+
+
+def restored_shape(workspace: "Workspace", outcome: "CallOutcome", *, dry_run: bool) -> dict[str, Json]:
+    """Return the result of a restore; a dry run has recorded nothing, and says what would change."""
+    files = [_effect_shape(workspace, effect, workspace.review.preview) for effect in outcome.files]
+    return {
+        "dry_run": dry_run,
+        "edits": [] if dry_run else [edit_shape(workspace, view) for view in outcome.edits],
+        "recorded": [] if dry_run else [edit_shape(workspace, view) for view in outcome.external],
+        "files": files if dry_run else [],
+    }
+
+
+def _has_whole(workspace: "Workspace", seq: int, outcome: Decided) -> bool:
+    """Return whether an edit has a whole-file unit; a dry run may name an edit that it would only record."""
+    for edit in outcome.unrecorded:
+        if edit.seq == seq:
+            return edit.changes_whole
+    return workspace.history.edit(seq).whole
+
+
+def _effect_shape(workspace: "Workspace", effect: "FileEffect", preview: Preview | None) -> dict[str, Json]:
+    """Return the effect on one file; with `preview` (a dry run) also its diff."""
+    shape: dict[str, Json] = {
+        "path_before": None if effect.path_before is None else path_shape(workspace.root, effect.path_before),
+        "path_after": None if effect.path_after is None else path_shape(workspace.root, effect.path_after),
+        "blob_before": hex_shape(effect.before),
+        "blob_after": hex_shape(effect.after),
+        "mode_before": None if effect.before is None else effect.mode_before,
+        "mode_after": None if effect.after is None else effect.mode_after,
+    }
+    if preview is not None:
+        shape["diff"] = text_of(effect_text([effect], preview, EXACT))
+    return shape
+
+
+def _conflict_shape(workspace: "Workspace", conflict: "Conflict") -> dict[str, Json]:
+    is_text = not is_of_binary(conflict)
+    return {
+        "kind": conflict.kind.value,
+        "unit": str(conflict.unit),
+        "needs": [str(unit) for unit in conflict.needs],
+        "file_path": path_shape(workspace.root, conflict.path),
+        "line": conflict.line or None,
+        "removed": _quoted(conflict.removed) if is_text else None,
+        "inserted": _quoted(conflict.inserted) if is_text else None,
+        "removed_bytes": len(conflict.removed),
+        "inserted_bytes": len(conflict.inserted),
+        "outside": [str(unit) for unit in (conflict.unit, *conflict.needs) if unit.seq in conflict.outside],
+        "message": text_shape(str(conflict)),
+    }
+
+
+def _quoted(lines: bytes) -> str:
+    return beginning(lines, BYTES_QUOTED).decode(errors="replace")
+
+
+def _notice_shape(workspace: "Workspace", notice: "Notice") -> dict[str, Json]:
+    return {
+        "unit": str(notice.unit),
+        "status": notice.status.value,
+        "beside": [str(unit) for unit in notice.adjacent],
+        "file_path": path_shape(workspace.root, notice.path),
+        "line": notice.line,
+        "message": text_shape(str(notice)),
+    }

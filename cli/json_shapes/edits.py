@@ -1,0 +1,186 @@
+"""JSON shapes of edits (with the fields of the edit log), turns, sessions and comments. docs/json.md describes them.
+
+Line numbers are zero-based; ids and hashes are hex; paths are absolute.
+"""
+
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from cli.json_shapes.files import markers_shape
+from cli.json_shapes.values import Json, path_shape, text_of, text_shape, time_shape
+from cli.render.comments import comments_by_unit
+from cli.render.edits import concerns, edit_diff
+from cli.render.unreadable import ReadErrors
+from cli.screen.terminal import EXACT
+from objstore import UNREADABLE, BlobMissing, Status, Unit
+
+if TYPE_CHECKING:
+    from objstore import CommentView, EditView, FileState, SessionView, TurnView, Workspace
+
+__all__ = ["comment_shape", "edit_shape", "session_shape", "shown_edit_shape", "turn_shape"]
+
+
+def edit_shape(workspace: "Workspace", view: "EditView", read_errors: ReadErrors | None = None) -> dict[str, Json]:
+    """Return one edit: the fields of the edit log, and then the store's own.
+
+    If some bytes are lost, the rest is returned all the same; `read_errors` collects the loss.
+    """
+    edit = view.edit
+    before, after = edit.before, edit.after
+    own = ReadErrors()
+    hash_before, hash_after = (_sha256(workspace, view, state, own) for state in (before, after))
+    if read_errors is not None and own.first is not None:
+        read_errors.note(own.first)
+    return {
+        "edit_id": view.id.hex(),
+        "conversation_id": text_shape(edit.conversation),
+        "tool_call_index": edit.call,
+        "timestamp": time_shape(edit.time),
+        "operation": edit.operation.value,
+        "file_path": path_shape(workspace.root, os.fsdecode(edit.path)),
+        "source_path": None if edit.source is None else path_shape(workspace.root, os.fsdecode(edit.source)),
+        "tool_name": text_shape(edit.tool),
+        "status": view.status.value,
+        # The store keeps states, not files of diffs: `cas show` and `cas cat` compute both.
+        "diff_file": None,
+        "checkpoint_file": None,
+        "hash_before": hash_before,
+        "hash_after": hash_after,
+        "seq": view.seq,
+        "blob_before": None if before is None else before.blob.hex(),
+        "blob_after": None if after is None else after.blob.hex(),
+        "mode_before": None if before is None else before.mode,
+        "mode_after": None if after is None else after.mode,
+        "origin": edit.origin.value,
+        "turn": edit.turn or None,
+        "owner": text_shape(view.owner) if view.owner else None,
+        "amends": edit.amends,
+        "marks": None
+        if edit.marks is None
+        else {
+            "decision": edit.marks.decision,
+            "against": [str(unit) for unit in edit.marks.against],
+            "aside": [str(unit) for unit, _ in edit.marks.aside],
+        },
+        "whole_file": view.units[0].value if view.whole else None,
+        "hunks": [
+            {
+                "name": f"{view.seq}:{number}",
+                "status": view.units[number].value,
+                "old_start": hunk.old_start,
+                "old_count": hunk.old_count,
+                "new_start": hunk.new_start,
+                "new_count": hunk.new_count,
+            }
+            for number, hunk in enumerate(edit.hunks, 1)
+        ],
+        "lines_added": edit.added,
+        "lines_removed": edit.removed,
+        "reason": text_shape(view.reason),
+        "reasons": [
+            {"hunks": [str(unit) for unit in given.units], "reason": text_shape(given.text)} for given in view.given
+        ],
+        "expired": None
+        if view.expired is None
+        else {"timestamp": time_shape(view.expired.time), "reason": text_shape(view.expired.reason)},
+        "lost": None if own.first is None else str(own.first),
+        "notes": {text_shape(key): text_shape(note) for key, note in edit.notes.items()},
+    }
+
+
+def turn_shape(turn: "TurnView") -> dict[str, Json]:
+    """Return a turn as JSON."""
+    return {
+        "turn": turn.number,
+        "session": turn.session,
+        "conversation_id": text_shape(turn.conversation),
+        "timestamp": time_shape(turn.time),
+        "client": text_shape(turn.client),
+        "model": text_shape(turn.model),
+        "prompt": text_shape(turn.prompt),
+        "seqs": list(turn.seqs),
+        "paths": [text_shape(path) for path in turn.paths],
+        "lines_added": turn.added,
+        "lines_removed": turn.removed,
+        "statuses": {status.value: turn.counts.get(status, 0) for status in Status},
+    }
+
+
+def session_shape(session: "SessionView") -> dict[str, Json]:
+    """Return a session as JSON."""
+    return {
+        "session": session.number,
+        "name": text_shape(session.name),
+        "client": text_shape(session.client),
+        "prompt": text_shape(session.prompt),
+        "began": time_shape(session.began),
+        "ended": time_shape(session.ended),
+        "turns": session.turns,
+        "edits": session.edits,
+    }
+
+
+def shown_edit_shape(
+    workspace: "Workspace", view: "EditView", units: Iterable[Unit], read_errors: ReadErrors
+) -> dict[str, Json]:
+    """Return one edit with its diff, limited to the selected hunks. `read_errors` collects lost bytes."""
+    units = tuple(units)
+    shape = edit_shape(workspace, view, read_errors)
+    meant = {unit.hunk for unit in units}
+    hunks = shape["hunks"]
+    if isinstance(hunks, list):
+        shape["hunks"] = [hunk for number, hunk in enumerate(hunks, 1) if number in meant]
+    shape["markers"] = [
+        markers_shape(workspace.root, markers) for markers in workspace.review.markers() if concerns(markers, view.edit)
+    ]
+    by_unit = comments_by_unit(workspace, units)
+    shape["comments"] = [comment_shape(workspace, comment) for unit in sorted(by_unit) for comment in by_unit[unit]]
+    try:
+        shape["diff"] = None if view.expired else text_of(edit_diff(view, workspace, EXACT, units))
+    except UNREADABLE as error:  # the hashes may be known even if the bytes are lost
+        shape |= {"diff": None, "lost": shape["lost"] or str(error)}
+        read_errors.note(error)
+    return shape
+
+
+def comment_shape(workspace: "Workspace", view: "CommentView") -> dict[str, Json]:
+    """Return a comment with its answers."""
+    made = view.comment
+    first, last = view.lines
+    return {
+        "comment": view.number,
+        "id": view.id.hex(),
+        "timestamp": time_shape(made.time),
+        "who": text_shape(made.who),
+        "conversation_id": text_shape(made.conversation) or None,
+        "text": text_shape(made.text),
+        "state": view.word,
+        "sent_to": text_shape(view.sent_to) or None,
+        "file_path": path_shape(workspace.root, view.path),
+        "line": first - 1 if first else None,
+        "line_count": last - first + 1 if first else None,
+        "is_there": view.is_there,
+        "hunks": [str(unit) for unit in made.units],
+        "answers": [
+            {
+                "comment": answer.number,
+                "timestamp": time_shape(answer.comment.time),
+                "who": text_shape(answer.comment.who),
+                "conversation_id": text_shape(answer.comment.conversation) or None,
+                "text": text_shape(answer.comment.text),
+            }
+            for answer in view.answers
+        ],
+    }
+
+
+def _sha256(workspace: "Workspace", view: "EditView", state: "FileState | None", read_errors: ReadErrors) -> str | None:
+    """Return the hash of a state's bytes; None if there is no file, or its bytes have expired or are lost."""
+    try:
+        return None if state is None else workspace.history.sha256(state.blob)
+    except UNREADABLE as error:
+        # The bytes of an expired edit exist only if something else holds them, such as the current file.
+        if view.expired is None or not isinstance(error, BlobMissing):
+            read_errors.note(error)
+        return None

@@ -1,0 +1,66 @@
+"""JSON shape of the status of a workspace. docs/json.md describes it."""
+
+from typing import TYPE_CHECKING
+
+from cli.json_shapes.files import external_shape, markers_shape
+from cli.json_shapes.values import Json, path_shape, text_shape
+
+if TYPE_CHECKING:
+    from objstore import StatusReport
+
+__all__ = ["status_shape"]
+
+
+def status_shape(report: "StatusReport", seen: tuple[int, int] | None) -> dict[str, Json]:
+    """Return the status of the workspace. `seen`: how many changes are pending, and how many were not seen."""
+    return {
+        "workspace": text_shape(report.root),
+        "edits": report.edits,
+        "pending": report.pending,
+        "accepted": report.accepted,
+        "rejected": report.rejected,
+        "away": report.away,
+        "conversations": report.conversations,
+        "changes": None if seen is None else seen[0],
+        "unseen": None if seen is None else seen[1],
+        "pending_groups": [
+            {
+                "conversation_id": text_shape(group.conversation),
+                "turn": group.turn or None,
+                "file_path": path_shape(report.root, group.path),
+                "edits": list(group.seqs),
+                "lines_added": group.added,
+                "lines_removed": group.removed,
+            }
+            for group in report.groups
+        ],
+        "external_changes": [external_shape(report.root, change) for change in report.external],
+        "markers": [markers_shape(report.root, markers) for markers in report.markers],
+        "comments": {word: report.comments.get(word, 0) for word in ("open", "sent", "answered")},
+        "collisions": [
+            {
+                "file_path": path_shape(report.root, collision.path),
+                "sessions": [{"session": number, "edits": list(seqs)} for number, seqs in collision.edits.items()],
+            }
+            for collision in report.collisions
+        ],
+        "commits": [
+            {"commit": each.commit, "conversation_id": text_shape(each.conversation), "edits": list(each.edits)}
+            for each in report.commits
+        ],
+        "policies": [*report.policies],
+        "unreadable": [text_shape(path) for path in report.unreadable],
+        "secrets": {
+            "not_recorded": [text_shape(path) for path in report.secrets.left_out],
+            "stored": [text_shape(path) for path in report.secrets.stored],
+        },
+        "store": {
+            "bytes": report.store_bytes,
+            "blobs": report.blobs,
+            "max_size": report.reclaimable.max_size,
+            "older_than": report.reclaimable.older_than,
+            "free_blobs": report.reclaimable.free_blobs,
+            "free_bytes": report.reclaimable.free_bytes,
+            "old_edits": report.reclaimable.old_edits,
+        },
+    }

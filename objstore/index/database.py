@@ -1,6 +1,7 @@
 """Define the index's tables, open its file, and map SQLite's errors to errors of the store.
 
-`log_index` follows the log; it and the queries use what is here.
+`log_index` follows the log; it and the queries use what is here. The module has more than 500 lines because half
+of it is the text of the schema.
 """
 
 from __future__ import annotations

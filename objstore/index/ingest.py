@@ -1,6 +1,7 @@
 """Apply each frame of the log to the index.
 
-Separate from the index itself, because most commands only query, and then neither records nor blobs need be decoded.
+Separate from the index itself, because most commands only query, and then neither records nor blobs need be decoded. It
+has more than 500 lines because the methods for all kinds of records share one transaction and the tips to write.
 """
 
 import sqlite3

@@ -12,10 +12,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from objstore.errors import UNREADABLE, FileChanged, FileTooLarge, HistoryBroken, NoSuchName
-from objstore.fastclass import field, replace, value, variable
+from objstore.fastclass import field, replace, variable
 from objstore.fs.file_state import file_at
 from objstore.history.document_loader import load_document
-from objstore.history.marked_text import markers_removed_by, markers_removed_by_step_back
 from objstore.index.rows import Tip
 from objstore.model.basic_types import (
     Action,
@@ -33,9 +32,11 @@ from objstore.model.results import Conflict, Conflicted, MarkersWritten, Notice
 from objstore.model.views import ExternalChange
 from objstore.planning.left_units import refusal_of_taken_out, without_left_units
 from objstore.planning.marker_files import MarkerWriter
+from objstore.planning.marker_removal import without_markers
 from objstore.planning.path_conflicts import find_path_conflicts
 from objstore.planning.plan import Plan
 from objstore.planning.replay_check import find_doubt, live_units
+from objstore.planning.ways_out import WaysOut
 from objstore.store.write_batch import Batch, now
 from objstore.worktree.external_changes import concerns_disk, external_view, found_changes
 
@@ -49,16 +50,6 @@ if TYPE_CHECKING:
     from objstore.weave.document import Document
 
 __all__ = ["Planner"]
-
-
-@value
-class _WithoutMarkers:
-    """The rest of a decision on one document, after the markers that it is about are removed."""
-
-    verdicts: Mapping[Unit, Status]  # those that were named, and those of the amendments that go with them
-    unmarked: Sequence[Seq]  # edits whose markers are removed
-    returned: Sequence[Unit]  # their units, and those that were set aside and have their old status again
-    amendments: Sequence[Unit]  # units rejected together with the markers, or with the named ones
 
 
 @variable
@@ -130,7 +121,7 @@ class Planner:
             named, kept = without_left_units(loaded, named, is_new=is_new)
             left |= kept
             given[loaded.id] = named
-            rest = self._remove_markers(loaded, named, is_new=is_new)
+            rest = without_markers(self.journal, loaded, named, before=self.before, is_new=is_new)
             unmarked += rest.unmarked
             restated |= named if rest.unmarked or not is_new else {}
             returned += rest.returned
@@ -326,27 +317,6 @@ class Planner:
 
         return list(map(attributed, changes))
 
-    def _remove_markers(self, loaded: Document, named: Mapping[Unit, Status], *, is_new: bool) -> _WithoutMarkers:
-        """Remove the markers that the verdicts are about from a document, and return the rest of the decision.
-
-        This comes first, so that the decision is computed for the text without markers.
-        """
-        find_markers = markers_removed_by if is_new else markers_removed_by_step_back
-        gone, back = find_markers(self.journal, loaded.id, named)
-        wrote = [unit for seq in gone for unit in loaded.units(seq)]
-        rejected = dict.fromkeys((unit for unit in wrote if unit not in named), Status.REJECTED)
-        resolved = loaded.amendments(rejected)
-        back = {unit: status for unit, status in back.items() if loaded.knows(unit)}
-        loaded.set_statuses(back | rejected | dict.fromkeys(resolved, Status.REJECTED))
-        # Amendments from before the decision that is taken back keep their status, whatever happens to their edit.
-        amendments = loaded.amendments(named, self.before)
-        return _WithoutMarkers(
-            verdicts={**named, **dict.fromkeys(amendments, Status.REJECTED)},
-            unmarked=gone,
-            returned=[*wrote, *back],
-            amendments=[*resolved, *amendments],
-        )
-
     def _doubt(self, document: DocumentId, before: bytes) -> Conflict | None:
         """Return why the text of a document is in doubt (None: it isn't). `before`: its earlier statuses."""
         external = [edit for edit in self._external if edit.document == document]
@@ -370,7 +340,8 @@ class Planner:
         is_new: bool,
     ) -> Conflicted:
         """Return the refusal: the conflicts, with lines of the current text, and what else would have to be decided."""
-        accept_first, reject_first = self._advice(conflicts, before, given, is_new=is_new)
+        ways_out = WaysOut(self.journal, self._document, self._lineage, before=self.before, is_new=is_new)
+        accept_first, reject_first = ways_out.find(conflicts, before, given)
         doubted = (conflict.unit for conflict in conflicts if conflict.kind is ConflictKind.IN_DOUBT)
         reject_first += [other for unit in doubted for other in live_units(self._owner(unit), unit.seq)]
         for document, statuses in before.items():
@@ -382,112 +353,6 @@ class Planner:
             outside=tuple(edit.seq for edit in self._external),
         )
 
-    def _advice(
-        self,
-        conflicts: Iterable[Conflict],
-        before: Mapping[DocumentId, bytes],
-        given: Mapping[DocumentId, Mapping[Unit, Status]],
-        *,
-        is_new: bool,
-    ) -> tuple[list[Unit], list[Unit]]:
-        """Return the units to accept and the units to reject that would make the decision possible (none: impossible).
-
-        If the decision makes anything live, the reviewer rejects these units first, so rejecting them must also be
-        possible as a decision of its own. Both are tried.
-        """
-        statuses, wanted = dict(before), {document: dict(share) for document, share in given.items()}
-        rejections: dict[DocumentId, dict[Unit, Status]] = {}
-        path_conflicts = [conflict for conflict in conflicts if conflict.kind is ConflictKind.PATH_TAKEN]
-        for unit in (unit for conflict in path_conflicts for unit in conflict.needs):
-            document = self._lineage(unit)
-            if document is None:  # the edit has expired
-                return [], []
-            if unit not in wanted.setdefault(document, {}):
-                statuses.setdefault(document, self._document(document).statuses())
-                rejections.setdefault(document, {})[unit] = wanted[document][unit] = Status.REJECTED
-        makes_live = any(status.is_live for share in given.values() for status in share.values())
-        for document, current in statuses.items():
-            share, rejected = wanted.setdefault(document, {}), rejections.setdefault(document, {})
-            if not self._complete(
-                self._document(document), current, share, rejected, reject_first=makes_live, is_new=is_new
-            ):
-                return [], []
-        tries = [wanted, rejections] if makes_live else [wanted]
-        if not all(self._is_possible(statuses, shares, is_new=is_new) for shares in tries):
-            return [], []
-        verdicts = {unit: status for document in statuses for unit, status in wanted[document].items()}
-        live = {unit for unit, status in verdicts.items() if status.is_live}
-        return [*live.difference(*given.values())], [unit for document in statuses for unit in rejections[document]]
-
-    def _complete(
-        self,
-        loaded: Document,
-        statuses: bytes,
-        wanted: dict[Unit, Status],
-        rejections: dict[Unit, Status],
-        *,
-        reject_first: bool,
-        is_new: bool,
-    ) -> bool:
-        """Add the further verdicts needed to `wanted`, and the rejections among them to `rejections`.
-
-        `reject_first`: the rejections must be possible as a decision of their own. Returns False if nothing helps.
-        """
-        while True:
-            more = self._ways_out(loaded, statuses, wanted, is_new=is_new)
-            if more is None:
-                return False
-            wanted |= more
-            rejections |= {unit: status for unit, status in more.items() if status is Status.REJECTED}
-            more = self._ways_out(loaded, statuses, rejections, is_new=is_new) if reject_first and rejections else {}
-            if more is None:
-                return False
-            rejections |= more
-            missing = {unit: status for unit, status in more.items() if unit not in wanted}
-            wanted |= missing
-            if not missing:
-                return True
-
-    def _lineage(self, unit: Unit) -> DocumentId | None:
-        """Return the document of a unit (None: its edit has expired)."""
-        document = self._lineages.get(unit.seq) or self.journal.store.index.edits.document_of(unit.seq)
-        return document if document is not None and self._document(document).knows(unit) else None
-
-    def _is_possible(
-        self,
-        statuses: Mapping[DocumentId, bytes],
-        shares: Mapping[DocumentId, Mapping[Unit, Status]],
-        *,
-        is_new: bool,
-    ) -> bool:
-        """Return whether these verdicts would be possible with the documents at `statuses`."""
-        for document, before in statuses.items():
-            loaded = self._document(document)
-            loaded.restore_statuses(before)
-            if shares.get(document):
-                loaded.set_statuses(self._remove_markers(loaded, shares[document], is_new=is_new).verdicts)
-        found = any(self._document(name).conflicts() for name in statuses) or self._path_conflicts(list(statuses), ())
-        for document, before in statuses.items():
-            self._document(document).restore_statuses(before)
-        return not found
-
-    def _ways_out(
-        self, loaded: Document, statuses: bytes, given: Mapping[Unit, Status], *, is_new: bool
-    ) -> dict[Unit, Status] | None:
-        """Return the further verdicts that `given` needs, with the document at `statuses` (None: nothing helps)."""
-        further: dict[Unit, Status] = {}
-        while True:
-            loaded.restore_statuses(statuses)
-            rest = self._remove_markers(loaded, {**given, **further}, is_new=is_new)
-            ways = loaded.preview_cascade(rest.verdicts)
-            if ways.blocked and not ways.accept_first:
-                return None
-            further |= dict.fromkeys(loaded.units_at(ways.accept_first), Status.ACCEPTED)
-            further |= dict.fromkeys(loaded.units_at(ways.rejected), Status.REJECTED)
-            # A decision that also names these units may remove more markers.
-            if not is_new or markers_removed_by(self.journal, loaded.id, {**given, **further})[0] == rest.unmarked:
-                return further
-
     def _in_current_text(self, conflict: Conflict) -> Conflict:
         """Return the conflict with its line in the current text, and the external edits that it names."""
         line = conflict.line
@@ -495,6 +360,11 @@ class Planner:
             line = self._owner(conflict.unit).line(conflict.unit)
         named = {conflict.unit.seq, *(unit.seq for unit in conflict.needs)}
         return replace(conflict, line=line, outside=tuple(edit.seq for edit in self._external if edit.seq in named))
+
+    def _lineage(self, unit: Unit) -> DocumentId | None:
+        """Return the document of a unit (None: its edit has expired)."""
+        document = self._lineages.get(unit.seq) or self.journal.store.index.edits.document_of(unit.seq)
+        return document if document is not None and self._document(document).knows(unit) else None
 
     def _owner(self, unit: Unit) -> Document:
         return next(document for document in self._documents.values() if document.knows(unit))

@@ -14,6 +14,7 @@ from collections import Counter
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
+from objstore.calls.agent_files import texts_of
 from objstore.calls.open_calls import OpenCalls, sanitized_name
 from objstore.errors import CasError
 from objstore.fastclass import replace
@@ -227,7 +228,7 @@ class AgentMessages:
             # Imported only now, because mostly there is nothing to report.
             from objstore.review.collisions import collisions
 
-            known = set(_texts_of(self._open.session(conversation).get("collisions")))
+            known = set(texts_of(self._open.session(conversation).get("collisions")))
             found = [
                 replace(
                     collision,
@@ -247,7 +248,7 @@ class AgentMessages:
         names = [_collision_name(collision, number) for collision in reported for number in collision.edits]
 
         def noted(kept: Mapping[str, object]) -> dict[str, object]:
-            known = [name for name in _texts_of(kept.get("collisions")) if name not in names]
+            known = [name for name in texts_of(kept.get("collisions")) if name not in names]
             return {"collisions": [*known, *names][-_MAX_COLLISIONS:]}
 
         self._open.note(conversation, noted)
@@ -283,11 +284,6 @@ class AgentMessages:
     def _session_of(self, store: Store, seqs: Collection[int]) -> int:
         """Return the number of the first session that made one of the edits; 0: none did."""
         return min(store.index.sessions.of_edits(seqs).values(), default=0)
-
-
-def _texts_of(held: object) -> list[str]:
-    """Return the texts in a list of what is kept of a conversation."""
-    return [each for each in held if isinstance(each, str)] if isinstance(held, list) else []
 
 
 def _collision_name(collision: Collision, session: int) -> str:

@@ -1,7 +1,8 @@
 """Follow agents' tool calls by what their hooks report, and record each call's changes as its own.
 
 A hook reports when a tool of an agent begins and when it ends; in between, the agent's own program changes files. What
-an agent may have changed, though none is known to have, is recorded as unattributed, and needs a review.
+an agent may have changed, though none is known to have, is recorded as unattributed, and needs a review. The module
+has more than 500 lines because all reports change the same open calls under one lock.
 """
 
 import os
@@ -9,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
+from objstore.calls.agent_files import texts_of
 from objstore.calls.attribution import CallAttribution
 from objstore.calls.open_calls import AgentCall, OpenCalls, sanitized_name, sanitized_text
 from objstore.clock import now
@@ -294,7 +296,7 @@ class HookSessions:
         """Remember other workspaces in which calls of the conversation begin; nothing else of them is kept here."""
 
         def noted(kept: Mapping[str, object]) -> dict[str, object]:
-            older = [root for root in _other_workspaces(kept) if root not in newest]
+            older = [root for root in texts_of(kept.get("elsewhere")) if root not in newest]
             return {"elsewhere": [*older, *newest][-_MAX_OTHER_WORKSPACES:]}
 
         newest = list(roots)
@@ -302,7 +304,7 @@ class HookSessions:
 
     def other_workspaces(self, conversation: str) -> list[str]:
         """Return the other workspaces in which calls of the conversation began, the newest last."""
-        return _other_workspaces(self._open.session(conversation))
+        return texts_of(self._open.session(conversation).get("elsewhere"))
 
     def note_turn(self, turn: TurnInfo, *, has_begun: bool = False) -> None:
         """Note that a turn begins: the edits that follow belong to it, and its prompt explains them.
@@ -421,7 +423,7 @@ class HookSessions:
     def _is_subagent_at_work(self, call: AgentCall, *, reports_subagents: bool) -> bool:
         """Return whether a call is of a subagent that works for the conversation, as far as that is known."""
         kept = self._open.session(call.conversation)
-        if call.agent in _agents(kept):
+        if call.agent in texts_of(kept.get("agents")):
             return True
         if reports_subagents and kept.get("waits") is True:
             return False
@@ -475,21 +477,9 @@ def _may_run(call: AgentCall, running: Collection[str] | None) -> bool:
     return running is None or not call.task or call.task in running
 
 
-def _agents(kept: Mapping[str, object]) -> list[str]:
-    """Return the subagents that have begun and not ended, from what is kept of a conversation."""
-    agents = kept.get("agents")
-    return [each for each in agents if isinstance(each, str)] if isinstance(agents, list) else []
-
-
 def _agents_without(agent: str, kept: Mapping[str, object]) -> list[str]:
-    """Return the subagents without one of them."""
-    return [each for each in _agents(kept) if each != agent]
-
-
-def _other_workspaces(kept: Mapping[str, object]) -> list[str]:
-    """Return the other workspaces in which calls began, from what is kept of a conversation."""
-    roots = kept.get("elsewhere")
-    return [each for each in roots if isinstance(each, str)] if isinstance(roots, list) else []
+    """Return the subagents that have begun and not ended, from what is kept of a conversation, without one of them."""
+    return [each for each in texts_of(kept.get("agents")) if each != agent]
 
 
 def _ends(kept: Mapping[str, object]) -> dict[str, object]:

@@ -21,6 +21,7 @@ def status_shape(report: "StatusReport", seen: tuple[int, int] | None) -> dict[s
         "rejected": report.rejected,
         "away": report.away,
         "conversations": report.conversations,
+        "sessions": report.sessions,
         "changes": None if seen is None else seen[0],
         "unseen": None if seen is None else seen[1],
         "pending_groups": [

@@ -2,9 +2,10 @@
 
 from typing import TYPE_CHECKING, Final
 
+from cli.render.prompts import first_line
 from cli.render.status import LONGEST_NAME
-from cli.render.turns import first_line, session_name
-from cli.screen.terminal import shown_name, shown_width
+from cli.render.turns import session_name
+from cli.screen.terminal import beginning_of, shown_name
 from cli.selection.turn_selection import is_of_turn
 from objstore import NoSuchName
 
@@ -76,8 +77,6 @@ class Authors:
                 prompt = first_line(self._workspace.sessions.turn(number).prompt)
             except NoSuchName:
                 prompt = ""
-            prompt = shown_name(prompt) if prompt else ""
-            if shown_width(prompt) > _PROMPT:
-                prompt = f"{prompt[: _PROMPT - 1]}…"
+            prompt = beginning_of(prompt, _PROMPT)
             self._turns[number] = f"turn {number}{' · ' * bool(prompt)}{prompt}"
         return self._turns[number]

@@ -4,7 +4,9 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from cli.render.edits import moment
-from cli.screen.terminal import Screen, shown_name, visible
+from cli.render.prompts import first_line
+from cli.render.turns import session_name
+from cli.screen.terminal import Screen, beginning_of, shown_name, visible
 from objstore import NoSuchName, PathError, Seq, Unit
 
 if TYPE_CHECKING:
@@ -17,8 +19,11 @@ __all__ = [
     "comments_by_unit",
     "comments_text",
     "sending_text",
-    "session_name",
+    "session_with_prompt",
 ]
+
+_PROMPT: Final = 60
+"""Columns of a prompt that are shown in a sentence."""
 
 _STATE_COLOR: Final = {"open": "yellow", "sent": "yellow", "answered": "cyan", "resolved": "green"}
 
@@ -57,7 +62,7 @@ def sending_text(workspace: "Workspace", waiting: "Iterable[WaitingMessage]", *,
     for message in waiting:
         said = [f"{number} {noun}{'s' * (number > 1)}" for number, noun in _counts(message) if number]
         what, many = " and ".join(said), message.rejections + message.comments > 1
-        to = session_name(workspace, message.session) if message.session else "the agent that works next"
+        to = session_with_prompt(workspace, message.session) if message.session else "the agent that works next"
         if message.session and not message.has_hooks:
             yield f"{to} has no hooks: it gets {what} when it lists its edits."
         elif is_held:
@@ -66,15 +71,14 @@ def sending_text(workspace: "Workspace", waiting: "Iterable[WaitingMessage]", *,
             yield f"{what} go{'es' * (not many)} to {to} at its next prompt or tool."
 
 
-def session_name(workspace: "Workspace", session: int | str) -> str:
+def session_with_prompt(workspace: "Workspace", session: int | str) -> str:
     """Return how a session is shown, given its number or its conversation: by client, number and first prompt."""
     try:
         found = workspace.sessions.find_session(str(session))
     except (NoSuchName, PathError):
         return shown_name(str(session))
-    prompt = found.prompt.splitlines()[0][:60] if found.prompt else ""
-    client = f"{shown_name(found.client)} " if found.client else ""
-    return f"{client}session {found.number}{f' ({shown_name(prompt)})' if prompt else ''}"
+    prompt = beginning_of(first_line(found.prompt), _PROMPT)
+    return f"{shown_name(session_name(found))}{f' ({prompt})' if prompt else ''}"
 
 
 def _counts(message: "WaitingMessage") -> Iterator[tuple[int, str]]:

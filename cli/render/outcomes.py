@@ -69,10 +69,11 @@ def decided_text(
     *,
     dry_run: bool,
     files: Sequence[str] = (),
+    says_unchanged: bool = True,
 ) -> Iterator[bytes]:
     """Yield what a decision changed: the units, the files, and what was recorded on the way.
 
-    `files`: the files of the edits, if the line should name them.
+    `files`: the files of the edits, if the line should name them. `says_unchanged`: say so if no file changed.
     """
     unnamed = {*outcome.cascaded, *outcome.returned}
     outside = {edit.seq for edit in (*(view.edit for view in outcome.external), *outcome.unrecorded)}
@@ -101,7 +102,7 @@ def decided_text(
             yield screen.line(f"Recorded the change from outside to {name} as edit {view.seq}.")
     for effect in outcome.files:
         yield screen.line(effect_line(effect, dry_run=dry_run))
-    if not outcome.files:
+    if not outcome.files and says_unchanged:
         yield screen.line("No file changes." if dry_run else "No file changed.")
     for notice in outcome.notices[:NOTICES_SHOWN]:
         yield screen.line(f"Note: {visible(str(notice))}.")

@@ -6,6 +6,7 @@ import os
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+from cli.render.prompts import quoted_prompt
 from cli.screen.terminal import Screen, end_of, padded, shown_name, shown_width, width_of_terminal
 
 if TYPE_CHECKING:
@@ -21,12 +22,20 @@ if TYPE_CHECKING:
         UnreviewedCommit,
     )
 
-__all__ = ["counted", "shown_edits", "shown_external", "shown_markers", "size_text", "status_text", "turn_heading"]
+__all__ = [
+    "conversation_name",
+    "counted",
+    "shown_edits",
+    "shown_external",
+    "shown_markers",
+    "size_text",
+    "status_text",
+    "turn_heading",
+]
 
 # With these, a status takes at most 24 lines, the height of the smallest terminal in use.
 PENDING_LINES: Final = 10
 SECTIONS: Final = 4
-PROMPT: Final = 50
 LONGEST_NAME: Final = 24
 """Characters of a conversation's name up to which it is shown. Somebody chose such a name; a longer one is an id."""
 
@@ -42,8 +51,9 @@ LEAST_ROOT: Final = 12
 
 def status_text(report: StatusReport, screen: Screen, seen: tuple[int, int] | None = None) -> Iterator[bytes]:
     """Yield the workspace on one screen. `seen`: how many changes are pending, and how many of them no one has seen."""
+    sessions = f" in {counted(report.sessions, 'session')}" if report.sessions else ""
     counts = (
-        f"{counted(report.edits, 'edit')} in {counted(report.conversations, 'conversation')}, "
+        f"{counted(report.edits, 'edit')}{sessions}, "
         f"{report.pending} pending, {report.accepted} accepted, {report.rejected} rejected"
         f"{f', {report.away} away' if report.away else ''}"
     )
@@ -66,7 +76,9 @@ def status_text(report: StatusReport, screen: Screen, seen: tuple[int, int] | No
     title = "committed by an agent, not reviewed:"
     yield from _section(title, len(report.commits), map(_commit_line, report.commits), screen)
     title = "several sessions have changed the same file:"
-    yield from _section(title, len(report.collisions), map(_collision_line, report.collisions), screen)
+    yield from _section(
+        title, len(report.collisions), (_collision_line(each, report) for each in report.collisions), screen
+    )
     title = "policies changed, but not by `cas config` (set them with it, and they apply):"
     yield from _section(title, len(report.policies), report.policies, screen)
     yield from _section("can't be read:", len(report.unreadable), map(shown_name, report.unreadable), screen)
@@ -83,8 +95,12 @@ def _commit_line(commit: UnreviewedCommit) -> str:
     return f"{commit.commit[:COMMIT]}  {edits} {shown_edits(commit.edits)}"
 
 
-def _collision_line(collision: Collision) -> str:
-    sessions = (f"session {number}: {shown_edits(seqs)}" for number, seqs in collision.edits.items())
+def _collision_line(collision: Collision, report: StatusReport) -> str:
+    clients = {turn.session: turn.client or "agent" for turn in report.turns}
+    sessions = (
+        f"{shown_name(clients.get(number, 'session'))} {number}: {shown_edits(seqs)}"
+        for number, seqs in collision.edits.items()
+    )
     return f"{shown_name(collision.path)}  {'; '.join(sessions)}"
 
 
@@ -183,7 +199,7 @@ def _pending_text(report: StatusReport, screen: Screen, seen: tuple[int, int] | 
     yield screen.line(f"pending ({counts}`cas review` goes through it):")
     sections: dict[tuple[int, str], list[PendingGroup]] = {}
     for group in report.groups:
-        sections.setdefault((group.turn, "" if group.turn else _conversation_name(group)), []).append(group)
+        sections.setdefault((group.turn, "" if group.turn else conversation_name(group)), []).append(group)
     listed = list(sections)[:SECTIONS]
     shown = _rows_shown([len(sections[key]) for key in listed])
     groups = [group for key, rows in zip(listed, shown, strict=True) for group in sections[key][:rows]]
@@ -191,7 +207,7 @@ def _pending_text(report: StatusReport, screen: Screen, seen: tuple[int, int] | 
     digits = max(COUNTS, *(len(_counts(group)) for group in groups))
     turns = {turn.number: turn for turn in report.turns}
     for (turn, conversation), rows in zip(listed, shown, strict=True):
-        yield screen.line("  " + turn_heading(turns.get(turn), conversation, screen))
+        yield screen.line(f"  {turn_heading(turns.get(turn), conversation, screen, used=2)}")
         own = sections[turn, conversation]
         for group in own[:rows]:
             yield screen.line(
@@ -216,24 +232,22 @@ def _rows_shown(files: Sequence[int]) -> list[int]:
     return [most if most - rows == 1 else rows for rows, most in zip(shown, files, strict=True)]
 
 
-def _conversation_name(group: PendingGroup) -> str:
+def conversation_name(group: PendingGroup) -> str:
     """Return what edits without a known turn are listed under."""
     is_id = len(group.conversation) > LONGEST_NAME
     return f"session {group.session}" if is_id and group.session else group.conversation
 
 
-def turn_heading(turn: PendingTurn | None, conversation: str, screen: Screen) -> str:
-    """Return what the pending edits of one turn are listed under: its number, its session, and its prompt."""
+def turn_heading(turn: PendingTurn | None, conversation: str, screen: Screen, *, used: int) -> str:
+    """Return what the pending edits of one turn are listed under: its number, its session, and its prompt.
+
+    `used`: the columns of the rest of the line.
+    """
     if turn is None:
         return screen.paint(shown_name(conversation), bold=True)
-    prompt = next((line.strip() for line in turn.prompt.splitlines() if line.strip()), "")
-    said = shown_name(prompt) if prompt else ""
-    if len(said) > PROMPT:
-        said = f"{said[:PROMPT].rstrip()}..."
-    said = f"  {said}" if said.startswith('"') else f'  "{said}"' if said else ""
-    return (
-        f"{screen.paint(f'turn {turn.number}', bold=True)}  {shown_name(turn.client or 'agent')} {turn.session}{said}"
-    )
+    name, who = f"turn {turn.number}", f"  {shown_name(turn.client or 'agent')} {turn.session}"
+    prompt = quoted_prompt(turn.prompt, used + shown_width(name + who))
+    return f"{screen.paint(name, bold=True)}{who}{prompt}"
 
 
 def _counts(group: PendingGroup) -> str:

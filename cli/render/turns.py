@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Final
 
 from cli.render.edits import STATUS_COLOR, moment, short_moment
+from cli.render.prompts import quoted_prompt
 from cli.screen.terminal import Screen, shown_name, shown_width, width_of_terminal
 from objstore import Status
 
@@ -11,16 +12,10 @@ if TYPE_CHECKING:
 
     from objstore import SessionView, TurnView
 
-__all__ = ["TurnRows", "decided_words", "first_line", "session_name"]
-
-_LONGEST_PROMPT: Final = 72
-"""Columns of a prompt that are shown where the output is no terminal."""
+__all__ = ["TurnRows", "decided_words", "session_name"]
 
 _NARROW: Final = 110
 """Width of a terminal below which rows are shortened, to leave more columns for the prompt."""
-
-_LEAST_PROMPT: Final = 12
-"""Columns of a prompt that are shown even on a narrow terminal."""
 
 
 class TurnRows:
@@ -50,7 +45,7 @@ class TurnRows:
         who = f"{turn.client or 'agent' if session is None else session_name(session)}"
         ahead = shown_width(f"{row}{decided}{counts}{shown_name(who)}")
         painted = decided if status is None else self._screen.paint(decided, STATUS_COLOR[status])
-        return self._screen.line(f"{row}{painted}{counts}{shown_name(who)}{self._prompt(turn.prompt, ahead)}")
+        return self._screen.line(f"{row}{painted}{counts}{shown_name(who)}{quoted_prompt(turn.prompt, ahead)}")
 
     def of_session(self, session: "SessionView") -> bytes:
         """Return a session: number, times, turns, edits, client, first prompt."""
@@ -61,28 +56,12 @@ class TurnRows:
         began, ended = map(short_moment if self._is_narrow else moment, (session.began, session.ended))
         row = f"{session.number:5}  {began}  {ended}  {turns}  {edits}  "
         row += shown_name(session.client or "agent")
-        return self._screen.line(f"{row}{self._prompt(session.prompt, shown_width(row))}")
-
-    def _prompt(self, prompt: str, used: int) -> str:
-        """Return the first line of a prompt, in the columns that are left."""
-        line = first_line(prompt)
-        if not line:
-            return ""
-        said = shown_name(line)
-        room = max(_LEAST_PROMPT, self._width - used - 4) if self._width else _LONGEST_PROMPT
-        if shown_width(said) > room:
-            said = f"{said[: room - 1]}…"
-        return f"  {said}" if said.startswith('"') else f'  "{said}"'
+        return self._screen.line(f"{row}{quoted_prompt(session.prompt, shown_width(row))}")
 
 
 def session_name(session: "SessionView") -> str:
     """Return what a session is called in lists: its client and number."""
     return f"{session.client or 'agent'} {session.number}"
-
-
-def first_line(prompt: str) -> str:
-    """Return the first line of a prompt that says something."""
-    return next((line.strip() for line in prompt.splitlines() if line.strip()), "")
 
 
 def decided_words(turn: "TurnView") -> str:

@@ -15,7 +15,7 @@ from cli.render.comments import comments_by_change
 from cli.render.edits import shown_move
 from cli.render.net_diff import named_units, net_diff
 from cli.render.outcomes import shown_units
-from cli.render.status import counted, shown_edits, turn_heading
+from cli.render.status import conversation_name, counted, shown_edits, turn_heading
 from cli.render.zoom import MIN_ROWS, RESERVED_ROWS, height, screenful
 from cli.review_ui.change_queue import ChangeQueue, Stop
 from cli.review_ui.dialogue import Act, ReviewDialogue, Same, failure
@@ -373,10 +373,10 @@ class ChangeReview(ReviewDialogue[Stop]):
         for seq in seqs:
             if seq in groups:
                 group = groups[seq]
-                made.setdefault((group.turn, "" if group.turn else group.conversation), []).append(seq)
+                made.setdefault((group.turn, "" if group.turn else conversation_name(group)), []).append(seq)
         for (turn, conversation), edits in list(made.items())[:TURNS_SHOWN]:
-            heading = turn_heading(turns.get(turn), conversation, self._screen)
-            yield f"{heading}  edit{'s' * (len(edits) > 1)} {shown_edits(edits)}"
+            named = f"  edit{'s' * (len(edits) > 1)} {shown_edits(edits)}"
+            yield turn_heading(turns.get(turn), conversation, self._screen, used=len(named)) + named
         if len(made) > TURNS_SHOWN:
             yield f"and {counted(len(made) - TURNS_SHOWN, 'turn')} more"
 

@@ -177,7 +177,9 @@ class ReviewDialogue(ABC, Generic[Shown]):
 
     def _note(self, units: Sequence[Unit], outcome: Decided) -> None:
         """Report a decision, and remember how to undo it."""
-        self._write(decided_text(outcome, self._workspace.history.edit, self._screen, dry_run=False))
+        says_unchanged = outcome.action is not Action.ACCEPT  # nobody expects that of an accept
+        edit = self._workspace.history.edit
+        self._write(decided_text(outcome, edit, self._screen, dry_run=False, says_unchanged=says_unchanged))
         self._steps.append(Step(units=tuple(units), decision=outcome.number, verdicts=outcome.verdicts))
         self._remember(self._skipped_hunks.decided, [changed for changed, _ in outcome.verdicts])
 

@@ -19,6 +19,7 @@ __all__ = [
     "FOR_STDERR",
     "OutputFailed",
     "Screen",
+    "beginning_of",
     "can_ask",
     "end_of",
     "flush",
@@ -128,16 +129,26 @@ def padded(text: str, width: int) -> str:
 
 
 def end_of(text: str, width: int) -> str:
-    """Return `text` in at most `width` columns: the end of a longer one, after three dots.
+    """Return `text` in at most `width` columns: the end of a longer one, after an ellipsis.
 
     The end of a path says more than its beginning.
     """
     if shown_width(text) <= width:
         return text
-    end = text[3 - width :]
-    while shown_width(end) > width - 3:
+    end = text[1 - width :]
+    while shown_width(end) > width - 1:
         end = end[1:]
-    return f"...{end}"
+    return f"…{end}"
+
+
+def beginning_of(text: str, width: int) -> str:
+    """Return `text` in at most `width` columns: the beginning of a longer one, before an ellipsis."""
+    if shown_width(text) <= width:
+        return text
+    beginning = text[: width - 1].rstrip()
+    while shown_width(beginning) > width - 1:
+        beginning = beginning[:-1]
+    return f"{beginning}…"
 
 
 def width_of_terminal() -> int:

@@ -86,6 +86,13 @@ class SessionQueries:
         """Return every session that has a turn or an edit, oldest first."""
         return self._sessions("", "")
 
+    def count(self) -> int:
+        """Return the number of sessions that have edits."""
+        return self._db.number(
+            "SELECT count(*) FROM sessions WHERE EXISTS "
+            "(SELECT 1 FROM edits WHERE edits.session = number AND edits.session > 0 AND NOT void)"
+        )
+
     def get(self, number: int) -> SessionRow | None:
         """Return the row of the session (None: no session has this number, or it has neither turns nor edits)."""
         if not 0 < number <= MAX_INT:

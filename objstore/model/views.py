@@ -409,6 +409,7 @@ class StatusReport:
     rejected: int
     away: int  # their effect is not in the files now, because git put other bytes there
     conversations: int
+    sessions: int  # with edits: those of people belong to none
     groups: tuple[PendingGroup, ...]  # pending edits by turn and file, in order of their first edit
     turns: tuple[PendingTurn, ...]  # the turns of these groups, ascending
     external: tuple[ExternalChange, ...]

@@ -65,6 +65,7 @@ def _status_report(journal: Journal, external: tuple[ExternalChange, ...], unrea
         rejected=counts[Status.REJECTED],
         away=counts[Status.AWAY],
         conversations=index.edits.conversation_count(),
+        sessions=index.sessions.count(),
         groups=_groups(pending),
         turns=tuple(
             PendingTurn(number=turn.number, session=turn.session, client=turn.client, prompt=turn.prompt)

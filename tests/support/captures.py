@@ -211,7 +211,7 @@ def _fixed(shown: str, folder: str) -> str:
     assert len(folder) == len(SHOWN_FOLDER)  # else lines would be cut elsewhere
     shown = shown.replace(folder, SHOWN_FOLDER)
     for length in range(len(folder), len("/shop"), -1):
-        shown = shown.replace(f"...{folder[-length:]}", f"...{SHOWN_FOLDER[-length:]}")
+        shown = shown.replace(f"…{folder[-length:]}", f"…{SHOWN_FOLDER[-length:]}")
     shown = re.sub(r"^store: .* kB", STORE, shown, flags=re.MULTILINE)
 
     def at_fixed_time(row: re.Match[str]) -> str:

@@ -185,11 +185,11 @@ def _show(workspace: "Workspace", views: "Iterable[CommentView]", screen: Screen
 def _waiting_text(
     workspace: "Workspace", waiting: "list[tuple[CommentView, frozenset[str]]]", screen: Screen
 ) -> Iterator[bytes]:
-    from cli.render.comments import comment_text, sending_text, session_name
+    from cli.render.comments import comment_text, sending_text, session_with_prompt
 
     for view, conversations in waiting:
         yield from comment_text(view, screen)
-        to = [session_name(workspace, name) for name in sorted(conversations)]
+        to = [session_with_prompt(workspace, name) for name in sorted(conversations)]
         yield screen.line(f"  goes to {', '.join(to) or 'the agent that works next'}")
     said = [*sending_text(workspace, workspace.messages.waiting(), is_held=False)]
     yield from map(screen.line, said or ["Nothing waits to be sent."])

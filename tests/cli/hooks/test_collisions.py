@@ -29,7 +29,7 @@ def test_each_session_is_told_once_of_a_file_that_another_one_changed(folder: Pa
     assert "- 'a.txt'" in one.ask("go on")
     assert one.run("true") == ""
     shown = cas("status", folder=folder)
-    assert "several sessions have changed the same file:\n  a.txt  session 1: 1; session 2: 2 3\n" in shown.text
+    assert "several sessions have changed the same file:\n  a.txt  claude-code 1: 1; codex 2: 2 3\n" in shown.text
     (collision,) = cas("status", "--json", folder=folder).json()["collisions"]
     assert collision["file_path"] == str(folder / "a.txt")
     assert collision["sessions"] == [{"session": 1, "edits": [1]}, {"session": 2, "edits": [2, 3]}]

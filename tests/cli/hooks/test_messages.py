@@ -116,7 +116,7 @@ def test_what_a_review_says_is_one_message_at_its_end(folder: Path, review: Revi
         press(terminal, "why?\n", asked)
         assert session.ask("and now?") == ""
         end = press(terminal, "q", r"next prompt or tool\.")
-        assert "2 rejections and 1 comment go to claude-code session 1 (count on) at its next prompt or tool." in end
+        assert "2 rejections and 1 comment go to claude-code 1 (count on) at its next prompt or tool." in end
         assert terminal.wait_for_exit() == 0
     told = session.run("true")
     assert (told.count("- edit"), told.count("- comment"), told.count("no four")) == (2, 1, 1)
@@ -157,13 +157,11 @@ def test_manual_waits_for_cas_send(folder: Path, review: Review) -> None:
     with review("a.txt") as terminal:
         terminal.wait_for(ASKED)
         terminal.type("r")
-        terminal.wait_for(r"1 rejection waits until you run `cas send`, for claude-code session 1 \(count on\)\.")
+        terminal.wait_for(r"1 rejection waits until you run `cas send`, for claude-code 1 \(count on\)\.")
     assert cas("comment", "b.txt:4", "-m", "why?", folder=folder).status == 0
     assert session.run("true") == ""
     sent = cas("send", folder=folder)
-    assert sent.text.endswith(
-        "1 rejection and 1 comment go to claude-code session 1 (count on) at its next prompt or tool.\n"
-    )
+    assert sent.text.endswith("1 rejection and 1 comment go to claude-code 1 (count on) at its next prompt or tool.\n")
     assert cas("reject", "3", folder=folder).status == 0  # after it: waits for the next one
     assert cas("comment", "b.txt:4", "-m", "and why?", folder=folder).status == 0
     told = session.run("true")
@@ -207,7 +205,7 @@ def test_ask_asks_at_the_end_of_a_review(folder: Path, review: Review, answer: s
         terminal.wait_for(ASKED)
         press(terminal, "r", ASKED)
         shown = press(terminal, "q", r"Send this to the agents now\? .*\] $")
-        assert "1 rejection waits until you run `cas send`, for claude-code session 1 (count on)." in shown
+        assert "1 rejection waits until you run `cas send`, for claude-code 1 (count on)." in shown
         terminal.type(answer)
         assert terminal.wait_for_exit() == 0
     assert bool(session.run("true")) is (answer == "y")
@@ -224,10 +222,10 @@ def test_a_review_names_only_the_sessions_that_it_is_about(folder: Path, review:
         terminal.wait_for(ASKED)
         terminal.type("r")
         shown = terminal.wait_for(r"next prompt or tool\.")
-        assert "1 rejection goes to claude-code session 2 (count on) at its next prompt or tool." in shown
+        assert "1 rejection goes to claude-code 2 (count on) at its next prompt or tool." in shown
         assert terminal.wait_for_exit() == 0
-    assert "session 1" not in shown
-    assert "1 rejection goes to claude-code session 1 at" in cas("send", folder=folder).text
+    assert "claude-code 1" not in shown
+    assert "1 rejection goes to claude-code 1 at" in cas("send", folder=folder).text
 
 
 def test_a_review_without_a_word_says_nothing_of_agents(folder: Path, review: Review) -> None:
@@ -250,7 +248,7 @@ def test_a_session_without_hooks_is_said_to_look_itself(folder: Path, review: Re
     with review() as terminal:
         terminal.wait_for(ASKED)
         terminal.type("r")
-        terminal.wait_for(r"desk session 1 has no hooks: it gets 1 rejection when it lists its edits\.")
+        terminal.wait_for(r"desk 1 has no hooks: it gets 1 rejection when it lists its edits\.")
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[1]", b'{"decision": "x", "comment": 1}', b"\0" * 100])

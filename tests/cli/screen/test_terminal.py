@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cli.render.edits import short_moment
-from cli.screen.terminal import shown_name, shown_width, visible
+from cli.screen.terminal import beginning_of, end_of, shown_name, shown_width, visible
 from tests.support.command_runner import PATIENCE, PROGRAM, Answer, CommandRunner, environment, on_terminal
 from tests.support.raw_client import NEWER_VERSION_META, tool_call
 
@@ -122,7 +122,7 @@ def test_rows_of_the_log_fit_the_width_of_the_terminal(runner: CommandRunner) ->
     assert [row[51:] for row in rows] == [
         "b  conv_one",
         "kurz-\u77ed\u77ed\u77ed.txt  session 3",
-        "...ay/to/a/file.py  session 2",
+        "…/way/to/a/file.py  session 2",
         "a.py  session 1",
     ]
     for row in rows[1:]:
@@ -141,9 +141,17 @@ def test_lines_of_status_and_ls_fit_the_width_of_the_terminal(runner: CommandRun
         full = runner.done(command).text.splitlines()
         assert COLORED.sub("", runner.typed(command, PAGER="cat", COLUMNS="240")[1]).splitlines() == full
     head = COLORED.sub("", runner.typed("status", PAGER="cat", COLUMNS="80")[1]).splitlines()[0]
-    assert head == "...eepdeepdeepdeep: 2 edits in 1 conversation, 2 pending, 0 accepted, 0 rejected"
+    assert head == "…epdeepdeepdeepdeepdeep: 2 edits in 1 session, 2 pending, 0 accepted, 0 rejected"
     digits = COLORED.sub("", runner.typed("ls", PAGER="cat", COLUMNS="80")[1]).split()[1]
     assert runner.done("cat", digits).out == b"x\n"
+
+
+def test_a_cut_text_has_as_many_columns_as_there_are() -> None:
+    assert beginning_of("four", 4) == "four"
+    assert beginning_of("a long text", 7) == "a long…"
+    assert beginning_of("a long text", 8) == "a long…"  # no space before the ellipsis
+    assert beginning_of("\u77ed\u77ed\u77ed", 5) == "\u77ed\u77ed…"
+    assert end_of("\u77ed\u77ed\u77ed", 4) == "…\u77ed"
 
 
 def test_names_are_complete_in_pipes_and_on_wide_terminals(runner: CommandRunner) -> None:
@@ -153,7 +161,7 @@ def test_names_are_complete_in_pipes_and_on_wide_terminals(runner: CommandRunner
     assert rows_of_log(runner, len(full[0])) == full
     assert rows_of_log(runner, len(full[0]) - 1) == [full[0].replace(CHOSEN, CHOSEN[:8])]
     (narrow,) = rows_of_log(runner, 70)
-    assert re.fullmatch(r" +1  \d\d-\d\d \d\d:\d\d  pending    create       \+1 -0  \.\.\.ile\.py  3f2b8c1e", narrow)
+    assert re.fullmatch(r" +1  \d\d-\d\d \d\d:\d\d  pending    create       \+1 -0  …/file\.py  3f2b8c1e", narrow)
     runner.write("b", b"x\n", conversation=UUIDS[1])
     assert runner.done("log", "-1").text.endswith("  b  session 2\n")
 
@@ -171,7 +179,7 @@ def test_rows_of_the_log_stay_one_line_on_any_narrow_terminal(runner: CommandRun
     assert all(shown_width(row) <= columns for row in rows), rows
     assert [int(row.split()[0]) for row in rows] == list(range(len(rows), 0, -1))
     assert "long.py" in rows[-1] or "ng.py" in rows[-1]
-    assert "..." in rows[-1]
+    assert "…" in rows[-1]
 
 
 def test_a_narrow_row_shows_the_year_of_old_edits() -> None:

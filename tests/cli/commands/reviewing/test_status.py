@@ -13,7 +13,7 @@ from tests.support.command_runner import PROGRAM, CommandRunner, environment, un
 def test_an_empty_workspace_has_nothing_pending(runner: CommandRunner) -> None:
     ran = runner.cas("status")
     assert (ran.status, ran.said) == (0, "")
-    assert f"{runner.folder}: 0 edits in 0 conversations, 0 pending, 0 accepted, 0 rejected" in ran.text
+    assert f"{runner.folder}: 0 edits, 0 pending, 0 accepted, 0 rejected" in ran.text
 
 
 def test_pending_edits_are_grouped_by_conversation_and_file(runner: CommandRunner) -> None:
@@ -22,7 +22,7 @@ def test_pending_edits_are_grouped_by_conversation_and_file(runner: CommandRunne
     runner.write("a.txt", b"one\n")
     lines = runner.cas("status").text.splitlines()
     assert lines[:7] == [
-        f"{runner.folder}: 3 edits in 2 conversations, 3 pending, 0 accepted, 0 rejected",
+        f"{runner.folder}: 3 edits in 2 sessions, 3 pending, 0 accepted, 0 rejected",
         "",
         "pending (`cas review` goes through it):",
         "  conv_one",
@@ -49,7 +49,7 @@ def test_decided_edits_are_counted_and_no_longer_listed(runner: CommandRunner) -
     runner.done("accept", "1")
     runner.done("reject", "2")
     text = runner.cas("status").text
-    assert "3 edits in 1 conversation, 1 pending, 1 accepted, 1 rejected" in text
+    assert "3 edits in 1 session, 1 pending, 1 accepted, 1 rejected" in text
     assert "    2.txt      +1 -0  3\n" in text
     assert "0.txt" not in text
 
@@ -98,8 +98,10 @@ def test_json_is_one_document_with_fixed_fields(runner: CommandRunner) -> None:
         "away": 0,
         "comments": {"open": 0, "sent": 0, "answered": 0},
         "collisions": [],
+        "commits": [],
         "policies": [],
         "conversations": 1,
+        "sessions": 1,
         "changes": None,
         "unseen": None,
         "pending_groups": [

@@ -377,7 +377,10 @@ def test_no_list_for_a_person_shows_the_id_of_a_session(runner: CommandRunner) -
     for words in (["log", "--turns"], ["log", "--sessions"], ["status", "--status", "pending"]):
         assert ID not in runner.done(*words).text, words
     status = runner.done("status").text
-    assert '\n  turn 1  claude-code 1  "Fix the parser of \\"empty\\" files, and of all the...\n' in status
+    assert (
+        '\n  turn 1  claude-code 1  "Fix the parser of \\"empty\\" files, and of all the other files that it…\n'
+        in status
+    )
     assert "\n  session 2\n" in status
     assert "\nturn          1, claude-code 1\n" in runner.done("show", "1").text
     assert "\nsession       agent 2\n" in runner.done("show", "2").text

@@ -25,7 +25,6 @@ __all__ = ["BackupTools", "keep_times", "stage_backup"]
 
 _NAME: Final = re.compile(r"(?P<original>.*[^/])\.backup\.\d{8}_\d{6}", re.DOTALL)
 _CHANGED: Final = "The file had changed since the backup; its previous content stays in the history."
-_OTHER_CONTENT: Final = "Pass force=true to overwrite it; its current content stays in the history."
 _OTHER_PERMISSIONS: Final = (
     "Its permissions are {:o}, and the backup's {:o}. Pass force=true to overwrite it all the same; the history keeps "
     "the current ones."

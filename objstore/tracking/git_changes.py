@@ -6,10 +6,10 @@ the status that they had then: edits come back with their bytes, and those made 
 edit of origin git, which needs no review.
 
 Nothing that an agent may have written is taken for git's: bytes of commits that were made during an agent's call, at
-any time, become unattributed edits that await review. Bytes of other commits that were made
-since the last look, and bytes that only the stash or the index has, are left to be recorded as changes like any other,
-unless the history knows them. Where only the index was written, as `git restore` does, nothing
-says that git changed a file. So a change during an agent's call then counts as the agent's.
+any time, become unattributed edits that await review. Bytes of other commits that were made since the last look, and
+bytes that only the stash or the index has, are recorded as changes like any other, unless the history knows them. Where
+only the index was written, as by `git restore`, nothing shows whether git or an agent's call changed a file: during a
+call it counts as the agent's.
 """
 
 from __future__ import annotations

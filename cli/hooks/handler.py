@@ -81,10 +81,14 @@ def _print(answer: Payload | None) -> None:
 
 
 def client_of(name: str) -> Client:
-    """Return the client of that name. Raises ValueError."""
-    if name not in CLIENTS:
-        raise ValueError(f"no client {name!r}; known are {', '.join(CLIENTS)}")
-    return cast("Client", import_module(CLIENTS[name]))
+    """Return the client of that name, or the one that the file of that name describes. Raises ValueError."""
+    if name in CLIENTS:
+        return cast("Client", import_module(CLIENTS[name]))
+    from cli.hooks.clients.described import DESCRIBED, described, is_description
+
+    if name not in DESCRIBED and not is_description(name):
+        raise ValueError(f"no client {name!r}; known are {', '.join([*CLIENTS, *DESCRIBED])}")
+    return described(name)
 
 
 def handle(client: Client, event: Event, say: Callable[[Payload | None], object]) -> None:

@@ -1,6 +1,7 @@
 """Edits and diffs as text for a person: lines, as bytes to write."""
 
 import os
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from types import MappingProxyType
@@ -41,6 +42,7 @@ __all__ = [
     "line_counts",
     "moment",
     "not_looked_at",
+    "short_moment",
     "shown_move",
     "states_diff",
     "status_word",
@@ -49,8 +51,14 @@ __all__ = [
 CONTEXT: Final = 3
 """Unchanged lines that are shown above a change, and below it."""
 
+RECENT: Final = 250 * 86_400
+"""Seconds for which a time is shown without its year, as in listings of files."""
+
 FACT_AT: Final = 14
 """Width of the column with the names of facts about an edit."""
+
+_FOR_PROGRAMS: Final = frozenset({"edit_places"})
+"""Notes of an edit that say nothing to a person; `--json` has them."""
 
 SHORT_HASH: Final = 16
 """Digits of a shortened hash, which still name the blob."""
@@ -92,7 +100,7 @@ def edit_header(view: "EditView", screen: Screen, unresolved: Sequence["Unresolv
         "after": _shown_state(edit.after),
         "reason": shown_name(view.reason) if view.reason else "",
         "expired": "" if view.expired is None else _shown_expiration(view.expired),
-    } | {shown_name(key): shown_name(note) for key, note in sorted(edit.notes.items())}
+    } | {shown_name(key): shown_name(note) for key, note in sorted(edit.notes.items()) if key not in _FOR_PROGRAMS}
     for name, fact in facts.items():
         if fact:
             yield screen.line(f"{name:{FACT_AT - 2}}  {fact}")
@@ -437,6 +445,13 @@ def moment(microseconds: int, *, zone: bool = False) -> str:
     """Return a time as a person reads it, in the person's own time zone."""
     when = date_of(microseconds).astimezone()
     return when.strftime("%Y-%m-%d %H:%M:%S %z" if zone else "%Y-%m-%d %H:%M:%S")
+
+
+def short_moment(microseconds: int) -> str:
+    """Return a time in eleven columns; only the date if it is long ago or in the future."""
+    when = date_of(microseconds).astimezone()
+    is_recent = 0 <= time.time() - microseconds / 1e6 < RECENT
+    return when.strftime("%m-%d %H:%M" if is_recent else "%Y-%m-%d ")
 
 
 def not_looked_at(place: "SkippedPath") -> str:

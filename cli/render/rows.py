@@ -1,17 +1,16 @@
 """Lists of edits, one row each, which on a terminal fit its width."""
 
-import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from cli.render.edits import SHORT_HASH, STATUS_COLOR, line_counts, moment, shown_move, status_word
+from cli.render.edits import SHORT_HASH, STATUS_COLOR, line_counts, moment, short_moment, shown_move, status_word
 from cli.screen.terminal import Screen, end_of, shown_name, shown_width, width_of_terminal
-from objstore import AmbiguousName, NoSuchName, Origin, date_of
+from objstore import AmbiguousName, NoSuchName, Origin
 
 if TYPE_CHECKING:
     from objstore import EditView, GitEvent, Workspace
 
-__all__ = ["SHORT_COMMIT", "Rows", "short_moment"]
+__all__ = ["SHORT_COMMIT", "Rows"]
 
 SHORTEST_CONVERSATION: Final = 8
 """Characters that are kept of a conversation's name, even if fewer would identify it."""
@@ -33,9 +32,6 @@ NARROW: Final = 100
 
 SHORT_COMMIT: Final = 7
 """Digits of a git commit that are shown."""
-
-RECENT: Final = 250 * 86_400
-"""Seconds for which a time is shown without its year, as in listings of files."""
 
 
 class Rows:
@@ -141,10 +137,3 @@ class Rows:
         except AmbiguousName:
             return False
         return True
-
-
-def short_moment(microseconds: int) -> str:
-    """Return a time in eleven columns; only the date if it is long ago or in the future."""
-    when = date_of(microseconds).astimezone()
-    is_recent = 0 <= time.time() - microseconds / 1e6 < RECENT
-    return when.strftime("%m-%d %H:%M" if is_recent else "%Y-%m-%d ")

@@ -53,6 +53,7 @@ class Edited:
 
     content: bytes
     line_ranges: tuple[LineRange, ...]  # one for each edit
+    starts: tuple[int, ...]  # for each edit, where its old string began in the staged copy just before it, in bytes
     spans: tuple[Span, ...]  # ascending and disjoint; () if nothing was replaced
 
 
@@ -103,6 +104,7 @@ def apply_edits(
     """
     staged = _Staged(content)
     ranges: list[LineRange] = []
+    starts: list[int] = []
     for index, edit in enumerate(edits):
         between()
         places = _places(staged.text, edit.old)
@@ -120,8 +122,11 @@ def apply_edits(
             return EditsOverlap(index=index, prior=prior)
         first = _line(staged.text, start)
         ranges.append(LineRange(start=first, end=first + staged.text.count(b"\n", start, end - 1)))
+        starts.append(start)
         staged.replace(start, end, edit.new, index)
-    return Edited(content=bytes(staged.text), line_ranges=tuple(ranges), spans=tuple(staged.spans))
+    return Edited(
+        content=bytes(staged.text), line_ranges=tuple(ranges), starts=tuple(starts), spans=tuple(staged.spans)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,14 @@ import re
 from collections.abc import Collection
 from typing import Final
 
-from mcptools.edit.anchored import AnchorAmbiguous, AnchorMissing, EndBeforeStart, OperationsOverlap, TaggedContent
+from mcptools.edit.anchored import (
+    EMPTY_TEXT,
+    AnchorAmbiguous,
+    AnchorMissing,
+    EndBeforeStart,
+    OperationsOverlap,
+    TaggedContent,
+)
 from mcptools.edit.display import decoded, shown
 from mcptools.edit.exact import AmbiguousString, EditsOverlap, MissingString
 from mcptools.edit.hashline import hashlines_around
@@ -52,6 +59,8 @@ _ESCAPED_BYTE: Final = (
 )
 
 _EMPTY: Final = "The file is empty: use write_file."
+
+_NO_LINE: Final = f"The file is empty: only {EMPTY_TEXT} can be named, to insert or to replace."
 
 
 def missing_string(refusal: MissingString, old_string: str) -> LazyFailure:
@@ -240,7 +249,7 @@ def stale_anchors(path: str, file_hash: str, fresh: str, *, given: str, was_read
 
     `was_read`: the session has read a version with that hash.
     """
-    reads = f"It reads, around your anchors:\n{fresh}" if fresh else "It is empty."
+    reads = f"It reads, around your anchors:\n{fresh}" if fresh else f"It is empty: its anchor is {EMPTY_TEXT}."
     message, hint = f"File has changed since you read it: {shown(path)}", ""
     if not was_read:
         message = f"file_hash is not that of the file, nor of a version that you have read: {shown(path)}"
@@ -260,7 +269,7 @@ def anchor_missing(refusal: AnchorMissing, fresh: str) -> Failure:
     return Failure(
         FailureKind.ANCHOR_NOT_FOUND,
         f"Operation {refusal.index}: Anchor not found: {refusal.anchor}",
-        hint=f"No line has this tag. The file reads, around it:\n{fresh}" if fresh else _EMPTY,
+        hint=f"No line has this tag. The file reads, around it:\n{fresh}" if fresh else _NO_LINE,
         operation_index=refusal.index,
         anchor=str(refusal.anchor),
         content=fresh,

@@ -32,6 +32,7 @@ _OF_A_SERVER: Final = {
     "read_only": "--read-only",
     "require_read": "--require-read",
     "approve": "--approve",
+    "acp_events": "--acp-events",
 }
 """The options that only apply to a server."""
 
@@ -69,6 +70,11 @@ def main(argv: Sequence[str] | None = None) -> None:
         choices=["contract", "protocol"],
         help="serve nothing: print the recorded calls as notifications of the Agent Client Protocol, one a line; "
         "`contract`: in the shape of multi_edit_text_file's contract, `protocol`: in the shape of the protocol itself",
+    )
+    parser.add_argument(
+        "--acp-events",
+        choices=["contract", "protocol"],
+        help="send the client such a notification when a call of it begins and when it has ended; shapes as above",
     )
     parser.add_argument("--version", action="version", version=version())
     _add_choices(parser)
@@ -120,6 +126,7 @@ def _serve(parser: argparse.ArgumentParser, arguments: argparse.Namespace, direc
         _need(parser, "output", sys.stdout)
     # Before the SDK does: its handler imports modules while it logs an error, which fails if no file can be opened.
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(message)s")
+    from mcptools.catalog.acp import Shape
     from mcptools.server.mcp_server import EditServer
 
     limits = _limits(arguments)
@@ -131,6 +138,7 @@ def _serve(parser: argparse.ArgumentParser, arguments: argparse.Namespace, direc
         approve=approve,
         needs_approval=_REQUIRED in arguments.approve,
         output_schemas=arguments.output_schemas,
+        acp_events=None if arguments.acp_events is None else Shape[arguments.acp_events.upper()],
     )
     with nullcontext() if arguments.read_only else BackgroundGc(directories):
         if listener is None:

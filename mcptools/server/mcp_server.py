@@ -1,9 +1,10 @@
 """Offer the tools over the Model Context Protocol: versions with sessions, and the stateless ones after them.
 
 The server only translates: signatures to flat input schemas, answers to structured content and text, failures to
-results that a model can see, a client's roots to directories, and changes to notifications. With `client_roots`,
-`elicitation`, `results`, `request_client`, `http_server` and `transport.stdio_lines` it is the only module that knows
-the protocol's SDK. The tools are imported when the first one is called, because a client waits for the start.
+results that a model can see, a client's roots to directories, and changes to notifications. With `acp_events`,
+`client_roots`, `elicitation`, `results`, `request_client`, `http_server` and `transport.stdio_lines` it is the only
+module that knows the protocol's SDK. The tools are imported when the first one is called, because a client waits for
+the start.
 """
 
 import functools
@@ -43,6 +44,7 @@ from mcp.types import (
 )
 from pydantic import ValidationError
 
+from mcptools.catalog.acp import Shape
 from mcptools.catalog.descriptions import ToolDescription, load_descriptions
 from mcptools.catalog.instructions import instructions
 from mcptools.catalog.tool_list import TOOLS, Traits
@@ -90,7 +92,7 @@ _log: Final = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
     from mcptools.answers.edits import Answer
-    from mcptools.tools.context import ApprovalContext
+    from mcptools.tools.context import ApprovalContext, Recorded
 
 
 class EditServer(MCPServer):
@@ -106,10 +108,12 @@ class EditServer(MCPServer):
         approve: Collection[str] = (),
         needs_approval: bool = False,
         output_schemas: bool = False,
+        acp_events: Shape | None = None,
     ) -> None:
         """Offer the tools in `offered`. Those in `approve` ask the person first, if the client can ask.
 
         `needs_approval`: if it can't, they are refused. `output_schemas`: list the schema of each tool's answer.
+        `acp_events`: send the client notifications of its calls in this shape; None: send none.
         """
         self._directories = directories
         self._limits = limits or ServerLimits()
@@ -118,6 +122,8 @@ class EditServer(MCPServer):
         self._offered = offered
         self._needs_approval = needs_approval
         self._lists_output_schemas = output_schemas
+        self._acp_events = acp_events
+        self._recorded: Final[ContextVar[Recorded]] = ContextVar("recorded")
         self._approval_context: Final[ContextVar[ApprovalContext | None]] = ContextVar("approval_context")
         self.subscription_feed: Final = SubscriptionFeed(ChangeFeed(directories), self._clients, self._roots.within)
         super().__init__(
@@ -145,6 +151,20 @@ class EditServer(MCPServer):
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
+        """Call a tool, and send the client notifications of the call if the server was started so."""
+        recorded: Recorded = []
+        self._recorded.set(recorded)
+        if self._acp_events is None or context is None:
+            return await self._call_tool(name, arguments, context)
+        from mcptools.server.acp_events import AcpEvents
+
+        events = AcpEvents(self._acp_events, context, self._clients.current().session.name)
+        carry_out = functools.partial(self._call_tool, name, arguments, context)
+        return await events.around(name, arguments, carry_out, recorded)
+
+    async def _call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None
+    ) -> CallToolResult | InputRequiredResult:
         """Call a tool. Wrong arguments and crashes, which the SDK would report in its own way, become failures."""
         traits = self._offered.get(name)
         broken = None if context is None else broken_argument(context.request_context.params)
@@ -159,7 +179,7 @@ class EditServer(MCPServer):
             if isinstance(error.__cause__, ValidationError):
                 meant: dict[str, Any] = without_nulls(arguments, load_descriptions()[name].input_schema)
                 if meant != arguments:
-                    return await self.call_tool(name, meant, context)
+                    return await self._call_tool(name, meant, context)
                 return refused(invalid_arguments(name, error.__cause__), traits)
             if isinstance(error.__cause__, Failure):  # from a question to the client
                 return refused(error.__cause__, traits)
@@ -306,8 +326,10 @@ class EditServer(MCPServer):
             client.session.client = named(context)
             asked_about = self._approval_context.get() if asks else None
             may_write = not all(each.read_only for each in self._offered.values())
+            within = self._roots.within(client, roots)
+            recorded = self._recorded.get()
             shared = ToolContext(
-                self._roots.within(client, roots), client.session, self._limits, may_write, approval=asked_about
+                within, client.session, self._limits, may_write, approval=asked_about, recorded=recorded
             )
             called = functools.partial(method.call, shared, **arguments)
             work = functools.partial(_carried_out, called, traits, self._limits.max_answer)

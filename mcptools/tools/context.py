@@ -7,7 +7,7 @@ families use to name files: argument types, absolute paths, hashes, and errors c
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, TypeAlias
 
 from mcptools.edit.display import shown
@@ -15,13 +15,14 @@ from mcptools.files.workspaces import Directories
 from mcptools.model.failures import failure_of
 from mcptools.model.limits import ServerLimits
 from mcptools.model.session import LastChange, Session
-from objstore import CasError, Content, Files, Unit, Workspace, is_binary
+from objstore import CasError, Content, EditView, Files, Unit, Workspace, is_binary
 
 __all__ = [
     "ApprovalContext",
     "ConversationArgument",
     "PathArgument",
     "RebaseArgument",
+    "Recorded",
     "ToolContext",
     "absolute",
     "converting_errors",
@@ -31,6 +32,9 @@ __all__ = [
 PathArgument: TypeAlias = Annotated[str, "Absolute, or below the only allowed directory"]
 RebaseArgument: TypeAlias = Annotated[bool, "Carry the change over if the file has changed since you read it"]
 ConversationArgument: TypeAlias = Annotated[str, "The id that this turn's first change returned"]
+
+Recorded: TypeAlias = list[tuple[Workspace, EditView]]
+"""The edits that a call has recorded so far, each with its workspace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,7 @@ class ToolContext:
     limits: ServerLimits
     may_write: bool = True  # False: no tool is offered that changes anything
     approval: ApprovalContext | None = None  # None: the person was asked nothing that depends on the last change
+    recorded: Recorded = field(default_factory=list)
 
     def read(self, path: str) -> tuple[Files, Content]:
         """Return a file's current bytes and the directory it is in; the session does not count it as read yet.

@@ -6,10 +6,11 @@ rules for unread and stale files, and the record of the session's last change, a
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Final
 
 from mcptools.edit.display import shown
@@ -123,14 +124,18 @@ class TrackedCalls:
                     self.refuse_unread(workspace, call, path)
                 yield workspace, call
 
-    def commit(self, workspace: Workspace, call: Call, *, backup: str = "") -> CallOutcome:
+    def commit(
+        self, workspace: Workspace, call: Call, notes: Mapping[str, str] = MappingProxyType({}), *, backup: str = ""
+    ) -> CallOutcome:
         """Record the call and apply it; the next `Undo` takes it back. Raises what Call.commit raises.
 
-        `backup`: the path of a backup that the call makes, which `Undo` leaves alone; "": none.
+        `notes`: what became known during the call, to be recorded with it. `backup`: the path of a backup that the call
+        makes, which `Undo` leaves alone; "": none.
         """
         checkpoint()
         kept = call.place(backup) if backup else ""
-        outcome = call.commit()
+        outcome = call.commit(notes=notes)
+        self._context.recorded.extend((workspace, view) for view in outcome.edits)
         if call.turn is not None:
             self._context.session.turn_began(outcome.conversation, call.turn.began)
         self._context.session.changed(workspace.root, outcome.edits, backup=kept)

@@ -8,8 +8,9 @@ The module has over 500 lines because a call is one object: what its methods rea
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Final
 
 from objstore.errors import (
@@ -266,9 +267,15 @@ class Call:
     # ---- the end
 
     def commit(
-        self, *, dry_run: bool = False, decided_with: Callable[[Sequence[EditView]], Decision] | None = None
+        self,
+        *,
+        dry_run: bool = False,
+        decided_with: Callable[[Sequence[EditView]], Decision] | None = None,
+        notes: Mapping[str, str] = MappingProxyType({}),
     ) -> CallOutcome:
         """Record the call and apply it to the disk; a call is committed once.
+
+        `notes`: what became known during the call, recorded with the notes of its CallInfo.
 
         `dry_run`: return what would be recorded and raise what would be raised, without recording anything.
         `decided_with`: returns a decision on the call's edits that is recorded in the same group, if there are any.
@@ -302,7 +309,7 @@ class Call:
                 call=call,
                 ordinal=ordinal,
                 tool=self._info.tool,
-                notes=self._info.notes,
+                notes={**self._info.notes, **notes},
             )
             numbers[id(change)] = view.edit.document
             edits.append(view)

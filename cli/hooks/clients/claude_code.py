@@ -30,7 +30,7 @@ from cli.hooks.clients.event import (
     within,
 )
 
-__all__ = ["read", "reply"]
+__all__ = ["ENDS", "READS", "read", "reply"]
 
 _MOMENTS: Final = {
     **WITH_SUBAGENTS,
@@ -42,7 +42,7 @@ _WAITS: Final = "idle_prompt"
 """The notification that no turn is running: the client waits for the next prompt."""
 
 _WRITES: Final = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
-_READS: Final = frozenset(
+READS: Final = frozenset(
     {"Read", "Glob", "Grep", "LS", "NotebookRead", "WebFetch", "WebSearch", "TodoWrite", "TodoRead", "AskUserQuestion"}
     | {"Task", "Agent", "TaskCreate", "TaskUpdate", "TaskList", "TaskGet", "Skill", "ToolSearch", "BashOutput"}
     | {"TaskOutput", "TaskStop", "KillShell", "SendMessage", "LSP"}
@@ -50,7 +50,7 @@ _READS: Final = frozenset(
 )
 """Tools that change no file themselves: a subagent's tools have events of their own."""
 
-_ENDS: Final = frozenset({"KillShell", "TaskStop"})
+ENDS: Final = frozenset({"KillShell", "TaskStop"})
 """Tools that end what runs in the background."""
 
 _HEARD: Final = HEARD | {"PostToolUseFailure"}
@@ -89,9 +89,9 @@ def _own(payload: Payload) -> Event:
         tool=tool,
         call=call,
         given=payload.get("tool_input"),
-        touched=paths_touched_by(tool, named, reads=_READS, writes=_WRITES),
+        touched=paths_touched_by(tool, named, reads=READS, writes=_WRITES),
         task=text(map_of(payload, "tool_response"), "backgroundTaskId"),
-        ended_task=text(given, "shell_id", "task_id") if tool in _ENDS and name == "PostToolUse" else "",
+        ended_task=text(given, "shell_id", "task_id") if tool in ENDS and name == "PostToolUse" else "",
         running=_running(payload.get("background_tasks")),
         joins=joined_by(tool, given, payload),
         prompt=text(payload, "prompt"),

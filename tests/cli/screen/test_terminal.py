@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.render.rows import short_moment
+from cli.render.edits import short_moment
 from cli.screen.terminal import shown_name, shown_width, visible
 from tests.support.command_runner import PATIENCE, PROGRAM, Answer, CommandRunner, environment, on_terminal
 from tests.support.raw_client import NEWER_VERSION_META, tool_call

@@ -103,6 +103,15 @@ def test_tc6_a_hundred_edits(agent: Agent, folder: Path) -> None:
     assert file.read_text() == "".join(f"changed {number:03}\n" for number in range(100))
 
 
+def test_string_that_overlaps_itself_is_ambiguous(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text("aaa")
+    edits = [{"old_string": "aa", "new_string": "b"}]
+    error = agent.call("multi_edit_text_file", path=str(file), edits=edits).error
+    assert (error["code"], error["message"]) == (-32011, "Edit 0: String appears 2 times: aa")
+    assert file.read_text() == "aaa"
+
+
 def test_tc7_edits_creating_ambiguity(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("A")

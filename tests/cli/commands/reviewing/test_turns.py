@@ -22,6 +22,22 @@ def test_log_lists_turns_with_prompt_files_lines_and_decision(turns: CommandRunn
     ]
 
 
+@pytest.mark.parametrize("words", [("log", "--turns"), ("log", "--sessions"), ("rewind",)])
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_rows_of_turns_and_sessions_fit_the_terminal(turns: CommandRunner, words: tuple[str, ...], width: int) -> None:
+    turns.done("reject", "3")
+    _, shown = turns.typed(*words, COLUMNS=str(width), NO_COLOR="1")
+    rows = shown.splitlines()
+    assert [row for row in rows if len(row) > width] == []
+    assert any('"Write a' in row for row in rows)
+
+
+def test_a_narrow_terminal_says_partly_of_a_turn_that_is_decided_in_part(turns: CommandRunner) -> None:
+    turns.done("reject", "3")
+    _, shown = turns.typed("log", "--turns", COLUMNS="80", NO_COLOR="1")
+    assert [row.split()[2] for row in shown.splitlines()] == ["pending", "pending", "partly", "pending"]
+
+
 def test_log_lists_sessions_with_client_and_first_prompt(turns: CommandRunner) -> None:
     rows = [" ".join(row.split()) for row in turns.done("log", "--sessions").text.splitlines()]
     assert [(row.split()[0], row.split(" ", 5)[5]) for row in rows] == [

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         DiskFull as DiskFull,
         EditAway as EditAway,
         EditExpired as EditExpired,
+        EditTakenOut as EditTakenOut,
         FileChanged as FileChanged,
         FileExists as FileExists,
         FileMissing as FileMissing,
@@ -83,7 +84,7 @@ if TYPE_CHECKING:
         TreeInvalid as TreeInvalid,
         Unacknowledged as Unacknowledged,
     )
-    from objstore.fastclass import value as value
+    from objstore.fastclass import replace as replace, value as value
     from objstore.fs.confined_path import (
         find_root as find_root,
         real_path as real_path,
@@ -173,6 +174,7 @@ if TYPE_CHECKING:
         Collision as Collision,
         CommentView as CommentView,
         Content as Content,
+        DecisionInForce as DecisionInForce,
         DecisionView as DecisionView,
         DirectoryEntry as DirectoryEntry,
         EditFilter as EditFilter,
@@ -194,6 +196,8 @@ if TYPE_CHECKING:
         UnreportedComments as UnreportedComments,
         UnreportedRejections as UnreportedRejections,
         UnresolvedMarkers as UnresolvedMarkers,
+        UnreviewedCommit as UnreviewedCommit,
+        WaitingMessage as WaitingMessage,
     )
     from objstore.packing.repack import Repacked as Repacked, RepackPlan as RepackPlan
     from objstore.retention.expiry import ExpiryBatch as ExpiryBatch, ExpiryPlan as ExpiryPlan
@@ -232,6 +236,7 @@ if TYPE_CHECKING:
     )
     from objstore.tracking.hook_sessions import HookSessions as HookSessions
     from objstore.tracking.record import Recorded as Recorded
+    from objstore.tracking.server_calls import arguments_digest as arguments_digest
     from objstore.tracking.snapshot_create import SnapshotResult as SnapshotResult
     from objstore.tracking.snapshot_diff import SnapshotChange as SnapshotChange
     from objstore.tracking.snapshot_list import PathState as PathState, SnapshotView as SnapshotView
@@ -247,6 +252,7 @@ if TYPE_CHECKING:
 _HOMES: Final = {
     "model.canonical_msgpack": ("MAX_TEXT",),
     "tracking.hook_sessions": ("HookSessions",),
+    "tracking.server_calls": ("arguments_digest",),
     "integrity.fsck": ("CheckReport", "Fault", "check_store", "repair_store"),
     "retention.garbage_collection": ("GcResult", "GcPlan"),
     "config.config_files": ("Configuration", "ConfiguredValue", "denied_paths"),
@@ -266,6 +272,7 @@ _HOMES: Final = {
         "DiskFull",
         "EditAway",
         "EditExpired",
+        "EditTakenOut",
         "FileChanged",
         "FileExists",
         "FileMissing",
@@ -401,13 +408,14 @@ _HOMES: Final = {
         "Notice",
         "TurnInfo",
     ),
-    "fastclass": ("value",),
+    "fastclass": ("replace", "value"),
     "model.net_file": ("ChangeKind", "ChangeSummary", "ChangesAtLine", "FileSummary", "NetChange", "NetFile"),
     "model.views": (
         "Collision",
         "CommentView",
         "UnreportedComments",
         "Content",
+        "DecisionInForce",
         "DecisionView",
         "DirectoryEntry",
         "EditFilter",
@@ -427,7 +435,9 @@ _HOMES: Final = {
         "UnresolvedMarkers",
         "State",
         "StatusReport",
+        "UnreviewedCommit",
         "UnreportedRejections",
+        "WaitingMessage",
     ),
     "review.tracked_call": ("Call",),
     "dates": ("date_of", "is_moment", "moment_of"),

@@ -30,7 +30,9 @@ NUMBERED: Final = {
 """Requirements that the documents themselves number."""
 
 
-USED_AS_BY_A_USER: Final = frozenset({"agent", "runner", "connected", "serving", "started", "subprocess"})
+USED_AS_BY_A_USER: Final = frozenset(
+    {"agent", "runner", "connected", "serving", "started", "forked_program", "subprocess"}
+)
 """Fixtures and helpers through which a test uses a server process or the command."""
 
 SHOWN_BY_USE_ALONE: Final = ("001", "002", "003", "004")
@@ -73,7 +75,7 @@ def names_used_in(file: str) -> dict[str, frozenset[str]]:
             | {name.id for name in ast.walk(part) if isinstance(name, ast.Name)}
         )
         for part in ast.parse((TESTS / file).read_bytes()).body
-        if isinstance(part, ast.FunctionDef)
+        if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef)
     }
 
 

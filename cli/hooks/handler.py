@@ -13,10 +13,18 @@ from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, cast
 
-from cli.hooks.clients.event import NOWHERE, Client, Event, HookMoment, Payload
+from cli.hooks.clients.event import NOWHERE, Client, Event, HookMoment, Payload, may_be_server_tool
 
 if TYPE_CHECKING:
-    from objstore import AgentCall, Collision, HookSessions, TurnInfo, UnreportedComments, UnreportedRejections
+    from objstore import (
+        AgentCall,
+        Collision,
+        HookSessions,
+        TurnInfo,
+        UnreportedComments,
+        UnreportedRejections,
+        Workspace,
+    )
 
 __all__ = ["CLIENTS", "HOOK_LOG", "client_of", "handle", "log_fault", "main"]
 
@@ -120,20 +128,33 @@ def handle(client: Client, event: Event, say: Callable[[Payload | None], object]
         _record(calls, event)
         # A subagent would keep the text to itself: its session gets it, at the latest when the subagent reports back.
         hears = not event.agent and client.reply(event, "") is not None
-        rejected = calls.rejected(event.conversation, _MAX_REPORTED) if hears else None
-        heard = calls.conversations_heard(event.conversation) if hears else []
-        comments = workspace.comments.unsent_for(heard, _MAX_REPORTED) if hears else None
-        collisions = calls.collisions(event.conversation) if hears else []
+        messages = workspace.messages
+        rejected = messages.rejected(event.conversation, _MAX_REPORTED) if hears else None
+        comments = messages.comments(event.conversation, _MAX_REPORTED) if hears else None
+        collisions = messages.collisions(event.conversation) if hears else []
         message = [_rejections(rejected)] if rejected else []
         message += [_comments(comments)] if comments else []
         message += [_collisions(collisions)] if collisions else []
-        say(client.reply(event, "\n\n".join(message)) if message else None)
+        say(client.reply(event, "\n\n".join(message)) if message else _notice(client, event, workspace))
         if rejected:
-            calls.mark_reported(event.conversation, rejected)
+            messages.mark_reported(event.conversation, rejected)
         if collisions:
-            calls.mark_collisions_reported(event.conversation, collisions)
+            messages.mark_collisions_reported(event.conversation, collisions)
         if comments:
-            workspace.comments.mark_sent([view.number for view in comments.comments], heard[0])
+            workspace.comments.mark_sent(
+                [view.number for view in comments.comments], messages.conversations_heard(event.conversation)[0]
+            )
+
+
+def _notice(client: Client, event: Event, workspace: "Workspace") -> Payload | None:
+    """Return what tells the person, at the end of a turn, how much there is to review; None: no more than last time."""
+    if event.moment is not HookMoment.PAUSE or client.notice(event, "") is None:
+        return None
+    pending, unattributed = workspace.review.pending_counts()
+    if not workspace.messages.note_pending(event.conversation, pending) or not pending:
+        return None
+    others = f", {unattributed} of them unattributed" if unattributed else ""
+    return client.notice(event, f"editledger: {pending} edit{'s' * (pending > 1)} to review{others} (cas review)")
 
 
 def _roots(event: Event) -> list[str]:
@@ -333,6 +354,11 @@ def _noted(event: Event, name: str) -> str:
 def _call(calls: "HookSessions", event: Event) -> "AgentCall":
     from objstore import AgentCall
 
+    asks = ""
+    if may_be_server_tool(event.tool):
+        from objstore import arguments_digest
+
+        asks = arguments_digest(event.given)
     turn = calls.turn(event.conversation)
     prompt = "" if turn is None else turn.prompt
     paths = event.touched
@@ -345,6 +371,7 @@ def _call(calls: "HookSessions", event: Event) -> "AgentCall":
         paths=paths,
         agent=event.agent,
         task=event.task,
+        asks=asks,
         is_named=bool(event.call),
         notes={**event.notes, **({"prompt": prompt} if prompt else {}), **({"call": event.call} if event.call else {})},
     )
@@ -379,6 +406,7 @@ def _comments(unsent: "UnreportedComments") -> str:
         first, last = view.lines
         where = "" if not first else f", line {first}" if first == last else f", lines {first} to {last}"
         answers = f", on comment {view.comment.answers}" if view.comment.answers else ""
+        where += f" and {view.more_files} more of your files" if view.more_files else ""
         gone = "" if view.is_there else " (the file has these lines no more)"
         said = "\n  ".join(view.comment.text.splitlines())
         lines.append(f"- comment {view.number}{answers}, on {view.path!r}{where}{gone}: {said}")

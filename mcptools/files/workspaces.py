@@ -178,7 +178,7 @@ def denied_in(root: str) -> Callable[[str], bool]:
     It reads the settings when it is first called, and raises what `denied_paths` raises.
     """
     patterns = cache(partial(denied_paths, root))
-    return lambda path: patterns().match(path)
+    return lambda path: patterns().names_file(path)
 
 
 class _Opened:

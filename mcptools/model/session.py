@@ -209,6 +209,11 @@ class Session:
                 self._turns.popitem(last=False)
             return began
 
+    def has_turns(self) -> bool:
+        """Return whether the session has begun to change files."""
+        with self._lock:
+            return bool(self._turns)
+
     def last_conversation(self) -> str:
         """Return the conversation of the session's last change ("": none, or it was undone)."""
         with self._lock:

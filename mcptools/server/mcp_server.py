@@ -306,7 +306,7 @@ class EditServer(MCPServer):
     def _tool(self, name: str, traits: Traits, *, asks: bool) -> Tool:
         """Return a tool as the SDK registers it. `asks`: it asks the person first."""
         from mcptools.catalog.schemas import described, flat, output_schema, parameters_of
-        from mcptools.tools.context import ToolContext
+        from mcptools.tools.context import GivenCall, ToolContext
         from mcptools.tools.tool_methods import TOOL_METHODS
 
         method = TOOL_METHODS[name]
@@ -326,10 +326,15 @@ class EditServer(MCPServer):
             client.session.client = named(context)
             asked_about = self._approval_context.get() if asks else None
             may_write = not all(each.read_only for each in self._offered.values())
-            within = self._roots.within(client, roots)
-            recorded = self._recorded.get()
+            sent = (context.request_context.params or {}).get("arguments")
             shared = ToolContext(
-                within, client.session, self._limits, may_write, approval=asked_about, recorded=recorded
+                self._roots.within(client, roots),
+                client.session,
+                self._limits,
+                may_write,
+                given=GivenCall(name, sent if isinstance(sent, Mapping) else {}),
+                approval=asked_about,
+                recorded=self._recorded.get(),
             )
             called = functools.partial(method.call, shared, **arguments)
             work = functools.partial(_carried_out, called, traits, self._limits.max_answer)

@@ -105,10 +105,9 @@ class TrackedCalls:
                 if (refusal := of_directory(named)) is not None:
                     raise refusal
                 context.directories.refuse_shown(named)
-            session = context.session
-            notes = dict(session.client)
-            began = session.turn_began(conversation, max(0, time.time_ns() // 1_000))
-            turn = TurnInfo(session=session.name, began=began, client=notes.get("client", ""))
+            notes = dict(context.session.client)
+            announced = None if dry_run or context.given is None else context.given.turn_in(workspace)
+            turn = self._own_turn(conversation) if announced is None else announced
             info = CallInfo(
                 tool=tool,
                 conversation=conversation,
@@ -135,11 +134,18 @@ class TrackedCalls:
         checkpoint()
         kept = call.place(backup) if backup else ""
         outcome = call.commit(notes=notes)
+        session = self._context.session
         self._context.recorded.extend((workspace, view) for view in outcome.edits)
-        if call.turn is not None:
-            self._context.session.turn_began(outcome.conversation, call.turn.began)
-        self._context.session.changed(workspace.root, outcome.edits, backup=kept)
+        if call.turn is not None and call.turn.session == session.name:
+            session.turn_began(outcome.conversation, call.turn.began)
+        session.changed(workspace.root, outcome.edits, backup=kept)
         return outcome
+
+    def _own_turn(self, conversation: str) -> TurnInfo:
+        """Return the turn of a conversation in the session of this connection, for a client without hooks."""
+        session = self._context.session
+        began = session.turn_began(conversation, max(0, time.time_ns() // 1_000))
+        return TurnInfo(session=session.name, began=began, client=session.client.get("client", ""))
 
     def precheck(self, path: str, *, stale: bool = True, replaces: bool = False) -> None:
         """Refuse a file that a call would replace, move or delete as a whole, without creating a store.

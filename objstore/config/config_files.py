@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, Self, TypeAlias
 
-from objstore.config.path_patterns import PathPatterns
+from objstore.config.patterns import PathPatterns
 from objstore.config.settings import (
     FORMER_NAMES,
     OBSOLETE,

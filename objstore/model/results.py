@@ -38,6 +38,7 @@ class TurnInfo:
     prompt: str = ""  # texts may be empty: not known
     client: str = ""
     model: str = ""
+    conversation: str = ""  # of the turn's record; "": that of the call
 
 
 @value
@@ -197,6 +198,10 @@ class Decided:
     markers: tuple[MarkersWritten, ...] = ()
     unmarked: tuple[Seq, ...] = ()  # edits whose markers the decision removed
     returned: tuple[Unit, ...] = ()  # units whose status changed only because of the removal
+    # Units that an undo or redo left rejected, each with the live unit that makes the same change.
+    repeated: tuple[tuple[Unit, Unit], ...] = ()
+    # Units that stay pending instead of being accepted, each with the accepted unit that took its change out.
+    taken_out: tuple[tuple[Unit, Unit], ...] = ()
 
 
 @value

@@ -342,7 +342,7 @@ class Call:
         except CasError:
             return ()
         paths = (path for view in edits for path in (view.edit.source, view.edit.path) if path is not None)
-        return tuple(path for path in dict.fromkeys(map(os.fsdecode, paths)) if rules.secrets.match_path(path))
+        return tuple(path for path in dict.fromkeys(map(os.fsdecode, paths)) if rules.secrets.leaves_out_path(path))
 
     def _found(self) -> list[tuple[Change, CallInfo]]:
         """Return what was found on disk, each change with the call that it is attributed to."""

@@ -14,11 +14,12 @@ from objstore.errors import CasError, PathError
 from objstore.fastclass import replace
 from objstore.fs.disk import reaching
 from objstore.fs.writer_lock import WriterLock
-from objstore.model.results import EXTERNAL_CALL, CallInfo, TurnInfo
-from objstore.model.views import Collision, EditFilter, EditView, UnreportedRejections
+from objstore.model.results import CallInfo, TurnInfo
+from objstore.model.views import EditFilter, EditView
 from objstore.review.attribution import CallAttribution
 from objstore.review.open_calls import AgentCall, OpenCalls, sanitized_name, sanitized_text
 from objstore.tracking.attributed_scan import AttributedScan
+from objstore.tracking.server_calls import ServerCalls, is_tool_named
 from objstore.transaction.journal import Journal
 
 if TYPE_CHECKING:
@@ -37,9 +38,6 @@ _MAX_OTHER_WORKSPACES: Final = 20
 _MAX_REMEMBERED_ENDS: Final = 20
 """Ends of calls remembered for each conversation: no more tools run at once."""
 
-_MAX_COLLISIONS: Final = 100
-"""Reported collisions that are remembered of each conversation."""
-
 _MAX_SCANNED_PATHS: Final = 20
 """The newest edits of a conversation, among which the edit of a tool that has just ended is searched."""
 
@@ -52,6 +50,7 @@ class HookSessions:
         self._journal: Final = journal
         self._open: Final = OpenCalls(journal)
         self._scan: Final = AttributedScan(journal, self._open)
+        self.server_calls: Final = ServerCalls(journal)
 
     # ---- what hooks report
 
@@ -63,12 +62,19 @@ class HookSessions:
         get to run its tools, and their ends are not reported: Claude Code uses one to guess the person's next message.
         """
         known = self._known(call)
+        try:
+            return self._begin(known, reports_subagents=reports_subagents)
+        finally:
+            if known.asks:
+                self.server_calls.announce(known)
+
+    def _begin(self, known: AgentCall, *, reports_subagents: bool) -> list[EditView]:
         if known.paths == ():
             return []
-        name = self._open.name_of(call)
+        name = self._open.name_of(known)
         try:
             with self._locked():
-                if call.agent and not self._is_subagent_at_work(known, reports_subagents=reports_subagents):
+                if known.agent and not self._is_subagent_at_work(known, reports_subagents=reports_subagents):
                     return []
                 open_calls = self._open.calls()
                 begun = open_calls.get(name)
@@ -82,13 +88,13 @@ class HookSessions:
                 self._open.remove(name)
                 # The files that a tool names were just scanned. Others may be ignored and found only later.
                 since = None if known.paths is None else 0
-                self._open.put(name, self._in_turn(replace(known, since=since)))
+                self._open.put(name, self._open.in_turn(replace(known, since=since)))
                 return found
         except (CasError, OSError):
             # The agent goes on in any case: what the tool does must not count as the person's.
             with suppress(CasError, OSError):
-                if not self._open.is_open(call) and not self._is_done(known):
-                    self._open.put(name, self._in_turn(replace(known, since=None)))
+                if not self._open.is_open(known) and not self._is_done(known):
+                    self._open.put(name, self._open.in_turn(replace(known, since=None)))
             raise
 
     def end(self, call: AgentCall) -> list[EditView]:
@@ -98,6 +104,8 @@ class HookSessions:
         file, what is found now may be its own. The same holds of a call whose turn has ended before.
         """
         known = self._known(call)
+        if known.asks:
+            self.server_calls.withdraw(known)
         if known.paths == () and not self._open.is_open(call):
             return []
         # Noted first: if anything fails from here on, the time of the end is known.
@@ -115,7 +123,7 @@ class HookSessions:
                 self._note_end(known)
             paths = known.paths
             if paths is not None:
-                open_calls.setdefault(name, self._in_turn(known))
+                open_calls.setdefault(name, self._open.in_turn(known))
             if name in open_calls:
                 # It was allowed. The paths that it named may resolve differently than when it began.
                 begun = open_calls[name]
@@ -163,7 +171,7 @@ class HookSessions:
             if begun is not None:  # it was allowed
                 open_calls[name] = replace(begun, is_asked=False, is_behind=True, task=call.task)
             elif not self._is_done(known, before=True):
-                open_calls[name] = self._in_turn(replace(known, is_behind=True, is_left=True))
+                open_calls[name] = self._open.in_turn(replace(known, is_behind=True, is_left=True))
             if name in open_calls:
                 self._open.put(name, open_calls[name])
             return self._scan.record_edits(known.paths, open_calls)
@@ -181,6 +189,8 @@ class HookSessions:
         `may_have_run`: that is not certain, so that what is found may be its own.
         """
         known = self._known(call)
+        if known.asks:
+            self.server_calls.withdraw(known)
         if known.paths == () and not self._open.is_open(call):
             return []
         name = self._open.name_of(call)
@@ -272,9 +282,7 @@ class HookSessions:
 
         with self._locked(None):
             attribution = CallAttribution(self._open.calls().values())
-            with recording_git(
-                self._journal, lambda _, moment, tick: attribution.of_others(EXTERNAL_CALL, moment, tick)
-            ):
+            with recording_git(self._journal, attribution.of):
                 pass
 
     def knows(self, conversation: str) -> bool:
@@ -317,8 +325,6 @@ class HookSessions:
         """Return the turn of the conversation that began last (None: no beginning was reported)."""
         return self._open.turn(conversation)
 
-    # ---- what is reported to an agent
-
     def join(self, conversation: str, other: str, tool: str) -> None:
         """Report another conversation's rejections to this one too: a tool of our server said that it works in that.
 
@@ -332,81 +338,8 @@ class HookSessions:
 
         with self._journal.reading():
             made = edits(self._journal, EditFilter(conversation=other, newest_first=True, limit=_MAX_SCANNED_PATHS))
-        if any(tool.endswith(tuple(mark + view.edit.tool for mark in "_:-")) for view in made if view.edit.tool):
+        if any(is_tool_named(tool, view.edit.tool) for view in made):
             self._open.join(conversation, other)
-
-    def rejected(self, conversation: str, most: int) -> UnreportedRejections | None:
-        """Return the rejections of a conversation's edits, and of those it has joined, that were not reported to it.
-
-        None: there are none. `most`: edits that are described; further ones are only counted. Raises what reads raise.
-        """
-        known, joined = self._open.reported_rejections(conversation)
-        with self._journal.reading() as store:
-            rows = store.index.edits.rejected([sanitized_name(conversation), *joined])
-            found = {str(unit): unit for row in rows for unit in row.rejected}
-            if gone := known - found.keys():
-                # A unit that is accepted and then rejected again is reported again.
-                self._open.save_reported_rejections(conversation, (), gone)
-            unreported = {name: unit for name, unit in found.items() if name not in known}
-            if not unreported:
-                return None
-            # Imported only now, because mostly there is nothing to report.
-            from objstore.history.edit_queries import rejections
-
-            edits = list(dict.fromkeys(unit.seq for unit in unreported.values()))
-            first = set(edits[:most])
-            described = rejections(self._journal, [unit for unit in unreported.values() if unit.seq in first])
-            return UnreportedRejections(
-                rejections=tuple(described), more=len(edits) - len(first), units=frozenset(unreported)
-            )
-
-    def conversations_heard(self, conversation: str) -> list[str]:
-        """Return a conversation and those whose edits are reported to it too."""
-        return [sanitized_name(conversation), *self._open.reported_rejections(conversation)[1]]
-
-    def collisions(self, conversation: str) -> list[Collision]:
-        """Return the files of a conversation in which other sessions have pending edits, if not reported yet.
-
-        Each has only the edits of the others. Each session in a file is reported once.
-        """
-        with self._journal.reading() as store:
-            if not store.index.edits.colliding():
-                return []
-            # Imported only now, because mostly there is nothing to report.
-            from objstore.review.collisions import collisions
-
-            own = store.index.sessions.number(sanitized_name(conversation))
-            known = set(_texts_of(self._open.session(conversation).get("collisions")))
-            found = [
-                replace(
-                    collision,
-                    edits={
-                        number: seqs
-                        for number, seqs in collision.edits.items()
-                        if number != own and _collision_name(collision, number) not in known
-                    },
-                )
-                for collision in collisions(self._journal)
-                if own in collision.edits
-            ]
-            return [collision for collision in found if collision.edits]
-
-    def mark_collisions_reported(self, conversation: str, reported: Iterable[Collision]) -> None:
-        """Remember that a conversation was told of collisions. Raises what the disk raises."""
-        names = [_collision_name(collision, number) for collision in reported for number in collision.edits]
-
-        def noted(kept: Mapping[str, object]) -> dict[str, object]:
-            known = [name for name in _texts_of(kept.get("collisions")) if name not in names]
-            return {"collisions": [*known, *names][-_MAX_COLLISIONS:]}
-
-        self._open.note(conversation, noted)
-
-    def mark_reported(self, conversation: str, reported: UnreportedRejections) -> None:
-        """Remember that rejections have been reported to the conversation. Raises what the disk raises.
-
-        Call it after the report, not before: reporting a rejection twice is better than never.
-        """
-        self._open.save_reported_rejections(conversation, reported.units)
 
     # ---- inside
 
@@ -443,18 +376,6 @@ class HookSessions:
             paths=None if covered is None else tuple(covered),
             began=call.began or now(),
         )
-
-    def _in_turn(self, call: AgentCall) -> AgentCall:
-        """Return the call with the turn that its conversation is in.
-
-        If no hook has reported one, because the prompt came elsewhere or its hook failed, one begins with the call.
-        """
-        turn = self._open.turn(call.conversation)
-        client, model = (sanitized_text(call.notes.get(note, "")) for note in ("client", "model"))
-        if turn is None:
-            turn = TurnInfo(session=call.conversation, began=call.began, client=client, model=model)
-            self._open.note_turn(turn)
-        return replace(call, turn=replace(turn, client=turn.client or client, model=model or turn.model))
 
     def _located(self, path: str, *, real: bool) -> str:
         """Return a path relative to the workspace, or "" if it is outside or no valid path (one with a NUL).
@@ -521,6 +442,7 @@ class HookSessions:
         run as well: what is found now may be its own.
         """
         conversation = sanitized_name(conversation)
+        self.server_calls.withdraw_all(conversation, is_ended)
 
         def chosen(open_calls: Mapping[str, AgentCall]) -> set[str]:
             return {name for name, call in open_calls.items() if call.conversation == conversation and is_ended(call)}
@@ -562,16 +484,6 @@ def _agents(kept: Mapping[str, object]) -> list[str]:
 def _agents_without(agent: str, kept: Mapping[str, object]) -> list[str]:
     """Return the subagents without one of them."""
     return [each for each in _agents(kept) if each != agent]
-
-
-def _texts_of(held: object) -> list[str]:
-    """Return the texts in a list of what is kept of a conversation."""
-    return [each for each in held if isinstance(each, str)] if isinstance(held, list) else []
-
-
-def _collision_name(collision: Collision, session: int) -> str:
-    """Return what identifies a session's edits of a file among the reported collisions; a path may be any bytes."""
-    return f"{session}:{os.fsencode(collision.path).hex()}"
 
 
 def _other_workspaces(kept: Mapping[str, object]) -> list[str]:

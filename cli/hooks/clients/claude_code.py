@@ -22,6 +22,7 @@ from cli.hooks.clients.event import (
     context_in_copilot,
     joined_by,
     map_of,
+    message_to_person,
     notes_of,
     patched,
     paths_touched_by,
@@ -30,7 +31,7 @@ from cli.hooks.clients.event import (
     within,
 )
 
-__all__ = ["ENDS", "READS", "read", "reply"]
+__all__ = ["ENDS", "READS", "notice", "read", "reply"]
 
 _MOMENTS: Final = {
     **WITH_SUBAGENTS,
@@ -64,6 +65,11 @@ def read(payload: Payload) -> Event:
 def reply(event: Event, message: str) -> Payload | None:
     """Return what to print so that the agent reads `message`."""
     return context_in_copilot(event, message) if event.of_copilot else additional_context(event, message, _HEARD)
+
+
+def notice(event: Event, message: str) -> Payload | None:
+    """Return what to print so that the person reads `message` when the turn ends."""
+    return None if event.of_copilot else message_to_person(event, message, "Stop")
 
 
 def _of_copilot(payload: Payload) -> Event:

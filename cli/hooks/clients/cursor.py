@@ -8,7 +8,7 @@ from typing import Final
 
 from cli.hooks.clients.event import Event, HookMoment, Payload, joined_by, map_of, notes_of, paths_touched_by, text
 
-__all__ = ["READS", "read", "reply"]
+__all__ = ["READS", "notice", "read", "reply"]
 
 _MOMENTS: Final = {
     "preToolUse": HookMoment.BEFORE,
@@ -80,6 +80,10 @@ def read(payload: Payload) -> Event:
 def reply(event: Event, message: str) -> Payload | None:
     """Return what to print so that the agent reads `message`."""
     return {"additional_context": message} if event.name in _HEARD else None
+
+
+def notice(event: Event, message: str) -> None:
+    """Return None: a hook of its `stop` can only send the agent another prompt."""
 
 
 def _roots(payload: Payload) -> list[str]:

@@ -16,6 +16,7 @@ from cli.hooks.clients.event import (
     Payload,
     additional_context,
     joined_by,
+    message_to_person,
     notes_of,
     patched,
     paths_touched_by,
@@ -84,6 +85,7 @@ class Described(NamedTuple):
     reads: frozenset[str]
     writes: frozenset[str]
     hearing: frozenset[str]
+    notice_event: str  # at whose hook the client shows its user a `systemMessage`; "": at none
     answer: str  # the field in which the client takes context for its agent; "": that of Claude Code
 
     def read(self, payload: Payload) -> Event:
@@ -112,6 +114,10 @@ class Described(NamedTuple):
         if self.answer and event.name in self.hearing:
             return {self.answer: message}
         return None if self.answer else additional_context(event, message, self.hearing)
+
+    def notice(self, event: Event, message: str) -> Payload | None:
+        """Return what to print so that the person reads `message` when the turn ends."""
+        return message_to_person(event, message, self.notice_event)
 
     def _text(self, payload: Payload, field: str) -> str:
         found = self._found(payload, field)
@@ -197,6 +203,7 @@ def _parsed(table: Mapping[str, Any], name: str) -> Described:
         reads=frozenset(_strings(tools, "reads")),
         writes=frozenset(_strings(tools, "writes")),
         hearing=frozenset(_strings(reply, "events")),
+        notice_event=_string(reply, "notice", ""),
         answer=_string(reply, "field", ""),
     )
 

@@ -12,12 +12,13 @@ from cli.hooks.clients.event import (
     additional_context,
     joined_by,
     map_of,
+    message_to_person,
     notes_of,
     paths_touched_by,
     text,
 )
 
-__all__ = ["READS", "read", "reply"]
+__all__ = ["READS", "notice", "read", "reply"]
 
 _MOMENTS: Final = {
     "BeforeTool": HookMoment.BEFORE,
@@ -63,3 +64,8 @@ def read(payload: Payload) -> Event:
 def reply(event: Event, message: str) -> Payload | None:
     """Return what to print so that the agent reads `message`."""
     return additional_context(event, message, _HEARD)
+
+
+def notice(event: Event, message: str) -> Payload | None:
+    """Return what to print so that the person reads `message` when the turn ends."""
+    return message_to_person(event, message, "AfterAgent")

@@ -149,7 +149,7 @@ def test_t_undo_05_failed_undo_leaves_every_file_unchanged(tmp_path: Path, step:
 
 
 @pytest.mark.parametrize("step", [1, 2, 3])
-def test_failed_undo_of_several_kinds_of_changes_leaves_every_file_unchanged(tmp_path: Path, step: int) -> None:
+def test_undo_that_fails_at_any_step_leaves_every_file_unchanged(tmp_path: Path, step: int) -> None:
     disk = DiskFailingAtStep()
     directories = Directories([str(tmp_path)], lambda root: Workspace.init(root, disk))
     session = Session()

@@ -174,7 +174,7 @@ class Recorder:
 
     @cached_property
     def _formatting(self) -> str:
-        return self._setting("calls.formatting")
+        return self._setting("review.formatting")
 
     def _setting(self, name: str) -> str:
         """Return the value of a setting; if it can't be read, the one with which most is reviewed."""

@@ -173,7 +173,7 @@ SETTINGS: Final = MappingProxyType(
                 choices=("accepted", "pending"),
             ),
             Setting(
-                name="calls.formatting",
+                name="review.formatting",
                 kind=SettingKind.CHOICE,
                 default="with-edit",
                 meaning="Whether a formatter's change of an agent's edit is decided with it, on its own, or accepted.",

@@ -93,8 +93,11 @@ def test_a_decision_that_keeps_edits_live_replays_nothing(scene: Scene) -> None:
     long_history(scene)
     assert scene.accept(*range(1, 80)).files == ()
     assert set(scene.reset(7, 8).verdicts) == {(unit, Status.PENDING) for unit in scene.units(7, 8)}
-    assert scene.accept(7).verdicts == tuple((unit, Status.ACCEPTED) for unit in scene.units(7))
     assert cached(scene) == []
+    # What is accepted below accepted edits may have been taken out by them, so that is replayed.
+    assert scene.accept(7).verdicts == tuple((unit, Status.ACCEPTED) for unit in scene.units(7))
+    for weave in cached(scene):
+        weave.unlink()
     # Beside what is rejected, and where the file was changed outside, there is more to say.
     scene.decide(Action.REJECT, 40)
     assert cached(scene)

@@ -113,7 +113,7 @@ def scenes(tmp_path: Path) -> Iterator[Iterator[Scene]]:
                 shutil.rmtree(tmp_path / "workspace")
             made.append(Scene(tmp_path / "workspace"))
             # A change by hand follows an agent's edit at once here, and is none of a formatter's.
-            Configuration(str(tmp_path / "workspace")).set("calls.formatting", "pending")
+            Configuration(str(tmp_path / "workspace")).set("review.formatting", "pending")
             for _ in range(20):
                 yield made[0]
 

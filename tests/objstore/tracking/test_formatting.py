@@ -137,7 +137,7 @@ def test_a_formatter_that_runs_twice_has_all_its_changes_decided_with_the_edit(w
 
 @pytest.mark.parametrize("value", ["with-edit", "pending", "accepted"])
 def test_a_setting_says_how_formatting_is_reviewed(workspace: Workspace, value: str) -> None:
-    Configuration(workspace.root).set("calls.formatting", value)
+    Configuration(workspace.root).set("review.formatting", value)
     write_and_format(workspace)
     look(workspace, "turn's end")
     made, formatted = edits(workspace)

@@ -297,7 +297,7 @@ class Workspace:
 
     @cached_property
     def messages(self) -> AgentMessages:
-        """Say what agents are yet to be sent about their edits."""
+        """Decide what agents are sent about their edits."""
         from objstore.tracking.agent_messages import AgentMessages
 
         return AgentMessages(self._journal)

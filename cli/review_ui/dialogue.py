@@ -274,15 +274,15 @@ class ReviewDialogue(ABC, Generic[Shown]):
         """Say what goes to which agent, and when; ask first if the setting says so."""
         decided = {unit for step in self._steps for unit, _ in step.verdicts}
         waiting = self._workspace.messages.waiting(decided=decided, said=self._said)
-        way = self._workspace.messages.way
-        if waiting and way == "ask":
+        sending = self._workspace.messages.sending
+        if waiting and sending == "ask":
             for sentence in sending_text(self._workspace, waiting, is_held=True):
                 self._say(sentence)
             self._ask("Send this to the agents now? [y, or any other key to leave it to `cas send`]")
             if self._key() != "y":
                 return
             self._workspace.messages.release()
-        for sentence in sending_text(self._workspace, waiting, is_held=way == "manual"):
+        for sentence in sending_text(self._workspace, waiting, is_held=sending == "manual"):
             self._say(sentence)
 
     # ---- the screen

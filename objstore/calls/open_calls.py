@@ -274,7 +274,7 @@ class OpenCalls:
         return self._files.lock_path(_REVIEW)
 
     def released(self) -> tuple[int, int]:
-        """Return up to which decision and which comment a person has let agents be sent what they said."""
+        """Return the numbers of the newest decision and comment that a person has released to agents."""
         match self._files.read(_RELEASED):
             case {"decision": int(decision), "comment": int(comment)}:
                 return decision, comment

@@ -62,7 +62,7 @@ class TurnQueries:
         ]
 
     def of_document(self, document: DocumentId) -> dict[Seq, int]:
-        """Return the turn of each edit of a document that is of one and was not claimed since."""
+        """Return the turn of each edit of a document that has one and was not claimed later."""
         rows = self._db.execute(
             "SELECT seq, turn FROM edits WHERE document = ? AND turn > 0 AND owner = conversation AND NOT void",
             (document,),

@@ -42,7 +42,7 @@ class NetChange:
     inserted: bytes  # exact lines of the current text
     units: tuple[Unit, ...]  # ascending: a decision on the change is a decision on these
     shares_with: tuple[int, ...] = ()  # positions of the file's other changes that are decided with this one
-    turns: tuple[int, ...] = ()  # numbers of the turns that its edits are of, ascending; edits without one add none
+    turns: tuple[int, ...] = ()  # numbers of its edits' turns, ascending, as far as they have one
 
     @property
     def removed_lines(self) -> int:

@@ -1,4 +1,4 @@
-"""Say what is to be sent to which agent: rejections, comments and collisions, each once.
+"""Decide what is sent to which agent, and when: rejections, comments and collisions, each once.
 
 An agent that has hooks is sent it with its next prompt or tool. While a person reviews, what they say is held back, so
 that it is one message; the setting `review.send` can hold it until the person sends it. A review in progress holds a
@@ -152,7 +152,7 @@ class AgentMessages:
     # ---- holding back
 
     @property
-    def way(self) -> str:
+    def sending(self) -> str:
         """Return the setting `review.send`: automatic, ask or manual. Raises as Configuration.get."""
         from objstore.config.config_files import Configuration
 
@@ -160,11 +160,14 @@ class AgentMessages:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Hold rejections and comments back until the end, or that of the process; nothing where it can't write."""
+        """Hold rejections and comments back until this ends, or its process does.
+
+        Nothing is held back if the lock can't be written.
+        """
         fd: int | None = None
         with suppress(OSError, CasError):
             fd = open_store_file(self._open.review_lock, os.O_RDWR | os.O_CREAT)
-            fcntl.flock(fd, fcntl.LOCK_SH)  # at most a hook has the other lock, for an instant
+            fcntl.flock(fd, fcntl.LOCK_SH)  # a hook that tries the lock has it only for an instant
         try:
             yield
         finally:
@@ -172,7 +175,7 @@ class AgentMessages:
                 os.close(fd)
 
     def release(self) -> None:
-        """Let all be sent that was said so far, where `review.send` holds it back. Raises what the disk raises."""
+        """Release what `review.send` has held back so far. Raises what the disk raises."""
         with self._journal.reading() as store:
             numbers = store.index.numbers.newest()
         self._open.save_released(numbers.decisions, numbers.comments)
@@ -181,7 +184,7 @@ class AgentMessages:
         """Return the units whose rejections are held back; None: all are."""
         if self._is_review_in_progress():
             return None
-        if self.way == "automatic":
+        if self.sending == "automatic":
             return set()
         decided, _ = self._open.released()
         held: set[Unit] = set()
@@ -196,7 +199,7 @@ class AgentMessages:
         """Return the number of the first comment that is held back, 0 if none is; None: all are."""
         if self._is_review_in_progress():
             return None
-        return 0 if self.way == "automatic" else self._open.released()[1] + 1
+        return 0 if self.sending == "automatic" else self._open.released()[1] + 1
 
     def _is_review_in_progress(self) -> bool:
         """Return whether some process holds messages back."""
@@ -276,7 +279,7 @@ class AgentMessages:
         return [row for row in rows if not _NOT_OF_HOOKS.issuperset(self._open.session(row.name))]
 
     def _count_unreported(self, store: Store, heard: list[str]) -> int:
-        """Return how many edits of these conversations are rejected, and the first of these doesn't know that yet."""
+        """Return how many edits of these conversations are rejected without a report of it to the first of them."""
         known, _ = self._open.reported_rejections(heard[0])
         rows = store.index.edits.rejected(heard)
         return sum(any(str(unit) not in known for unit in edit.rejected) for edit in rows)

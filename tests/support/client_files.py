@@ -9,7 +9,17 @@ from tests.support.fork_server import forked_program
 
 WARM_SCRIPTS: Final = Path(__file__).with_name("warm_scripts")
 
-__all__ = ["files", "put", "run"]
+__all__ = ["SERVER_FILES", "files", "put", "run"]
+
+SERVER_FILES: Final = {
+    "claude-code": ".mcp.json",
+    "codex": ".codex/config.toml",
+    "gemini": ".gemini/settings.json",
+    "cursor": ".cursor/mcp.json",
+    "vscode": ".vscode/mcp.json",
+    "opencode": "opencode.json",
+}
+"""The file that lists the MCP servers of a project, by client."""
 
 
 def run(project: Path, home: Path, *words: str) -> CommandResult:

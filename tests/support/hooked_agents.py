@@ -20,8 +20,19 @@ __all__ = [
     "Session",
     "VSCode",
     "hook",
+    "recorded_project",
     "shell",
 ]
+
+
+def recorded_project(folder: Path, *names: str) -> Path:
+    """Return a new workspace that has files of three lines with these names, and a baseline of them."""
+    folder.mkdir()
+    for name in names:
+        (folder / name).write_text("1\n2\n3\n")
+    assert cas("init", folder=folder).status == 0
+    assert cas("record", folder=folder).status == 0
+    return folder
 
 
 def hook(client: str, event: Mapping[str, Any] | bytes, *, folder: Path) -> CommandResult:

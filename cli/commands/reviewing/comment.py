@@ -103,7 +103,7 @@ def send(*, numbers: tuple[int, ...], session: str, to_any: bool, as_json: bool)
             chosen = numbers or tuple(view.number for view, _ in workspace.comments.unsent())
             if chosen:
                 workspace.comments.address(chosen, conversation, who=reviewer())
-        if workspace.messages.way != "automatic":
+        if workspace.messages.sending != "automatic":
             workspace.messages.release()
         waiting = workspace.comments.unsent()
         if as_json:

@@ -6,17 +6,12 @@ import pytest
 
 from objstore import CallInfo, Workspace
 from tests.support.command_runner import cas
-from tests.support.hooked_agents import ClaudeCode, Codex
+from tests.support.hooked_agents import ClaudeCode, Codex, recorded_project
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    folder = tmp_path / "project"
-    folder.mkdir()
-    (folder / "a.txt").write_text("1\n2\n3\n")
-    assert cas("init", folder=folder).status == 0
-    assert cas("record", folder=folder).status == 0
-    return folder
+    return recorded_project(tmp_path / "project", "a.txt")
 
 
 def test_each_session_is_told_once_of_a_file_that_another_one_changed(folder: Path) -> None:

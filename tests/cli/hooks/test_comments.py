@@ -7,17 +7,12 @@ import pytest
 
 from objstore import Workspace
 from tests.support.command_runner import cas
-from tests.support.hooked_agents import AGENTS, ClaudeCode, Session
+from tests.support.hooked_agents import AGENTS, ClaudeCode, Session, recorded_project
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    folder = tmp_path / "project"
-    folder.mkdir()
-    (folder / "a.txt").write_text("1\n2\n3\n")
-    assert cas("init", folder=folder).status == 0
-    assert cas("record", folder=folder).status == 0
-    return folder
+    return recorded_project(tmp_path / "project", "a.txt")
 
 
 def comment(folder: Path, *words: str) -> None:

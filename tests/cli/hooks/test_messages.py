@@ -9,7 +9,17 @@ import pytest
 
 from objstore import CallInfo, TurnInfo, Workspace
 from tests.support.command_runner import cas
-from tests.support.hooked_agents import ClaudeCode, Codex, Copilot, Cursor, Gemini, OpenCode, Session, VSCode
+from tests.support.hooked_agents import (
+    ClaudeCode,
+    Codex,
+    Copilot,
+    Cursor,
+    Gemini,
+    OpenCode,
+    Session,
+    VSCode,
+    recorded_project,
+)
 from tests.support.terminal_driver import TERMINALS, TerminalDriver, run_in_terminal
 
 Review = Callable[..., AbstractContextManager[TerminalDriver]]
@@ -17,13 +27,7 @@ Review = Callable[..., AbstractContextManager[TerminalDriver]]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    folder = tmp_path / "project"
-    folder.mkdir()
-    for name in ("a.txt", "b.txt", "c.txt"):
-        (folder / name).write_text("1\n2\n3\n")
-    assert cas("init", folder=folder).status == 0
-    assert cas("record", folder=folder).status == 0
-    return folder
+    return recorded_project(tmp_path / "project", "a.txt", "b.txt", "c.txt")
 
 
 @pytest.fixture

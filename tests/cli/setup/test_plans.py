@@ -16,7 +16,7 @@ from hypothesis import given, strategies as st
 from cli.setup import doctor
 from cli.setup.jsonc_edit import JsonInvalid, appended, discarded, loaded, with_member, with_members, without_member
 from cli.setup.plans import WIRED, Programs, Scope, plan
-from tests.support.client_files import files, put, run
+from tests.support.client_files import SERVER_FILES, files, put, run
 from tests.support.command_runner import (
     PATIENCE,
     PROGRAM,
@@ -302,17 +302,6 @@ def test_a_users_own_settings_are_kept_and_copied(project: Path, home: Path) -> 
         assert run(project, home, "setup", client, "--remove").status == 0
     assert loaded(settings.read_text()) == loaded(COMMENTED_SETTINGS)
     assert tomllib.loads(config.read_text()) == {"model": "m", "mcp_servers": {"other": {"command": "x"}}}
-
-
-SERVER_FILES = {
-    "claude-code": ".mcp.json",
-    "codex": ".codex/config.toml",
-    "gemini": ".gemini/settings.json",
-    "cursor": ".cursor/mcp.json",
-    "vscode": ".vscode/mcp.json",
-    "opencode": "opencode.json",
-}
-"""The file that lists the MCP servers of a project, by client."""
 
 
 HOOK_FILES = [

@@ -11,7 +11,7 @@ import pytest
 
 from cli.hooks.clients import claude_code, cursor, gemini
 from cli.setup.plans import WIRED
-from tests.support.client_files import files, put
+from tests.support.client_files import SERVER_FILES, files, put
 from tests.support.command_runner import Answer, CommandResult, cas, on_terminal
 from tests.support.git_repository import git, new_repository
 
@@ -22,14 +22,6 @@ HOOKS = {
     "cursor": ".cursor/hooks.json",
     "vscode": ".github/hooks/editledger.json",
     "opencode": ".opencode/plugins/editledger.js",
-}
-SERVERS = {
-    "claude-code": ".mcp.json",
-    "codex": ".codex/config.toml",
-    "gemini": ".gemini/settings.json",
-    "cursor": ".cursor/mcp.json",
-    "vscode": ".vscode/mcp.json",
-    "opencode": "opencode.json",
 }
 EVERY_CLIENT = pytest.mark.parametrize("client", WIRED)
 
@@ -57,7 +49,7 @@ def test_hooks_alone_are_the_default_and_server_adds_the_server(client: str, pro
     assert names(project) == {"a.txt", HOOKS[client]}
     assert not re.search(r"mcpServers|\"mcp\"", (project / HOOKS[client]).read_text())
     assert run(project, home, "setup", client, "--server").status == 0
-    assert names(project) == {"a.txt", HOOKS[client], SERVERS[client]}
+    assert names(project) == {"a.txt", HOOKS[client], SERVER_FILES[client]}
     assert run(project, home, "setup", client).text.startswith("Nothing to change")
     assert run(project, home, "setup", client, "--remove").status == 0
     assert names(project) == {"a.txt"}
@@ -185,7 +177,7 @@ def test_setup_says_in_five_lines_what_it_changes(client: str, project: Path, ho
     assert re.search(
         rf"^Wrote {project / HOOKS[client]}: .*hooks at prompts, stops, sessions, and tools", text, re.MULTILINE
     )
-    assert re.search(rf"^Wrote {project / SERVERS[client]}: .*the MCP server", text, re.MULTILINE)
+    assert re.search(rf"^Wrote {project / SERVER_FILES[client]}: .*the MCP server", text, re.MULTILINE)
     assert lines[-1].endswith(f"`cas doctor {client}` checks that it works.") or client == "codex"
 
 
@@ -194,7 +186,7 @@ def test_show_prints_the_entries_and_changes_nothing(client: str, project: Path,
     shown = run(project, home, "setup", client, "--server", "--show")
     assert (shown.status, names(project), (project / ".cas").exists()) == (0, {"a.txt"}, False)
     run(project, home, "setup", client, "--server")
-    for name in {HOOKS[client], SERVERS[client]}:
+    for name in {HOOKS[client], SERVER_FILES[client]}:
         assert f"{project / name}:\n{(project / name).read_text()}" in shown.text
 
 

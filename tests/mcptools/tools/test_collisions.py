@@ -9,9 +9,8 @@ import pytest
 from mcptools.files.workspaces import Directories
 from mcptools.model.limits import ServerLimits
 from mcptools.model.session import Session
-from tests.support.command_runner import cas
 from tests.support.direct_tools import Tools
-from tests.support.hooked_agents import ClaudeCode
+from tests.support.hooked_agents import ClaudeCode, recorded_project
 from tests.support.mcp_agent import Agent, Result, connected
 
 COLLIDED = "Another agent has changed files that you have changed too"
@@ -19,12 +18,7 @@ COLLIDED = "Another agent has changed files that you have changed too"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    folder = tmp_path / "project"
-    folder.mkdir()
-    (folder / "a.txt").write_text("1\n2\n3\n")
-    assert cas("init", folder=folder).status == 0
-    assert cas("record", folder=folder).status == 0
-    return folder
+    return recorded_project(tmp_path / "project", "a.txt")
 
 
 @pytest.fixture

@@ -305,7 +305,7 @@ def _without_no_ops(journal: Journal, request: DecisionRequest) -> DecisionReque
         refuse_expired(journal, row)
     if away:
         raise EditAway([str(unit) for unit in sorted(away)])
-    # An undo or redo that changes nothing, because of git or a repeated edit, is recorded: the next one goes on from it.
+    # An undo or redo that changes nothing, because of git or a repeated edit, is recorded: the next goes on from it.
     # Units that markers set aside are rejected only until the conflict is resolved.
     if not request.verdicts or not (
         changed_edits or request.takes_back or not units_set_aside(journal).isdisjoint(request.verdicts)

@@ -61,9 +61,13 @@ class ServerCalls:
         Each announced call is taken once. If several sessions have announced the same call, none is meant.
         """
         digest = arguments_digest(given)
+        try:
+            announced = self._announced()
+        except (CasError, OSError):
+            return None  # without these files no session is known; the tool goes on
         found = {
             name: call
-            for name, call in self._announced().items()
+            for name, call in announced.items()
             if call.asks == digest and is_tool_named(call.tool, tool) and not self._files.exists(_taken(name))
         }
         if len({call.conversation for call in found.values()}) != 1:

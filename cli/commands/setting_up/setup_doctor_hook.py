@@ -15,6 +15,8 @@ from cli.hooks.clients.described import DESCRIBED, is_description
 from cli.screen.terminal import Screen, can_ask, shown_name, visible, write
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from cli.setup.doctor import Finding
     from cli.setup.plans import Programs, Scope, SetupStep
     from cli.setup.settings_files import SettingsChange
@@ -54,6 +56,10 @@ class _ClientName(click.ParamType[str]):
         if is_description(value):
             return str(Path(value).resolve())
         return str(click.Choice(CLIENTS).convert(value, param, ctx))
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem]":
+        """Return the names that begin so."""
+        return click.Choice(CLIENTS).shell_complete(ctx, param, incomplete)
 
 
 @command("setup")
@@ -291,7 +297,7 @@ def _diagnosis(found: "list[Finding]", screen: Screen) -> Iterator[bytes]:
 
 
 @command("hook")
-@click.argument("client", metavar="CLIENT")
+@click.argument("client", type=_ClientName(), metavar="CLIENT")
 @click.option("--resident", is_flag=True, hidden=True, expose_value=False)  # of versions that had a resident helper
 def hook(*, client: str) -> None:
     """Record what a tool of CLIENT does, from an event on standard input. `cas setup` makes clients call this.

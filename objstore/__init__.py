@@ -228,6 +228,7 @@ if TYPE_CHECKING:
     )
     from objstore.tracking.hook_sessions import HookSessions as HookSessions
     from objstore.tracking.record import Recorded as Recorded
+    from objstore.tracking.server_calls import arguments_digest as arguments_digest
     from objstore.tracking.snapshot_create import SnapshotResult as SnapshotResult
     from objstore.tracking.snapshot_diff import SnapshotChange as SnapshotChange
     from objstore.tracking.snapshot_list import PathState as PathState, SnapshotView as SnapshotView
@@ -243,6 +244,7 @@ if TYPE_CHECKING:
 _HOMES: Final = {
     "model.canonical_msgpack": ("MAX_TEXT",),
     "tracking.hook_sessions": ("HookSessions",),
+    "tracking.server_calls": ("arguments_digest",),
     "integrity.fsck": ("CheckReport", "Fault", "check_store", "repair_store"),
     "retention.garbage_collection": ("GcResult", "GcPlan"),
     "config.config_files": ("Configuration", "ConfiguredValue"),

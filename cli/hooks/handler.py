@@ -13,7 +13,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, cast
 
-from cli.hooks.clients.event import NOWHERE, Client, Event, HookMoment, Payload
+from cli.hooks.clients.event import NOWHERE, Client, Event, HookMoment, Payload, may_be_server_tool
 
 if TYPE_CHECKING:
     from objstore import AgentCall, Collision, HookSessions, TurnInfo, UnreportedComments, UnreportedRejections
@@ -329,6 +329,11 @@ def _noted(event: Event, name: str) -> str:
 def _call(calls: "HookSessions", event: Event) -> "AgentCall":
     from objstore import AgentCall
 
+    asks = ""
+    if may_be_server_tool(event.tool):
+        from objstore import arguments_digest
+
+        asks = arguments_digest(event.given)
     turn = calls.turn(event.conversation)
     prompt = "" if turn is None else turn.prompt
     paths = event.touched
@@ -341,6 +346,7 @@ def _call(calls: "HookSessions", event: Event) -> "AgentCall":
         paths=paths,
         agent=event.agent,
         task=event.task,
+        asks=asks,
         is_named=bool(event.call),
         notes={**event.notes, **({"prompt": prompt} if prompt else {}), **({"call": event.call} if event.call else {})},
     )

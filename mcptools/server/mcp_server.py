@@ -281,7 +281,7 @@ class EditServer(MCPServer):
     def _tool(self, name: str, traits: Traits, *, asks: bool) -> Tool:
         """Return a tool as the SDK registers it. `asks`: it asks the person first."""
         from mcptools.catalog.schemas import described, flat, output_schema, parameters_of
-        from mcptools.tools.context import ToolContext
+        from mcptools.tools.context import GivenCall, ToolContext
         from mcptools.tools.tool_methods import TOOL_METHODS
 
         method = TOOL_METHODS[name]
@@ -301,8 +301,10 @@ class EditServer(MCPServer):
             client.session.client = named(context)
             asked_about = self._approval_context.get() if asks else None
             may_write = not all(each.read_only for each in self._offered.values())
+            sent = (context.request_context.params or {}).get("arguments")
+            given = GivenCall(name, sent if isinstance(sent, Mapping) else {})
             shared = ToolContext(
-                self._roots.within(client, roots), client.session, self._limits, may_write, approval=asked_about
+                self._roots.within(client, roots), client.session, self._limits, may_write, given, asked_about
             )
             work = functools.partial(_carried_out, functools.partial(method.call, shared, **arguments), traits)
             result = await run_on_thread(work, _progress_sender(context), changes=not traits.read_only)

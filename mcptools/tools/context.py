@@ -5,9 +5,9 @@ families use to name files: argument types, absolute paths, hashes, and errors c
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, TypeAlias
 
 from mcptools.edit.display import shown
@@ -15,11 +15,12 @@ from mcptools.files.workspaces import Directories
 from mcptools.model.failures import failure_of
 from mcptools.model.limits import ServerLimits
 from mcptools.model.session import LastChange, Session
-from objstore import CasError, Content, Files, Unit, Workspace, is_binary
+from objstore import CasError, Content, Files, TurnInfo, Unit, Workspace, is_binary
 
 __all__ = [
     "ApprovalContext",
     "ConversationArgument",
+    "GivenCall",
     "PathArgument",
     "RebaseArgument",
     "ToolContext",
@@ -42,6 +43,21 @@ class ApprovalContext:
 
 
 @dataclass(frozen=True, slots=True)
+class GivenCall:
+    """A call of a tool as the client sent it. Hooks of the agent's program may have announced it."""
+
+    tool: str
+    arguments: Mapping[str, object]
+    _turns: dict[str, TurnInfo | None] = field(default_factory=dict)  # by the root of a workspace
+
+    def turn_in(self, workspace: Workspace) -> TurnInfo | None:
+        """Return the turn of the agent's own session that the call belongs to (None: no hook announced it)."""
+        if workspace.root not in self._turns:
+            self._turns[workspace.root] = workspace.hooks.server_calls.take(self.tool, self.arguments)
+        return self._turns[workspace.root]
+
+
+@dataclass(frozen=True, slots=True)
 class ToolContext:
     """What the tools of one call work with. Several threads may share it."""
 
@@ -49,6 +65,7 @@ class ToolContext:
     session: Session
     limits: ServerLimits
     may_write: bool = True  # False: no tool is offered that changes anything
+    given: GivenCall | None = None  # None: no client sent it
     approval: ApprovalContext | None = None  # None: the person was asked nothing that depends on the last change
 
     def read(self, path: str) -> tuple[Files, Content]:

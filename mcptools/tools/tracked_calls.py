@@ -104,10 +104,9 @@ class TrackedCalls:
                 if (refusal := of_directory(named)) is not None:
                     raise refusal
                 context.directories.refuse_shown(named)
-            session = context.session
-            notes = dict(session.client)
-            began = session.turn_began(conversation, max(0, time.time_ns() // 1_000))
-            turn = TurnInfo(session=session.name, began=began, client=notes.get("client", ""))
+            notes = dict(context.session.client)
+            announced = None if dry_run or context.given is None else context.given.turn_in(workspace)
+            turn = self._own_turn(conversation) if announced is None else announced
             info = CallInfo(tool=tool, conversation=conversation, notes=notes, within=within, turn=turn)
             progress(*waiting, "Waiting for its turn to write")
             paths = (path, *more_paths)
@@ -120,10 +119,17 @@ class TrackedCalls:
         """Record the call and apply it; the next `Undo` takes it back. Raises what Call.commit raises."""
         checkpoint()
         outcome = call.commit()
-        if call.turn is not None:
-            self._context.session.turn_began(outcome.conversation, call.turn.began)
-        self._context.session.changed(workspace.root, outcome.edits)
+        session = self._context.session
+        if call.turn is not None and call.turn.session == session.name:
+            session.turn_began(outcome.conversation, call.turn.began)
+        session.changed(workspace.root, outcome.edits)
         return outcome
+
+    def _own_turn(self, conversation: str) -> TurnInfo:
+        """Return the turn of a conversation in the session of this connection, for a client without hooks."""
+        session = self._context.session
+        began = session.turn_began(conversation, max(0, time.time_ns() // 1_000))
+        return TurnInfo(session=session.name, began=began, client=session.client.get("client", ""))
 
     def precheck(self, path: str, *, stale: bool = True, replaces: bool = False) -> None:
         """Refuse a file that a call would replace, move or delete as a whole, without creating a store.

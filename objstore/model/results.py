@@ -38,6 +38,7 @@ class TurnInfo:
     prompt: str = ""  # texts may be empty: not known
     client: str = ""
     model: str = ""
+    conversation: str = ""  # of the turn's record; "": that of the call
 
 
 @value

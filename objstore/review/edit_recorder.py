@@ -104,7 +104,7 @@ class Recorder:
         added before it if there is none yet. If the group is rolled back, that record stays, without edits, and the
         next call of the turn uses it.
         """
-        turn = 0 if change.turn is None else self._turn(change.turn, conversation)
+        turn = 0 if change.turn is None else self._turn(change.turn, change.turn.conversation or conversation)
         if change.formats is not None:
             turn = change.formats.turn
         before, after = change.before, change.after

@@ -4,27 +4,30 @@ Each hook of an agent's program runs in its own process, so one hook leaves what
 files are not part of the history: if they are lost, changes are still found, but not attributed to an agent.
 """
 
-import json
-import os
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from objstore.clock import now
-from objstore.errors import CasError, StoreLinked, StoreNotRegular
+from objstore.errors import CasError
 from objstore.fastclass import field, replace, value
-from objstore.fs.nofollow import open_store_folder, read_store_file, require_no_symlink, write_derived_file
-from objstore.fs.reserved_names import STORE_NAME
 from objstore.fs.writer_lock import WriterLock
 from objstore.model.basic_types import MAX_INT, RESERVED_CONVERSATIONS
-from objstore.model.ids import blob_id
 from objstore.model.results import CallInfo, TurnInfo
+from objstore.review.agent_files import AgentFiles, key_of, texts_of
 from objstore.transaction.journal import Journal
 
-__all__ = ["AgentCall", "OpenCalls", "sanitized_name", "sanitized_text"]
+__all__ = [
+    "FORGOTTEN_AFTER",
+    "AgentCall",
+    "OpenCalls",
+    "call_of_fields",
+    "fields_of_call",
+    "sanitized_name",
+    "sanitized_text",
+]
 
-_FOLDER: Final = "agents"
 _OPEN: Final = "open-"
 _OVER: Final = "over-"
 _SESSION: Final = "session-"
@@ -36,11 +39,10 @@ _SESSIONS_LOCK: Final = "sessions"
 _CUT_OFF: Final = "?"
 """What is in front of the identity of an ended call whose own end was not reported."""
 
-_FORGOTTEN_AFTER: Final = 24 * 3600 * 1_000_000
+FORGOTTEN_AFTER: Final = 24 * 3600 * 1_000_000
 """Microseconds after which the program of a call whose end was not reported is taken to have died."""
 
-_SESSION_KEPT: Final = 30 * _FORGOTTEN_AFTER
-_LONGEST_FILE: Final = 1 << 20
+_SESSION_KEPT: Final = 30 * FORGOTTEN_AFTER
 _LONGEST_REPORTED: Final = 1 << 26
 """Bytes of the file with the rejections that were reported to a conversation: some millions of them."""
 
@@ -81,6 +83,7 @@ class AgentCall:
     is_left: bool = False  # whether it may run on after its turn, in which case no change is attributed to it
     task: str = ""  # the client's id of what runs in the background; "": none, or not known
     since: int | None = 0  # earliest time of its changes (ns of the file system); None: when its file was written
+    asks: str = ""  # digest of its arguments, if it may be a call of our server; "": it is none
     ended: int = 0  # reported time of its end (ns of the file system), while its changes may not be recorded yet
 
     @property
@@ -113,26 +116,24 @@ class OpenCalls:
 
     def __init__(self, journal: Journal) -> None:
         """Take the journal of the workspace; read nothing yet."""
-        self._disk: Final = journal.disk
-        self._store: Final = os.path.join(journal.tree.root, STORE_NAME)
-        self._folder: Final = os.path.join(self._store, _FOLDER)
+        self._files: Final = AgentFiles(journal)
 
     @property
     def lock(self) -> str:
         """The path of the lock; its folder is created if it is missing. Raises StoreLinked."""
-        return self._lock_path(_LOCK)
+        return self._files.lock_path(_LOCK)
 
     def calls(self) -> dict[str, AgentCall]:
         """Return the open calls, by the names of their files. Calls of programs that died are removed."""
         calls: dict[str, AgentCall] = {}
-        oldest = now() - _FORGOTTEN_AFTER
-        for name in self._names(_OPEN):
-            call = _call_of(self._read(name))
+        oldest = now() - FORGOTTEN_AFTER
+        for name in self._files.names(_OPEN):
+            call = call_of_fields(self._files.read(name))
             if call is None or call.began < oldest:
                 self.remove(name)
             else:
-                since = self._written(name) if call.since is None else call.since
-                if since > time.time_ns() and self._is_ahead(since):
+                since = self._files.written(name) if call.since is None else call.since
+                if since > time.time_ns() and self._files.is_ahead(since):
                     since = 0  # the clock was set back, so the time says nothing about earlier changes
                 calls[name] = replace(call, since=since, ended=self._ended(name))
         return calls
@@ -140,32 +141,31 @@ class OpenCalls:
     @staticmethod
     def name_of(call: AgentCall) -> str:
         """Return the name of a call's file."""
-        return _OPEN + _key(sanitized_name(call.conversation), call.id)
+        return _OPEN + key_of(sanitized_name(call.conversation), call.id)
 
     def is_open(self, call: AgentCall) -> bool:
         """Return whether the file of a call exists under the call's own name."""
-        return os.path.lexists(os.path.join(self._folder, self.name_of(call)))
+        return self._files.exists(self.name_of(call))
 
     def put(self, name: str, call: AgentCall) -> None:
         """Write a call to the file of this name. Raises what the disk raises."""
-        self._write(name, _fields_of(call))
+        self._files.write(name, fields_of_call(call))
 
     def note_end(self, name: str) -> bool:
         """Note that a call has ended; return False if it is not open or its end was noted before. Needs no lock.
 
         The mtime of a file records when. Never raises: the scan that follows finds what the call changed in any case.
         """
-        if not os.path.lexists(os.path.join(self._folder, name)) or self._ended(name):
+        if not self._files.exists(name) or self._ended(name):
             return False
         with suppress(OSError, CasError):
-            write_derived_file(self._disk, self._store, _FOLDER, _over(name), b"")
+            self._files.touch(_over(name))
         return True
 
     def remove(self, name: str) -> None:
         """Remove a call and the note of its end."""
         for each in (name, _over(name)):
-            with suppress(FileNotFoundError, CasError):
-                self._disk.remove_store_file(os.path.join(self._folder, each))
+            self._files.remove(each)
 
     def is_done(self, call: AgentCall, *, before: bool = False) -> bool:
         """Return whether a call has ended whose beginning or end was reported in the same words.
@@ -189,7 +189,7 @@ class OpenCalls:
         with self._sessions_locked():
             done, earlier = self._done(conversation)
             done = list(dict.fromkeys([*done, *(prefix + _identity(call) for call in calls)]))[-_MOST_DONE:]
-            self._write(_done_name(conversation), {"calls": done, "earlier": earlier})
+            self._files.write(_done_name(conversation), {"calls": done, "earlier": earlier})
 
     def begin_turn(self, conversation: str) -> None:
         """Note that another turn begins: from now on, a client may use the ids of ended calls again.
@@ -200,11 +200,23 @@ class OpenCalls:
             done, earlier = self._done(conversation)
             if done:
                 earlier = list(dict.fromkeys([*earlier, *done]))[-_MOST_DONE:]
-                self._write(_done_name(conversation), {"calls": [], "earlier": earlier})
+                self._files.write(_done_name(conversation), {"calls": [], "earlier": earlier})
 
     def turn(self, conversation: str) -> TurnInfo | None:
         """Return the turn of a conversation whose beginning was last noted (None: none was)."""
         return _turn_of(self.session(conversation).get("turn"))
+
+    def in_turn(self, call: AgentCall) -> AgentCall:
+        """Return the call with the turn that its conversation is in.
+
+        If no hook has reported one, because the prompt came elsewhere or its hook failed, one begins with the call.
+        """
+        turn = self.turn(call.conversation)
+        client, model = (sanitized_text(call.notes.get(note, "")) for note in ("client", "model"))
+        if turn is None:
+            turn = TurnInfo(session=call.conversation, began=call.began, client=client, model=model)
+            self.note_turn(turn)
+        return replace(call, turn=replace(turn, client=turn.client or client, model=model or turn.model))
 
     def note_turn(self, turn: TurnInfo, also: Mapping[str, Any] | None = None) -> None:
         """Note that a turn begins, and the fields in `also`. Raises what `note` raises."""
@@ -212,7 +224,7 @@ class OpenCalls:
 
     def session(self, conversation: str) -> dict[str, Any]:
         """Return what is remembered of a conversation."""
-        return self._read(_session_name(conversation))
+        return self._files.read(_session_name(conversation))
 
     def note(self, conversation: str, update: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
         """Update what is remembered of a conversation. `update`: returns the fields to change, from the current ones.
@@ -224,12 +236,12 @@ class OpenCalls:
             session = self.session(conversation)
             noted = {**session, **update(session)}
             if session != noted:
-                self._write(_session_name(conversation), noted)
+                self._files.write(_session_name(conversation), noted)
 
     def reported_rejections(self, conversation: str) -> tuple[set[str], list[str]]:
         """Return the names of the units whose rejection a conversation knows, and the conversations it has joined."""
-        held = self._read(_reported_name(conversation), _LONGEST_REPORTED)
-        return set(_texts(held.get("units"))), _texts(held.get("joined"))
+        held = self._files.read(_reported_name(conversation), _LONGEST_REPORTED)
+        return set(texts_of(held.get("units"))), texts_of(held.get("joined"))
 
     def save_reported_rejections(self, conversation: str, new: Collection[str], gone: Collection[str] = ()) -> None:
         """Add and remove units whose rejection was reported to the conversation. Raises what `note` raises."""
@@ -244,92 +256,50 @@ class OpenCalls:
         """
         with self._sessions_locked():
             units, joined = self.reported_rejections(conversation)
-            held = self._read(_JOINED).get("joined")
+            held = self._files.read(_JOINED).get("joined")
             owners = [
                 (name, owner) for name, owner in (held if isinstance(held, dict) else {}).items() if name != other
             ]
-            own = _key(sanitized_name(conversation))
+            own = key_of(sanitized_name(conversation))
             if other in joined or (isinstance(held, dict) and held.get(other, own) != own):
                 return
-            self._write(_JOINED, {"joined": dict([*owners, (other, own)][-_MOST_JOINED_OF_ALL:])})
+            self._files.write(_JOINED, {"joined": dict([*owners, (other, own)][-_MOST_JOINED_OF_ALL:])})
             self._write_reported(conversation, units, [*joined, other][-_MOST_JOINED:])
 
     def forget_old_sessions(self) -> None:
         """Remove conversations without any report for a month, and notes of ends as old as that."""
         oldest = now() - _SESSION_KEPT
-        for name in [name for kind in (_SESSION, _DONE, _REPORTED, _OVER) for name in self._names(kind)]:
-            with suppress(FileNotFoundError):
-                if os.stat(os.path.join(self._folder, name)).st_mtime_ns // 1000 < oldest:
-                    self.remove(name)
+        for name in [name for kind in (_SESSION, _DONE, _REPORTED, _OVER) for name in self._files.names(kind)]:
+            if self._files.written(name) // 1000 < oldest:
+                self.remove(name)
 
     # ---- inside
 
     def _write_reported(self, conversation: str, units: Iterable[str], joined: list[str]) -> None:
-        self._write(_reported_name(conversation), {"units": sorted(units), "joined": joined})
+        self._files.write(_reported_name(conversation), {"units": sorted(units), "joined": joined})
 
     @contextmanager
     def _sessions_locked(self) -> Iterator[None]:
         """Keep other processes from changing what is remembered of conversations: each reads a file and replaces it."""
-        lock = WriterLock(self._lock_path(_SESSIONS_LOCK))
+        lock = WriterLock(self._files.lock_path(_SESSIONS_LOCK))
         try:
             with lock.held(_PATIENCE):
                 yield
         finally:
             lock.close()
 
-    def _lock_path(self, name: str) -> str:
-        """Return the path of a lock; create its folder if it is missing. Raises StoreLinked."""
-        with suppress(FileExistsError):
-            self._disk.make_store_folder(self._folder)
-        require_no_symlink(self._folder)
-        return os.path.join(self._folder, name)
-
     def _ended(self, name: str) -> int:
         """Return when the end of a call was reported (0: it was not)."""
-        return self._written(_over(name))
-
-    def _written(self, name: str) -> int:
-        """Return when a file was written, in the file system's time (0: there is none)."""
-        try:
-            return os.lstat(os.path.join(self._folder, name)).st_mtime_ns
-        except OSError:
-            return 0
-
-    def _is_ahead(self, moment: int) -> bool:
-        """Return whether a moment is in the future, in the file system's time."""
-        with suppress(OSError, CasError), open_store_folder(self._folder) as folder:
-            return moment > self._disk.clock(folder, self._folder)
-        return False
+        return self._files.written(_over(name))
 
     def _done(self, conversation: str) -> tuple[list[str], list[str]]:
         """Return the identities of the calls that ended in this turn, and of those that ended in earlier ones."""
-        held = self._read(_done_name(conversation))
-        return _texts(held.get("calls")), _texts(held.get("earlier"))
-
-    def _names(self, prefix: str) -> list[str]:
-        try:
-            return sorted(name for name in os.listdir(self._folder) if name.startswith(prefix))
-        except FileNotFoundError:
-            return []
-
-    def _read(self, name: str, longest: int = _LONGEST_FILE) -> dict[str, Any]:
-        """Return the contents of a file; an empty dict if it is missing or not in our format."""
-        try:
-            held = json.loads(read_store_file(os.path.join(self._folder, name), longest))
-        except (OSError, StoreLinked, StoreNotRegular, ValueError, RecursionError):
-            return {}
-        return held if isinstance(held, dict) else {}
-
-    def _write(self, name: str, held: Mapping[str, Any]) -> None:
-        """Replace a file atomically; it need not survive a power cut."""
-        write_derived_file(self._disk, self._store, _FOLDER, name, json.dumps(held).encode())
+        held = self._files.read(_done_name(conversation))
+        return texts_of(held.get("calls")), texts_of(held.get("earlier"))
 
 
-def _texts(held: object) -> list[str]:
-    return [each for each in held if isinstance(each, str)] if isinstance(held, list) else []
-
-
-def _fields_of(call: AgentCall) -> dict[str, Any]:
+def fields_of_call(call: AgentCall) -> dict[str, Any]:
+    """Return a call as a file holds it."""
     return {
         "conversation": call.conversation,
         "id": call.id,
@@ -345,6 +315,7 @@ def _fields_of(call: AgentCall) -> dict[str, Any]:
         "left": call.is_left,
         "task": call.task,
         "since": call.since,
+        "asks": call.asks,
     }
 
 
@@ -372,7 +343,7 @@ def _turn_of(held: object) -> TurnInfo | None:
     return None
 
 
-def _call_of(held: Mapping[str, Any]) -> AgentCall | None:
+def call_of_fields(held: Mapping[str, Any]) -> AgentCall | None:
     """Return the call that a file holds (None: it is not in our format)."""
     match held:
         case {
@@ -401,6 +372,7 @@ def _call_of(held: Mapping[str, Any]) -> AgentCall | None:
                 is_left=held.get("left") is True,
                 task=task if isinstance(task := held.get("task"), str) else "",
                 since=since if isinstance(since := held.get("since", 0), int) else None,
+                asks=asks if isinstance(asks := held.get("asks"), str) else "",
             )
     return None
 
@@ -416,20 +388,16 @@ def sanitized_text(text: str) -> str:
     return text[:_LONGEST_NOTE].encode("utf-8", "replace").decode()
 
 
-def _key(*parts: str) -> str:
-    return blob_id("\0".join(parts).encode("utf-8", "surrogatepass")).hex()[:32]
-
-
 def _session_name(conversation: str) -> str:
-    return _SESSION + _key(sanitized_name(conversation))
+    return _SESSION + key_of(sanitized_name(conversation))
 
 
 def _done_name(conversation: str) -> str:
-    return _DONE + _key(sanitized_name(conversation))
+    return _DONE + key_of(sanitized_name(conversation))
 
 
 def _reported_name(conversation: str) -> str:
-    return _REPORTED + _key(sanitized_name(conversation))
+    return _REPORTED + key_of(sanitized_name(conversation))
 
 
 def _over(name: str) -> str:
@@ -439,4 +407,4 @@ def _over(name: str) -> str:
 
 def _identity(call: AgentCall) -> str:
     """Return a key for a call's id, tool, command and paths, because a client may use one id for several calls."""
-    return _key(call.id, call.tool, call.notes.get("command", ""), *(["*"] if call.paths is None else call.paths))
+    return key_of(call.id, call.tool, call.notes.get("command", ""), *(["*"] if call.paths is None else call.paths))

@@ -16,9 +16,11 @@ from objstore.fs.disk import reaching
 from objstore.fs.writer_lock import WriterLock
 from objstore.model.results import EXTERNAL_CALL, CallInfo, TurnInfo
 from objstore.model.views import Collision, EditFilter, EditView, UnreportedRejections
+from objstore.review.agent_files import texts_of
 from objstore.review.attribution import CallAttribution
 from objstore.review.open_calls import AgentCall, OpenCalls, sanitized_name, sanitized_text
 from objstore.tracking.attributed_scan import AttributedScan
+from objstore.tracking.server_calls import ServerCalls, is_tool_named
 from objstore.transaction.journal import Journal
 
 if TYPE_CHECKING:
@@ -52,6 +54,7 @@ class HookSessions:
         self._journal: Final = journal
         self._open: Final = OpenCalls(journal)
         self._scan: Final = AttributedScan(journal, self._open)
+        self.server_calls: Final = ServerCalls(journal)
 
     # ---- what hooks report
 
@@ -63,12 +66,19 @@ class HookSessions:
         get to run its tools, and their ends are not reported: Claude Code uses one to guess the person's next message.
         """
         known = self._known(call)
+        try:
+            return self._begin(known, reports_subagents=reports_subagents)
+        finally:
+            if known.asks:
+                self.server_calls.announce(known)
+
+    def _begin(self, known: AgentCall, *, reports_subagents: bool) -> list[EditView]:
         if known.paths == ():
             return []
-        name = self._open.name_of(call)
+        name = self._open.name_of(known)
         try:
             with self._locked():
-                if call.agent and not self._is_subagent_at_work(known, reports_subagents=reports_subagents):
+                if known.agent and not self._is_subagent_at_work(known, reports_subagents=reports_subagents):
                     return []
                 open_calls = self._open.calls()
                 begun = open_calls.get(name)
@@ -82,13 +92,13 @@ class HookSessions:
                 self._open.remove(name)
                 # The files that a tool names were just scanned. Others may be ignored and found only later.
                 since = None if known.paths is None else 0
-                self._open.put(name, self._in_turn(replace(known, since=since)))
+                self._open.put(name, self._open.in_turn(replace(known, since=since)))
                 return found
         except (CasError, OSError):
             # The agent goes on in any case: what the tool does must not count as the person's.
             with suppress(CasError, OSError):
-                if not self._open.is_open(call) and not self._is_done(known):
-                    self._open.put(name, self._in_turn(replace(known, since=None)))
+                if not self._open.is_open(known) and not self._is_done(known):
+                    self._open.put(name, self._open.in_turn(replace(known, since=None)))
             raise
 
     def end(self, call: AgentCall) -> list[EditView]:
@@ -98,6 +108,8 @@ class HookSessions:
         file, what is found now may be its own. The same holds of a call whose turn has ended before.
         """
         known = self._known(call)
+        if known.asks:
+            self.server_calls.withdraw(known)
         if known.paths == () and not self._open.is_open(call):
             return []
         # Noted first: if anything fails from here on, the time of the end is known.
@@ -115,7 +127,7 @@ class HookSessions:
                 self._note_end(known)
             paths = known.paths
             if paths is not None:
-                open_calls.setdefault(name, self._in_turn(known))
+                open_calls.setdefault(name, self._open.in_turn(known))
             if name in open_calls:
                 # It was allowed. The paths that it named may resolve differently than when it began.
                 begun = open_calls[name]
@@ -163,7 +175,7 @@ class HookSessions:
             if begun is not None:  # it was allowed
                 open_calls[name] = replace(begun, is_asked=False, is_behind=True, task=call.task)
             elif not self._is_done(known, before=True):
-                open_calls[name] = self._in_turn(replace(known, is_behind=True, is_left=True))
+                open_calls[name] = self._open.in_turn(replace(known, is_behind=True, is_left=True))
             if name in open_calls:
                 self._open.put(name, open_calls[name])
             return self._scan.record_edits(known.paths, open_calls)
@@ -181,6 +193,8 @@ class HookSessions:
         `may_have_run`: that is not certain, so that what is found may be its own.
         """
         known = self._known(call)
+        if known.asks:
+            self.server_calls.withdraw(known)
         if known.paths == () and not self._open.is_open(call):
             return []
         name = self._open.name_of(call)
@@ -332,7 +346,7 @@ class HookSessions:
 
         with self._journal.reading():
             made = edits(self._journal, EditFilter(conversation=other, newest_first=True, limit=_MAX_SCANNED_PATHS))
-        if any(tool.endswith(tuple(mark + view.edit.tool for mark in "_:-")) for view in made if view.edit.tool):
+        if any(is_tool_named(tool, view.edit.tool) for view in made):
             self._open.join(conversation, other)
 
     def rejected(self, conversation: str, most: int) -> UnreportedRejections | None:
@@ -376,7 +390,7 @@ class HookSessions:
             from objstore.review.collisions import collisions
 
             own = store.index.sessions.number(sanitized_name(conversation))
-            known = set(_texts_of(self._open.session(conversation).get("collisions")))
+            known = set(texts_of(self._open.session(conversation).get("collisions")))
             found = [
                 replace(
                     collision,
@@ -396,7 +410,7 @@ class HookSessions:
         names = [_collision_name(collision, number) for collision in reported for number in collision.edits]
 
         def noted(kept: Mapping[str, object]) -> dict[str, object]:
-            known = [name for name in _texts_of(kept.get("collisions")) if name not in names]
+            known = [name for name in texts_of(kept.get("collisions")) if name not in names]
             return {"collisions": [*known, *names][-_MAX_COLLISIONS:]}
 
         self._open.note(conversation, noted)
@@ -443,18 +457,6 @@ class HookSessions:
             paths=None if covered is None else tuple(covered),
             began=call.began or now(),
         )
-
-    def _in_turn(self, call: AgentCall) -> AgentCall:
-        """Return the call with the turn that its conversation is in.
-
-        If no hook has reported one, because the prompt came elsewhere or its hook failed, one begins with the call.
-        """
-        turn = self._open.turn(call.conversation)
-        client, model = (sanitized_text(call.notes.get(note, "")) for note in ("client", "model"))
-        if turn is None:
-            turn = TurnInfo(session=call.conversation, began=call.began, client=client, model=model)
-            self._open.note_turn(turn)
-        return replace(call, turn=replace(turn, client=turn.client or client, model=model or turn.model))
 
     def _located(self, path: str, *, real: bool) -> str:
         """Return a path relative to the workspace, or "" if it is outside or no valid path (one with a NUL).
@@ -521,6 +523,7 @@ class HookSessions:
         run as well: what is found now may be its own.
         """
         conversation = sanitized_name(conversation)
+        self.server_calls.withdraw_all(conversation, is_ended)
 
         def chosen(open_calls: Mapping[str, AgentCall]) -> set[str]:
             return {name for name, call in open_calls.items() if call.conversation == conversation and is_ended(call)}
@@ -562,11 +565,6 @@ def _agents(kept: Mapping[str, object]) -> list[str]:
 def _agents_without(agent: str, kept: Mapping[str, object]) -> list[str]:
     """Return the subagents without one of them."""
     return [each for each in _agents(kept) if each != agent]
-
-
-def _texts_of(held: object) -> list[str]:
-    """Return the texts in a list of what is kept of a conversation."""
-    return [each for each in held if isinstance(each, str)] if isinstance(held, list) else []
 
 
 def _collision_name(collision: Collision, session: int) -> str:

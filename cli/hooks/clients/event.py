@@ -24,6 +24,7 @@ __all__ = [
     "context_in_copilot",
     "joined_by",
     "map_of",
+    "may_be_server_tool",
     "moment_ignoring_compaction",
     "notes_of",
     "patched",
@@ -222,12 +223,17 @@ def paths_touched_by(tool: str, named: Sequence[str], *, reads: frozenset[str], 
     return tuple(named) if tool in writes and named else ANYWHERE
 
 
+def may_be_server_tool(tool: str) -> bool:
+    """Return whether a tool may be one of our server's, by its name."""
+    return "editledger" in tool or tool.startswith("MCP:")
+
+
 def joined_by(tool: str, given: object, payload: Payload) -> str:
     """Return the conversation in which a tool of our server works, from its input or its answer ("": none is named).
 
     Only the answer itself counts: a text inside it may quote anything, and so may deeper fields.
     """
-    if "editledger" not in tool and not tool.startswith("MCP:"):
+    if not may_be_server_tool(tool):
         return ""
     named = text(given, _JOINED) if isinstance(given, Mapping) else ""
     for name in _ANSWERS:

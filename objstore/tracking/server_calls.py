@@ -1,0 +1,116 @@
+"""Find the hooked session whose agent makes a call of our own MCP server.
+
+A hook announces each call of our server before the agent's program sends it. The server then looks for an announced
+call of the same tool with the same arguments, and records its changes in the turn of the session that announced it. So
+no id that an agent writes chooses a session: what counts is which program's hook announced the call.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Final
+
+from objstore.clock import now
+from objstore.errors import CasError
+from objstore.fastclass import replace
+from objstore.model.ids import blob_id
+from objstore.model.results import TurnInfo
+from objstore.review.agent_files import AgentFiles, key_of
+from objstore.review.open_calls import (
+    FORGOTTEN_AFTER,
+    AgentCall,
+    OpenCalls,
+    call_of_fields,
+    fields_of_call,
+)
+from objstore.transaction.journal import Journal
+
+__all__ = ["ServerCalls", "arguments_digest", "is_tool_named"]
+
+_ANNOUNCED: Final = "asks-"
+_TAKEN: Final = "taken-"
+
+
+class ServerCalls:
+    """The calls of our server that the hooks of one workspace have announced and that have not ended."""
+
+    def __init__(self, journal: Journal) -> None:
+        """Take the journal of the workspace; read nothing yet."""
+        self._files: Final = AgentFiles(journal)
+        self._open: Final = OpenCalls(journal)
+
+    def announce(self, call: AgentCall) -> None:
+        """Note that an agent is about to make a call, with the turn that it is in. Raises what the disk raises."""
+        name = _name_of(call)
+        if not self._files.exists(name):  # a client may report a beginning twice
+            self._files.write(name, fields_of_call(self._open.in_turn(call)))
+
+    def withdraw(self, call: AgentCall) -> None:
+        """Note that an announced call has ended, or is not made after all."""
+        self._remove(_name_of(call))
+
+    def withdraw_all(self, conversation: str, is_ended: Callable[[AgentCall], bool]) -> None:
+        """Note that some announced calls of a conversation have ended."""
+        for name, call in self._announced().items():
+            if call.conversation == conversation and is_ended(call):
+                self._remove(name)
+
+    def take(self, tool: str, given: Mapping[str, object]) -> TurnInfo | None:
+        """Return the turn of the session that announced a call that the server now carries out (None: none did).
+
+        Each announced call is taken once. If several sessions have announced the same call, none is meant.
+        """
+        digest = arguments_digest(given)
+        found = {
+            name: call
+            for name, call in self._announced().items()
+            if call.asks == digest and is_tool_named(call.tool, tool) and not self._files.exists(_taken(name))
+        }
+        if len({call.conversation for call in found.values()}) != 1:
+            return None
+        name = min(found, key=lambda each: found[each].began)
+        try:
+            self._files.touch(_taken(name))
+        except (CasError, OSError):
+            return None  # the same announcement could be taken again, by a call of another agent
+        turn = found[name].turn
+        return None if turn is None else replace(turn, conversation=turn.session)
+
+    # ---- inside
+
+    def _announced(self) -> dict[str, AgentCall]:
+        """Return the announced calls by the names of their files. Calls of programs that died are removed."""
+        oldest = now() - FORGOTTEN_AFTER
+        calls: dict[str, AgentCall] = {}
+        for name in self._files.names(_ANNOUNCED):
+            call = call_of_fields(self._files.read(name))
+            if call is None or call.began < oldest:
+                self._remove(name)
+            else:
+                calls[name] = call
+        return calls
+
+    def _remove(self, name: str) -> None:
+        for each in (name, _taken(name)):
+            self._files.remove(each)
+
+
+def arguments_digest(given: object) -> str:
+    """Return a name for the arguments of a call, given as a map or as its JSON ("": they can't be named)."""
+    with suppress(ValueError, TypeError, RecursionError):
+        held = json.loads(given) if isinstance(given, str) else given
+        return blob_id(json.dumps(held, sort_keys=True).encode()).hex()
+    return ""
+
+
+def is_tool_named(tool: str, name: str) -> bool:
+    """Return whether a client's name of a tool, which begins with its server's, may mean our tool `name`."""
+    return bool(name) and tool.endswith(tuple(mark + name for mark in "_:-"))
+
+
+def _name_of(call: AgentCall) -> str:
+    return _ANNOUNCED + key_of(call.conversation, call.id)
+
+
+def _taken(name: str) -> str:
+    return _TAKEN + name.removeprefix(_ANNOUNCED)

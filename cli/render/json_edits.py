@@ -278,6 +278,20 @@ def status_shape(report: "StatusReport") -> dict[str, Json]:
             }
             for collision in report.collisions
         ],
+        "running_calls": [
+            {
+                "session": call.session or None,
+                "conversation_id": _text(call.conversation),
+                "client": _text(call.client),
+                "tool": _text(call.tool),
+                "file_paths": None
+                if call.paths is None
+                else [_text(os.path.join(report.root, path)) for path in call.paths],  # noqa: PTH118 -- as above
+                "began": _timestamp(call.began),
+                "state": call.state,
+            }
+            for call in report.running
+        ],
         "policies": [*report.policies],
         "unreadable": [_text(path) for path in report.unreadable],
         "secrets": {

@@ -21,6 +21,9 @@ __all__ = ["Finding", "examine"]
 _PATIENCE: Final = 10
 """Seconds that clients allow a program to start, at least."""
 
+_MOST_RUNNING: Final = 3
+"""Running tools that are named."""
+
 _INITIALIZE: Final = {
     "jsonrpc": "2.0",
     "id": 1,
@@ -67,6 +70,7 @@ def examine(root: Path, home: Path, programs: Programs, clients: Sequence[str] |
     if not wired and clients is None:
         yield Finding(check="no client is set up", ok=True, said="to record an agent's edits, run `cas setup CLIENT`")
     yield from _settings_make_sense(root)
+    yield _running_calls(root)
     yield _no_faults(root)
 
 
@@ -189,6 +193,23 @@ def _settings_make_sense(root: Path) -> Iterator[Finding]:
         Configuration(str(root)).all()
     except CasError as error:
         yield Finding(check="the settings are valid", ok=False, said=str(error))
+
+
+def _running_calls(root: Path) -> Finding:
+    """Return which tools of agents run, as far as hooks reported: a change may count as one of theirs."""
+    from objstore import CasError, Workspace
+
+    check = "running tools of agents"
+    try:
+        with Workspace.open(root) as workspace:
+            running = workspace.sessions.running_calls()
+    except CasError as error:
+        return Finding(check=check, ok=False, said=str(error))
+    said = "; ".join(
+        f"{call.tool} of {call.client or call.conversation}: {call.state}" for call in running[:_MOST_RUNNING]
+    )
+    more = f" and {len(running) - _MOST_RUNNING} more" if len(running) > _MOST_RUNNING else ""
+    return Finding(check=check, ok=True, said=f"{said}{more} (see `cas status`)" if running else "none")
 
 
 def _no_faults(root: Path) -> Finding:

@@ -16,6 +16,7 @@ from objstore.model.views import (
     PendingGroup,
     PendingTurn,
     Reclaimable,
+    RunningCall,
     StatusReport,
     UnresolvedMarkers,
 )
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from objstore.store.object_store import Store
     from objstore.transaction.journal import Journal
 
-__all__ = ["external_changes", "report", "unresolved_markers"]
+__all__ = ["external_changes", "report", "running_calls", "unresolved_markers"]
 
 _WAIT_SECONDS: Final = 1.0
 """Total seconds to wait for writers after a change was found: one may be about to write or to record that file."""
@@ -84,6 +85,32 @@ def _status_report(journal: Journal, external: tuple[ExternalChange, ...], unrea
         comments=_comments(journal),
         policies=_changed_policies(journal),
         secrets=secret_files(journal),
+        running=running_calls(journal),
+    )
+
+
+def running_calls(journal: Journal) -> tuple[RunningCall, ...]:
+    """Return the calls of agents' own programs whose end was not reported, oldest first.
+
+    The caller holds a read of the journal.
+    """
+    from objstore.review.open_calls import OpenCalls
+
+    calls = sorted(OpenCalls(journal).calls().values(), key=lambda call: call.began)
+    return tuple(
+        RunningCall(
+            session=journal.store.index.sessions.number(call.conversation),
+            conversation=call.conversation,
+            client=call.notes.get("client", ""),
+            tool=call.tool,
+            paths=call.paths,
+            began=call.began,
+            is_asked=call.is_asked,
+            is_behind=call.is_behind or call.is_left,
+            is_abandoned=call.is_over,
+        )
+        for call in calls
+        if not call.is_over or call.is_left
     )
 
 

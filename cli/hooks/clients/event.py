@@ -70,8 +70,11 @@ _JOINS: Final = re.compile(r"New conversation\. Pass mcp_conversation_id=(\S+) w
 
 _CONVERSATION: Final = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 _ANSWERS: Final = ("tool_response", "toolResponse", "tool_output", "tool_result", "result")
-_INSIDE: Final = ("structuredContent", "structured_content", "content", "llmContent", "text_result_for_llm", "text")
-"""Keys under which clients put a tool's answer."""
+_INSIDE: Final = (
+    *("structuredContent", "structured_content", "content", "llmContent", "returnDisplay"),
+    *("text_result_for_llm", "text"),
+)
+"""Keys under which clients put a tool's answer. Gemini CLI wraps its text for the model, and displays it as it is."""
 
 _DEEPEST: Final = 4
 
@@ -145,6 +148,7 @@ class Event(NamedTuple):
     task: str = ""  # client's id of what this tool leaves running in the background; "": nothing, or not reported
     ended_task: str = ""  # client's id of what ran in the background and this tool has ended; "": nothing
     running: tuple[str, ...] | None = None  # client's ids of what runs in the background; None: not reported
+    hears: bool = False  # whether the client says itself that it has a place for a text to the agent
     joins: str = ""  # conversation that a tool of our server reported working in; "": none
 
 

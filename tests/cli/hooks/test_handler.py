@@ -627,7 +627,7 @@ def test_edits_of_opencode_subagents_belong_to_the_parent_session(folder: Path) 
     assert {view.edit.conversation for view in found} == {session.name}
     assert {view.edit.notes["prompt"] for view in found} == {"do both"}
     assert cas("reject", "1", "--reason", "not wanted", folder=folder).status == 0
-    assert "not wanted" in session.tell(task | {"hook": "tool.execute.after"})
+    assert "not wanted" in session.tell(task | {"hook": "tool.execute.after", "hears": True})
 
 
 def test_the_turn_of_a_subagent_ends_no_call_of_its_session(folder: Path) -> None:

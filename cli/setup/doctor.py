@@ -15,6 +15,7 @@ from cli.hooks.handler import CLIENTS, HOOK_LOG
 from cli.setup.disabled_hooks import disabled_hooks
 from cli.setup.plans import HOMES, WIRED, Programs, Scope, plan
 from cli.setup.settings_files import SetupState, changes, setup_state
+from cli.setup.trust import missing_trust
 
 __all__ = ["Finding", "examine"]
 
@@ -67,6 +68,8 @@ def examine(root: Path, home: Path, programs: Programs, clients: Sequence[str] |
             switch = disabled_hooks(client, root, home)
             if switch is not None:
                 yield Finding(check=f"{client} runs hooks", ok=False, said=str(switch))
+            else:
+                yield from _is_trusted(client, root, home, programs)
     if not wired and clients is None:
         yield Finding(check="no client is set up", ok=True, said="to record an agent's edits, run `cas setup CLIENT`")
     yield from _settings_make_sense(root)
@@ -88,6 +91,15 @@ def _in_part(client: str, root: Path, home: Path, programs: Programs) -> Iterato
             case SetupState.BROKEN:
                 said = f"for the {name}, but incompletely: not all its edits are recorded. Run `{words}` to repair it"
                 yield Finding(check=f"{client} is set up", ok=False, said=said)
+
+
+def _is_trusted(client: str, root: Path, home: Path, programs: Programs) -> Iterator[Finding]:
+    """Yield what trust is missing before the client loads any of our setups here, if it loads none."""
+    steps = [(scope, plan(client, scope, programs)) for _, scope in _scopes(root, home)]
+    scopes = [scope for scope, planned in steps if setup_state(planned) is not SetupState.NOTHING]
+    missing = [missing_trust(client, scope, root) for scope in scopes]
+    if missing and missing[0] is not None and all(missing):
+        yield Finding(check=f"{client} is trusted", ok=False, said=str(missing[0]))
 
 
 def changes_of(client: str, scope: Scope, programs: Programs) -> bool:

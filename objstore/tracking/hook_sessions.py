@@ -327,6 +327,10 @@ class HookSessions:
         self._open.note_turn(noted, {"waits": False} if has_begun else {})
         self._open.begin_turn(turn.session)
 
+    def resume(self, conversation: str) -> None:
+        """Note that the agent goes on with its turn after a pause, though no person said anything."""
+        self._open.note(conversation, lambda _: {"waits": False})
+
     def turn(self, conversation: str) -> TurnInfo | None:
         """Return the turn of the conversation that began last (None: no beginning was reported)."""
         return self._open.turn(conversation)

@@ -91,6 +91,7 @@ class HookMoment(Enum):
     BEHIND = "a tool has answered, and runs on"
     DENIED = "a tool that was to run was not let"
     PROMPT = "a person said something"
+    RESUMED = "the agent goes on with its turn, though no person said anything"
     ASKED = "a person is asked whether a tool may run"
     ALLOWED = "a person has let a tool run"
     PAUSE = "no tool of the conversation's own is running"

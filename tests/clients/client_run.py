@@ -133,6 +133,11 @@ class ClientRun:
             found.setdefault(os.fsdecode(view.edit.path), []).append(by)
         return found
 
+    def turns(self) -> list[tuple[str, int]]:
+        """Return the prompt of each turn with edits of an agent, and how many edits it has."""
+        with Workspace.open(self.project) as workspace:
+            return [(turn.prompt.strip('"'), len(turn.seqs)) for turn in workspace.sessions.turns()]
+
     def edit_of(self, path: str) -> str:
         """Return the number of the newest edit of a file."""
         return str(max(view.seq for view in self.edits() if os.fsdecode(view.edit.path) == path))
@@ -146,6 +151,18 @@ class ClientRun:
         """Return what the client has told its hooks, in order."""
         files = sorted(self._kept.iterdir(), key=lambda file: float(file.name.rpartition(".")[0]))
         return [json.loads(file.read_bytes()) for file in files]
+
+    def doctor(self) -> dict[str, bool]:
+        """Return the checks of `cas doctor` with their results."""
+        command = [str(Path(sys.executable).with_name("cas")), "doctor", "--json", self.program.name]
+        ran = subprocess.run(
+            command, cwd=self.project, env=self._environment(), capture_output=True, timeout=PATIENCE, check=False
+        )
+        return {one["check"]: one["ok"] for one in map(json.loads, ran.stdout.splitlines())}
+
+    def trust(self, program: Program) -> None:
+        """Trust the project in the client, as a person does."""
+        program.trust(Place(home=self.home, project=self.project, address=""), self._path, self._environment())
 
     # ---- the client
 
@@ -178,7 +195,7 @@ class ClientRun:
         place = Place(home=self.home, project=self.project, address=self.model.address(script))
         program = program or self.program
         environment = self._environment() | program.prepare(place)
-        words = [str(self._path), *program.words(prompt, continuing=continuing)]
+        words = [str(self._path), *program.words(prompt, place.address, continuing=continuing)]
         process = subprocess.Popen(
             words if terminal is None else [sys.executable, "-c", LOGIN, *words],
             cwd=self.project,

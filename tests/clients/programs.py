@@ -44,8 +44,11 @@ class Program(ABC):
     command: ClassVar[str]
 
     @abstractmethod
-    def words(self, prompt: str, *, continuing: bool) -> list[str]:
-        """Return the arguments with which it works on a prompt, and ends. `continuing`: in its last session."""
+    def words(self, prompt: str, address: str, *, continuing: bool) -> list[str]:
+        """Return the arguments with which it works on a prompt, and ends.
+
+        `address`: of the model. `continuing`: in its last session.
+        """
 
     @abstractmethod
     def prepare(self, place: Place) -> dict[str, str]:
@@ -55,6 +58,14 @@ class Program(ABC):
     def with_servers(self) -> "Program":
         """Return the program as it offers the tools of MCP servers to a model at once."""
         return self
+
+    @property
+    def untrusted(self) -> "Program | None":
+        """Return the program as it is run by whoever has given no trust yet; None: it needs none."""
+        return None
+
+    def trust(self, place: Place, path: Path, environment: Mapping[str, str]) -> None:  # noqa: B027 - not all need it
+        """Give the trust that `untrusted` has not, as a person does; `path`: the program itself."""
 
     def read(self, path: Path) -> ToolCall:
         """Return a call that reads a file, which some programs want before an edit."""
@@ -83,7 +94,7 @@ class OpenCode(Program):
 
     name, package, version, command = "opencode", "opencode-ai", "1.18.33", "opencode"
 
-    def words(self, prompt: str, *, continuing: bool) -> list[str]:
+    def words(self, prompt: str, address: str, *, continuing: bool) -> list[str]:  # noqa: ARG002 - as the base has it
         return ["run", *(["--continue"] if continuing else []), "--model", "scripted/model", prompt]
 
     def prepare(self, place: Place) -> dict[str, str]:
@@ -113,7 +124,7 @@ class ClaudeCode(Program):
 
     name, package, version, command = "claude-code", "@anthropic-ai/claude-code", "2.1.197", "claude"
 
-    def words(self, prompt: str, *, continuing: bool) -> list[str]:
+    def words(self, prompt: str, address: str, *, continuing: bool) -> list[str]:  # noqa: ARG002 - as the base has it
         words = ["--dangerously-skip-permissions", "--mcp-config", ".mcp.json"]
         return [*(["--continue"] if continuing else []), "-p", prompt, *words]
 
@@ -148,18 +159,21 @@ class Codex(Program):
 
     name, package, version, command = "codex", "@openai/codex", "0.169.0", "codex"
 
-    def __init__(self, model: str = "gpt-5.5") -> None:
+    def __init__(self, model: str = "gpt-5.5", *, is_trusted: bool = True) -> None:
         self._model: Final = model
+        self._is_trusted: Final = is_trusted
 
     @property
     def with_servers(self) -> "Codex":
         return Codex("gpt-5.1-codex")
 
-    def words(self, prompt: str, *, continuing: bool) -> list[str]:
+    def words(self, prompt: str, address: str, *, continuing: bool) -> list[str]:
         # Hooks are trusted one by one in its own screen; headless, only by this.
-        trusted = ["--dangerously-bypass-hook-trust", "--dangerously-bypass-approvals-and-sandbox"]
+        trusted = ["--dangerously-bypass-hook-trust"] if self._is_trusted else []
+        trusted.append("--dangerously-bypass-approvals-and-sandbox")
         last = ["resume", "--last"] if continuing else []
-        return ["exec", *trusted, "--skip-git-repo-check", "--model", self._model, *last, prompt]
+        url = f"model_providers.scripted.base_url={json.dumps(address)}"
+        return ["exec", *trusted, "--skip-git-repo-check", "-c", url, "--model", self._model, *last, prompt]
 
     def prepare(self, place: Place) -> dict[str, str]:
         folder = place.home / ".codex"
@@ -170,14 +184,56 @@ class Codex(Program):
             'name = "scripted"',
             f"base_url = {json.dumps(place.address)}",
             'wire_api = "responses"',
-            f"[projects.{json.dumps(str(place.project))}]",
-            'trust_level = "trusted"',
+            *(self._project(place) if self._is_trusted else []),
         ]
         settings = folder / "config.toml"
         kept = settings.read_text() if settings.exists() else ""
         if "model_providers.scripted" not in kept:
             settings.write_text("\n".join(lines) + "\n" + kept)
         return {"CODEX_HOME": str(folder)}
+
+    @property
+    def untrusted(self) -> "Codex":
+        return Codex(is_trusted=False)
+
+    def trust(self, place: Place, path: Path, environment: Mapping[str, str]) -> None:
+        folder = place.home / ".codex"
+        with (folder / "config.toml").open("a") as settings:
+            settings.write("\n".join(["", *self._project(place), ""]))
+        with subprocess.Popen(
+            [path, "app-server"],
+            cwd=place.project,
+            env={**environment, "CODEX_HOME": str(folder)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        ) as process:
+            try:
+                self._ask(process, "initialize", {"clientInfo": {"name": "tests", "version": "1"}})
+                listed = self._ask(process, "hooks/list", {"cwds": [str(place.project)]})["data"]
+                hooks = [hook for each in listed for hook in each["hooks"]]
+                state = {hook["key"]: {"trusted_hash": hook["currentHash"]} for hook in hooks}
+                edit = {"keyPath": "hooks.state", "value": state, "mergeStrategy": "upsert"}
+                self._ask(process, "config/batchWrite", {"edits": [edit]})
+            finally:
+                process.kill()
+
+    @staticmethod
+    def _project(place: Place) -> list[str]:
+        return [f"[projects.{json.dumps(str(place.project))}]", 'trust_level = "trusted"']
+
+    @staticmethod
+    def _ask(process: "subprocess.Popen[bytes]", method: str, given: Mapping[str, Any]) -> Any:  # noqa: ANN401 - JSON
+        """Ask its app server something; return the result."""
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps({"id": method, "method": method, "params": given}).encode() + b"\n")
+        process.stdin.flush()
+        while line := process.stdout.readline():
+            said = json.loads(line)
+            if said.get("id") == method:
+                return said["result"]
+        raise CannotRun("the app server of Codex has ended")
 
     def write(self, path: Path, content: str) -> ToolCall:
         lines = "".join(f"+{line}\n" for line in content.splitlines())
@@ -196,7 +252,18 @@ class Gemini(Program):
 
     name, package, version, command = "gemini", "@google/gemini-cli", "0.61.0", "gemini"
 
-    def words(self, prompt: str, *, continuing: bool) -> list[str]:
+    def __init__(self, *, is_trusted: bool = True) -> None:
+        self._is_trusted: Final = is_trusted
+
+    @property
+    def untrusted(self) -> "Gemini":
+        return Gemini(is_trusted=False)
+
+    def trust(self, place: Place, path: Path, environment: Mapping[str, str]) -> None:  # noqa: ARG002 - as the base has it
+        rules = {str(place.project): "TRUST_FOLDER"}
+        (place.home / ".gemini" / "trustedFolders.json").write_text(json.dumps(rules))
+
+    def words(self, prompt: str, address: str, *, continuing: bool) -> list[str]:  # noqa: ARG002 - as the base has it
         last = ["--resume", "latest"] if continuing else []
         return ["--yolo", "--model", "gemini-2.5-pro", *last, "--prompt", prompt]
 
@@ -213,7 +280,7 @@ class Gemini(Program):
         return {
             "GEMINI_API_KEY": "none",
             "GOOGLE_GEMINI_BASE_URL": place.address,
-            "GEMINI_CLI_TRUST_WORKSPACE": "true",
+            **({"GEMINI_CLI_TRUST_WORKSPACE": "true"} if self._is_trusted else {}),
         }
 
     def write(self, path: Path, content: str) -> ToolCall:
@@ -232,8 +299,18 @@ class Copilot(Program):
 
     name, package, version, command = "vscode", "@github/copilot", "1.0.102", "copilot"
 
-    def words(self, prompt: str, *, continuing: bool) -> list[str]:
-        words = ["--allow-all-tools", "--allow-all-paths", "--trust-folder"]
+    def __init__(self, *, is_trusted: bool = True) -> None:
+        self._is_trusted: Final = is_trusted
+
+    @property
+    def untrusted(self) -> "Copilot":
+        return Copilot(is_trusted=False)
+
+    def trust(self, place: Place, path: Path, environment: Mapping[str, str]) -> None:  # noqa: ARG002 - as the base has it
+        (place.home / ".copilot" / "config.json").write_text(json.dumps({"trustedFolders": [str(place.project)]}))
+
+    def words(self, prompt: str, address: str, *, continuing: bool) -> list[str]:  # noqa: ARG002 - as the base has it
+        words = ["--allow-all-tools", "--allow-all-paths", *(["--trust-folder"] if self._is_trusted else [])]
         return [*(["--continue"] if continuing else []), "--prompt", prompt, *words]
 
     def prepare(self, place: Place) -> dict[str, str]:

@@ -101,8 +101,7 @@ def server(run: ClientRun) -> None:
     printed = run.work(PROMPT, script, program=program)
     _equal({name: by for name, by in run.authors().items() if name in {"one.txt", "two.txt"}}, AGENTS_BOTH, printed)
     _told(run.model.asked(script)[-1], REASON)
-    views = [view for view in run.edits() if view.edit.origin is Origin.AGENT]
-    _equal({view.edit.notes.get("prompt", "").strip('"') for view in views}, {PROMPT})
+    _equal(run.turns(), [(PROMPT, 2)])
 
 
 AGENTS_BOTH: Final = {"one.txt": ["agent"], "two.txt": ["agent"]}
@@ -159,6 +158,21 @@ def two_sessions(run: ClientRun) -> None:
         assert owners[f"by_shell_{name}.txt"] <= {own, "unattributed"}, owners
 
 
+def trust(run: ClientRun) -> None:
+    """Work without trust, which doctor reports, and with it."""
+    program = run.program.untrusted
+    if program is None:
+        raise NotTried("it loads a project's settings without being told to trust it")
+    check = f"{program.name} is trusted"
+    run.work(PROMPT, run.script(program.shell("echo 1 > one.txt")), program=program)
+    _equal(run.events(), [])
+    assert run.doctor().get(check) is False, run.doctor()
+    run.trust(program)
+    assert check not in run.doctor(), run.doctor()
+    run.work(PROMPT, run.script(program.shell("echo 2 > two.txt")), program=program)
+    _equal(run.authors().get("two.txt"), ["agent"])
+
+
 def background(run: ClientRun) -> None:
     """Leave a task in the background: its end is no prompt of a person, and what it did is the session's."""
     program = run.program
@@ -184,6 +198,7 @@ SCENARIOS: Final[Mapping[str, Scenario]] = {
     "kill": kill,
     "two sessions": two_sessions,
     "background": background,
+    "trust": trust,
 }
 """The scenarios, by name."""
 

@@ -70,11 +70,11 @@ _JOINS: Final = re.compile(r"New conversation\. Pass mcp_conversation_id=(\S+) w
 
 _CONVERSATION: Final = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 _ANSWERS: Final = ("tool_response", "toolResponse", "tool_output", "tool_result", "result")
-_INSIDE: Final = (
-    *("structuredContent", "structured_content", "content", "llmContent", "returnDisplay"),
-    *("text_result_for_llm", "text"),
-)
+_INSIDE: Final = ("structuredContent", "structured_content", "content", "llmContent", "returnDisplay", "text")
 """Keys under which clients put a tool's answer. Gemini CLI wraps its text for the model, and displays it as it is."""
+
+_ALL_PARTS: Final = "text_result_for_llm"
+"""Where Copilot's program puts the texts of an answer, one after the other, and its structured content after them."""
 
 _DEEPEST: Final = 4
 
@@ -257,7 +257,8 @@ def _named_in(answer: object, depth: int) -> str:
         return _named_in(answer[-1], depth - 1) if answer and depth else ""
     if not isinstance(answer, Mapping) or not depth:
         return ""
-    return text(answer, _JOINED) or next(filter(None, (_named_in(answer.get(name), depth - 1) for name in _INSIDE)), "")
+    inner = [answer.get(name) for name in _INSIDE] + [text(answer, _ALL_PARTS).rstrip().rpartition("\n")[2]]
+    return text(answer, _JOINED) or next(filter(None, (_named_in(each, depth - 1) for each in inner)), "")
 
 
 def patched(patch: str) -> tuple[str, ...]:

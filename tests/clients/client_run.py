@@ -20,7 +20,7 @@ from tests.clients.scripted_model import ScriptedModel, Step
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["FILES", "ClientRun", "Terminal"]
+__all__ = ["FILES", "WAITING", "ClientRun", "Terminal"]
 
 PATIENCE: Final = 180
 """Seconds after which a client counts as hung."""
@@ -46,6 +46,9 @@ if [ "$1" = hook ]; then
 fi
 exec "{cas}" "$@"
 """
+
+WAITING: Final = "sleep 1; true"
+"""What a client's shell runs until our server has started."""
 
 KEPT_FROM_US: Final = ("PATH", "LANG", "SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS")
 """Variables of this process that a client gets."""
@@ -170,7 +173,7 @@ class ClientRun:
         """Return the name of a new script for the model."""
         self._scripts += 1
         name = f"{self.program.command}-{id(self)}-{self._scripts}"
-        self.model.play(name, *steps, waiting=self.program.shell("sleep 1"))
+        self.model.play(name, *steps, waiting=self.program.shell(WAITING))
         return name
 
     def work(self, prompt: str, script: str, *, continuing: bool = False, program: Program | None = None) -> str:

@@ -310,8 +310,8 @@ class Copilot(Program):
         (place.home / ".copilot" / "config.json").write_text(json.dumps({"trustedFolders": [str(place.project)]}))
 
     def words(self, prompt: str, address: str, *, continuing: bool) -> list[str]:  # noqa: ARG002 - as the base has it
-        words = ["--allow-all-tools", "--allow-all-paths", *(["--trust-folder"] if self._is_trusted else [])]
-        return [*(["--continue"] if continuing else []), "--prompt", prompt, *words]
+        words = ["--prompt", prompt, "--allow-all-tools", "--allow-all-paths"]
+        return ["--continue", *words] if continuing else words
 
     def prepare(self, place: Place) -> dict[str, str]:
         # It doesn't read the servers of VS Code's settings.
@@ -320,6 +320,8 @@ class Copilot(Program):
         folder = place.home / ".copilot"
         folder.mkdir(exist_ok=True)
         (folder / "mcp-config.json").write_text(json.dumps({"mcpServers": {"editledger": entry}}))
+        if self._is_trusted and not (folder / "config.json").exists():
+            self.trust(place, folder, {})
         return {
             "COPILOT_PROVIDER_BASE_URL": place.address,
             "COPILOT_MODEL": "gpt-4.1",

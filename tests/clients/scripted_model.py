@@ -83,10 +83,8 @@ class ScriptedModel:
 @contextmanager
 def scripted_model() -> Iterator[ScriptedModel]:
     """Serve a model on a free port of loopback."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    server.daemon_threads = True
-    model = ScriptedModel(server.server_address[1])
-    server.model = model  # type: ignore[attr-defined]
+    server = _Server(("127.0.0.1", 0), _Handler)
+    server.model = model = ScriptedModel(server.server_address[1])
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
@@ -97,13 +95,18 @@ def scripted_model() -> Iterator[ScriptedModel]:
         thread.join()
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    model: ScriptedModel
+
+
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     @property
     def _model(self) -> ScriptedModel:
-        model: ScriptedModel = self.server.model  # type: ignore[attr-defined]
-        return model
+        assert isinstance(self.server, _Server)
+        return self.server.model
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it so
         """Print nothing."""

@@ -14,6 +14,7 @@ from objstore.clock import now
 from objstore.errors import CasError
 from objstore.fastclass import field, replace, value
 from objstore.fs.processes import ProcessName, has_ended, lineage, valid_process_name
+from objstore.fs.reserved_names import OPEN_CALL_PREFIX
 from objstore.fs.writer_lock import WriterLock
 from objstore.model.basic_types import MAX_INT, RESERVED_CONVERSATIONS
 from objstore.model.results import CallInfo, TurnInfo
@@ -30,7 +31,6 @@ __all__ = [
     "sanitized_text",
 ]
 
-_OPEN: Final = "open-"
 _OVER: Final = "over-"
 _SESSION: Final = "session-"
 _DONE: Final = "done-"
@@ -142,7 +142,7 @@ class OpenCalls:
         calls: dict[str, AgentCall] = {}
         is_gone = cache(has_ended)
         oldest = now() - FORGOTTEN_AFTER
-        for name in self._files.names(_OPEN):
+        for name in self._files.names(OPEN_CALL_PREFIX):
             call = call_of_fields(self._files.read(name))
             if call is None or call.began < oldest:
                 self.remove(name)
@@ -160,7 +160,7 @@ class OpenCalls:
     @staticmethod
     def name_of(call: AgentCall) -> str:
         """Return the name of a call's file."""
-        return _OPEN + key_of(sanitized_name(call.conversation), call.id)
+        return OPEN_CALL_PREFIX + key_of(sanitized_name(call.conversation), call.id)
 
     def is_open(self, call: AgentCall) -> bool:
         """Return whether the file of a call exists under the call's own name."""
@@ -442,7 +442,7 @@ def _reported_name(conversation: str) -> str:
 
 def _over(name: str) -> str:
     """Return the name of the file that notes the end of a call."""
-    return _OVER + name.removeprefix(_OPEN)
+    return _OVER + name.removeprefix(OPEN_CALL_PREFIX)
 
 
 def _identity(call: AgentCall) -> str:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from objstore.errors import CasError, DiskFailed, PathError, StoreDamaged
+from objstore.fs.reserved_names import AGENTS_NAME, OPEN_CALL_PREFIX, STORE_NAME
 from objstore.model.basic_types import CommentState, Status
 from objstore.model.views import (
     Collision,
@@ -94,6 +95,8 @@ def running_calls(journal: Journal) -> tuple[RunningCall, ...]:
 
     The caller holds a read of the journal.
     """
+    if not _has_open_calls(journal.tree.root):
+        return ()
     from objstore.review.open_calls import OpenCalls
 
     calls = sorted(OpenCalls(journal).calls().values(), key=lambda call: call.began)
@@ -112,6 +115,15 @@ def running_calls(journal: Journal) -> tuple[RunningCall, ...]:
         for call in calls
         if not call.is_over or call.is_left
     )
+
+
+def _has_open_calls(root: str) -> bool:
+    """Return whether any call is open: mostly none is, and a status must not wait for their module to load."""
+    with suppress(OSError):
+        return any(
+            name.startswith(OPEN_CALL_PREFIX) for name in os.listdir(os.path.join(root, STORE_NAME, AGENTS_NAME))
+        )
+    return False
 
 
 def _comments(journal: Journal) -> dict[str, int]:

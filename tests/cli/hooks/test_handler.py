@@ -1136,7 +1136,10 @@ def test_both_versions_of_opencode_name_files_and_end_calls(folder: Path) -> Non
     assert cas("reject", "1", "--reason", "two is a word", folder=folder).status == 0
     session.tell(session.tool_event("shell", {"command": "false"}, before=True))
     shell("echo 1 >> src/b.py", folder=folder)
-    failed = session.tool_event("shell", {"command": "false"}, before=False) | {"hook": "tool.execute.failed"}
+    failed = session.tool_event("shell", {"command": "false"}, before=False) | {
+        "hook": "tool.execute.failed",
+        "hears": False,
+    }
     assert session.tell(failed) == ""  # an error result carries no other text
     assert edits(folder)[-1].edit.tool == "shell"
     assert "two is a word" in session.run("true")
@@ -1171,7 +1174,7 @@ def test_a_failed_opencode_call_claims_changes_only_if_it_was_allowed(
     session.tell(began)
     request = session.base("permission.asked") | {"callID": session.call}
     session.tell(request)
-    events = [request | {"hook": f"permission.{answer}"}, ended | {"hook": "tool.execute.failed"}]
+    events = [request | {"hook": f"permission.{answer}"}, ended | {"hook": "tool.execute.failed", "hears": False}]
     shell("echo 1 >> a.txt", folder=folder)  # the person, or the tool
     for event in events if answer == "allowed" else reversed(events):
         session.tell(event)

@@ -67,9 +67,10 @@ class Program(ABC):
     def trust(self, place: Place, path: Path, environment: Mapping[str, str]) -> None:  # noqa: B027 - not all need it
         """Give the trust that `untrusted` has not, as a person does; `path`: the program itself."""
 
-    def read(self, path: Path) -> ToolCall:
-        """Return a call that reads a file, which some programs want before an edit."""
-        return self.shell(f"cat {path}")
+    def reads(self, path: Path) -> list[ToolCall]:
+        """Return the calls that it wants before it edits a file."""
+        del path
+        return []
 
     @abstractmethod
     def write(self, path: Path, content: str) -> ToolCall:
@@ -143,8 +144,8 @@ class ClaudeCode(Program):
     def edit(self, path: Path, old: str, new: str) -> ToolCall:
         return ToolCall(name="Edit", given={"file_path": str(path), "old_string": old, "new_string": new})
 
-    def read(self, path: Path) -> ToolCall:
-        return ToolCall(name="Read", given={"file_path": str(path)})
+    def reads(self, path: Path) -> list[ToolCall]:
+        return [ToolCall(name="Read", given={"file_path": str(path)})]
 
     def background(self, command: str) -> ToolCall:
         """Return the call of its shell that goes on after its answer."""

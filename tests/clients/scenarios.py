@@ -21,7 +21,6 @@ SLOW: Final = "echo begun > slow.txt; sleep 15"
 
 EFFECTS: Final = (
     "printf 'new\\n' > new.py",
-    "true",
     "sed -i 's/version = 1/version = 2/' app.py",
     "sed -i s/MIT/mit/ README.md setup.cfg",
     "mv CHANGES HISTORY",
@@ -53,10 +52,10 @@ def session(run: ClientRun) -> None:
     program, project = run.program, run.project
     script = run.script(
         program.write(project / "new.py", "new\n"),
-        program.read(project / "app.py"),
+        *program.reads(project / "app.py"),
         program.edit(project / "app.py", "version = 1", "version = 2"),
-        *map(program.shell, EFFECTS[3:6]),
-        program.shell(f"{EFFECTS[6]}; exit 3"),
+        *map(program.shell, EFFECTS[2:5]),
+        program.shell(f"{EFFECTS[5]}; exit 3"),
     )
     printed = run.work(PROMPT, script)
     found = [view for view in run.edits() if view.edit.origin is Origin.AGENT]

@@ -10,6 +10,7 @@ MUTANTS ?= 100
 LAWS := tests/objstore/weave/test_weave_laws.py tests/objstore/text/test_rebase.py tests/objstore/text/test_diff.py tests/objstore/weave/test_merge_comparison.py \
 	tests/mcptools/edit/test_exact.py tests/mcptools/edit/test_anchored.py tests/mcptools/edit/test_unified_diff.py \
 	tests/objstore/review/test_diagrams.py tests/objstore/test_state_machine.py tests/objstore/review/test_similar_lines.py \
+	tests/objstore/review/test_repeated_edits.py tests/objstore/review/test_taken_out.py \
 	tests/objstore/tracking/test_attribution_laws.py
 CRASHES := tests/objstore/recovery/test_crash.py tests/objstore/retention/test_crash_gc.py tests/objstore/retention/test_compaction.py tests/objstore/recovery/test_reboot.py \
 	tests/objstore/index/test_index_bit_flips.py tests/objstore/index/test_index_damage.py tests/objstore/integrity/test_bit_flips.py \

@@ -171,7 +171,7 @@ def patch(data: bytes) -> None:
     """Check that a text is no patch, or has one part for each file, whose result can be reverted."""
     content, _, text = data.partition(b"\0")
     try:
-        parts = parse_patches(text.decode("utf-8", "replace"))
+        parts = parse_patches(text.decode("utf-8", "replace"), correct=True)
     except InvalidPatch:
         return
     for part in parts:

@@ -7,7 +7,11 @@ imported when it is first used: the start-up time of a status matters, and it ne
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from objstore.config.config_files import Configuration as Configuration, ConfiguredValue as ConfiguredValue
+    from objstore.config.config_files import (
+        Configuration as Configuration,
+        ConfiguredValue as ConfiguredValue,
+        denied_paths as denied_paths,
+    )
     from objstore.config.settings import (
         RetentionLimits as RetentionLimits,
         Setting as Setting,
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
         DiskFull as DiskFull,
         EditAway as EditAway,
         EditExpired as EditExpired,
+        EditTakenOut as EditTakenOut,
         FileChanged as FileChanged,
         FileExists as FileExists,
         FileMissing as FileMissing,
@@ -79,7 +84,7 @@ if TYPE_CHECKING:
         TreeInvalid as TreeInvalid,
         Unacknowledged as Unacknowledged,
     )
-    from objstore.fastclass import value as value
+    from objstore.fastclass import replace as replace, value as value
     from objstore.fs.confined_path import (
         find_root as find_root,
         real_path as real_path,
@@ -169,6 +174,7 @@ if TYPE_CHECKING:
         Collision as Collision,
         CommentView as CommentView,
         Content as Content,
+        DecisionInForce as DecisionInForce,
         DecisionView as DecisionView,
         DirectoryEntry as DirectoryEntry,
         EditFilter as EditFilter,
@@ -191,6 +197,8 @@ if TYPE_CHECKING:
         UnreportedComments as UnreportedComments,
         UnreportedRejections as UnreportedRejections,
         UnresolvedMarkers as UnresolvedMarkers,
+        UnreviewedCommit as UnreviewedCommit,
+        WaitingMessage as WaitingMessage,
     )
     from objstore.packing.repack import Repacked as Repacked, RepackPlan as RepackPlan
     from objstore.retention.expiry import ExpiryBatch as ExpiryBatch, ExpiryPlan as ExpiryPlan
@@ -248,7 +256,7 @@ _HOMES: Final = {
     "tracking.server_calls": ("arguments_digest",),
     "integrity.fsck": ("CheckReport", "Fault", "check_store", "repair_store"),
     "retention.garbage_collection": ("GcResult", "GcPlan"),
-    "config.config_files": ("Configuration", "ConfiguredValue"),
+    "config.config_files": ("Configuration", "ConfiguredValue", "denied_paths"),
     "text.diff": ("diff_lines",),
     "errors": (
         "UNREADABLE",
@@ -265,6 +273,7 @@ _HOMES: Final = {
         "DiskFull",
         "EditAway",
         "EditExpired",
+        "EditTakenOut",
         "FileChanged",
         "FileExists",
         "FileMissing",
@@ -400,13 +409,14 @@ _HOMES: Final = {
         "Notice",
         "TurnInfo",
     ),
-    "fastclass": ("value",),
+    "fastclass": ("replace", "value"),
     "model.net_file": ("ChangeKind", "ChangeSummary", "ChangesAtLine", "FileSummary", "NetChange", "NetFile"),
     "model.views": (
         "Collision",
         "CommentView",
         "UnreportedComments",
         "Content",
+        "DecisionInForce",
         "DecisionView",
         "DirectoryEntry",
         "EditFilter",
@@ -427,7 +437,9 @@ _HOMES: Final = {
         "UnresolvedMarkers",
         "State",
         "StatusReport",
+        "UnreviewedCommit",
         "UnreportedRejections",
+        "WaitingMessage",
     ),
     "review.tracked_call": ("Call",),
     "dates": ("date_of", "is_moment", "moment_of"),

@@ -6,19 +6,16 @@ from typing import Final
 
 __all__ = ["date_of", "is_moment", "moment_of"]
 
-_PART: Final = re.compile(
-    r"(?P<number>[0-9]{1,9}) ?(?P<unit>seconds?|minutes?|min|hours?|days?|weeks?|years?|[smhdwy])(?![a-z])"
-)
-_AGO: Final = re.compile(f"{_PART.pattern}(?: ?{re.sub('[?]P<[a-z]+>', '?:', _PART.pattern)})*(?: ago)?")
+# Patterns are compiled where they are used: whatever shows an edit loads this module, and needs none of them.
+_PART: Final = r"([0-9]{1,9}) ?(seconds?|minutes?|min|hours?|days?|weeks?|years?|[smhdwy])(?![a-z])"
+_AGO: Final = f"{_PART}(?: ?{_PART})*(?: ago)?"
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800, "y": 31_557_600}
 _DAYS: Final = {"today": 0, "yesterday": 1}
 _WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_MONTH: Final = re.compile("([0-9]{4})-([0-9]{2})")
-_CLOCK: Final = re.compile("[0-9]{1,2}:[0-9]{2}(:[0-9]{2})?")
-_WEEK: Final = re.compile("[0-9]{4}-?W[0-9]{2}")
-_DATE: Final = re.compile(
-    r"[0-9]{4}-?(?:[0-9]{2}-?[0-9]{2}|W[0-9]{2}(?:-?[0-9])?)(?:[T ][0-9:.,]{2,15}(?:Z|[+-][0-9:]{2,9})?)?"
-)
+_MONTH: Final = "([0-9]{4})-([0-9]{2})"
+_CLOCK: Final = "[0-9]{1,2}:[0-9]{2}(:[0-9]{2})?"
+_WEEK: Final = "[0-9]{4}-?W[0-9]{2}"
+_DATE: Final = r"[0-9]{4}-?(?:[0-9]{2}-?[0-9]{2}|W[0-9]{2}(?:-?[0-9])?)(?:[T ][0-9:.,]{2,15}(?:Z|[+-][0-9:]{2,9})?)?"
 _END_OF_DAY: Final = time.max.replace(fold=1)
 """The last moment of a day; where a clock change makes it occur twice, the second time."""
 
@@ -41,7 +38,7 @@ def is_moment(text: str) -> bool:
     """Return whether a text has the form of a moment. It need not exist, as with 2026-02-30."""
     stripped = text.strip()
     is_named = stripped.lower() in _DAYS or stripped.lower() in _WEEKDAYS
-    return is_named or any(form.fullmatch(stripped) for form in (_DATE, _MONTH, _CLOCK, _AGO))
+    return is_named or any(re.fullmatch(form, stripped) for form in (_DATE, _MONTH, _CLOCK, _AGO))
 
 
 def moment_of(text: str, now: datetime, *, end: bool = False) -> int | None:
@@ -52,16 +49,16 @@ def moment_of(text: str, now: datetime, *, end: bool = False) -> int | None:
     they give another one. A day, a week or a month means its first moment; with `end`, its last.
     """
     stripped = text.strip()
-    ago = _AGO.fullmatch(stripped.lower())
+    ago = re.fullmatch(_AGO, stripped.lower())
     try:
         if ago is not None:
-            parts = _PART.finditer(stripped.lower())
-            passed = sum(int(part["number"]) * _SECONDS[part["unit"][0]] for part in parts)
+            parts = re.finditer(_PART, stripped.lower())
+            passed = sum(int(part[1]) * _SECONDS[part[2][0]] for part in parts)
             return _microseconds(now - timedelta(seconds=passed))
         days = _days(stripped, now.date())
         if days is not None:
             named = datetime.combine(days[1], _END_OF_DAY) if end else datetime.combine(days[0], time.min)
-        elif _CLOCK.fullmatch(stripped):
+        elif re.fullmatch(_CLOCK, stripped):
             named = datetime.combine(now.date(), time.fromisoformat(stripped if stripped[2] == ":" else f"0{stripped}"))
         else:
             named = datetime.fromisoformat(stripped)
@@ -78,7 +75,7 @@ def _days(text: str, today: date) -> tuple[date, date] | None:
     if text.lower() in _WEEKDAYS:
         day = today - timedelta(days=(today.weekday() - _WEEKDAYS.index(text.lower())) % 7)
         return day, day
-    month = _MONTH.fullmatch(text)
+    month = re.fullmatch(_MONTH, text)
     if month is not None:
         first = date(int(month[1]), int(month[2]), 1)
         return first, (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)
@@ -86,7 +83,7 @@ def _days(text: str, today: date) -> tuple[date, date] | None:
         day = date.fromisoformat(text)
     except ValueError:
         return None
-    return day, day + timedelta(days=6 if _WEEK.fullmatch(text) else 0)
+    return day, day + timedelta(days=6 if re.fullmatch(_WEEK, text) else 0)
 
 
 def _microseconds(named: datetime) -> int:

@@ -23,6 +23,7 @@ __all__ = [
     "DiskFull",
     "EditAway",
     "EditExpired",
+    "EditTakenOut",
     "FileChanged",
     "FileExists",
     "FileMissing",
@@ -172,8 +173,27 @@ class EditAway(CasError):
         it, its = ("it", "its") if len(self.units) == 1 else ("they", "their")
         super().__init__(
             f"{named} {'is' if it == 'it' else 'are'} away: git put other bytes in place of the file's. "
-            f"When git brings {its} file back (for example `git checkout` of the branch where {it} "
+            f"When {its} file has its bytes again (for example after `git checkout` of the branch where {it} "
             f"{'was' if it == 'it' else 'were'} made), {it} can be decided on again."
+        )
+
+
+class EditTakenOut(CasError):
+    """Hunks can't be accepted: later accepted changes took what they did out of the file."""
+
+    def __init__(self, units: Sequence[str], path: str, *, by_person: bool, is_recorded: bool = True) -> None:
+        self.units = tuple(units)  # names for `cas reject`, such as 12:2
+        self.path = path  # of one of the files
+        self.by_person = by_person  # whether a person's changes took all of it out
+        shown = 5
+        more = len(self.units) - shown
+        named = " ".join(self.units[:shown])
+        it, change = ("it", "its change is") if len(self.units) == 1 else ("them", "their changes are")
+        rest = f" ({more} more: `cas diff` names them)" if more > 0 else ""
+        super().__init__(
+            f"{named.replace(' ', ', ')} can't be accepted: {change} not in {path} any more, "
+            f"because {'you' if by_person else 'later accepted edits'} took {it} out. "
+            f"To reject {it}, run `cas reject {named}{'' if is_recorded else ' --my-changes keep'}`{rest}."
         )
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from objstore.roles.sessions import Sessions
     from objstore.roles.snapshots import Snapshots
     from objstore.roles.transfer import Transfer
+    from objstore.tracking.agent_messages import AgentMessages
     from objstore.tracking.hook_sessions import HookSessions
     from objstore.tracking.record import Recorded
     from objstore.worktree.walk import ScanLimits
@@ -227,17 +228,20 @@ class Workspace:
         return index_repair.rebuild_index_and_retry(self._journal, recorded)
 
     def note_git(self) -> None:
-        """Record what git did to the files since the last look, if a repository has moved.
+        """Record what git did to the files since the last look, if a repository has moved, and which edits are back.
 
         Where none has, this reads a few small files. Raises what `record_changes` raises.
         """
         from objstore.tracking.git_positions import GitPositions
+        from objstore.tracking.record import returned_files
 
         with self._journal.mutex:
             positions = GitPositions(self._journal)
             if not positions.movements():
                 positions.save()
-                return
+                with self._journal.translating_index_errors():
+                    if not returned_files(self._journal):
+                        return
         self.hooks.notice_git()
 
     # ---- roles
@@ -290,6 +294,13 @@ class Workspace:
         from objstore.roles.transfer import Transfer
 
         return Transfer(self._journal)
+
+    @cached_property
+    def messages(self) -> AgentMessages:
+        """Say what agents are yet to be sent about their edits."""
+        from objstore.tracking.agent_messages import AgentMessages
+
+        return AgentMessages(self._journal)
 
     @cached_property
     def hooks(self) -> HookSessions:

@@ -30,6 +30,15 @@ NUMBERED: Final = {
 """Requirements that the documents themselves number."""
 
 
+USED_AS_BY_A_USER: Final = frozenset(
+    {"agent", "runner", "connected", "serving", "started", "forked_program", "subprocess"}
+)
+"""Fixtures and helpers through which a test uses a server process or the command."""
+
+SHOWN_BY_USE_ALONE: Final = ("001", "002", "003", "004")
+"""Pages that name only tests which use a server or the command; of 000, each row names at least one."""
+
+
 class Row(NamedTuple):
     """One requirement of a page."""
 
@@ -55,6 +64,37 @@ def functions_in(file: str) -> frozenset[str]:
         return frozenset()
     body = ast.parse(path.read_bytes()).body
     return frozenset(f"{file}::{part.name}" for part in body if isinstance(part, ast.FunctionDef))
+
+
+@cache
+def names_used_in(file: str) -> dict[str, frozenset[str]]:
+    """Return for each function of a test file the names that it uses: parameters, and whatever is named inside."""
+    return {
+        part.name: frozenset(
+            {argument.arg for argument in ast.walk(part) if isinstance(argument, ast.arg)}
+            | {name.id for name in ast.walk(part) if isinstance(name, ast.Name)}
+        )
+        for part in ast.parse((TESTS / file).read_bytes()).body
+        if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+
+
+def is_shown_by_use(test: str) -> bool:
+    """Return whether a test uses a server or the command, itself or through fixtures and functions of its file."""
+    file, _, name = test.partition("::")
+    functions = names_used_in(file)
+    seen: set[str] = set()
+    todo = {name}
+    while todo:
+        seen |= todo
+        todo = {used for function in todo for used in functions.get(function, ())} - seen
+    return not USED_AS_BY_A_USER.isdisjoint(seen)
+
+
+@pytest.mark.parametrize("seed", ["000", *SHOWN_BY_USE_ALONE])
+def test_every_row_is_shown_by_using_the_server_or_the_command(seed: str) -> None:
+    is_enough = all if seed in SHOWN_BY_USE_ALONE else any
+    assert [row.id for row in rows(seed) if row.tests and not is_enough(map(is_shown_by_use, row.tests))] == []
 
 
 @pytest.mark.parametrize("seed", SEEDS)

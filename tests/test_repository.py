@@ -201,7 +201,9 @@ def test_pure_packages_use_neither_disk_nor_clock() -> None:
 
 
 def test_packages_import_exactly_the_declared_dependencies() -> None:
-    declared = {Requirement(text).name for text in project()["project"]["dependencies"]}
+    stated = project()["project"]
+    optional = [text for texts in stated["optional-dependencies"].values() for text in texts]
+    declared = {Requirement(text).name for text in (*stated["dependencies"], *optional)}
     shipped = [path for path in modules() if path.relative_to(ROOT).parts[0] in PACKAGES]
     used = {name for path in shipped for name in imported(ast.parse(path.read_bytes()))}
     assert used - sys.stdlib_module_names - set(PACKAGES) == declared

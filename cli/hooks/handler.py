@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING, Final, cast
 from cli.hooks.clients.event import NOWHERE, Client, Event, HookMoment, Payload, may_be_server_tool
 
 if TYPE_CHECKING:
-    from objstore import AgentCall, Collision, HookSessions, TurnInfo, UnreportedComments, UnreportedRejections
+    from objstore import (
+        AgentCall,
+        Collision,
+        HookSessions,
+        TurnInfo,
+        UnreportedComments,
+        UnreportedRejections,
+        Workspace,
+    )
 
 __all__ = ["CLIENTS", "HOOK_LOG", "client_of", "handle", "log_fault", "main"]
 
@@ -81,10 +89,14 @@ def _print(answer: Payload | None) -> None:
 
 
 def client_of(name: str) -> Client:
-    """Return the client of that name. Raises ValueError."""
-    if name not in CLIENTS:
-        raise ValueError(f"no client {name!r}; known are {', '.join(CLIENTS)}")
-    return cast("Client", import_module(CLIENTS[name]))
+    """Return the client of that name, or the one that the file of that name describes. Raises ValueError."""
+    if name in CLIENTS:
+        return cast("Client", import_module(CLIENTS[name]))
+    from cli.hooks.clients.described import DESCRIBED, described, is_description
+
+    if name not in DESCRIBED and not is_description(name):
+        raise ValueError(f"no client {name!r}; known are {', '.join([*CLIENTS, *DESCRIBED])}")
+    return described(name)
 
 
 def handle(client: Client, event: Event, say: Callable[[Payload | None], object]) -> None:
@@ -116,20 +128,33 @@ def handle(client: Client, event: Event, say: Callable[[Payload | None], object]
         _record(calls, event)
         # A subagent would keep the text to itself: its session gets it, at the latest when the subagent reports back.
         hears = not event.agent and client.reply(event, "") is not None
-        rejected = calls.rejected(event.conversation, _MAX_REPORTED) if hears else None
-        heard = calls.conversations_heard(event.conversation) if hears else []
-        comments = workspace.comments.unsent_for(heard, _MAX_REPORTED) if hears else None
-        collisions = calls.collisions(event.conversation) if hears else []
+        messages = workspace.messages
+        rejected = messages.rejected(event.conversation, _MAX_REPORTED) if hears else None
+        comments = messages.comments(event.conversation, _MAX_REPORTED) if hears else None
+        collisions = messages.collisions(event.conversation) if hears else []
         message = [_rejections(rejected)] if rejected else []
         message += [_comments(comments)] if comments else []
         message += [_collisions(collisions)] if collisions else []
-        say(client.reply(event, "\n\n".join(message)) if message else None)
+        say(client.reply(event, "\n\n".join(message)) if message else _notice(client, event, workspace))
         if rejected:
-            calls.mark_reported(event.conversation, rejected)
+            messages.mark_reported(event.conversation, rejected)
         if collisions:
-            calls.mark_collisions_reported(event.conversation, collisions)
+            messages.mark_collisions_reported(event.conversation, collisions)
         if comments:
-            workspace.comments.mark_sent([view.number for view in comments.comments], heard[0])
+            workspace.comments.mark_sent(
+                [view.number for view in comments.comments], messages.conversations_heard(event.conversation)[0]
+            )
+
+
+def _notice(client: Client, event: Event, workspace: "Workspace") -> Payload | None:
+    """Return what tells the person, at the end of a turn, how much there is to review; None: no more than last time."""
+    if event.moment is not HookMoment.PAUSE or client.notice(event, "") is None:
+        return None
+    pending, unattributed = workspace.review.pending_counts()
+    if not workspace.messages.note_pending(event.conversation, pending) or not pending:
+        return None
+    others = f", {unattributed} of them unattributed" if unattributed else ""
+    return client.notice(event, f"editledger: {pending} edit{'s' * (pending > 1)} to review{others} (cas review)")
 
 
 def _roots(event: Event) -> list[str]:
@@ -385,6 +410,7 @@ def _comments(unsent: "UnreportedComments") -> str:
         first, last = view.lines
         where = "" if not first else f", line {first}" if first == last else f", lines {first} to {last}"
         answers = f", on comment {view.comment.answers}" if view.comment.answers else ""
+        where += f" and {view.more_files} more of your files" if view.more_files else ""
         gone = "" if view.is_there else " (the file has these lines no more)"
         said = "\n  ".join(view.comment.text.splitlines())
         lines.append(f"- comment {view.number}{answers}, on {view.path!r}{where}{gone}: {said}")

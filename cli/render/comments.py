@@ -5,12 +5,20 @@ from typing import TYPE_CHECKING, Final
 
 from cli.render.edits import moment
 from cli.screen.terminal import Screen, shown_name, visible
-from objstore import Seq, Unit
+from objstore import NoSuchName, PathError, Seq, Unit
 
 if TYPE_CHECKING:
-    from objstore import CommentView, Workspace
+    from objstore import CommentView, NetChange, NetFile, WaitingMessage, Workspace
 
-__all__ = ["comment_place", "comment_text", "comments_by_unit", "comments_text"]
+__all__ = [
+    "comment_place",
+    "comment_text",
+    "comments_by_change",
+    "comments_by_unit",
+    "comments_text",
+    "sending_text",
+    "session_name",
+]
 
 _STATE_COLOR: Final = {"open": "yellow", "sent": "yellow", "answered": "cyan", "resolved": "green"}
 
@@ -28,8 +36,56 @@ def comments_by_unit(workspace: "Workspace", units: Collection[Unit]) -> dict[Un
     return {unit: sorted(views, key=lambda view: view.number) for unit, views in found.items() if views}
 
 
+def comments_by_change(workspace: "Workspace", file: "NetFile") -> dict[int, list["CommentView"]]:
+    """Return the comments on the net changes of a file, by position of the change.
+
+    Those on hunks without a net effect come under the position after the last one. Of several changes that a comment's
+    hunk is part of, it is next to the one at its lines.
+    """
+    found: dict[int, list[CommentView]] = {}
+    units = {unit for change in file.changes for unit in change.units}
+    for unit, views in comments_by_unit(workspace, units.union(file.cancelled, file.kept_on)).items():
+        own = [at for at, change in enumerate(file.changes) if unit in change.units]
+        for view in views:
+            at_lines = (at for at in own if view.is_there and _is_at(view, file.changes[at]))
+            found.setdefault(next(at_lines, own[-1] if own else len(file.changes)), []).append(view)
+    return {at: sorted(views, key=lambda view: view.number) for at, views in sorted(found.items())}
+
+
+def sending_text(workspace: "Workspace", waiting: "Iterable[WaitingMessage]", *, is_held: bool) -> Iterator[str]:
+    """Yield a sentence for each session about what it is yet to be sent. `is_held`: only `cas send` sends it."""
+    for message in waiting:
+        said = [f"{number} {noun}{'s' * (number > 1)}" for number, noun in _counts(message) if number]
+        what, many = " and ".join(said), message.rejections + message.comments > 1
+        to = session_name(workspace, message.session) if message.session else "the agent that works next"
+        if message.session and not message.has_hooks:
+            yield f"{to} has no hooks: it gets {what} when it lists its edits."
+        elif is_held:
+            yield f"{what} wait{'s' * (not many)} until you run `cas send`, for {to}."
+        else:
+            yield f"{what} go{'es' * (not many)} to {to} at its next prompt or tool."
+
+
+def session_name(workspace: "Workspace", session: int | str) -> str:
+    """Return how a session is shown, given its number or its conversation: by client, number and first prompt."""
+    try:
+        found = workspace.sessions.find_session(str(session))
+    except (NoSuchName, PathError):
+        return shown_name(str(session))
+    prompt = found.prompt.splitlines()[0][:60] if found.prompt else ""
+    client = f"{shown_name(found.client)} " if found.client else ""
+    return f"{client}session {found.number}{f' ({shown_name(prompt)})' if prompt else ''}"
+
+
+def _counts(message: "WaitingMessage") -> Iterator[tuple[int, str]]:
+    yield message.rejections, "rejection"
+    yield message.comments, "comment"
+
+
 def comment_place(view: "CommentView") -> str:
     """Return where a comment is, as `PATH:FIRST-LAST`; if its lines are gone, where they were."""
+    if view.more_files:
+        return f"{shown_name(view.path)} and {view.more_files} more file{'s' * (view.more_files > 1)}"
     first, last = view.lines
     lines = "" if not first else f":{first}" if first == last else f":{first}-{last}"
     return f"{shown_name(view.path)}{lines}{'' if view.is_there else ' (its lines are gone)'}"
@@ -53,6 +109,11 @@ def comments_text(views: Iterable["CommentView"], screen: Screen) -> Iterator[by
     """Yield a list of comments."""
     for view in views:
         yield from comment_text(view, screen)
+
+
+def _is_at(view: "CommentView", change: "NetChange") -> bool:
+    first, last = view.lines
+    return first < change.line_after + max(1, change.inserted_lines) and change.line_after <= last
 
 
 def _author(view: "CommentView") -> str:

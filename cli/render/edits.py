@@ -1,11 +1,13 @@
 """Edits and diffs as text for a person: lines, as bytes to write."""
 
 import os
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from cli.screen.syntax import PLAIN_SYNTAX, Mark, Syntax
 from cli.screen.terminal import Screen, shown_name, width_of_terminal
 from objstore import (
     Hunk,
@@ -41,7 +43,9 @@ __all__ = [
     "line_counts",
     "moment",
     "not_looked_at",
+    "short_moment",
     "shown_move",
+    "shown_syntax",
     "states_diff",
     "status_word",
 ]
@@ -49,8 +53,14 @@ __all__ = [
 CONTEXT: Final = 3
 """Unchanged lines that are shown above a change, and below it."""
 
+RECENT: Final = 250 * 86_400
+"""Seconds for which a time is shown without its year, as in listings of files."""
+
 FACT_AT: Final = 14
 """Width of the column with the names of facts about an edit."""
+
+_FOR_PROGRAMS: Final = frozenset({"edit_places"})
+"""Notes of an edit that say nothing to a person; `--json` has them."""
 
 SHORT_HASH: Final = 16
 """Digits of a shortened hash, which still name the blob."""
@@ -70,8 +80,13 @@ SIGN_COLOR: Final = {b"-": "red", b"+": "green", b"@": "cyan"}
 # ---- one edit
 
 
-def edit_header(view: "EditView", screen: Screen, unresolved: Sequence["UnresolvedMarkers"] = ()) -> Iterator[bytes]:
-    """Yield the facts about one edit. `unresolved`: the conflict markers that are in the files."""
+def edit_header(
+    view: "EditView", author: tuple[str, str], screen: Screen, unresolved: Sequence["UnresolvedMarkers"] = ()
+) -> Iterator[bytes]:
+    """Yield the facts about one edit.
+
+    `author`: whose it is, as `Authors.fact`; `unresolved`: the conflict markers that are in the files.
+    """
     edit = view.edit
     name = shown_move(edit.source, edit.path)
     title = f"edit {edit.seq}  {edit.operation.value}  {name}  {line_counts(edit)}"
@@ -80,7 +95,7 @@ def edit_header(view: "EditView", screen: Screen, unresolved: Sequence["Unresolv
     )
     facts = {
         "id": _shown_hash(view.id.hex(), ""),
-        "conversation": shown_name(edit.conversation),
+        author[0]: shown_name(author[1]),
         "call": str(edit.call),
         "tool": shown_name(edit.tool),
         "origin": "" if edit.origin is Origin.AGENT else edit.origin.value,
@@ -92,7 +107,7 @@ def edit_header(view: "EditView", screen: Screen, unresolved: Sequence["Unresolv
         "after": _shown_state(edit.after),
         "reason": shown_name(view.reason) if view.reason else "",
         "expired": "" if view.expired is None else _shown_expiration(view.expired),
-    } | {shown_name(key): shown_name(note) for key, note in sorted(edit.notes.items())}
+    } | {shown_name(key): shown_name(note) for key, note in sorted(edit.notes.items()) if key not in _FOR_PROGRAMS}
     for name, fact in facts.items():
         if fact:
             yield screen.line(f"{name:{FACT_AT - 2}}  {fact}")
@@ -162,6 +177,7 @@ def edit_diff(
         return
     yield screen.line(screen.paint(f"--- {diff_name('a', old_name)}", bold=True))
     yield screen.line(screen.paint(f"+++ {diff_name('b', new_name)}", bold=True))
+    syntax = shown_syntax(old_name, new_name, old, new, screen)
     runs = touching_hunks(numbered, len(old))
     pieces = [list(piece) for run in runs for _, piece in groupby(run, lambda named: named[0] in wanted)]
     shown = 0
@@ -177,13 +193,19 @@ def edit_diff(
             shown += trail
             label = ", ".join(_label(view, number, screen) for number, _ in piece)
             yield hunk_head(hunks, lead, trail, label, screen)
-            yield from hunk_body(old, new, hunks, lead, trail, screen)
+            yield from hunk_body(old, new, hunks, lead, trail, screen, syntax)
             for number, _ in piece:
                 yield from remarks.get(Unit(view.seq, number), ())
 
 
 def hunk_body(
-    old: Sequence[bytes], new: Sequence[bytes], hunks: Sequence[Hunk], lead: int, trail: int, screen: Screen
+    old: Sequence[bytes],
+    new: Sequence[bytes],
+    hunks: Sequence[Hunk],
+    lead: int,
+    trail: int,
+    screen: Screen,
+    syntax: Syntax = PLAIN_SYNTAX,
 ) -> Iterator[bytes]:
     """Yield hunks under one header, with `lead` lines above them and `trail` below."""
     first, last = hunks[0], hunks[-1]
@@ -192,14 +214,31 @@ def hunk_body(
         from cli.screen.side_by_side import hunk_rows
 
         for hunk in hunks:
-            yield from hunk_rows(old, new, hunk, hunk.old_start - at, trail if hunk is last else 0, screen)
+            yield from hunk_rows(old, new, hunk, hunk.old_start - at, trail if hunk is last else 0, screen, syntax)
             at = hunk.old_end
         return
     for hunk in hunks:
-        yield from _side(b" ", old[at : hunk.old_start], screen)
+        yield from _side(b" ", old[at : hunk.old_start], screen, syntax.old[at : hunk.old_start])
         at = hunk.old_end
-        yield from _sides(old[hunk.old_start : hunk.old_end], new[hunk.new_start : hunk.new_end], screen)
-    yield from _side(b" ", old[last.old_end : last.old_end + trail], screen)
+        old_lines, new_lines = slice(hunk.old_start, hunk.old_end), slice(hunk.new_start, hunk.new_end)
+        own = Syntax(old=syntax.old[old_lines], new=syntax.new[new_lines])
+        yield from _sides(old[old_lines], new[new_lines], screen, own)
+    below = slice(last.old_end, last.old_end + trail)
+    yield from _side(b" ", old[below], screen, syntax.old[below])
+
+
+def shown_syntax(path_before: str, path: str, old: Sequence[bytes], new: Sequence[bytes], screen: Screen) -> Syntax:
+    """Return the syntax of both sides of a change, for a coloured screen."""
+    if not screen.color:
+        return PLAIN_SYNTAX
+    from cli.screen.side_by_side import TAB
+    from cli.screen.syntax import syntax_of
+
+    def shown(lines: Sequence[bytes]) -> list[str]:
+        texts = [screen.content(line.removesuffix(b"\n")).decode() for line in lines]
+        return [text.expandtabs(TAB) for text in texts] if screen.columns else texts
+
+    return syntax_of(path_before, path, shown(old), shown(new))
 
 
 def shown_move(source: bytes | None, path: bytes) -> str:
@@ -264,11 +303,13 @@ def _span(start: int, count: int) -> str:
     return f"{start + 1 if count else start},{count}"
 
 
-def _sides(old: Sequence[bytes], new: Sequence[bytes], screen: Screen) -> Iterator[bytes]:
+def _sides(
+    old: Sequence[bytes], new: Sequence[bytes], screen: Screen, syntax: Syntax = PLAIN_SYNTAX
+) -> Iterator[bytes]:
     """Yield both sides of a change, coloured, with the words marked that differ within lines."""
     if not screen.color or not old or not new:
-        yield from _side(b"-", old, screen)
-        yield from _side(b"+", new, screen)
+        yield from _side(b"-", old, screen, syntax.old)
+        yield from _side(b"+", new, screen, syntax.new)
         return
     from cli.screen.word_diff import Span, emphasis, paired_lines
 
@@ -279,26 +320,33 @@ def _sides(old: Sequence[bytes], new: Sequence[bytes], screen: Screen) -> Iterat
         found = emphasis(old_shown[i], new_shown[j])
         if found is not None:
             old_spans[i], new_spans[j] = found
-    for sign, lines, shown, spans in (("-", old, old_shown, old_spans), ("+", new, new_shown, new_spans)):
+    sides = (("-", old, old_shown, old_spans, syntax.old), ("+", new, new_shown, new_spans, syntax.new))
+    for sign, lines, shown, spans, marks in sides:
         for at, (line, text) in enumerate(zip(lines, shown, strict=True)):
-            color = SIGN_COLOR[sign.encode()]
-            yield screen.line(screen.paint(sign + screen.emphasize(text, spans.get(at, ())), color))
+            marked = screen.emphasize(text, spans.get(at, ()), marks[at] if marks else ())
+            yield screen.line(screen.paint(sign + marked, SIGN_COLOR[sign.encode()]))
             if not line.endswith(b"\n"):
                 yield NO_NEWLINE + b"\n"
 
 
-def _side(sign: bytes, lines: Iterable[bytes], screen: Screen) -> Iterator[bytes]:
-    for line in lines:
-        yield _content_line(sign + line.removesuffix(b"\n"), screen)
+def _side(
+    sign: bytes, lines: Iterable[bytes], screen: Screen, syntax: Sequence[Sequence[Mark]] = ()
+) -> Iterator[bytes]:
+    for at, line in enumerate(lines):
+        yield _content_line(sign + line.removesuffix(b"\n"), screen, syntax[at] if syntax else ())
         if not line.endswith(b"\n"):
             yield NO_NEWLINE + b"\n"
 
 
-def _content_line(line: bytes, screen: Screen) -> bytes:
+def _content_line(line: bytes, screen: Screen, marks: Sequence[Mark] = ()) -> bytes:
     shown = screen.content(line)
     color = SIGN_COLOR.get(line[:1])
-    if screen.color and color is not None:
-        shown = screen.paint(shown.decode(), color).encode()
+    if screen.color and (marks or color is not None):
+        sign, text = line[:1].decode(), shown[1:].decode()
+        if color is None:
+            shown = f"{sign}{screen.highlight(text, marks)}".encode()
+        else:
+            shown = screen.paint(sign + screen.emphasize(text, (), marks), color).encode()
     return shown + b"\n"
 
 
@@ -437,6 +485,13 @@ def moment(microseconds: int, *, zone: bool = False) -> str:
     """Return a time as a person reads it, in the person's own time zone."""
     when = date_of(microseconds).astimezone()
     return when.strftime("%Y-%m-%d %H:%M:%S %z" if zone else "%Y-%m-%d %H:%M:%S")
+
+
+def short_moment(microseconds: int) -> str:
+    """Return a time in eleven columns; only the date if it is long ago or in the future."""
+    when = date_of(microseconds).astimezone()
+    is_recent = 0 <= time.time() - microseconds / 1e6 < RECENT
+    return when.strftime("%m-%d %H:%M" if is_recent else "%Y-%m-%d ")
 
 
 def not_looked_at(place: "SkippedPath") -> str:

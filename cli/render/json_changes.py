@@ -7,19 +7,27 @@ import os
 from typing import TYPE_CHECKING
 
 from cli.app.invocation import Invocation
+from cli.render.comments import comments_by_change
+from cli.render.json_edits import comment_shape
 from cli.render.json_store import text_shape
 from cli.render.net_diff import net_diff
 from cli.screen.terminal import EXACT
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
     from cli.render.json_edits import Json
     from objstore import NetChange, NetFile, Workspace
 
 __all__ = ["net_file_shape"]
 
 
-def net_file_shape(workspace: "Workspace", file: "NetFile") -> "dict[str, Json]":
-    """Return what pending edits change in one file, all together."""
+def net_file_shape(workspace: "Workspace", file: "NetFile", seen: "Collection[bytes]") -> "dict[str, Json]":
+    """Return what pending edits change in one file, all together. `seen`: keys of changes that were seen."""
+    comments = {
+        at: [comment_shape(workspace, view) for view in views]
+        for at, views in comments_by_change(workspace, file).items()
+    }
     return {
         "file_path": _path(workspace, file.path),
         "path_before": None if file.before is None else _path(workspace, file.path_before),
@@ -32,14 +40,15 @@ def net_file_shape(workspace: "Workspace", file: "NetFile") -> "dict[str, Json]"
         "lines_added": file.added,
         "lines_removed": file.removed,
         "unrecorded": file.is_unrecorded,
-        "changes": [_change_shape(change) for change in file.changes],
+        "changes": [_change_shape(change, comments.get(at, []), seen) for at, change in enumerate(file.changes)],
         "cancelled": list(map(str, file.cancelled)),
+        "taken_out": list(map(str, file.taken_out)),
         "kept_on": list(map(str, file.kept_on)),
-        "diff": b"".join(net_diff([file], EXACT, Invocation.current().program)).decode(errors="replace"),
+        "diff": b"".join(net_diff([file], EXACT, Invocation.current().program, seen=seen)).decode(errors="replace"),
     }
 
 
-def _change_shape(change: "NetChange") -> "dict[str, Json]":
+def _change_shape(change: "NetChange", comments: "Sequence[Json]", seen: "Collection[bytes]") -> "dict[str, Json]":
     return {
         "kind": change.kind.value,
         "old_start": max(0, change.line_before - 1),
@@ -49,7 +58,10 @@ def _change_shape(change: "NetChange") -> "dict[str, Json]":
         "removed": change.removed.decode(errors="replace"),
         "inserted": change.inserted.decode(errors="replace"),
         "hunks": list(map(str, change.units)),
+        "turns": list(change.turns),
         "shares_with": list(change.shares_with),
+        "seen": change.key in seen,
+        "comments": comments,
     }
 
 

@@ -247,8 +247,8 @@ def _sha256(workspace: "Workspace", view: "EditView", state: "FileState | None",
 # ---- the workspace
 
 
-def status_shape(report: "StatusReport") -> dict[str, Json]:
-    """Return the status of the workspace."""
+def status_shape(report: "StatusReport", seen: tuple[int, int] | None) -> dict[str, Json]:
+    """Return the status of the workspace. `seen`: how many changes are pending, and how many were not seen."""
     return {
         "workspace": _text(report.root),
         "edits": report.edits,
@@ -257,6 +257,8 @@ def status_shape(report: "StatusReport") -> dict[str, Json]:
         "rejected": report.rejected,
         "away": report.away,
         "conversations": report.conversations,
+        "changes": None if seen is None else seen[0],
+        "unseen": None if seen is None else seen[1],
         "pending_groups": [
             {
                 "conversation_id": _text(group.conversation),
@@ -291,6 +293,10 @@ def status_shape(report: "StatusReport") -> dict[str, Json]:
                 "state": call.state,
             }
             for call in report.running
+        ],
+        "commits": [
+            {"commit": each.commit, "conversation_id": _text(each.conversation), "edits": list(each.edits)}
+            for each in report.commits
         ],
         "policies": [*report.policies],
         "unreadable": [_text(path) for path in report.unreadable],
@@ -337,6 +343,12 @@ def external_shape(root: str, change: "ExternalChange") -> dict[str, Json]:
 # ---- decisions
 
 
+def _pairs(workspace: "Workspace", outcome: Decided, pairs: "Iterable[tuple[Unit, Unit]]") -> Json:
+    """Return units that a decision left as they were, each with the edit because of which it did."""
+    named = [pair for pair in pairs if pair[0].hunk or _has_whole(workspace, pair[0].seq, outcome)]
+    return [{"name": str(unit), "edit": other.seq} for unit, other in named]
+
+
 def outcome_shape(
     workspace: "Workspace", action: Action, outcome: "DecisionOutcome", *, dry_run: bool
 ) -> dict[str, Json]:
@@ -355,6 +367,8 @@ def outcome_shape(
         "notices": [],
         "markers": [],
         "unmarked": [],
+        "repeated": [],
+        "taken_out": [],
         "conflicts": [],
         "accept_first": [],
         "reject_first": [],
@@ -387,6 +401,8 @@ def outcome_shape(
                     for markers in outcome.markers
                 ],
                 "unmarked": list(outcome.unmarked),
+                "repeated": _pairs(workspace, outcome, outcome.repeated),
+                "taken_out": _pairs(workspace, outcome, outcome.taken_out),
             }
         case Conflicted():
             shape |= {

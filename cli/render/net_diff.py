@@ -1,34 +1,58 @@
 """Net changes as text for a person: a unified diff of each file, with the hunks that each change is made of."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, TypeAlias
 
+from cli.render.comments import comments_text
 from cli.render.diffstat import cancel_out
-from cli.render.edits import CONTEXT, STATUS_COLOR, diff_name, extended_header, hunk_body, hunk_head
+from cli.render.edits import CONTEXT, STATUS_COLOR, diff_name, extended_header, hunk_body, hunk_head, shown_syntax
 from cli.render.status import counted
 from cli.screen.quoting import typed
 from cli.screen.terminal import Screen, shown_name
 from objstore import ChangeKind, Hunk, Status, split_lines, touching_hunks
 
 if TYPE_CHECKING:
-    from objstore import NetChange, NetFile, Unit
+    from objstore import CommentView, NetChange, NetFile, Unit
 
 __all__ = ["named_units", "net_diff"]
+
+Comments: TypeAlias = "Mapping[int, Sequence[CommentView]]"
+"""Comments on a file's changes, by position of the change."""
+
+_NONE: Final[Comments] = MappingProxyType({})
 
 MOST_UNITS: Final = 8
 """Number of hunks that are named; the others are counted."""
 
+MOST_TURNS: Final = 4
+"""Number of turns that are named with a change; the others are counted."""
 
-def net_diff(files: "Iterable[NetFile]", screen: Screen, program: str) -> Iterator[bytes]:
+
+def net_diff(
+    files: "Iterable[NetFile]",
+    screen: Screen,
+    program: str,
+    comments_of: "Callable[[NetFile], Comments]" = lambda _: _NONE,
+    seen: Collection[bytes] = (),
+) -> Iterator[bytes]:
     """Yield the diff of each file from its accepted text to its current text.
 
-    Each change has a header of its own, which names its hunks where a diff allows a remark.
+    Each change has a header of its own, which names its hunks where a diff allows a remark. `comments_of`: returns the
+    comments on the changes of a file. For a person, each is below its change; a program can take the diff only if
+    nothing comes between its hunks, so all of a file's are above it. `seen`: keys of
+    changes that are marked so.
     """
     for file in files:
-        for remark in _remarks(file, program):
+        for remark in _remarks(file, program, seen):
             yield screen.line(f"# {shown_name(file.path)}: {remark}")  # no name looks like a part of a diff
+        comments = comments_of(file)
+        below = {at for at, change in enumerate(file.changes) if _has_lines(change)} if screen.guarded else set()
+        for at, views in comments.items():
+            if at not in below:
+                yield from (b"# " + line for line in comments_text(views, screen))
         if file.changes:
-            yield from _file_diff(file, screen)
+            yield from _file_diff(file, screen, {at: comments[at] for at in below & comments.keys()}, seen)
 
 
 def named_units(units: "Sequence[Unit]", most: int = MOST_UNITS) -> str:
@@ -41,10 +65,10 @@ def named_units(units: "Sequence[Unit]", most: int = MOST_UNITS) -> str:
 # ---- inside
 
 
-def _remarks(file: "NetFile", program: str) -> Iterator[str]:
+def _remarks(file: "NetFile", program: str, seen: Collection[bytes]) -> Iterator[str]:
     """Yield what no hunk can express: facts about the file, each with its hunks, and what has no net effect."""
     for change in file.changes:
-        units = named_units(change.units)
+        units = _named(change) + _seen_mark(change, seen)
         match change.kind:
             case ChangeKind.MOVE:
                 yield f"moved from {shown_name(file.path_before)} {units}"
@@ -58,16 +82,21 @@ def _remarks(file: "NetFile", program: str) -> Iterator[str]:
                 yield f"{counted(file.size_before, 'byte')} -> {counted(file.size, 'byte')} {units}"
             case _:
                 pass
-    if file.cancelled:
-        edits = {unit.seq for unit in file.cancelled}
-        yield f"{cancel_out(len(edits))} {named_units(file.cancelled)}"
+    taken_out = set(file.taken_out)
+    cancelled = [unit for unit in file.cancelled if unit not in taken_out]
+    if cancelled:
+        yield f"{cancel_out(len({unit.seq for unit in cancelled}))} {named_units(cancelled)}"
+    if taken_out:
+        edits = len({unit.seq for unit in taken_out})
+        verb = "was" if edits == 1 else "were"
+        yield f"{counted(edits, 'edit')} {verb} taken out by later accepted changes {named_units(file.taken_out)}"
     if file.kept_on:
         yield f"accepted edits need pending hunks, which are not shown {named_units(file.kept_on)}"
     if file.is_unrecorded:
         yield f"changed since it was recorded; `{program} diff --unrecorded {typed(file.path)}` shows how"
 
 
-def _file_diff(file: "NetFile", screen: Screen) -> Iterator[bytes]:
+def _file_diff(file: "NetFile", screen: Screen, comments: Comments, seen: Collection[bytes]) -> Iterator[bytes]:
     is_new, is_gone = file.before is None, file.after is None
     yield from extended_header(
         file.path_before,
@@ -84,14 +113,14 @@ def _file_diff(file: "NetFile", screen: Screen) -> Iterator[bytes]:
     )
     if file.is_binary and file.before != file.after:
         yield screen.line(f"Binary files {sides[0]} and {sides[1]} differ")
-    changes = [change for change in file.changes if change.removed or change.inserted]
-    if not changes:
+    numbered = [(at, _hunk(change)) for at, change in enumerate(file.changes) if _has_lines(change)]
+    if not numbered:
         return
     yield screen.line(screen.paint(f"--- {sides[0]}", bold=True))
     yield screen.line(screen.paint(f"+++ {sides[1]}", bold=True))
     old, new = split_lines(file.before or b""), split_lines(file.after or b"")
-    numbered = [(at, _hunk(change)) for at, change in enumerate(changes)]
-    hidden = [_hunk(change) for change in file.left_out if change.removed or change.inserted]
+    syntax = shown_syntax(file.path_before, file.path, old, new, screen)
+    hidden = [_hunk(change) for change in file.left_out if _has_lines(change)]
     ordered = sorted([*(hunk for _, hunk in numbered), *hidden])
     places = {hunk: place for place, hunk in enumerate(ordered)}
     shown = 0
@@ -102,10 +131,20 @@ def _file_diff(file: "NetFile", screen: Screen) -> Iterator[bytes]:
         above = max(shown, ordered[first - 1].old_end if first else 0)
         below = ordered[last + 1].old_start if last + 1 < len(ordered) else len(old)
         lead, trail = min(CONTEXT, hunks[0].old_start - above), min(CONTEXT, below - hunks[-1].old_end)
-        labels = dict.fromkeys(_label(file, changes[at], screen) for at, _ in group)
+        labels = dict.fromkeys(_label(file, file.changes[at], screen, seen) for at, _ in group)
         yield hunk_head(hunks, lead, trail, ", ".join(labels), screen)
-        yield from hunk_body(old, new, hunks, lead, trail, screen)
+        yield from hunk_body(old, new, hunks, lead, trail, screen, syntax)
+        for at, _ in group:
+            yield from comments_text(comments.get(at, ()), screen)
         shown = hunks[-1].old_end + trail
+
+
+def _seen_mark(change: "NetChange", seen: Collection[bytes]) -> str:
+    return " seen" if seen and change.key in seen else ""
+
+
+def _has_lines(change: "NetChange") -> bool:
+    return bool(change.removed or change.inserted)
 
 
 def _hunk(change: "NetChange") -> Hunk:
@@ -113,8 +152,17 @@ def _hunk(change: "NetChange") -> Hunk:
     return Hunk(change.line_before - 1, old, change.line_after - 1, new)
 
 
-def _label(file: "NetFile", change: "NetChange", screen: Screen) -> str:
-    label = screen.paint(named_units(change.units), STATUS_COLOR[Status.PENDING])
+def _named(change: "NetChange") -> str:
+    """Return the names of a change's hunks, and the numbers of the turns that they are of."""
+    units, turns = named_units(change.units), change.turns
+    if not turns:
+        return units
+    more = f" and {len(turns) - MOST_TURNS} more" if len(turns) > MOST_TURNS else ""
+    return f"{units} turn{'s' * (len(turns) > 1)} {' '.join(map(str, turns[:MOST_TURNS]))}{more}"
+
+
+def _label(file: "NetFile", change: "NetChange", screen: Screen, seen: Collection[bytes]) -> str:
+    label = screen.paint(_named(change), STATUS_COLOR[Status.PENDING]) + _seen_mark(change, seen)
     others = [file.changes[at] for at in change.shares_with]
     lines = [str(other.line_after) for other in others if other.line_after]
     facts = [other.kind.value for other in others if not other.line_after]

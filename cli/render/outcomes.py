@@ -4,15 +4,17 @@ import os
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from cli.app.invocation import Invocation
 from cli.render.status import shown_edits
 from cli.screen.terminal import Screen, shown_name, visible
-from cli.selection.selectors import UnitSelection
-from objstore import Action, ConflictKind, NoSuchName, OnExternal, Unit, is_either_binary
+from cli.selection.unit_selection import UnitSelection
+from objstore import Action, ConflictKind, NoSuchName, OnExternal, Origin, Unit, is_either_binary
 
 if TYPE_CHECKING:
     from objstore import Conflict, Conflicted, Decided, EditView, ExternalChange, FileEffect, Seq
 
 __all__ = [
+    "MY_CHANGES",
     "Preview",
     "beginning",
     "conflict_text",
@@ -23,6 +25,7 @@ __all__ = [
     "is_of_binary",
     "resolution_commands",
     "shown_units",
+    "undo_commands",
 ]
 
 LINES_SHOWN: Final = 8
@@ -84,6 +87,8 @@ def decided_text(
     cascaded = [unit for unit in outcome.cascaded if unit not in aside]
     if also := list(_worth_naming(cascaded, {unit.seq for unit in named}, edit)):
         yield screen.line(_also_text(outcome.action, also, on=named, dry_run=dry_run))
+    yield from _repeated_text(outcome, screen)
+    yield from _taken_out_text(outcome, edit, screen)
     yield from _markers_text(outcome, screen, dry_run=dry_run)
     for change in outcome.unrecorded:
         if change.seq in discarded:
@@ -102,6 +107,36 @@ def decided_text(
         yield screen.line(f"Note: {visible(str(notice))}.")
     if len(outcome.notices) > NOTICES_SHOWN:
         yield screen.line(f"Note: and {len(outcome.notices) - NOTICES_SHOWN} more such notes (--json has them all).")
+
+
+def _repeated_text(outcome: "Decided", screen: Screen) -> Iterator[bytes]:
+    """Yield which units an undo or redo left rejected, because another edit makes their change."""
+    by_edit: dict[int, list[Unit]] = {}
+    for unit, other in outcome.repeated:
+        by_edit.setdefault(other.seq, []).append(unit)
+    for seq, units in by_edit.items():
+        names = shown_units(units)
+        verb = "stays" if names.count(" ") == 1 else "stay"
+        yield screen.line(f"{names[0].upper()}{names[1:]} {verb} rejected: edit {seq} makes the same change.")
+
+
+def _taken_out_text(outcome: "Decided", edit: Callable[["Seq"], "EditView"], screen: Screen) -> Iterator[bytes]:
+    """Yield which units stay pending, because what they did is not in the files any more."""
+    if not outcome.taken_out:
+        return
+    units = [unit for unit, _ in outcome.taken_out]
+    outside = {edit.seq: edit.origin for edit in outcome.unrecorded}
+    origins = {outside.get(taker.seq) or edit(taker.seq).edit.origin for _, taker in outcome.taken_out}
+    who = "you" if origins <= {Origin.EXTERNAL, Origin.PERSON} else "later accepted edits"
+    names = shown_units(units)
+    is_one = names.count(" ") == 1
+    what = "its change is" if is_one else "their changes are"
+    it = "it" if is_one else "them"
+    yield screen.line(
+        f"{names[0].upper()}{names[1:]} {'stays' if is_one else 'stay'} pending: {what} not in the "
+        f"file{'' if is_one else 's'} any more, because {who} took {it} out."
+    )
+    yield screen.line(f"To reject {it}:  {Invocation.current().program} reject {_unit_words(units, edit)}")
 
 
 def _also_text(action: Action, units: Sequence[Unit], *, on: Sequence[Unit], dry_run: bool) -> str:
@@ -244,7 +279,7 @@ def conflict_text(outcome: "Conflicted", advice: Sequence[str], screen: Screen) 
         yield screen.line(line)
 
 
-_MY_CHANGES: Final = {
+MY_CHANGES: Final = {
     OnExternal.KEEP: "--my-changes keep",
     OnExternal.DISCARD: "--my-changes drop",
     OnExternal.ABORT: "--on-external abort",
@@ -254,71 +289,103 @@ _MY_CHANGES: Final = {
 
 def resolution_commands(
     action: Action,
-    selection: UnitSelection | None,
+    selection: UnitSelection,
     outcome: "Conflicted",
     edit: Callable[[int], "EditView"],
-    newest: int,
     *,
+    newest: int,
     on_external: OnExternal | None = None,
     can_mark: bool = False,
     program: str = "cas",
 ) -> list[str]:
     """Return what the user can do about a refused decision, as commands to type.
 
-    `selection` is what was named (None: nothing, it was an undo or redo); `edit` returns an edit by its number, and
-    `newest` is the number of the newest. `on_external` is the answer about changes from outside, which each command
-    must repeat; `can_mark`: whether --markers would take the decision; `program`: how each command begins, because the
-    numbers mean other edits in another workspace.
+    `selection` is what was named; `edit` returns an edit by its number, and `newest` is the number of the newest.
+    `on_external` is the answer about changes from outside, which each command must repeat; `can_mark`: whether
+    --markers would take the decision; `program`: how each command begins, because the numbers mean other edits in
+    another workspace.
     """
-    outside = set(outcome.outside)
-    in_the_way = outcome.reject_first
-    dead = _unit_words(outcome.accept_first, edit)
-    live = _unit_words((unit for unit in in_the_way if unit.seq not in outside), edit)
-    command = "reject" if selection is None else selection.command or "reject"
-    said = []
-    is_dropped = any(unit.seq in outside for unit in in_the_way)
-    if is_dropped:
-        # It has no number yet to name it by.
-        on_external = OnExternal.DISCARD
-    settled = "" if on_external is None else f" {_MY_CHANGES[on_external]}"
-    if is_dropped:
-        said = [
-            f"The change from outside is in conflict: pass{settled} to drop it (it can still be restored)"
-            + ("," if can_mark else "."),
-            *(["or --markers to keep both in the file."] if can_mark else []),
-        ]
-    if max(dead.count(" "), live.count(" ")) >= NAMES_SHOWN:
-        # Too many to type: a cascade finds those that go, and programs read the list.
-        for words, verb in ((dead, "accepted"), (live, "rejected")):
-            said += [f"Would have to be {verb} too: {_first_of(words)} (--json lists all)."] if words else []
-        if action is Action.REJECT and selection is not None and live:
-            said.append(
-                f"To reject what depends on it too:  {program} {command} --cascade {_words(selection)}{settled}"
-            )
-        return said
-    named = "" if selection is None else _words(selection)
-    if selection is not None and selection.everything:
-        named = f"1..{newest}"  # the same edits, for where --all can't be combined with others
+    dead, live, is_dropped = _in_the_way(outcome, edit)
+    settled = _answer(on_external, is_dropped=is_dropped)
+    said = _about_outside(settled, can_mark=can_mark) if is_dropped else []
+    command = selection.command or "reject"
+    cascade = f"To reject what depends on it too:  {program} {command} --cascade {_words(selection)}{settled}"
+    if _are_many(dead, live):
+        # A cascade finds those that go.
+        return said + _listed(dead, live) + ([cascade] if action is Action.REJECT and live else [])
+    # With --all, the same edits, for where it can't be combined with others.
+    named = f"1..{newest}" if selection.everything else _words(selection)
     match action:
-        case Action.REJECT if selection is not None:
+        case Action.REJECT:
             together = f"Or name them together:  {program} reject {named} {live}{settled}"
-            cascade = f"To reject what depends on it too:  {program} {command} --cascade {_words(selection)}{settled}"
             # What has taken a path doesn't depend on the rejected edits, so no cascade helps, nor for dropped changes.
             is_path = any(conflict.kind is ConflictKind.PATH_TAKEN for conflict in outcome.conflicts)
             if is_path:
                 together = f"To reject them together:  {program} reject {named} {live}{settled}"
             said += [] if is_path or (is_dropped and not live) else [cascade]
             said += [together] if live and command == "reject" else []
-        case Action.ACCEPT | Action.RESET if selection is not None:
+        case _:
             said += [f"To make room first:  {program} reject {live}{settled}"] if live else []
             verb = "reopen" if action is Action.RESET else action.value
             together = f"To {verb} them together:  {program} {verb} {named} {dead}{settled}"
             said += [together] if dead else []
-        case _ if dead or live:
-            said.append(f"Decide on {' '.join(filter(None, (dead, live)))} first (`{program} show EDIT`).")
-        case _:
-            pass
     return said
+
+
+def undo_commands(
+    outcome: "Conflicted",
+    edit: Callable[[int], "EditView"],
+    *,
+    number: int,
+    on_external: OnExternal | None = None,
+    program: str = "cas",
+) -> list[str]:
+    """Return what the user can do about a refused undo of decision `number`; the rest as in `resolution_commands`."""
+    dead, live, is_dropped = _in_the_way(outcome, edit)
+    settled = _answer(on_external, is_dropped=is_dropped)
+    said = _about_outside(settled, can_mark=False) if is_dropped else []
+    if _are_many(dead, live):
+        return said + _listed(dead, live)
+    undo = f"{program} undo --decision {number}{settled}"
+    if live and not dead:
+        said.append(f"To undo it all the same:  {program} reject {live}{settled} && {undo}")
+    elif dead:
+        others = " ".join(filter(None, (dead, live)))
+        said.append(f"Decide on {others} first (`{program} show EDIT`), then run:  {undo}")
+    return said
+
+
+def _in_the_way(outcome: "Conflicted", edit: Callable[[int], "EditView"]) -> tuple[str, str, bool]:
+    """Return the names of the edits to accept and to reject first, and whether a change from outside has to go too.
+
+    Such a change has no number yet to name it by.
+    """
+    outside = set(outcome.outside)
+    dead = _unit_words(outcome.accept_first, edit)
+    live = _unit_words((unit for unit in outcome.reject_first if unit.seq not in outside), edit)
+    return dead, live, any(unit.seq in outside for unit in outcome.reject_first)
+
+
+def _answer(on_external: OnExternal | None, *, is_dropped: bool) -> str:
+    if is_dropped:
+        on_external = OnExternal.DISCARD
+    return "" if on_external is None else f" {MY_CHANGES[on_external]}"
+
+
+def _about_outside(settled: str, *, can_mark: bool) -> list[str]:
+    end = "," if can_mark else "."
+    said = f"The change from outside is in conflict: pass{settled} to drop it (it can still be restored){end}"
+    return [said, "or --markers to keep both in the file."] if can_mark else [said]
+
+
+def _are_many(dead: str, live: str) -> bool:
+    """Return whether names are too many to type; programs read the list."""
+    return max(dead.count(" "), live.count(" ")) >= NAMES_SHOWN
+
+
+def _listed(dead: str, live: str) -> list[str]:
+    named = ((dead, "accepted"), (live, "rejected"))
+    return [f"Would have to be {verb} too: {_first_of(words)} (--json lists all)." for words, verb in named if words]
 
 
 def _first_of(words: str) -> str:
@@ -342,8 +409,8 @@ def _words(selection: UnitSelection) -> str:
     return " ".join(map(typed, words))
 
 
-def _unit_words(units: Iterable[Unit], edit: Callable[[int], "EditView"]) -> str:
-    by_edit: dict[int, list[int]] = {}
+def _unit_words(units: Iterable[Unit], edit: Callable[["Seq"], "EditView"]) -> str:
+    by_edit: dict[Seq, list[int]] = {}
     for unit in units:
         by_edit.setdefault(unit.seq, []).append(unit.hunk)
     words = []

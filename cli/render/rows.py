@@ -1,17 +1,17 @@
 """Lists of edits, one row each, which on a terminal fit its width."""
 
-import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from cli.render.edits import SHORT_HASH, STATUS_COLOR, line_counts, moment, shown_move, status_word
+from cli.render.authors import Authors
+from cli.render.edits import SHORT_HASH, STATUS_COLOR, line_counts, moment, short_moment, shown_move, status_word
 from cli.screen.terminal import Screen, end_of, shown_name, shown_width, width_of_terminal
-from objstore import AmbiguousName, NoSuchName, Origin, date_of
+from objstore import AmbiguousName, NoSuchName, Origin
 
 if TYPE_CHECKING:
     from objstore import EditView, GitEvent, Workspace
 
-__all__ = ["SHORT_COMMIT", "Rows", "short_moment"]
+__all__ = ["SHORT_COMMIT", "Rows"]
 
 SHORTEST_CONVERSATION: Final = 8
 """Characters that are kept of a conversation's name, even if fewer would identify it."""
@@ -34,9 +34,6 @@ NARROW: Final = 100
 SHORT_COMMIT: Final = 7
 """Digits of a git commit that are shown."""
 
-RECENT: Final = 250 * 86_400
-"""Seconds for which a time is shown without its year, as in listings of files."""
-
 
 class Rows:
     """Edits as rows of a list. Names too long for the terminal are cut so that they can still be typed."""
@@ -48,6 +45,7 @@ class Rows:
         self._screen = screen
         self._width = width_of_terminal()
         self._is_narrow = 0 < self._width < NARROW
+        self._authors = Authors(workspace)
         self._short: dict[str, str] = {}  # the shortened name of each conversation
 
     def of(self, view: "EditView") -> Iterator[bytes]:
@@ -71,7 +69,8 @@ class Rows:
         if event.files:
             said = f"git: {event.words}, {event.files} file{'' if event.files == 1 else 's'}"
         else:
-            said = f"git: {event.words} {event.commit[:SHORT_COMMIT]} by an agent, not reviewed"
+            unreviewed = "" if event.is_reviewed else ", not reviewed"
+            said = f"git: {event.words} {event.commit[:SHORT_COMMIT]} by an agent{unreviewed}"
         return self._screen.line(f"{'':5}  {self._time(event.time)}{shown_name(said)}")
 
     def _time(self, microseconds: int) -> str:
@@ -82,28 +81,17 @@ class Rows:
     def _fitted(self, view: "EditView", used: int) -> tuple[str, str]:
         """Return the file's name and the text after it, cut to the columns that are left."""
         name, origin = shown_move(view.edit.source, view.edit.path), self._origin(view)
-        turn = self._turn(view)
-        conversation = turn or view.edit.conversation
+        conversation = self._authors.short(view)
         last = f"  {shown_name(conversation)}{origin}"
         room = self._width - used
         if not self._width or shown_width(name + last) <= room:
             return name, last
         # Shorten the text after it step by step, until enough of the name can be read.
         needed = min(SHORTEST_NAME, shown_width(name))
-        shortest = turn or self._shortest(conversation)
+        shortest = self._shortest(conversation) if conversation == view.edit.conversation else conversation
         shorter = (f"  {shown_name(shortest)}{origin}", origin, "")
         last = next((last for last in shorter if room - shown_width(last) >= needed), "")
         return end_of(name, max(room - shown_width(last), needed)), last
-
-    def _turn(self, view: "EditView") -> str:
-        """Return the turn that made an edit, or whose it is since a claim; "": neither is known."""
-        if view.owner != view.edit.conversation:
-            return self._session_of(view) if view.owner else "claimed by you"
-        return f"turn {view.edit.turn}" if view.edit.turn else ""
-
-    def _session_of(self, view: "EditView") -> str:
-        session = self._workspace.sessions.of_edits([view.seq]).get(view.seq)
-        return f"session {session}" if session is not None else ""
 
     def _origin(self, view: "EditView") -> str:
         """Return the remark after an edit that is not simply an agent's."""
@@ -141,10 +129,3 @@ class Rows:
         except AmbiguousName:
             return False
         return True
-
-
-def short_moment(microseconds: int) -> str:
-    """Return a time in eleven columns; only the date if it is long ago or in the future."""
-    when = date_of(microseconds).astimezone()
-    is_recent = 0 <= time.time() - microseconds / 1e6 < RECENT
-    return when.strftime("%m-%d %H:%M" if is_recent else "%Y-%m-%d ")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         RunningCall,
         StatusReport,
         UnresolvedMarkers,
+        UnreviewedCommit,
     )
 
 __all__ = [
@@ -36,17 +37,21 @@ __all__ = [
 PENDING_LINES: Final = 10
 SECTIONS: Final = 4
 PROMPT: Final = 50
+LONGEST_NAME: Final = 24
+"""Characters of a conversation's name up to which it is shown. Somebody chose such a name; a longer one is an id."""
+
 SECTION_LINES: Final = 4
 PLACES: Final = 6
 NUMBERS: Final = 12
 SECRETS: Final = 3
 COUNTS: Final = 9
+COMMIT: Final = 7
 LEAST_ROOT: Final = 12
 """Columns for the workspace's path, however narrow the terminal is."""
 
 
-def status_text(report: StatusReport, screen: Screen) -> Iterator[bytes]:
-    """Yield the workspace on one screen."""
+def status_text(report: StatusReport, screen: Screen, seen: tuple[int, int] | None = None) -> Iterator[bytes]:
+    """Yield the workspace on one screen. `seen`: how many changes are pending, and how many of them no one has seen."""
     counts = (
         f"{counted(report.edits, 'edit')} in {counted(report.conversations, 'conversation')}, "
         f"{report.pending} pending, {report.accepted} accepted, {report.rejected} rejected"
@@ -58,7 +63,7 @@ def status_text(report: StatusReport, screen: Screen) -> Iterator[bytes]:
         yield screen.line(
             "Nothing is recorded yet. To record an agent's edits, run `cas setup CLIENT`; `cas doctor` checks it."
         )
-    yield from _pending_text(report, screen)
+    yield from _pending_text(report, screen, seen)
     title = "running now (what changes meanwhile may be theirs):"
     if any(call.is_abandoned for call in report.running):
         title = "not ended (`cas record` ends what an ended program left, so that later changes are yours):"
@@ -72,6 +77,8 @@ def status_text(report: StatusReport, screen: Screen) -> Iterator[bytes]:
         counts = ", ".join(f"{number} {word}" for word, number in report.comments.items())
         yield screen.line()
         yield screen.line(f"comments: {counts} (see `cas comment`)")
+    title = "committed by an agent, not reviewed:"
+    yield from _section(title, len(report.commits), map(_commit_line, report.commits), screen)
     title = "several sessions have changed the same file:"
     yield from _section(title, len(report.collisions), map(_collision_line, report.collisions), screen)
     title = "policies changed, but not by `cas config` (set them with it, and they apply):"
@@ -87,12 +94,17 @@ def status_text(report: StatusReport, screen: Screen) -> Iterator[bytes]:
 
 def running_line(call: RunningCall) -> str:
     """Return a line about a call that has not ended."""
-    from cli.render.rows import short_moment
+    from cli.render.edits import short_moment
 
     session = f"session {call.session}" if call.session else shown_name(call.conversation)
     named = "" if call.paths is None else f" of {_few(call.paths)}"
     words = [session, shown_name(call.client), shown_name(call.tool) + named, f"since {short_moment(call.began)}"]
     return "  ".join([*filter(None, words), *([] if call.state == "running" else [call.state])])
+
+
+def _commit_line(commit: UnreviewedCommit) -> str:
+    edits = "edit" if len(commit.edits) == 1 else "edits"
+    return f"{commit.commit[:COMMIT]}  {edits} {shown_edits(commit.edits)}"
 
 
 def _collision_line(collision: Collision) -> str:
@@ -184,15 +196,18 @@ def shown_markers(markers: UnresolvedMarkers) -> str:
     return f"edit {markers.edit}: {shown_edits(list(decided))} against {shown_edits(list(aside))}"
 
 
-def _pending_text(report: StatusReport, screen: Screen) -> Iterator[bytes]:
+def _pending_text(report: StatusReport, screen: Screen, seen: tuple[int, int] | None) -> Iterator[bytes]:
     """Yield the pending edits by turn and file: some of every turn, as far as the screen has room."""
     if not report.groups:
         return
     yield screen.line()
-    yield screen.line("pending (`cas review` goes through it):")
+    counts = (
+        f"{counted(seen[0], 'change')}, {seen[1] or 'all'} {'not ' * bool(seen[1])}seen; " if seen and seen[0] else ""
+    )
+    yield screen.line(f"pending ({counts}`cas review` goes through it):")
     sections: dict[tuple[int, str], list[PendingGroup]] = {}
     for group in report.groups:
-        sections.setdefault((group.turn, "" if group.turn else group.conversation), []).append(group)
+        sections.setdefault((group.turn, "" if group.turn else _conversation_name(group)), []).append(group)
     listed = list(sections)[:SECTIONS]
     shown = _rows_shown([len(sections[key]) for key in listed])
     groups = [group for key, rows in zip(listed, shown, strict=True) for group in sections[key][:rows]]
@@ -225,14 +240,23 @@ def _rows_shown(files: Sequence[int]) -> list[int]:
     return [most if most - rows == 1 else rows for rows, most in zip(shown, files, strict=True)]
 
 
+def _conversation_name(group: PendingGroup) -> str:
+    """Return what edits without a known turn are listed under."""
+    is_id = len(group.conversation) > LONGEST_NAME
+    return f"session {group.session}" if is_id and group.session else group.conversation
+
+
 def turn_heading(turn: PendingTurn | None, conversation: str, screen: Screen) -> str:
-    """Return what the pending edits of one turn are listed under."""
+    """Return what the pending edits of one turn are listed under: its number, its session, and its prompt."""
     if turn is None:
         return screen.paint(shown_name(conversation), bold=True)
-    prompt = turn.prompt.strip().partition("\n")[0]
-    said = f'  "{shown_name(prompt[:PROMPT])}{"..." if len(prompt) > PROMPT else ""}"' if prompt else ""
+    prompt = next((line.strip() for line in turn.prompt.splitlines() if line.strip()), "")
+    said = shown_name(prompt) if prompt else ""
+    if len(said) > PROMPT:
+        said = f"{said[:PROMPT].rstrip()}..."
+    said = f"  {said}" if said.startswith('"') else f'  "{said}"' if said else ""
     return (
-        screen.paint(f"turn {turn.number}", bold=True) + (f"  {shown_name(turn.client)}" if turn.client else "") + said
+        f"{screen.paint(f'turn {turn.number}', bold=True)}  {shown_name(turn.client or 'agent')} {turn.session}{said}"
     )
 
 

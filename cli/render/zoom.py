@@ -5,6 +5,8 @@ import shutil
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from cli.render.authors import Authors
+from cli.render.comments import comments_by_unit, comments_text
 from cli.render.edits import edit_diff, moment, shown_move
 from cli.render.outcomes import shown_units
 from cli.screen.terminal import Screen, shown_name, shown_width, visible
@@ -32,7 +34,7 @@ def zoom(view: "EditView", unit: Unit, place: str, workspace: "Workspace", scree
     title = f"edit {view.seq}  {edit.operation.value}  {shown_move(edit.source, edit.path)}"
     head = [
         f"{screen.paint(title, bold=True)}  {place}",
-        "  ".join([moment(edit.time), shown_name(edit.conversation), shown_name(edit.tool)]),
+        "  ".join([moment(edit.time), shown_name(Authors(workspace).with_session(view)), shown_name(edit.tool)]),
         *([f"reason: {shown_name(reason)}"] if reason else []),
     ]
     yield screen.line()
@@ -40,7 +42,9 @@ def zoom(view: "EditView", unit: Unit, place: str, workspace: "Workspace", scree
     columns, rows = shutil.get_terminal_size()
     room = max(MIN_ROWS, rows - RESERVED_ROWS - sum(height(line, columns) - 1 for line in head))
     try:
-        shown = screenful(edit_diff(view, workspace, screen, [unit]), room, columns)
+        comments = comments_by_unit(workspace, [unit])
+        remarks = {unit: comments_text(views, screen) for unit, views in comments.items()}
+        shown = screenful(edit_diff(view, workspace, screen, [unit], remarks), room, columns)
     except CasError as error:
         # Damage to one edit must not keep the others from being reviewed.
         yield screen.line(f"cas: {visible(str(error))}")

@@ -42,8 +42,9 @@ class Stop:
             for at, change in enumerate(self.changes)
         )
         others = tuple(change for change in self.file.changes if change not in self.changes)
-        cancelled = self.file.cancelled if self.is_last else ()
-        return replace(self.file, changes=changes, left_out=(*self.file.left_out, *others), cancelled=cancelled)
+        rest = (self.file.cancelled, self.file.taken_out) if self.is_last else ((), ())
+        left_out = (*self.file.left_out, *others)
+        return replace(self.file, changes=changes, left_out=left_out, cancelled=rest[0], taken_out=rest[1])
 
 
 class ChangeQueue:
@@ -179,7 +180,7 @@ class ChangeQueue:
         """Compare one file again. It keeps its position when nothing is left of it."""
         old = self._files[at]
         found = (file for file in self._select({old.path, old.path_before}) if file.document == old.document)
-        self._files[at] = next(found, replace(old, changes=(), cancelled=(), kept_on=()))
+        self._files[at] = next(found, replace(old, changes=(), cancelled=(), taken_out=(), kept_on=()))
 
     def _reload(self) -> None:
         """Compare all files again, and stay at the current one or where it would be."""

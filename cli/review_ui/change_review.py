@@ -6,24 +6,23 @@ review continues where it ended.
 
 import os
 import shutil
-from collections.abc import Callable, Collection, Iterator, Sequence
-from enum import Enum
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from click import ClickException
-
 from cli.app.invocation import Invocation
+from cli.render.comments import comments_by_change
 from cli.render.edits import shown_move
 from cli.render.net_diff import named_units, net_diff
 from cli.render.outcomes import shown_units
 from cli.render.status import counted, shown_edits, turn_heading
 from cli.render.zoom import MIN_ROWS, RESERVED_ROWS, height, screenful
 from cli.review_ui.change_queue import ChangeQueue, Stop
-from cli.review_ui.dialogue import DECIDING_KEYS, ReviewDialogue, failure
+from cli.review_ui.dialogue import Act, ReviewDialogue, Same, failure
 from cli.review_ui.hunk_review import Review
 from cli.screen.keyboard import END, Keyboard
 from cli.screen.terminal import EXACT, Screen, flush, shown_name, write
-from objstore import Action, CasError, Decided, DecidedMeanwhile, NothingToDo, Status, Unit
+from objstore import Action, CasError, Decided, NothingToDo, Status, Unit
 
 if TYPE_CHECKING:
     from objstore import DecisionOutcome, NetFile, PendingGroup, StatusReport, Workspace
@@ -34,6 +33,7 @@ KEYS: Final = {
     "a": "accept this change",
     "r": "reject this change",
     "R": "reject it and say why",
+    "m": "comment on this change, for the agent that made it",
     "s": "skip: leave it pending, and go on; it comes last in the next review",
     "b": "back to the change before that is still pending",
     "x": "go through its hunks one by one; a single hunk is split",
@@ -56,18 +56,14 @@ TURNS_SHOWN: Final = 3
 """Number of turns that are named above a change; the others are counted."""
 
 
-class _Same(Enum):
-    """The review stays at the current change."""
-
-    STAY = "as it is on the screen"
-
-
-Where: TypeAlias = "Stop | _Same | None"
+Where: TypeAlias = "Stop | Same | None"
 """Where a review goes: to a change, nowhere, or on to the next one."""
 
 
-class ChangeReview(ReviewDialogue):
+class ChangeReview(ReviewDialogue[Stop]):
     """One pass over the pending changes."""
+
+    keys = KEYS
 
     def __init__(
         self,
@@ -81,6 +77,8 @@ class ChangeReview(ReviewDialogue):
         self._queue = ChangeQueue(select, self._is_skipped)
         self._report: StatusReport = workspace.review.status()
         self._decided: list[tuple[tuple[Unit, ...], int]] = []  # units, and of how many changes
+        self._seen: set[bytes] = set(workspace.review.seen_changes())  # keys of changes
+        self._is_whole = False  # whether all of the change is on the screen
         self._is_group = False  # whether the last decision was one on a file, a turn or a conversation
 
     def run(self) -> None:
@@ -95,16 +93,31 @@ class ChangeReview(ReviewDialogue):
         while stop is not None:
             if not is_shown:
                 self._show(stop)
-            self._ask(f"Decide on {named_units(stop.key, UNITS_ASKED)} [a,r,R,s,b,x,e,u,f,t,c,v,/,n,q,?]")
+            self._ask(f"Decide on {named_units(stop.key, UNITS_ASKED)} [a,r,R,m,s,b,x,e,u,f,t,c,v,/,n,q,?]")
             key = self._key()
+            if key != END and self._is_whole:
+                self._note_seen(stop)
             if key in {"q", END}:
                 break
             match self._acted(key, stop):
-                case _Same():
+                case Same.STAY:
                     is_shown = True
+                case Same.SHOWN_AGAIN:
+                    stop, is_shown = self._queue.go(stop.key) or self._next(), False
                 case other:
-                    stop, is_shown = other or self._queue.next() or self._undone_at_the_end(), False
+                    stop, is_shown = other or self._next(), False
         self._close()
+
+    def _note_seen(self, stop: Stop) -> None:
+        """Note that a person has looked at the changes; the review continues even if that can't be saved."""
+        keys = [change.key for change in stop.changes if change.key not in self._seen]
+        if keys:
+            self._seen.update(keys)
+            with self._forgetting("what you have seen"):
+                self._workspace.review.mark_seen(keys)
+
+    def _next(self) -> Stop | None:
+        return self._queue.next() or self._undone_at_the_end()
 
     def _undone_at_the_end(self) -> Stop | None:
         """After a decision on many changes, offer to undo it although nothing is left to review."""
@@ -117,7 +130,7 @@ class ChangeReview(ReviewDialogue):
             except (CasError, OSError) as error:
                 self._say(failure(error))
                 continue
-            if where is not _Same.STAY:
+            if not isinstance(where, Same):
                 return where or self._queue.next()
         return None
 
@@ -130,6 +143,7 @@ class ChangeReview(ReviewDialogue):
         rest = rest if left else f"nothing{these} is left pending"
         rest += f", {counted(others, 'other edit')} {_is(others)}" if others else ""
         self._say(f"{counted(accepted, 'change')} accepted, {counted(rejected, 'change')} rejected, {rest}.")
+        self._tell_what_is_sent()
 
     def _count_decided(self, status: Status) -> int:
         """Return of how many of the changes decided here all units have the status now."""
@@ -141,12 +155,12 @@ class ChangeReview(ReviewDialogue):
             if all(views[unit.seq][unit.hunk] is status for unit in units)
         )
 
-    def _acted(self, key: str, stop: Stop) -> Where:
-        """Do the action of a key, and return where it leads."""
-        acts: dict[str, Callable[[Stop], Where]] = {
+    def _acts(self) -> Mapping[str, Act[Stop]]:
+        return {
             "a": lambda stop: self._decide(Action.ACCEPT, stop),
             "r": lambda stop: self._decide(Action.REJECT, stop),
             "R": self._rejected_with_reason,
+            "m": lambda stop: self._commented(stop.key),
             "s": self._skipped,
             "b": self._back,
             "x": self._hunk_by_hunk,
@@ -160,27 +174,11 @@ class ChangeReview(ReviewDialogue):
             "n": self._found,
             "?": self._helped,
         }
-        act = acts.get(key)
-        if act is None:
-            self._say("Press ? for what the keys do.")
-            return _Same.STAY
-        try:
-            self._workspace.reopen()  # if the last try could not be made durable
-            if key in DECIDING_KEYS:
-                gone = [unit for unit in stop.units if self._status(unit) is not Status.PENDING]
-                if gone:
-                    verb = "was" if len(gone) == 1 else "were"
-                    self._say(f"{shown_units(gone).capitalize()} {verb} decided elsewhere meanwhile.")
-                    return self._queue.go(stop.key)
-            return act(stop)
-        except DecidedMeanwhile as error:
-            self._say(str(error))
-            return self._queue.go(stop.key)
-        except (CasError, OSError, ClickException) as error:
-            # A lock, a full disk, a file that is changed at this moment: the change is as it was, and the user can try
-            # again.
-            self._say(failure(error))
-            return _Same.STAY
+
+    def _decided_elsewhere(self, shown: Stop) -> str:
+        gone = [unit for unit in shown.units if self._status(unit) is not Status.PENDING]
+        was = "was" if len(gone) == 1 else "were"
+        return f"{shown_units(gone).capitalize()} {was} decided elsewhere meanwhile." if gone else ""
 
     # ---- deciding
 
@@ -201,14 +199,14 @@ class ChangeReview(ReviewDialogue):
                 self._say("Nothing to do: that is already so.")
                 return None
             case None:
-                return _Same.STAY
+                return Same.STAY
             case _:
                 self._say("Left as it is.")
-                return _Same.STAY
+                return Same.STAY
 
     def _rejected_with_reason(self, stop: Stop) -> Where:
         reason = self._line("Reason")
-        return self._decide(Action.REJECT, stop, reason=reason) if reason else _Same.STAY
+        return self._decide(Action.REJECT, stop, reason=reason) if reason else Same.STAY
 
     def _whole_file(self, stop: Stop) -> Where:
         own = set(stop.file.units)
@@ -221,7 +219,7 @@ class ChangeReview(ReviewDialogue):
         turn = groups[stop.key[-1].seq].turn if stop.key[-1].seq in groups else 0
         if not turn:
             self._say("No turn is known for this; c takes the whole conversation.")
-            return _Same.STAY
+            return Same.STAY
         seqs = {seq for seq, group in groups.items() if group.turn == turn}
         return self._grouped(stop, self._queue.units(lambda unit: unit.seq in seqs), f"turn {turn}")
 
@@ -234,7 +232,7 @@ class ChangeReview(ReviewDialogue):
     def _grouped(self, stop: Stop, units: Sequence[Unit], what: str) -> Where:
         if not units:
             self._say("Nothing of it has a net effect any more.")
-            return _Same.STAY
+            return Same.STAY
         wanted = frozenset(units)
         touched = [each for each in self._queue.all() if not wanted.isdisjoint(each.units)]
         changes = sum(len(each.changes) or 1 for each in touched)
@@ -249,7 +247,7 @@ class ChangeReview(ReviewDialogue):
             self._put_off([unit for each in touched for unit in each.key])
             return None
         if key not in actions:
-            return _Same.STAY
+            return Same.STAY
         outcome = self._resolved(actions[key], dict.fromkeys(units, Status.PENDING))
         where = self._concluded(outcome, stop, units, changes)
         if isinstance(outcome, Decided):
@@ -268,11 +266,11 @@ class ChangeReview(ReviewDialogue):
 
     def _undone(self) -> Where:
         step = self._taken_back()
-        return _Same.STAY if step is None else self._queue.go_after_undo(step.units)
+        return Same.STAY if step is None else self._queue.go_after_undo(step.units)
 
     def _amended(self, stop: Stop) -> Where:
         self._amend_in_editor(stop.key[-1])
-        return self._queue.go(stop.key)
+        return Same.SHOWN_AGAIN
 
     def _hunk_by_hunk(self, stop: Stop) -> Where:
         """Go through the hunks of a change, as `cas review --each` does; what was done there can be undone here."""
@@ -282,13 +280,14 @@ class ChangeReview(ReviewDialogue):
             review.split(stop.key[0])
         else:
             review.go_through()
-        steps, withdrawn = review.take_steps()
+        steps, withdrawn, said = review.take_steps()
+        self._said += said
         self._steps += steps
         self._withdrawn |= withdrawn
         if steps:
             self._decided.append((stop.key, max(1, len(stop.changes))))
             self._is_group = False
-        return self._queue.go(stop.key)
+        return Same.SHOWN_AGAIN
 
     # ---- looking around
 
@@ -296,19 +295,20 @@ class ChangeReview(ReviewDialogue):
         before = self._queue.back()
         if before is None:
             self._say("No change before this one is pending; u undoes a decision.")
-            return _Same.STAY
+            return Same.STAY
         return before
 
     def _viewed(self, stop: Stop) -> Where:
         with self._keyboard.released():
-            write(net_diff([stop.file], self._screen, Invocation.current().program), paged=True)
+            write(self._diff(stop.file), paged=True)
             flush()
-        return self._queue.go(stop.key)
+        self._note_seen(stop)
+        return Same.SHOWN_AGAIN
 
     def _searched(self, stop: Stop) -> Where:
         sought = self._line("Search for")
         if sought is None:
-            return _Same.STAY
+            return Same.STAY
         self._sought = sought or self._sought
         return self._found(stop)
 
@@ -324,17 +324,12 @@ class ChangeReview(ReviewDialogue):
         found = self._queue.find(fits, stop)
         if found is None:
             self._say(f"No pending change holds {shown_name(self._sought)}.")
-            return _Same.STAY
+            return Same.STAY
         self._queue.leave(stop)
         if found[1]:
             again = found[0].key == stop.key
             self._say("It is in no other pending change." if again else "Searched from the top again.")
         return self._queue.go(found[0].key)
-
-    def _helped(self, _: Stop) -> Where:
-        for key, meaning in KEYS.items():
-            self._say(f"  {key}  {meaning}")
-        return _Same.STAY
 
     # ---- the screen
 
@@ -348,18 +343,23 @@ class ChangeReview(ReviewDialogue):
         head = [f"{self._screen.paint(title, bold=True)}  +{file.added} -{file.removed}  {place}", *self._turns(stop)]
         if len(stop.changes) > 1:
             head.append(f"These {len(stop.changes)} changes share hunks and are decided together; x goes through them.")
-        if stop.changes and stop.is_last and file.cancelled:
+        if stop.changes and stop.is_last and len(file.cancelled) > len(file.taken_out):
             head.append("Hunks that cancel out are decided with it.")
         self._say()
         self._write(map(self._screen.line, head))
         columns, rows = shutil.get_terminal_size()
         room = max(MIN_ROWS, rows - RESERVED_ROWS - sum(height(line, columns) for line in head) + 1)
-        shown = screenful(net_diff([stop.shown], self._screen, Invocation.current().program), room, columns)
+        shown = screenful(self._diff(stop.shown), room, columns)
         self._write(shown.lines)
+        self._is_whole = not (shown.is_cut or shown.more)
         rest = ["the rest of this line"] if shown.is_cut else []
         rest += [counted(shown.more, "more line")] if shown.more else []
         if rest:
             self._say(f"... and {', and '.join(rest)}: v shows all.")
+
+    def _diff(self, file: "NetFile") -> Iterator[bytes]:
+        comments = partial(comments_by_change, self._workspace)
+        return net_diff([file], self._screen, Invocation.current().program, comments, self._seen)
 
     def _turns(self, stop: Stop) -> Iterator[str]:
         """Yield a line for each turn, or conversation without turns, that made the change, with its edits."""

@@ -1,13 +1,17 @@
 """The dialogue that both reviews are: ask, read a key, decide, remember what can be undone."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeAlias, TypeVar
 
 from click import ClickException
 
 from cli.app.invocation import Invocation, reviewer
 from cli.app.permission_hints import message_of
+from cli.render.comments import sending_text
 from cli.render.outcomes import conflict_text, decided_text, shown_units
 from cli.review_ui.hunk_queue import real_units
 from cli.review_ui.skipped import SkippedHunks
@@ -20,6 +24,7 @@ from objstore import (
     CasError,
     Conflicted,
     Decided,
+    DecidedMeanwhile,
     ExternalChanges,
     NothingToDo,
     OnExternal,
@@ -31,10 +36,24 @@ from objstore import (
 if TYPE_CHECKING:
     from objstore import BlobId, DecisionOutcome, ExternalChange, Hunk, Workspace
 
-__all__ = ["DECIDING_KEYS", "ReviewDialogue", "Step", "failure"]
+__all__ = ["Act", "ReviewDialogue", "Same", "Step", "failure"]
 
-DECIDING_KEYS: Final = frozenset("arRx")
+_DECIDING_KEYS: Final = frozenset("arRx")
 """Keys that decide on what is on the screen."""
+
+Shown = TypeVar("Shown")
+"""What a review shows at once: a change, or a hunk."""
+
+
+class Same(Enum):
+    """The review stays at what is on the screen."""
+
+    STAY = "as it is on the screen"
+    SHOWN_AGAIN = "shown once more"
+
+
+Act: TypeAlias = Callable[[Shown], Shown | Same | None]
+"""What a key does; it returns where that leads: to something else, nowhere, or (None) on to the next one."""
 
 
 @value
@@ -47,8 +66,11 @@ class Step:
     amendment: int | None = None  # its number; None: it was a decision
 
 
-class ReviewDialogue:
+class ReviewDialogue(ABC, Generic[Shown]):
     """Base of both reviews: the screen, the keyboard, and the decisions that were taken."""
+
+    keys: ClassVar[Mapping[str, str]]
+    """What each key does, in words."""
 
     def __init__(self, workspace: "Workspace", keyboard: Keyboard, screen: Screen) -> None:
         """Begin without any decision."""
@@ -58,8 +80,43 @@ class ReviewDialogue:
         self._skipped_hunks = SkippedHunks(workspace.root)
         self._steps: list[Step] = []
         self._withdrawn: set[int] = set()  # decisions that took back amendments: they are no steps of their own
+        self._said: list[int] = []  # numbers of comments
         self._sought = ""
-        self._is_forgetful = False  # whether it was already reported that skipped hunks can't be saved
+        self._is_forgetful = False  # whether it was already reported that something can't be saved
+
+    @abstractmethod
+    def _acts(self) -> Mapping[str, Act[Shown]]:
+        """Return what the keys do, except those that quit."""
+
+    @abstractmethod
+    def _decided_elsewhere(self, shown: Shown) -> str:
+        """Return a sentence about what was decided elsewhere since it was shown; "": nothing was."""
+
+    def _acted(self, key: str, shown: Shown) -> Shown | Same | None:
+        """Do the action of a key, and return where it leads."""
+        act = self._acts().get(key)
+        if act is None:
+            self._say("Press ? for what the keys do.")
+            return Same.STAY
+        try:
+            self._workspace.reopen()  # if the last try could not be made durable
+            elsewhere = self._decided_elsewhere(shown) if key in _DECIDING_KEYS else ""
+            if elsewhere:
+                self._say(elsewhere)
+                return Same.SHOWN_AGAIN
+            return act(shown)
+        except DecidedMeanwhile as error:
+            self._say(str(error))
+            return Same.SHOWN_AGAIN
+        except (CasError, OSError, ClickException) as error:
+            # A lock, a full disk, a file that is changed at this moment: all is as it was, and the user can try again.
+            self._say(failure(error))
+            return Same.STAY
+
+    def _helped(self, _: Shown) -> Same:
+        for key, meaning in self.keys.items():
+            self._say(f"  {key}  {meaning}")
+        return Same.STAY
 
     # ---- deciding
 
@@ -129,12 +186,18 @@ class ReviewDialogue:
         by_edit: dict[int, set[int]] = {}
         for unit in units:
             by_edit.setdefault(unit.seq, set()).add(unit.hunk)
-        try:
+        with self._forgetting("what you skipped"):
             for seq, hunks in by_edit.items():
                 note(self._workspace.history.edit(seq).id, hunks)
-        except OSError as error:
+
+    @contextmanager
+    def _forgetting(self, what: str) -> Iterator[None]:
+        """Continue if something can't be saved for the next review, and say so once."""
+        try:
+            yield
+        except (CasError, OSError) as error:
             if not self._is_forgetful:
-                self._say(f"cas: The next review will not know what you skipped: {visible(str(error))}")
+                self._say(f"cas: The next review will not know {what}: {visible(message_of(error))}")
             self._is_forgetful = True
 
     def _taken_back(self) -> Step | None:
@@ -168,6 +231,18 @@ class ReviewDialogue:
         self._write(decided_text(outcome, self._workspace.history.edit, self._screen, dry_run=False))
         return step
 
+    # ---- commenting
+
+    def _commented(self, units: Sequence[Unit]) -> Same:
+        """Ask for a comment on hunks of one file, and record it."""
+        text = self._line("Comment")
+        if not text:
+            return Same.STAY
+        view = self._workspace.comments.add_to_units(units, text, who=reviewer())
+        self._said.append(view.number)
+        self._say(f"Recorded comment {view.number}.")
+        return Same.SHOWN_AGAIN
+
     # ---- amending
 
     def _amend_in_editor(self, unit: Unit) -> None:
@@ -192,6 +267,21 @@ class ReviewDialogue:
             self._say(f"Recorded edit {view.seq}, which amends edit {unit.seq}. {unit} itself is still pending.")
             if view.edit.before is not None and view.edit.before.blob != seen:
                 self._say("The file changed meanwhile: your text was carried over to the new version.")
+
+    def _tell_what_is_sent(self) -> None:
+        """Say what goes to which agent, and when; ask first if the setting says so."""
+        decided = {unit for step in self._steps for unit, _ in step.verdicts}
+        waiting = self._workspace.messages.waiting(decided=decided, said=self._said)
+        way = self._workspace.messages.way
+        if waiting and way == "ask":
+            for sentence in sending_text(self._workspace, waiting, is_held=True):
+                self._say(sentence)
+            self._ask("Send this to the agents now? [y, or any other key to leave it to `cas send`]")
+            if self._key() != "y":
+                return
+            self._workspace.messages.release()
+        for sentence in sending_text(self._workspace, waiting, is_held=way == "manual"):
+            self._say(sentence)
 
     # ---- the screen
 

@@ -5,29 +5,25 @@ review continues where it ended.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from enum import Enum
 from itertools import chain
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from click import ClickException
-
 from cli.app.invocation import reviewer
+from cli.render.authors import Authors
 from cli.render.edits import edit_diff, edit_header, shown_move
 from cli.render.outcomes import conflict_text
 from cli.render.status import shown_edits
 from cli.render.zoom import zoom
-from cli.review_ui.dialogue import DECIDING_KEYS, ReviewDialogue, Step, failure
+from cli.review_ui.dialogue import Act, ReviewDialogue, Same, Step
 from cli.review_ui.hunk_queue import ReviewQueue, real_units
 from cli.review_ui.split_hunk import Part, Split, located, parts
 from cli.screen.keyboard import END, Keyboard
 from cli.screen.terminal import EXACT, Screen, flush, shown_name, write
 from objstore import (
     Action,
-    CasError,
     Conflicted,
     ConflictKind,
     Decided,
-    DecidedMeanwhile,
     NothingToDo,
     OnExternal,
     Status,
@@ -46,6 +42,7 @@ KEYS: Final = {
     "a": "accept this hunk",
     "r": "reject this hunk",
     "R": "reject it and say why",
+    "m": "comment on this hunk, for the agent that made it",
     "s": "skip: leave it pending, and go on; it comes last in the next review",
     "b": "back to the hunk before",
     "x": "split it, to decide on its parts one by one",
@@ -61,19 +58,14 @@ KEYS: Final = {
 }
 
 
-class _Same(Enum):
-    """The review stays at the current hunk."""
-
-    STAY = "as it is on the screen"
-    SHOWN_AGAIN = "shown once more"
-
-
-Where: TypeAlias = "Unit | _Same | None"
+Where: TypeAlias = "Unit | Same | None"
 """Where a review goes: to a hunk, nowhere, or on to the next one."""
 
 
-class Review(ReviewDialogue):
+class Review(ReviewDialogue[Unit]):
     """One pass over the pending hunks."""
+
+    keys = KEYS
 
     def __init__(
         self,
@@ -109,22 +101,22 @@ class Review(ReviewDialogue):
         """Split a pending hunk and ask about its parts."""
         self._acted("x", unit)
 
-    def take_steps(self) -> tuple[list[Step], set[int]]:
-        """Return what was done here and can be undone, and the decisions that took back amendments."""
-        return self._steps, self._withdrawn
+    def take_steps(self) -> tuple[list[Step], set[int], list[int]]:
+        """Return what was done here and can be undone, the decisions that took back amendments, and the comments."""
+        return self._steps, self._withdrawn, self._said
 
     def _go_through(self, unit: Unit | None) -> None:
         is_shown = False
         while unit is not None:
             if not is_shown:
                 self._show(unit)
-            self._ask(f"Decide on {unit} [a,r,R,s,b,x,e,u,f,c,v,/,n,q,?]")
+            self._ask(f"Decide on {unit} [a,r,R,m,s,b,x,e,u,f,c,v,/,n,q,?]")
             key = self._key()
             if key in {"q", END}:
                 break
             match self._acted(key, unit):
-                case _Same() as same:
-                    is_shown = same is _Same.STAY
+                case Same() as same:
+                    is_shown = same is Same.STAY
                 case other:
                     unit, is_shown = other or self._review_queue.next(), False
 
@@ -135,13 +127,14 @@ class Review(ReviewDialogue):
         rest = f"{left} edit{'s' * (left > 1)}{these} left pending" if left else f"nothing{these} is left pending"
         rest += f", {_others(others)}" if others else ""
         self._say(f"{_hunks(accepted)} accepted, {_hunks(rejected)} rejected, {rest}.")
+        self._tell_what_is_sent()
 
-    def _acted(self, key: str, unit: Unit) -> Where:
-        """Do the action of a key, and return where it leads."""
-        acts: dict[str, Callable[[Unit], Where]] = {
+    def _acts(self) -> Mapping[str, Act[Unit]]:
+        return {
             "a": lambda unit: self._decided(Action.ACCEPT, {unit: self._shown}),
             "r": lambda unit: self._decided(Action.REJECT, {unit: self._shown}),
             "R": self._rejected_with_reason,
+            "m": lambda unit: self._commented([unit]),
             "s": self._skipped,
             "b": self._back,
             "x": self._split,
@@ -154,24 +147,10 @@ class Review(ReviewDialogue):
             "n": self._found,
             "?": self._helped,
         }
-        act = acts.get(key)
-        if act is None:
-            self._say("Press ? for what the keys do.")
-            return _Same.STAY
-        try:
-            self._workspace.reopen()  # if the last try could not be made durable
-            if key in DECIDING_KEYS and self._workspace.history.edit(unit.seq).units[unit.hunk] is not self._shown:
-                self._say(f"{unit} was decided elsewhere meanwhile.")
-                return _Same.SHOWN_AGAIN
-            return act(unit)
-        except DecidedMeanwhile as error:
-            self._say(str(error))
-            return _Same.SHOWN_AGAIN
-        except (CasError, OSError, ClickException) as error:
-            # A lock, a full disk, a file that is changed at this moment: the hunk is unchanged, and the user can try
-            # again.
-            self._say(failure(error))
-            return _Same.STAY
+
+    def _decided_elsewhere(self, shown: Unit) -> str:
+        is_decided = self._workspace.history.edit(shown.seq).units[shown.hunk] is not self._shown
+        return f"{shown} was decided elsewhere meanwhile." if is_decided else ""
 
     # ---- deciding
 
@@ -179,7 +158,7 @@ class Review(ReviewDialogue):
         """Decide on hunks, each given with the status that it was shown with, and return where that leads."""
         outcome = self._resolved(action, shown, reason=reason)
         if outcome is None:
-            return _Same.STAY
+            return Same.STAY
         return self._concluded(outcome, next(iter(shown)))
 
     def _concluded(self, outcome: "DecisionOutcome", unit: Unit) -> Where:
@@ -194,10 +173,10 @@ class Review(ReviewDialogue):
                 return None
             case Conflicted():
                 self._write(conflict_text(outcome, [], self._screen))
-                return _Same.STAY
+                return Same.STAY
             case _:
                 self._say("Left as it is.")
-                return _Same.STAY
+                return Same.STAY
 
     def _count_decided(self, status: Status) -> int:
         """Return how many of the hunks decided here have the status now; each counts once."""
@@ -208,7 +187,7 @@ class Review(ReviewDialogue):
     def _rejected_with_reason(self, unit: Unit) -> Where:
         reason = self._line("Reason")
         if not reason:
-            return _Same.STAY
+            return Same.STAY
         return self._decided(Action.REJECT, {unit: self._shown}, reason=reason)
 
     def _grouped(self, unit: Unit, *, same_file: bool) -> Where:
@@ -216,7 +195,7 @@ class Review(ReviewDialogue):
         units = self._review_queue.alike(view, same_file=same_file)
         if not units:
             self._say("Nothing of it is pending.")
-            return _Same.STAY
+            return Same.STAY
         what = shown_move(None, view.edit.path) if same_file else shown_name(view.edit.conversation)
         self._ask(f"{_hunks(len(units))} of {what}: accept, reject or skip all? [a,r,s; any other key: none]")
         match self._key():
@@ -228,7 +207,7 @@ class Review(ReviewDialogue):
                 self._put_off(units)
                 return None
             case _:
-                return _Same.STAY
+                return Same.STAY
 
     def _skipped(self, unit: Unit) -> Where:
         self._put_off([unit])
@@ -243,26 +222,26 @@ class Review(ReviewDialogue):
     def _undone(self, _: Unit) -> Where:
         step = self._taken_back()
         if step is None:
-            return _Same.STAY
+            return Same.STAY
         self._review_queue.go(step.units[0])
-        return step.units[0] if not step.amendment else _Same.SHOWN_AGAIN
+        return step.units[0] if not step.amendment else Same.SHOWN_AGAIN
 
     # ---- amending and splitting
 
     def _amended(self, unit: Unit) -> Where:
         self._amend_in_editor(unit)
-        return _Same.STAY
+        return Same.STAY
 
     def _split(self, unit: Unit) -> Where:
         split = self._located(unit)
         found = [] if isinstance(split, str) else parts(Part(old=split.old, new=split.new))
         if isinstance(split, str) or len(found) == 1:
             self._say(f"Can't split {unit}: {split if isinstance(split, str) else 'it has only one part'}.")
-            return _Same.STAY
+            return Same.STAY
         before = len(self._steps)
         kept = self._decide_on_parts(unit, split, found)
         if kept is None:
-            return _Same.STAY
+            return Same.STAY
         if kept:
             return self._decided(Action.ACCEPT, {unit: self._shown})
         # The amendments that took parts out are rejected with the hunk: without it, they would apply a second time.
@@ -347,21 +326,23 @@ class Review(ReviewDialogue):
         before = self._review_queue.back()
         if before is None:
             self._say("This is the first one.")
-            return _Same.STAY
+            return Same.STAY
         return before
 
     def _viewed(self, unit: Unit) -> Where:
         view = self._workspace.history.edit(unit.seq)
         with self._keyboard.released():
             diff = edit_diff(view, self._workspace, self._screen)
-            write(chain(edit_header(view, self._screen), [b"\n"], diff), paged=True)
+            write(
+                chain(edit_header(view, Authors(self._workspace).fact(view), self._screen), [b"\n"], diff), paged=True
+            )
             flush()
-        return _Same.SHOWN_AGAIN
+        return Same.SHOWN_AGAIN
 
     def _searched(self, unit: Unit) -> Where:
         sought = self._line("Search for")
         if sought is None:
-            return _Same.STAY
+            return Same.STAY
         self._sought = sought or self._sought
         return self._found(unit)
 
@@ -377,17 +358,12 @@ class Review(ReviewDialogue):
         found = self._review_queue.find(fits, unit)
         if found is None:
             self._say(f"No pending hunk holds {shown_name(self._sought)}.")
-            return _Same.STAY
+            return Same.STAY
         self._review_queue.leave(unit)
         if found[1]:
             again = found[0] == unit
             self._say("It is in no other pending hunk." if again else "Searched from the top again.")
         return self._review_queue.go(found[0])
-
-    def _helped(self, _: Unit) -> Where:
-        for key, meaning in KEYS.items():
-            self._say(f"  {key}  {meaning}")
-        return _Same.STAY
 
     # ---- the screen
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Final, NamedTuple
 
+from cli.screen.syntax import PLAIN_SYNTAX, Mark, Syntax
 from cli.screen.terminal import Screen, listed, shown_width, visible
 from cli.screen.word_diff import Span, emphasis, paired_lines
 from objstore import Hunk
@@ -28,10 +29,17 @@ class Cell(NamedTuple):
     line: bytes  # as in the file
     text: str  # as shown
     spans: tuple[Span, ...]  # differences from the line on the other side
+    marks: Sequence[Mark] = ()
 
 
 def hunk_rows(
-    old: Sequence[bytes], new: Sequence[bytes], hunk: Hunk, lead: int, trail: int, screen: Screen
+    old: Sequence[bytes],
+    new: Sequence[bytes],
+    hunk: Hunk,
+    lead: int,
+    trail: int,
+    screen: Screen,
+    syntax: Syntax = PLAIN_SYNTAX,
 ) -> Iterator[bytes]:
     """Yield a hunk in two columns, with `lead` unchanged lines above it and `trail` below it.
 
@@ -39,31 +47,31 @@ def hunk_rows(
     """
     width = max(MIN_SIDE_COLUMNS, (screen.columns - 3) // 2 - NUMBER - 1)
     for i in range(lead, 0, -1):
-        yield from _row(*_same(old, new, hunk.old_start - i, hunk.new_start - i), width, screen)
+        yield from _row(*_same(old, new, hunk.old_start - i, hunk.new_start - i, syntax), width, screen)
     gone, come = old[hunk.old_start : hunk.old_end], new[hunk.new_start : hunk.new_end]
     at_old = at_new = 0
     for i, j in [*paired_lines(gone, come), (len(gone), len(come))]:
-        lefts = (_cell(old, hunk.old_start + k) for k in range(at_old, i))
-        rights = (_cell(new, hunk.new_start + k) for k in range(at_new, j))
+        lefts = (_cell(old, hunk.old_start + k, syntax.old) for k in range(at_old, i))
+        rights = (_cell(new, hunk.new_start + k, syntax.new) for k in range(at_new, j))
         for left, right in zip_longest(lefts, rights):
             yield from _row(left, right, width, screen)
         if i < len(gone):
             yield from _row(
-                *_differing(_cell(old, hunk.old_start + i), _cell(new, hunk.new_start + j)),
+                *_differing(_cell(old, hunk.old_start + i, syntax.old), _cell(new, hunk.new_start + j, syntax.new)),
                 width,
                 screen,
             )
         at_old, at_new = i + 1, j + 1
     for i in range(trail):
-        yield from _row(*_same(old, new, hunk.old_end + i, hunk.new_end + i), width, screen)
+        yield from _row(*_same(old, new, hunk.old_end + i, hunk.new_end + i, syntax), width, screen)
 
 
 # ---- inside
 
 
-def _cell(lines: Sequence[bytes], at: int) -> Cell:
+def _cell(lines: Sequence[bytes], at: int, marks: Sequence[Sequence[Mark]]) -> Cell:
     text = listed(lines[at].removesuffix(b"\n")).decode().expandtabs(TAB)
-    return Cell(str(at + 1), lines[at], text, ())
+    return Cell(str(at + 1), lines[at], text, (), marks[at] if marks else ())
 
 
 def _remark(cell: Cell | None) -> Cell | None:
@@ -72,11 +80,11 @@ def _remark(cell: Cell | None) -> Cell | None:
 
 
 def _escaped(cell: Cell) -> Cell:
-    return cell._replace(text=visible(cell.line.removesuffix(b"\n").decode("utf-8", "surrogateescape")))
+    return cell._replace(text=visible(cell.line.removesuffix(b"\n").decode("utf-8", "surrogateescape")), marks=())
 
 
-def _same(old: Sequence[bytes], new: Sequence[bytes], i: int, j: int) -> tuple[Cell, Cell]:
-    return _cell(old, i), _cell(new, j)
+def _same(old: Sequence[bytes], new: Sequence[bytes], i: int, j: int, syntax: Syntax) -> tuple[Cell, Cell]:
+    return _cell(old, i, syntax.old), _cell(new, j, syntax.new)
 
 
 def _differing(left: Cell, right: Cell) -> tuple[Cell, Cell]:
@@ -111,7 +119,11 @@ def _folded(cell: Cell | None, width: int, color: str, screen: Screen) -> Iterat
             used += shown_width(cell.text[end])
             end += 1
         spans = [(max(start, at) - at, min(stop, end) - at) for start, stop in cell.spans if start < end and stop > at]
-        text = screen.emphasize(cell.text[at:end], spans)
+        marks = [
+            (max(m.start, at) - at, min(m.end, end) - at, m.kind) for m in cell.marks if m.start < end and m.end > at
+        ]
+        piece = cell.text[at:end]
+        text = screen.emphasize(piece, spans, marks) if color else screen.highlight(piece, marks)
         yield f"{number:>{NUMBER}} {screen.paint(text, color) if color else text}{' ' * (width - used)}"
         at, number = end, ""
         if at >= len(cell.text):

@@ -11,7 +11,7 @@ from objstore import value
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import IO, BinaryIO
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "end_of",
     "flush",
     "guarded",
+    "is_delta_pager",
     "listed",
     "padded",
     "screen_for",
@@ -156,6 +157,16 @@ FOR_SHELLS: Final = frozenset("|&;<>()$`\n")
 REVERSE: Final = "\x1b[7m"
 NOT_REVERSE: Final = "\x1b[27m"
 
+IN_COLOR: Final = {"keyword": ("\x1b[1m", "\x1b[22m"), "comment": ("\x1b[3m", "\x1b[23m")}
+"""How keywords and comments are shown in a coloured line: bold and slanted."""
+
+IN_PLAIN: Final = {
+    "keyword": ("\x1b[34m", "\x1b[0m"),
+    "string": ("\x1b[36m", "\x1b[0m"),
+    "comment": ("\x1b[90m", "\x1b[0m"),
+}
+"""The same in a line without a colour of its own. They end with the code that also ends what a screen cuts off."""
+
 
 @value
 class Screen:
@@ -173,14 +184,33 @@ class Screen:
 
         return click.style(text, fg=color, bold=bold or None)
 
-    def emphasize(self, text: str, spans: Iterable[tuple[int, int]]) -> str:
-        """Return `text` with the given spans, from start up to end, in reverse video if colour is on."""
+    def emphasize(self, text: str, spans: Iterable[tuple[int, int]], marks: Iterable[tuple[int, int, str]] = ()) -> str:
+        """Return `text` with the given spans, from start up to end, in reverse video if colour is on.
+
+        `marks`: keywords, strings and comments, which are shown so that the colour of the line stays.
+        """
+        return self._switched(text, [(*span, REVERSE, NOT_REVERSE) for span in spans], marks, IN_COLOR)
+
+    def highlight(self, text: str, marks: Iterable[tuple[int, int, str]]) -> str:
+        """Return `text` with its keywords, strings and comments in colours of their own if colour is on."""
+        return self._switched(text, [], marks, IN_PLAIN)
+
+    def _switched(
+        self,
+        text: str,
+        spans: list[tuple[int, int, str, str]],
+        marks: Iterable[tuple[int, int, str]],
+        styles: Mapping[str, tuple[str, str]],
+    ) -> str:
+        """Return `text` with each span, and each mark that has a style, between the codes that begin and end it."""
         if not self.color:
             return text
+        spans += [(start, end, *styles[kind]) for start, end, kind in marks if kind in styles]
+        codes = sorted([(end, 0, off) for _, end, _, off in spans] + [(start, 1, on) for start, _, on, _ in spans])
         pieces, at = [], 0
-        for start, end in spans:
-            pieces += [text[at:start], REVERSE, text[start:end], NOT_REVERSE]
-            at = end
+        for place, _, code in codes:
+            pieces += [text[at:place], code]
+            at = place
         return "".join((*pieces, text[at:]))
 
     def line(self, text: str = "") -> bytes:
@@ -269,18 +299,30 @@ def _stdout() -> BinaryIO:
     return sys.stdout.buffer
 
 
+def is_delta_pager() -> bool:
+    """Return whether the pager is `delta`, which colours diffs and shows them in columns by itself."""
+    words = _pager()[1]
+    return bool(words) and os.path.basename(words[0]) == "delta"  # noqa: PTH119 -- pathlib costs start-up
+
+
+def _pager() -> tuple[str, list[str]]:
+    """Return the command line of the pager, and its words; none if they can't be told apart."""
+    import shlex
+
+    wanted = os.environ.get("CAS_PAGER", os.environ.get("PAGER", "less -FRX"))
+    try:
+        return wanted, shlex.split(wanted)
+    except ValueError:  # an unclosed quote names no program
+        return wanted, []
+
+
 def _page(pieces: Iterable[bytes]) -> bool:
     """Show `pieces` in the pager; return False, and consume nothing, if there is no pager."""
-    import shlex
     import shutil
     import signal
     import subprocess
 
-    wanted = os.environ.get("CAS_PAGER", os.environ.get("PAGER", "less -FRX"))
-    try:
-        words = shlex.split(wanted)
-    except ValueError:  # an unclosed quote names no program
-        words = []
+    wanted, words = _pager()
     program = shutil.which(words[0]) if words else None
     if program is None or words == ["cat"]:
         return False

@@ -30,6 +30,7 @@ __all__ = [
     "setting_values",
     "settings",
     "takes_turns",
+    "takes_unseen",
 ]
 
 Completer = Callable[[click.Context, click.Parameter, str], "list[CompletionItem]"]
@@ -93,6 +94,12 @@ def conversation_option(says: str, callback: Callback | None = None) -> Callable
 def file_option(says: str) -> Callable[[FunctionT], FunctionT]:
     """Return the option `--file` with its help; its value is a path ("": not given)."""
     return click.option("--file", metavar="PATH", default="", shell_complete=names("path"), help=says)
+
+
+def takes_unseen(function: FunctionT) -> FunctionT:
+    """Give a command the option --unseen."""
+    says = "Only changes that no review has shown yet, or that are different since."
+    return click.option("--unseen", is_flag=True, help=says)(function)
 
 
 def takes_turns(says: str) -> Callable[[FunctionT], FunctionT]:

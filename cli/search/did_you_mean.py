@@ -129,8 +129,7 @@ def _other_kind(workspace: Workspace, error: NoSuchName, program: str) -> str:
     kind, name, path = error.kind, _typed(error.spelling), recorded_named(workspace, error.spelling)
     known = workspace.history.names_with_prefix
     if "edit" in kind and any(found.name == path for found in known(NameKind.PATH, path, 1)):
-        names_them = f", and `--file {name}` names them" if kind == "edit" else ""
-        return f"It is a file: `{program} log {name}` lists its edits{names_them}."
+        return f"It is a file: `{program} log {name}` lists its edits."
     if kind in {"recorded file", "state"} and (held := last_held(workspace, path)):
         return f"The file no longer exists: `{program} cat {held}` prints its last content."
     if known(NameKind.PATH, "" if path == "." else f"{path}/", 1):

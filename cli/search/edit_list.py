@@ -2,13 +2,12 @@
 
 import os
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from cli.selection.selectors import PathSelection, newest_first
 from cli.selection.turn_selection import is_of_turn
-from objstore import EditFilter, NoSuchName, value
+from objstore import EditFilter, NoSuchName, replace, value
 
 if TYPE_CHECKING:
     from cli.search.pickaxe import Pickaxe

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 __all__ = ["LineAddress", "changes_at", "line_address"]
 
-LINES: Final = re.compile(r"(.+):([0-9]{1,9})(?:-([0-9]{1,9}))?", re.DOTALL)
-HUNK: Final = re.compile(r"[0-9]+:[0-9]+")
+LINES: Final = r"(.+):([0-9]{1,9})(?:-([0-9]{1,9}))?"
+HUNK: Final = r"[0-9]+:[0-9]+"
 
 
 class LineAddress(NamedTuple):
@@ -29,8 +29,8 @@ def line_address(spelling: str) -> LineAddress | None:
 
     `12:2` is a hunk even if there is a file named 12; `./12:2` is a line of it.
     """
-    found = LINES.fullmatch(spelling)
-    if found is None or HUNK.fullmatch(spelling):
+    found = re.fullmatch(LINES, spelling, re.DOTALL)
+    if found is None or re.fullmatch(HUNK, spelling):
         return None
     return LineAddress(found[1], int(found[2]), int(found[3] or found[2]))
 

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+from cli.selection.turn_selection import ANY_TURN, TurnSelection
 from objstore import value
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ class NetSelection:
 
     paths: dict[str, str]  # relative to the workspace, each with what was typed
     units: "frozenset[Unit]"
+    among: "frozenset[Unit] | None" = None  # only changes that have any of these; None: any
 
     def files(
         self,
@@ -32,94 +34,87 @@ class NetSelection:
         """Return the files with selected changes, by path.
 
         `at`: only files that are, or were in their accepted state, at or below these paths; (): all. `among`: only
-        changes that have any of these units; None: all. `unreadable`: called with why a file is left out.
+        changes that have any of these units, too; None: all. `unreadable`: called with why a file is left out.
         """
-        if not at and among is None and unreadable is not None:
-            return self._found(workspace.review.changes, unreadable)
-        found: list[NetFile] = []
+        return self._found(workspace.review.changes, at, _both(self.among, among), unreadable)
+
+    def summaries(self, workspace: "Workspace", unreadable: "Callable[[StoreError], object]") -> "list[FileSummary]":
+        """Return the same without texts."""
+        return self._found(workspace.review.change_summaries, (), self.among, unreadable)
+
+    def _found(
+        self,
+        changes: "Callable[..., list[FileView]]",
+        at: Collection[str],
+        among: "frozenset[Unit] | None",
+        unreadable: "Callable[[StoreError], object] | None",
+    ) -> "list[FileView]":
+        found: list[FileView] = []
         if self.paths or not self.units:
-            found = workspace.review.changes(at or self.paths, among)
+            found = changes(at or self.paths, among, unreadable)
         if at and self.paths:
             found = [file for file in found if any(_is_at(path, file) for path in self.paths)]
         if self.units:
             whole = {file.document for file in found}
-            units = self.units if among is None else self.units & among
-            found += [file for file in workspace.review.changes(at, units) if file.document not in whole]
+            found += [file for file in changes(at, _both(self.units, among), unreadable) if file.document not in whole]
         return sorted(found, key=lambda file: (file.path, file.document))
 
-    def summaries(self, workspace: "Workspace", unreadable: "Callable[[StoreError], object]") -> "list[FileSummary]":
-        """Return the same without texts."""
-        return self._found(workspace.review.change_summaries, unreadable)
+    def paths_without(self, files: "Sequence[NetFile] | Sequence[FileSummary]") -> dict[str, str]:
+        """Return the selected paths at which none of the files is, or was in its accepted state.
 
-    def _found(
-        self, changes: "Callable[..., list[FileView]]", unreadable: "Callable[[StoreError], object]"
-    ) -> "list[FileView]":
-        if not self.units:
-            return changes(self.paths, unreadable=unreadable)
-        found = changes(self.paths, unreadable=unreadable) if self.paths else []
-        whole = {file.document for file in found}
-        found += [file for file in changes(units=self.units, unreadable=unreadable) if file.document not in whole]
-        return sorted(found, key=lambda file: file.path)
-
-    def paths_without(self, files: "Sequence[FileView]") -> dict[str, str]:
-        """Return the selected paths at which none of the files is, or was in its accepted state."""
+        None, if only changes of some turns or a session are selected: of other paths nothing is asked.
+        """
+        if self.among is not None:
+            return {}
         return {path: typed for path, typed in self.paths.items() if not any(_is_at(path, file) for file in files)}
 
 
-def net_selection(workspace: "Workspace", names: tuple[str, ...]) -> NetSelection:
-    """Return what the names select. A path on disk, or one that was recorded, takes precedence over an edit.
+def net_selection(workspace: "Workspace", names: tuple[str, ...], by: TurnSelection = ANY_TURN) -> NetSelection:
+    """Return what the names select, as far as it is `by` some turns or a session.
 
-    Raises NoSuchName, AmbiguousName, NoChangeAtLine and PathError.
+    A path on disk, or one that was recorded, takes precedence over an edit. Raises NoSuchName, AmbiguousName,
+    NoChangeAtLine and PathError.
     """
+    among = by.pending_units(workspace) if by.is_given else None
     if not names:
-        return NetSelection(paths={}, units=frozenset())
-    from cli.selection.selectors import edits_named, path_named
+        return NetSelection(paths={}, units=frozenset(), among=among)
+    from cli.selection.selectors import edits_named, is_place, path_named
     from objstore import NoSuchName
 
     paths: dict[str, str] = {}
     units: set[Unit] = set()
     for name in names:
-        if not _is_path(workspace, name):
+        if not is_place(workspace, name):
             try:
                 units.update(unit for _, found in edits_named(workspace, name) for unit in found)
                 continue
             except NoSuchName:
                 pass  # refused as a path, if it is none
         paths[path_named(workspace, name)] = name
-    return NetSelection(paths=paths, units=frozenset(units))
+    if among is not None:
+        require_recorded(workspace, paths)
+    return NetSelection(paths=paths, units=frozenset(units), among=among)
 
 
 def require_recorded(workspace: "Workspace", paths: Mapping[str, str]) -> None:
     """Raise NoSuchName if one of the paths neither exists nor was ever recorded; the values are what was typed."""
+    from cli.selection.selectors import is_recorded
     from objstore import NoSuchName
 
     for path, typed in paths.items():
         on_disk = os.path.join(workspace.root, path)  # noqa: PTH118 -- no link is followed
-        if path != "." and not os.path.lexists(on_disk) and not _is_recorded(workspace, path):
+        if path != "." and not os.path.lexists(on_disk) and not is_recorded(workspace, path):
             raise NoSuchName(typed, "file")
+
+
+def _both(one: "frozenset[Unit] | None", other: "frozenset[Unit] | None") -> "frozenset[Unit] | None":
+    """Return the units that are in both sets. None: all are."""
+    if one is None or other is None:
+        return other if one is None else one
+    return one & other
 
 
 def _is_at(path: str, file: "NetFile | FileSummary") -> bool:
     from cli.selection.selectors import covers
 
     return covers(path, file.path) or covers(path, file.path_before)
-
-
-def _is_path(workspace: "Workspace", name: str) -> bool:
-    from cli.selection.selectors import is_on_disk, path_named
-    from objstore import PathError
-
-    try:
-        return is_on_disk(workspace, name) or _is_recorded(workspace, path_named(workspace, name))
-    except PathError:
-        return False
-
-
-def _is_recorded(workspace: "Workspace", path: str) -> bool:
-    """Return whether a file has ever been recorded at the path, or is recorded now below it."""
-    from objstore import EditFilter, NameKind
-
-    return bool(
-        workspace.history.edits(EditFilter(path=path, limit=1))
-        or workspace.history.names_with_prefix(NameKind.PATH, f"{path}/", 1)
-    )

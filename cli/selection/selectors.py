@@ -3,24 +3,18 @@
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
-import click
-
-from cli.screen.terminal import shown_name
-from cli.selection.turn_selection import ANY_TURN, TurnSelection, is_of_agent
+from cli.selection.turn_selection import ANY_TURN, TurnSelection
 from objstore import (
-    Action,
     EditFilter,
-    NameKind,
     NoSuchName,
-    Origin,
     PathError,
     PathOutside,
     Status,
     Unit,
     real_path,
+    replace,
     value,
 )
 
@@ -29,13 +23,17 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PathSelection",
-    "UnitSelection",
     "covers",
     "edit_filter",
+    "edits_at_lines",
+    "edits_in_range",
     "edits_meant",
     "edits_named",
     "from_here",
+    "is_edit_or_hunk",
     "is_on_disk",
+    "is_place",
+    "is_recorded",
     "looks_like_state",
     "newest_first",
     "path_named",
@@ -45,46 +43,18 @@ __all__ = [
     "recorded_named",
     "state_named",
     "state_parts",
-    "units_named",
     "was_recorded",
+    "whole_if_complete",
 ]
 
-EDIT: Final = re.compile(r"[0-9]+\^?")
+NUMBERED: Final = r"[0-9]{1,18}(:[0-9]{1,9})?"
+EDIT: Final = r"[0-9]+\^?"
 BLOB: Final = r"[0-9a-fA-F]{4,64}"
-EDITED: Final = "file that an agent edited"
-FIRST_READ: Final = 64
-MOST_SHOWN: Final = 5
+FIRST_READ: Final = 24
 MOST_READ: Final = 4_096
-"""Number of edits read at once: few for a user who leaves the pager early, many for one who wants them all."""
+"""Number of edits read at once: at first a screenful, for a user who wants no more, then four times as many."""
 
 FoundT = TypeVar("FoundT")
-
-
-@value
-class UnitSelection:
-    """The edits and hunks that a decision names, as typed."""
-
-    names: tuple[str, ...] = ()
-    conversation: str = ""  # "": any
-    file: str = ""  # "": any
-    everything: bool = False
-    by: TurnSelection = ANY_TURN
-    command: str = ""  # the command that takes these names; "": that of the decision
-
-    @property
-    def is_group(self) -> bool:
-        """Return whether edits are selected by a property that they share."""
-        return bool(self.conversation or self.file or self.everything or self.by.is_given)
-
-    def check(self) -> None:
-        """Raise click.UsageError if nothing is named, or `--all` is combined with others."""
-        if not self.names and not self.is_group:
-            raise click.UsageError(
-                "Name edits (12), hunks (12:2), lines (PATH:7), --turn N, --session N, --conversation ID, --file PATH "
-                "or --all."
-            )
-        if self.everything and (self.names or self.conversation or self.file or self.by.is_given):
-            raise click.UsageError("--all can't be combined with other names.")
 
 
 # ---- files
@@ -161,107 +131,7 @@ def edit_filter(
     )
 
 
-def units_named(workspace: "Workspace", action: Action, selection: UnitSelection) -> dict[Unit, Status]:
-    """Return the units that `selection` selects for `action`, with their status.
-
-    Edits and hunks that are named select themselves. A group, or a range of edits (3..7), selects edits of agents that
-    have not expired: for `accept` the pending ones, so that rejected ones stay rejected (or all, if none is pending);
-    for `reject` the pending and the accepted ones; for `reopen` all. Raises NoSuchName, AmbiguousName, EditExpired or
-    PathError.
-    """
-    named: dict[Unit, Status] = {}
-    for spelling in selection.names:
-        views = _range(workspace, spelling)
-        if views:
-            # A range is a group: a person's own edits in between are not selected.
-            named |= _group(_kept(_by_agents(views), spelling, "edit of an agent"), action)
-        else:
-            for view, units in _at_lines(workspace, spelling) or [workspace.history.find_units(spelling)]:
-                named |= {unit: view.units[unit.hunk] for unit in units}
-    if selection.is_group:
-        found = _grouped(workspace, selection)
-        # A person's own edits are recorded too, but only selected by name.
-        views = _by_agents(found)
-        if selection.everything:
-            views = [view for view in views if view.expired is None]
-        if not views and selection.conversation:
-            # A conversation with only a person's edits, such as a restored snapshot, is selected by its name.
-            views = [view for view in found if view.edit.origin is Origin.PERSON]
-        if not views and selection.conversation and selection.file:
-            _refuse_if_not_of_conversation(workspace, selection)
-        if action is Action.ACCEPT and not selection.file:
-            views = _without_always_reviewed(workspace, views)
-            if not views:
-                return named
-        if views or not selection.everything:
-            what = EDITED if selection.file else "conversation of an agent"
-            if not views and selection.by.is_given:
-                raise click.ClickException(f"No edit of an agent matches {' '.join(_words_of(selection))}.")
-            named |= _group(_kept(views, selection.file or selection.conversation, what), action)
-    return named
-
-
-def _words_of(selection: UnitSelection) -> list[str]:
-    """Return the options of a selection that are shown in a message."""
-    of_file = ["--file", shown_name(selection.file)] if selection.file else []
-    return [*map(shown_name, selection.by.words), *of_file]
-
-
-def _without_always_reviewed(workspace: "Workspace", views: list["EditView"]) -> list["EditView"]:
-    """Return the edits without those of files that `review.always` names, and say what is left out.
-
-    Only a decision that names such a file, or its edit, accepts it.
-    """
-    policies = workspace.review.policies()
-    if not policies.always:
-        return views
-    kept = [view for view in views if not policies.needs_review(os.fsdecode(view.edit.path))]
-    left = {view.edit.path for view in views if view.status is Status.PENDING} - {view.edit.path for view in kept}
-    if left:
-        shown = ", ".join(shown_name(os.fsdecode(path)) for path in sorted(left)[:MOST_SHOWN])
-        more = f" and {len(left) - MOST_SHOWN} more" if len(left) > MOST_SHOWN else ""
-        click.echo(f"cas: not accepted, because review.always asks for a look: {shown}{more}. Name them.", err=True)
-    return kept
-
-
-def _grouped(workspace: "Workspace", selection: UnitSelection, *, anywhere: bool = False) -> list["EditView"]:
-    """Return the edits of all that a group selects; with `anywhere`, also those of other conversations."""
-    conversation = "" if anywhere else selection.conversation
-    try:
-        return edits_meant(workspace, conversation=conversation, file=selection.file, by=selection.by)
-    except NoSuchName as error:
-        if error.kind != "recorded file":
-            raise
-        raise NoSuchName(error.spelling, EDITED) from None
-
-
-def _refuse_if_not_of_conversation(workspace: "Workspace", selection: UnitSelection) -> None:
-    """Raise click.ClickException if an agent edited the file, but in no call of the conversation."""
-    if _by_agents(_grouped(workspace, selection, anywhere=True)):
-        from cli.app.invocation import Invocation
-        from cli.screen.quoting import typed
-
-        file = shown_name(selection.file)
-        conversation = shown_name(workspace.history.find_conversation(selection.conversation))
-        lists = f"`{Invocation.current().program} log --file {typed(selection.file)}` lists who did."
-        raise click.ClickException(f"No agent edited {file} in {conversation}. {lists}")
-
-
-def _by_agents(views: list["EditView"]) -> list["EditView"]:
-    return list(filter(is_of_agent, views))
-
-
-def _kept(views: list["EditView"], spelling: str, what: str) -> list["EditView"]:
-    """Return the edits that have not expired. Raises NoSuchName if there are none, EditExpired if all have."""
-    if not views:
-        raise NoSuchName(spelling, what)
-    kept = [view for view in views if view.expired is None]
-    if not kept:
-        views[-1].refuse_if_expired()
-    return kept
-
-
-def _range(workspace: "Workspace", spelling: str) -> list["EditView"]:
+def edits_in_range(workspace: "Workspace", spelling: str) -> list["EditView"]:
     """Return the edits that `3..7` names; nothing if it is no range or there are none."""
     bounds = re.fullmatch(r"([0-9]{1,18})\.\.([0-9]{1,18})", spelling)
     if bounds is None:
@@ -275,29 +145,15 @@ def _range(workspace: "Workspace", spelling: str) -> list["EditView"]:
     return [view for view in reversed(found) if view.seq >= first]
 
 
-def _group(views: list["EditView"], action: Action) -> dict[Unit, Status]:
-    match action:
-        case Action.ACCEPT:
-            return _units(views, {Status.PENDING}) or _units(views, set(Status))
-        case Action.REJECT:
-            # Units that are away can't be decided on; they are named so that the refusal can say why.
-            return _units(views, {Status.PENDING, Status.ACCEPTED}) or _units(views, {Status.AWAY})
-        case _:
-            return _units(views, set(Status))
-
-
-def _units(views: list["EditView"], statuses: set[Status]) -> dict[Unit, Status]:
-    units: dict[Unit, Status] = {}
-    for view in views:
-        hunks = [hunk for hunk in range(len(view.units)) if (hunk or view.whole) and view.units[hunk] in statuses]
-        units |= {unit: view.units[unit.hunk] for unit in _whole_if_complete(view, hunks)}
-    return units
-
-
-def _whole_if_complete(view: "EditView", hunks: Sequence[int]) -> tuple[Unit, ...]:
+def whole_if_complete(view: "EditView", hunks: Sequence[int]) -> tuple[Unit, ...]:
     """Return the units of an edit with these numbers, ascending; all units, if these are all that change anything."""
     real = [hunk for hunk in range(len(view.units)) if hunk or view.whole]
     return tuple(Unit(view.seq, hunk) for hunk in (range(len(view.units)) if hunks == real else hunks))
+
+
+def is_edit_or_hunk(spelling: str) -> bool:
+    """Return whether a name has the form of an edit's or a hunk's number: it names no file; `./12` does."""
+    return re.fullmatch(NUMBERED, spelling) is not None
 
 
 def edits_named(workspace: "Workspace", spelling: str) -> list[tuple["EditView", tuple[Unit, ...]]]:
@@ -305,10 +161,10 @@ def edits_named(workspace: "Workspace", spelling: str) -> list[tuple["EditView",
 
     Raises NoSuchName, AmbiguousName or NoChangeAtLine.
     """
-    at_lines = _at_lines(workspace, spelling)
+    at_lines = edits_at_lines(workspace, spelling)
     if at_lines:
         return at_lines
-    views = _range(workspace, spelling)
+    views = edits_in_range(workspace, spelling)
     if views:
         return [(view, tuple(Unit(view.seq, hunk) for hunk in range(len(view.units)))) for view in views]
     try:
@@ -323,7 +179,7 @@ def edits_named(workspace: "Workspace", spelling: str) -> list[tuple["EditView",
     return [(view, tuple(Unit(view.seq, hunk) for hunk in range(len(view.units)))) for view in views]
 
 
-def _at_lines(workspace: "Workspace", spelling: str) -> list[tuple["EditView", tuple[Unit, ...]]]:
+def edits_at_lines(workspace: "Workspace", spelling: str) -> list[tuple["EditView", tuple[Unit, ...]]]:
     """Return the edits of the changes that PATH:LINE or PATH:A-B names, each with the units of these; else nothing.
 
     The path is that of a file that exists or was recorded. Raises NoChangeAtLine.
@@ -335,7 +191,7 @@ def _at_lines(workspace: "Workspace", spelling: str) -> list[tuple["EditView", t
         return []
     units = changes_at(workspace, path_named(workspace, lines.path), lines).units
     views = [workspace.history.edit(seq) for seq in dict.fromkeys(unit.seq for unit in units)]
-    return [(view, _whole_if_complete(view, [unit.hunk for unit in units if unit.seq == view.seq])) for view in views]
+    return [(view, whole_if_complete(view, [unit.hunk for unit in units if unit.seq == view.seq])) for view in views]
 
 
 # ---- states
@@ -346,7 +202,7 @@ def state_parts(spelling: str) -> tuple[str, str] | None:
     from objstore import is_moment
 
     path, _, version = spelling.rpartition("@")
-    is_state = path and (EDIT.fullmatch(version) or is_moment(version))
+    is_state = path and (re.fullmatch(EDIT, version) or is_moment(version))
     return (path, version) if is_state else None
 
 
@@ -376,6 +232,25 @@ def was_recorded(workspace: "Workspace", spelling: str) -> bool:
     except PathError:
         return False
     return bool(workspace.history.edits(EditFilter(path=path, limit=1)))
+
+
+def is_place(workspace: "Workspace", spelling: str) -> bool:
+    """Return whether a path names what is on disk, a file that was ever recorded, or a folder of such files."""
+    try:
+        path = path_named(workspace, spelling)
+    except PathError:
+        return False
+    return is_on_disk(workspace, spelling) or is_recorded(workspace, path)
+
+
+def is_recorded(workspace: "Workspace", path: str) -> bool:
+    """Return whether a file has ever been recorded at a path of the workspace, or is recorded now below it."""
+    from objstore import NameKind  # with the completions, which edits named by number don't need
+
+    return bool(
+        workspace.history.edits(EditFilter(path=path, limit=1))
+        or workspace.history.names_with_prefix(NameKind.PATH, f"{path}/", 1)
+    )
 
 
 def state_named(workspace: "Workspace", spelling: str) -> "State":
@@ -436,6 +311,8 @@ def places_named(
     Unless `exactly`, a path with `*`, `?` or `[` that was never a file's is a pattern, in which a star also matches
     slashes.
     """
+    from objstore import NameKind  # with the completions, which edits named by number don't need
+
     files: list[str] = []
     folders: list[bytes] = []
     patterns: list[str] = []
@@ -467,14 +344,21 @@ def places_named(
 
 
 def edits_meant(
-    workspace: "Workspace", *, conversation: str, file: str, by: TurnSelection = ANY_TURN
+    workspace: "Workspace",
+    *,
+    conversation: str,
+    file: str,
+    by: TurnSelection = ANY_TURN,
+    status: Status | None = None,
 ) -> list["EditView"]:
     """Return the edits of a conversation, at a place ("": any) and `by` some turns or a session, oldest first.
+
+    `status`: only edits that have it; None: any.
 
     Raises NoSuchName, AmbiguousName, PathError.
     """
     places = places_named(workspace, [file] if file else [])
-    wanted = edit_filter(workspace, conversation=conversation, status=None, by=by)
+    wanted = edit_filter(workspace, conversation=conversation, status=status, by=by)
     # The filter has looked up a session, and a turn if it is the only one.
     turns = TurnSelection(turns=by.turns if len(by.turns) > 1 else ())
     return [

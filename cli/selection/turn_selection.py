@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from objstore import value
 
 if TYPE_CHECKING:
-    from objstore import EditView, Workspace
+    from objstore import EditView, Unit, Workspace
 
 __all__ = ["ANY_TURN", "TurnSelection", "is_of_agent", "is_of_turn"]
 
@@ -34,6 +34,20 @@ class TurnSelection:
             workspace.sessions.turn(turn)
         if self.session:
             workspace.sessions.find_session(self.session)
+
+    def pending_units(self, workspace: "Workspace") -> "frozenset[Unit]":
+        """Return the pending units of the edits that are selected. Raises NoSuchName, AmbiguousName."""
+        from objstore import EditFilter, Status, Unit
+
+        self.check(workspace)
+        views = [
+            view
+            for turn in self.turns or (0,)
+            for view in workspace.history.edits(EditFilter(status=Status.PENDING, turn=turn, session=self.session))
+        ]
+        return frozenset(
+            Unit(view.seq, hunk) for view in views for hunk, status in enumerate(view.units) if status is Status.PENDING
+        )
 
     def made(self, workspace: "Workspace", view: "EditView") -> bool:
         """Return whether the edit is of one of the turns, and of the session."""

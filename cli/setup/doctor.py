@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from cli.hooks.handler import CLIENTS, HOOK_LOG
+from cli.hooks.clients.described import DESCRIBED, described, is_description
+from cli.hooks.handler import HOOK_LOG
 from cli.setup.disabled_hooks import disabled_hooks
 from cli.setup.plans import HOMES, WIRED, Programs, Scope, plan
 from cli.setup.settings_files import SetupState, changes, setup_state
@@ -24,6 +25,8 @@ _PATIENCE: Final = 10
 
 _MOST_RUNNING: Final = 3
 """Running tools that are named."""
+_OPTIONS: Final = {"project": "", "project, for you alone": " --local", "user": " --user"}
+"""The option of `cas setup` for each of the scopes that are examined."""
 
 _INITIALIZE: Final = {
     "jsonrpc": "2.0",
@@ -51,8 +54,8 @@ def examine(root: Path, home: Path, programs: Programs, clients: Sequence[str] |
     yield _runs([programs.cas, "--version"], "the command runs")
     yield _server_answers(programs, root)
     wired = False
-    for client in WIRED:
-        places = [name for name, scope in _scopes(root, home) if not changes_of(client, scope, programs)]
+    for client in dict.fromkeys((*WIRED, *DESCRIBED, *(clients or ()))):
+        places = [name for name, scope in _scopes(client, root, home) if not changes_of(client, scope, programs)]
         if places:
             wired = True
             named = [_named(client, home) if name == "user" else name for name in places]
@@ -63,7 +66,7 @@ def examine(root: Path, home: Path, programs: Programs, clients: Sequence[str] |
             yield from in_part
             if clients is not None and client in clients and all(one.ok for one in in_part):
                 yield Finding(check=f"{client} is set up", ok=False, said=f"run `cas setup {client}`")
-        if client in CLIENTS and (places or (clients is not None and client in clients)):
+        if places or (clients is not None and client in clients):
             yield _hook_answers(client, programs, root)
             switch = disabled_hooks(client, root, home)
             if switch is not None:
@@ -79,9 +82,9 @@ def examine(root: Path, home: Path, programs: Programs, clients: Sequence[str] |
 
 def _in_part(client: str, root: Path, home: Path, programs: Programs) -> Iterator[Finding]:
     """Yield where parts of our setup exist for a client that is not set up completely anywhere."""
-    for name, scope in _scopes(root, home):
-        words = f"cas setup {client}{' --user' if name == 'user' else ''}"
-        match setup_state(plan(client, scope, programs)):
+    for name, scope in _scopes(client, root, home):
+        words = f"cas setup {f'--client {shlex.quote(client)}' if is_description(client) else client}{_OPTIONS[name]}"
+        match setup_state(plan(client, scope, programs, server=True)):
             case SetupState.NOTHING:
                 pass
             case SetupState.SOME:
@@ -95,7 +98,7 @@ def _in_part(client: str, root: Path, home: Path, programs: Programs) -> Iterato
 
 def _is_trusted(client: str, root: Path, home: Path, programs: Programs) -> Iterator[Finding]:
     """Yield what trust is missing before the client loads any of our setups here, if it loads none."""
-    steps = [(scope, plan(client, scope, programs)) for _, scope in _scopes(root, home)]
+    steps = [(scope, plan(client, scope, programs)) for _, scope in _scopes(client, root, home)]
     scopes = [scope for scope, planned in steps if setup_state(planned) is not SetupState.NOTHING]
     missing = [missing_trust(client, scope, root) for scope in scopes]
     if missing and missing[0] is not None and all(missing):
@@ -116,9 +119,12 @@ def _named(client: str, home: Path) -> str:
     return "user" if moved is None else f"user, in {moved}, as {HOMES[client][0]} says"
 
 
-def _scopes(root: Path, home: Path) -> Iterator[tuple[str, Scope]]:
+def _scopes(client: str, root: Path, home: Path) -> Iterator[tuple[str, Scope]]:
     yield "project", Scope(project=root, home=home)
-    yield "user", Scope(project=None, home=home)
+    if client == "claude-code":  # the others have no second file for it
+        yield "project, for you alone", Scope(project=root, home=home, is_local=True)
+    if client in WIRED or described(client).settings.user:
+        yield "user", Scope(project=None, home=home)
 
 
 def _runs(arguments: Sequence[str], check: str, *, given: str = "", place: Path | None = None) -> Finding:

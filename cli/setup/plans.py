@@ -1,4 +1,7 @@
-"""Plan which settings files of an agent's program get what, so that it starts our server and calls our hooks.
+"""Plan which settings files of an agent's program get what, so that it calls our hooks, and starts our server if asked.
+
+Hooks are called for prompts, stops, sessions, and tools that can change files: each call costs a process, so where a
+client's matchers allow it, tools that only read are left out. A tool that this version doesn't know is not left out.
 
 Facts about each program's files come from its own documentation; if a program reads a file of the project and one of
 the user, both have the same shape.
@@ -6,13 +9,17 @@ the user, both have the same shape.
 
 import json
 import os
+import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from shlex import quote
 from typing import Any, Final
 
+from cli.hooks.clients import claude_code, cursor, gemini
+from cli.hooks.clients.described import described
+from cli.hooks.clients.event import HookMoment
 from cli.setup.hook_lists import IN_ANY_CASE, is_ours, with_hook, without_hooks
 from cli.setup.jsonc_edit import Key, loaded, with_member, with_members, without_member
 from cli.setup.opencode_plugin import FIRST_WORDS, PLUGIN, PROGRAM
@@ -22,6 +29,9 @@ __all__ = ["HOMES", "NAME", "WIRED", "Programs", "Scope", "SetupStep", "plan"]
 
 NAME: Final = "editledger"
 """Our name in other programs' settings."""
+
+_HOOKS: Final = "hooks at prompts, stops, sessions, and tools that can change files"
+_SERVER: Final = "the MCP server"
 
 _SECONDS: Final = 30
 """Seconds that a client waits for a hook; the first scan of a large tree may take some."""
@@ -56,6 +66,7 @@ class Scope:
 
     project: Path | None  # None: the user
     home: Path
+    is_local: bool = False  # whether the project's settings are this user's alone: git must not share them
     platform: str = sys.platform
 
     @property
@@ -97,6 +108,8 @@ class SetupStep:
     path: Path
     apply: Edit
     undo: Edit
+    what: str = ""  # what it puts into the file, for a person
+    is_program: bool = False  # whether the file is run, and not read
     is_certain: bool = False  # whether what `undo` removes is certainly ours: a user's entry may have our name
     is_foreign_entry: Callable[[str], bool] = lambda _: (
         False
@@ -108,18 +121,36 @@ class SetupStep:
     is_partial: Callable[[str], bool] = lambda _: False  # whether a text has hooks of ours, but not complete
 
 
-def plan(client: str, scope: Scope, programs: Programs) -> tuple[SetupStep, ...]:
-    """Return the steps for a client of WIRED. Applying them twice is the same as once."""
-    return WIRED[client](scope, programs)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientSteps:
+    """The steps for one client: its hooks, and the entry of our server."""
+
+    hooks: Sequence[SetupStep]
+    server: SetupStep | None  # None: where the client lists its servers is not known
+
+
+def plan(client: str, scope: Scope, programs: Programs, *, server: bool = False) -> tuple[SetupStep, ...]:
+    """Return the steps for a client of WIRED or a described one: its hooks, and with `server` our server before them.
+
+    Applying them twice is the same as once. Raises ValueError for a file that describes no client.
+    """
+    steps = WIRED[client](scope, programs) if client in WIRED else _described(client, scope, programs)
+    if not server or steps.server is None:
+        return tuple(steps.hooks)
+    shared = [step for step in steps.hooks if step.path == steps.server.path]
+    first = _both(shared[0], steps.server) if shared else steps.server
+    return (first, *(step for step in steps.hooks if step not in shared))
 
 
 # ---- the clients
 
 
-def _claude_code(scope: Scope, programs: Programs) -> tuple[SetupStep, ...]:
-    if scope.project is None:
-        servers = (scope.folder_from_variable("claude-code") or scope.home) / ".claude.json"
-    else:
+def _claude_code(scope: Scope, programs: Programs) -> ClientSteps:
+    own = (Scope(project=None, home=scope.home).folder_from_variable("claude-code") or scope.home) / ".claude.json"
+    servers, keys = own, ["mcpServers", NAME]
+    if scope.project is not None and scope.is_local:
+        keys = ["projects", str(scope.project), *keys]
+    elif scope.project is not None:
         servers = scope.project / ".mcp.json"
     server = _Server(programs=programs, arguments=scope.served, more={"type": "stdio"})
     hook = _hook(f"{quote(programs.cas)} hook claude-code{IN_ANY_CASE}")
@@ -135,17 +166,19 @@ def _claude_code(scope: Scope, programs: Programs) -> tuple[SetupStep, ...]:
             "SubagentStop",
         ),
         hook=hook,
+        reads=claude_code.READS - claude_code.ENDS,
     )
     entries["Notification"] = {"matcher": "idle_prompt", "hooks": [hook]}
-    return (
-        _member(servers, ["mcpServers", NAME], server),
-        _entries(scope.folder("claude-code") / "settings.json", "claude-code", programs, entries),
+    settings = scope.folder("claude-code") / ("settings.local.json" if scope.is_local else "settings.json")
+    return ClientSteps(
+        hooks=[_entries(settings, "claude-code", programs, entries)], server=_member(servers, keys, server)
     )
 
 
-def _codex(scope: Scope, programs: Programs) -> tuple[SetupStep, ...]:
+def _codex(scope: Scope, programs: Programs) -> ClientSteps:
     folder = scope.folder("codex")
     command = f"{quote(programs.cas)} hook codex"
+    # Its reading tools run no hooks, and its matchers can't name what they leave out.
     during = _grouped(
         tools=("PreToolUse", "PostToolUse", "PermissionRequest"),
         others=("UserPromptSubmit", "SessionStart", "Stop", "SubagentStart", "SubagentStop"),
@@ -154,13 +187,14 @@ def _codex(scope: Scope, programs: Programs) -> tuple[SetupStep, ...]:
     at_its_end = _grouped(
         tools=(), others=("SessionEnd", "Interrupt"), hook=_hook(command, seconds=_SECONDS_AT_ITS_END)
     )
-    return (
-        _table(folder / "config.toml", ["mcp_servers", NAME], _Server(programs=programs, arguments=scope.served)),
-        _entries(folder / "hooks.json", "codex", programs, during | at_its_end),
+    server = _Server(programs=programs, arguments=scope.served)
+    return ClientSteps(
+        hooks=[_entries(folder / "hooks.json", "codex", programs, during | at_its_end)],
+        server=_table(folder / "config.toml", ["mcp_servers", NAME], server),
     )
 
 
-def _gemini(scope: Scope, programs: Programs) -> tuple[SetupStep, ...]:
+def _gemini(scope: Scope, programs: Programs) -> ClientSteps:
     settings = scope.folder("gemini") / "settings.json"
     entries = _grouped(
         tools=("BeforeTool", "AfterTool"),
@@ -172,24 +206,30 @@ def _gemini(scope: Scope, programs: Programs) -> tuple[SetupStep, ...]:
             "command": f"{quote(programs.cas)} hook gemini",
             "timeout": _SECONDS * 1000,
         },
+        reads=gemini.READS,
     )
-    hooks = _entries(settings, "gemini", programs, entries)
-    server = _member(settings, ["mcpServers", NAME], _Server(programs=programs, arguments=scope.served))
-    return (_both(server, hooks),)
+    server = _Server(programs=programs, arguments=scope.served)
+    return ClientSteps(
+        hooks=[_entries(settings, "gemini", programs, entries)],
+        server=_member(settings, ["mcpServers", NAME], server),
+    )
 
 
-def _cursor(scope: Scope, programs: Programs) -> tuple[SetupStep, ...]:
+def _cursor(scope: Scope, programs: Programs) -> ClientSteps:
     folder = scope.base / ".cursor"
     entry = {"command": f"{quote(programs.cas)} hook cursor"}
-    tools = ("preToolUse", "postToolUse", "postToolUseFailure", "afterFileEdit")
-    events = (*tools, "beforeSubmitPrompt", "sessionStart", "sessionEnd", "stop")
-    return (
-        _member(folder / "mcp.json", ["mcpServers", NAME], _Server(programs=programs, arguments=scope.served)),
-        _versioned(_entries(folder / "hooks.json", "cursor", programs, dict.fromkeys(events, entry))),
+    of_tools = {**entry, "matcher": _all_but(cursor.READS)}
+    entries = dict.fromkeys(("preToolUse", "postToolUse", "postToolUseFailure"), of_tools) | dict.fromkeys(
+        ("afterFileEdit", "beforeSubmitPrompt", "sessionStart", "sessionEnd", "stop"), entry
+    )
+    server = _Server(programs=programs, arguments=scope.served)
+    return ClientSteps(
+        hooks=[_versioned(_entries(folder / "hooks.json", "cursor", programs, entries))],
+        server=_member(folder / "mcp.json", ["mcpServers", NAME], server),
     )
 
 
-def _vscode(scope: Scope, programs: Programs) -> tuple[SetupStep, ...]:
+def _vscode(scope: Scope, programs: Programs) -> ClientSteps:
     if scope.project is not None:
         folder = scope.project / ".vscode"
     elif scope.platform == "darwin":
@@ -199,30 +239,35 @@ def _vscode(scope: Scope, programs: Programs) -> tuple[SetupStep, ...]:
     server = _Server(programs=programs, arguments=["${workspaceFolder}"], more={"type": "stdio"})
     hooks = scope.home / ".copilot" / "hooks" if scope.project is None else scope.project / ".github" / "hooks"
     hook = _hook(f"{quote(programs.cas)} hook vscode{IN_ANY_CASE}")
+    # The editor has no matchers, and no PostToolUseFailure and SessionEnd, which Copilot's own program has.
     tools = ("PreToolUse", "PostToolUse", "PostToolUseFailure")
-    events = (*tools, "UserPromptSubmit", "SessionStart", "SessionEnd", "Stop")
-    return (
-        _member(folder / "mcp.json", ["servers", NAME], server),
-        _versioned(_entries(hooks / f"{NAME}.json", "vscode", programs, dict.fromkeys(events, hook))),
+    events = (*tools, "UserPromptSubmit", "SessionStart", "SessionEnd", "Stop", "SubagentStart", "SubagentStop")
+    return ClientSteps(
+        hooks=[_versioned(_entries(hooks / f"{NAME}.json", "vscode", programs, dict.fromkeys(events, hook)))],
+        server=_member(folder / "mcp.json", ["servers", NAME], server),
     )
 
 
-def _opencode(scope: Scope, programs: Programs) -> tuple[SetupStep, ...]:
+def _opencode(scope: Scope, programs: Programs) -> ClientSteps:
     if scope.project is None:
         folder = scope.configurations / "opencode"
-        settings, plugins = folder / "opencode.json", folder / "plugin"
+        settings = folder / "opencode.json"
     else:
-        settings, plugins = scope.project / "opencode.json", scope.project / ".opencode" / "plugin"
+        folder, settings = scope.project / ".opencode", scope.project / "opencode.json"
     more = {"type": "local", "enabled": True}
     server = _Server(programs=programs, arguments=scope.served, more=more, is_one_list=True)
     plugin = PLUGIN.replace(PROGRAM, json.dumps(programs.cas))
-    return (
-        _member(settings, ["mcp", NAME], server),
-        _whole(plugins / f"{NAME}.js", plugin, FIRST_WORDS),
+    return ClientSteps(
+        # Both versions read the folder `plugins`, version 1 also `plugin`, where earlier versions of ours wrote.
+        hooks=[
+            _whole(folder / "plugins" / f"{NAME}.js", plugin, FIRST_WORDS),
+            _without(folder / "plugin" / f"{NAME}.js", FIRST_WORDS),
+        ],
+        server=_member(settings, ["mcp", NAME], server),
     )
 
 
-WIRED: Final[Mapping[str, Callable[[Scope, Programs], tuple[SetupStep, ...]]]] = {
+WIRED: Final[Mapping[str, Callable[[Scope, Programs], ClientSteps]]] = {
     "claude-code": _claude_code,
     "codex": _codex,
     "gemini": _gemini,
@@ -231,6 +276,36 @@ WIRED: Final[Mapping[str, Callable[[Scope, Programs], tuple[SetupStep, ...]]]] =
     "opencode": _opencode,
 }
 """The steps for each client."""
+
+
+def _described(client: str, scope: Scope, programs: Programs) -> ClientSteps:
+    told = described(client)
+    file, base = told.settings, scope.base
+    name = file.project if scope.project is not None else file.user
+    if not name:
+        raise ValueError(f"{told.title} has no settings for all projects: leave --user out")
+    if scope.project is None and name.startswith(".config/"):
+        base, name = scope.configurations, name.removeprefix(".config/")
+    command = " ".join(map(quote, [programs.cas, "hook", client]))
+    companions = [_whole(base / path, content, content) for path, content in file.also.items()]
+    if file.shape == "programs":
+        first = f"#!/bin/sh\n# Written by `cas setup` for {told.title}.\n"
+        return ClientSteps(
+            hooks=[
+                replace(_whole(base / name / event, f"{first}exec {command}\n", first), is_program=True)
+                for event in told.events
+            ],
+            server=None,
+        )
+    hook: dict[str, object] = {"type": "command"} if file.shape == "groups" else {}
+    hook |= {"command": command} | ({"timeout": file.timeout} if file.timeout else {})
+    tools = {event for event, moment in told.events.items() if moment in {HookMoment.BEFORE, HookMoment.AFTER}}
+    matcher = {"matcher": file.matcher} if file.matcher else {}
+    entries: dict[str, Mapping[str, object]] = {}
+    for event in told.events:
+        entry = {"hooks": [hook]} if file.shape == "groups" else hook
+        entries[event] = {**(matcher if event in tools else {}), **entry}
+    return ClientSteps(hooks=[*companions, _entries(base / name, client, programs, entries)], server=None)
 
 
 # ---- kinds of steps
@@ -295,6 +370,7 @@ def _member(path: Path, keys: Sequence[Key], server: _Server) -> SetupStep:
 
     return SetupStep(
         path=path,
+        what=_SERVER,
         apply=lambda text: with_members(text, keys, server.members(existing(text))),
         undo=lambda text: without_member(text, keys),
         is_foreign_entry=lambda text: server.is_foreign_entry(existing(text)),
@@ -307,6 +383,7 @@ def _table(path: Path, names: Sequence[str], server: _Server) -> SetupStep:
     """Return the step that puts it into a TOML file."""
     return SetupStep(
         path=path,
+        what=_SERVER,
         apply=lambda text: with_toml(text, names, server.members(toml_value(text, names))),
         undo=lambda text: without_toml(text, names),
         is_foreign_entry=lambda text: server.is_foreign_entry(toml_value(text, names)),
@@ -327,11 +404,21 @@ def _whole(path: Path, content: str, first_words: str) -> SetupStep:
 
     return SetupStep(
         path=path,
+        what=_HOOKS,
         apply=apply,
         undo=lambda text: "" if text.startswith(first_words) else text,
         is_certain=True,
         is_partial=lambda text: text.startswith(first_words) and text != content,
     )
+
+
+def _without(path: Path, first_words: str) -> SetupStep:
+    """Return the step that removes a file of an earlier version of ours, which its first words show."""
+
+    def undo(text: str) -> str:
+        return "" if text.startswith(first_words) else text
+
+    return SetupStep(path=path, apply=undo, undo=undo, is_certain=True)
 
 
 def _hook(command: str, *, seconds: int = _SECONDS) -> dict[str, object]:
@@ -354,11 +441,20 @@ def _versioned(hooks: SetupStep) -> SetupStep:
     return replace(hooks, apply=apply, undo=undo)
 
 
+def _all_but(names: Collection[str]) -> str:
+    """Return the matcher of all tools but those named, as a regular expression of JavaScript."""
+    return f"^(?!(?:{'|'.join(map(re.escape, sorted(names)))})$)"
+
+
 def _grouped(
-    *, tools: Iterable[str], others: Iterable[str], hook: Mapping[str, object]
+    *, tools: Iterable[str], others: Iterable[str], hook: Mapping[str, object], reads: Collection[str] = ()
 ) -> dict[str, Mapping[str, object]]:
-    """Return the entries of many events, each a group of one hook: those of tools have a matcher."""
-    entries: dict[str, Mapping[str, object]] = {event: {"matcher": "*", "hooks": [dict(hook)]} for event in tools}
+    """Return the entries of many events, each a group of one hook: those of tools have a matcher.
+
+    `reads`: tools that are left out.
+    """
+    matcher = _all_but(reads) if reads else "*"
+    entries: dict[str, Mapping[str, object]] = {event: {"matcher": matcher, "hooks": [dict(hook)]} for event in tools}
     return entries | {event: {"hooks": [dict(hook)]} for event in others}
 
 
@@ -373,6 +469,7 @@ def _entries(path: Path, client: str, programs: Programs, entries: Mapping[str, 
 
     return SetupStep(
         path=path,
+        what=_HOOKS,
         apply=apply,
         undo=lambda text: without_hooks(text, ours),
         is_certain=True,
@@ -380,13 +477,15 @@ def _entries(path: Path, client: str, programs: Programs, entries: Mapping[str, 
     )
 
 
-def _both(first: SetupStep, second: SetupStep) -> SetupStep:
+def _both(hooks: SetupStep, server: SetupStep) -> SetupStep:
+    """Return the step that puts hooks and our server into one file."""
     return SetupStep(
-        path=first.path,
-        apply=lambda text: second.apply(first.apply(text)),
-        undo=lambda text: first.undo(second.undo(text)),
-        is_foreign_entry=lambda text: first.is_foreign_entry(text) and second.undo(text) == text,
-        has_extra_settings=first.has_extra_settings,
-        remark=first.remark,
-        is_partial=second.is_partial,
+        path=hooks.path,
+        what=f"{hooks.what}, and {server.what}",
+        apply=lambda text: server.apply(hooks.apply(text)),
+        undo=lambda text: hooks.undo(server.undo(text)),
+        is_foreign_entry=lambda text: server.is_foreign_entry(text) and hooks.undo(text) == text,
+        has_extra_settings=server.has_extra_settings,
+        remark=server.remark,
+        is_partial=hooks.is_partial,
     )

@@ -33,6 +33,8 @@ class SettingsChange:
     path: Path  # with links resolved: many keep their settings elsewhere
     before: str | None  # None: there is no such file
     after: str | None  # None: it is deleted
+    what: str = ""  # what is added to it, for a person
+    is_program: bool = False  # whether the file is run, and not read
     is_kept: bool = False  # whether its previous content is kept in a copy
     is_restored: bool = False  # whether it is restored from its copy, which is deleted
     is_given_back: bool = False  # whether this restores an entry of our name that was there before us
@@ -114,7 +116,7 @@ def write(change: SettingsChange, below: Path) -> None:
         _without_empty(change.path.parent, below.resolve())
         return
     change.path.parent.mkdir(parents=True, exist_ok=True)
-    _put(change.path, change.after, like=change.path)
+    _put(change.path, change.after, like=change.path, is_program=change.is_program)
     if change.is_restored:
         _copy_of(change.path).unlink()
 
@@ -124,7 +126,10 @@ def _set_up(step: SetupStep, path: Path, before: str | None, copy: str | None) -
     is_kept = (
         before is not None and copy is None and (step.is_foreign_entry(before) or not _is_of_our_making(step, before))
     )
-    return SettingsChange(path=path, before=before, after=step.apply(before or ""), is_kept=is_kept)
+    after = step.apply(before or "")
+    return SettingsChange(
+        path=path, before=before, after=after or None, what=step.what, is_kept=is_kept, is_program=step.is_program
+    )
 
 
 def _taken_back(step: SetupStep, path: Path, before: str | None, copy: str | None) -> SettingsChange:
@@ -184,11 +189,12 @@ def _without_empty(folder: Path, below: Path) -> None:
         folder = folder.parent
 
 
-def _put(path: Path, text: str, *, like: Path) -> None:
+def _put(path: Path, text: str, *, like: Path, is_program: bool = False) -> None:
     staged = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
     mode = like.stat().st_mode & 0o777 if like.exists() else None
     # A new file gets the mode that the user's umask leaves.
-    fd = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644 if mode is None else mode)
+    new = 0o755 if is_program else 0o644
+    fd = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, new if mode is None else mode)
     try:
         with open(fd, "wb") as file:  # noqa: PTH123 - of a descriptor, which pathlib can't open
             file.write(text.encode("utf-8"))

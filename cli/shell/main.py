@@ -46,7 +46,7 @@ EXIT_BROKEN_PIPE: Final = 141
 
 LINE_FEED: Final = "\n"
 
-UNDECODED: Final = re.compile(r"(?<!\\)((?:\\\\)*)\\udc([89a-f][0-9a-f])")
+UNDECODED: Final = r"(?<!\\)((?:\\\\)*)\\udc([89a-f][0-9a-f])"
 """Python's quotation of a byte that is not UTF-8: half of a character that no one has typed."""
 
 COMMANDS: Final = {
@@ -391,7 +391,7 @@ def _one_line(sentence: str) -> str:
 
 def _shown(sentence: str, *, keep: str = "") -> str:
     # A sentence may quote a file's name, and a name may hold anything.
-    return UNDECODED.sub(r"\1\\x\2", visible(sentence, keep=keep))
+    return re.sub(UNDECODED, r"\1\\x\2", visible(sentence, keep=keep))
 
 
 def _let_go_of_stdout() -> None:

@@ -34,7 +34,7 @@ class Answer(Generic[Structured]):
     """A success: the structured content, a text that says the same, and additional notes, one a line."""
 
     content: Structured
-    text: str
+    text: str | None  # None: the structured content as JSON, with the notes in it
     notes: Sequence[str] = ()
 
 

@@ -43,8 +43,9 @@ def output_schema(method: Callable[..., object], traits: Traits) -> dict[str, An
     """Return the schema of a tool's structured content, which covers its answers and its failures."""
     (structured,) = get_args(get_type_hints(method)["return"])
     schema = flat(TypeAdapter(structured).json_schema(mode="serialization"))
-    if traits.flat_errors:
-        schema["properties"] |= {"error": {"type": "string"}, "error_type": {"type": "string"}}
+    if traits.json_text:
+        notes = {"type": "array", "items": {"type": "string"}}
+        schema["properties"] |= {"error": {"type": "string"}, "error_type": {"type": "string"}, "notes": notes}
     else:
         schema["properties"]["error"] = _ERROR_SCHEMA
     schema["required"] = ["success"]

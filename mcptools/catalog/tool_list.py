@@ -15,7 +15,7 @@ class Traits:
     read_only: bool = False
     destructive: bool = False  # it may remove or replace content
     idempotent: bool = False  # repeating the call changes nothing more
-    flat_errors: bool = False  # its failures are {"success": false, "error": "…", "error_type": "…"} with facts
+    json_text: bool = False  # its text is its structured content, and its failures are flat, as document 004 defines
 
 
 TOOLS: Final = {
@@ -41,14 +41,14 @@ TOOLS: Final = {
     "delete_file": Traits(title="Delete a file", destructive=True, idempotent=True),
     "Undo": Traits(title="Undo your last change", destructive=True),
     "answer_comment": Traits(title="Answer a reviewer's comment"),
-    "apply_patch": Traits(title="Apply a patch", destructive=True, flat_errors=True),
-    "validate_patch": Traits(title="Validate a patch", read_only=True, idempotent=True, flat_errors=True),
-    "revert_patch": Traits(title="Revert a patch", destructive=True, flat_errors=True),
-    "generate_patch": Traits(title="Generate a patch", read_only=True, idempotent=True, flat_errors=True),
-    "inspect_patch": Traits(title="Inspect a patch", read_only=True, idempotent=True, flat_errors=True),
-    "apply_patches": Traits(title="Apply patches together", destructive=True, flat_errors=True),
-    "backup_file": Traits(title="Back up a file", flat_errors=True),
-    "restore_backup": Traits(title="Restore a backup", destructive=True, idempotent=True, flat_errors=True),
+    "apply_patch": Traits(title="Apply a patch", destructive=True, json_text=True),
+    "validate_patch": Traits(title="Validate a patch", read_only=True, idempotent=True, json_text=True),
+    "revert_patch": Traits(title="Revert a patch", destructive=True, json_text=True),
+    "generate_patch": Traits(title="Generate a patch", read_only=True, idempotent=True, json_text=True),
+    "inspect_patch": Traits(title="Inspect a patch", read_only=True, idempotent=True, json_text=True),
+    "apply_patches": Traits(title="Apply patches together", destructive=True, json_text=True),
+    "backup_file": Traits(title="Back up a file", json_text=True),
+    "restore_backup": Traits(title="Restore a backup", destructive=True, idempotent=True, json_text=True),
 }
 """Every tool, in the order in which clients see them. `mcptools.tools.tool_methods` has the method of each."""
 

@@ -4,6 +4,8 @@ An anchor is a line number and the tag of that line (see `hashline`). It refers 
 line has the tag, otherwise to the only line that has the tag. If no line or several lines have it, the operation is
 refused. Source: the Hashfile design, and its anchor resolution.
 
+An empty text has no line, but one anchor, `1:c5` (the tag of an empty line), at which lines can be inserted.
+
 New lines get the endings of the lines that they replace or are inserted next to. A missing newline at the end of the
 text stays missing, and a byte-order mark stays at the start: both belong to the file, not to a line. Only if the last
 remaining line would be empty does the text gain a final newline, because an empty line without one does not exist.
@@ -21,6 +23,7 @@ from mcptools.edit.exact import Span
 from mcptools.edit.hashline import line_tag
 
 __all__ = [
+    "EMPTY_TEXT",
     "Anchor",
     "AnchorAmbiguous",
     "AnchorMissing",
@@ -33,10 +36,13 @@ __all__ = [
     "TaggedContent",
     "apply_operations",
     "parse_anchor",
+    "parse_range",
     "split_content_lines",
 ]
 
-_ANCHOR: Final = re.compile(r"([1-9][0-9]{0,8}):([0-9a-fA-F]{2})")
+_ANCHOR: Final = re.compile(r"([1-9][0-9]{0,8}):([0-9a-fA-F]{2})(?:\|.*\n?)?")
+_RANGE: Final = re.compile(r"\.\.(?=[1-9][0-9]{0,8}:[0-9a-fA-F]{2}(?:\||$))")
+"""What separates the anchors of a range."""
 _TAGGED: Final = re.compile(rb"([1-9][0-9]{0,8}):([0-9a-f]{2})\|")
 _BOM: Final = b"\xef\xbb\xbf"
 _MAX_LINES: Final = 20
@@ -81,6 +87,10 @@ class Anchor:
 
     def __str__(self) -> str:
         return f"{self.line}:{self.tag}"
+
+
+EMPTY_TEXT: Final = Anchor(1, line_tag(b""))
+"""The anchor of an empty text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,9 +160,22 @@ AnchoredOutcome: TypeAlias = (
 
 
 def parse_anchor(text: str) -> Anchor | None:
-    """Return the anchor in `text`, which has the form `{line}:{tag}`, or None for any other text."""
+    """Return the anchor in `text`, which has the form `{line}:{tag}`, or None for any other text.
+
+    The line may follow as a reader is shown it, `{line}:{tag}|{content}`; its content is not compared.
+    """
     found = _ANCHOR.fullmatch(text)
     return None if found is None else Anchor(int(found[1]), found[2].lower())
+
+
+def parse_range(text: str) -> tuple[Anchor, Anchor] | None:
+    """Return the first and the last anchor of `text`, which has the form `{anchor}..{anchor}`, or None.
+
+    None also where the content of a line has that form too, so that it can't be told which lines are meant.
+    """
+    parts = _RANGE.split(text)
+    anchors = [anchor for anchor in map(parse_anchor, parts) if anchor is not None]
+    return (anchors[0], anchors[1]) if len(anchors) == len(parts) == 2 else None  # noqa: PLR2004 - two ends
 
 
 def split_content_lines(content: bytes) -> tuple[bytes, ...]:
@@ -176,7 +199,7 @@ def apply_operations(
         between()
         found: list[int] = []
         for anchor in (operation.anchor, operation.end or operation.anchor):
-            lines = text.find(anchor)
+            lines = text.find(anchor, is_deletion=not operation.op.has_content)
             if not lines:
                 return AnchorMissing(index=index, anchor=anchor)
             if len(lines) > 1:
@@ -193,6 +216,8 @@ def apply_operations(
             if anchor is not None and anchor.line != line
         ]
         place = _place(index, operation, found[0] - 1, found[1])
+        if text.is_empty:
+            place = _Place(index=index, start=0, end=0, model=0, after=False, lines=operation.lines)
         prior = taken.prior(place)
         if prior is not None:
             return OperationsOverlap(index=index, prior=prior)
@@ -271,9 +296,17 @@ class _Text:
             self._missing = self._ending(len(parts) - 1) if parts else b"\n"
             self._lines.append(rest + self._missing)
 
-    def find(self, anchor: Anchor) -> list[int]:
-        """Return the lines, from 1, that the anchor can refer to; exactly one: it refers to that line."""
-        if self._matches(anchor):
+    @property
+    def is_empty(self) -> bool:
+        """Return whether the text has no line."""
+        return not self._lines
+
+    def find(self, anchor: Anchor, *, is_deletion: bool = False) -> list[int]:
+        """Return the lines, from 1, that the anchor can refer to; exactly one: it refers to that line.
+
+        `is_deletion`: the line has to exist; otherwise EMPTY_TEXT refers to where the first line of an empty text goes.
+        """
+        if self._matches(anchor) or (self.is_empty and anchor == EMPTY_TEXT and not is_deletion):
             return [anchor.line]
         return self._lines_by_tag.get(anchor.tag, [])
 
@@ -338,6 +371,8 @@ class _Text:
         """Return the ending of a line, or the one that was added to the last line."""
         if self._missing and index == len(self._lines) - 1:
             return self._missing
+        if self.is_empty:
+            return b"\n"
         return b"\r\n" if self._lines[index].endswith(b"\r\n") else b"\n"
 
     def _ended(self, place: _Place) -> list[tuple[bytes, bytes]]:

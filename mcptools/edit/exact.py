@@ -7,6 +7,7 @@ of the earlier edit. Source: the contract of `multi_edit_text_file`.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Final, TypeAlias
 
 from mcptools.edit.nearest_text import Nearest, nearest
@@ -52,6 +53,7 @@ class Edited:
 
     content: bytes
     line_ranges: tuple[LineRange, ...]  # one for each edit
+    starts: tuple[int, ...]  # for each edit, where its old string began in the staged copy just before it, in bytes
     spans: tuple[Span, ...]  # ascending and disjoint; () if nothing was replaced
 
 
@@ -79,6 +81,7 @@ class AmbiguousString:
     index: int
     count: int
     lines: tuple[int, ...]  # where the first of them begin, from 1
+    overlaps: bool = False  # some of these include a part of each other, as "aa" in "aaa"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +104,7 @@ def apply_edits(
     """
     staged = _Staged(content)
     ranges: list[LineRange] = []
+    starts: list[int] = []
     for index, edit in enumerate(edits):
         between()
         places = _places(staged.text, edit.old)
@@ -110,15 +114,19 @@ def apply_edits(
             # Occurrences may overlap ("aa" in "aaa"), which `count` counts as one; it is ambiguous all the same.
             count = max(staged.text.count(edit.old), 2)
             lines = tuple(_line(staged.text, at) for at in places)
-            return AmbiguousString(index=index, count=count, lines=lines)
+            overlaps = any(after < at + len(edit.old) for at, after in pairwise(places))
+            return AmbiguousString(index=index, count=count, lines=lines, overlaps=overlaps)
         start, end = places[0], places[0] + len(edit.old)
         prior = staged.overlapping_edit(start, end)
         if prior is not None:
             return EditsOverlap(index=index, prior=prior)
         first = _line(staged.text, start)
         ranges.append(LineRange(start=first, end=first + staged.text.count(b"\n", start, end - 1)))
+        starts.append(start)
         staged.replace(start, end, edit.new, index)
-    return Edited(content=bytes(staged.text), line_ranges=tuple(ranges), spans=tuple(staged.spans))
+    return Edited(
+        content=bytes(staged.text), line_ranges=tuple(ranges), starts=tuple(starts), spans=tuple(staged.spans)
+    )
 
 
 @dataclass(frozen=True, slots=True)

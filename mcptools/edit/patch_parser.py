@@ -7,27 +7,24 @@ and lines of which it keeps only a part. Sources: POSIX `diff -u`, "Unified Form
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise, repeat
 from typing import Final, TypeVar
 
 from unidiff import Hunk as ParsedHunk, PatchedFile, PatchSet, UnidiffParseError
 
-from mcptools.edit.unified_diff import FilePatch, PatchHunk, PatchLine
+from mcptools.edit.hunk_counts import BETWEEN_FILES, HUNK_HEADER, NO_NEWLINE, corrected
+from mcptools.edit.unified_diff import FilePatch, InvalidPatch, PatchHunk, PatchLine
 
 __all__ = ["InvalidPatch", "parse_patch", "parse_patches"]
 
 ItemT = TypeVar("ItemT")
 
 _NOWHERE: Final = "/dev/null"
-_HUNK_HEADER: Final = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@.*", re.DOTALL)
 _NO_MARK: Final = "a line that is neither context, removed nor added"
 _BEYOND: Final = "a line beyond the counts in its hunk's @@ header"
 _SIGNED: Final = "Where that begins the signature of a mail, leave it out, and what follows."
 _UNNUMBERED: Final = "a hunk header without line numbers"
-_NO_NEWLINE: Final = "\\ No newline at end of file"
-
-_BETWEEN_FILES: Final = ("--- ", "diff ", "index ", "Index: ", "=====")
-"""Beginnings of lines that may come between the last hunk of one file and the first of the next."""
 
 _UNIFIED: Final = "Send a unified diff: --- FILE, +++ FILE, and above each hunk @@ -START,COUNT +START,COUNT @@."
 _OTHERS: Final = (
@@ -67,18 +64,9 @@ _MANY: Final = 1000
 """Lines of a patch that are parsed in a few milliseconds."""
 
 
-class InvalidPatch(Exception):
-    """The text is not a valid and unambiguous unified diff."""
-
-    def __init__(self, reason: str, line: int = 0, *, hint: str = "") -> None:
-        self.line = line  # of the patch, from 1; 0: the patch as a whole
-        self.hint = hint  # a sentence that helps to correct the patch; "": the reason is enough
-        super().__init__(f"Invalid patch format: {reason}" + (f" at line {line}" if line else ""))
-
-
-def parse_patch(patch: str, *, between: Callable[[], object] = lambda: None) -> FilePatch:
-    """Return the part of a patch of exactly one file. Raises InvalidPatch, and what `between` raises."""
-    parts = parse_patches(patch, between=between)
+def parse_patch(patch: str, *, correct: bool = False, between: Callable[[], object] = lambda: None) -> FilePatch:
+    """Return the part of a patch of exactly one file. Arguments and errors as of `parse_patches`."""
+    parts = parse_patches(patch, correct=correct, between=between)
     if not parts:
         raise InvalidPatch("the patch is empty")
     if len(parts) > 1:
@@ -88,11 +76,14 @@ def parse_patch(patch: str, *, between: Callable[[], object] = lambda: None) -> 
     return parts[0]
 
 
-def parse_patches(patch: str, *, between: Callable[[], object] = lambda: None) -> tuple[FilePatch, ...]:
+def parse_patches(
+    patch: str, *, correct: bool = False, between: Callable[[], object] = lambda: None
+) -> tuple[FilePatch, ...]:
     """Return a patch's part for each file, in order; () if it is blank. Raises InvalidPatch.
 
-    The last line may lack its newline. A file's headers may come without hunks. `between`: called every thousand lines.
-    Raises what it raises.
+    The last line may lack its newline. A file's headers may come without hunks. `correct`: where the counts in hunk
+    headers are wrong, correct them if their lines leave no doubt. `between`: called every thousand lines. Raises what
+    it raises.
     """
     if not patch.isascii():
         try:
@@ -101,9 +92,12 @@ def parse_patches(patch: str, *, between: Callable[[], object] = lambda: None) -
             raise InvalidPatch("a character that UTF-8 can't encode") from error
     if not patch.strip():
         return ()
+    text = patch if patch.endswith("\n") else f"{patch}\n"
     try:
-        return _parsed(patch if patch.endswith("\n") else f"{patch}\n", between)
-    except InvalidPatch:
+        return _parsed(text, between)
+    except InvalidPatch as refusal:
+        if correct and (parts := _corrected(text, refusal, between)):
+            return parts
         if (other := _of_another_format(patch)) is not None:
             raise other from None
         raise
@@ -125,6 +119,23 @@ def _parsed(patch: str, between: Callable[[], object]) -> tuple[FilePatch, ...]:
     return tuple(_file_patch(file, between) for file in files)
 
 
+def _corrected(patch: str, refusal: InvalidPatch, between: Callable[[], object]) -> tuple[FilePatch, ...]:
+    """Return the parts of a patch with right counts in its hunk headers, or () if it is not certain what is right."""
+    right = corrected(patch.split("\n"), between)
+    if right is None:
+        return ()
+    try:
+        parts = _parsed("\n".join(right.lines), between)
+    except InvalidPatch:
+        return ()
+    made = []
+    for part in parts:
+        hunks = [replace(hunk, counted=right.counted.get(hunk.lines[0].number - 1)) for hunk in part.hunks]
+        doubt = refusal if any(hunk.counted for hunk in hunks) else None
+        made.append(replace(part, hunks=tuple(hunks), doubt=doubt))
+    return tuple(made)
+
+
 def _watched(items: Iterable[ItemT], between: Callable[[], object]) -> Iterator[ItemT]:
     """Yield the items, and call `between` before the first and before every thousandth after it."""
     for number, item in enumerate(items):
@@ -136,7 +147,7 @@ def _watched(items: Iterable[ItemT], between: Callable[[], object]) -> Iterator[
 def _said(lines: Sequence[str], between: Callable[[], object]) -> Iterator[str]:
     """Yield the lines of a patch with their endings, with git's own header lines replaced by `diff`."""
     for number, line in enumerate(_watched(lines[:-1], between), 1):
-        if line.startswith("@@ -") and not _HUNK_HEADER.fullmatch(line):
+        if line.startswith("@@ -") and not HUNK_HEADER.fullmatch(line):
             raise InvalidPatch(_UNNUMBERED, number)
         # Only the --- and +++ headers decide which file is meant; unidiff would prefer git's own lines.
         yield "diff\n" if line.startswith(_GIT_HEADER) else f"{line}\n"
@@ -181,14 +192,14 @@ def _check_all_was_read(files: PatchSet, lines: Sequence[str], between: Callable
             if f"{raw}\n" not in {line.line_type + line.value, line.value}:
                 raise InvalidPatch(_NO_MARK, number)
             continue
-        if _HUNK_HEADER.fullmatch(text):
+        if HUNK_HEADER.fullmatch(text):
             in_hunks = True
             continue
         if raw.startswith("@@"):
             raise InvalidPatch(_UNNUMBERED, number)
-        if raw.startswith(_BETWEEN_FILES) and number <= last_file:
+        if raw.startswith(BETWEEN_FILES) and number <= last_file:
             in_hunks = False
-        if in_hunks and text not in {"", _NO_NEWLINE}:
+        if in_hunks and text not in {"", NO_NEWLINE}:
             hint = _SIGNED if text == "-- " else _recounted(lines, until=number)
             raise InvalidPatch(_BEYOND, number, hint=hint)
         if raw.startswith("--- ") and not lines[number].startswith("+++ "):
@@ -274,7 +285,7 @@ def _misread(reason: str, patch: str) -> InvalidPatch:
         return InvalidPatch(f"a {reason[0].lower()}{reason[1:]} by the counts in its @@ header", hint=_recounted(lines))
     if reason.startswith("Hunk diff line expected"):
         text = reason.partition(": ")[2].rstrip("\r\n")
-        if text.startswith(("@@ ", *_BETWEEN_FILES)):
+        if text.startswith(("@@ ", *BETWEEN_FILES)):
             return InvalidPatch(
                 "a hunk is shorter than expected by the counts in its @@ header", hint=_recounted(lines)
             )
@@ -301,7 +312,7 @@ def _recounted(lines: Sequence[str], *, until: int | None = None) -> str:
 
     `until`: the line, from 1, that is one too many: then the header above it is the wrong one.
     """
-    headers = [(at, found) for at, line in enumerate(lines) if (found := _HUNK_HEADER.fullmatch(line.rstrip("\r")))]
+    headers = [(at, found) for at, line in enumerate(lines) if (found := HUNK_HEADER.fullmatch(line.rstrip("\r")))]
     if until is not None:
         headers = [(at, found) for at, found in headers if at < until][-1:]
     for at, found in headers:
@@ -321,15 +332,15 @@ def _beyond(lines: Sequence[str]) -> int:
     for number, raw in enumerate(lines, 1):
         line = raw.rstrip("\r")
         if old > 0 or new > 0:
-            if line != _NO_NEWLINE:
+            if line != NO_NEWLINE:
                 old -= line[:1] != "+"
                 new -= line[:1] != "-"
-        elif (found := _HUNK_HEADER.fullmatch(line)) is not None:
+        elif (found := HUNK_HEADER.fullmatch(line)) is not None:
             _, said_old, _, said_new = found.groups("1")
             old, new, in_hunks = int(said_old), int(said_new), True
-        elif line.startswith(_BETWEEN_FILES):
+        elif line.startswith(BETWEEN_FILES):
             in_hunks = False
-        elif in_hunks and line not in {"", _NO_NEWLINE}:
+        elif in_hunks and line not in {"", NO_NEWLINE}:
             return number
     return 0
 

@@ -5,7 +5,8 @@ fits an empty file. Hunks apply at the lines that they state if all of them fit 
 once in the file, in order. There is no fuzzy matching. One difference is allowed, because models send LF whatever they
 read: if the patch has no CRLF at all, its lines also match lines of the file that differ only by ending in CRLF. The
 lines that such a hunk inserts get the ending of the line that they replace or are inserted next to, or, if that is a
-last line without an ending, of the line above it.
+last line without an ending, of the line above it. A hunk whose header counted its lines wrong must occur exactly once,
+even at its stated line.
 """
 
 import re
@@ -23,6 +24,7 @@ __all__ = [
     "ContextMismatch",
     "DiffOutcome",
     "FilePatch",
+    "InvalidPatch",
     "PatchHunk",
     "PatchLine",
     "apply_patch",
@@ -32,6 +34,15 @@ _NOWHERE: Final = "/dev/null"
 _REVERSED: Final = {" ": " ", "-": "+", "+": "-"}
 _MAX_PLACES: Final = 20
 """Places that are reported of a hunk that fits more than once."""
+
+
+class InvalidPatch(Exception):
+    """The text is not a valid and unambiguous unified diff."""
+
+    def __init__(self, reason: str, line: int = 0, *, hint: str = "") -> None:
+        self.line = line  # of the patch, from 1; 0: the patch as a whole
+        self.hint = hint  # a sentence that helps to correct the patch; "": the reason is enough
+        super().__init__(f"Invalid patch format: {reason}" + (f" at line {line}" if line else ""))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +60,7 @@ class PatchHunk:
 
     start: int  # zero-based line of the old text
     lines: tuple[PatchLine, ...]
+    counted: tuple[int, int] | None = None  # the wrong counts of old and new lines in its header; None: they are right
 
     @property
     def old(self) -> list[PatchLine]:
@@ -69,6 +81,7 @@ class FilePatch:
     target: str | None  # None: the patch deletes the file
     hunks: tuple[PatchHunk, ...]  # (): only headers, which change nothing
     bridges: bool  # its LF may match the file's CRLF, because it has no CRLF of its own
+    doubt: InvalidPatch | None = None  # the refusal if hunks with wrong counts don't apply; None: all counts are right
 
     @property
     def names(self) -> tuple[str, str]:
@@ -85,7 +98,7 @@ class FilePatch:
         shift = 0
         for hunk in self.hunks:
             lines = tuple(replace(line, mark=_REVERSED[line.mark]) for line in hunk.lines)
-            hunks.append(PatchHunk(start=hunk.start + shift, lines=lines))
+            hunks.append(replace(hunk, start=hunk.start + shift, lines=lines))
             shift += len(hunk.new) - len(hunk.old)
         return replace(self, source=self.target, target=self.source, hunks=tuple(hunks))
 
@@ -127,7 +140,7 @@ class ContextMismatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AmbiguousContext:
-    """A hunk does not fit at its stated line, and fits more than once elsewhere; nothing was applied."""
+    """A hunk fits more than once, and not at its stated line, or with wrong counts; nothing was applied."""
 
     hunk: int  # from 1
     places: tuple[int, ...]  # lines of the file, from 1; (): the hunk has no line to search for
@@ -145,6 +158,14 @@ def apply_patch(
     called before each search for a hunk, which goes through the whole file. Raises what it raises.
     """
     file = _File(content, bridges=patch.bridges)
+    for number, hunk in enumerate(patch.hunks, 1):
+        if hunk.counted is not None:
+            between()
+            found = file.places(hunk)
+            if len(found) > 1:
+                return AmbiguousContext(hunk=number, places=tuple(at + 1 for at in found))
+            if not found:
+                return _mismatch(file, hunk, number)
     stated = [hunk.start for hunk in patch.hunks]
     if believed and all(file.fits(hunk, at) for hunk, at in zip(patch.hunks, stated, strict=True)):
         return _applied(file, patch.hunks, stated)

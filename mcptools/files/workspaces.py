@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from copy import copy
-from functools import partial
+from functools import cache, partial
 from pathlib import Path, PurePath
 from threading import Lock
 from typing import Final
@@ -12,9 +12,9 @@ from typing import Final
 from mcptools.edit.display import UNDECODABLE_MARK, one_line, shown
 from mcptools.model.failures import Failure, FailureKind, failure_of
 from mcptools.model.roots import intersected
-from objstore import CasError, EditView, FileChanged, Files, NotAWorkspace, Workspace, real_path
+from objstore import CasError, EditView, FileChanged, Files, NotAWorkspace, Workspace, denied_paths, real_path
 
-__all__ = ["Directories", "not_absolute", "of_directory"]
+__all__ = ["Directories", "denied_in", "not_absolute", "of_directory"]
 
 _open: Final = partial(Workspace.open, is_real=True)
 _create: Final = partial(Workspace.init, is_real=True)
@@ -71,7 +71,7 @@ class Directories:
             files = self._opened.files(self.homes[root])
         except (CasError, OSError) as error:
             raise failure_of(error, path) from error
-        files = files.confined(parts) if (parts := self._parts(root)) else files
+        files = files.confined(self._parts(root), denied_in(self.homes[root]))
         if UNDECODABLE_MARK in path:
             _refuse_shown(files, path)
         return files
@@ -170,6 +170,15 @@ class Directories:
         home = self.homes[root]
         mine = [other for other in self.roots if self.homes[other] == home]
         return () if home in mine else tuple(str(PurePath(other).relative_to(home)) for other in mine)
+
+
+def denied_in(root: str) -> Callable[[str], bool]:
+    """Return a function that says whether the file at a canonical path of a workspace is one that no tool may change.
+
+    It reads the settings when it is first called, and raises what `denied_paths` raises.
+    """
+    patterns = cache(partial(denied_paths, root))
+    return lambda path: patterns().names_file(path)
 
 
 class _Opened:

@@ -77,6 +77,31 @@ class FailureKind(Enum):
         """Return the name."""
         return self.value[1]
 
+    @property
+    def patch_type(self) -> str:
+        """Return the name that the patch tools give: one of the ten of their document."""
+        return _PATCH_KINDS.get(self, self).type
+
+
+_PATCH_KINDS: Final[Mapping[FailureKind, FailureKind]] = {
+    FailureKind.STRING_NOT_FOUND: FailureKind.CONTEXT_MISMATCH,
+    FailureKind.STRING_AMBIGUOUS: FailureKind.CONTEXT_MISMATCH,
+    FailureKind.EDITS_CONFLICT: FailureKind.CONTEXT_MISMATCH,
+    FailureKind.STALE_FILE: FailureKind.CONTEXT_MISMATCH,
+    FailureKind.ANCHOR_NOT_FOUND: FailureKind.CONTEXT_MISMATCH,
+    FailureKind.ANCHOR_AMBIGUOUS: FailureKind.CONTEXT_MISMATCH,
+    FailureKind.LOCKED: FailureKind.RESOURCE_LIMIT,  # the document's word for an operation that timed out
+    FailureKind.REVIEW_CONFLICT: FailureKind.CONTEXT_MISMATCH,
+    FailureKind.FILE_EXISTS: FailureKind.IO,
+    FailureKind.NOTHING_TO_UNDO: FailureKind.IO,
+    FailureKind.NOT_APPROVED: FailureKind.PERMISSION_DENIED,
+    FailureKind.REBASE_CONFLICT: FailureKind.CONTEXT_MISMATCH,
+    FailureKind.EXPIRED: FailureKind.IO,
+    FailureKind.INVALID_REQUEST: FailureKind.IO,  # as the document reports an invalid path
+    FailureKind.INTERNAL: FailureKind.IO,
+}
+"""What the patch tools report in place of the kinds that their document does not know."""
+
 
 class Failure(Exception):
     """A tool refused or failed, and changed no file."""
@@ -93,9 +118,14 @@ class Failure(Exception):
         return {"code": self.kind.code, "type": self.kind.type, "message": str(self), **hint, **self.facts}
 
     def flat(self) -> dict[str, object]:
-        """Return the failure as structured content of the patch tools, with the facts on the same level as `error`."""
+        """Return the failure as structured content of the patch tools, with the facts on the same level as `error`.
+
+        `error_type` is one of the document's ten; where ours says more, it is there as `type`.
+        """
+        finer = {} if self.kind.type == self.kind.patch_type else {"type": self.kind.type}
         hint = {"hint": self.hint} if self.hint else {}
-        return {"success": False, **self.facts, "error": str(self), "error_type": self.kind.type, **hint}
+        facts = {"success": False, **self.facts, "error": str(self), "error_type": self.kind.patch_type}
+        return {**facts, **finer, **hint}
 
     def with_facts(self, **facts: object) -> "Failure":
         """Return the failure with these facts added to its own."""

@@ -1,10 +1,17 @@
 """Word the failures of edits that do not apply to a file, so that a model can correct its call."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection
 from typing import Final
 
-from mcptools.edit.anchored import AnchorAmbiguous, AnchorMissing, EndBeforeStart, OperationsOverlap, TaggedContent
+from mcptools.edit.anchored import (
+    EMPTY_TEXT,
+    AnchorAmbiguous,
+    AnchorMissing,
+    EndBeforeStart,
+    OperationsOverlap,
+    TaggedContent,
+)
 from mcptools.edit.display import decoded, shown
 from mcptools.edit.exact import AmbiguousString, EditsOverlap, MissingString
 from mcptools.edit.hashline import hashlines_around
@@ -53,6 +60,8 @@ _ESCAPED_BYTE: Final = (
 
 _EMPTY: Final = "The file is empty: use write_file."
 
+_NO_LINE: Final = f"The file is empty: only {EMPTY_TEXT} can be named, to insert or to replace."
+
 
 def missing_string(refusal: MissingString, old_string: str) -> LazyFailure:
     """Return the failure of an exact edit whose string does not occur."""
@@ -79,10 +88,13 @@ def missing_string(refusal: MissingString, old_string: str) -> LazyFailure:
 
 def ambiguous_string(refusal: AmbiguousString, old_string: str) -> Failure:
     """Return the failure of an exact edit whose string occurs more than once."""
+    what = "Give more of the lines around the one that is meant."
+    if refusal.overlaps:
+        what = "There, its occurrences overlap: give all that they cover as one old_string."
     return Failure(
         FailureKind.STRING_AMBIGUOUS,
         f"Edit {refusal.index}: String appears {refusal.count} times: {shown(old_string)}",
-        hint=f"It begins at {_lines(refusal.lines)}. Give more of the lines around the one that is meant.",
+        hint=f"It begins at {_lines(dict.fromkeys(refusal.lines))}. {what}",
         edit_index=refusal.index,
         count=refusal.count,
         lines=list(refusal.lines),
@@ -237,7 +249,7 @@ def stale_anchors(path: str, file_hash: str, fresh: str, *, given: str, was_read
 
     `was_read`: the session has read a version with that hash.
     """
-    reads = f"It reads, around your anchors:\n{fresh}" if fresh else "It is empty."
+    reads = f"It reads, around your anchors:\n{fresh}" if fresh else f"It is empty: its anchor is {EMPTY_TEXT}."
     message, hint = f"File has changed since you read it: {shown(path)}", ""
     if not was_read:
         message = f"file_hash is not that of the file, nor of a version that you have read: {shown(path)}"
@@ -257,7 +269,7 @@ def anchor_missing(refusal: AnchorMissing, fresh: str) -> Failure:
     return Failure(
         FailureKind.ANCHOR_NOT_FOUND,
         f"Operation {refusal.index}: Anchor not found: {refusal.anchor}",
-        hint=f"No line has this tag. The file reads, around it:\n{fresh}" if fresh else _EMPTY,
+        hint=f"No line has this tag. The file reads, around it:\n{fresh}" if fresh else _NO_LINE,
         operation_index=refusal.index,
         anchor=str(refusal.anchor),
         content=fresh,
@@ -331,7 +343,7 @@ def _facts(near: Nearest) -> dict[str, object]:
     return {"line": near.line, "column": near.column, "text": shown(near.text), "difference": near.difference}
 
 
-def _lines(numbers: Sequence[int]) -> str:
+def _lines(numbers: Collection[int]) -> str:
     return ("lines " if len(numbers) > 1 else "line ") + ", ".join(map(str, numbers))
 
 

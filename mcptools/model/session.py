@@ -38,14 +38,6 @@ class LastChange:
     edits: tuple[EditView, ...]  # at least one
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Lineage:
-    """The versions of a file that consist of a base and this session's own edits, without changes by other writers."""
-
-    base: BlobId | None  # None: the session created the file
-    versions: set[BlobId]
-
-
 class Session:
     """What a server remembers of one client's model while it runs. Safe to use from several threads.
 
@@ -63,7 +55,6 @@ class Session:
         self._require_read = require_read
         self._known: dict[FileKey, BlobId | None] = {}  # None: the file was gone
         self._copied: dict[FileKey, BlobId] = {}  # the versions last backed up; used for files of which none is known
-        self._lineages: dict[FileKey, _Lineage] = {}  # of files that the session backed up or created
         self._parts: dict[FileKey, tuple[BlobId, bytearray]] = {}
         """For files that were shown in part: the version, and for each line whether it was shown."""
         self._unchanged: set[FileKey] = set()
@@ -100,21 +91,6 @@ class Session:
         """
         with self._lock:
             self._copied[file] = version
-            self._begin_lineage(file, version)
-
-    def backed_up(self, root: str, path: str, version: BlobId, edits: Iterable[EditView]) -> None:
-        """Note that a call with these edits kept a backup of a file, of the version before the edits."""
-        with self._lock:
-            self._begin_lineage((root, path), version)
-            self._extend_lineages(root, edits)
-
-    def has_made(self, file: FileKey, version: BlobId, since: BlobId) -> bool:
-        """Return whether this session alone made all changes from the version `since` of a file to `version`."""
-        with self._lock:
-            lineage = self._lineages.get(file)
-            if lineage is None or version not in lineage.versions:
-                return False
-            return lineage.base is None or since in lineage.versions
 
     def saw(self, file: FileKey, version: BlobId | None, *, whole: bool = False) -> None:
         """Note that the model wrote this version of the file (None: deleted it), which is in the store.
@@ -200,7 +176,6 @@ class Session:
             _move(self._copied, source, destination)
             _move(self._known, source, destination)
             _move(self._parts, source, destination)
-            _move(self._lineages, source, destination)
             self._known[source] = None
             for noted in (self._to_read, self._unchanged):
                 noted.discard(destination)
@@ -209,13 +184,16 @@ class Session:
                     noted.add(destination)
             self._seen.move(source, destination)
 
-    def changed(self, root: str, edits: tuple[EditView, ...]) -> None:
-        """Note the edits of a call in a workspace; if there are any, they are what can be undone from now on."""
-        if edits:
-            with self._lock:
-                self._last = LastChange(root=root, edits=edits)
-                self._has_news = True
-                self._extend_lineages(root, edits)
+    def changed(self, root: str, edits: tuple[EditView, ...], *, backup: str = "") -> None:
+        """Note the edits of a call in a workspace; if there are any, they are what can be undone from now on.
+
+        `backup`: the canonical path of a backup among them, which is no edit of a file and not undone; "": none.
+        """
+        undoable = tuple(view for view in edits if os.fsdecode(view.edit.path) != backup)
+        with self._lock:
+            if undoable:
+                self._last = LastChange(root=root, edits=undoable)
+            self._has_news = self._has_news or bool(edits)
 
     def turn_began(self, conversation: str, at: int) -> int:
         """Return when the turn with this conversation began in the session. A turn that is not known begins at `at`.
@@ -231,26 +209,15 @@ class Session:
                 self._turns.popitem(last=False)
             return began
 
+    def has_turns(self) -> bool:
+        """Return whether the session has begun to change files."""
+        with self._lock:
+            return bool(self._turns)
+
     def last_conversation(self) -> str:
         """Return the conversation of the session's last change ("": none, or it was undone)."""
         with self._lock:
             return "" if self._last is None else self._last.edits[0].edit.conversation
-
-    def _begin_lineage(self, file: FileKey, version: BlobId) -> None:
-        """Begin a lineage of the file at a version, unless the current lineage has that version."""
-        if file not in self._lineages or version not in self._lineages[file].versions:
-            self._lineages[file] = _Lineage(base=version, versions={version})
-
-    def _extend_lineages(self, root: str, edits: Iterable[EditView]) -> None:
-        """Add the version that each edit made to its file's lineage, if the edit began from a version in it."""
-        for edit in (view.edit for view in edits):
-            if edit.after is None or edit.source is not None:
-                continue  # a deletion makes no version, and `moved` moves the lineage
-            file = root, os.fsdecode(edit.path)
-            if edit.before is None:
-                self._lineages[file] = _Lineage(base=None, versions={edit.after.blob})
-            elif file in self._lineages and edit.before.blob in self._lineages[file].versions:
-                self._lineages[file].versions.add(edit.after.blob)
 
     def has_news(self) -> bool:
         """Return whether anything was recorded since this was last asked."""

@@ -32,8 +32,15 @@ _OF_A_SERVER: Final = {
     "read_only": "--read-only",
     "require_read": "--require-read",
     "approve": "--approve",
+    "acp_events": "--acp-events",
 }
 """The options that only apply to a server."""
+
+_ASKING: Final = ["Undo"]
+"""The tools that ask the person first if no others are named."""
+
+_REQUIRED: Final = "required"
+"""The word in --approve that refuses these tools where the client can't ask."""
 
 _TOKEN = "EDITLEDGER_TOKEN"  # noqa: S105 - the name of the environment variable
 
@@ -64,6 +71,11 @@ def main(argv: Sequence[str] | None = None) -> None:
         help="serve nothing: print the recorded calls as notifications of the Agent Client Protocol, one a line; "
         "`contract`: in the shape of multi_edit_text_file's contract, `protocol`: in the shape of the protocol itself",
     )
+    parser.add_argument(
+        "--acp-events",
+        choices=["contract", "protocol"],
+        help="send the client such a notification when a call of it begins and when it has ended; shapes as above",
+    )
     parser.add_argument("--version", action="version", version=version())
     _add_choices(parser)
     _add_http(parser)
@@ -90,7 +102,8 @@ def main(argv: Sequence[str] | None = None) -> None:
 def _serve(parser: argparse.ArgumentParser, arguments: argparse.Namespace, directories: Directories) -> None:
     try:
         offered = chosen(arguments.tools, read_only=arguments.read_only)
-        approve = chosen(arguments.approve)
+        asking = [name for name in arguments.approve if name != _REQUIRED]
+        approve = chosen(asking if asking or not arguments.approve else _ASKING)
     except KeyError as error:
         parser.error(f"neither a tool nor a set of tools: {error.args[0]} (sets: {', '.join(SETS)})")
     if not offered:
@@ -113,6 +126,7 @@ def _serve(parser: argparse.ArgumentParser, arguments: argparse.Namespace, direc
         _need(parser, "output", sys.stdout)
     # Before the SDK does: its handler imports modules while it logs an error, which fails if no file can be opened.
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(message)s")
+    from mcptools.catalog.acp import Shape
     from mcptools.server.mcp_server import EditServer
 
     limits = _limits(arguments)
@@ -122,7 +136,9 @@ def _serve(parser: argparse.ArgumentParser, arguments: argparse.Namespace, direc
         offered=offered,
         require_read=arguments.require_read,
         approve=approve,
+        needs_approval=_REQUIRED in arguments.approve,
         output_schemas=arguments.output_schemas,
+        acp_events=None if arguments.acp_events is None else Shape[arguments.acp_events.upper()],
     )
     with nullcontext() if arguments.read_only else BackgroundGc(directories):
         if listener is None:
@@ -204,9 +220,10 @@ def _add_choices(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--approve",
         type=_names,
-        default=["Undo"],
+        default=_ASKING,
         metavar="NAMES",
-        help="tools that ask the person first, where the client can ask; empty for none (default: Undo)",
+        help="tools that ask the person first, where the client can ask; empty for none (default: Undo); with the word "
+        f"{_REQUIRED} among them, they are refused where it can't",
     )
 
 

@@ -20,7 +20,17 @@ from mcptools.catalog.acp import PATHS
 from mcptools.edit.display import cut, one_line, shown
 from mcptools.model.failures import Failure, FailureKind
 
-__all__ = ["NO_ANSWER", "Approval", "addresses", "approval", "approval_question", "roots_of", "with_readable_roots"]
+__all__ = [
+    "NO_ANSWER",
+    "Approval",
+    "addresses",
+    "approval",
+    "approval_question",
+    "asks_in_forms",
+    "nobody_to_ask",
+    "roots_of",
+    "with_readable_roots",
+]
 
 NO_ANSWER: Final = "The client sent no valid answer from the person, so this is not approved; nothing was changed"
 
@@ -64,6 +74,22 @@ def approval_question(tool: str, title: str, arguments: Mapping[str, object]) ->
         parts = [*parts[:_MOST_NAMED], f"and {len(parts) - _MOST_NAMED} more"]
     files = f" ({', '.join(parts)})" if parts else ""
     return f"use {tool}{files}: {title}"
+
+
+def asks_in_forms(context: Context[Any, Any]) -> bool:
+    """Return whether the client can ask its person to fill in a form."""
+    asks = context.client_capabilities.elicitation if context.client_capabilities is not None else None
+    return asks is not None and (asks.form is not None or asks.url is None)
+
+
+def nobody_to_ask(tool: str) -> Failure:
+    """Return the refusal of a tool that needs a person's approval, for a client that can't ask."""
+    message = f"{tool} needs a person's approval, and this client can't ask for it; nothing was changed"
+    hint = (
+        "Tell the person what you want to do. They can do it with `cas`, use a client that supports elicitation, or "
+        "start the server without `required` in --approve."
+    )
+    return Failure(FailureKind.NOT_APPROVED, message, hint=hint)
 
 
 class _Root(BaseModel):

@@ -1,9 +1,10 @@
 """Offer the tools over the Model Context Protocol: versions with sessions, and the stateless ones after them.
 
 The server only translates: signatures to flat input schemas, answers to structured content and text, failures to
-results that a model can see, a client's roots to directories, and changes to notifications. With `client_roots`,
-`elicitation`, `results`, `request_client`, `http_server` and `transport.stdio_lines` it is the only module that knows
-the protocol's SDK. The tools are imported when the first one is called, because a client waits for the start.
+results that a model can see, a client's roots to directories, and changes to notifications. With `acp_events`,
+`client_roots`, `elicitation`, `results`, `request_client`, `http_server` and `transport.stdio_lines` it is the only
+module that knows the protocol's SDK. The tools are imported when the first one is called, because a client waits for
+the start.
 """
 
 import functools
@@ -43,6 +44,7 @@ from mcp.types import (
 )
 from pydantic import ValidationError
 
+from mcptools.catalog.acp import Shape
 from mcptools.catalog.descriptions import ToolDescription, load_descriptions
 from mcptools.catalog.instructions import instructions
 from mcptools.catalog.tool_list import TOOLS, Traits
@@ -60,6 +62,8 @@ from mcptools.server.elicitation import (
     addresses,
     approval,
     approval_question,
+    asks_in_forms,
+    nobody_to_ask,
     with_readable_roots,
 )
 from mcptools.server.request_client import is_stateless, key_of, named, on_session_end
@@ -88,7 +92,7 @@ _log: Final = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
     from mcptools.answers.edits import Answer
-    from mcptools.tools.context import ApprovalContext
+    from mcptools.tools.context import ApprovalContext, Recorded
 
 
 class EditServer(MCPServer):
@@ -102,18 +106,24 @@ class EditServer(MCPServer):
         offered: Mapping[str, Traits] = TOOLS,
         require_read: bool = False,
         approve: Collection[str] = (),
+        needs_approval: bool = False,
         output_schemas: bool = False,
+        acp_events: Shape | None = None,
     ) -> None:
         """Offer the tools in `offered`. Those in `approve` ask the person first, if the client can ask.
 
-        `output_schemas`: list the schema of each tool's structured answer.
+        `needs_approval`: if it can't, they are refused. `output_schemas`: list the schema of each tool's answer.
+        `acp_events`: send the client notifications of its calls in this shape; None: send none.
         """
         self._directories = directories
         self._limits = limits or ServerLimits()
         self._clients = Clients(require_read=require_read)
         self._roots: Final = ClientRoots(directories, self._clients)
         self._offered = offered
+        self._needs_approval = needs_approval
         self._lists_output_schemas = output_schemas
+        self._acp_events = acp_events
+        self._recorded: Final[ContextVar[Recorded]] = ContextVar("recorded")
         self._approval_context: Final[ContextVar[ApprovalContext | None]] = ContextVar("approval_context")
         self.subscription_feed: Final = SubscriptionFeed(ChangeFeed(directories), self._clients, self._roots.within)
         super().__init__(
@@ -141,6 +151,20 @@ class EditServer(MCPServer):
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
+        """Call a tool, and send the client notifications of the call if the server was started so."""
+        recorded: Recorded = []
+        self._recorded.set(recorded)
+        if self._acp_events is None or context is None:
+            return await self._call_tool(name, arguments, context)
+        from mcptools.server.acp_events import AcpEvents
+
+        events = AcpEvents(self._acp_events, context, self._clients.current().session.name)
+        carry_out = functools.partial(self._call_tool, name, arguments, context)
+        return await events.around(name, arguments, carry_out, recorded)
+
+    async def _call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None
+    ) -> CallToolResult | InputRequiredResult:
         """Call a tool. Wrong arguments and crashes, which the SDK would report in its own way, become failures."""
         traits = self._offered.get(name)
         broken = None if context is None else broken_argument(context.request_context.params)
@@ -155,7 +179,7 @@ class EditServer(MCPServer):
             if isinstance(error.__cause__, ValidationError):
                 meant: dict[str, Any] = without_nulls(arguments, load_descriptions()[name].input_schema)
                 if meant != arguments:
-                    return await self.call_tool(name, meant, context)
+                    return await self._call_tool(name, meant, context)
                 return refused(invalid_arguments(name, error.__cause__), traits)
             if isinstance(error.__cause__, Failure):  # from a question to the client
                 return refused(error.__cause__, traits)
@@ -253,10 +277,9 @@ class EditServer(MCPServer):
         async def ask(**arguments: Any) -> Approval | Elicit[Approval]:  # noqa: ANN401 - checked before
             context = arguments.pop(_CONTEXT)
             self._approval_context.set(None)
-            capabilities = context.client_capabilities
-            asks = capabilities.elicitation if capabilities is not None else None
-            if asks is None or (asks.form is None and asks.url is not None):
-                return Approval()  # the client can't ask, so only its own approval of tools applies
+            can_ask = asks_in_forms(context)
+            if not can_ask and not self._needs_approval:
+                return Approval()  # only the client's own approval of tools applies
             wish = approval_question(name, traits.title, arguments)
             if name == "Undo":
                 from mcptools.tools.context import ApprovalContext
@@ -269,6 +292,8 @@ class EditServer(MCPServer):
                 accepted = await anyio.to_thread.run_sync(accepted_of, self._directories, change)
                 self._approval_context.set(ApprovalContext(change, accepted))
                 wish = undo_question(change, accepted)
+            if not can_ask:
+                raise nobody_to_ask(name)
             question = f"The agent wants to {wish}. Shall it go ahead?"
             return Elicit(question, Approval) if is_stateless(context) else await approval(context, question)
 
@@ -302,11 +327,17 @@ class EditServer(MCPServer):
             asked_about = self._approval_context.get() if asks else None
             may_write = not all(each.read_only for each in self._offered.values())
             sent = (context.request_context.params or {}).get("arguments")
-            given = GivenCall(name, sent if isinstance(sent, Mapping) else {})
             shared = ToolContext(
-                self._roots.within(client, roots), client.session, self._limits, may_write, given, asked_about
+                self._roots.within(client, roots),
+                client.session,
+                self._limits,
+                may_write,
+                given=GivenCall(name, sent if isinstance(sent, Mapping) else {}),
+                approval=asked_about,
+                recorded=self._recorded.get(),
             )
-            work = functools.partial(_carried_out, functools.partial(method.call, shared, **arguments), traits)
+            called = functools.partial(method.call, shared, **arguments)
+            work = functools.partial(_carried_out, called, traits, self._limits.max_answer)
             result = await run_on_thread(work, _progress_sender(context), changes=not traits.read_only)
             if not result.is_error:
                 self._notify(client, context)
@@ -438,10 +469,10 @@ class _ToolsOnDemand(ToolManager):
 # ---- calls
 
 
-def _carried_out(call: Callable[[], "Answer[Any]"], traits: Traits) -> CallToolResult:
-    """Carry out a call on this thread, and return its result."""
+def _carried_out(call: Callable[[], "Answer[Any]"], traits: Traits, longest: int) -> CallToolResult:
+    """Carry out a call on this thread, and return its result. `longest`: as of `success`."""
     try:
-        return success(call())
+        return success(call(), longest)
     except Failure as failure:
         return refused(failure, traits)
 

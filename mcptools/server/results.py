@@ -1,5 +1,6 @@
 """Describe a tool, and the result of a call, a success or a failure, in the protocol's types."""
 
+import json
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
@@ -28,20 +29,32 @@ def annotations(traits: Traits) -> ToolAnnotations:
     )
 
 
-def success(answer: "Answer[Any]") -> CallToolResult:
-    """Return the result that a client gets for an answer."""
+def success(answer: "Answer[Any]", longest: int) -> CallToolResult:
+    """Return the result that a client gets for an answer. `longest`: characters of each text in a text of JSON."""
     from mcptools.answers.edits import structured
 
+    content = structured(answer.content)
+    if answer.text is None:
+        content |= {"notes": list(answer.notes)} if answer.notes else {}
+        return _result([_json(cut_within(content, longest))], content, is_error=False)
     words = [answer.text, "\n".join(answer.notes)] if answer.notes else [answer.text]
-    return _result(words, structured(answer.content), is_error=False)
+    return _result(words, content, is_error=False)
 
 
 def refused(failure: Failure, traits: Traits) -> CallToolResult:
     """Return the result that a client gets for a failure, in the shape that the tool's document defines."""
-    structured = failure.flat() if traits.flat_errors else {"success": False, "error": failure.error()}
     # A text from the model's arguments, or a line of a file, may be longer than any answer.
+    if traits.json_text:
+        structured = cut_within(failure.flat(), LONGEST_WORDS)
+        return _result([_json(structured)], structured, is_error=True)
     words = [cut(text, LONGEST_WORDS) for text in (str(failure), failure.hint) if text]
-    return _result(words, cut_within(structured, LONGEST_WORDS), is_error=True)
+    structured = cut_within({"success": False, "error": failure.error()}, LONGEST_WORDS)
+    return _result(words, structured, is_error=True)
+
+
+def _json(structured: object) -> str:
+    """Return structured content as the text that the patch tools' document defines."""
+    return json.dumps(structured, indent=2, ensure_ascii=False)
 
 
 def _result(words: list[str], structured: object, *, is_error: bool) -> CallToolResult:

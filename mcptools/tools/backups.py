@@ -1,28 +1,38 @@
 """Back up files next to themselves, and restore files from backups.
 
-A backup is a tracked create and a restore a tracked change, so both can be reviewed and undone like any other change.
-Permissions and times are copied with the bytes, both ways.
+A backup is a tracked create and a restore a tracked change, so a person can review both. `Undo` takes back a restore,
+and leaves backups alone. Permissions and times are copied with the bytes, both ways.
 """
 
 import re
-from collections.abc import Iterator
-from datetime import datetime, timedelta
+import time
+from collections.abc import Callable
+from datetime import datetime
 from typing import Annotated, Final
 
 from mcptools.answers.edits import Answer
 from mcptools.answers.patches import BackupRestored, FileBackedUp
 from mcptools.edit.display import shown
+from mcptools.model.cancellation import checkpoint
 from mcptools.model.failures import Failure, FailureKind
-from mcptools.tools.context import ConversationArgument, ToolContext, absolute
-from mcptools.tools.notes import UNCHANGED, edit_number, nothing_to_change, outcome_notes
+from mcptools.tools.context import ConversationArgument, ToolContext, converting_errors
+from mcptools.tools.notes import UNCHANGED, edit_number, outcome_notes
 from mcptools.tools.safety import SafetyChecks, refusing
-from mcptools.tools.tracked_calls import ExistingFile, TrackedCalls, existing_file
-from objstore import BlobId, Call, CasError, Content, Operation, PathInfo, Workspace, blob_id
+from mcptools.tools.tracked_calls import TrackedCalls, existing_file
+from objstore import Call, CasError, Content, FileMissing, Operation, PathInfo, Workspace, blob_id
 
 __all__ = ["BackupTools", "keep_times", "stage_backup"]
 
 _NAME: Final = re.compile(r"(?P<original>.*[^/])\.backup\.\d{8}_\d{6}", re.DOTALL)
 _CHANGED: Final = "The file had changed since the backup; its previous content stays in the history."
+_OTHER_CONTENT: Final = "Pass force=true to overwrite it; its current content stays in the history."
+_OTHER_PERMISSIONS: Final = (
+    "Its permissions are {:o}, and the backup's {:o}. Pass force=true to overwrite it all the same; the history keeps "
+    "the current ones."
+)
+_PAUSE: Final = 0.1
+"""Seconds between two checks whether the call was cancelled, while it waits for a free name."""
+
 _REGRANTED: Final = "Its permissions were {:o} and are now the backup's, {:o}; the history has both."
 
 
@@ -43,14 +53,14 @@ class BackupTools:
         with refusing(original_file=shown(file_path)):
             facts = self._safety.checked_with_facts(file_path, space=True)[1]
             # The call changes the backup and not the file. Which name is free is only certain under the lock.
-            place = next(_names(file_path))
+            place = self.free_name(file_path)
             with self._calls.hold("backup_file", place, mcp_conversation_id, file_path, allows_unread=True) as (
                 workspace,
                 call,
             ):
                 original = call.read(file_path)
                 named = stage_backup(call, file_path, original)
-                outcome = self._calls.commit(workspace, call)
+                outcome = self._calls.commit(workspace, call, backup=named)
                 self._context.session.copied((workspace.root, original.path), original.blob)
                 untimely = keep_times(workspace, named, facts)
         backed_up = FileBackedUp(
@@ -60,11 +70,7 @@ class BackupTools:
             edit=edit_number(outcome),
             mcp_conversation_id=outcome.conversation,
         )
-        return Answer(
-            content=backed_up,
-            text=f"{backed_up.message}: {backed_up.backup_file}",
-            notes=(*untimely, *outcome_notes(outcome)),
-        )
+        return Answer(content=backed_up, text=None, notes=(*untimely, *outcome_notes(outcome)))
 
     def restore_backup(
         self,
@@ -92,12 +98,14 @@ class BackupTools:
             with self._calls.hold("restore_backup", target, mcp_conversation_id) as (workspace, call):
                 existing = existing_file(workspace, call, target)
                 changed = existing is not None and existing.blob != backup.blob
-                if existing is not None and changed and not force:
-                    self._refuse_if_not_ours(existing, backup.blob)
+                if changed and not force:
+                    raise _modified(
+                        target, "Pass force=true to overwrite it; its current content stays in the history."
+                    )
                 state = call.state(target)
                 mode = backup.mode if state is None else state.mode
                 if mode != backup.mode and not force:
-                    raise _refuse_permission_change(target, mode, backup.mode)
+                    raise _modified(target, _OTHER_PERMISSIONS.format(mode, backup.mode))
                 call.write(target, backup.bytes, mode=backup.mode, operation=Operation.REPLACE)
                 name = call.place(target)
                 outcome = self._calls.commit(workspace, call)
@@ -110,10 +118,9 @@ class BackupTools:
             edit=edit_number(outcome),
             mcp_conversation_id=outcome.conversation,
         )
-        summary = f"{restored.message}: {restored.restored_to}"
         return Answer(
             content=restored,
-            text=summary if outcome.edits else nothing_to_change(absolute(workspace, name)),
+            text=None,
             notes=(
                 *(() if outcome.edits else (UNCHANGED,)),
                 *((_CHANGED,) if changed else ()),
@@ -123,20 +130,24 @@ class BackupTools:
             ),
         )
 
-    def _refuse_if_not_ours(self, existing: ExistingFile, backup: BlobId) -> None:
-        """Refuse to overwrite another writer's change since the backup, even one that this session has read."""
-        if not self._context.session.has_made(existing.key, existing.blob, since=backup):
-            raise Failure(
-                FailureKind.CONTEXT_MISMATCH,
-                f"Target has been modified since backup: {shown(existing.path)}",
-                hint="Pass force=true to overwrite it; its current content stays in the history.",
-                path=shown(existing.path),
-            )
+    def free_name(self, path: str) -> str:
+        """Return a free name for a backup of a file, made now. Raises Failure."""
+        with converting_errors(path):
+            files = self._context.directories.files_of(path)
+
+            def exists(name: str) -> bool:
+                try:
+                    files.facts(name)
+                except FileMissing:
+                    return False
+                return True
+
+            return _free_name(path, exists)
 
 
 def stage_backup(call: Call, path: str, original: Content) -> str:
     """Add the backup of a file to a call, under a free name, which is returned. Raises what Call.write raises."""
-    name = next(name for name in _names(path) if not call.exists(name))
+    name = _free_name(path, call.exists)
     call.write(name, original.bytes, mode=original.mode)
     return name
 
@@ -151,23 +162,24 @@ def keep_times(workspace: Workspace, path: str, facts: PathInfo) -> tuple[str, .
     return ()
 
 
-def _refuse_permission_change(path: str, now: int, before: int) -> Failure:
-    """Return the refusal to restore other permissions without force. No other tool changes permissions."""
-    return Failure(
-        FailureKind.CONTEXT_MISMATCH,
-        f"Target has been modified since backup: {shown(path)}",
-        hint=f"Its permissions are {now:o}, and the backup's {before:o}. Pass force=true to overwrite it all the same; "
-        "the history keeps the current ones.",
-        path=shown(path),
-    )
+def _modified(path: str, hint: str) -> Failure:
+    """Return the refusal to overwrite a file that differs from its backup."""
+    message = f"Target has been modified since backup: {shown(path)}"
+    return Failure(FailureKind.CONTEXT_MISMATCH, message, hint=hint, path=shown(path))
 
 
-def _names(path: str) -> Iterator[str]:
-    """Yield names for a backup that is made now: with the current second, then with the seconds after it."""
-    moment = datetime.now().astimezone()
+def _free_name(path: str, exists: Callable[[str], bool]) -> str:
+    """Return a name for a backup that is made now, which no other backup has.
+
+    The second in the name is the current one: where this second has a backup already, wait for the next.
+    """
     while True:
-        yield f"{path}.backup.{moment:%Y%m%d_%H%M%S}"
-        moment += timedelta(seconds=1)
+        moment = datetime.now().astimezone()
+        name = f"{path}.backup.{moment:%Y%m%d_%H%M%S}"
+        if not exists(name):
+            return name
+        checkpoint()
+        time.sleep(min(_PAUSE, 1 - moment.microsecond / 1_000_000))
 
 
 def _original(backup: str) -> str:

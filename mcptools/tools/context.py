@@ -15,7 +15,7 @@ from mcptools.files.workspaces import Directories
 from mcptools.model.failures import failure_of
 from mcptools.model.limits import ServerLimits
 from mcptools.model.session import LastChange, Session
-from objstore import CasError, Content, Files, TurnInfo, Unit, Workspace, is_binary
+from objstore import CasError, Content, EditView, Files, TurnInfo, Unit, Workspace, is_binary
 
 __all__ = [
     "ApprovalContext",
@@ -23,6 +23,7 @@ __all__ = [
     "GivenCall",
     "PathArgument",
     "RebaseArgument",
+    "Recorded",
     "ToolContext",
     "absolute",
     "converting_errors",
@@ -32,6 +33,9 @@ __all__ = [
 PathArgument: TypeAlias = Annotated[str, "Absolute, or below the only allowed directory"]
 RebaseArgument: TypeAlias = Annotated[bool, "Carry the change over if the file has changed since you read it"]
 ConversationArgument: TypeAlias = Annotated[str, "The id that this turn's first change returned"]
+
+Recorded: TypeAlias = list[tuple[Workspace, EditView]]
+"""The edits that a call has recorded so far, each with its workspace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,7 @@ class ToolContext:
     may_write: bool = True  # False: no tool is offered that changes anything
     given: GivenCall | None = None  # None: no client sent it
     approval: ApprovalContext | None = None  # None: the person was asked nothing that depends on the last change
+    recorded: Recorded = field(default_factory=list)
 
     def read(self, path: str) -> tuple[Files, Content]:
         """Return a file's current bytes and the directory it is in; the session does not count it as read yet.

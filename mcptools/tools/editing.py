@@ -35,12 +35,14 @@ from mcptools.edit.anchored import (
     TaggedContent,
     apply_operations,
     parse_anchor,
+    parse_range,
     split_content_lines,
 )
 from mcptools.edit.display import cut, shown
 from mcptools.edit.exact import AmbiguousString, Edited, EditsOverlap, MissingString, Replacement, apply_edits
 from mcptools.edit.hashline import hashlines_around
 from mcptools.edit.patch_parser import InvalidPatch, parse_patch
+from mcptools.edit.string_places import PLACES_NOTE, encode_places
 from mcptools.edit.unified_diff import FilePatch
 from mcptools.files.workspaces import not_absolute
 from mcptools.model import refusals
@@ -56,8 +58,8 @@ from mcptools.tools.context import (
     sha256,
 )
 from mcptools.tools.notes import UNCHANGED, edit_number, nothing_to_change, outcome_notes
-from mcptools.tools.patching import applied, moves_of
-from mcptools.tools.text_edits import TextEdits
+from mcptools.tools.patching import applied, placement_notes
+from mcptools.tools.text_edits import EditedFile, TextEdits
 from mcptools.tools.tracked_calls import TrackedCalls, existing_file
 from objstore import CallOutcome, FileExists, FileMissing, split_lines, unified_diff
 
@@ -201,7 +203,11 @@ class EditingTools:
                 mcp_conversation_id=edited.conversation or mcp_conversation_id,
             ),
             text=nothing_to_change(edited.place) if edited.is_unchanged else summary,
-            notes=(*moves_of(offsets), *edited.notes, *(self._edits.unwritable_notes(path) if dry_run else ())),
+            notes=(
+                *placement_notes(patch, offsets),
+                *edited.notes,
+                *(self._edits.unwritable_notes(path) if dry_run else ()),
+            ),
         )
 
     def multi_edit_text_file(
@@ -236,8 +242,18 @@ class EditingTools:
                 case outcome:
                     assert_never(outcome)
 
+        def places(edited: EditedFile[Edited]) -> dict[str, str]:
+            written = encode_places(edited.made, replacements, rebased=edited.rebased)
+            return {PLACES_NOTE: written} if written else {}
+
         edited = self._edits.apply(
-            "multi_edit_text_file", path, mcp_conversation_id, change, searches=len(edits), rebase=rebase
+            "multi_edit_text_file",
+            path,
+            mcp_conversation_id,
+            change,
+            searches=len(edits),
+            rebase=rebase,
+            notes=places,
         )
         diff = unified_diff(
             edited.before.bytes,
@@ -333,8 +349,10 @@ class EditingTools:
 
         def precheck() -> None:
             self._calls.precheck(source, stale=False)
+            files = self._context.directories.files_of(destination)
+            files.free_space(destination)  # raises where nothing may be written
             with suppress(FileMissing):
-                self._context.directories.files_of(destination).facts(destination)
+                files.facts(destination)
                 raise FileExists(destination)
 
         with self._calls.hold("move_file", source, mcp_conversation_id, destination, precheck=precheck) as (
@@ -378,7 +396,7 @@ class EditingTools:
 def _patch(diff: str) -> FilePatch:
     """Return the patch in `diff`, which has to be of one existing file. Raises Failure."""
     try:
-        patch = parse_patch(diff, between=checkpoint)
+        patch = parse_patch(diff, correct=True, between=checkpoint)
     except InvalidPatch as refusal:
         raise refusals.invalid_patch(refusal) from refusal
     if patch.source is None:
@@ -416,9 +434,7 @@ def _placed(before: bytes, wanted: Sequence[AnchoredEdit]) -> Placed:
 def _anchored_edit(index: int, operation: AnchorOp) -> AnchoredEdit:
     """Return an operation with its content as bytes. Raises Failure."""
     op = Op(operation.op)
-    if bool(operation.end_anchor) is not op.has_end:
-        summary = "needs an end_anchor" if op.has_end else "takes no end_anchor"
-        raise Failure(FailureKind.INVALID_REQUEST, f"Operation {index}: {op} {summary}", operation_index=index)
+    anchor, end = _anchors(index, op, operation)
     if bool(operation.content) is not op.has_content:
         summary = r"needs content (an empty line is \n)" if op.has_content else "takes no content"
         raise Failure(FailureKind.INVALID_REQUEST, f"Operation {index}: {op} {summary}", operation_index=index)
@@ -427,8 +443,21 @@ def _anchored_edit(index: int, operation: AnchorOp) -> AnchoredEdit:
     except UnicodeEncodeError as error:
         message = f"Operation {index} contains half a surrogate pair, which UTF-8 can't encode"
         raise Failure(FailureKind.ENCODING, message, operation_index=index) from error
-    end = _anchor(index, operation.end_anchor) if op.has_end else None
-    return AnchoredEdit(op=op, anchor=_anchor(index, operation.anchor), end=end, lines=lines)
+    return AnchoredEdit(op=op, anchor=anchor, end=end, lines=lines)
+
+
+def _anchors(index: int, op: Op, operation: AnchorOp) -> tuple[Anchor, Anchor | None]:
+    """Return the anchors of an operation; a range may be written into `anchor` alone. Raises Failure."""
+    pair = parse_range(operation.anchor)
+    if pair is not None and op.has_end and not operation.end_anchor:
+        return pair
+    if bool(operation.end_anchor) is not op.has_end:
+        summary = "needs an end_anchor" if op.has_end else "takes no end_anchor"
+        raise Failure(FailureKind.INVALID_REQUEST, f"Operation {index}: {op} {summary}", operation_index=index)
+    if pair is not None and parse_anchor(operation.anchor) is None:
+        summary = "takes a range as anchor, or an end_anchor, not both" if op.has_end else "takes one line, not a range"
+        raise Failure(FailureKind.INVALID_REQUEST, f"Operation {index}: {op} {summary}", operation_index=index)
+    return _anchor(index, operation.anchor), _anchor(index, operation.end_anchor) if op.has_end else None
 
 
 def _anchor(index: int, spelling: str) -> Anchor:

@@ -34,7 +34,7 @@ from mcptools.model.session import FileKey, Knowledge
 from mcptools.tools.backups import keep_times, stage_backup
 from mcptools.tools.context import ConversationArgument, ToolContext, absolute
 from mcptools.tools.notes import UNCHANGED, nothing_to_change, outcome_notes
-from mcptools.tools.patching import PatchTools, applied, changes_of, part_among, parts_of, preview_of
+from mcptools.tools.patching import PatchTools, applied, changes_of, corrections_of, part_among, parts_of, preview_of
 from mcptools.tools.safety import SafetyChecks, refusing
 from mcptools.tools.text_edits import MemoizedChange, TextEdits, is_expensive
 from mcptools.tools.tracked_calls import TrackedCalls
@@ -42,10 +42,12 @@ from objstore import BlobId, Call, CallOutcome, Content, Operation, Workspace, b
 
 __all__ = ["PatchOp", "PatchStrategyTools", "Strategy"]
 
-_ONLY_BACKED_UP: Final = (
-    "The file already has this content: only its backup was recorded, and Undo would delete the backup."
-)
+_ONLY_BACKED_UP: Final = "The file already has this content: only its backup was recorded, which Undo leaves alone."
 _ALL_UNCHANGED: Final = "The files already have this content: no edit was recorded, and there is nothing to undo."
+
+
+_MOST_NOTES: Final = 20
+"""Notes about corrected patches in an answer, and those of one patch more."""
 
 
 class Strategy(Enum):
@@ -170,8 +172,8 @@ class PatchStrategyTools:
             raise failure.with_facts(patches_applied=done, failed_at=failed_at, reverted=True) from failure
         message = f"Successfully applied {done} patches"
         tried = PatchesTried(patches_applied=done, message=message, **_recorded(outcome))
-        text, idle = _summary(staging, message)
-        return Answer(content=tried, text=text, notes=(*idle, *outcome_notes(outcome)))
+        idle = _unchanged_notes(staging)
+        return Answer(content=tried, text=None, notes=(*staging.notes, *idle, *outcome_notes(outcome)))
 
     def _backup_restore(self, op: _Patch, conversation: str, *, keep: bool) -> Answer[PatchesApplied]:
         path = op.file_path
@@ -192,15 +194,13 @@ class PatchStrategyTools:
             before = call.read(path)
             backup = stage_backup(call, path, before) if keep else None
             self._stage(staging, op)
-            outcome = self._finish(staging)
-            if keep:
-                self._context.session.backed_up(workspace.root, before.path, before.blob, outcome.edits)
+            outcome = self._finish(staging, backup=backup or "")
             untimely = () if backup is None else keep_times(workspace, backup, facts)
         message = "Patch applied successfully"
         backup_file = None if backup is None else shown(backup)
         backed_up = PatchBackedUp(backup_file=backup_file, message=message, **_recorded(outcome))
-        text, idle = _summary(staging, message, backup_file)
-        return Answer(content=backed_up, text=text, notes=(*idle, *untimely, *outcome_notes(outcome)))
+        idle = _unchanged_notes(staging, has_backup=keep)
+        return Answer(content=backed_up, text=None, notes=(*staging.notes, *idle, *untimely, *outcome_notes(outcome)))
 
     def _atomic(self, patches: Sequence[_Patch], conversation: str) -> Answer[PatchesApplied]:
         failures: list[tuple[str, Failure]] = []
@@ -250,8 +250,8 @@ class PatchStrategyTools:
             raise failure.with_facts(phase="apply", applied=0, failed_at=at, rolled_back=True) from failure
         message = f"Atomically applied {len(patches)} patches"
         batched = PatchesBatched(applied=len(patches), message=message, **_recorded(outcome))
-        text, idle = _summary(staging, message)
-        return Answer(content=batched, text=text, notes=(*idle, *outcome_notes(outcome)))
+        idle = _unchanged_notes(staging)
+        return Answer(content=batched, text=None, notes=(*staging.notes, *idle, *outcome_notes(outcome)))
 
     def _progressive(self, op: _Patch, conversation: str) -> Answer[PatchesApplied]:
         path = op.file_path
@@ -271,8 +271,7 @@ class PatchStrategyTools:
                 step = "backup"
                 backup = stage_backup(call, path, before)
                 step = "apply"
-                outcome = self._finish(staging)
-                self._context.session.backed_up(workspace.root, before.path, before.blob, outcome.edits)
+                outcome = self._finish(staging, backup=backup)
                 untimely = keep_times(workspace, backup, facts)
         except Failure as failure:
             reported = self._mismatch_of(op, failure) if step == "validation" else failure
@@ -303,8 +302,8 @@ class PatchStrategyTools:
         stepped = PatchStepped(
             steps=steps, backup_file=backed_up.backup_file, changes=patched.changes, **_recorded(outcome)
         )
-        text, idle = _summary(staging, patched.message, backed_up.backup_file)
-        return Answer(content=stepped, text=text, notes=(*idle, *untimely, *outcome_notes(outcome)))
+        idle = _unchanged_notes(staging, has_backup=True)
+        return Answer(content=stepped, text=None, notes=(*staging.notes, *idle, *untimely, *outcome_notes(outcome)))
 
     # ---- inside
 
@@ -373,11 +372,13 @@ class PatchStrategyTools:
         hunks = hunks_from_spans(before.bytes, made.content, made.spans)
         staging.call.write(op.file_path, made.content, hunks=hunks, operation=Operation.EDIT)
         staging.after[key] = blob_id(made.content)
+        if part.doubt is not None and len(staging.notes) < _MOST_NOTES:
+            staging.notes += [f"{shown(op.file_path)}: {note}" for note in corrections_of(part)]
         return part, made
 
-    def _finish(self, staging: "_Staging") -> CallOutcome:
-        """Commit the staged patches. Raises what Call.commit raises."""
-        outcome = self._calls.commit(staging.workspace, staging.call)
+    def _finish(self, staging: "_Staging", *, backup: str = "") -> CallOutcome:
+        """Commit the staged patches. `backup`: as of `TrackedCalls.commit`. Raises what Call.commit raises."""
+        outcome = self._calls.commit(staging.workspace, staging.call, backup=backup)
         for key, blob in staging.after.items():
             if staging.known[key]:
                 self._context.session.saw(key, blob)
@@ -399,6 +400,7 @@ class _Staging:
         self.before: dict[FileKey, BlobId] = {}
         self.known: dict[FileKey, bool] = {}  # False: the file had changed since the session saw it
         self.after: dict[FileKey, BlobId] = {}
+        self.notes: list[str] = []  # about corrected patches, of the first of them
 
     @property
     def all_known(self) -> bool:
@@ -418,19 +420,14 @@ def _size(unfit: tuple[str, Failure]) -> int:
     return min(len(shown(path)), LONGEST_WORDS) + min(len(str(failure)), LONGEST_WORDS)
 
 
-def _summary(staging: _Staging, message: str, backup: str | None = None) -> tuple[str, tuple[str, ...]]:
-    """Return an answer's text, `message` unless no file changed, and a note about the files that did not change.
-
-    `backup`: the displayed path of the backup, or None.
-    """
-    kept = "" if backup is None else f"; backup: {backup}"
+def _unchanged_notes(staging: _Staging, *, has_backup: bool = False) -> tuple[str, ...]:
+    """Return a note about the files that did not change, or (). `has_backup`: the call kept a backup."""
     idle = [absolute(staging.workspace, key[1]) for key, blob in staging.after.items() if staging.before[key] == blob]
     if not idle:
-        return message + kept, ()
+        return ()
     if len(idle) < len(staging.after):
-        return message + kept, (f"{nothing_to_change(*idle)}.",)
-    unchanged = UNCHANGED if len(idle) == 1 else _ALL_UNCHANGED
-    return nothing_to_change(*idle) + kept, (_ONLY_BACKED_UP if kept else unchanged,)
+        return (f"{nothing_to_change(*idle)}.",)
+    return (_ONLY_BACKED_UP if has_backup else UNCHANGED if len(idle) == 1 else _ALL_UNCHANGED,)
 
 
 class _Recorded(TypedDict):

@@ -25,14 +25,14 @@ from mcptools.answers.patches import (
     PatchValidated,
     RevertedChanges,
 )
-from mcptools.edit.display import cut, one_line, shown
+from mcptools.edit.display import shown
 from mcptools.edit.patch_parser import InvalidPatch, parse_patches
 from mcptools.edit.unified_diff import AmbiguousContext, Applied, ContextMismatch, FilePatch, apply_patch
 from mcptools.model import refusals
 from mcptools.model.cancellation import checkpoint
 from mcptools.model.failures import Failure, FailureKind
 from mcptools.tools.context import ConversationArgument, ToolContext, absolute
-from mcptools.tools.notes import not_applied, nothing_to_change
+from mcptools.tools.notes import not_applied
 from mcptools.tools.safety import SafetyChecks, refusing
 from mcptools.tools.text_edits import TextEdits
 from mcptools.tools.tracked_calls import TrackedCalls
@@ -42,11 +42,12 @@ __all__ = [
     "PatchTools",
     "applied",
     "changes_of",
-    "moves_of",
+    "corrections_of",
     "part_among",
     "part_for",
     "part_of",
     "parts_of",
+    "placement_notes",
     "preview_of",
 ]
 
@@ -54,6 +55,9 @@ _UNPLACED: Final = (
     "apply_patch will refuse this patch: without context nothing says where its new lines belong. Make it with "
     "context_lines of 1 or more."
 )
+
+_MOST_CORRECTIONS: Final = 10
+"""Hunks of a patch with corrected headers that notes describe."""
 
 _NOTHING: Final = FilePatch(source="", target="", hunks=(), bridges=True)
 """The patch without hunks, which changes nothing."""
@@ -105,10 +109,12 @@ class PatchTools:
                 changed_since_read=edited.changed_since_read,
                 mcp_conversation_id=edited.conversation or mcp_conversation_id,
             ),
-            text=nothing_to_change(edited.place)
-            if edited.is_unchanged
-            else f"{message} (+{part.added} -{part.removed} lines)",
-            notes=(*moves_of(made.moved), *edited.notes, *(self._hindrances(file_path) if dry_run else ())),
+            text=None,
+            notes=(
+                *placement_notes(part, made.moved),
+                *edited.notes,
+                *(self._hindrances(file_path) if dry_run else ()),
+            ),
         )
 
     def _moved(self, path: str, now: bytes, part: FilePatch) -> tuple[int, ...] | None:
@@ -160,11 +166,15 @@ class PatchTools:
         except Failure as failure:
             raise (unsafe or failure).with_facts(file_path=path, valid=False) from failure
         try:
+            if found is None and part.doubt is not None:
+                raise refusals.invalid_patch(part.doubt)
             if found is None:
                 raise unsafe or Failure(FailureKind.INTERNAL, "a file was neither found nor refused")
             made = applied(found.bytes, part)
             self._edits.changeable(file_path)
         except Failure as failure:
+            if failure.kind is FailureKind.INVALID_PATCH:
+                raise (unsafe or failure).with_facts(file_path=path, valid=False) from failure
             raise failure.with_facts(
                 file_path=path,
                 valid=True,
@@ -173,11 +183,8 @@ class PatchTools:
                 reason=str(failure),
                 message="Patch is valid but cannot be applied to this file",
             ) from failure
-        preview = preview_of(part, made.moved)
-        validated = PatchValidated(file_path=path, preview=preview)
-        hunks = f"{preview.hunks} hunk{'' if preview.hunks == 1 else 's'}"
-        summary = f"{validated.message} (+{part.added} -{part.removed} lines, {hunks})"
-        return Answer(content=validated, text=summary, notes=moves_of(made.moved))
+        validated = PatchValidated(file_path=path, preview=preview_of(part, made.moved))
+        return Answer(content=validated, text=None, notes=placement_notes(part, made.moved))
 
     def revert_patch(
         self,
@@ -212,10 +219,8 @@ class PatchTools:
                 changed_since_read=edited.changed_since_read,
                 mcp_conversation_id=edited.conversation,
             ),
-            text=nothing_to_change(edited.place)
-            if edited.is_unchanged
-            else f"{message} (+{part.removed} -{part.added} lines)",
-            notes=(*moves_of(edited.made.moved), *edited.notes),
+            text=None,
+            notes=(*placement_notes(part, edited.made.moved), *edited.notes),
         )
 
     def generate_patch(
@@ -243,9 +248,8 @@ class PatchTools:
             patch=patch,
             changes=GeneratedChanges(lines_added=part.added, lines_removed=part.removed, hunks=len(part.hunks)),
         )
-        summary = cut(patch, self._context.limits.max_answer) or "The files are identical: the patch is empty."
         lost = not context_lines and bool(part.hunks) and not isinstance(apply_patch(before, part), Applied)
-        return Answer(content=generated, text=summary, notes=(_UNPLACED,) if lost else ())
+        return Answer(content=generated, text=None, notes=(_UNPLACED,) if lost else ())
 
     def inspect_patch(self, patch: Annotated[str, "Unified diff patch content to analyze"]) -> Answer[PatchInspected]:
         """Analyze patch content (supports multi-file patches). No file is needed."""
@@ -264,9 +268,7 @@ class PatchTools:
                 total_lines_removed=sum(file.lines_removed for file in files),
             ),
         )
-        listed = [f"{one_line(file.target)}: +{file.lines_added} -{file.lines_removed}" for file in files]
-        text = cut("\n".join([inspected.message, *listed]), self._context.limits.max_answer)
-        return Answer(content=inspected, text=text)
+        return Answer(content=inspected, text=None)
 
     def _version(self, path: str, which: str) -> bytes:
         """Return the bytes of a file from which a patch can be generated. Raises Failure."""
@@ -295,7 +297,7 @@ def part_of(patch: str, place: str) -> FilePatch:
 def parts_of(patch: str) -> tuple[FilePatch, ...] | InvalidPatch:
     """Return a patch's part for each file, or why the patch is invalid."""
     try:
-        return parse_patches(patch, between=checkpoint)
+        return parse_patches(patch, correct=True, between=checkpoint)
     except InvalidPatch as refusal:
         return refusal
 
@@ -353,6 +355,8 @@ def applied(content: bytes, part: FilePatch) -> Applied:
     match apply_patch(content, part, between=checkpoint):
         case Applied() as made:
             return made
+        case _ if part.doubt is not None:
+            raise refusals.invalid_patch(part.doubt)
         case ContextMismatch() as refusal:
             raise refusals.not_utf8(refusal) or refusals.context_mismatch(refusal)
         case AmbiguousContext() as refusal:
@@ -372,6 +376,8 @@ def _reverted(content: bytes, part: FilePatch, moved: tuple[int, ...] | None) ->
     outcome = apply_patch(content, back, believed=moved is not None, between=checkpoint)
     if isinstance(outcome, Applied):
         return outcome if moved is None else replace(outcome, moved=moved)
+    if part.doubt is not None:
+        raise refusals.invalid_patch(part.doubt)
     not_utf8 = refusals.not_utf8(outcome) if isinstance(outcome, ContextMismatch) else None
     raise not_utf8 or refusals.cannot_revert(outcome)
 
@@ -401,7 +407,7 @@ def changes_of(part: FilePatch) -> PatchChanges:
     return PatchChanges(lines_added=part.added, lines_removed=part.removed, hunks_applied=len(part.hunks))
 
 
-def moves_of(moved: Sequence[int]) -> tuple[str, ...]:
+def _moves(moved: Sequence[int]) -> tuple[str, ...]:
     """Return the notes about hunks that fit at other lines than they state. `moved`: by how many lines, for each."""
     summary: list[str] = []
     first = 1
@@ -412,6 +418,23 @@ def moves_of(moved: Sequence[int]) -> tuple[str, ...]:
             summary.append(f"{which} {offset:+d} lines away.")
         first = last + 1
     return tuple(summary)
+
+
+def placement_notes(part: FilePatch, moved: Sequence[int]) -> tuple[str, ...]:
+    """Return the notes about hunks whose headers were wrong, in their counts or in their lines. `moved`: as Applied."""
+    return (*corrections_of(part), *_moves(moved))
+
+
+def corrections_of(part: FilePatch) -> tuple[str, ...]:
+    """Return the notes about hunks whose headers counted their lines wrong, of the first such hunks."""
+    corrections = [
+        f"Corrected the header of hunk {number}: it counts {hunk.counted[0]} old and {hunk.counted[1]} new lines, and "
+        f"there are {len(hunk.old)} and {len(hunk.new)}."
+        for number, hunk in enumerate(part.hunks, 1)
+        if hunk.counted is not None
+    ]
+    more = len(corrections) - _MOST_CORRECTIONS
+    return (*corrections[:_MOST_CORRECTIONS], *((f"And so in {more} more hunks.",) if more > 0 else ()))
 
 
 def _file_info(part: FilePatch) -> FileInfo:

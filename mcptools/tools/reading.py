@@ -9,6 +9,7 @@ from typing import Annotated, Final, TypeAlias
 from mcptools.answers.edits import Answer, DirectoryListed, FileRead, ListedEntry, TextRead
 from mcptools.answers.paging import Page, fitted, page_of
 from mcptools.answers.reading import AllowedDirectories, FileDescribed, FileOfMany, FilesRead, LinesRead
+from mcptools.edit.anchored import EMPTY_TEXT
 from mcptools.edit.display import LONGEST_WORDS, cut, decoded, line_endings, one_line, shown, unnameable
 from mcptools.edit.hashline import hashlines, hashlines_around
 from mcptools.files.regex_search import TooSlow, matching, too_slow
@@ -25,6 +26,7 @@ LimitArgument: TypeAlias = Annotated[int, "Lines at most; 0: as many as fit"]
 _NOT_UTF8: Final = (
     r"Not UTF-8 throughout: other bytes are shown as \xNN and can't be written in an edit; edit around them."
 )
+_NO_LINE: Final = f"The file is empty. edit_text_file inserts its first lines at {EMPTY_TEXT}."
 _RANGE: Final = re.compile(r"([1-9][0-9]{0,8})(?:-([1-9][0-9]{0,8}))?")
 _OVERHEAD: Final = 16
 """Characters of a line in an answer, without its content."""
@@ -69,7 +71,13 @@ class ReadingTools:
                 next_offset=page.next_offset,
             ),
             text=text,
-            notes=(f"file_hash: {file_hash}", *cut, *page.note("lines"), *_exactness(utf8=utf8)),
+            notes=(
+                f"file_hash: {file_hash}",
+                *(() if lines else (_NO_LINE,)),
+                *cut,
+                *page.note("lines"),
+                *_exactness(utf8=utf8),
+            ),
         )
 
     def read_multiple_files(

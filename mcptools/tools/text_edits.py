@@ -3,7 +3,7 @@
 The editing and patch tools say what they make of a file's bytes; this module reads, checks, writes and records.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -140,7 +140,7 @@ class TextEdits:
         self._context = context
         self._calls = calls
 
-    def apply(
+    def apply(  # noqa: PLR0913 - each is one thing that a tool may say about its edit
         self,
         tool: str,
         path: str,
@@ -151,13 +151,15 @@ class TextEdits:
         dry_run: bool = False,
         file_hash: str | None = None,
         rebase: bool = False,
+        notes: Callable[[EditedFile[EditResultT]], Mapping[str, str]] = lambda _: {},
     ) -> EditedFile[EditResultT]:
         """Apply `change`, which maps a file's bytes to an EditResult, to a text file. Raises Failure.
 
         `file_hash`: names the version that the model has seen; `change` itself refuses any other. `rebase`: if the
         file has changed since, `change` gets the version that the model has seen, and its result is carried over to
         the current file. `dry_run`: write nothing, and refuse what would be refused otherwise. `searches`: how often
-        `change` searches the file; if that takes long, it is done before the call takes the writers' lock.
+        `change` searches the file; if that takes long, it is done before the call takes the writers' lock. `notes`:
+        returns what to record beside the edit.
         """
         if is_expensive(searches):
             change = MemoizedChange(change)
@@ -185,7 +187,7 @@ class TextEdits:
             edited = self._apply_change(workspace, path, before, change, carry, file_hash=file_hash, rebase=rebase)
             if not dry_run:
                 call.write(path, edited.content, hunks=edited.hunks, operation=Operation.EDIT)
-                outcome = self._calls.commit(workspace, call)
+                outcome = self._calls.commit(workspace, call, notes(edited))
                 key, written = (workspace.root, before.path), call.state(path)
                 if written is not None and not edited.changed_since_read:
                     session.saw(key, written.blob)

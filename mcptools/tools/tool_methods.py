@@ -5,11 +5,12 @@ its tool's input, its docstring is the tool's description, and its Answer holds 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from mcptools.answers.edits import Answer
 from mcptools.tools.backups import BackupTools
+from mcptools.tools.collisions import collision_notes
 from mcptools.tools.comments import CommentTools
 from mcptools.tools.context import ToolContext
 from mcptools.tools.editing import EditingTools
@@ -32,7 +33,9 @@ class ToolMethod:
 
     def call(self, context: ToolContext, /, *args: object, **arguments: object) -> Answer[Any]:
         """Carry the tool out in a context. Raises Failure."""
-        return self.function(self.family(context), *args, **arguments)
+        answer = self.function(self.family(context), *args, **arguments)
+        notes = collision_notes(context)
+        return replace(answer, notes=(*answer.notes, *notes)) if notes else answer
 
 
 TOOL_METHODS: Final[Mapping[str, ToolMethod]] = {

@@ -6,14 +6,15 @@ rules for unread and stale files, and the record of the session's last change, a
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Final
 
 from mcptools.edit.display import shown
-from mcptools.files.workspaces import of_directory
+from mcptools.files.workspaces import denied_in, of_directory
 from mcptools.model import refusals
 from mcptools.model.cancellation import checkpoint, progress
 from mcptools.model.failures import Failure, FailureKind, failure_of, resolving_lazy_failures
@@ -107,7 +108,14 @@ class TrackedCalls:
             notes = dict(context.session.client)
             announced = None if dry_run or context.given is None else context.given.turn_in(workspace)
             turn = self._own_turn(conversation) if announced is None else announced
-            info = CallInfo(tool=tool, conversation=conversation, notes=notes, within=within, turn=turn)
+            info = CallInfo(
+                tool=tool,
+                conversation=conversation,
+                notes=notes,
+                within=within,
+                denies=denied_in(workspace.root),
+                turn=turn,
+            )
             progress(*waiting, "Waiting for its turn to write")
             paths = (path, *more_paths)
             with workspace.call(info, paths, precheck, waiting=checkpoint, dry_run=dry_run) as call:
@@ -115,14 +123,22 @@ class TrackedCalls:
                     self.refuse_unread(workspace, call, path)
                 yield workspace, call
 
-    def commit(self, workspace: Workspace, call: Call) -> CallOutcome:
-        """Record the call and apply it; the next `Undo` takes it back. Raises what Call.commit raises."""
+    def commit(
+        self, workspace: Workspace, call: Call, notes: Mapping[str, str] = MappingProxyType({}), *, backup: str = ""
+    ) -> CallOutcome:
+        """Record the call and apply it; the next `Undo` takes it back. Raises what Call.commit raises.
+
+        `notes`: what became known during the call, to be recorded with it. `backup`: the path of a backup that the call
+        makes, which `Undo` leaves alone; "": none.
+        """
         checkpoint()
-        outcome = call.commit()
+        kept = call.place(backup) if backup else ""
+        outcome = call.commit(notes=notes)
         session = self._context.session
+        self._context.recorded.extend((workspace, view) for view in outcome.edits)
         if call.turn is not None and call.turn.session == session.name:
             session.turn_began(outcome.conversation, call.turn.began)
-        session.changed(workspace.root, outcome.edits)
+        session.changed(workspace.root, outcome.edits, backup=kept)
         return outcome
 
     def _own_turn(self, conversation: str) -> TurnInfo:

@@ -14,7 +14,7 @@ from typing import Final, assert_never
 
 from mcptools.answers.edits import Answer, Undone
 from mcptools.edit.display import cut, one_line, shown
-from mcptools.files.workspaces import Directories
+from mcptools.files.workspaces import Directories, denied_in
 from mcptools.model.cancellation import checkpoint, progress
 from mcptools.model.failures import Failure, FailureKind, failure_of
 from mcptools.model.session import LastChange
@@ -51,6 +51,7 @@ _MOST_NAMED: Final = 10
 """Files that a question to a person names."""
 
 _NOTE: Final = "Taken back by the agent with Undo"
+_DENIED: Final = "The setting tools.denied keeps tools from changing it"
 _DECIDED: Final = "earlier edits have been decided on since"
 _ACCEPTED: Final = "a reviewer has accepted it"
 
@@ -77,7 +78,10 @@ class UndoTools:
             with converting_errors(*paths), _report_expired(paths[0]), _refusing(*paths):
                 workspace = self._context.directories.home(change.root)
                 targets = _targets(change)
+                is_denied = denied_in(workspace.root)
                 for path in paths:
+                    if is_denied(path):
+                        raise _refused(FailureKind.PERMISSION_DENIED, "permission denied", path, because=_DENIED)
                     if not self._context.directories.allows(
                         workspace, path
                     ):  # the client's roots may have narrowed since

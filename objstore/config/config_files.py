@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, Self, TypeAlias
 
+from objstore.config.patterns import PathPatterns
 from objstore.config.settings import (
     FORMER_NAMES,
     OBSOLETE,
@@ -30,7 +31,7 @@ from objstore.errors import NoSuchSetting, PermissionRefused, SettingInvalid, Se
 from objstore.fastclass import value
 from objstore.fs.disk import Disk, read_all
 
-__all__ = ["Configuration", "ConfiguredValue", "limits_of"]
+__all__ = ["Configuration", "ConfiguredValue", "denied_paths", "limits_of"]
 
 _Table: TypeAlias = dict[str, Any]
 
@@ -231,6 +232,15 @@ def limits_of(root: str) -> RetentionLimits:
         older_than=older_than if isinstance(older_than, int) else None,
         max_size=max_size if isinstance(max_size, int) else None,
     )
+
+
+def denied_paths(root: str) -> PathPatterns:
+    """Return which files of a workspace no tool may change. Raises what Configuration.get raises."""
+    name = "tools.denied"
+    if not is_anything_set(root) and variable_of(name) not in os.environ:
+        return PathPatterns()
+    given = Configuration(root).get(name).value
+    return PathPatterns(given if isinstance(given, tuple) else ())
 
 
 def _setting_named(name: str) -> Setting:

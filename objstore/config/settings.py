@@ -6,8 +6,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from objstore.config.name_patterns import NamePatterns, expanded
-from objstore.config.path_patterns import PathPatterns
+from objstore.config.patterns import PathPatterns, expanded
 from objstore.fastclass import NamedTuple, value
 from objstore.fs.reserved_names import STORE_NAME
 from objstore.fs.store_owner import SETTINGS_FILE, user_settings_path
@@ -46,10 +45,11 @@ _SWITCHES: Final = {"on": True, "true": True, "yes": True, "1": True} | {
     "no": False,
     "0": False,
 }
-_SPACES: Final = re.compile(r"(?<!\\)\s+")
+# Patterns are compiled where they are used: most commands load this module and need none of them.
+_SPACES: Final = r"(?<!\\)\s+"
 """What separates patterns. A space in a pattern has a backslash in front."""
 
-_NUMBER: Final = re.compile(r"(?P<number>[0-9]{1,30}(?:\.[0-9]{1,9})?) ?(?P<unit>[A-Za-z]*)", re.ASCII)
+_NUMBER: Final = r"(?P<number>[0-9]{1,30}(?:\.[0-9]{1,9})?) ?(?P<unit>[A-Za-z]*)"
 
 
 class SettingKind(StrEnum):
@@ -160,6 +160,12 @@ SETTINGS: Final = MappingProxyType(
                 meaning="Other names and paths that scans and snapshots never take; `cas purge` adds what it removes.",
             ),
             Setting(
+                name="tools.denied",
+                kind=SettingKind.PATTERNS,
+                default="none",
+                meaning="Files that no tool of the server may change.",
+            ),
+            Setting(
                 name="review.external",
                 kind=SettingKind.CHOICE,
                 default="accepted",
@@ -172,6 +178,13 @@ SETTINGS: Final = MappingProxyType(
                 default="with-edit",
                 meaning="Whether a formatter's change of an agent's edit is decided with it, on its own, or accepted.",
                 choices=("with-edit", "pending", "accepted"),
+            ),
+            Setting(
+                name="review.send",
+                kind=SettingKind.CHOICE,
+                default="automatic",
+                meaning="Whether agents get rejections and comments by themselves, if you say so, or by `cas send`.",
+                choices=("automatic", "ask", "manual"),
             ),
             Setting(
                 name="git.commit",
@@ -275,23 +288,20 @@ def spelling_of(given: object) -> str:
 def _patterns(setting: Setting, given: object) -> tuple[str, ...]:
     """Return the patterns in a text or a list. Raises ValueError that describes valid patterns."""
     if isinstance(given, str):
-        given = [each.replace("\\ ", " ") for each in _SPACES.split(given.strip()) if each]
+        given = [each.replace("\\ ", " ") for each in re.split(_SPACES, given.strip()) if each]
         given = [] if given == [SettingKind.PATTERNS.without_limit] else given
     patterns = tuple(each for each in given if isinstance(each, str)) if isinstance(given, list) else ()
     if not isinstance(given, list) or len(patterns) < len(given):
         raise ValueError(setting.how)
     try:
-        if setting.kind is SettingKind.NAMES:
-            NamePatterns(expanded(patterns))
-        else:
-            PathPatterns(patterns)
+        PathPatterns(expanded(patterns) if setting.kind is SettingKind.NAMES else patterns)
     except ValueError as error:
         raise ValueError(f"{setting.how}; {error}") from None
     return patterns
 
 
 def _measured(kind: SettingKind, how: str, text: str) -> int:
-    written = _NUMBER.fullmatch(text)
+    written = re.fullmatch(_NUMBER, text)
     units = _UNITS_OF_TIME if kind is SettingKind.AGE else _SIZE_FACTORS
     if written is None or written["unit"].lower() not in units:
         raise ValueError(how)

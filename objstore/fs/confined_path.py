@@ -178,6 +178,7 @@ class Tree:
         Raises FileMissing, PermissionRefused, FileChanged, DiskFailed, and PathIsSymlink for such a link.
         """
         self.parts: tuple[str, ...] = ()  # canonical paths of the parts that may be reached; (): the whole folder
+        self.denies: Callable[[str], bool] = _nothing  # whether the file at a canonical path may not be changed
         self._given = os.path.abspath(os.fspath(root))
         self.root: Final = self._given if is_real else real_path(self._given)
         try:
@@ -209,15 +210,19 @@ class Tree:
         if not self.is_in_place:
             raise StoreReplaced(self.root)
 
-    def confined(self, parts: "Iterable[str]") -> "Tree":
-        """Return the same folder restricted to these canonical paths below it; it is closed with this one."""
+    def confined(self, parts: "Iterable[str]", denies: Callable[[str], bool] | None = None) -> "Tree":
+        """Return the same folder restricted to these canonical paths below it; it is closed with this one.
+
+        `denies`: returns whether the file at a canonical path may not be changed; None: as here.
+        """
         parts = tuple(parts)
-        if parts == self.parts:
+        if parts == self.parts and denies is None:
             return self
         from copy import copy
 
         confined = copy(self)
         confined.parts = parts
+        confined.denies = denies or self.denies
         return confined
 
     def reaches(self, path: str) -> bool:
@@ -277,8 +282,8 @@ class Tree:
         """Return a resolver of `path`, which holds the folder of the last name open.
 
         The resolver follows links in folders as long as they stay inside, and the last name only with `follow`. With
-        `changing`, folders may be missing, and names reserved for version control are refused; with `gone`, folders may
-        be missing, and those names are allowed.
+        `changing`, folders may be missing, and denied paths and names reserved for version control are refused; with
+        `gone`, folders may be missing, and those names are allowed.
 
         On a file system that ignores case, the resolved path has the names as they are on disk; without `as_on_disk`
         (for recorded paths) it keeps the given names. `will_be_vacated` returns whether the file at a path is about to
@@ -547,6 +552,8 @@ class PathResolver:
     def _require_reachable(self, resolved: ResolvedPath) -> ResolvedPath:
         if not self._tree.reaches(resolved.path):
             raise PathOutside(self._given)
+        if self._changing and self._tree.denies(resolved.path):
+            raise PathReserved(self._given, "a person, by the setting tools.denied")
         return resolved
 
     def _resolved(self, name: str) -> ResolvedPath:
@@ -615,6 +622,10 @@ class PathResolver:
             self.close()
             self._names.clear()
         self._remaining += _parts(target)
+
+
+def _nothing(_: str) -> bool:
+    return False
 
 
 def _parts(path: str) -> list[str]:

@@ -17,6 +17,7 @@ __all__ = [
     "LOG_NAME",
     "NET_CACHE_NAME",
     "OPEN_CALL_PREFIX",
+    "SEEN_NAME",
     "STAGING_NOTE_PREFIX",
     "STAT_CACHE_NAME",
     "STORE_NAME",
@@ -39,6 +40,8 @@ STAT_CACHE_NAME: Final = "cache/looks"
 """What the last scan saw of each folder."""
 NET_CACHE_NAME: Final = "cache/changes"
 """How much pending edits change in each file."""
+SEEN_NAME: Final = "cache/seen"
+"""Which changes a reviewer has looked at."""
 APPLIED_MARKER_NAME: Final = "applied"
 """The place in the log up to which the user's files have been changed to match."""
 

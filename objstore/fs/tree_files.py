@@ -13,7 +13,7 @@ from objstore.fs.disk import Disk
 from objstore.model.ids import blob_id
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from objstore.model.views import Content, DirectoryEntry, PathInfo
 
@@ -40,12 +40,12 @@ class Files:
         """Return whether the folder's path still leads to it: the folder may be moved and another one take its path."""
         return self.tree.is_in_place
 
-    def confined(self, parts: Iterable[str]) -> Files:
-        """Return the same folder restricted to these canonical paths below it; it is closed with this one."""
+    def confined(self, parts: Iterable[str], denies: Callable[[str], bool] | None = None) -> Files:
+        """Return the same folder restricted to these canonical paths below it; `denies` and closing as of the Tree."""
         from copy import copy
 
         confined = copy(self)
-        confined.tree = self.tree.confined(parts)
+        confined.tree = self.tree.confined(parts, denies)
         return confined
 
     def __enter__(self) -> Self:

@@ -1,8 +1,8 @@
 """Run the user's git to read objects, so that nothing in a repository makes it run another program.
 
-Only commands that read objects are run: they use neither the index nor the files, so no filter, file monitor or hook of
-the repository's configuration takes part. Where git is missing, or refuses a repository of another user, the answer is
-None, and all else works without.
+Only commands that read objects, or the entries of the index, are run: they don't look at the files, so no filter, file
+monitor or hook of the repository's configuration takes part. A merge is computed from copies outside the repository.
+Where git is missing, or refuses a repository of another user, the answer is None, and all else works without.
 """
 
 import os

@@ -14,7 +14,17 @@ from objstore.fastclass import value
 from objstore.git.command import run_git
 from objstore.git.repository import Repository
 
-__all__ = ["CommittedChanges", "TreeEntry", "changes_of", "entries_at", "is_content_of", "texts_of"]
+__all__ = [
+    "CommittedChanges",
+    "TreeEntry",
+    "changes_of",
+    "entries_at",
+    "is_content_of",
+    "merge_base",
+    "merged_text",
+    "staged_at",
+    "texts_of",
+]
 
 _MAX_NAMED: Final = 500
 """Paths that a command line names; of more paths, the whole tree is listed."""
@@ -67,6 +77,38 @@ def entries_at(repository: Repository, commit: str, paths: Collection[bytes]) ->
         if path in wanted and (mode in _REGULAR or mode == _LINK):
             entries[path] = TreeEntry(mode=mode, id=rest.rpartition(" ")[2])
     return entries
+
+
+def staged_at(repository: Repository, paths: Collection[bytes]) -> dict[bytes, TreeEntry]:
+    """Return what the index holds at `paths`, relative to the work tree, without files in conflict."""
+    named = [os.fsdecode(path) for path in paths] if len(paths) <= _MAX_NAMED else []
+    listed = run_git(repository, "ls-files", "--stage", "-z", "--", *named) or b""
+    entries: dict[bytes, TreeEntry] = {}
+    wanted = set(paths)
+    for line in listed.split(b"\0"):
+        fields, _, path = line.partition(b"\t")
+        match fields.decode("ascii", "replace").split(" "):
+            case [mode, name, "0"] if path in wanted and mode in _REGULAR:  # 1 to 3: the sides of a conflict
+                entries[path] = TreeEntry(mode=mode, id=name)
+    return entries
+
+
+def merge_base(repository: Repository, ours: str, theirs: str) -> str:
+    """Return the best common ancestor of two commits; "" if there is none, or more than one."""
+    found = (run_git(repository, "merge-base", "--all", ours, theirs) or b"").decode("ascii", "replace").split()
+    return found[0] if len(found) == 1 else ""
+
+
+def merged_text(repository: Repository, ours: bytes, base: bytes, theirs: bytes) -> bytes | None:
+    """Return the text that git makes of two versions of a file; None if they are in conflict, or git can't say."""
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory() as folder:
+        paths = [os.path.join(folder, name) for name in ("ours", "base", "theirs")]
+        for path, text in zip(paths, (ours, base, theirs), strict=True):
+            with open(path, "wb") as file:
+                file.write(text)
+        return run_git(repository, "merge-file", "--stdout", *paths)
 
 
 def changes_of(repository: Repository, commits: Iterable[str]) -> CommittedChanges | None:

@@ -1,8 +1,8 @@
 """Find the repository around a folder, and read its position without running git.
 
 The position says whether git may have changed files since the last time: any command that does so moves HEAD or the
-stash, begins a merge, or adds a line to the log of HEAD. Reading it takes a few small files. Whatever is there may be
-hostile: files are read up to a limit, and content that git would not have written counts as missing.
+stash, begins a merge, adds a line to the log of HEAD, or writes the index. Reading it takes a few small files. Whatever
+is there may be hostile: files are read up to a limit, and content that git would not have written counts as missing.
 
 Source: gitrepository-layout(5), gitglossary(7).
 """
@@ -10,10 +10,11 @@ Source: gitrepository-layout(5), gitglossary(7).
 import os
 import re
 import stat
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from objstore.fastclass import value
+from objstore.fastclass import replace, value
 
 __all__ = ["Position", "ReflogEntry", "Repository", "find_repository", "position_of", "reflog_since", "repository_at"]
 
@@ -22,9 +23,10 @@ _MAX_PACKED_REFS: Final = 1 << 26
 _MAX_REFLOG: Final = 1 << 20
 """Bytes of the newest part of the log of HEAD that are read."""
 
-_COMMIT: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_REF: Final = re.compile(r"refs/[^\x00-\x20\x7f~^:?*\[\\]+")
-_REFLOG_LINE: Final = re.compile(
+# Patterns are compiled where they are used: every command looks for a repository, and there may be none.
+_COMMIT: Final = r"[0-9a-f]{40}(?:[0-9a-f]{24})?"
+_REF: Final = r"refs/[^\x00-\x20\x7f~^:?*\[\\]+"
+_REFLOG_LINE: Final = (
     rb"(?P<old>[0-9a-f]{40,64}) (?P<new>[0-9a-f]{40,64}) .*> (?P<time>[0-9]{1,12}) [+-][0-9]{4}(?:\t(?P<message>.*))?"
 )
 _STASH: Final = "refs/stash"
@@ -48,6 +50,11 @@ class Position:
     stash: str  # newest entry of the stash, hexadecimal; "": none
     merging: str  # commit that is being merged, while conflicts wait for a person; "": none
     log_size: int  # bytes in the log of HEAD
+    index: int  # when git last wrote its index (ns): also when it restores a file, or looks at one; 0: no index
+
+    def moved_from(self, other: "Position") -> bool:
+        """Return whether anything but the index differs."""
+        return replace(self, index=0) != replace(other, index=0)
 
 
 @value
@@ -111,7 +118,7 @@ def position_of(repository: Repository) -> Position | None:
     text = head.decode("utf-8", "surrogateescape").rstrip("\n")
     ref = text.removeprefix("ref: ")
     if ref == text:
-        if not _COMMIT.fullmatch(text):
+        if not re.fullmatch(_COMMIT, text):
             return None
         branch, commit = "", text
     elif _is_ref(ref):
@@ -123,7 +130,8 @@ def position_of(repository: Repository) -> Position | None:
         commit=commit,
         stash=_resolved(repository, _STASH),
         merging=_resolved(repository, "MERGE_HEAD"),
-        log_size=_log_size(repository),
+        log_size=_stat(_log_path(repository), lambda found: found.st_size),
+        index=_stat(os.path.join(repository.git_dir, "index"), lambda found: found.st_mtime_ns),
     )
 
 
@@ -134,7 +142,7 @@ def reflog_since(repository: Repository, size: int) -> tuple[ReflogEntry, ...]:
     """
     entries: list[ReflogEntry] = []
     for line in _tail(_log_path(repository), size).split(b"\n"):
-        found = _REFLOG_LINE.fullmatch(line)
+        found = re.fullmatch(_REFLOG_LINE, line)
         if found is not None:
             entries.append(
                 ReflogEntry(
@@ -156,14 +164,14 @@ def _printable(name: str) -> str:
 
 
 def _is_ref(name: str) -> bool:
-    return bool(_REF.fullmatch(name)) and not any(part in {"", ".", ".."} for part in name.split("/"))
+    return bool(re.fullmatch(_REF, name)) and not any(part in {"", ".", ".."} for part in name.split("/"))
 
 
 def _resolved(repository: Repository, ref: str) -> str:
     """Return the commit that a ref names ("": none)."""
     for folder in dict.fromkeys([repository.git_dir, repository.common_dir]):
         text = (_read(os.path.join(folder, ref)) or b"").decode("ascii", "replace").rstrip("\n")
-        if _COMMIT.fullmatch(text):
+        if re.fullmatch(_COMMIT, text):
             return text
     packed = _read(os.path.join(repository.common_dir, "packed-refs"), _MAX_PACKED_REFS) or b""
     found = re.search(rb"^([0-9a-f]{40,64}) " + re.escape(os.fsencode(ref)) + rb"$", packed, re.MULTILINE)
@@ -174,9 +182,10 @@ def _log_path(repository: Repository) -> str:
     return os.path.join(repository.git_dir, "logs", "HEAD")
 
 
-def _log_size(repository: Repository) -> int:
+def _stat(path: str, field: Callable[[os.stat_result], int]) -> int:
+    """Return a field of a file's stat result; 0: there is no file."""
     try:
-        return os.stat(_log_path(repository)).st_size
+        return field(os.stat(path))
     except OSError:
         return 0
 

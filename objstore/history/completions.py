@@ -7,8 +7,9 @@ import os
 from collections.abc import Iterable
 from enum import StrEnum
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final
 
+from objstore.fastclass import NamedTuple
 from objstore.index.rows import HolderRow
 from objstore.model.basic_types import number_of
 from objstore.store.object_store import Store

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from objstore.errors import CasError, HistoryBroken, StoreLinked, StoreNotRegular
 from objstore.fs.nofollow import open_store_folder, read_store_file, write_derived_file
-from objstore.fs.reserved_names import NET_CACHE_NAME, STORE_NAME
+from objstore.fs.reserved_names import NET_CACHE_NAME, SEEN_NAME, STORE_NAME
 from objstore.history.state_reader import StateReader, records_of
 from objstore.model.basic_types import DocumentId, FileState, Seq, Unit
 from objstore.model.ids import HASH_SIZE, RecordId, blob_id
@@ -321,9 +321,10 @@ def delete_cached_document(journal: Journal, document: DocumentId) -> None:
 
 def delete_cached_documents(journal: Journal) -> None:
     """Delete what is cached of all documents, and of any that may have existed once, durably."""
+    derived = {os.path.basename(name) for name in (NET_CACHE_NAME, SEEN_NAME)}
     with suppress(FileNotFoundError), open_store_folder(_folder(journal)) as folder_fd:
         for name in os.listdir(folder_fd):
-            if name.startswith(_FILE_PREFIX) or name == os.path.basename(NET_CACHE_NAME):
+            if name.startswith(_FILE_PREFIX) or name in derived:
                 journal.disk.unlink(folder_fd, name)
         journal.disk.sync_directory(_folder(journal))
 

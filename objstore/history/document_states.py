@@ -65,7 +65,16 @@ class DocumentHistory:
         return statuses
 
     def verdicts_for(self, state: EarlierState) -> Mapping[Unit, Status]:
-        """Return the units whose status has to change so that only what was live in `state` is, with the new status."""
+        """Return the units whose status has to change so that only what was live in `state` is, with the new status.
+
+        A rejected unit stays rejected, unless it was live in `state`: it has no effect either way, as a person decided.
+        """
         now, then = self.statuses(), self.statuses(state.position)
         wanted = [(unit, then.get(unit, Status.AWAY)) for unit in now]
+        wanted = [(unit, to) for unit, to in wanted if to.is_live or now[unit] is not Status.REJECTED]
         return {unit: status for unit, status in wanted if status is not now[unit]}
+
+    def brings_back(self, state: EarlierState) -> bool:
+        """Return whether `state` has anything that is away now."""
+        now = self.statuses()
+        return any(now[unit] is Status.AWAY and to.is_live for unit, to in self.verdicts_for(state).items())

@@ -1,17 +1,18 @@
 """Look up what git did to the recorded files, and which commits accepted edits."""
 
 import re
+from collections.abc import Container
 from typing import Final
 
 from objstore.errors import AmbiguousName, NoSuchName
 from objstore.git.command import run_git
 from objstore.git.repository import find_repository
-from objstore.model.basic_types import Action, DocumentId, Seq
+from objstore.model.basic_types import Action, DocumentId, Seq, Status
 from objstore.model.records import Decision, Edit
-from objstore.model.views import GitEvent
+from objstore.model.views import GitEvent, UnreviewedCommit
 from objstore.transaction.journal import Journal
 
-__all__ = ["GIT_EVENT_NOTE", "commits_of_edits", "decisions_of_git", "find_commit", "git_events"]
+__all__ = ["GIT_EVENT_NOTE", "commits_of_edits", "decisions_of_git", "find_commit", "git_events", "unreviewed_commits"]
 
 GIT_EVENT_NOTE: Final = "decision"
 """The note of an edit of origin git: the number of the decision that records what git did."""
@@ -23,7 +24,8 @@ _KIND: Final = "commit"
 def git_events(journal: Journal) -> list[GitEvent]:
     """Return what git did, newest first."""
     made = [decision for decision in decisions_of_git(journal) if decision.action is Action.GIT]
-    return [_event(journal, decision) for decision in reversed(made)]
+    unreviewed = {each.commit for each in unreviewed_commits(journal)}
+    return [_event(journal, decision, unreviewed) for decision in reversed(made)]
 
 
 def decisions_of_git(journal: Journal) -> list[Decision]:
@@ -40,6 +42,20 @@ def commits_of_edits(journal: Journal) -> dict[Seq, str]:
         if decision.action is Action.ACCEPT
         for unit, _ in decision.verdicts
     }
+
+
+def unreviewed_commits(journal: Journal) -> list[UnreviewedCommit]:
+    """Return the commits that agents made and that contain edits which are still pending, newest first."""
+    found: list[UnreviewedCommit] = []
+    for decision in reversed(decisions_of_git(journal)):
+        if decision.action is not Action.GIT or not (decision.commit and decision.conversation):
+            continue
+        named = {unit.seq for unit, status in decision.verdicts if status is Status.PENDING}
+        rows = filter(None, map(journal.store.index.edits.get, sorted(named if not decision.written else ())))
+        pending = tuple(row.seq for row in rows if row.status is Status.PENDING and not row.expired)
+        if pending:
+            found.append(UnreviewedCommit(commit=decision.commit, conversation=decision.conversation, edits=pending))
+    return found
 
 
 def find_commit(journal: Journal, spelling: str) -> str:
@@ -63,7 +79,7 @@ def find_commit(journal: Journal, spelling: str) -> str:
     raise NoSuchName(spelling, _KIND)
 
 
-def _event(journal: Journal, decision: Decision) -> GitEvent:
+def _event(journal: Journal, decision: Decision, unreviewed: Container[str]) -> GitEvent:
     after = journal.store.index.history.newest_edit_before(decision.number)
     documents = {written.document for written in decision.changed_files}
     documents.update(_documents_of_edits(journal, decision, after))
@@ -74,6 +90,7 @@ def _event(journal: Journal, decision: Decision) -> GitEvent:
         commit=decision.commit,
         conversation=decision.conversation,
         files=len(documents),
+        is_reviewed=bool(decision.verdicts) and decision.commit not in unreviewed,
         after=after,
     )
 

@@ -16,6 +16,7 @@ from objstore.index.rows import (
     EditRow,
     ExpiryRow,
     HolderRow,
+    PendingEdit,
     Row,
     place_in_row,
     status_in_row,
@@ -26,6 +27,9 @@ from objstore.model.basic_types import GIT_CONVERSATION, MAX_INT, DocumentId, Se
 from objstore.model.ids import BlobId, RecordId
 
 __all__ = ["DecisionQueries", "EditQueries", "HolderQueries"]
+
+_BEGINS: Final = "conversation >= ? AND conversation < CAST(? AS TEXT)"
+"""Condition for conversations whose names begin with a prefix, with two values from `_prefix_bounds`."""
 
 
 class EditQueries:
@@ -93,6 +97,19 @@ class EditQueries:
         )
         return self._db.execute(query, (document,)).fetchone() is not None
 
+    def documents_away(self) -> set[DocumentId]:
+        """Return the documents of edits of which at least one unit is away and none is live."""
+        query = (
+            "SELECT DISTINCT document FROM edits WHERE status IN ('r', 'w') AND instr(units, 'w') "
+            "AND NOT void AND NOT expired"
+        )
+        return {DocumentId(row[0]) for row in self._db.execute(query)}
+
+    def has_accepted_after(self, document: DocumentId, seq: Seq) -> bool:
+        """Return whether at least one unit of a later edit of the document is accepted."""
+        query = "SELECT 1 FROM edits WHERE document = ? AND seq > ? AND instr(units, 'a') AND NOT void LIMIT 1"
+        return self._db.execute(query, (document, seq)).fetchone() is not None
+
     def with_markers(self, document: DocumentId | None = None) -> list[EditRow]:
         """Return the unexpired edits that wrote conflict markers, of one document or (None) of all."""
         if document is None:
@@ -146,7 +163,8 @@ class EditQueries:
         """Return the number of edits without git's, including those that expired before anyone decided on them."""
         taken_back = self._db.number("SELECT count(*) FROM edits INDEXED BY edits_taken_back WHERE void")
         of_git = self._db.number("SELECT count(*) FROM edits WHERE conversation = ? AND NOT void", GIT_CONVERSATION)
-        return self._db.number("SELECT count(*) FROM edits") - taken_back - of_git
+        # Numbers have no gap, so the newest one is also how many edits were ever recorded.
+        return self._numbers.newest().edits - taken_back - of_git
 
     def next_call(self, conversation: str) -> int:
         """Return the position that the conversation's next call gets. Raises IndexUnusable."""
@@ -164,9 +182,8 @@ class EditQueries:
         if not is_utf8(prefix):
             return []
         rows = self._db.execute(
-            "SELECT DISTINCT conversation FROM edits WHERE conversation >= ? AND substr(conversation, 1, ?) = ? "
-            "AND NOT void ORDER BY conversation LIMIT ?",
-            (prefix, len(prefix), prefix, limit),
+            f"SELECT DISTINCT conversation FROM edits WHERE {_BEGINS} AND NOT void ORDER BY conversation LIMIT ?",  # noqa: S608 - a condition from here
+            (*_prefix_bounds(prefix), limit),
         )
         return [row[0] for row in rows]
 
@@ -178,20 +195,19 @@ class EditQueries:
         if not is_utf8(prefix):
             return []
         rows = self._db.execute(
-            "SELECT conversation, count(*) FROM edits WHERE conversation >= ? AND substr(conversation, 1, ?) = ? "
-            "AND NOT void GROUP BY conversation ORDER BY max(seq) DESC LIMIT ?",
-            (prefix, len(prefix), prefix, limit),
+            f"SELECT conversation, count(*) FROM edits WHERE {_BEGINS} AND NOT void "  # noqa: S608 - a condition from here
+            "GROUP BY conversation ORDER BY max(seq) DESC LIMIT ?",
+            (*_prefix_bounds(prefix), limit),
         )
         return [(row[0], row[1]) for row in rows]
 
     def conversation_count(self) -> int:
         """Return the number of conversations, without that of git's edits."""
-        # Step from each name to the next higher one: there are far fewer conversations than edits.
+        # Only where an edit was voided, a conversation may have none that counts.
         return self._db.number(
-            "WITH RECURSIVE named(name) AS (SELECT min(conversation) FROM edits UNION ALL "
-            "SELECT (SELECT min(conversation) FROM edits WHERE conversation > name) FROM named WHERE name IS NOT NULL) "
-            "SELECT count(*) FROM named WHERE name != ? "
-            "AND EXISTS (SELECT 1 FROM edits WHERE conversation = name AND NOT void)",
+            "SELECT count(*) FROM calls WHERE conversation != ? AND (conversation NOT IN "
+            "(SELECT conversation FROM edits INDEXED BY edits_taken_back WHERE void) OR EXISTS "
+            "(SELECT 1 FROM edits WHERE edits.conversation = calls.conversation AND NOT void))",
             GIT_CONVERSATION,
         )
 
@@ -202,17 +218,13 @@ class EditQueries:
         )
         return {row[0] for row in rows}
 
-    def pending_groups(self) -> list[tuple[str, int, bytes, list[Seq], int, int]]:
-        """Return (conversation, turn, current path, edits, lines added, lines removed) of the pending edits.
-
-        The turn is its number; 0: none is known.
-        """
+    def pending(self) -> list[PendingEdit]:
+        """Return the pending edits, oldest first, without expired ones."""
         rows = self._db.execute(
-            "SELECT conversation, turn, documents.path, group_concat(seq), sum(added), sum(removed) FROM edits "
-            "JOIN documents ON documents.id = document WHERE status = 'p' AND NOT void AND NOT expired "
-            "GROUP BY conversation, turn, document ORDER BY min(seq)"
+            "SELECT seq, document, path, conversation, turn, session, added, removed FROM edits "
+            "JOIN documents ON documents.id = document WHERE status = 'p' AND NOT void AND NOT expired ORDER BY seq"
         )
-        return [(*row[:3], sorted(Seq(int(n)) for n in row[3].split(",")), *row[4:]) for row in rows]
+        return list(map(PendingEdit._make, rows))
 
     def pending_of(self, conversation: str) -> int:
         """Return the number of pending edits of a conversation."""
@@ -438,6 +450,11 @@ class HolderQueries:
 def _limited(number: int) -> int:
     """Return the number limited to what SQLite accepts: a number above the highest has the same meaning as that one."""
     return min(max(number, 0), MAX_INT)
+
+
+def _prefix_bounds(prefix: str) -> tuple[str, bytes]:
+    """Return a prefix, and what follows every text that begins with it: no UTF-8 text has the byte 255."""
+    return prefix, prefix.encode() + b"\xff"
 
 
 def _edit_row(row: Row) -> EditRow:

@@ -29,6 +29,7 @@ __all__ = [
     "ExpiryRow",
     "HolderRow",
     "NewestNumbers",
+    "PendingEdit",
     "RecordedFileStat",
     "Row",
     "SessionRow",
@@ -131,6 +132,19 @@ class EditRow(NamedTuple):
         """Return the units that are rejected, of those that change anything."""
         first = 0 if self.whole or len(self.units) == 1 else 1
         return [Unit(self.seq, i) for i in range(first, len(self.units)) if self.units[i] is Status.REJECTED]
+
+
+class PendingEdit(NamedTuple):
+    """An edit that awaits review, as far as an overview needs it."""
+
+    seq: Seq
+    document: DocumentId
+    path: bytes  # current path of the document
+    conversation: str
+    turn: int  # 0: none is known
+    session: int  # 0: none is known
+    added: int  # lines
+    removed: int
 
 
 class StateOrigin(NamedTuple):

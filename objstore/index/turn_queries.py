@@ -61,6 +61,14 @@ class TurnQueries:
             )
         ]
 
+    def of_document(self, document: DocumentId) -> dict[Seq, int]:
+        """Return the turn of each edit of a document that is of one and was not claimed since."""
+        rows = self._db.execute(
+            "SELECT seq, turn FROM edits WHERE document = ? AND turn > 0 AND owner = conversation AND NOT void",
+            (document,),
+        )
+        return {Seq(seq): turn for seq, turn in rows}
+
     def _turns(self, which: str, *values: int | str) -> list[TurnRow]:
         # Each condition is a text of this module, and every value is bound.
         query = f"SELECT {_TURN}, checksum IS {SUMS['turns']} FROM turns {which}"  # noqa: S608 - see above

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from objstore.fastclass import NamedTuple, value
+from objstore.model.ids import blob_id
 
 if TYPE_CHECKING:
     from objstore.model.basic_types import DocumentId, Operation, Seq, Unit
 
-__all__ = ["ChangeKind", "ChangeSummary", "ChangesAtLine", "FileSummary", "NetChange", "NetFile"]
+__all__ = ["KEY_SIZE", "ChangeKind", "ChangeSummary", "ChangesAtLine", "FileSummary", "NetChange", "NetFile"]
+
+KEY_SIZE: Final = 16
+"""Bytes of the key of a change."""
 
 
 class ChangeKind(StrEnum):
@@ -38,6 +42,7 @@ class NetChange:
     inserted: bytes  # exact lines of the current text
     units: tuple[Unit, ...]  # ascending: a decision on the change is a decision on these
     shares_with: tuple[int, ...] = ()  # positions of the file's other changes that are decided with this one
+    turns: tuple[int, ...] = ()  # numbers of the turns that its edits are of, ascending; edits without one add none
 
     @property
     def removed_lines(self) -> int:
@@ -48,6 +53,13 @@ class NetChange:
     def inserted_lines(self) -> int:
         """Return the number of inserted lines."""
         return _line_count(self.inserted)
+
+    @property
+    def key(self) -> bytes:
+        """Return what identifies the change: its file, its units and its text, wherever in the file it is."""
+        units = " ".join(map(str, self.units))
+        facts = f"{self.document} {self.kind} {len(self.removed)} {units}\n".encode()
+        return blob_id(facts + self.removed + self.inserted)[:KEY_SIZE]
 
     @property
     def edits(self) -> tuple[Seq, ...]:
@@ -75,6 +87,7 @@ class NetFile:
     size: int
     is_unrecorded: bool  # whether the file on disk is not in its recorded state, which is the current text here
     left_out: tuple[NetChange, ...] = ()  # changes that were not asked for
+    taken_out: tuple[Unit, ...] = ()  # cancelled units that can't be accepted: accepted edits took their change out
 
     @property
     def added(self) -> int:
@@ -103,6 +116,7 @@ class ChangeSummary(NamedTuple):
     inserted_lines: int
     units: tuple[Unit, ...]
     shares_with: tuple[int, ...]
+    key: bytes
 
 
 class FileSummary(NamedTuple):

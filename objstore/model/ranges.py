@@ -2,7 +2,9 @@
 
 from bisect import bisect_right
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Final
+
+from objstore.fastclass import NamedTuple
 
 __all__ = ["Range", "Ranges", "ranges_of"]
 

@@ -52,6 +52,7 @@ class CallInfo:
     notes: Mapping[str, str] = field(default_factory=dict)  # agent, client, model, prompt, …
     turn: TurnInfo | None = None  # None: it belongs to no known turn
     within: tuple[str, ...] = ()  # canonical paths that the call may reach, and all below; (): the whole workspace
+    denies: Callable[[str], bool] | None = None  # whether it may not change the file at a canonical path; None: it may
 
 
 EXTERNAL_CALL: Final = CallInfo(tool="", origin=Origin.EXTERNAL)
@@ -197,6 +198,10 @@ class Decided:
     markers: tuple[MarkersWritten, ...] = ()
     unmarked: tuple[Seq, ...] = ()  # edits whose markers the decision removed
     returned: tuple[Unit, ...] = ()  # units whose status changed only because of the removal
+    # Units that an undo or redo left rejected, each with the live unit that makes the same change.
+    repeated: tuple[tuple[Unit, Unit], ...] = ()
+    # Units that stay pending instead of being accepted, each with the accepted unit that took its change out.
+    taken_out: tuple[tuple[Unit, Unit], ...] = ()
 
 
 @value

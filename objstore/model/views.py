@@ -165,6 +165,7 @@ class CommentView:
     state: CommentState
     sent_to: str  # the conversation that it was last sent to, or is meant for; "": none
     answers: tuple[CommentView, ...] = ()  # oldest first; of agents, and of persons
+    more_files: int = 0  # how many other files it is about, if it is about edits of several
 
     @property
     def number(self) -> int:
@@ -229,6 +230,14 @@ class DecisionView:
 
 
 @value
+class DecisionInForce:
+    """A decision that was not undone."""
+
+    number: int
+    units: frozenset[Unit]
+
+
+@value
 class SessionView:
     """One run of an agent program: its turns, or edits without turns."""
 
@@ -270,6 +279,7 @@ class GitEvent:
     commit: str  # HEAD after it, in hex; "": none
     conversation: str  # of the call that ran git; "": a person's
     files: int  # files that it changed; 0: it is a commit that an agent made
+    is_reviewed: bool  # of an agent's commit: whether none of the edits that it is known to contain is pending any more
     after: Seq  # the newest edit before it (0: none); its own edits follow
 
 
@@ -317,6 +327,7 @@ class PendingGroup:
     seqs: tuple[Seq, ...]
     added: int  # lines
     removed: int
+    session: int = 0  # number of the session, if no turn is known; 0: nor is a session
 
 
 @value
@@ -324,6 +335,7 @@ class PendingTurn:
     """A turn that has pending edits."""
 
     number: int
+    session: int  # number of its session
     client: str  # texts may be empty: not known
     prompt: str
 
@@ -383,6 +395,25 @@ class RunningCall:
 
 
 @value
+class WaitingMessage:
+    """How much a session is yet to be sent about its edits."""
+
+    session: int  # its number; 0: whichever agent works next
+    rejections: int  # number of edits that were rejected, as a whole or in part
+    comments: int
+    has_hooks: bool  # whether it is sent anything by itself; without hooks, it has to ask
+
+
+@value
+class UnreviewedCommit:
+    """A git commit that an agent made, with edits that nobody reviewed yet."""
+
+    commit: str  # hexadecimal
+    conversation: str
+    edits: tuple[Seq, ...]  # pending edits that it contains, ascending
+
+
+@value
 class SecretFiles:
     """Files whose names look like secrets."""
 
@@ -414,3 +445,4 @@ class StatusReport:
     comments: Mapping[str, int] = MappingProxyType({})  # how many are open, sent and answered
     policies: tuple[str, ...] = ()  # settings about reviews that were changed, but not by `cas config`
     running: tuple[RunningCall, ...] = ()  # calls of agents' own programs that have not ended, oldest first
+    commits: tuple[UnreviewedCommit, ...] = ()  # newest first

@@ -18,7 +18,7 @@ from itertools import count
 from typing import Final, Self
 
 from objstore.config.config_files import Configuration
-from objstore.config.name_patterns import escaped
+from objstore.config.patterns import escaped
 from objstore.errors import CasError, DiskFull, IndexDamaged, PurgeRefused, PurgeUnfinished, StoreError, StoreLocked
 from objstore.fastclass import replace, value
 from objstore.fs.file_state import file_at

@@ -60,7 +60,10 @@ class _Place(NamedTuple):
 
 
 def add_to_units(journal: Journal, units: Sequence[Unit], text: str, *, who: str) -> CommentView:
-    """Record a comment on units of one edit. Raises NoSuchName, EditExpired, HistoryBroken, as Journal.commit."""
+    """Record a comment on units of edits, in one file or several.
+
+    Raises NoSuchName, EditExpired, HistoryBroken, and as Journal.commit.
+    """
     return _added(journal, lambda: _of_units(journal, units), text, who=who)
 
 
@@ -146,8 +149,6 @@ def comment(journal: Journal, number: int) -> CommentView:
 def of_edits(journal: Journal, seqs: Collection[int]) -> dict[Seq, list[CommentView]]:
     """Return the comments on lines or units of edits, by edit, oldest first."""
     index = journal.store.index
-    if index.numbers.next_comment() == 1:
-        return {}
     documents = dict.fromkeys(document for seq in seqs if (document := index.edits.document_of(seq)) is not None)
     rows = [row for document in documents for row in index.comments.of_document(document)]
     found: dict[Seq, list[CommentView]] = {}
@@ -168,15 +169,19 @@ def unsent(journal: Journal) -> list[tuple[CommentView, frozenset[str]]]:
     return [(_view(journal, row, documents), _addressees(journal, row)) for row in rows if not row.conversation]
 
 
-def unsent_for(journal: Journal, conversations: Collection[str], most: int) -> UnreportedComments | None:
+def unsent_for(
+    journal: Journal, conversations: Collection[str], most: int, held_since: int = 0
+) -> UnreportedComments | None:
     """Return the comments that are to be sent to one of these conversations (None: there are none).
 
-    `most`: comments that are returned; further ones are only counted.
+    `most`: comments that are returned; further ones are only counted. `held_since`: number of the first comment that is
+    held back, unless it was addressed to somebody; 0: none is.
     """
     index = journal.store.index
     if index.numbers.next_comment() == 1:
         return None
     rows = [row for row in index.comments.in_state(CommentState.OPEN) if not row.conversation]
+    rows = [row for row in rows if not held_since or row.number < held_since or row.sent]
     meant = [row for row in rows if not (to := _addressees(journal, row)) or not to.isdisjoint(conversations)]
     if not meant:
         return None
@@ -251,15 +256,20 @@ def _marked(
 
 
 def _of_units(journal: Journal, units: Sequence[Unit]) -> _Place:
-    seq = units[0].seq
-    row = journal.store.index.edits.get(seq)
-    of = journal.store.index.edits.document_of(seq)
-    if row is None or of is None:
-        raise NoSuchName(str(seq), "edit")
-    refuse_expired(journal, row)
-    document = load_document(journal, of)
-    path = journal.store.index.documents.tip(of).path
     chosen = tuple(sorted(units))
+    documents: dict[DocumentId, None] = {}
+    for seq in dict.fromkeys(unit.seq for unit in chosen):
+        row = journal.store.index.edits.get(seq)
+        of = journal.store.index.edits.document_of(seq)
+        if row is None or of is None:
+            raise NoSuchName(str(seq), "edit")
+        refuse_expired(journal, row)
+        documents[of] = None
+    of = next(iter(documents))
+    path = journal.store.index.documents.tip(of).path
+    if len(documents) > 1:
+        return _Place(of, path, _WHOLE, _WHOLE, (0, 0), chosen)
+    document = load_document(journal, of)
     inserting = [unit for unit in chosen if document.inserted_lines(unit)]
     if inserting:
         last_line = document.inserted_lines(inserting[-1]) - 1
@@ -340,6 +350,7 @@ def _view(journal: Journal, row: CommentRow, documents: dict[DocumentId, Documen
         is_there=tip.state is not None and made.lines == (0, 0),
         state=row.state,
         sent_to=row.sent,
+        more_files=_other_files(journal, made),
     )
     document = documents[made.document]
     if document is not None and tip.state is not None and made.lines != (0, 0):
@@ -352,6 +363,14 @@ def _view(journal: Journal, row: CommentRow, documents: dict[DocumentId, Documen
         return view
     answers = journal.store.index.comments.answers_to(made.number)
     return replace(view, answers=tuple(_view(journal, answer, documents) for answer in answers))
+
+
+def _other_files(journal: Journal, made: Comment) -> int:
+    """Return how many files besides its own a comment is about."""
+    if made.lines != (0, 0) or len(made.units) <= 1:
+        return 0
+    seqs = {unit.seq for unit in made.units}
+    return len({journal.store.index.edits.document_of(seq) for seq in seqs} - {made.document})
 
 
 def _edits_of(made: Comment) -> list[Seq]:

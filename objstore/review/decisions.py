@@ -12,14 +12,14 @@ from objstore.model.basic_types import Action, OnExternal, Origin, Seq, Status, 
 from objstore.model.ids import BlobId
 from objstore.model.records import Decision
 from objstore.model.results import Conflicted, Decided, DecisionOutcome, ExternalChanges, NothingToDo
-from objstore.model.views import ExternalChange, Seen
+from objstore.model.views import DecisionInForce, ExternalChange, Seen
 from objstore.review.plan import Plan
 from objstore.review.planner import Planner
 from objstore.store.write_batch import Batch
 from objstore.transaction.journal import Journal
 from objstore.transaction.space_reserve import release_reserve
 
-__all__ = ["DecisionRequest", "decide"]
+__all__ = ["DecisionRequest", "decide", "in_force"]
 
 
 @value
@@ -50,14 +50,23 @@ def decide(journal: Journal, request: DecisionRequest) -> tuple[DecisionOutcome,
 
     That function also knows the blobs that a dry run would write. A decision that changes no file may use the space
     reserve, so that a reviewer can decide on a full disk, and expire history then.
-    Raises NoSuchName, EditExpired, EditAway, FileChanged, DecidedMeanwhile, HistoryBroken, and what Journal.commit
-    raises.
+    Raises NoSuchName, EditExpired, EditAway, EditTakenOut, FileChanged, DecidedMeanwhile, HistoryBroken, and what
+    Journal.commit raises.
     """
     try:
         return _decided(journal, request)
     except NoSpaceToRecord:
         release_reserve(journal)
         return _decided(journal, request)
+
+
+def in_force(journal: Journal) -> list[DecisionInForce]:
+    """Return the decisions that were not undone, except what git did, in the order in which an undo finds them."""
+    effective, _ = _stacks(journal)
+    return [
+        DecisionInForce(number=number, units=frozenset(unit for unit, _ in made.verdicts))
+        for number, made in reversed(effective)
+    ]
 
 
 def _decided(journal: Journal, request: DecisionRequest) -> tuple[DecisionOutcome, Callable[[BlobId], bytes]]:
@@ -230,6 +239,8 @@ def _outcome(journal: Journal, request: DecisionRequest, batch: Batch, *, is_wri
         markers=markers,
         unmarked=plan.unmarked,
         returned=plan.returned,
+        repeated=plan.repeated,
+        taken_out=plan.taken_out,
     )
 
 
@@ -271,7 +282,8 @@ def _without_no_ops(journal: Journal, request: DecisionRequest) -> DecisionReque
     """Return the request without verdicts that change nothing visible; None: none is left.
 
     A whole-file part without an effect is decided together with the rest of its edit, and ignored if that has the
-    requested status already, because it is not shown. An undo or redo takes back every verdict. Raises EditAway.
+    requested status already, because it is not shown. An undo or redo takes back every verdict, and None only if there
+    is no decision to take back. Raises EditAway.
     """
     # Each edit is read once, with all its units: thousands of them may be decided.
     rows = {seq: journal.store.index.edits.get(seq) for seq in {unit.seq for unit in request.verdicts}}
@@ -293,11 +305,10 @@ def _without_no_ops(journal: Journal, request: DecisionRequest) -> DecisionReque
         refuse_expired(journal, row)
     if away:
         raise EditAway([str(unit) for unit in sorted(away)])
+    # An undo or redo is recorded even if git or a repeated edit has made it so already: the next one goes on from it.
     # Units that markers set aside are rejected only until the conflict is resolved.
-    if (
-        not changed_edits
-        and not request.is_claim
-        and (request.takes_back or units_set_aside(journal).isdisjoint(request.verdicts))
+    if not request.verdicts or not (
+        changed_edits or request.takes_back or not units_set_aside(journal).isdisjoint(request.verdicts)
     ):
         return None
     verdicts = request.verdicts.items()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NetCache"]
 
-_MAGIC: Final = b"casnets1"
+_MAGIC: Final = b"casnets2"
 
 _KINDS: Final = tuple(ChangeKind)
 _OPERATIONS: Final = tuple(Operation)
@@ -71,7 +71,8 @@ class NetCache:
 
 def _packed(summary: FileSummary) -> list[Any]:
     changes = [
-        [_KINDS.index(kind), *numbers, [*chain(*units)], [*shares]] for kind, *numbers, units, shares in summary.changes
+        [_KINDS.index(kind), *numbers, [*chain(*units)], [*shares], key]
+        for kind, *numbers, units, shares, key in summary.changes
     ]
     paths = [os.fsencode(summary.path), os.fsencode(summary.path_before)]
     units = [[*chain(*summary.cancelled)], [*chain(*summary.kept_on)]]
@@ -82,8 +83,10 @@ def _packed(summary: FileSummary) -> list[Any]:
 def _unpacked(document: DocumentId, row: list[Any], *, is_unrecorded: bool) -> FileSummary:
     (path, path_before), operation, (mode_before, mode, is_binary, size_before, size), (cancelled, kept_on), rows = row
     changes = [
-        ChangeSummary(_KINDS[kind], above, below, removed, inserted, _units(units), tuple(shares))
-        for kind, above, below, removed, inserted, units, shares in rows
+        ChangeSummary(
+            _KINDS[kind], above, below, removed, inserted, _units(units), tuple(shares), bytes(memoryview(key))
+        )
+        for kind, above, below, removed, inserted, units, shares, key in rows
     ]
     return FileSummary(
         os.fsdecode(path),

@@ -10,13 +10,13 @@ from objstore.fastclass import replace
 from objstore.model.net_file import FileSummary, NetFile
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from objstore.index.rows import DocumentPosition
     from objstore.model.basic_types import DocumentId, Unit
     from objstore.store.object_store import Store
 
-__all__ = ["pending_documents", "selected", "shared_units"]
+__all__ = ["pending_documents", "selected", "shared_units", "unseen"]
 
 FileView = TypeVar("FileView", NetFile, FileSummary)
 
@@ -43,6 +43,16 @@ def selected(files: Sequence[FileView], paths: Collection[str], units: Collectio
     if units is not None:
         found = [file for each in found if (file := _with_units(each, frozenset(units))) is not None]
     return sorted(found, key=_PLACE)
+
+
+def unseen(files: Iterable[FileView], seen: Collection[bytes]) -> list[FileView]:
+    """Return the files with changes whose key is not in `seen`, with only these and those decided with them."""
+    found: list[FileView] = []
+    for file in files:
+        units = {unit for change in file.changes if change.key not in seen for unit in change.units}
+        shown = _with_units(file, frozenset(units)) if units else None
+        found += [] if shown is None else [shown]
+    return found
 
 
 def shared_units(units: Sequence[tuple[Unit, ...]]) -> list[tuple[int, ...]]:
@@ -98,6 +108,7 @@ def _with_units(file: FileView, units: frozenset[Unit]) -> FileView | None:
         file,
         changes=tuple(replace(change, shares_with=with_) for change, with_ in zip(shown, shared, strict=True)),
         cancelled=cancelled,
+        taken_out=tuple(unit for unit in file.taken_out if unit in units),
         kept_on=kept_on,
         left_out=tuple(change for at, change in enumerate(file.changes) if at not in touched),
     )

@@ -8,17 +8,18 @@ from objstore.errors import StoreError
 from objstore.model.net_file import ChangeSummary, FileSummary
 from objstore.review.net_cache import NetCache
 from objstore.review.net_selection import pending_documents, selected
+from objstore.review.seen_changes import seen_changes
 from objstore.review.status import external_changes
 
 # What computes summaries is imported only if the cache lacks one.
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from objstore.model.basic_types import Unit
+    from objstore.model.basic_types import DocumentId, Unit
     from objstore.model.net_file import NetFile
     from objstore.transaction.journal import Journal
 
-__all__ = ["summaries"]
+__all__ = ["seen_counts", "summaries"]
 
 
 def summaries(
@@ -29,6 +30,29 @@ def summaries(
 ) -> list[FileSummary]:
     """Return what `net_files` does without texts: of documents without new records it is read from a cache."""
     unrecorded = {change.document for change in external_changes(journal)}
+    return selected(_summaries(journal, unrecorded, paths, units, unreadable), paths, units)
+
+
+def seen_counts(journal: Journal) -> tuple[int, int] | None:
+    """Return how many changes are pending, and how many of them were not looked at. None: none ever was.
+
+    Files with unreadable histories have none. No file on disk is compared.
+    """
+    seen = seen_changes(journal)
+    if not seen:
+        return None
+    found = _summaries(journal, set(), (), None, lambda _: None)
+    keys = [change.key for file in found for change in file.changes]
+    return len(keys), sum(key not in seen for key in keys)
+
+
+def _summaries(
+    journal: Journal,
+    unrecorded: Collection[DocumentId],
+    paths: Collection[str],
+    units: Collection[Unit] | None,
+    unreadable: Callable[[StoreError], object] | None,
+) -> list[FileSummary]:
     with journal.reading() as store, store.index.still():
         cache = NetCache(journal)
         found: list[FileSummary] = []
@@ -49,7 +73,7 @@ def summaries(
             found.append(summary)
         if cache.is_changed:
             cache.save(position.document for position in store.index.edits.pending_documents())
-    return selected(found, paths, units)
+    return found
 
 
 def _summary(file: NetFile) -> FileSummary:
@@ -62,6 +86,7 @@ def _summary(file: NetFile) -> FileSummary:
             change.inserted_lines,
             change.units,
             change.shares_with,
+            change.key,
         )
         for change in file.changes
     ]

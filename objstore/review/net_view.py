@@ -21,7 +21,7 @@ from objstore.weave.accepted_text import net_document
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from objstore.model.basic_types import DocumentId, Unit
+    from objstore.model.basic_types import DocumentId, Seq, Unit
     from objstore.transaction.journal import Journal
     from objstore.weave.accepted_text import DocumentChange
 
@@ -120,6 +120,7 @@ def net_file(journal: Journal, document: DocumentId, *, is_unrecorded: bool) -> 
     path = os.fsdecode(after.path)
     kinds = [change.kind for change in net.changes]
     shared = shared_units([tuple(change.units) for change in net.changes])
+    turns = journal.store.index.turns.of_document(document)
     return NetFile(
         path=path,
         path_before=os.fsdecode(before.path),
@@ -129,8 +130,9 @@ def net_file(journal: Journal, document: DocumentId, *, is_unrecorded: bool) -> 
         mode=0 if after.content is None else after.mode,
         before=before.content,
         after=after.content,
-        changes=tuple(map(_net_change, net.changes, shared, repeat(path), repeat(document))),
+        changes=tuple(map(_net_change, net.changes, shared, repeat(path), repeat(document), repeat(turns))),
         cancelled=net.cancelled,
+        taken_out=net.taken_out,
         kept_on=net.kept_on,
         is_binary=net.is_binary,
         size_before=_size(journal, before.content),
@@ -139,7 +141,9 @@ def net_file(journal: Journal, document: DocumentId, *, is_unrecorded: bool) -> 
     )
 
 
-def _net_change(change: DocumentChange, shares_with: tuple[int, ...], path: str, document: DocumentId) -> NetChange:
+def _net_change(
+    change: DocumentChange, shares_with: tuple[int, ...], path: str, document: DocumentId, turns: dict[Seq, int]
+) -> NetChange:
     return NetChange(
         path=path,
         document=document,
@@ -150,6 +154,7 @@ def _net_change(change: DocumentChange, shares_with: tuple[int, ...], path: str,
         inserted=change.inserted,
         units=tuple(sorted(change.units)),
         shares_with=shares_with,
+        turns=tuple(sorted({turns[unit.seq] for unit in change.units if unit.seq in turns})),
     )
 
 

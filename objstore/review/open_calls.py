@@ -37,6 +37,8 @@ _DONE: Final = "done-"
 _REPORTED: Final = "told-"
 _JOINED: Final = "joined"
 _LOCK: Final = "lock"
+_REVIEW: Final = "review"
+_RELEASED: Final = "released"
 _SESSIONS_LOCK: Final = "sessions"
 _CUT_OFF: Final = "?"
 """What is in front of the identity of an ended call whose own end was not reported."""
@@ -292,6 +294,22 @@ class OpenCalls:
                 return
             self._files.write(_JOINED, {"joined": dict([*owners, (other, own)][-_MOST_JOINED_OF_ALL:])})
             self._write_reported(conversation, units, [*joined, other][-_MOST_JOINED:])
+
+    @property
+    def review_lock(self) -> str:
+        """The path of the file that a review in progress locks; its folder is created if it is missing."""
+        return self._files.lock_path(_REVIEW)
+
+    def released(self) -> tuple[int, int]:
+        """Return up to which decision and which comment a person has let agents be sent what they said."""
+        match self._files.read(_RELEASED):
+            case {"decision": int(decision), "comment": int(comment)}:
+                return decision, comment
+        return 0, 0
+
+    def save_released(self, decision: int, comment: int) -> None:
+        """Replace what `released` returns. Raises what the disk raises."""
+        self._files.write(_RELEASED, {"decision": decision, "comment": comment})
 
     def forget_old_sessions(self) -> None:
         """Remove conversations without any report for a month, and notes of ends as old as that."""

@@ -34,6 +34,8 @@ class Plan:
     marked: MarkerWriter
     unmarked: tuple[Seq, ...]  # edits whose markers the decision removes
     returned: tuple[Unit, ...]  # units whose status changes only because of that
+    taken_out: tuple[tuple[Unit, Unit], ...]  # units that stay pending, each with the one that took its change out
+    repeated: tuple[tuple[Unit, Unit], ...]  # units that stay rejected, each with one that makes its change
 
     def effects(self) -> tuple[FileEffect, ...]:
         """Return what the decision does to each file that it changes."""

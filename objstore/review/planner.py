@@ -8,19 +8,30 @@ resulting documents; otherwise the planner returns the conflicts.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from objstore.errors import FileChanged, FileTooLarge, NoSuchName
+from objstore.errors import UNREADABLE, FileChanged, FileTooLarge, HistoryBroken, NoSuchName
 from objstore.fastclass import field, replace, value, variable
 from objstore.fs.file_state import file_at
 from objstore.history.document_loader import load_document
 from objstore.history.marked_text import markers_removed_by, markers_removed_by_step_back
 from objstore.index.rows import Tip
-from objstore.model.basic_types import Action, ConflictKind, DocumentId, FileState, OnExternal, Seq, Status, Unit
+from objstore.model.basic_types import (
+    Action,
+    ConflictKind,
+    DocumentId,
+    FileState,
+    OnExternal,
+    Seq,
+    Status,
+    Unit,
+)
 from objstore.model.large_file_placeholder import MAX_BLOB
 from objstore.model.records import Decision, Edit, WrittenFile
 from objstore.model.results import Conflict, Conflicted, MarkersWritten, Notice
 from objstore.model.views import ExternalChange
+from objstore.review.left_units import refusal_of_taken_out, without_left_units
 from objstore.review.marker_files import MarkerWriter
 from objstore.review.path_conflicts import find_path_conflicts
 from objstore.review.plan import Plan
@@ -112,9 +123,12 @@ class Planner:
         unmarked: list[Seq] = []
         restated: dict[Unit, Status] = {}  # verdicts to record even where the status stays the same
         returned: list[Unit] = []
+        left: dict[Unit, Unit] = {}  # units that keep their status
         given = self._by_document(dict(verdicts) | dict.fromkeys(discarded, Status.REJECTED))
         for loaded in map(self._document, documents):
             named = {unit: status for unit, status in given.get(loaded.id, {}).items() if loaded.knows(unit)}
+            named, kept = without_left_units(loaded, named, is_new=is_new)
+            left |= kept
             given[loaded.id] = named
             rest = self._remove_markers(loaded, named, is_new=is_new)
             unmarked += rest.unmarked
@@ -127,6 +141,8 @@ class Planner:
                 cascaded += marker.set_statuses(loaded, rest.verdicts)
             else:
                 loaded.set_statuses(rest.verdicts)
+        if left and not (statuses_only or any(given.values())):
+            raise refusal_of_taken_out(self.journal, self._owner(min(left)), left, self._external)
         conflicts = [conflict for document in documents for conflict in self._document(document).conflicts()]
         conflicts += self._path_conflicts(documents, {unit for share in given.values() for unit in share})
         # An undo or redo leads back to an earlier text, which is not in doubt.
@@ -151,6 +167,8 @@ class Planner:
             marked=marker,
             unmarked=tuple(unmarked),
             returned=tuple(unit for unit in returned if unit in changed),
+            repeated=() if is_new else tuple(left.items()),
+            taken_out=tuple(left.items()) if is_new else (),
         )
 
     def record(
@@ -197,7 +215,8 @@ class Planner:
     ) -> dict[DocumentId, dict[Unit, Status]]:
         """Return the changed statuses of the documents that need no replay, because their text can't change.
 
-        All their units are live and stay so, and they have no external changes and no markers.
+        All their units are live and stay so, they have no external changes and no markers, and no later accepted edit
+        took out what is accepted.
         """
         index = self.journal.store.index
         found: dict[DocumentId, dict[Unit, Status]] = {}
@@ -206,6 +225,8 @@ class Planner:
                 continue
             if index.edits.has_units_not_live(document) or index.edits.with_markers(document):
                 continue
+            if self._may_be_taken_out(document, share):
+                continue
             units = {
                 seq: row.units for seq in {unit.seq for unit in share} if (row := index.edits.get(seq)) is not None
             }
@@ -213,6 +234,15 @@ class Planner:
                 unit: status for unit, status in share.items() if units[unit.seq][unit.hunk] is not status
             }
         return found
+
+    def _may_be_taken_out(self, document: DocumentId, share: Mapping[Unit, Status]) -> bool:
+        """Return whether an accept names units that later edits took out; False if the history can't be replayed."""
+        accepted = [unit for unit, status in share.items() if status is Status.ACCEPTED]
+        if not accepted or not self.journal.store.index.edits.has_accepted_after(document, min(accepted).seq):
+            return False
+        with suppress(HistoryBroken, *UNREADABLE):  # no text changes, so a decision is possible all the same
+            return bool(self._document(document).taken_out(accepted))
+        return False
 
     def _by_document(self, verdicts: Mapping[Unit, Status]) -> dict[DocumentId, dict[Unit, Status]]:
         shares: dict[DocumentId, dict[Unit, Status]] = {}

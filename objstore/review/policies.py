@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Final
 
 from objstore.config.config_files import Configuration, ConfiguredValue
-from objstore.config.path_patterns import PathPatterns
+from objstore.config.patterns import PathPatterns
 from objstore.config.settings import SETTINGS, is_anything_set, settings_files, value_of
 from objstore.errors import CasError
 from objstore.model.basic_types import Origin
@@ -67,11 +67,11 @@ class Policies:
         if not self.accept or origin not in {Origin.AGENT, Origin.FORMATTER}:
             return False
         named = [os.fsdecode(path) for path in paths if path is not None]
-        return all(self.accept.match(path) and not self.always.match(path) for path in named)
+        return all(self.accept.names_file(path) and not self.always.names_file(path) for path in named)
 
     def needs_review(self, path: str) -> bool:
         """Return whether only a decision that names the file accepts its edits."""
-        return self.always.match(path)
+        return self.always.names_file(path)
 
 
 def record_change(journal: Journal, name: str, before: str, after: str, *, who: str) -> None:

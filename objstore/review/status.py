@@ -20,6 +20,7 @@ from objstore.model.views import (
     RunningCall,
     StatusReport,
     UnresolvedMarkers,
+    UnreviewedCommit,
 )
 from objstore.worktree.dirty_files import changed_tips
 from objstore.worktree.external_changes import found_changes
@@ -28,7 +29,9 @@ from objstore.worktree.external_changes import found_changes
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from objstore.index.rows import PendingEdit
     from objstore.log.segment_files import Place
+    from objstore.model.basic_types import DocumentId, Seq
     from objstore.store.object_store import Store
     from objstore.transaction.journal import Journal
 
@@ -53,8 +56,8 @@ def _status_report(journal: Journal, external: tuple[ExternalChange, ...], unrea
 
     index = journal.store.index
     counts = index.edits.counts()
-    groups = index.edits.pending_groups()
-    turns = filter(None, map(index.turns.turn, sorted({turn for _, turn, *_ in groups} - {0})))
+    pending = index.edits.pending()
+    turns = filter(None, map(index.turns.turn, sorted({edit.turn for edit in pending} - {0})))
     store_bytes, blobs = journal.store.log.files.total_bytes(), index.blobs.count()
     return StatusReport(
         root=journal.tree.root,
@@ -64,29 +67,23 @@ def _status_report(journal: Journal, external: tuple[ExternalChange, ...], unrea
         rejected=counts[Status.REJECTED],
         away=counts[Status.AWAY],
         conversations=index.edits.conversation_count(),
-        groups=tuple(
-            PendingGroup(
-                conversation=conversation,
-                turn=turn,
-                path=os.fsdecode(path),
-                seqs=tuple(seqs),
-                added=added,
-                removed=removed,
-            )
-            for conversation, turn, path, seqs, added, removed in groups
+        groups=_groups(pending),
+        turns=tuple(
+            PendingTurn(number=turn.number, session=turn.session, client=turn.client, prompt=turn.prompt)
+            for turn in turns
         ),
-        turns=tuple(PendingTurn(number=turn.number, client=turn.client, prompt=turn.prompt) for turn in turns),
         external=external,
         markers=unresolved_markers(journal),
         unreadable=unreadable,
         store_bytes=store_bytes,
         blobs=blobs,
         reclaimable=_reclaimable(journal),
-        collisions=_collisions(journal),
+        collisions=_collisions(journal, pending),
         comments=_comments(journal),
         policies=_changed_policies(journal),
         secrets=secret_files(journal),
         running=running_calls(journal),
+        commits=_commits(journal) if pending else (),
     )
 
 
@@ -141,12 +138,45 @@ def _comments(journal: Journal) -> dict[str, int]:
     return {word: counts[word] for word in ("open", "sent", "answered") if counts[word]}
 
 
-def _collisions(journal: Journal) -> tuple[Collision, ...]:
-    if not journal.store.index.edits.colliding():
-        return ()
+def _groups(pending: list[PendingEdit]) -> tuple[PendingGroup, ...]:
+    seqs: dict[tuple[str, int, DocumentId, bytes], list[Seq]] = {}
+    lines: dict[tuple[str, int, DocumentId, bytes], tuple[int, int]] = {}
+    sessions: dict[tuple[str, int, DocumentId, bytes], int] = {}
+    for seq, document, path, conversation, turn, session, added, removed in pending:
+        group = (conversation, turn, document, path)
+        sessions.setdefault(group, 0 if turn else session)
+        seqs.setdefault(group, []).append(seq)
+        before = lines.get(group, (0, 0))
+        lines[group] = (before[0] + added, before[1] + removed)
+    return tuple(
+        PendingGroup(
+            conversation=conversation,
+            turn=turn,
+            path=os.fsdecode(path),
+            seqs=tuple(seqs[conversation, turn, document, path]),
+            added=added,
+            removed=removed,
+            session=sessions[conversation, turn, document, path],
+        )
+        for (conversation, turn, document, path), (added, removed) in lines.items()
+    )
+
+
+def _collisions(journal: Journal, pending: list[PendingEdit]) -> tuple[Collision, ...]:
+    sessions = {(edit.document, edit.session) for edit in pending if edit.session}
+    if len(sessions) == len({document for document, _ in sessions}):
+        return ()  # no file has those of two sessions
     from objstore.review.collisions import collisions
 
     return tuple(collisions(journal))
+
+
+def _commits(journal: Journal) -> tuple[UnreviewedCommit, ...]:
+    if not journal.store.index.decisions.of_git():
+        return ()
+    from objstore.history.git_events import unreviewed_commits
+
+    return tuple(unreviewed_commits(journal))
 
 
 def _changed_policies(journal: Journal) -> tuple[str, ...]:

@@ -8,8 +8,9 @@ The module has over 500 lines because a call is one object: what its methods rea
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Final
 
 from objstore.errors import (
@@ -81,7 +82,7 @@ class Call:
         self._began = time.monotonic()
         self._batch = batch
         self._info = info
-        self._tree = journal.tree.confined(info.within)
+        self._tree = journal.tree.confined(info.within, info.denies)
         self._files: dict[bytes, _File] = {}
         self._changes: list[Change] = []
         self._by_path: dict[bytes, list[Change]] = {}  # the changes of each path, moves from it included
@@ -266,9 +267,15 @@ class Call:
     # ---- the end
 
     def commit(
-        self, *, dry_run: bool = False, decided_with: Callable[[Sequence[EditView]], Decision] | None = None
+        self,
+        *,
+        dry_run: bool = False,
+        decided_with: Callable[[Sequence[EditView]], Decision] | None = None,
+        notes: Mapping[str, str] = MappingProxyType({}),
     ) -> CallOutcome:
         """Record the call and apply it to the disk; a call is committed once.
+
+        `notes`: what became known during the call, recorded with the notes of its CallInfo.
 
         `dry_run`: return what would be recorded and raise what would be raised, without recording anything.
         `decided_with`: returns a decision on the call's edits that is recorded in the same group, if there are any.
@@ -302,7 +309,7 @@ class Call:
                 call=call,
                 ordinal=ordinal,
                 tool=self._info.tool,
-                notes=self._info.notes,
+                notes={**self._info.notes, **notes},
             )
             numbers[id(change)] = view.edit.document
             edits.append(view)
@@ -335,7 +342,7 @@ class Call:
         except CasError:
             return ()
         paths = (path for view in edits for path in (view.edit.source, view.edit.path) if path is not None)
-        return tuple(path for path in dict.fromkeys(map(os.fsdecode, paths)) if rules.secrets.match_path(path))
+        return tuple(path for path in dict.fromkeys(map(os.fsdecode, paths)) if rules.secrets.leaves_out_path(path))
 
     def _found(self) -> list[tuple[Change, CallInfo]]:
         """Return what was found on disk, each change with the call that it is attributed to."""
@@ -551,7 +558,7 @@ def open_call(
         raise ConversationReserved(info.conversation)
     large = []
     if paths:
-        large = large_files(journal.tree.confined(info.within), paths)
+        large = large_files(journal.tree.confined(info.within, info.denies), paths)
     if large:
         before_storing()
         prestore_large_files(journal, large)

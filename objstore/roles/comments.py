@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from objstore.model.basic_types import Seq, Unit
-    from objstore.model.views import CommentView, UnreportedComments
+    from objstore.model.views import CommentView
     from objstore.transaction.journal import Journal
 
 __all__ = ["Comments"]
@@ -26,7 +26,10 @@ class Comments:
         self._journal: Final = journal
 
     def add_to_units(self, units: Sequence[Unit], text: str, *, who: str = "") -> CommentView:
-        """Record a comment on units of one edit. Raises NoSuchName, EditExpired, HistoryBroken, as Call.commit."""
+        """Record a comment on units of edits, in one file or several.
+
+        Raises NoSuchName, EditExpired, HistoryBroken, and as Call.commit.
+        """
         from objstore.review import comments
 
         return comments.add_to_units(self._journal, units, text, who=who)
@@ -85,9 +88,12 @@ class Comments:
 
     def of_edits(self, seqs: Collection[int]) -> dict[Seq, list[CommentView]]:
         """Return the comments on lines or units of edits, by edit, oldest first."""
-        from objstore.review import comments
+        with self._journal.reading() as store:
+            # Every edit that is shown asks this, and mostly there is no comment: what only they need isn't imported.
+            if store.index.numbers.next_comment() == 1:
+                return {}
+            from objstore.review import comments
 
-        with self._journal.reading():
             return comments.of_edits(self._journal, seqs)
 
     def unsent(self) -> list[tuple[CommentView, frozenset[str]]]:
@@ -96,18 +102,6 @@ class Comments:
 
         with self._journal.reading():
             return comments.unsent(self._journal)
-
-    def unsent_for(self, conversations: Collection[str], most: int) -> UnreportedComments | None:
-        """Return the comments that are to be sent to one of these conversations (None: there are none)."""
-        from objstore.model.basic_types import CommentState
-
-        with self._journal.reading() as store:
-            # Each hook of an agent asks this, and mostly there is nothing: what only comments need isn't imported then.
-            if not store.index.comments.in_state(CommentState.OPEN):
-                return None
-            from objstore.review import comments
-
-            return comments.unsent_for(self._journal, conversations, most)
 
     def mark_sent(self, numbers: Iterable[int], conversation: str) -> None:
         """Record that comments were sent to a conversation. Call it after the message. Raises as Call.commit."""

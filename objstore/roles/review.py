@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from objstore.errors import FileChanged, StoreError
 from objstore.model.basic_types import Action, FileState, OnExternal, Origin, Status
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     )
     from objstore.model.views import (
         Content,
+        DecisionInForce,
         ExternalChange,
         Seen,
         State,
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 
 
 __all__ = ["Review"]
+
+FileView = TypeVar("FileView", "NetFile", "FileSummary")
 
 _STATUS_OF: Final = {Action.ACCEPT: Status.ACCEPTED, Action.REJECT: Status.REJECTED, Action.RESET: Status.PENDING}
 
@@ -128,6 +131,37 @@ class Review:
         with self._journal.translating_index_errors():
             return summaries(self._journal, paths, units, unreadable)
 
+    def seen_changes(self) -> frozenset[bytes]:
+        """Return the keys of the changes that a reviewer has looked at."""
+        from objstore.review.seen_changes import seen_changes
+
+        return seen_changes(self._journal)
+
+    def mark_seen(self, keys: Iterable[bytes]) -> None:
+        """Note that a reviewer has looked at changes, given by their keys. Raises what the disk raises."""
+        from objstore.review.seen_changes import mark_seen
+
+        mark_seen(self._journal, keys)
+
+    def seen_counts(self) -> tuple[int, int] | None:
+        """Return how many changes are pending, and how many of them no reviewer has looked at.
+
+        None: no change was ever looked at. Histories that can't be read are left out.
+        """
+        from objstore.review.net_summary import seen_counts
+
+        with self._journal.translating_index_errors():
+            return seen_counts(self._journal)
+
+    def unseen(self, files: Iterable[FileView], seen: Collection[bytes] | None = None) -> list[FileView]:
+        """Return the files with only the changes that no reviewer has looked at, and those decided with them.
+
+        `seen`: the keys of those that were looked at; None: as `seen_changes` returns them.
+        """
+        from objstore.review.net_selection import unseen
+
+        return unseen(files, self.seen_changes() if seen is None else seen)
+
     def change_at(self, path: str, line: int, last: int = 0) -> ChangesAtLine:
         """Return the changes at a line, from 1, of the file on disk at a path, or at those up to `last`.
 
@@ -141,9 +175,12 @@ class Review:
 
     def markers(self) -> tuple[UnresolvedMarkers, ...]:
         """Return the conflict markers that decisions wrote and that are still in their files, by edit."""
-        from objstore.review import status
+        with self._journal.reading() as store:
+            # Every edit that is shown asks this, and mostly there are none: the status isn't imported then.
+            if not store.index.edits.with_markers():
+                return ()
+            from objstore.review import status
 
-        with self._journal.reading():
             return status.unresolved_markers(self._journal)
 
     def decide(  # noqa: PLR0913 - each is one thing that a reviewer may say
@@ -169,7 +206,8 @@ class Review:
         since, FileChanged is raised. `shown`: the statuses that the reviewer saw, including those of cascading units;
         if a unit has neither this status nor the wanted one, DecidedMeanwhile is raised. `refused`: the conflict that
         the reviewer was shown before choosing to cascade; if there is a different conflict by now, that is the outcome.
-        `dry_run`: only report what would happen. Raises NoSuchName, EditAway, HistoryBroken, and as Call.commit does.
+        `dry_run`: only report what would happen. Raises NoSuchName, EditAway, EditTakenOut,
+        HistoryBroken, and as Call.commit does.
         """
         from objstore.review.decisions import DecisionRequest
 
@@ -187,6 +225,13 @@ class Review:
             dry_run=dry_run,
         )
         return self._outcome(request)
+
+    def in_force(self) -> list[DecisionInForce]:
+        """Return the decisions that `undo` can take back, the newest first."""
+        from objstore.review import decisions
+
+        with self._journal.reading():
+            return decisions.in_force(self._journal)
 
     def undo(
         self,

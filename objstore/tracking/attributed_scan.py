@@ -122,7 +122,13 @@ class AttributedScan:
                 for each in self.missing_files_below(path):
                     if each not in attribution.named:
                         named.setdefault(each, path)
-        with recording_git(self._journal, others):
+
+        def of_file(path: str, moment: int, tick: int) -> CallInfo:
+            """Return whose a change of a file is that may be git's: a call that named the file made it, not git."""
+            is_named = path in named or path in attribution.named
+            return attribution.of(named.get(path, path), moment, tick) if is_named else others(path, moment, tick)
+
+        with recording_git(self._journal, of_file):
             if named:
                 yield self._record(
                     lambda path, moment, tick: attribution.of(named[path], moment, tick),

@@ -5,7 +5,7 @@ import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
-from typing import Final
+from typing import Final, Protocol
 
 from objstore.errors import UNREADABLE, BlobMissing, PathError
 from objstore.fastclass import replace, value
@@ -20,7 +20,6 @@ from objstore.review.edit_recorder import Change, Recorder, Version, external_ch
 from objstore.review.formatting import as_formatting
 from objstore.store.write_batch import Batch
 from objstore.tracking.baseline_update import BaselineUpdate
-from objstore.tracking.git_changes import FoundState, GitChanges
 from objstore.tracking.git_positions import watch_repositories
 from objstore.transaction.journal import Journal
 from objstore.worktree.baseline import KnownStates
@@ -29,7 +28,7 @@ from objstore.worktree.stat_cache import UNKNOWN, CachedFolder, StatCache
 from objstore.worktree.tree_writer import ContentWriter
 from objstore.worktree.walk import COARSEST_TIMESTAMP_NS, ReadFile, ScanLimits, SkippedPath
 
-__all__ = ["UnstoredLargeFiles", "record_differences"]
+__all__ = ["Difference", "ExplainsChanges", "UnstoredLargeFiles", "record_differences"]
 
 _EMPTY: Final = blob_id(b"")
 
@@ -42,7 +41,7 @@ class UnstoredLargeFiles:
 
 
 @value
-class _Difference:
+class Difference:
     """A file that is not in its known state."""
 
     path: bytes
@@ -55,9 +54,17 @@ class _Difference:
     is_lost: bool = False  # whether its known state can't be read
 
 
+class ExplainsChanges(Protocol):
+    """Records some changes of files as one event, as what git did."""
+
+    def record(self, batch: Batch, found: Sequence[Difference]) -> tuple[list[EditView], set[bytes]]:
+        """Add the event to the batch; return its edits, and the paths that are explained by it."""
+        ...
+
+
 def record_differences(
     journal: Journal,
-    info: CallInfo | Attributor | GitChanges,
+    info: CallInfo | Attributor | ExplainsChanges,
     scan: WorktreeScan | None,
     suspects: Mapping[bytes, Sequence[bytes]],
     files: Sequence[bytes],
@@ -69,7 +76,7 @@ def record_differences(
     """Record the files that are not in their known state: of `files`, and of what a walk of the `suspects` finds.
 
     `suspects`: for each folder to scan, the folders below it to list. `excluding`: paths that another scan will record.
-    `info`: whose the changes are; GitChanges records only what git changed, and leaves all else to the next scan.
+    `info`: whose the changes are; an event records only what it explains, and leaves all else to the next scan.
     Returns the conversation of the edits ("": there are none), the edits, and the paths that could not be scanned. Or
     UnstoredLargeFiles, if nothing was recorded; the scan can't be used again then. If `store_large`, large files are
     stored under the lock instead, however long that takes. Raises what Journal.commit and paths raise.
@@ -124,18 +131,12 @@ def record_differences(
     return conversation, edits, skipped
 
 
-def _found_state(here: _Difference) -> FoundState:
-    return FoundState(
-        path=here.path, document=here.document, known=here.known, now=here.now, changed=here.changed, tick=here.tick
-    )
-
-
 # ---- what differs
 
 
 def _folder_differences(
     journal: Journal, scan: WorktreeScan | None, row: CachedFolder, known: KnownStates
-) -> Iterator[_Difference]:
+) -> Iterator[Difference]:
     """Yield the files of one folder, and of folders that were deleted from it, that are not in their known state."""
     if row.is_incomplete:
         return
@@ -188,8 +189,8 @@ def _other_names(journal: Journal, last: Callable[[], StatCache], files: Sequenc
 
 
 def _wanted(
-    row: CachedFolder, found: Iterable[_Difference], excluding: Collection[bytes], excluded_inodes: Collection[int]
-) -> list[_Difference]:
+    row: CachedFolder, found: Iterable[Difference], excluding: Collection[bytes], excluded_inodes: Collection[int]
+) -> list[Difference]:
     """Return the differences in a folder without the excluded paths, and without hard links of excluded files."""
     wanted = [difference for difference in found if difference.path not in excluding]
     if not excluded_inodes:
@@ -200,7 +201,7 @@ def _wanted(
 
 def _file_difference(
     journal: Journal, last: Callable[[], StatCache], known: KnownStates, path: bytes, pieces: ContentWriter
-) -> Iterator[_Difference]:
+) -> Iterator[Difference]:
     """Yield the file at a path if it is not in its known state."""
     try:
         with reaching(os.fsdecode(path)):
@@ -244,7 +245,7 @@ def _tick(journal: Journal, device: int) -> int:
 
 def _difference(
     path: bytes, now: FileState | None, known: KnownStates, changed: int, tick: int
-) -> Iterator[_Difference]:
+) -> Iterator[Difference]:
     document, state = known.state(path)
     if state == now:
         return
@@ -255,10 +256,10 @@ def _difference(
             known.newly_visible[path] = now
         return
     folders = known.new_folders(path) if state is None else 0
-    yield _Difference(path=path, document=document, known=state, now=now, changed=changed, tick=tick, folders=folders)
+    yield Difference(path=path, document=document, known=state, now=now, changed=changed, tick=tick, folders=folders)
 
 
-def _readable(journal: Journal, batch: Batch, found: Iterable[_Difference], known: KnownStates) -> list[_Difference]:
+def _readable(journal: Journal, batch: Batch, found: Iterable[Difference], known: KnownStates) -> list[Difference]:
     """Return the differences that can be recorded, with their bytes in the store or the batch; report the others.
 
     If the known state of a document can't be read, its end can still be recorded.
@@ -273,7 +274,7 @@ def _readable(journal: Journal, batch: Batch, found: Iterable[_Difference], know
     return readable
 
 
-def _with_known(batch: Batch, difference: _Difference) -> _Difference:
+def _with_known(batch: Batch, difference: Difference) -> Difference:
     """Return the difference, with `is_lost` set if the state of its document can't be read.
 
     Raises what Batch.text raises if the file has no document, and the state with which one would begin can't be read.
@@ -288,7 +289,7 @@ def _with_known(batch: Batch, difference: _Difference) -> _Difference:
     return difference
 
 
-def _with_bytes(journal: Journal, batch: Batch, difference: _Difference) -> _Difference:
+def _with_bytes(journal: Journal, batch: Batch, difference: Difference) -> Difference:
     """Return the difference with a current state whose bytes are in the store or in the batch.
 
     A snapshot may have stored them, been deleted, and garbage collection may have removed them since.
@@ -316,7 +317,7 @@ def _update_baseline(
 ) -> WorktreeScan | None:
     """Add the update of the baseline to the batch; return the scan to save after it (None: the baseline stays)."""
     visible = [
-        _Difference(path=path, document=None, known=None, now=now, changed=0, tick=0)
+        Difference(path=path, document=None, known=None, now=now, changed=0, tick=0)
         for path, now in known.newly_visible.items()
         if path not in excluding
     ]
@@ -333,7 +334,7 @@ def _update_baseline(
     return WorktreeScan(journal) if scan is None else scan
 
 
-def _last_by_path(found: Iterable[_Difference]) -> list[_Difference]:
+def _last_by_path(found: Iterable[Difference]) -> list[Difference]:
     return list({difference.path: difference for difference in found}.values())
 
 
@@ -343,16 +344,16 @@ def _last_by_path(found: Iterable[_Difference]) -> list[_Difference]:
 def _recorded(
     journal: Journal,
     batch: Batch,
-    info: CallInfo | Attributor | GitChanges,
-    found: Sequence[_Difference],
+    info: CallInfo | Attributor | ExplainsChanges,
+    found: Sequence[Difference],
     other_names: Mapping[bytes, bytes],
 ) -> tuple[list[EditView], str, set[bytes]]:
     """Add the edits to the batch; return them, the conversation of the first ("": none), and the recorded paths.
 
     `other_names`: hard links, each with the path that a call named; the change is attributed by that path.
     """
-    if isinstance(info, GitChanges):
-        edits, explained = info.record(batch, list(map(_found_state, found)))
+    if not isinstance(info, CallInfo) and not callable(info):
+        edits, explained = info.record(batch, found)
         return edits, "", explained
     edits = []
     recorder = Recorder(journal, batch)
@@ -389,7 +390,7 @@ def _recorded(
     return edits, edits[0].edit.conversation if edits else "", {difference.path for difference in found}
 
 
-def _changes(found: Sequence[_Difference], batch: Batch) -> Iterator[tuple[Change, _Difference]]:
+def _changes(found: Sequence[Difference], batch: Batch) -> Iterator[tuple[Change, Difference]]:
     """Yield the changes, deletions and moves first, each with the difference that has its time."""
 
     def version(state: FileState | None) -> Version | None:
@@ -436,7 +437,7 @@ def _changes(found: Sequence[_Difference], batch: Batch) -> Iterator[tuple[Chang
         yield change, here
 
 
-def _moves(found: Sequence[_Difference]) -> dict[bytes, tuple[bytes, FileState]]:
+def _moves(found: Sequence[Difference]) -> dict[bytes, tuple[bytes, FileState]]:
     """Return the new path and state of each moved file, by its old path.
 
     A deleted file has moved to a new file with the same bytes, preferably one of the same name. Empty files never count

@@ -5,35 +5,64 @@ lacks it, and the repository has moved since the last look. If the history of th
 the status that they had then: edits come back with their bytes, and those made since are away. Other bytes become an
 edit of origin git, which needs no review.
 
-Nothing that an agent may have written is taken for git's: bytes of commits that were made since the last look, or
-during an agent's call at any time, are left to be recorded as changes like any other, and so are bytes that only the
-stash has, unless the history knows them.
+Nothing that an agent may have written is taken for git's: bytes of commits that were made during an agent's call, at
+any time, become unattributed edits that await review. Bytes of other commits that were made
+since the last look, and bytes that only the stash or the index has, are left to be recorded as changes like any other,
+unless the history knows them. Where only the index was written, as `git restore` does, nothing
+says that git changed a file. So a change during an agent's call then counts as the agent's.
 """
 
+from __future__ import annotations
+
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from objstore.errors import HistoryBroken
 from objstore.fastclass import field, value, variable
-from objstore.git.contents import CommittedChanges, TreeEntry, changes_of, entries_at, is_content_of
-from objstore.git.repository import Repository
+from objstore.git.contents import (
+    CommittedChanges,
+    TreeEntry,
+    changes_of,
+    entries_at,
+    is_content_of,
+    merge_base,
+    merged_text,
+    staged_at,
+    texts_of,
+)
 from objstore.history.document_loader import load_document
 from objstore.history.document_states import DocumentHistory, EarlierState
 from objstore.history.git_events import GIT_EVENT_NOTE, decisions_of_git
-from objstore.model.basic_types import GIT_CONVERSATION, Action, DocumentId, FileState, Operation, Origin, Status, Unit
+from objstore.model.basic_types import (
+    EXTERNAL_CONVERSATION,
+    GIT_CONVERSATION,
+    Action,
+    DocumentId,
+    FileState,
+    Operation,
+    Origin,
+    Status,
+    Unit,
+)
 from objstore.model.large_file_placeholder import is_placeholder
 from objstore.model.records import Decision, WrittenFile
 from objstore.model.results import Attributor, CallInfo
-from objstore.model.views import EditView
+from objstore.review.attribution import CANDIDATES
 from objstore.review.edit_recorder import Change, Recorder, Version
 from objstore.store.write_batch import Batch, now
 from objstore.text.diff import diff_lines
 from objstore.text.unified_diff import is_either_binary
-from objstore.tracking.git_positions import Movement
-from objstore.transaction.journal import Journal
 
-__all__ = ["UNKNOWN_AGENT", "FoundState", "GitChanges", "owner_at", "path_in_repository"]
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from objstore.git.repository import Repository
+    from objstore.model.views import EditView
+    from objstore.tracking.detect import Difference
+    from objstore.tracking.git_positions import Movement
+    from objstore.transaction.journal import Journal
+
+__all__ = ["UNKNOWN_AGENT", "GitChanges", "owner_at", "path_in_repository"]
 
 UNKNOWN_AGENT: Final = "unattributed"
 """The conversation of what an agent may have let git do, though no call is known to have."""
@@ -41,31 +70,27 @@ UNKNOWN_AGENT: Final = "unattributed"
 _MAX_COMPARED: Final = 16
 """Earlier states of a file with which unknown bytes are compared."""
 
+_NO_CHANGES: Final = CommittedChanges(blobs=frozenset(), deleted=frozenset())
+
+_RETURNED: Final = "returned"
+"""What happened where files got bytes back that git had taken away, but not by git."""
+
 _NOTE: Final = "git"
 """The note of an edit of origin git: what git did."""
-
-
-@value
-class FoundState:
-    """A file that is not in its known state."""
-
-    path: bytes
-    document: DocumentId | None  # None: it has none yet
-    known: FileState | None  # None: no file
-    now: FileState | None  # None: no file
-    changed: int  # the latest time at which it can have changed (ns of the file system)
-    tick: int  # possible error of that time (ns)
 
 
 @value
 class _Trees:
     """What git may have put into the files of one repository."""
 
+    repository: Repository
     head: Mapping[bytes, TreeEntry]  # by path in the repository, as in the following
     merging: Mapping[bytes, TreeEntry]
-    stashed: Mapping[bytes, TreeEntry]
+    kept: Mapping[bytes, TreeEntry]  # in the stash, or in the index if only that was written
     earlier: Collection[bytes]  # paths that existed in the commit before, or are in the stash now
+    base: Mapping[bytes, TreeEntry]  # in the common ancestor of a merge with conflicts; empty: there is none
     authored: CommittedChanges  # changes of commits in which an agent's bytes may be
+    by_agents: CommittedChanges  # changes of commits that were made during agents' calls
 
 
 @variable
@@ -75,36 +100,47 @@ class _Found:
     verdicts: dict[Unit, Status] = field(default_factory=dict)
     written: list[WrittenFile] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
-    first: FoundState | None = None  # None: git changed nothing
+    first: Difference | None = None  # None: git changed nothing
 
 
 class GitChanges:
-    """The changes of files that git made in one movement of a repository."""
+    """The changes of files that git made in one movement of a repository, or that bring back what it took away."""
 
-    def __init__(self, journal: Journal, movement: Movement, whose: CallInfo | Attributor) -> None:
-        """Take a movement of which nothing is recorded yet. `whose`: says whose a change of a file is."""
+    def __init__(self, journal: Journal, movement: Movement | None, whose: CallInfo | Attributor) -> None:
+        """Take a movement of which nothing is recorded yet. `whose`: says whose a change of a file is.
+
+        None: files whose edits are away may have been given their bytes back in another way, as by an editor.
+        """
         self._journal: Final = journal
         self._movement: Final = movement
         self._whose: Final = whose
 
-    def record(self, batch: Batch, found: Sequence[FoundState]) -> tuple[list[EditView], set[bytes]]:
+    def record(self, batch: Batch, found: Sequence[Difference]) -> tuple[list[EditView], set[bytes]]:
         """Add the event to the batch; return its edits, and the paths that are explained by it.
 
         Nothing is added if git changed none of the files. Raises StoreDamaged, and what Batch.record raises.
         """
-        repository = self._movement.repository
-        paths = [(path_in_repository(self._journal, repository, here.path), here) for here in found]
-        inside = [(path, here) for path, here in paths if path is not None]
-        trees = self._trees([path for path, _ in inside]) if inside else None
+        if self._movement is None or self._movement.is_of_index:
+            found = [here for here in found if not self._owner(here).origin.needs_review]
+        if self._movement is None:
+            inside, trees = [(here.path, here) for here in found], None
+        else:
+            repository = self._movement.repository
+            paths = [(path_in_repository(self._journal, repository, here.path), here) for here in found]
+            inside = [(path, here) for path, here in paths if path is not None]
+            trees = self._trees(self._movement, [path for path, _ in inside]) if inside else None
+            if trees is None:
+                return [], set()
         event = _Found()
         taken: set[bytes] = set()
-        for path, here in inside if trees is not None else ():
-            if trees is not None and self._explain(batch, trees, path, here, event):
+        for path, here in inside:
+            if self._explain(batch, trees, path, here, event):
                 taken.add(here.path)
                 event.first = event.first or here
         if event.first is None:
             return [], set()
-        owner = owner_at(self._whose, event.first.path, event.first.changed, event.first.tick)
+        # A call that names files, as tools that write do, does not run git.
+        owner = owner_at(self._whose, b"", event.first.changed, event.first.tick)
         decision = Decision(
             number=self._journal.store.index.numbers.next_decision(),
             time=now(),
@@ -112,8 +148,8 @@ class GitChanges:
             verdicts=tuple(sorted(event.verdicts.items())),
             written=tuple(event.written),
             who="git",
-            reason=self._movement.words,
-            commit=self._movement.new.commit,
+            reason=_RETURNED if self._movement is None else self._movement.words,
+            commit="" if self._movement is None else self._movement.new.commit,
             conversation=owner.conversation or (UNKNOWN_AGENT if owner.origin.needs_review else ""),
         )
         batch.record(decision)
@@ -121,9 +157,12 @@ class GitChanges:
 
     # ---- inside
 
-    def _trees(self, paths: Sequence[bytes]) -> _Trees | None:
+    def _owner(self, here: Difference) -> CallInfo:
+        return owner_at(self._whose, here.path, here.changed, here.tick)
+
+    def _trees(self, movement: Movement, paths: Sequence[bytes]) -> _Trees | None:
         """Return what git may have put at these paths; None if it can't say, or nothing explains the movement."""
-        movement, repository = self._movement, self._movement.repository
+        repository = movement.repository
         if not movement.is_explained:
             return None
         entries = _Entries(repository=repository, paths=paths)
@@ -132,35 +171,53 @@ class GitChanges:
             return None
         stashes = dict.fromkeys([movement.old.stash, movement.new.stash])
         untracked = [f"{stash}^3" for stash in stashes if stash]  # where git keeps untracked files of a stash
-        stashed = entries.any_of([*stashes, *untracked])
+        kept = entries.any_of([*stashes, *untracked])
+        if movement.is_of_index:
+            kept |= staged_at(repository, paths)
+        merging = entries.any_of([movement.new.merging])
+        base = merge_base(repository, movement.new.commit, movement.new.merging) if merging else ""
         made = [entry.new for entry in movement.entries if entry.made_commit]
-        authored = changes_of(repository, dict.fromkeys([*made, *self._commits_of_agents()]))
-        if authored is None:
+        of_agents = self._commits_of_agents()
+        authored = changes_of(repository, dict.fromkeys([*made, *of_agents]))
+        by_agents = changes_of(repository, of_agents) if of_agents else _NO_CHANGES
+        if authored is None or by_agents is None:
             return None
         return _Trees(
+            repository=repository,
             head=head,
-            merging=entries.any_of([movement.new.merging]),
-            stashed=stashed,
-            earlier={*entries.any_of([movement.old.commit]), *stashed},
+            merging=merging,
+            kept=kept,
+            earlier={*entries.any_of([movement.old.commit]), *kept},
+            base=entries.any_of([base]),
             authored=authored,
+            by_agents=by_agents,
         )
 
-    def _commits_of_agents(self) -> Iterator[str]:
-        """Yield the commits that were made during agents' calls."""
-        for decision in decisions_of_git(self._journal):
-            if decision.action is Action.GIT and decision.conversation and decision.commit:
-                yield decision.commit
+    def _commits_of_agents(self) -> dict[str, str]:
+        """Return the commits that were made during agents' calls, each with the conversation."""
+        made = decisions_of_git(self._journal)
+        return {
+            decision.commit: decision.conversation
+            for decision in made
+            if decision.action is Action.GIT and decision.conversation and decision.commit
+        }
 
-    def _explain(self, batch: Batch, trees: _Trees, path: bytes, here: FoundState, event: _Found) -> bool:
+    def _explain(self, batch: Batch, trees: _Trees | None, path: bytes, here: Difference, event: _Found) -> bool:
         """Add what git did to one file to the event; return False if it was not git."""
-        is_put, is_safe = _is_put_by_git(trees, path, here.now, batch)
+        is_put, is_safe = (True, False) if trees is None else _is_put_by_git(trees, path, here.now, batch)
+        if trees is not None and not is_put and here.now is not None:
+            is_put = _is_merged(trees, path, here.now, batch)
+            is_safe = is_put and trees.merging[path].id not in trees.authored.blobs
         if not is_put:
             return False
         history = None if here.document is None else DocumentHistory(self._journal, here.document)
         if history is not None:
             for state in history.states()[1:]:
-                if state.is_at(here.path, here.now) and self._go_to(history, here, state, event):
+                is_wanted = state.is_at(here.path, here.now) and (trees is not None or history.brings_back(state))
+                if is_wanted and self._go_to(history, here, state, event):
                     return True
+        if trees is not None and not is_safe and _is_by_agent(trees, path, here.now):
+            return self._change(batch, here, here.known, event, Origin.UNATTRIBUTED)
         if not is_safe:
             return False
         nearest = None if history is None or here.now is None else self._nearest(batch, history, here, here.now)
@@ -168,7 +225,7 @@ class GitChanges:
             return self._change(batch, here, nearest.state, event)
         return self._change(batch, here, here.known, event)
 
-    def _go_to(self, history: DocumentHistory, here: FoundState, state: EarlierState, event: _Found) -> bool:
+    def _go_to(self, history: DocumentHistory, here: Difference, state: EarlierState, event: _Found) -> bool:
         """Add the verdicts that lead to an earlier state of the file; return False if they don't."""
         verdicts = history.verdicts_for(state)
         if here.document is None or not self._leads_to(here.document, verdicts, state):
@@ -201,7 +258,7 @@ class GitChanges:
         text = self._journal.store.text(state.state.blob)
         return (version.path, version.mode, version.content) == (state.path, state.state.mode, text)
 
-    def _nearest(self, batch: Batch, history: DocumentHistory, here: FoundState, now: FileState) -> EarlierState | None:
+    def _nearest(self, batch: Batch, history: DocumentHistory, here: Difference, now: FileState) -> EarlierState | None:
         """Return the earlier state at the same path with the fewest changed lines; None: the present one is as near."""
         new = batch.text(now.blob)
         candidates: dict[FileState, EarlierState] = {}
@@ -218,7 +275,9 @@ class GitChanges:
                 best = distance, at
         return None if best is None or best[1].state == here.known else best[1]
 
-    def _change(self, batch: Batch, here: FoundState, before: FileState | None, event: _Found) -> bool:
+    def _change(
+        self, batch: Batch, here: Difference, before: FileState | None, event: _Found, origin: Origin = Origin.GIT
+    ) -> bool:
         """Add the edit that leads from a state to what was found; return True."""
 
         def version(state: FileState | None) -> Version | None:
@@ -237,26 +296,33 @@ class GitChanges:
                 before=version(before),
                 after=version(here.now),
                 hunks=None,
-                origin=Origin.GIT,
+                origin=origin,
             )
         )
         return True
 
     def _record_edits(self, batch: Batch, changes: Sequence[Change], decision: Decision) -> list[EditView]:
         recorder = Recorder(self._journal, batch)
-        call = self._journal.store.next_call(GIT_CONVERSATION)
-        return [
-            recorder.record(
-                change,
-                document=change.document,
-                conversation=GIT_CONVERSATION,
-                call=call,
-                ordinal=ordinal,
-                tool="git",
-                notes={_NOTE: decision.reason, GIT_EVENT_NOTE: str(decision.number)},
-            )
-            for ordinal, change in enumerate(changes)
-        ]
+        notes = {_NOTE: decision.reason, GIT_EVENT_NOTE: str(decision.number)}
+        edits: list[EditView] = []
+        for origin, conversation in ((Origin.GIT, GIT_CONVERSATION), (Origin.UNATTRIBUTED, EXTERNAL_CONVERSATION)):
+            call = self._journal.store.next_call(conversation)
+            if origin is Origin.UNATTRIBUTED:
+                sessions = sorted({*self._commits_of_agents().values()} - {UNKNOWN_AGENT})
+                notes |= {CANDIDATES: "\n".join(sessions)}
+            edits += [
+                recorder.record(
+                    change,
+                    document=change.document,
+                    conversation=conversation,
+                    call=call,
+                    ordinal=ordinal,
+                    tool="git" if origin is Origin.GIT else "",
+                    notes=notes,
+                )
+                for ordinal, change in enumerate(change for change in changes if change.origin is origin)
+            ]
+        return edits
 
 
 @variable
@@ -294,7 +360,28 @@ def _is_put_by_git(trees: _Trees, path: bytes, now: FileState | None, batch: Bat
         return is_from(entries) and entries[path].id not in trees.authored.blobs
 
     is_safe = is_safe_from(trees.head) or is_safe_from(trees.merging)
-    return is_safe or any(map(is_from, (trees.head, trees.merging, trees.stashed))), is_safe
+    return is_safe or any(map(is_from, (trees.head, trees.merging, trees.kept))), is_safe
+
+
+def _is_by_agent(trees: _Trees, path: bytes, now: FileState | None) -> bool:
+    """Return whether git put what an agent committed at a path."""
+    if now is None:
+        return path in trees.by_agents.deleted
+    entries = (each.get(path) for each in (trees.head, trees.merging))
+    return any(entry is not None and entry.id in trees.by_agents.blobs for entry in entries)
+
+
+def _is_merged(trees: _Trees, path: bytes, now: FileState, batch: Batch) -> bool:
+    """Return whether git combined these bytes from both sides of a merge that has conflicts in other files."""
+    sides = [entries.get(path) for entries in (trees.head, trees.base, trees.merging)]
+    names = [entry.id for entry in sides if entry is not None]
+    if len(set(names)) < len(sides):
+        return False
+    texts = texts_of(trees.repository, names) or {}
+    if len(texts) < len(sides):
+        return False
+    merged = merged_text(trees.repository, *(texts[name] for name in names))
+    return merged is not None and batch.text(now.blob) == merged
 
 
 def path_in_repository(journal: Journal, repository: Repository, path: bytes) -> bytes | None:

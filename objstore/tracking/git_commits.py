@@ -7,10 +7,11 @@ made it: it is recorded, so that a status can show what was committed without a 
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 from objstore.config.config_files import Configuration
-from objstore.errors import HistoryBroken
+from objstore.errors import EditTakenOut, HistoryBroken
 from objstore.fastclass import value
 from objstore.git.contents import TreeEntry, entries_at, is_content_of, texts_of
 from objstore.git.repository import ReflogEntry
@@ -59,7 +60,7 @@ def record_commits(journal: Journal, movement: Movement, whose: CallInfo | Attri
     for entry in made:
         owner = owner_at(whose, b"", entry.time * _SECOND, _SECOND)
         if owner.origin.needs_review:
-            _note_unreviewed(journal, entry, owner)
+            _note_unreviewed(journal, movement, entry, owner)
         else:
             by_person.append(entry)
     if by_person and Configuration(journal.tree.root).get("git.commit").value == "accept":
@@ -70,14 +71,23 @@ def record_commits(journal: Journal, movement: Movement, whose: CallInfo | Attri
 # ---- inside
 
 
-def _note_unreviewed(journal: Journal, entry: ReflogEntry, owner: CallInfo) -> None:
+def _note_unreviewed(journal: Journal, movement: Movement, entry: ReflogEntry, owner: CallInfo) -> None:
+    """Record an agent's commit, with the pending edits that it contains as a whole: they stay pending."""
+    with journal.reading():
+        units = set(_units_in_commit(journal, movement, entry, by_agent=True))
     with journal.writing() as batch:
+        edits = journal.store.index.edits
+        rows = {seq: row for seq in {unit.seq for unit in units} if (row := edits.get(seq)) is not None}
         batch.record(
             Decision(
                 number=journal.store.index.numbers.next_decision(),
                 time=now(),
                 action=Action.GIT,
-                verdicts=(),
+                verdicts=tuple(
+                    (unit, Status.PENDING)
+                    for unit in sorted(units)
+                    if rows[unit.seq].units[unit.hunk] is Status.PENDING
+                ),
                 written=(),
                 who="git",
                 reason="commit",
@@ -94,24 +104,25 @@ def _accept(journal: Journal, movement: Movement, commit: ReflogEntry) -> None:
         units = dict.fromkeys(_units_in_commit(journal, movement, commit), Status.ACCEPTED)
     if not units:
         return
-    decide(
-        journal,
-        DecisionRequest(
-            action=Action.ACCEPT,
-            verdicts=units,
-            who="git",
-            reason=f"committed in {commit.new[:_SHORT]}",
-            commit=commit.new,
-            on_external=OnExternal.ABORT,
-            expected=(),
-            dry_run=False,
-        ),
+    request = DecisionRequest(
+        action=Action.ACCEPT,
+        verdicts=units,
+        who="git",
+        reason=f"committed in {commit.new[:_SHORT]}",
+        commit=commit.new,
+        on_external=OnExternal.ABORT,
+        expected=(),
+        dry_run=False,
     )
+    with suppress(EditTakenOut):  # the commit has none of it
+        decide(journal, request)
 
 
-def _units_in_commit(journal: Journal, movement: Movement, commit: ReflogEntry) -> Iterator[Unit]:
+def _units_in_commit(
+    journal: Journal, movement: Movement, commit: ReflogEntry, *, by_agent: bool = False
+) -> Iterator[Unit]:
     """Yield the units of the pending edits that are in a commit as a whole, of files that the commit changed."""
-    pending = list(_pending_files(journal, movement))
+    pending = list(_pending_files(journal, movement, by_agent=by_agent))
     paths = [file.path for file in pending]
     before = entries_at(movement.repository, commit.old, paths) if commit.old.strip("0") else {}
     after = entries_at(movement.repository, commit.new, paths)
@@ -123,24 +134,21 @@ def _units_in_commit(journal: Journal, movement: Movement, commit: ReflogEntry) 
         yield from _units_in(journal, file, after.get(file.path), texts)
 
 
-def _pending_files(journal: Journal, movement: Movement) -> Iterator[_PendingFile]:
+def _pending_files(journal: Journal, movement: Movement, *, by_agent: bool) -> Iterator[_PendingFile]:
     """Yield the files of the repository that have pending edits and are on disk as recorded.
 
-    Those that a policy always wants reviewed are left out: a commit accepts nothing of them.
+    Those that a policy always wants reviewed are left out, unless the commit is an agent's: it accepts nothing anyway.
     """
     index = journal.store.index
     seqs: dict[DocumentId, list[Seq]] = {}
-    for _, _, _, pending, _, _ in index.edits.pending_groups():
-        for seq in pending:
-            document = index.edits.document_of(seq)
-            if document is not None:
-                seqs.setdefault(document, []).append(seq)
+    for edit in index.edits.pending():
+        seqs.setdefault(edit.document, []).append(edit.seq)
     tips = [index.documents.tip(document) for document in seqs]
     changed = {change.document for change in found_changes(journal, tips)}
     policies = Policies(journal.tree.root, journal.store)
     for tip in tips:
         path = path_in_repository(journal, movement.repository, tip.path)
-        is_reviewed = policies.needs_review(os.fsdecode(tip.path))
+        is_reviewed = not by_agent and policies.needs_review(os.fsdecode(tip.path))
         if path is not None and tip.document not in changed and not is_reviewed:
             yield _PendingFile(tip=tip, path=path, seqs=tuple(seqs[tip.document]))
 

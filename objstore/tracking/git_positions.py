@@ -5,7 +5,7 @@ found as changes of files like any other.
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -36,6 +36,11 @@ class Movement:
     entries: tuple[ReflogEntry, ...]  # movements of HEAD, oldest first; (): only the stash moved, or no log is kept
 
     @property
+    def is_of_index(self) -> bool:
+        """Return whether only the index was written, as by `git restore`, `git add`, and sometimes `git status`."""
+        return not self.new.moved_from(self.old)
+
+    @property
     def is_explained(self) -> bool:
         """Return whether the log of HEAD accounts for the way from the old commit to the new one."""
         if not self.entries:
@@ -48,6 +53,8 @@ class Movement:
     @property
     def words(self) -> str:
         """Return what git did, in a few words: `main → feature`, `merge feature`, `stash`."""
+        if self.is_of_index:
+            return "restore"
         if self.old.branch != self.new.branch or (self.entries and self.entries[-1].message.startswith("checkout: ")):
             return f"{_name(self.old)} → {_name(self.new)}"
         if self.old.stash != self.new.stash:
@@ -98,7 +105,8 @@ class GitPositions:
         ]
 
     def watch(self, folders: Iterable[bytes]) -> None:
-        """Add the repositories at some folders of the workspace."""
+        """Remember also where the repositories at some folders of the workspace are, if there is room. Never raises."""
+        added: dict[str, Position] = {}
         for folder in folders:
             found = find_repository(os.path.normpath(os.path.join(self._root, os.fsdecode(folder))))
             if found is None or found.work_tree in self._repositories or len(self._now) >= _MAX_REPOSITORIES:
@@ -106,16 +114,22 @@ class GitPositions:
             position = position_of(found)
             if position is not None:
                 self._repositories[found.work_tree] = found
-                self._now[found.work_tree] = position
+                self._now[found.work_tree] = added[found.work_tree] = position
+        if added:
+            self._write({**self._read(), **added})
 
     def save(self) -> None:
         """Remember the present positions, unless they are the remembered ones. Never raises: they are derived."""
-        if self._now == self._known:
-            return
-        content = packb({os.fsencode(name): _fields(position) for name, position in self._now.items()})
+        if self._now != self._known:
+            # Others may have begun to watch a repository that they found.
+            others = {name: position for name, position in self._read().items() if name not in self._known}
+            self._write({**others, **self._now})
+
+    def _write(self, positions: Mapping[str, Position]) -> None:
+        content = packb({os.fsencode(name): _fields(position) for name, position in positions.items()})
         with suppress(OSError, CasError):
             write_derived_file(self._journal.disk, self._store, _FOLDER, _NAME, content)
-            self._known = dict(self._now)
+            self._known = dict(positions)
 
     @property
     def _store(self) -> str:
@@ -136,17 +150,15 @@ def watch_repositories(journal: Journal, folders: Iterable[bytes]) -> None:
     root = os.fsencode(journal.tree.root)
     found = [folder for folder in folders if os.path.lexists(os.path.join(root, folder, b".git"))]
     if found:
-        positions = GitPositions(journal)
-        positions.watch(found)
-        positions.save()
+        GitPositions(journal).watch(found)
 
 
-def _fields(position: Position) -> tuple[str, str, str, str, int]:
-    return position.branch, position.commit, position.stash, position.merging, position.log_size
+def _fields(position: Position) -> tuple[str, str, str, str, int, int]:
+    return position.branch, position.commit, position.stash, position.merging, position.log_size, position.index
 
 
 def _position(fields: object) -> Position | None:
     match fields:
-        case [str(branch), str(commit), str(stash), str(merging), int(log_size)] if log_size >= 0:
-            return Position(branch=branch, commit=commit, stash=stash, merging=merging, log_size=log_size)
+        case [str(branch), str(commit), str(stash), str(merging), int(log_size), int(index)] if log_size >= 0:
+            return Position(branch=branch, commit=commit, stash=stash, merging=merging, log_size=log_size, index=index)
     return None

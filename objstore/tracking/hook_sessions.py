@@ -14,9 +14,8 @@ from objstore.errors import CasError, PathError
 from objstore.fastclass import replace
 from objstore.fs.disk import reaching
 from objstore.fs.writer_lock import WriterLock
-from objstore.model.results import EXTERNAL_CALL, CallInfo, TurnInfo
-from objstore.model.views import Collision, EditFilter, EditView, UnreportedRejections
-from objstore.review.agent_files import texts_of
+from objstore.model.results import CallInfo, TurnInfo
+from objstore.model.views import EditFilter, EditView
 from objstore.review.attribution import CallAttribution
 from objstore.review.open_calls import AgentCall, OpenCalls, sanitized_name, sanitized_text
 from objstore.tracking.attributed_scan import AttributedScan
@@ -38,9 +37,6 @@ _MAX_SUBAGENTS: Final = 200
 _MAX_OTHER_WORKSPACES: Final = 20
 _MAX_REMEMBERED_ENDS: Final = 20
 """Ends of calls remembered for each conversation: no more tools run at once."""
-
-_MAX_COLLISIONS: Final = 100
-"""Reported collisions that are remembered of each conversation."""
 
 _MAX_SCANNED_PATHS: Final = 20
 """The newest edits of a conversation, among which the edit of a tool that has just ended is searched."""
@@ -286,9 +282,7 @@ class HookSessions:
 
         with self._locked(None):
             attribution = CallAttribution(self._open.calls().values())
-            with recording_git(
-                self._journal, lambda _, moment, tick: attribution.of_others(EXTERNAL_CALL, moment, tick)
-            ):
+            with recording_git(self._journal, attribution.of):
                 pass
 
     def knows(self, conversation: str) -> bool:
@@ -335,8 +329,6 @@ class HookSessions:
         """Return the turn of the conversation that began last (None: no beginning was reported)."""
         return self._open.turn(conversation)
 
-    # ---- what is reported to an agent
-
     def join(self, conversation: str, other: str, tool: str) -> None:
         """Report another conversation's rejections to this one too: a tool of our server said that it works in that.
 
@@ -352,79 +344,6 @@ class HookSessions:
             made = edits(self._journal, EditFilter(conversation=other, newest_first=True, limit=_MAX_SCANNED_PATHS))
         if any(is_tool_named(tool, view.edit.tool) for view in made):
             self._open.join(conversation, other)
-
-    def rejected(self, conversation: str, most: int) -> UnreportedRejections | None:
-        """Return the rejections of a conversation's edits, and of those it has joined, that were not reported to it.
-
-        None: there are none. `most`: edits that are described; further ones are only counted. Raises what reads raise.
-        """
-        known, joined = self._open.reported_rejections(conversation)
-        with self._journal.reading() as store:
-            rows = store.index.edits.rejected([sanitized_name(conversation), *joined])
-            found = {str(unit): unit for row in rows for unit in row.rejected}
-            if gone := known - found.keys():
-                # A unit that is accepted and then rejected again is reported again.
-                self._open.save_reported_rejections(conversation, (), gone)
-            unreported = {name: unit for name, unit in found.items() if name not in known}
-            if not unreported:
-                return None
-            # Imported only now, because mostly there is nothing to report.
-            from objstore.history.edit_queries import rejections
-
-            edits = list(dict.fromkeys(unit.seq for unit in unreported.values()))
-            first = set(edits[:most])
-            described = rejections(self._journal, [unit for unit in unreported.values() if unit.seq in first])
-            return UnreportedRejections(
-                rejections=tuple(described), more=len(edits) - len(first), units=frozenset(unreported)
-            )
-
-    def conversations_heard(self, conversation: str) -> list[str]:
-        """Return a conversation and those whose edits are reported to it too."""
-        return [sanitized_name(conversation), *self._open.reported_rejections(conversation)[1]]
-
-    def collisions(self, conversation: str) -> list[Collision]:
-        """Return the files of a conversation in which other sessions have pending edits, if not reported yet.
-
-        Each has only the edits of the others. Each session in a file is reported once.
-        """
-        with self._journal.reading() as store:
-            if not store.index.edits.colliding():
-                return []
-            # Imported only now, because mostly there is nothing to report.
-            from objstore.review.collisions import collisions
-
-            own = store.index.sessions.number(sanitized_name(conversation))
-            known = set(texts_of(self._open.session(conversation).get("collisions")))
-            found = [
-                replace(
-                    collision,
-                    edits={
-                        number: seqs
-                        for number, seqs in collision.edits.items()
-                        if number != own and _collision_name(collision, number) not in known
-                    },
-                )
-                for collision in collisions(self._journal)
-                if own in collision.edits
-            ]
-            return [collision for collision in found if collision.edits]
-
-    def mark_collisions_reported(self, conversation: str, reported: Iterable[Collision]) -> None:
-        """Remember that a conversation was told of collisions. Raises what the disk raises."""
-        names = [_collision_name(collision, number) for collision in reported for number in collision.edits]
-
-        def noted(kept: Mapping[str, object]) -> dict[str, object]:
-            known = [name for name in texts_of(kept.get("collisions")) if name not in names]
-            return {"collisions": [*known, *names][-_MAX_COLLISIONS:]}
-
-        self._open.note(conversation, noted)
-
-    def mark_reported(self, conversation: str, reported: UnreportedRejections) -> None:
-        """Remember that rejections have been reported to the conversation. Raises what the disk raises.
-
-        Call it after the report, not before: reporting a rejection twice is better than never.
-        """
-        self._open.save_reported_rejections(conversation, reported.units)
 
     # ---- inside
 
@@ -569,11 +488,6 @@ def _agents(kept: Mapping[str, object]) -> list[str]:
 def _agents_without(agent: str, kept: Mapping[str, object]) -> list[str]:
     """Return the subagents without one of them."""
     return [each for each in _agents(kept) if each != agent]
-
-
-def _collision_name(collision: Collision, session: int) -> str:
-    """Return what identifies a session's edits of a file among the reported collisions; a path may be any bytes."""
-    return f"{session}:{os.fsencode(collision.path).hex()}"
 
 
 def _other_workspaces(kept: Mapping[str, object]) -> list[str]:

@@ -27,6 +27,7 @@ from objstore.model.relpath import folders_above, is_within
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
+    from objstore.model.basic_types import DocumentId
     from objstore.model.ids import BlobId
     from objstore.model.results import Attributor, CallInfo
     from objstore.model.views import EditView
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from objstore.worktree.scan import WorktreeScan
     from objstore.worktree.walk import ScanLimits, SkippedPath
 
-__all__ = ["Recorded", "record_changes", "recording_git", "renew_baseline"]
+__all__ = ["Recorded", "record_changes", "recording_git", "renew_baseline", "returned_files"]
 
 _TRIES: Final = 3
 """Rounds of storing large files and then scanning again: they may change in the meantime."""
@@ -172,7 +173,11 @@ def recording_git(journal: Journal, whose: CallInfo | Attributor, limits: ScanLi
         from objstore.tracking.git_changes import GitChanges
 
         for movement in movements:
-            _scanned(journal, GitChanges(journal, movement, whose), [b""], [], limits)
+            # Whatever only wrote the index can at most have put files back, so no walk of the tree is needed.
+            changed = _changed_files(journal) if movement.is_of_index else []
+            scopes = [] if movement.is_of_index else [b""]
+            _scanned(journal, GitChanges(journal, movement, whose), scopes, changed, limits)
+    _record_returned(journal, whose, limits)
     yield
     if movements and not is_first:
         from objstore.tracking.git_commits import record_commits
@@ -180,6 +185,34 @@ def recording_git(journal: Journal, whose: CallInfo | Attributor, limits: ScanLi
         for movement in movements:
             record_commits(journal, movement, whose)
     positions.save()
+
+
+def _record_returned(journal: Journal, whose: CallInfo | Attributor, limits: ScanLimits | None) -> None:
+    """Record which files were given bytes back that git had taken away, in whatever way: their edits are back too."""
+    changed = returned_files(journal)
+    if changed:
+        from objstore.tracking.git_changes import GitChanges
+
+        _scanned(journal, GitChanges(journal, None, whose), [], changed, limits)
+
+
+def returned_files(journal: Journal) -> list[bytes]:
+    """Return the paths of the files with edits that are away, if they differ, or may differ, from their records."""
+    with journal.reading() as store:
+        documents = store.index.edits.documents_away()
+    return _changed_files(journal, documents) if documents else []
+
+
+def _changed_files(journal: Journal, documents: Collection[DocumentId] | None = None) -> list[bytes]:
+    """Return the paths of the files with edits that differ, or may differ, from their records.
+
+    `documents`: only of these (None: of all).
+    """
+    from objstore.worktree.dirty_files import changed_tips
+
+    with journal.reading():
+        tips = changed_tips(journal)
+        return [tip.path for tip in tips if documents is None or tip.document in documents]
 
 
 def renew_baseline(journal: Journal) -> None:

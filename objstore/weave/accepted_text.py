@@ -45,6 +45,7 @@ class NetDocument:
     current: DocumentVersion
     changes: tuple[DocumentChange, ...]  # facts about the file first, then lines in their order
     cancelled: tuple[Unit, ...]  # pending units without a net effect, ascending
+    taken_out: tuple[Unit, ...]  # those of them that accepted units took out, so that they can't be accepted
     kept_on: tuple[Unit, ...]  # pending units that the accepted text keeps, ascending
     is_binary: bool
 
@@ -82,11 +83,13 @@ def net_document(document: Document) -> NetDocument:
     is_binary = is_either_binary(before or b"", after or b"")
     changes = tuple(_changes(document, sides, is_binary=is_binary))
     changed = {unit for change in changes for unit in change.units}
+    cancelled = tuple(unit for unit in sides.units if unit not in changed)
     return NetDocument(
         accepted=accepted,
         current=sides.current,
         changes=changes,
-        cancelled=tuple(unit for unit in sides.units if unit not in changed),
+        cancelled=cancelled,
+        taken_out=tuple(sorted(document.taken_out(cancelled))),
         kept_on=tuple(unit for unit in pending if unit not in off),
         is_binary=is_binary,
     )

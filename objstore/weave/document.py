@@ -88,6 +88,10 @@ class _Register(Generic[Value]):
                 return written, unit
         return self._base, None
 
+    def written_by(self, unit: Unit) -> list[Value]:
+        """Return the values that the unit wrote."""
+        return [value for writer, value in self._written if writer == unit]
+
     def state(self) -> tuple[Value, list[tuple[int, Value]]]:
         """Return the initial value, and the values written since with their edits."""
         return self._base, [(unit.seq, value) for unit, value in self._written]
@@ -354,6 +358,64 @@ class Document:
                     unit: Status.REJECTED for unit in self.units(seq) if unit not in given and self._is_live(unit)
                 }
         return [unit for unit in given if unit not in verdicts]
+
+    def repeated(self, verdicts: Mapping[Unit, Status]) -> dict[Unit, Unit]:
+        """Return the units that `verdicts` make live though another live unit makes their change, each with that one.
+
+        A whole-file part without an effect goes with the hunks of its edit.
+        """
+        found: dict[Unit, Unit] = {}
+        for unit, status in verdicts.items():
+            again = self._weave.with_same_change(self._index(unit)) if status.is_live else None
+            if again is None:
+                continue
+            other = self._unit(again)
+            is_kept = verdicts.get(other, Status.PENDING).is_live
+            if is_kept and all(each.written_by(unit) == each.written_by(other) for each in (self._paths, self._modes)):
+                found[unit] = other
+        return found | self._idle_parts(verdicts, found)
+
+    def taken_out(self, units: Iterable[Unit]) -> dict[Unit, Unit]:
+        """Return those of pending `units` whose whole effect accepted units took out, each with one of these.
+
+        Without such a unit, the document would be the same. A whole-file part without an effect goes with the hunks of
+        its edit.
+        """
+        given = [unit for unit in units if self._status(unit) is Status.PENDING]
+        takers = {unit: taker for unit in given if (taker := self._taker(unit)) is not None}
+        before, now = self.statuses(), self.version()
+        found: dict[Unit, Unit] = {}
+        for unit, taker in takers.items():
+            self.set_statuses({unit: Status.REJECTED})
+            same = self.version()
+            if not self.conflicts() and (same == now or same.content is now.content is None):
+                found[unit] = taker
+            self.restore_statuses(before)
+        return found | self._idle_parts(given, found)
+
+    def _taker(self, unit: Unit) -> Unit | None:
+        """Return an accepted unit that took out all that `unit` did; None if not all of it is taken out."""
+        takers = list(map(self._accepted, self._weave.takers(self._index(unit))))
+        for register in (self._paths, self._modes) if self._weave.has_file() else ():
+            if register.written_by(unit):
+                last = register.read(self._is_live)[1]
+                takers.append(None if last is None or last <= unit else self._accepted([self._index(last)]))
+        return None if None in takers else next(iter(takers), None)
+
+    def _accepted(self, indexes: Iterable[UnitIndex]) -> Unit | None:
+        accepted = (index for index in indexes if self._statuses[index] == _LETTERS[Status.ACCEPTED][0])
+        return next(map(self._unit, accepted), None)
+
+    def _idle_parts(self, units: Iterable[Unit], found: Mapping[Unit, Unit]) -> dict[Unit, Unit]:
+        """Return those whole-file parts without an effect of which all hunks among `units` are `found`."""
+        rest = {unit.seq for unit in units if unit.hunk and unit not in found}
+        wholes = {unit.seq: Unit(other.seq, 0) for unit, other in found.items() if unit.hunk}
+        idle = (Unit(seq, 0) for seq in wholes.keys() - rest)
+        given = set(units)
+        return {unit: wholes[unit.seq] for unit in idle if unit in given and self._has_no_effect(unit)}
+
+    def _has_no_effect(self, unit: Unit) -> bool:
+        return self._weave.has_no_effect(self._index(unit))
 
     def amended_by(self, seq: Seq) -> Seq | None:
         """Return the edit that an edit amends; None: it is not an amendment."""

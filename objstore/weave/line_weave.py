@@ -37,6 +37,7 @@ from objstore.weave.reinsertion import (
 )
 from objstore.weave.run_list import RunList
 from objstore.weave.runs import BASE, Run, UnitIndex, WeaveUnit
+from objstore.weave.same_change import with_same_change
 from objstore.weave.serialize import order_and_units, state_of
 
 if TYPE_CHECKING:
@@ -215,6 +216,29 @@ class Weave:
             return None
         unit, needs = found
         return described(unit, (ConflictKind.TEXT_RETURNED, frozenset(needs)), self._order)
+
+    def with_same_change(self, unit: UnitIndex) -> UnitIndex | None:
+        """Return the live unit that makes the same change as dead `unit`, if there is one and it can be rejected."""
+        of = self._units[unit]
+        if of is None or of.live:
+            return None
+        creators = (other for other in self._units if other is not None and _has_bounds(other))
+        found = with_same_change(of, creators)
+        return None if found is None or found.index in self._fixed else found.index
+
+    def takers(self, unit: UnitIndex) -> list[list[UnitIndex]]:
+        """Return, for each run that live `unit` inserted, the live units that delete it.
+
+        For a pure deletion: one list, of the live units that reinserted its text.
+        """
+        of = self._units[unit]
+        if of is None:
+            return []
+        if of.inserted:
+            return [[other.index for other in run.live_deleters] for run in of.inserted]
+        if of.deleted:
+            return [[other.index for other in of.shadowed if other.undoes is of and other.live]]
+        return []
 
     def byte_count(self) -> int:
         """Return how many bytes the text has."""

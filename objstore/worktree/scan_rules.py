@@ -4,7 +4,7 @@ import os
 from functools import cache, lru_cache
 from typing import Final
 
-from objstore.config.name_patterns import NO_PATTERNS, SECRET_NAMES, NamePatterns, expanded
+from objstore.config.patterns import NO_PATTERNS, SECRET_NAMES, PathPatterns, expanded
 from objstore.config.settings import FORMER_NAMES, settings_files, variable_of
 from objstore.fastclass import value
 from objstore.fs.stat_signature import StatSignature, read_signature_fields
@@ -21,8 +21,8 @@ class ScanRules:
     """What the settings say of which names to leave out."""
 
     uses_git: bool = False  # whether to leave out what git ignores
-    secrets: NamePatterns = NO_PATTERNS  # of names that usually hold secrets
-    excluded: NamePatterns = NO_PATTERNS  # of other names
+    secrets: PathPatterns = NO_PATTERNS  # of names that usually hold secrets
+    excluded: PathPatterns = NO_PATTERNS  # of other names
 
     @property
     def fingerprint(self) -> bytes:
@@ -32,7 +32,7 @@ class ScanRules:
 
     def is_never_taken(self, path: str, *, is_folder: bool = False) -> bool:
         """Return whether what is at a path looks like a secret or is excluded, or a folder above it."""
-        return any(each.match_path(path, is_folder=is_folder) for each in (self.secrets, self.excluded))
+        return any(each.leaves_out_path(path, is_folder=is_folder) for each in (self.secrets, self.excluded))
 
 
 def rules_of_workspace(root: str) -> ScanRules:
@@ -55,14 +55,14 @@ def _rules(root: str, files: tuple[tuple[str, StatSignature], ...], values: tupl
     ignored, secrets, excluded = (each.value for each in given)
     return ScanRules(
         uses_git=ignored is False,
-        secrets=NamePatterns(expanded(secrets) if isinstance(secrets, tuple) else ()),
-        excluded=NamePatterns(excluded if isinstance(excluded, tuple) else ()),
+        secrets=PathPatterns(expanded(secrets) if isinstance(secrets, tuple) else ()),
+        excluded=PathPatterns(excluded if isinstance(excluded, tuple) else ()),
     )
 
 
 @cache
-def _default_secrets() -> NamePatterns:
-    return NamePatterns(SECRET_NAMES)
+def _default_secrets() -> PathPatterns:
+    return PathPatterns(SECRET_NAMES)
 
 
 def _signature(path: str) -> StatSignature | None:

@@ -96,7 +96,7 @@ def _recorded(journal: Journal, rules: ScanRules) -> list[bytes]:
     if since == now.edit:
         return found
     new = journal.store.index.documents.paths_of_edits_since(since)
-    found = sorted({*found, *(path for path in new if rules.secrets.match_path(os.fsdecode(path)))})[:_MOST]
+    found = sorted({*found, *(path for path in new if rules.secrets.leaves_out_path(os.fsdecode(path)))})[:_MOST]
     if now.edit - since >= _MANY:
         _write(journal, _RECORDED, [rules.fingerprint, now.edit, found])
     return found

@@ -382,7 +382,7 @@ class TreeWalk:
             if is_reserved(name) or _OURS.fullmatch(name):
                 continue
             encoded, is_folder = os.fsencode(name), kind == "folder"
-            if secrets.match(name, folder, is_folder=is_folder):
+            if secrets.leaves_out(name, folder, is_folder=is_folder):
                 names.left_out.append(encoded)
                 names.secrets.append(encoded)
                 continue
@@ -390,7 +390,7 @@ class TreeWalk:
             if verdict is Verdict.IGNORED_BY_GIT and self._is_tracked(path, encoded, rules, old, is_folder=is_folder):
                 verdict = Verdict.SCANNED
                 names.tracked.append(encoded)
-            if verdict is not Verdict.SCANNED or excluded.match(name, folder, is_folder=is_folder):
+            if verdict is not Verdict.SCANNED or excluded.leaves_out(name, folder, is_folder=is_folder):
                 names.left_out.append(encoded)
             elif is_folder:
                 names.folders.append(encoded)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from objstore import Call, Operation
+from tests.support.captures import PAGE, with_captures
 from tests.support.command_runner import PATIENCE, SOURCE, CommandRunner, environment
 from tests.support.fork_server import forked_program
 
@@ -133,3 +134,17 @@ def test_commands_print_what_the_page_shows(
         printed = ran.stdout.decode()
         if not re.fullmatch(pattern_of(shown), printed):
             assert printed == shown, command
+
+
+def test_the_tour_shows_what_the_commands_print_now() -> None:
+    page = PAGE.read_text()
+    assert page.count("<!-- capture: ") == 5
+    assert with_captures(page) == page, "`python -m tests.support.captures` writes the captures again"
+
+
+def test_no_line_of_the_tour_is_wider_than_its_terminal() -> None:
+    blocks = re.findall(
+        r"^At (\d+)(?: and \d+)? columns:\n\n```text\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE
+    )
+    assert len(blocks) >= 5
+    assert [line for width, shown in blocks for line in shown.splitlines() if len(line) > int(width)] == []

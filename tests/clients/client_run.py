@@ -106,7 +106,7 @@ class ClientRun:
         # `cas setup` writes the bare name of a program that leads here from PATH.
         for name in ("cas", "editledger"):
             (self._bin / name).symlink_to(own / name)
-        self.cas("setup", program.name)
+        self.cas("setup", program.name, "--server")
         (self._bin / "cas").unlink()
         (self._bin / "cas").write_text(RECORDER.format(kept=self._kept, cas=own / "cas"))
         (self._bin / "cas").chmod(0o755)

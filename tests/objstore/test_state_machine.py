@@ -29,6 +29,7 @@ from objstore import (
     DecisionView,
     DocumentId,
     EditExpired,
+    EditTakenOut,
     EditView,
     ExternalChanges,
     FileExists,
@@ -135,6 +136,28 @@ class Histories(RuleBasedStateMachine):
     @rule(path=paths, content=texts, cut=st.tuples(st.integers(0, 6), st.integers(0, 3)))
     def edit(self, path: str, content: bytes, cut: tuple[int, int]) -> None:
         self.call([ModelStep("edit", path, "", content, None, cut)])
+
+    @precondition(lambda self: self.repeatable())
+    @rule(data=st.data())
+    def repeat_what_was_rejected(self, data: st.DataObject) -> None:
+        """Let the agent make an edit again that was rejected."""
+        view = data.draw(st.sampled_from(self.repeatable()), label="rejected edit")
+        after = self.stands(view.edit.after)
+        assert after is not None
+        self.call([ModelStep("write", os.fsdecode(view.edit.path), "", after.content, after.mode, (0, 0))])
+
+    def repeatable(self) -> list[EditView]:
+        """Return the rejected edits whose file is on disk as it was before them, as the agent finds it."""
+        return [
+            view
+            for view in self.all_edits()
+            if view.seq not in self.gone
+            and all(self.statuses[Unit(view.seq, hunk)] is Status.REJECTED for hunk in range(len(view.units)))
+            and view.edit.after is not None
+            and view.edit.source is None
+            and self.documents[view.edit.document].recorded == self.stands(view.edit.before)
+            and self.disk.get(os.fsdecode(view.edit.path)) == self.stands(view.edit.before)
+        ]
 
     def recorded(self, view: EditView) -> None:
         """Take in a recorded edit: it must follow from what the model knows."""
@@ -254,7 +277,11 @@ class Histories(RuleBasedStateMachine):
         units = [unit for unit in self.some_units(data) if self.statuses[unit] is not Status.REJECTED]
         if self.clean() and units:
             for action in (Action.RESET, Action.ACCEPT):
-                outcome = self.workspace.decide(action, units, dry_run=True)
+                try:
+                    outcome = self.workspace.decide(action, units, dry_run=True)
+                except EditTakenOut:
+                    assert action is Action.ACCEPT
+                    continue
                 assert isinstance(outcome, Decided | NothingToDo), outcome
                 assert isinstance(outcome, NothingToDo) or outcome.files == ()
 
@@ -355,6 +382,12 @@ class Histories(RuleBasedStateMachine):
             outcome = decide(dry_run=False)
         except FileExists as error:
             in_the_way = error.path
+        except EditTakenOut:
+            # Nothing is left to accept: every other unit has the wanted status.
+            assert any(self.statuses[unit] is Status.PENDING for unit in wanted)
+            assert set(wanted.values()) == {Status.ACCEPTED}
+            assert self.everything() == before
+            return None
         if dry is None or outcome is None:
             # Only a file that nobody recorded can stand in the way without being a conflict or an external change.
             recorded = {d.path for d in self.documents.values() if d.recorded is not None}
@@ -411,11 +444,22 @@ class Histories(RuleBasedStateMachine):
             if on_external is OnExternal.DISCARD
         }
         was = {unit: self.statuses[unit] for unit in given}
+        repeated = dict(outcome.repeated)
+        for unit, again in repeated.items():
+            # It stays rejected only if an edit that makes the same change is live.
+            assert was[unit] is given[unit] is Status.REJECTED
+            assert {**self.statuses, **given}[again] is not Status.REJECTED
+        for unit, taker in outcome.taken_out:
+            assert self.statuses[unit] is Status.PENDING
+            assert wanted[unit] is {**self.statuses, **given}[taker] is Status.ACCEPTED
+        left = {*repeated, *dict(outcome.taken_out)}
+        given = {unit: status for unit, status in given.items() if unit not in left}
+        wanted = {unit: status for unit, status in wanted.items() if unit not in left}
         expected = {unit: status for unit, status in wanted.items() if self.statuses[unit] is not status}
         expected |= dict.fromkeys(discarded, Status.REJECTED)
         assert cascade or not outcome.cascaded
         expected |= dict.fromkeys(outcome.cascaded, Status.REJECTED)
-        assert given == expected
+        assert {unit: status for unit, status in given.items() if self.statuses[unit] is not status} == expected
         self.statuses |= given
         self.decisions += 1
         self.events += 1

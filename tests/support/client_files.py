@@ -13,7 +13,12 @@ __all__ = ["files", "put", "run"]
 
 
 def run(project: Path, home: Path, *words: str) -> CommandResult:
-    """Run `cas` in the project as the user of that home folder. The programs that its doctor runs start warm."""
+    """Run `cas` in the project as the user of that home folder. The programs that its doctor runs start warm.
+
+    A `setup` also adds the server, so that the laws about settings files hold for its entry as well.
+    """
+    if words[0] == "setup" and "--remove" not in words:
+        words = (*words, "--server")
     settings = {"HOME": str(home), "XDG_CONFIG_HOME": str(home / ".config")}
     if "doctor" in words:
         warm = {"cas": forked_program("cli").command, "editledger": forked_program("mcptools").command}

@@ -55,9 +55,11 @@ class Session(ABC):
         """Let a person say something; return what the agent is told besides."""
         return self.tell(self.prompted(prompt))
 
-    def stop(self) -> None:
-        """End the turn."""
-        self.tell(self.stopped())
+    def stop(self) -> str:
+        """End the turn; return what the person is told."""
+        answer = self.answer(self.stopped())
+        assert answer.keys() <= {"systemMessage"}  # nothing that makes the agent go on
+        return str(answer.get("systemMessage", ""))
 
     def run(self, command: str) -> str:
         """Run a shell command as a tool; return what the agent is told besides."""
@@ -84,9 +86,14 @@ class Session(ABC):
 
     def tell(self, event: Mapping[str, Any]) -> str:
         """Tell `cas` of an event; return what is in its answer for the agent."""
+        answer = self.answer(event)
+        return self.told(answer) if answer.keys() - {"systemMessage"} else ""
+
+    def answer(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        """Tell `cas` of an event; return its whole answer, empty if there is none."""
         ran = hook(self.client, event, folder=self.folder)
         assert (ran.status, ran.err) == (0, b"")
-        return self.told(ran.json()) if ran.out else ""
+        return dict(ran.json()) if ran.out else {}
 
     def told(self, answer: Mapping[str, Any]) -> str:
         """Return what an answer says to the agent."""

@@ -225,9 +225,10 @@ async def inside(server: EditServer) -> AsyncIterator[InProcessServer]:
 
 @contextmanager
 def serving(root: Path, *options: str, environment: dict[str, str] | None = None) -> Iterator[HttpServer]:
-    """Start a server that listens at a free port."""
+    """Start a server that listens at a free port. All tools are offered, unless `options` choose."""
+    tools = () if "--tools" in options else ("--tools", "all")
     with subprocess.Popen(
-        [*server_command(), "--http", "127.0.0.1:0", *options, str(root)],
+        [*server_command(), "--http", "127.0.0.1:0", *tools, *options, str(root)],
         cwd=REPOSITORY,
         stderr=subprocess.PIPE,
         text=True,

@@ -1,5 +1,6 @@
 """An agent for tests: the official client, talking to a real server process over its standard streams."""
 
+import json
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from mcp import Client, StdioServerParameters
+from mcp.client.extension import ClientExtension
 from mcp.client.session import ClientRequestContext, ElicitationFnT, ListRootsFnT, MessageHandlerFnT
 from mcp.client.stdio import stdio_client
 from mcp.types import (
@@ -47,8 +49,23 @@ class Result:
 
     @property
     def text(self) -> str:
-        """Return the first text, which is the message or content according to the contract."""
-        return self.texts[0]
+        """Return the message or content according to the contract: the first text, or the message in it if it is JSON.
+
+        The text of a patch tool's result is its structured content, as its document says.
+        """
+        if not self.is_json:
+            return self.texts[0]
+        return str(self.structured.get("error") or self.structured["message"])
+
+    @property
+    def notes(self) -> str:
+        """Return the notes of an answer, one a line."""
+        return "\n".join(self.structured.get("notes", [])) if self.is_json else "\n".join(self.texts[1:])
+
+    @property
+    def is_json(self) -> bool:
+        """Return whether the text is the structured content."""
+        return self.texts == [json.dumps(self.structured, indent=2, ensure_ascii=False)]
 
     @property
     def error(self) -> dict[str, Any]:
@@ -124,7 +141,7 @@ class Agent:
 
 
 @contextmanager
-def connected(
+def connected(  # noqa: PLR0913 - each is one thing that a test may choose
     *roots: Path,
     mode: str = "auto",
     options: Sequence[str] = (),
@@ -134,13 +151,14 @@ def connected(
     on_message: MessageHandlerFnT | None = None,
     environment: dict[str, str] | None = None,
     program: Sequence[str] = (),
+    extensions: Sequence[ClientExtension] = (),
 ) -> Iterator[Agent]:
     """Start a server on directories, and connect to it. Whatever the server logs is a failure of the test.
 
     `served`: the directories on the command line, if they are not `roots`. `client_roots`: returns the addresses that
     the client answers whenever it is asked for its roots. `on_message`: gets the notifications of the server.
-    `program`: another module to run as the server, and its first arguments. All tools are offered, unless `options`
-    choose.
+    `program`: another module to run as the server, and its first arguments. `extensions`: of the client. All tools are
+    offered, unless `options` choose.
     """
     log = roots[0].parent / f"{roots[0].name}.log"
     command, *arguments = (sys.executable, "-m", *program) if program else server_command()
@@ -155,6 +173,7 @@ def connected(
             elicitation_callback=person,
             list_roots_callback=None if client_roots is None else _list_roots_callback(client_roots),
             message_handler=on_message,
+            extensions=extensions,
             client_info=Implementation(name="test agent", version="1.2.3"),
         )
         with portal.wrap_async_context_manager(client):

@@ -1,6 +1,6 @@
 """The commands `cas accept`, `reject`, `reopen`, `undo` and `redo`: take a decision on edits and report it."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial, wraps
 from itertools import chain
@@ -10,18 +10,31 @@ import click
 
 from cli.app.invocation import Command, Invocation, command, json_option, recorded_text, reviewer
 from cli.render.external_prompt import settled
-from cli.render.outcomes import conflict_text, decided_text, effect_text, external_refusal, resolution_commands
+from cli.render.outcomes import (
+    MY_CHANGES,
+    conflict_text,
+    decided_text,
+    effect_text,
+    external_refusal,
+    resolution_commands,
+    shown_units,
+    undo_commands,
+)
 from cli.render.status import counted
 from cli.screen.progress import DECIDING, showing_progress
 from cli.screen.terminal import FOR_STDERR, can_ask, write
 from cli.search.candidates import conversation_option, file_option, names, takes_turns
-from cli.selection.selectors import UnitSelection, edits_meant, units_named
+from cli.selection.selectors import edits_meant
 from cli.selection.turn_selection import TurnSelection
+from cli.selection.unit_selection import UnitSelection, named_places, units_named
 from objstore import (
+    MAX_INT,
     Action,
     CasError,
     Conflicted,
     Decided,
+    EditAway,
+    EditExpired,
     EditFilter,
     ExternalChanges,
     NothingToDo,
@@ -33,13 +46,13 @@ from objstore import (
 )
 
 if TYPE_CHECKING:
-    from objstore import DecisionOutcome, ExternalChange, Workspace
+    from objstore import DecisionInForce, DecisionOutcome, ExternalChange, Workspace
 
 __all__ = ["DecisionCommand", "accept", "redo", "reject", "reopen", "takes_decision_options", "undo"]
 
 RESULTS: Final = {Action.ACCEPT: "accepted", Action.REJECT: "rejected", Action.RESET: "pending"}
 
-STEPS: Final = {Action.UNDO: "undo", Action.REDO: "redo"}
+_NO_MARKERS: Final = "Conflict markers can't show this: they only work between live lines of a text file."
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -47,7 +60,7 @@ Function = TypeVar("Function", bound=Callable[..., object])
 def _takes_selection(function: Function) -> Function:
     """Give a command the parameters that name edits, combined into one argument `selection`."""
 
-    @click.argument("names", metavar="[EDIT|HUNK|PATH:LINE]...", nargs=-1, shell_complete=names("edit"))
+    @click.argument("names", metavar="[PATH|EDIT|HUNK|PATH:LINE]...", nargs=-1, shell_complete=names("edit", "path"))
     @takes_turns("The edits")
     @conversation_option("The edits of this conversation.")
     @file_option("The edits of this file, in a folder, or of a pattern.")
@@ -64,6 +77,9 @@ def _takes_selection(function: Function) -> Function:
 
 _MY_CHANGES: Final = {"keep": OnExternal.KEEP, "drop": OnExternal.DISCARD}
 """What to do about changes that were not recorded."""
+
+_EARLIER: Final = 10
+"""How many earlier decisions are tried when an undo is refused, to name one that can be undone."""
 
 MARKERS_HELP: Final = "On a conflict, write both versions into the file, between conflict markers."
 
@@ -102,8 +118,9 @@ def takes_decision_options(function: Function) -> Function:
 @click.option("--markers", is_flag=True, help=MARKERS_HELP)
 @takes_decision_options
 def accept(*, decision_command: "DecisionCommand", selection: UnitSelection, markers: bool) -> None:
-    """Accept edits (12), hunks (12:2) or the changes at lines (PATH:7). Rejected ones come back.
+    """Accept edits (12), hunks (12:2), the changes at lines (PATH:7) or what is pending at a PATH.
 
+    Edits and hunks that were rejected come back. With a PATH, --turn and --session accept only that part of it.
     --turn, --session, --conversation, --file and --all select pending edits, or all if none is pending.
     """
     decision_command.decide(Action.ACCEPT, selection, markers=markers)
@@ -132,8 +149,9 @@ def reject(
     yes: bool,
     markers: bool,
 ) -> None:
-    """Reject edits (12) or hunks (12:2): their changes are taken out, every other edit stays.
+    """Reject edits (12), hunks (12:2), the changes at lines (PATH:7) or what is pending at a PATH.
 
+    Their changes are taken out, every other edit stays. With a PATH, --turn and --session reject only that part of it.
     --turn, --session, --conversation, --file and --all select pending and accepted edits.
     """
     if cascade and markers:
@@ -161,24 +179,31 @@ class _Undo(Command):
             if "unexpected extra argument" not in error.format_message():
                 raise
             raise click.UsageError(
-                "`cas undo` undoes the newest decision, whatever it was about. "
+                "`cas undo` undoes the newest decision, whatever it was about, and `cas undo --decision N` that one. "
                 "To take an edit out, run `cas reject EDIT`.",
                 ctx,
             ) from error
 
 
 @command("undo", cls=_Undo)
+@click.option(
+    "--decision",
+    "number",
+    type=click.IntRange(1, MAX_INT),
+    metavar="N",
+    help="Undo decision N, and keep later ones.",
+)
 @takes_decision_options
-def undo(*, decision_command: "DecisionCommand") -> None:
+def undo(*, decision_command: "DecisionCommand", number: int | None) -> None:
     """Undo the newest decision."""
-    decision_command.step(Action.UNDO)
+    decision_command.undo(number or 0)
 
 
 @command("redo")
 @takes_decision_options
 def redo(*, decision_command: "DecisionCommand") -> None:
     """Redo the decision that was last undone, unless another decision was made since."""
-    decision_command.step(Action.REDO)
+    decision_command.redo()
 
 
 @value
@@ -241,43 +266,103 @@ class DecisionCommand:
             with suppress(CasError), showing_progress(workspace, DECIDING):
                 kept = decision(markers=True, on_external=OnExternal.KEEP, dry_run=True)
                 can_mark = isinstance(kept, Decided)
-        self._report(
-            workspace,
-            action,
-            outcome,
-            selection,
-            paths=paths,
-            markers=markers,
-            can_mark=can_mark,
-            reason=reason,
-        )
 
-    def step(self, action: Action) -> None:
-        """Undo or redo one decision and report it; exits 1 when there is none, or it is refused."""
+        def advice(refused: Conflicted) -> list[str]:
+            said = resolution_commands(
+                action,
+                selection,
+                refused,
+                workspace.history.edit,
+                newest=workspace.history.edits(EditFilter(newest_first=True, limit=1))[0].seq,
+                on_external=self.on_external,
+                can_mark=can_mark,
+                program=self.invocation.program,
+            )
+            return [_NO_MARKERS, *said] if markers else said
+
+        self._report(workspace, action, outcome, advice, paths)
+        if isinstance(outcome, NothingToDo) and not self.as_json:
+            screen = self.invocation.screen()
+            write([screen.line(f"Nothing to do: already {RESULTS[action]}.")])
+            if reason:
+                # Say so: no agent will ever read this reason.
+                resets = f"`{self.invocation.program} reopen` them first, then reject them with the reason"
+                write([screen.line(f"The reason was not recorded. To record it, {resets}.")])
+
+    def undo(self, number: int) -> None:
+        """Undo a decision and report it; exits 1 when there is none, or it is refused.
+
+        `number`: the decision, whatever was decided later about other edits (0: the newest one).
+        """
         with self.invocation.reviewed_workspace() as workspace:
-            stepped = workspace.review.undo if action is Action.UNDO else workspace.review.redo
             seen = workspace.history.seen()
+            made = workspace.review.in_force()
+            past = _later_decisions(made, number, self.invocation.program) if number else []
+            undo = partial(workspace.review.undo, number, past=past, seen=seen)
+            refused = number or next((decision.number for decision in made), 0)
 
-            def decide(on_external: OnExternal, expected: tuple["ExternalChange", ...]) -> "DecisionOutcome":
-                with showing_progress(workspace, DECIDING):
-                    return stepped(
-                        who=reviewer(), on_external=on_external, expected=expected, seen=seen, dry_run=self.dry_run
-                    )
+            def advice(outcome: Conflicted) -> list[str]:
+                said = undo_commands(
+                    outcome,
+                    workspace.history.edit,
+                    number=refused,
+                    on_external=self.on_external,
+                    program=self.invocation.program,
+                )
+                return said + self._earlier_undo(workspace, made, refused)
 
-            self._report(workspace, action, settled(workspace, decide, self.on_external))
+            try:
+                outcome = self._stepped(workspace, undo)
+            except (EditAway, EditExpired) as error:
+                further = self._earlier_undo(workspace, made, refused)
+                raise click.ClickException("\n".join([str(error), *further])) from error
+            self._report(workspace, Action.UNDO, outcome, advice)
+            if isinstance(outcome, NothingToDo):
+                raise click.ClickException(f"No decision to undo.{self._own_edit(workspace)}")
+
+    def redo(self) -> None:
+        """Redo one decision and report it; exits 1 when there is none, or it is refused."""
+        with self.invocation.reviewed_workspace() as workspace:
+            outcome = self._stepped(workspace, partial(workspace.review.redo, seen=workspace.history.seen()))
+            by_name = f"`{self.invocation.program} accept` or `{self.invocation.program} reject`"
+            self._report(
+                workspace, Action.REDO, outcome, lambda _: [f"Decide on the edits by name instead: {by_name}."]
+            )
+            if isinstance(outcome, NothingToDo):
+                raise click.ClickException("No decision to redo.")
+
+    def _stepped(self, workspace: "Workspace", step: Callable[..., "DecisionOutcome"]) -> "DecisionOutcome":
+        def decide(on_external: OnExternal, expected: tuple["ExternalChange", ...]) -> "DecisionOutcome":
+            with showing_progress(workspace, DECIDING):
+                return step(who=reviewer(), on_external=on_external, expected=expected, dry_run=self.dry_run)
+
+        return settled(workspace, decide, self.on_external)
+
+    def _earlier_undo(self, workspace: "Workspace", made: "Sequence[DecisionInForce]", refused: int) -> list[str]:
+        """Return the command that undoes the newest decision before a refused one, if any of the last few can be."""
+        past = {decision.number for decision in made if decision.number >= refused}
+        for decision in [decision for decision in made if decision.number < refused][:_EARLIER]:
+            on_external = self.on_external or OnExternal.KEEP
+            outcome: DecisionOutcome = NothingToDo()
+            with suppress(CasError):
+                outcome = workspace.review.undo(decision.number, past=past, on_external=on_external, dry_run=True)
+            if isinstance(outcome, Decided):
+                about = shown_units(sorted(decision.units))
+                answer = "" if self.on_external is None else f" {MY_CHANGES[self.on_external]}"
+                run = f"{self.invocation.program} undo --decision {decision.number}{answer}"
+                return [f"To undo the decision on {about} instead:  {run}"]
+            past.add(decision.number)
+        return []
 
     def _report(
         self,
         workspace: "Workspace",
         action: Action,
         outcome: "DecisionOutcome",
-        selection: UnitSelection | None = None,
-        *,
+        advice: Callable[[Conflicted], Sequence[str]],
         paths: Mapping[int, str] | None = None,
-        markers: bool = False,
-        can_mark: bool = False,
-        reason: str = "",
     ) -> None:
+        """Report an outcome; the caller says in words that there was nothing to do. `advice`: commands to type."""
         if self.as_json:
             from cli.render.json_edits import json_line, outcome_shape
 
@@ -288,37 +373,13 @@ class DecisionCommand:
                 if not self.as_json:
                     self._say(workspace, outcome, paths or {})
             case Conflicted():
-                newest = workspace.history.edits(EditFilter(newest_first=True, limit=1))[0].seq
-                advice = resolution_commands(
-                    action,
-                    selection,
-                    outcome,
-                    workspace.history.edit,
-                    newest,
-                    on_external=self.on_external,
-                    can_mark=can_mark,
-                    program=self.invocation.program,
-                )
-                if markers:
-                    advice.insert(
-                        0, "Conflict markers can't show this: they only work between live lines of a text file."
-                    )
-                for line in conflict_text(outcome, advice, FOR_STDERR):
+                for line in conflict_text(outcome, advice(outcome), FOR_STDERR):
                     click.echo(line, err=True, nl=False)
                 click.get_current_context().exit(1)
             case ExternalChanges():
                 raise click.ClickException(external_refusal(outcome.changes, self.invocation.program))
             case NothingToDo():
-                if selection is None:
-                    said = f"No decision to {STEPS[action]}."
-                    raise click.ClickException(said + (self._own_edit(workspace) if action is Action.UNDO else ""))
-                if not self.as_json:
-                    screen = self.invocation.screen()
-                    write([screen.line(f"Nothing to do: already {RESULTS[action]}.")])
-                    if reason:
-                        # Say so: no agent will ever read this reason.
-                        resets = f"`{self.invocation.program} reopen` them first, then reject them with the reason"
-                        write([screen.line(f"The reason was not recorded. To record it, {resets}.")])
+                pass
             case _:
                 assert_never(outcome)
 
@@ -341,6 +402,23 @@ class DecisionCommand:
         return ""
 
 
+def _later_decisions(made: "Sequence[DecisionInForce]", number: int, program: str) -> list[int]:
+    """Return the decisions after decision `number`. Raises ClickException if it can't be undone before one of them."""
+    later: list[int] = []
+    wanted = next((decision for decision in made if decision.number == number), None)
+    if wanted is None:
+        raise click.ClickException(f"There is no decision {number} to undo: it was not made, or it was undone.")
+    for decision in made[: made.index(wanted)]:
+        if not wanted.units.isdisjoint(decision.units):
+            both = shown_units(sorted(wanted.units & decision.units))
+            raise click.ClickException(
+                f"Decision {number} can't be undone before decision {decision.number}, which is about {both} too. "
+                f"Run `{program} undo --decision {decision.number}` first."
+            )
+        later.append(decision.number)
+    return later
+
+
 def _confirm(workspace: "Workspace", units: Collection[Unit]) -> None:
     """At a terminal, ask before more than a screenful of changes is rejected. Raises Abort if the answer is no."""
     if not can_ask():
@@ -361,10 +439,9 @@ def _confirm(workspace: "Workspace", units: Collection[Unit]) -> None:
 
 
 def _paths(workspace: "Workspace", selection: UnitSelection) -> dict[int, str]:
-    """Return the path of each edit that --file selects, by its number."""
-    if not selection.file:
-        return {}
+    """Return the path of each edit that --file or a path selects, by its number."""
     from os import fsdecode
 
-    meant = edits_meant(workspace, conversation=selection.conversation, file=selection.file, by=selection.by)
-    return {view.seq: fsdecode(view.edit.path) for view in meant}
+    files = [selection.file] if selection.file else named_places(workspace, selection)
+    found = (edits_meant(workspace, conversation=selection.conversation, file=file, by=selection.by) for file in files)
+    return {view.seq: fsdecode(view.edit.path) for meant in found for view in meant}

@@ -7,8 +7,9 @@ import click
 
 from cli.app.invocation import Invocation, command, json_option
 from cli.screen.terminal import listed, padded, shown_name, shown_width, write
-from cli.search.candidates import names
+from cli.search.candidates import names, takes_turns
 from cli.selection.selectors import looks_like_state, recorded_named, state_named, state_parts
+from cli.selection.turn_selection import TurnSelection
 from objstore import NoSuchName
 
 if TYPE_CHECKING:
@@ -19,27 +20,33 @@ __all__ = ["blame", "restore"]
 
 @command("blame")
 @click.argument("path", metavar="PATH|PATH@EDIT", shell_complete=names("path"))
+@takes_turns("Only lines")
 @json_option
-def blame(*, path: str, as_json: bool) -> None:
-    """Show the hunk, conversation, tool and time behind each line of PATH as last recorded.
+def blame(*, path: str, by: TurnSelection, as_json: bool) -> None:
+    """Show the hunk, time and turn behind each line of PATH as last recorded; without a turn, the tool and session.
 
     PATH@12 is the file after edit 12, PATH@12^ before it. With --json, one object for each run of lines; lines are
     counted from zero.
     """
     invocation = Invocation.current()
     with invocation.reviewed_workspace() as workspace:
+        by.check(workspace)
         name, at = _past(workspace, path)
         commits = workspace.history.commits_of_edits()
         try:
             content, blamed = workspace.history.blame(recorded_named(workspace, name), at)
         except NoSuchName:
             raise NoSuchName(path, "recorded file" if at is None else "state") from None  # as it was typed
-    if as_json:
-        from cli.render.json_store import blame_shape, json_line
+        if by.is_given:
+            blamed = [part for part in blamed if part.view is not None and by.made(workspace, part.view)]
+            if not blamed:
+                click.echo(f"No line of {shown_name(path)} is of {' '.join(map(shown_name, by.words))}.", err=True)
+        if as_json:
+            from cli.render.json_store import blame_shape, json_line
 
-        write(json_line(blame_shape(part, commits)) for part in blamed)
-    else:
-        write(_blame_text(content, blamed, commits), paged=True)
+            write(json_line(blame_shape(part, commits)) for part in blamed)
+        else:
+            write(_blame_text(workspace, content, blamed, commits), paged=True)
 
 
 def _past(workspace: "Workspace", spelling: str) -> "tuple[str, tuple[Seq, bool] | None]":
@@ -124,11 +131,15 @@ def _restored_text(
         yield screen.line(f"{done} {name} as edit {seq}; `{invocation.program} reject {seq}` takes it back.")
 
 
-def _blame_text(content: bytes, blamed: "list[BlamedLines]", commits: "Mapping[Seq, str]") -> Iterator[bytes]:
+def _blame_text(
+    workspace: "Workspace", content: bytes, blamed: "list[BlamedLines]", commits: "Mapping[Seq, str]"
+) -> Iterator[bytes]:
+    from cli.render.authors import Authors
     from cli.render.edits import moment
     from cli.render.rows import SHORT_COMMIT
 
     lines = content.split(b"\n")
+    authors = Authors(workspace)
     heads = []
     for part in blamed:
         if part.view is None:
@@ -136,8 +147,7 @@ def _blame_text(content: bytes, blamed: "list[BlamedLines]", commits: "Mapping[S
         else:
             edit = part.view.edit
             heads.append(
-                f"{part.unit}  {moment(edit.time)}  {shown_name(edit.tool or edit.origin.value)}  "
-                f"{shown_name(edit.conversation)}"
+                f"{part.unit}  {moment(edit.time)}  {authors.behind_line(part.view)}"
                 + (f"  {commits[edit.seq][:SHORT_COMMIT]}" if edit.seq in commits else "")
             )
     width = max(map(shown_width, heads), default=0)

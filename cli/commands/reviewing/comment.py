@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from cli.app.invocation import Invocation, Number, command, json_option, recorded_text, reviewer
-from cli.screen.terminal import Screen, can_ask, write
-from cli.search.candidates import names
-from cli.selection.selectors import is_on_disk, path_named, was_recorded
-from objstore import MAX_INT, FileChanged, NoSuchName, PathError
+from cli.screen.terminal import Screen, can_ask, shown_name, write
+from cli.search.candidates import names, takes_turns
+from cli.selection.selectors import edits_meant, is_on_disk, path_named, was_recorded
+from cli.selection.turn_selection import TurnSelection
+from objstore import MAX_INT, FileChanged, NoSuchName, Unit
 
 if TYPE_CHECKING:
     from objstore import CommentView, Workspace
@@ -27,6 +28,7 @@ _numbers = Number(1, MAX_INT)
 
 @command("comment")
 @click.argument("target", metavar="[EDIT|HUNK|PATH[:LINE[-LINE]]]", default="", shell_complete=names("edit", "path"))
+@takes_turns("Comment on all edits")
 @click.option("-m", "--message", "text", callback=recorded_text, metavar="TEXT", default="", help="What to say.")
 @click.option("--reply", type=_numbers, metavar="NUMBER", help="Answer the comment of this number.")
 @click.option("--resolve", type=_numbers, multiple=True, metavar="NUMBER", help="Mark this comment as resolved.")
@@ -36,6 +38,7 @@ _numbers = Number(1, MAX_INT)
 def comment(
     *,
     target: str,
+    by: TurnSelection,
     text: str,
     reply: int | None,
     resolve: tuple[int, ...],
@@ -43,20 +46,25 @@ def comment(
     everything: bool,
     as_json: bool,
 ) -> None:
-    """Comment on an edit (12), a hunk (12:2) or lines of a file (src/app.py:120-124) for the agent, or list comments.
+    """Comment on an edit (12), a hunk (12:2), lines (src/app.py:120-124), a file or a turn; or list comments.
 
     A comment follows its lines. It is sent to the agent that wrote them with the agent's next message, once; `cas send`
-    shows what waits. Without -m, your editor opens. Without a target, the comments that are not resolved are listed.
+    shows what waits. Without -m, your editor opens. Without a target, the comments that are not resolved are listed. A
+    comment on a turn or session is about all of its edits, and is shown beside those of its first file.
     """
-    if sum(map(bool, (target, reply, resolve or reopen))) > 1:
-        raise click.UsageError("Give one of these: a target, --reply, or --resolve and --reopen.")
-    if text and not target and not reply:
-        raise click.UsageError("Name what the comment is on: an edit (12), a hunk (12:2) or lines (src/app.py:120).")
+    if sum(map(bool, (target, by.is_given, reply, resolve or reopen))) > 1:
+        raise click.UsageError("Give one of these: a target, --turn or --session, --reply, or --resolve and --reopen.")
+    if text and not (target or by.is_given or reply):
+        raise click.UsageError(
+            "Name what the comment is on: an edit (12), a hunk (12:2), lines (src/app.py:120) or --turn N."
+        )
     invocation = Invocation.current()
     with invocation.reviewed_workspace() as workspace:
         who = reviewer()
         if target:
             found = [_added(workspace, target, text, who)]
+        elif by.is_given:
+            found = [_added_to_turn(workspace, by, text, who)]
         elif reply is not None:
             workspace.comments.get(reply)
             found = [workspace.comments.answer(reply, text or _typed(f"comment {reply}"), who=who)]
@@ -78,10 +86,11 @@ def comment(
 @click.option("--any", "to_any", is_flag=True, help="Send the comments to whichever agent works next.")
 @json_option
 def send(*, numbers: tuple[int, ...], session: str, to_any: bool, as_json: bool) -> None:
-    """Show which comments wait to be sent to an agent, or choose who gets them.
+    """Send what waits to the agents, and show it; or choose which agent gets comments.
 
-    Comments go to the agent that wrote the lines with its next message, together with rejections, once. With --session
-    or --any, the comments with these NUMBERs, or all that wait, go to another agent, even if they were sent before.
+    Comments and rejections are one message to the agent that wrote the lines, with its next prompt or tool, once. With
+    `review.send` at ask or manual, they wait for this command. With --session or --any, the comments with these
+    NUMBERs, or all that wait, go to another agent, even if they were sent before.
     """
     if session and to_any:
         raise click.UsageError("Give one of --session and --any.")
@@ -94,6 +103,8 @@ def send(*, numbers: tuple[int, ...], session: str, to_any: bool, as_json: bool)
             chosen = numbers or tuple(view.number for view, _ in workspace.comments.unsent())
             if chosen:
                 workspace.comments.address(chosen, conversation, who=reviewer())
+        if workspace.messages.way != "automatic":
+            workspace.messages.release()
         waiting = workspace.comments.unsent()
         if as_json:
             _show(workspace, (view for view, _ in waiting), invocation.screen(), as_json=True)
@@ -134,6 +145,16 @@ def _added(workspace: "Workspace", target: str, text: str, who: str) -> "Comment
         return workspace.comments.add_to_lines(path, span, text=text, who=who)
 
 
+def _added_to_turn(workspace: "Workspace", by: TurnSelection, text: str, who: str) -> "CommentView":
+    """Record a comment on all that some turns or a session changed."""
+    views = [view for view in edits_meant(workspace, conversation="", file="", by=by) if view.expired is None]
+    units = [Unit(view.seq, hunk) for view in views for hunk in view.telling]
+    words = " ".join(map(shown_name, by.words))
+    if not units:
+        raise click.ClickException(f"No edit that is kept matches {words}.")
+    return workspace.comments.add_to_units(units, text or _typed(words), who=who)
+
+
 def _typed(target: str) -> str:
     """Return the text that a person types in an editor. Raises click.ClickException if there is none."""
     if not can_ask():
@@ -163,24 +184,11 @@ def _show(workspace: "Workspace", views: "Iterable[CommentView]", screen: Screen
 def _waiting_text(
     workspace: "Workspace", waiting: "list[tuple[CommentView, frozenset[str]]]", screen: Screen
 ) -> Iterator[bytes]:
-    from cli.render.comments import comment_text
+    from cli.render.comments import comment_text, sending_text, session_name
 
-    if not waiting:
-        yield screen.line("No comment waits to be sent.")
-        return
     for view, conversations in waiting:
         yield from comment_text(view, screen)
-        to = [_session_named(workspace, name) for name in sorted(conversations)]
+        to = [session_name(workspace, name) for name in sorted(conversations)]
         yield screen.line(f"  goes to {', '.join(to) or 'the agent that works next'}")
-
-
-def _session_named(workspace: "Workspace", name: str) -> str:
-    """Return how a session is shown: its client, its number and its first prompt."""
-    from cli.screen.terminal import shown_name
-
-    try:
-        found = workspace.sessions.find_session(name)
-    except (NoSuchName, PathError):
-        return shown_name(name)
-    prompt = found.prompt.splitlines()[0][:60] if found.prompt else ""
-    return f"{shown_name(found.client) or 'session'} {found.number}{f' {shown_name(prompt)!r}' if prompt else ''}"
+    said = [*sending_text(workspace, workspace.messages.waiting(), is_held=False)]
+    yield from map(screen.line, said or ["Nothing waits to be sent."])

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum, auto
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -9,9 +10,10 @@ import click
 
 from cli.app.invocation import Invocation, command, json_option
 from cli.render.status import counted
-from cli.screen.diff_layout import in_columns, takes_layout
+from cli.screen.diff_layout import for_pager, takes_layout
 from cli.screen.terminal import Screen, guarded, shown_name, write
-from cli.search.candidates import names
+from cli.search.candidates import names, takes_turns, takes_unseen
+from cli.selection.turn_selection import TurnSelection
 
 if TYPE_CHECKING:
     from cli.render.diffstat import FileChange
@@ -30,28 +32,48 @@ class Layout(Enum):
 
 @command("diff")
 @click.argument("names", metavar="[PATH|EDIT|HUNK]... | A B", nargs=-1, shell_complete=names("path"))
+@takes_turns("Only changes")
 @click.option("--unrecorded", is_flag=True, help="Show what changed outside and is not recorded yet.")
+@takes_unseen
 @takes_layout
 @json_option
-def diff(*, names: tuple[str, ...], unrecorded: bool, stat: bool, columns: bool, as_json: bool) -> None:
+def diff(
+    *,
+    names: tuple[str, ...],
+    by: TurnSelection,
+    unrecorded: bool,
+    unseen: bool,
+    stat: bool,
+    columns: bool | None,
+    as_json: bool,
+) -> None:
     """Show what pending edits change, all together: the accepted text of each file against its current text.
 
-    Name paths, lines of a file (PATH:LINE), edits (12) or hunks (12:2) to see only the changes that they are part of.
+    Name paths, lines of a file (PATH:LINE), edits (12) or hunks (12:2) to see only the changes that they are part of;
+    with --turn or --session, only changes that have a hunk of these. Each change names all turns that it is made of.
     With two names of which at least one is a state (PATH@12 after edit 12, PATH@12^ before it, a blob's hash), show the
     difference between the two; a path alone is then its last recorded state.
     """
     invocation = Invocation.current()
-    screen = in_columns(invocation.screen(), columns)
+    screen = invocation.screen() if stat else for_pager(invocation.screen(), columns)
+    if unseen and unrecorded:
+        raise click.UsageError("--unseen and --unrecorded exclude each other.")
     layout = Layout.JSON if as_json else Layout.STAT if stat else Layout.DIFF
     with invocation.reviewed_workspace() as workspace:
+        if by.is_given and (unrecorded or _names_states(workspace, names)):
+            raise click.UsageError(
+                "--turn and --session select what is pending: no other state, and nothing unrecorded."
+            )
         if not unrecorded and _names_states(workspace, names):
             if len(names) != 2:  # noqa: PLR2004 -- from and to
                 raise click.UsageError(f"`cas diff` compares two states, as in `cas diff {_two_states(names)}`.")
+            if unseen:
+                raise click.UsageError("--unseen is about what is pending, and not about two states.")
             _write_states(workspace, names, layout, screen)
         elif unrecorded:
             _write_unrecorded(workspace, names, layout, screen)
         else:
-            _write_net(workspace, names, layout, screen)
+            _write_net(workspace, names, by, layout, screen, only_unseen=unseen)
 
 
 @command("cat")
@@ -83,42 +105,58 @@ def _names_states(workspace: "Workspace", names: tuple[str, ...]) -> bool:
     return any(looks_like_state(workspace, name) for name in names)
 
 
-def _write_net(workspace: "Workspace", names: tuple[str, ...], layout: Layout, screen: Screen) -> None:
+def _write_net(
+    workspace: "Workspace",
+    names: tuple[str, ...],
+    by: TurnSelection,
+    layout: Layout,
+    screen: Screen,
+    *,
+    only_unseen: bool,
+) -> None:
     """Write the net changes of the named places and edits, or (no names) of all that is pending.
 
-    Of paths without pending edits, write what changed outside. A file that can't be read hides no other one.
+    `by`: only changes of these turns or this session; nothing given: also what changed outside at paths without pending
+    edits. A file that can't be read hides no other one.
     """
     from cli.render.unreadable import ReadErrors
     from cli.selection.net_selection import net_selection
 
-    selection, read_errors = net_selection(workspace, names), ReadErrors()
-    files: Sequence[NetFile | FileSummary]
+    selection, read_errors = net_selection(workspace, names, by), ReadErrors()
+    files: Sequence[NetFile] | Sequence[FileSummary]
     if layout is Layout.STAT:
         from cli.render.diffstat import diffstat, net_change, net_remarks
 
-        files = summaries = selection.summaries(workspace, read_errors.note)
-        outside = _outside(workspace, selection.paths_without(summaries))
+        summaries = selection.summaries(workspace, read_errors.note)
+        outside = [] if only_unseen else _outside(workspace, selection.paths_without(summaries))
+        files = summaries = workspace.review.unseen(summaries) if only_unseen else summaries
         table = diffstat(chain(map(net_change, summaries), _sizes(workspace, outside)), screen)
         # In one piece: unbuffered, as some environments run Python, each line would wake whoever reads the pipe.
         remarks = net_remarks(summaries, screen, Invocation.current().program)
         write([b"".join((*table, *remarks))], paged=True)
     else:
-        files = found = selection.files(workspace, unreadable=read_errors.note)
-        outside = _outside(workspace, selection.paths_without(found))
+        found = selection.files(workspace, unreadable=read_errors.note)
+        outside = [] if only_unseen else _outside(workspace, selection.paths_without(found))
+        seen = workspace.review.seen_changes()
+        files = found = workspace.review.unseen(found, seen) if only_unseen else found
         if layout is Layout.JSON:
             from cli.render.json_changes import net_file_shape
             from cli.render.json_edits import external_diff_shape, json_line
 
-            pending = (net_file_shape(workspace, file) for file in found)
+            pending = (net_file_shape(workspace, file, seen) for file in found)
             write(map(json_line, chain(pending, (external_diff_shape(workspace, change) for change in outside))))
         else:
+            from cli.render.comments import comments_by_change
             from cli.render.net_diff import net_diff
 
-            diffs = net_diff(found, screen, Invocation.current().program)
+            comments = partial(comments_by_change, workspace)
+            diffs = net_diff(found, screen, Invocation.current().program, comments, seen)
             write(chain(diffs, _external_text(workspace, outside, screen)), paged=True)
     read_errors.raise_first()
-    if layout is not Layout.JSON:
-        _say_what_else(workspace, outside, names, is_pending=bool(files))
+    if only_unseen and not files:
+        click.echo("No such change is pending: every one was seen in a review.", err=True)
+    elif layout is not Layout.JSON:
+        _say_what_else(workspace, outside, (*names, *by.words), is_pending=bool(files))
 
 
 def _outside(workspace: "Workspace", paths: Mapping[str, str]) -> "list[ExternalChange]":

@@ -4,17 +4,17 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from cli.app.invocation import Command, Invocation, Number, command, json_option
+from cli.render.authors import Authors
 from cli.render.edits import edit_diff, edit_header
 from cli.render.rows import Rows
 from cli.render.unreadable import ReadErrors
-from cli.screen.diff_layout import in_columns, takes_layout
+from cli.screen.diff_layout import for_pager, takes_layout
 from cli.screen.terminal import Screen, write
 from cli.search.candidates import conversation_option, file_option, moments, names, takes_turns
 from cli.search.edit_list import EditConditions, accepted_by, lineage_at, matching, tool_named
@@ -22,7 +22,7 @@ from cli.search.git_lines import with_git_events
 from cli.search.pickaxe import Pickaxe
 from cli.selection.selectors import edit_filter, edits_meant, edits_named, places_named
 from cli.selection.turn_selection import TurnSelection
-from objstore import MAX_INT, UNREADABLE, EditFilter, EditView, GitEvent, NoSuchName, Status, Unit
+from objstore import MAX_INT, UNREADABLE, EditFilter, EditView, GitEvent, NoSuchName, Status, Unit, replace
 
 if TYPE_CHECKING:
     from cli.screen.progress import Progress
@@ -126,7 +126,7 @@ def log(  # noqa: PLR0913 -- each is an option of the command
     patch: bool,
     reverse: bool,
     stat: bool,
-    columns: bool,
+    columns: bool | None,
     as_json: bool,
 ) -> None:
     """List the recorded edits, newest first: all, or those of each PATH, a file or a folder.
@@ -138,7 +138,7 @@ def log(  # noqa: PLR0913 -- each is an option of the command
     places = (*paths, file) if file else paths
     if group is not None:
         conditions = [*places, conversation, tool, status or "", commit, text or ""]
-        _refuse_with_turns(group, conditions, is_shown_otherwise=follow or patch or stat or columns)
+        _refuse_with_turns(group, conditions, is_shown_otherwise=follow or patch or stat or bool(columns))
         _list_turns(group, by, since, until, number, reverse=reverse, as_json=as_json)
         return
     _refuse_combinations(places, text, follow=follow, patch=patch, as_json=as_json)
@@ -172,7 +172,7 @@ def log(  # noqa: PLR0913 -- each is an option of the command
         if reverse:
             rows = reversed(list(rows))
             views = (row for row in rows if isinstance(row, EditView))
-        screen = in_columns(invocation.screen(), columns)
+        screen = for_pager(invocation.screen(), columns) if patch or columns else invocation.screen()
         if as_json:
             from cli.render.json_edits import edit_shape, json_line
 
@@ -184,7 +184,7 @@ def log(  # noqa: PLR0913 -- each is an option of the command
         elif stat:
             pieces = _stat_text(workspace, views, screen, read_errors, newest_first=not reverse)
         else:
-            pieces = _log_text(workspace, rows, screen, read_errors, patch=patch or columns)
+            pieces = _log_text(workspace, rows, screen, read_errors, patch=patch or bool(columns))
         write(pieces if text is None else _searched(pieces, progress), paged=not as_json)
         if not as_json and not workspace.history.edits(EditFilter(limit=1)):
             click.echo("Nothing is recorded yet.", err=True)
@@ -262,7 +262,7 @@ def _say_what_was_not_searched(pickaxe: Pickaxe) -> None:
 @takes_turns("The edits")
 @takes_layout
 @json_option
-def show(*, names: tuple[str, ...], by: TurnSelection, stat: bool, columns: bool, as_json: bool) -> None:
+def show(*, names: tuple[str, ...], by: TurnSelection, stat: bool, columns: bool | None, as_json: bool) -> None:
     """Show edits (12, or 3..7), hunks (12:2), changes at lines (PATH:7) or conversations, with the diff hunk by hunk.
 
     Without a name, --turn or --session, the newest edit.
@@ -277,7 +277,7 @@ def show(*, names: tuple[str, ...], by: TurnSelection, stat: bool, columns: bool
             meant += [(view, tuple(Unit(view.seq, hunk) for hunk in range(len(view.units)))) for view in views]
             if not meant:
                 raise click.ClickException(f"No edit is recorded of {' '.join(by.words)}.")
-        screen = in_columns(invocation.screen(), columns)
+        screen = invocation.screen() if stat else for_pager(invocation.screen(), columns)
         if as_json:
             from cli.render.json_edits import json_line, shown_edit_shape
 
@@ -353,11 +353,11 @@ def _log_text(
 def _show_text(
     workspace: "Workspace", meant: list[tuple[EditView, tuple[Unit, ...]]], screen: Screen, read_errors: ReadErrors
 ) -> Iterator[bytes]:
-    unresolved = workspace.review.markers()
+    authors, unresolved = Authors(workspace), workspace.review.markers()
     for at, (view, units) in enumerate(meant):
         if at:
             yield screen.line()
-        yield from edit_header(view, screen, unresolved)
+        yield from edit_header(view, authors.fact(view), screen, unresolved)
         from cli.render.comments import comments_by_unit, comments_text
 
         comments = comments_by_unit(workspace, units)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.app.invocation import Invocation, command
-from cli.screen.diff_layout import in_columns
+from cli.screen.diff_layout import columns_option, in_columns
 from cli.screen.terminal import can_ask
-from cli.search.candidates import conversation_option, file_option, names, takes_turns
+from cli.search.candidates import conversation_option, file_option, names, takes_turns, takes_unseen
 from objstore import Unit
 
 if TYPE_CHECKING:
@@ -30,10 +30,18 @@ __all__ = ["review"]
 @takes_turns("Only what")
 @conversation_option("Only what edits of this conversation changed.")
 @file_option("Only this file, files in a folder, or files of a pattern.")
+@takes_unseen
 @click.option("--each", is_flag=True, help="Go through the hunks, edit by edit, instead of what they change together.")
-@click.option("-y", "--side-by-side", "columns", is_flag=True, help="Show both sides of a change in columns.")
+@columns_option
 def review(
-    *, names: tuple[str, ...], by: "TurnSelection", conversation: str, file: str, each: bool, columns: bool
+    *,
+    names: tuple[str, ...],
+    by: "TurnSelection",
+    conversation: str,
+    file: str,
+    each: bool,
+    unseen: bool,
+    columns: bool,
 ) -> None:
     """Go through what pending edits change, file by file: one key accepts, rejects, skips or amends. ? lists the keys.
 
@@ -44,6 +52,8 @@ def review(
         raise click.UsageError(
             "`cas review` needs a terminal. Without one, use `cas diff`, `cas accept` and `cas reject`."
         )
+    if each and unseen:
+        raise click.UsageError("--unseen is about changes, and --each shows hunks.")
     from cli.screen.keyboard import Keyboard
 
     invocation = Invocation.current()
@@ -53,18 +63,18 @@ def review(
             from cli.review_ui.hunk_review import Review
 
             wanted = _wanted(workspace, names, by=by, conversation=conversation, file=file)
-            with Keyboard() as keyboard:
+            with Keyboard() as keyboard, workspace.messages.held():
                 Review(workspace, keyboard, screen, wanted).run()
         else:
             from cli.review_ui.change_review import ChangeReview
 
-            select = _selected(workspace, names, by=by, conversation=conversation, file=file)
-            with Keyboard() as keyboard:
+            select = _selected(workspace, names, by=by, conversation=conversation, file=file, unseen=unseen)
+            with Keyboard() as keyboard, workspace.messages.held():
                 ChangeReview(workspace, keyboard, screen, select).run()
 
 
 def _selected(
-    workspace: "Workspace", names: tuple[str, ...], *, by: "TurnSelection", conversation: str, file: str
+    workspace: "Workspace", names: tuple[str, ...], *, by: "TurnSelection", conversation: str, file: str, unseen: bool
 ) -> "Callable[[Collection[str]], list[NetFile]]":
     """Return a function that returns the files with the wanted changes, of all paths or only at some."""
     from cli.selection.net_selection import net_selection, require_recorded
@@ -72,6 +82,7 @@ def _selected(
     selection = net_selection(workspace, names)
     require_recorded(workspace, selection.paths)
     wanted = _wanted(workspace, (), by=by, conversation=conversation, file=file)
+    seen = workspace.review.seen_changes()  # what is looked at from now on stays in this review
 
     def select(at: "Collection[str]") -> "list[NetFile]":
         among = None
@@ -79,7 +90,8 @@ def _selected(
             seqs = [seq for group in workspace.review.status().groups for seq in group.seqs if wanted(group, seq)]
             views = [workspace.history.edit(seq) for seq in dict.fromkeys(seqs)]
             among = frozenset(Unit(view.seq, hunk) for view in views for hunk in range(len(view.units)))
-        return selection.files(workspace, at, among)
+        found = selection.files(workspace, at, among)
+        return workspace.review.unseen(found, seen) if unseen else found
 
     return select
 
@@ -87,15 +99,25 @@ def _selected(
 def _wanted(
     workspace: "Workspace", names: tuple[str, ...], *, by: "TurnSelection", conversation: str, file: str
 ) -> "Callable[[PendingGroup, int], bool]":
-    from cli.selection.selectors import edits_named, path_predicate
+    from cli.selection.net_selection import net_selection, require_recorded
+    from cli.selection.selectors import path_predicate
 
-    seqs = {view.seq for name in names for view, _ in edits_named(workspace, name)}
+    selection = net_selection(workspace, names)
+    require_recorded(workspace, selection.paths)
+    seqs = {unit.seq for unit in selection.units}
+    places = [path_predicate(workspace, typed) for typed in selection.paths.values()]
     spoken = workspace.history.find_conversation(conversation) if conversation else ""
     is_there = path_predicate(workspace, file)
     by.check(workspace)
 
     def wanted(group: "PendingGroup", seq: int) -> bool:
-        is_named = (not seqs or seq in seqs) and spoken in {"", group.conversation}
+        if spoken not in {"", group.conversation}:
+            return False
+        if seq in seqs or not names:
+            is_named = True
+        else:
+            edit = workspace.history.edit(seq).edit
+            is_named = any(place(edit) for place in places)
         if not is_named or not (file or by.is_given):
             return is_named
         view = workspace.history.edit(seq)

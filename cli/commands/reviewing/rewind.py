@@ -13,7 +13,7 @@ from cli.render.turns import TurnRows, session_name
 from cli.screen.progress import DECIDING, showing_progress
 from cli.screen.terminal import can_ask, shown_name, write
 from cli.search.candidates import names
-from cli.selection.selectors import UnitSelection
+from cli.selection.unit_selection import UnitSelection
 from objstore import (
     MAX_INT,
     Action,

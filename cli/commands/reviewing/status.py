@@ -45,12 +45,13 @@ def status(*, by: TurnSelection, conversation: str, file: str, decided: str | No
             _list_edits(workspace, conversation, file, wanted, by, as_json=as_json)
             return
         report = workspace.review.status()
+        seen = workspace.review.seen_counts() if report.pending else None
     if as_json:
         from cli.render.json_edits import json_line, status_shape
 
-        write([json_line(status_shape(report))])
+        write([json_line(status_shape(report, seen))])
     else:
-        write(status_text(report, invocation.screen()))
+        write(status_text(report, invocation.screen(), seen))
 
 
 def _short(workspace: "Workspace", screen: Screen) -> Iterator[bytes]:

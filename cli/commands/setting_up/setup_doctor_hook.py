@@ -1,20 +1,22 @@
 """The commands `cas setup`, `cas doctor` and `cas hook`: connect agent programs, and receive their events."""
 
 import os
+import shlex
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from cli.app.invocation import Invocation, command, json_option
-from cli.screen.terminal import Screen, shown_name, visible, write
+from cli.hooks.clients.described import DESCRIBED, is_description
+from cli.screen.terminal import Screen, can_ask, shown_name, visible, write
 
 if TYPE_CHECKING:
     from cli.setup.doctor import Finding
-    from cli.setup.plans import Programs, Scope
+    from cli.setup.plans import Programs, Scope, SetupStep
     from cli.setup.settings_files import SettingsChange
 
 __all__ = ["doctor", "hook", "setup"]
@@ -22,6 +24,9 @@ __all__ = ["doctor", "hook", "setup"]
 NEXT: Final = "Restart {name} to begin recording. `{program} doctor {client}` checks that it works."
 BESIDES: Final = {"codex": "Codex runs new hooks only after you trust them: type /hooks in Codex."}
 """What the user has to do in addition, because no settings file does it."""
+
+BY_HAND: Final = "Add the MCP server to {name} by hand: its command is `editledger`, with the project's folder."
+"""Printed for clients whose lists of servers are not known."""
 
 EACH: Final = "Only workspaces are recorded: run `cas init` in each folder."
 """Printed when a client is set up for all projects: hooks make no folder a workspace by themselves."""
@@ -36,36 +41,114 @@ NAMES: Final = {
 }
 """What each client calls itself."""
 
-CLIENTS: Final = tuple(NAMES)
+CLIENTS: Final = (*NAMES, *DESCRIBED)
+
+
+class _ClientName(click.ParamType[str]):
+    """A client by its name, or by the path of the file that describes it."""
+
+    name = "client"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name, or the absolute path. Fails for what is neither."""
+        if is_description(value):
+            return str(Path(value).resolve())
+        return str(click.Choice(CLIENTS).convert(value, param, ctx))
 
 
 @command("setup")
-@click.argument("client", type=click.Choice(CLIENTS))
+@click.argument("clients", nargs=-1, type=click.Choice(CLIENTS), metavar="[CLIENT]...")
+@click.option(
+    "--client",
+    "files",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, resolve_path=True),
+    help="Also set up the client that this TOML file describes.",
+)
 @click.option("--project", is_flag=True, help="Set up this project (the default).")
+@click.option("--local", is_flag=True, help="Set up this project for you alone: git shares nothing of it.")
 @click.option("--user", is_flag=True, help="Set up all your projects.")
-@click.option("-n", "--dry-run", is_flag=True, help="Show what would change, and change nothing.")
-@click.option("--remove", is_flag=True, help="Remove what `cas setup` added.")
-def setup(*, client: str, project: bool, user: bool, dry_run: bool, remove: bool) -> None:
-    """Connect CLIENT: install recording hooks and the MCP server.
+@click.option("--server", is_flag=True, help="Also add the MCP server, with tools that record every edit.")
+@click.option("--show", is_flag=True, help="Print the entries for the settings files, and change nothing.")
+@click.option("-n", "--dry-run", is_flag=True, help="Print how the settings files would change, and change nothing.")
+@click.option("--remove", is_flag=True, help="Remove what `cas setup` added, the server too.")
+def setup(  # noqa: PLR0913 -- each is an option of the command
+    *,
+    clients: tuple[str, ...],
+    files: tuple[str, ...],
+    project: bool,
+    local: bool,
+    user: bool,
+    server: bool,
+    show: bool,
+    dry_run: bool,
+    remove: bool,
+) -> None:
+    """Connect agent programs: make each CLIENT call a hook before and after it changes files.
 
-    Only our own entries in its settings are changed; a copy of each original file is kept next to it. For a project,
+    Clients: claude-code, codex, gemini, cursor, vscode, opencode; from their documentation alone: cline, crush, goose,
+    qwen-code. Without a name, it finds those that you have, and offers to set them up.
+
+    Only our own entries in their settings are changed; a copy of each original file is kept next to it. For a project,
     this also makes the folder a workspace and saves a baseline of its files, so that every later change is recorded.
     """
+    from cli.setup.plans import plan
+
+    invocation = Invocation.current()
+    named = [name for name, is_given in (("project", project), ("local", local), ("user", user)) if is_given]
+    if len(named) > 1:
+        raise click.UsageError(f"Pass --{named[0]} or --{named[1]}, not both.")
+    where = _scope(invocation, *named)
+    for client in _chosen(
+        (*clients, *files), where, "Remove the setup of {}" if remove else "Set {} up", asks=not (show or dry_run)
+    ):
+        if show:
+            write(_entries_text(plan(client, where, _programs(), server=server), invocation.screen()))
+        else:
+            _set_up(invocation, client, where, server=server, dry_run=dry_run, remove=remove)
+
+
+def _chosen(clients: Sequence[str], where: "Scope", verb: str, *, asks: bool) -> Sequence[str]:
+    """Return the clients to set up: those named, or those that the user has and wants."""
+    from cli.setup.installed_clients import installed_clients
+
+    if clients:
+        return clients
+    found = installed_clients(where.home)
+    if not found:
+        raise click.UsageError(f"Name a client: none of {', '.join(CLIENTS)} was found.")
+    names = ", ".join(map(_title, found))
+    if not asks:
+        return found
+    if not can_ask():
+        raise click.UsageError(f"Name the clients. These were found: {' '.join(found)}.")
+    whom = "all your projects" if where.project is None else f"{where.project}"
+    click.confirm(
+        f"Found {names}. {verb.format('it' if len(found) == 1 else 'them')} for {whom}?", abort=True, err=True
+    )
+    return found
+
+
+def _set_up(invocation: Invocation, client: str, where: "Scope", *, server: bool, dry_run: bool, remove: bool) -> None:
+    """Set a client up, or remove that, and say in a few lines what was changed."""
     from cli.setup.disabled_hooks import disabled_hooks
+    from cli.setup.git_exclude import exclude_step
     from cli.setup.plans import HOMES, plan
     from cli.setup.settings_files import changes, remarks
     from objstore import Workspace
 
-    invocation = Invocation.current()
-    if project and user:
-        raise click.UsageError("Pass --project or --user, not both.")
-    where = _scope(invocation, is_users=user)
+    screen = invocation.screen()
     moved = where.folder_from_variable(client)
     if moved is not None:
         place = f"{HOMES[client][0]} says where your settings of {client} are: {shown_name(str(moved))}"
-        write([invocation.screen().line(place)])
-    steps = plan(client, where, _programs())
+        write([screen.line(place)])
+    steps = plan(client, where, _programs(), server=server or remove)
     try:
+        excluded = (
+            exclude_step(where.project, [step.path for step in steps]) if where.project and where.is_local else None
+        )
+        steps = (*steps, *([excluded] if excluded else []))
         wanted = changes(steps, remove=remove)
         remarked = [] if remove else remarks(steps)
         switch = None if remove else disabled_hooks(client, where.project, where.home)
@@ -74,20 +157,24 @@ def setup(*, client: str, project: bool, user: bool, dry_run: bool, remove: bool
     new_workspace = None if dry_run or remove else where.project
     if new_workspace is not None:
         Workspace.init(new_workspace).close()  # if this fails, nothing else is changed either
-    if not dry_run:
-        _carry_out(wanted, where.staying(client), invocation.screen(), remove=remove)
-    write(_changes_text(wanted, invocation.screen(), remove=remove, dry_run=dry_run))
+    if dry_run:
+        write(_changes_text(wanted, screen, remove=remove))
+    else:
+        _carry_out(wanted, where.staying(client), screen, remove=remove)
+        write(_summary(wanted, screen, remove=remove))
     warned = [*remarked, *([] if switch is None else [f"{switch}."])]
-    write([invocation.screen().line(visible(said)) for said in warned])
+    write([screen.line(visible(said)) for said in warned])
     if new_workspace is not None:
-        write(_baseline_text(new_workspace, invocation.screen()))
+        write(_baseline_text(new_workspace, screen))
     if dry_run or remove:
         return
-    then = NEXT.format(program=invocation.program, client=client, name=NAMES[client])
+    then = NEXT.format(program=invocation.program, client=_word(client), name=_title(client))
     said = [then, *filter(None, [BESIDES.get(client)])] if wanted else []
+    if server and client not in NAMES:
+        said.append(BY_HAND.format(name=_title(client)))
     if where.project is None:
         said.append(EACH)
-    write([invocation.screen().line(line) for line in said])
+    write([screen.line(line) for line in said])
 
 
 def _carry_out(changes: "list[SettingsChange]", staying: Path, screen: Screen, *, remove: bool) -> None:
@@ -103,34 +190,57 @@ def _carry_out(changes: "list[SettingsChange]", staying: Path, screen: Screen, *
                 # The error may name our temporary file next to it, or a folder above it.
                 said = f"{shown_name(str(change.path))} can't be changed: {error.strerror}"
             if done:
-                write(_changes_text(changes[:done], screen, remove=remove, dry_run=False))
+                write(_summary(changes[:done], screen, remove=remove))
                 said += ". The files above were changed before that; run the same command again to continue"
             raise click.ClickException(f"{said}.") from error
 
 
-def _changes_text(changes: "list[SettingsChange]", screen: Screen, *, remove: bool, dry_run: bool) -> Iterator[bytes]:
+def _summary(changes: "list[SettingsChange]", screen: Screen, *, remove: bool) -> Iterator[bytes]:
+    """Yield a line for each file that was changed, and one for what the user should know of it."""
+    if not changes:
+        yield screen.line("Nothing to change.")
+    for change in changes:
+        verb = "Removed" if change.after is None else "Wrote" if change.before is None else "Changed"
+        added = f": {change.what}" if change.what and not remove else ""
+        yield screen.line(f"{verb} {shown_name(str(change.path))}{added}")
+        yield from _notes(change, screen, remove=remove, kept="is kept")
+
+
+def _notes(change: "SettingsChange", screen: Screen, *, remove: bool, kept: str) -> Iterator[bytes]:
     from cli.setup.settings_files import BACKUP
+
+    if change.is_given_back:
+        yield screen.line("Restored the entry named editledger that was there before `cas setup`.")
+    if remove and change.is_kept:
+        copy = shown_name(f"{change.path}{BACKUP}")
+        yield screen.line(f"It has settings that `cas setup` did not write; a copy {kept} as {copy}.")
+
+
+def _changes_text(changes: "list[SettingsChange]", screen: Screen, *, remove: bool) -> Iterator[bytes]:
+    """Yield the changes as diffs."""
     from objstore import unified_diff
 
     if not changes:
         yield screen.line("Nothing to change.")
     for change in changes:
         name = str(change.path)
-        verb = "Would change" if dry_run else "Changed"
-        yield screen.line(f"{verb} {shown_name(name)}:")
+        yield screen.line(f"Would change {shown_name(name)}:")
         yield unified_diff(
             None if change.before is None else change.before.encode(),
             None if change.after is None else change.after.encode(),
             path_before=name,
             path_after=name,
         )
-        if change.is_given_back:
-            yield screen.line("Restored the entry named editledger that was there before `cas setup`.")
-        if remove and change.is_kept:
-            kept = "would be kept" if dry_run else "is kept"
-            yield screen.line(
-                f"It has settings that `cas setup` did not write; a copy {kept} as {shown_name(name + BACKUP)}."
-            )
+        yield from _notes(change, screen, remove=remove, kept="would be kept")
+
+
+def _entries_text(steps: Sequence["SetupStep"], screen: Screen) -> Iterator[bytes]:
+    """Yield what `cas setup` writes into each file, as the content of a file that holds nothing else."""
+    for step in steps:
+        content = step.apply("")
+        if content:
+            yield screen.line(f"{shown_name(str(step.path))}:")
+            yield content.encode()
 
 
 def _baseline_text(project: Path, screen: Screen) -> Iterator[bytes]:
@@ -148,7 +258,7 @@ def _baseline_text(project: Path, screen: Screen) -> Iterator[bytes]:
 
 
 @command("doctor")
-@click.argument("clients", nargs=-1, type=click.Choice(CLIENTS), metavar="[CLIENT]...")
+@click.argument("clients", nargs=-1, type=_ClientName(), metavar="[CLIENT]...")
 @click.option("--forget", is_flag=True, help="Empty the log of hook errors.")
 @json_option
 def doctor(*, clients: tuple[str, ...], forget: bool, as_json: bool) -> None:
@@ -181,7 +291,7 @@ def _diagnosis(found: "list[Finding]", screen: Screen) -> Iterator[bytes]:
 
 
 @command("hook")
-@click.argument("client", type=click.Choice(CLIENTS), metavar="CLIENT")
+@click.argument("client", metavar="CLIENT")
 @click.option("--resident", is_flag=True, hidden=True, expose_value=False)  # of versions that had a resident helper
 def hook(*, client: str) -> None:
     """Record what a tool of CLIENT does, from an event on standard input. `cas setup` makes clients call this.
@@ -194,18 +304,34 @@ def hook(*, client: str) -> None:
     main([client], sys.stdin.buffer.read())
 
 
-def _scope(invocation: Invocation, *, is_users: bool) -> "Scope":
+def _title(client: str) -> str:
+    """Return what a client calls itself."""
+    if client in NAMES:
+        return NAMES[client]
+    from cli.hooks.clients.described import described
+
+    return described(client).title
+
+
+def _word(client: str) -> str:
+    """Return a client as a word of a command line."""
+    return shlex.quote(client)
+
+
+def _scope(invocation: Invocation, named: str = "project") -> "Scope":
+    """Return the scope that an option of `cas setup` names: project, local or user."""
     from cli.setup.plans import Scope
     from objstore import NotAWorkspace, Workspace
 
-    if is_users:
+    if named == "user":
         return Scope(project=None, home=Path.home())
     start = invocation.start()
     try:
         with Workspace.find(start) as workspace:
-            return Scope(project=Path(workspace.root), home=Path.home())
+            project = Path(workspace.root)
     except NotAWorkspace:
-        return Scope(project=Path(start), home=Path.home())
+        project = Path(start)
+    return Scope(project=project, home=Path.home(), is_local=named == "local")
 
 
 def _programs() -> "Programs":

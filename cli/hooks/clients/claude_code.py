@@ -23,6 +23,7 @@ from cli.hooks.clients.event import (
     context_in_copilot,
     joined_by,
     map_of,
+    message_to_person,
     notes_of,
     patched,
     paths_touched_by,
@@ -31,7 +32,7 @@ from cli.hooks.clients.event import (
     within,
 )
 
-__all__ = ["read", "reply"]
+__all__ = ["ENDS", "READS", "notice", "read", "reply"]
 
 _MOMENTS: Final = {
     **WITH_SUBAGENTS,
@@ -50,7 +51,7 @@ _NOTICE: Final = re.compile(
 _RUNNING: Final = "running"
 
 _WRITES: Final = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
-_READS: Final = frozenset(
+READS: Final = frozenset(
     {"Read", "Glob", "Grep", "LS", "NotebookRead", "WebFetch", "WebSearch", "TodoWrite", "TodoRead", "AskUserQuestion"}
     | {"Task", "Agent", "TaskCreate", "TaskUpdate", "TaskList", "TaskGet", "Skill", "ToolSearch", "BashOutput"}
     | {"TaskOutput", "TaskStop", "KillShell", "SendMessage", "LSP"}
@@ -58,7 +59,7 @@ _READS: Final = frozenset(
 )
 """Tools that change no file themselves: a subagent's tools have events of their own."""
 
-_ENDS: Final = frozenset({"KillShell", "TaskStop"})
+ENDS: Final = frozenset({"KillShell", "TaskStop"})
 """Tools that end what runs in the background."""
 
 _HEARD: Final = HEARD | {"PostToolUseFailure"}
@@ -72,6 +73,11 @@ def read(payload: Payload) -> Event:
 def reply(event: Event, message: str) -> Payload | None:
     """Return what to print so that the agent reads `message`."""
     return context_in_copilot(event, message) if event.of_copilot else additional_context(event, message, _HEARD)
+
+
+def notice(event: Event, message: str) -> Payload | None:
+    """Return what to print so that the person reads `message` when the turn ends."""
+    return None if event.of_copilot else message_to_person(event, message, "Stop")
 
 
 def _of_copilot(payload: Payload) -> Event:
@@ -92,7 +98,7 @@ def _own(payload: Payload) -> Event:
     prompt = text(payload, "prompt")
     moment = _moment(name, payload)
     notice = _NOTICE.match(prompt) if moment is HookMoment.PROMPT else None
-    ended = text(given, "shell_id", "task_id") if tool in _ENDS and name == "PostToolUse" else ""
+    ended = text(given, "shell_id", "task_id") if tool in ENDS and name == "PostToolUse" else ""
     if notice is not None:
         moment, prompt = HookMoment.RESUMED, ""
         ended = notice[1] if notice[2] and notice[2] != _RUNNING else ""
@@ -104,7 +110,7 @@ def _own(payload: Payload) -> Event:
         tool=tool,
         call=call,
         given=payload.get("tool_input"),
-        touched=paths_touched_by(tool, named, reads=_READS, writes=_WRITES),
+        touched=paths_touched_by(tool, named, reads=READS, writes=_WRITES),
         task=text(map_of(payload, "tool_response"), "backgroundTaskId"),
         ended_task=ended,
         running=_running(payload.get("background_tasks")),

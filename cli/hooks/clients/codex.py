@@ -19,6 +19,7 @@ from cli.hooks.clients.event import (
     additional_context,
     joined_by,
     map_of,
+    message_to_person,
     notes_of,
     patched,
     paths_touched_by,
@@ -27,7 +28,7 @@ from cli.hooks.clients.event import (
     within,
 )
 
-__all__ = ["read", "reply"]
+__all__ = ["notice", "read", "reply"]
 
 _READS: Final = frozenset({"update_plan", "view_image", "web_search", "read_file", "list_dir", "grep_files"})
 _PATCH: Final = "apply_patch"
@@ -69,6 +70,11 @@ def read(payload: Payload) -> Event:
 def reply(event: Event, message: str) -> Payload | None:
     """Return what to print so that the agent reads `message`."""
     return additional_context(event, message, HEARD)
+
+
+def notice(event: Event, message: str) -> Payload | None:
+    """Return what to print so that the person reads `message` when the turn ends."""
+    return message_to_person(event, message, "Stop")
 
 
 def _touched(tool: str, given: Payload) -> TouchedPaths:

@@ -8,7 +8,7 @@ from typing import Final
 
 from cli.hooks.clients.event import Event, HookMoment, Payload, joined_by, map_of, notes_of, paths_touched_by, text
 
-__all__ = ["read", "reply"]
+__all__ = ["READS", "notice", "read", "reply"]
 
 _MOMENTS: Final = {
     "preToolUse": HookMoment.BEFORE,
@@ -33,7 +33,7 @@ _WRITES: Final = frozenset(
     | {"MCP:write_file", "MCP:edit_file_diff", "MCP:multi_edit_text_file", "MCP:edit_text_file", "MCP:delete_file"}
     | {"MCP:create_directory"}
 )
-_READS: Final = frozenset(
+READS: Final = frozenset(
     {"Read", "Grep", "Glob", "LS", "SemanticSearch", "WebSearch", "WebFetch", "ReadLints", "TodoWrite", "Task"}
     | {"AskQuestion", "SwitchMode"}
     | {"MCP:read_file", "MCP:read_text_file", "MCP:read_multiple_files", "MCP:read_file_by_line"}
@@ -63,7 +63,7 @@ def read(payload: Payload) -> Event:
         tool=tool,
         call=text(payload, "tool_use_id"),
         given=payload.get("tool_input"),
-        touched=paths_touched_by(tool, [path] if path else [], reads=_READS, writes=_WRITES),
+        touched=paths_touched_by(tool, [path] if path else [], reads=READS, writes=_WRITES),
         joins=joined_by(tool, given, payload),
         prompt=text(payload, "prompt"),
         notes=notes_of(
@@ -80,6 +80,10 @@ def read(payload: Payload) -> Event:
 def reply(event: Event, message: str) -> Payload | None:
     """Return what to print so that the agent reads `message`."""
     return {"additional_context": message} if event.name in _HEARD else None
+
+
+def notice(event: Event, message: str) -> None:
+    """Return None: a hook of its `stop` can only send the agent another prompt."""
 
 
 def _roots(payload: Payload) -> list[str]:

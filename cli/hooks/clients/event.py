@@ -25,6 +25,7 @@ __all__ = [
     "joined_by",
     "map_of",
     "may_be_server_tool",
+    "message_to_person",
     "moment_ignoring_compaction",
     "notes_of",
     "patched",
@@ -43,7 +44,8 @@ TouchedPaths: TypeAlias = tuple[str, ...] | None
 ANYWHERE: Final[TouchedPaths] = None
 NOWHERE: Final[TouchedPaths] = ()
 
-_FILE: Final = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE)
+# Patterns are compiled where they are used, which is in few events.
+_FILE: Final = r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$"
 _COPILOT_HEARS: Final = frozenset({"SessionStart", "PostToolUse"})
 _COPILOTS: Final = {
     "bash": "Bash",
@@ -65,10 +67,10 @@ _COPILOTS: Final = {
 """The tools of Copilot's own program, and Claude Code's names for them, which it reports."""
 
 _JOINED: Final = "mcp_conversation_id"
-_JOINS: Final = re.compile(r"New conversation\. Pass mcp_conversation_id=(\S+) with your further changes\.")
+_JOINS: Final = r"New conversation\. Pass mcp_conversation_id=(\S+) with your further changes\."
 """Last line of our server's answer to a call that began a conversation, for clients that show only the text."""
 
-_CONVERSATION: Final = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
+_CONVERSATION: Final = r"[A-Za-z0-9_.:-]{1,128}"
 _ANSWERS: Final = ("tool_response", "toolResponse", "tool_output", "tool_result", "result")
 _INSIDE: Final = ("structuredContent", "structured_content", "content", "llmContent", "returnDisplay", "text")
 """Keys under which clients put a tool's answer. Gemini CLI wraps its text for the model, and displays it as it is."""
@@ -164,12 +166,24 @@ class Client(Protocol):
         """Return what to print so that the agent reads `message` (None: this event has no way to the agent)."""
         ...
 
+    def notice(self, event: Event, message: str) -> Payload | None:
+        """Return what to print so that the person reads `message` (None: this event has no way to the person)."""
+        ...
+
 
 def additional_context(event: Event, message: str, hearing: Collection[str]) -> Payload | None:
     """Return what to print for events named in `hearing`, which take context for the agent as Claude Code's do."""
     if event.name not in hearing:
         return None
     return {"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": message}}
+
+
+def message_to_person(event: Event, message: str, name: str) -> Payload | None:
+    """Return what to print for the event `name`, at which a client shows its user a text that the agent doesn't read.
+
+    It is the only field: nothing that makes the agent go on, or keeps it from stopping.
+    """
+    return {"systemMessage": message} if event.name == name else None
 
 
 def context_in_copilot(event: Event, message: str) -> Payload | None:
@@ -243,7 +257,7 @@ def joined_by(tool: str, given: object, payload: Payload) -> str:
     named = text(given, _JOINED) if isinstance(given, Mapping) else ""
     for name in _ANSWERS:
         named = named or _named_in(payload.get(name), _DEEPEST)
-    return named if _CONVERSATION.fullmatch(named) else ""
+    return named if re.fullmatch(_CONVERSATION, named) else ""
 
 
 def _named_in(answer: object, depth: int) -> str:
@@ -251,7 +265,7 @@ def _named_in(answer: object, depth: int) -> str:
         if answer.startswith("{") and _JOINED in answer and depth:
             with suppress(ValueError, RecursionError):
                 return _named_in(json.loads(answer), depth - 1)
-        found = _JOINS.fullmatch(answer.rstrip().rpartition("\n")[2])
+        found = re.fullmatch(_JOINS, answer.rstrip().rpartition("\n")[2])
         return found[1] if found else ""
     if isinstance(answer, list):
         return _named_in(answer[-1], depth - 1) if answer and depth else ""
@@ -263,7 +277,7 @@ def _named_in(answer: object, depth: int) -> str:
 
 def patched(patch: str) -> tuple[str, ...]:
     """Return the files that a patch in the form "*** Begin Patch" names."""
-    return tuple(dict.fromkeys(_FILE.findall(patch)))
+    return tuple(dict.fromkeys(re.findall(_FILE, patch, re.MULTILINE)))
 
 
 def notes_of(client: str, **said: str) -> dict[str, str]:

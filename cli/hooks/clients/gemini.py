@@ -12,12 +12,13 @@ from cli.hooks.clients.event import (
     additional_context,
     joined_by,
     map_of,
+    message_to_person,
     notes_of,
     paths_touched_by,
     text,
 )
 
-__all__ = ["read", "reply"]
+__all__ = ["READS", "notice", "read", "reply"]
 
 _MOMENTS: Final = {
     "BeforeTool": HookMoment.BEFORE,
@@ -28,7 +29,7 @@ _MOMENTS: Final = {
     "SessionEnd": HookMoment.OVER,
 }
 _WRITES: Final = frozenset({"write_file", "replace"})
-_READS: Final = frozenset(
+READS: Final = frozenset(
     {"read_file", "read_many_files", "list_directory", "glob", "search_file_content", "grep_search", "ask_user"}
     | {"google_web_search", "web_fetch", "save_memory", "write_todos", "activate_skill", "get_internal_docs"}
     | {"invoke_agent", "enter_plan_mode", "exit_plan_mode", "update_topic", "complete_task"}
@@ -53,7 +54,7 @@ def read(payload: Payload) -> Event:
         tool=tool,
         call=text(payload, "tool_use_id", "call_id"),
         given=payload.get("tool_input"),
-        touched=paths_touched_by(tool, [path] if path else [], reads=_READS, writes=_WRITES),
+        touched=paths_touched_by(tool, [path] if path else [], reads=READS, writes=_WRITES),
         joins=joined_by(tool, given, payload),
         prompt=text(payload, "prompt"),
         notes=notes_of("gemini", model=text(payload, "model"), command=text(given, "command")),
@@ -63,3 +64,8 @@ def read(payload: Payload) -> Event:
 def reply(event: Event, message: str) -> Payload | None:
     """Return what to print so that the agent reads `message`."""
     return additional_context(event, message, _HEARD)
+
+
+def notice(event: Event, message: str) -> Payload | None:
+    """Return what to print so that the person reads `message` when the turn ends."""
+    return message_to_person(event, message, "AfterAgent")

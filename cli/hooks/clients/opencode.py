@@ -26,7 +26,7 @@ from cli.hooks.clients.event import (
     within,
 )
 
-__all__ = ["read", "reply"]
+__all__ = ["notice", "read", "reply"]
 
 _MOMENTS: Final = {
     "tool.execute.before": HookMoment.BEFORE,
@@ -80,6 +80,10 @@ def read(payload: Payload) -> Event:
 def reply(event: Event, message: str) -> Payload | None:
     """Return what to print: the plugin adds it to what the agent reads next, if it said that there is a place."""
     return {"context": message} if event.hears else None
+
+
+def notice(event: Event, message: str) -> None:
+    """Return None: what the plugin can add to is read by the agent."""
 
 
 def _touched(tool: str, given: Payload) -> TouchedPaths:

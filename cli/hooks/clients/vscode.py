@@ -28,7 +28,7 @@ from cli.hooks.clients.event import (
     text,
 )
 
-__all__ = ["read", "reply"]
+__all__ = ["notice", "read", "reply"]
 
 _MOMENTS: Final = {**COMMON, "PostToolUseFailure": HookMoment.AFTER, "SessionEnd": HookMoment.OVER}
 _WRITES: Final = frozenset(
@@ -74,6 +74,10 @@ def read(payload: Payload) -> Event:
 def reply(event: Event, message: str) -> Payload | None:
     """Return what to print so that the agent reads `message`."""
     return context_in_copilot(event, message)
+
+
+def notice(event: Event, message: str) -> None:
+    """Return None: Copilot's own program documents no such field."""
 
 
 def _touched(tool: str, given: Payload, bare: str) -> TouchedPaths:

@@ -127,3 +127,13 @@ def test_every_client_is_sent_comments(agent: type[Session], folder: Path) -> No
     told = session.ask("go on") + session.run("true")
     assert told.count("so not") == 1
     assert session.ask("go on") + session.run("true") == ""
+
+
+def test_a_comment_on_a_turn_names_its_first_file_and_how_many_more(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.ask("Change both")
+    session.run("echo 4 >> a.txt; echo b > b.txt")
+    assert cas("comment", "--turn", "1", "-m", "Too eager", folder=folder).status == 0
+    told = session.ask("go on")
+    assert "- comment 1, on 'a.txt' and 1 more of your files: Too eager" in told
+    assert session.ask("and on") == ""

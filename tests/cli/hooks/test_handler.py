@@ -812,7 +812,7 @@ def test_a_session_in_another_folder_still_ends_its_calls_in_its_project(folder:
             settings={"CLAUDE_PROJECT_DIR": str(folder)},
             stdin=json.dumps(event).encode(),
         )
-        assert (ran.status, ran.out, ran.err) == (0, b"", b"")
+        assert (ran.status, b"hookSpecificOutput" in ran.out, ran.err) == (0, False, b"")
     shell("echo 2 >> a.txt", folder=folder)
     session.stop()
     assert [view.edit.conversation for view in edits(folder)] == ["session-1", "external"]
@@ -873,7 +873,7 @@ def write_by_server(folder: Path, content: str, conversation: str = "") -> tuple
         file_hash="",
         mcp_conversation_id=outcome.conversation,
     )
-    result = success(Answer(content=answer, text="Wrote a.txt", notes=outcome_notes(outcome)))
+    result = success(Answer(content=answer, text="Wrote a.txt", notes=outcome_notes(outcome)), 1000)
     return outcome.conversation, result.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
@@ -998,17 +998,16 @@ def test_reporting_a_large_rejection_reads_only_the_records_of_the_listed_edits(
         read += event == "call" and frame.f_code.co_name == "decode_record"
 
     with Workspace.open(folder) as workspace:
-        calls = workspace.hooks
         sys.setprofile(count)
         try:
-            unreported = calls.rejected("session-1", 20)
+            unreported = workspace.messages.rejected("session-1", 20)
         finally:
             sys.setprofile(None)
         assert unreported is not None
         assert (len(unreported.rejections), unreported.more, len(unreported.units)) == (20, 280, 300)
         assert read == 20  # the records of the listed edits; the reasons are in the index
-        calls.mark_reported("session-1", unreported)
-        assert calls.rejected("session-1", 20) is None
+        workspace.messages.mark_reported("session-1", unreported)
+        assert workspace.messages.rejected("session-1", 20) is None
 
 
 def test_a_long_list_of_reported_units_does_not_displace_the_prompt(folder: Path) -> None:
@@ -1018,11 +1017,11 @@ def test_a_long_list_of_reported_units_does_not_displace_the_prompt(folder: Path
     assert cas("reject", "1", "--reason", "not this", folder=folder).status == 0
     with Workspace.open(folder) as workspace:
         calls = workspace.hooks
-        unreported = calls.rejected("session-1", 20)
+        unreported = workspace.messages.rejected("session-1", 20)
         assert unreported is not None
         units = unreported.units | {f"{number}:1" for number in range(2, 200_000)}  # more than most conversations have
-        calls.mark_reported("session-1", UnreportedRejections(rejections=(), more=0, units=units))
-        assert calls.rejected("session-1", 20) is None
+        workspace.messages.mark_reported("session-1", UnreportedRejections(rejections=(), more=0, units=units))
+        assert workspace.messages.rejected("session-1", 20) is None
         turn = calls.turn("session-1")
         assert turn is not None
         assert turn.prompt == "make it"

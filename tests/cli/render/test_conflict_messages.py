@@ -97,10 +97,8 @@ def test_commands_in_other_messages_name_the_workspace_given_by_option(runner: C
     runner.write("sub/a", b"three\n")
     message = cas(*workspace_option, "snapshot", "restore", "1", folder=tmp_path).text
     assert f"`cas -C {runner.folder} reject --conversation " in message
-    message = cas(*workspace_option, "reject", "sub/a", folder=tmp_path).said
-    assert message.endswith(
-        f"It is a file: `cas -C {runner.folder} log sub/a` lists its edits, and `--file sub/a` names them.\n"
-    )
+    message = cas(*workspace_option, "show", "sub/a", folder=tmp_path).said
+    assert message.endswith(f"It is a file: `cas -C {runner.folder} log sub/a` lists its edits.\n")
 
 
 def test_commands_without_an_edit_number_name_the_workspace_given_by_option(
@@ -305,7 +303,43 @@ def test_a_refused_undo_is_a_conflict(runner: CommandRunner) -> None:
     ran = runner.cas("undo")
     assert ran.status == 1
     assert "both change the same lines (a:2)" in ran.said
-    assert ran.said.endswith("Decide on 3 first (`cas show EDIT`).\n")
+    assert ran.said.endswith("To undo it all the same:  cas reject 3 && cas undo --decision 1\n")
+    runner.done("reject", "3")
+    runner.done("undo", "--decision", "1")
+    assert runner.bytes("a") == b"one\n2\nthree\n"
+
+
+def test_a_refused_undo_names_an_earlier_decision_that_can_be_undone(runner: CommandRunner) -> None:
+    runner.write("b", b"p\n")
+    runner.done("reject", "1")
+    runner.write("a", b"one\ntwo\n")
+    runner.edit("a", b"two", b"2")
+    runner.done("reject", "3")
+    runner.edit("a", b"two", b"II")
+    assert runner.cas("undo").said.endswith("To undo the decision on edit 1 instead:  cas undo --decision 1\n")
+    assert runner.done("undo", "--decision", "1").text == "Undid the decision on edit 1.\nRestored b\n"
+    assert "instead" not in runner.cas("undo").said
+
+
+def test_a_decision_that_cannot_be_undone_by_number_says_why(runner: CommandRunner) -> None:
+    runner.write("a", b"one\n")
+    runner.done("reject", "1")
+    runner.done("accept", "1")
+    assert runner.cas("undo", "--decision", "1").said == (
+        "cas: Decision 1 can't be undone before decision 2, which is about edit 1 too. "
+        "Run `cas undo --decision 2` first.\n"
+    )
+    assert "There is no decision 3 to undo" in runner.cas("undo", "--decision", "3").said
+
+
+def test_an_undo_says_which_edits_were_made_again(runner: CommandRunner) -> None:
+    edit_of_a_line_with_a_rejected_edit(runner)
+    runner.done("reject", "3")
+    runner.edit("a", b"two", b"II")
+    ran = runner.done("undo")
+    assert ran.text == (
+        "Undid the decision on edit 3.\nEdit 3 stays rejected: edit 4 makes the same change.\nNo file changed.\n"
+    )
     assert runner.bytes("a") == b"one\nII\nthree\n"
 
 
@@ -331,6 +365,8 @@ def test_json_of_a_conflict(runner: CommandRunner) -> None:
         "notices": [],
         "markers": [],
         "unmarked": [],
+        "repeated": [],
+        "taken_out": [],
         "accept_first": [],
         "reject_first": ["3:1"],
         "external_changes": [],

@@ -108,6 +108,7 @@ def history(runner: CommandRunner) -> None:
 
 
 COMMANDS: Final = {
+    "comment": "comment 2 -m text",
     "status": "status",
     "log": "log",
     "log --turns": "log --turns",
@@ -118,7 +119,6 @@ COMMANDS: Final = {
     "diff --unrecorded": "diff --unrecorded",
     "diff A B": "diff a@1 a@2",
     "accept": "accept 2 --dry-run",
-    "comment": "comment 2 -m text",
     "send": "send",
     "reject": "reject 1",
     "reopen": "reopen 3 --dry-run",

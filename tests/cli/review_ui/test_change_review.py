@@ -125,6 +125,65 @@ def test_a_reason_is_recorded(history: CommandRunner, review: Review) -> None:
     assert history.cas("log", "--json", "-n", "1").json()["reason"] == "not asked for"
 
 
+def test_a_comment_is_recorded_and_shown_below_its_change(history: CommandRunner, review: Review) -> None:
+    with review() as terminal:
+        terminal.wait_for(prompt("2:1", "3:1"))
+        press(terminal, "m", "Comment:")
+        press(terminal, "\n", prompt("2:1", "3:1"))
+        press(terminal, "m", "Comment:")
+        shown = press(terminal, "why German?\n", prompt("2:1", "3:1"))
+        assert "Recorded comment 1." in shown
+        assert re.search(r"\+zwei\n three\n.*comment 1 open  a:2  [^\n]*\n    why German\?\n", shown, re.DOTALL)
+        assert "comment 1" not in press(terminal, "s", prompt("2:2"))
+        press(terminal, "q", "0 changes accepted")
+    [comment] = history.cas("comment", "--json").lines()
+    assert (comment["text"], comment["line"], comment["hunks"]) == ("why German?", 1, ["2:1", "3:1"])
+
+
+def test_a_change_is_seen_until_its_text_changes(history: CommandRunner, review: Review) -> None:
+    assert "pending (`cas review` goes" in history.done("status").text
+    with review() as terminal:
+        assert "seen" not in terminal.wait_for(prompt("2:1", "3:1"))
+        press(terminal, "s", prompt("2:2"))
+        assert re.search(r"^@@ .* \[2:1 3:1\] seen$", press(terminal, "b", prompt("2:1", "3:1")), re.MULTILINE)
+        press(terminal, "q", "3 changes left")
+    assert "pending (3 changes, 1 not seen; `cas review` goes through it):" in history.done("status").text
+    [a, b] = history.done("diff", "--json").lines()
+    assert [change["seen"] for change in (*a["changes"], *b["changes"])] == [True, True, False]
+    assert "[2:1 3:1] seen\n" in history.done("diff").text
+    assert history.done("diff", "--unseen").text.startswith("diff --git a/b b/b\n")
+    assert history.done("diff", "--unseen", "--stat").text.startswith(" b | 1 ")
+    history.edit("b", b"other\n", b"another\nfile\n")
+    history.write("c", b"third\n")
+    with review("--unseen") as terminal:
+        terminal.wait_for(prompt("4:0", "5:1"))
+        press(terminal, "s", prompt("6:0"))
+        assert "[4:0 5:1] seen" in press(terminal, "b", prompt("4:0", "5:1"))
+        press(terminal, "s", prompt("6:0"))
+        press(terminal, "q", "2 changes left pending in 2 files")
+    status = history.done("status", "--json").json()
+    assert (status["changes"], status["unseen"]) == (4, 0)
+    assert history.cas("diff", "--unseen").said == "No such change is pending: every one was seen in a review.\n"
+    history.edit("a", b"zwei\n", b"deux\n")  # the same place, another text
+    history.write("a", b"above\n" + history.bytes("a"))  # the change of line 8 only moves
+    assert "[2:1 3:1 7:1]" in history.done("diff", "--unseen").text
+    assert "[2:2]" not in history.done("diff", "--unseen").text
+    assert "5 changes, 2 not seen" in history.done("status").text
+
+
+def test_a_change_that_does_not_fit_the_screen_is_seen_in_the_pager(runner: CommandRunner, review: Review) -> None:
+    runner.write("a", b"line\n" * 200)
+    with review() as terminal:
+        assert "more lines: v shows all" in terminal.wait_for(prompt("1:0"))
+        press(terminal, "s", "1 change left pending")
+    assert runner.done("status", "--json").json()["unseen"] is None
+    with review(PAGER="cat") as terminal:
+        terminal.wait_for(prompt("1:0"))
+        press(terminal, "v", prompt("1:0"))
+        press(terminal, "q", "1 change left pending")
+    assert runner.done("status", "--json").json()["unseen"] == 0
+
+
 def test_undo_shows_the_change_again(history: CommandRunner, review: Review) -> None:
     with review() as terminal:
         terminal.wait_for(prompt("2:1", "3:1"))
@@ -232,6 +291,20 @@ def test_a_file_in_which_all_edits_cancel_out_is_one_question(runner: CommandRun
     assert PENDING not in runner.statuses().values()
 
 
+def test_an_edit_that_a_person_took_out_can_only_be_rejected(runner: CommandRunner, review: Review) -> None:
+    runner.write("a", FIRST)
+    runner.done("accept", "1")
+    runner.write("a", FIRST + b"ten\n")
+    (runner.folder / "a").write_bytes(FIRST)
+    runner.done("record")
+    with review() as terminal:
+        shown = terminal.wait_for(prompt("2:1"))
+        assert "# a: 1 edit was taken out by later accepted changes [2:1]\n" in shown
+        assert "because you took it out" in press(terminal, "a", prompt("2:1"))
+        press(terminal, "r", r"nothing is left pending\.")
+    assert runner.statuses()["2:1"] is Status.REJECTED
+
+
 # ---- groups
 
 
@@ -264,7 +337,9 @@ def test_a_group_decision_shows_what_is_left(history: CommandRunner, review: Rev
     assert history.statuses()["2:1"] is PENDING
 
 
-def test_a_turn_is_named_by_its_prompt_and_decided_at_once(runner: CommandRunner, review: Review) -> None:
+@pytest.fixture
+def two_turns(runner: CommandRunner) -> CommandRunner:
+    """Return a workspace in which turn 1 wrote files a and b, and turn 2 wrote file c."""
     with runner.workspace() as workspace:
         for began, prompt_text, paths in ((1, "Write two files", "ab"), (2, "Write another", "c")):
             turn = TurnInfo(session="run", began=began, prompt=prompt_text, client="claude")
@@ -272,17 +347,33 @@ def test_a_turn_is_named_by_its_prompt_and_decided_at_once(runner: CommandRunner
                 with workspace.call(CallInfo(tool="write", conversation="run", turn=turn)) as call:
                     call.write(path, b"one\n")
                     call.commit()
+    return runner
+
+
+@pytest.mark.usefixtures("two_turns")
+@pytest.mark.parametrize(
+    ("options", "units"),
+    [(["--turn", "2"], ["3:0"]), (["--turn", "1", "b"], ["2:0"]), (["--session", "1", "c:1"], ["3:0"])],
+    ids=str,
+)
+def test_a_turn_or_session_narrows_the_review(review: Review, options: list[str], units: list[str]) -> None:
+    with review(*options) as terminal:
+        terminal.wait_for(prompt(*units))
+        press(terminal, "a", "1 change accepted, 0 changes rejected, nothing of these is left pending, 2 other edits")
+
+
+def test_a_turn_is_named_by_its_prompt_and_decided_at_once(two_turns: CommandRunner, review: Review) -> None:
     with review() as terminal:
-        assert 'turn 1  claude  "Write two files"  edit 1\n' in terminal.wait_for(prompt("1:0"))
+        assert 'turn 1  claude 1  "Write two files"  edit 1\n' in terminal.wait_for(prompt("1:0"))
         press(terminal, "t", r"2 changes in 2 files, of turn 1: .*\] $")
-        assert 'turn 2  claude  "Write another"  edit 3\n' in press(terminal, "r", prompt("3:0"))
-        assert not (runner.folder / "b").exists()
+        assert 'turn 2  claude 1  "Write another"  edit 3\n' in press(terminal, "r", prompt("3:0"))
+        assert not (two_turns.folder / "b").exists()
         press(terminal, "u", prompt("1:0"))
         press(terminal, "c", r"3 changes in 3 files, of run: .*\] $")
         press(terminal, "r", AT_THE_END)
         press(terminal, "u", prompt("1:0"))
         press(terminal, "q", "3 changes left pending in 3 files")
-    assert (runner.folder / "b").exists()
+    assert (two_turns.folder / "b").exists()
 
 
 @pytest.mark.usefixtures("history")

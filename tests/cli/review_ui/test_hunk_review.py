@@ -115,6 +115,18 @@ def test_a_reason_is_recorded(history: CommandRunner, review: Review) -> None:
     assert history.cas("log", "--json", "-n", "1").json()["reason"] == "not asked for"
 
 
+def test_a_comment_is_recorded_and_shown_below_its_hunk(history: CommandRunner, review: Review) -> None:
+    with review("2") as terminal:
+        terminal.wait_for(prompt_for("2:1"))
+        press(terminal, "m", "Comment:")
+        shown = press(terminal, "why a digit?\n", prompt_for("2:1"))
+        assert "Recorded comment 1." in shown
+        assert "\n    why a digit?\n" in shown
+        assert "why a digit?" not in press(terminal, "s", prompt_for("2:2"))
+        press(terminal, "q", "left pending")
+    assert [view["hunks"] for view in history.cas("comment", "--json").lines()] == [["2:1"]]
+
+
 @pytest.mark.usefixtures("history")
 def test_a_reason_is_shown_at_its_own_hunk_only(review: Review) -> None:
     with review("2") as terminal:
@@ -541,6 +553,15 @@ def test_other_pending_edits_are_counted_at_the_end(history: CommandRunner, revi
         terminal.wait_for("No recorded file is named 'nosuch' here.")
         assert terminal.wait_for_exit() == 1
     assert history.statuses()["1:0"] is PENDING
+
+
+@pytest.mark.usefixtures("history")
+@pytest.mark.parametrize("names", [["b"], ["./b"], ["b", "--conversation", "conv_two"], ["3"]], ids=str)
+def test_a_path_narrows_the_review_to_the_edits_of_its_file(review: Review, names: list[str]) -> None:
+    with review(*names) as terminal:
+        terminal.wait_for(prompt_for("3:0"))
+        press(terminal, "a", "1 hunk accepted, 0 hunks rejected, nothing of these is left pending, 2 other edits are.")
+        assert terminal.wait_for_exit() == 0
 
 
 def test_new_edits_join_the_review_and_hunks_decided_elsewhere_are_skipped(

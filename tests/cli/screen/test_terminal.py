@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.render.rows import short_moment
+from cli.render.edits import short_moment
 from cli.screen.terminal import shown_name, shown_width, visible
 from tests.support.command_runner import PATIENCE, PROGRAM, Answer, CommandRunner, environment, on_terminal
 from tests.support.raw_client import NEWER_VERSION_META, tool_call
@@ -29,7 +29,9 @@ def two_edits_and_an_external_change(runner: CommandRunner) -> None:
 # ---- colour
 
 
-@pytest.mark.parametrize("words", [["status"], ["log"], ["show", "2"], ["diff"]])
+@pytest.mark.parametrize(
+    "words", [["status"], ["log"], ["show", "2", "--no-side-by-side"], ["diff", "--no-side-by-side"]]
+)
 def test_colour_is_used_only_on_a_terminal(runner: CommandRunner, words: list[str]) -> None:
     two_edits_and_an_external_change(runner)
     plain = runner.done(*words).text
@@ -100,6 +102,9 @@ def test_the_pager_may_be_a_shell_command(runner: CommandRunner) -> None:
     assert COLORED.sub("", shown) == "".join(f"> {line}\n" for line in runner.done("log").text.splitlines())
 
 
+CHOSEN = "3f2b8c1e-9d04-4a7e-8f11"
+"""A name of a conversation that is short enough to be shown."""
+
 UUIDS = ("3f2b8c1e-9d04-4a7e-8f11-0c5d2e6b7a90", "3f2b8c1e-97aa-4a7e-8f11-0c5d2e6b7a91", "b70c5f52-0d3e-4d0f-9c61-1")
 
 
@@ -116,12 +121,12 @@ def test_rows_of_the_log_fit_the_width_of_the_terminal(runner: CommandRunner) ->
     assert all(shown_width(row) <= 80 for row in rows), rows
     assert [row[51:] for row in rows] == [
         "b  conv_one",
-        "kurz-\u77ed\u77ed\u77ed.txt  b70c5f52",
-        ".../to/a/file.py  3f2b8c1e-97",
-        "a.py  3f2b8c1e-9d",
+        "kurz-\u77ed\u77ed\u77ed.txt  session 3",
+        "...ay/to/a/file.py  session 2",
+        "a.py  session 1",
     ]
-    for row in rows:
-        assert runner.done("log", "--conversation", row.split()[-1], "--json").lines()[0]["seq"] == int(row.split()[0])
+    for row in rows[1:]:
+        assert runner.done("log", "--session", row.split()[-1], "--json").lines()[0]["seq"] == int(row.split()[0])
 
 
 def test_lines_of_status_and_ls_fit_the_width_of_the_terminal(runner: CommandRunner) -> None:
@@ -142,13 +147,15 @@ def test_lines_of_status_and_ls_fit_the_width_of_the_terminal(runner: CommandRun
 
 
 def test_names_are_complete_in_pipes_and_on_wide_terminals(runner: CommandRunner) -> None:
-    runner.write("src/long/way/to/a/file.py", b"x\n", conversation=UUIDS[0])
+    runner.write("src/long/way/to/a/file.py", b"x\n", conversation=CHOSEN)
     full = runner.done("log").text.splitlines()
-    assert full[0].endswith(f"  src/long/way/to/a/file.py  {UUIDS[0]}")
+    assert full[0].endswith(f"  src/long/way/to/a/file.py  {CHOSEN}")
     assert rows_of_log(runner, len(full[0])) == full
-    assert rows_of_log(runner, len(full[0]) - 1) == [full[0].replace(UUIDS[0], UUIDS[0][:8])]
+    assert rows_of_log(runner, len(full[0]) - 1) == [full[0].replace(CHOSEN, CHOSEN[:8])]
     (narrow,) = rows_of_log(runner, 70)
     assert re.fullmatch(r" +1  \d\d-\d\d \d\d:\d\d  pending    create       \+1 -0  \.\.\.ile\.py  3f2b8c1e", narrow)
+    runner.write("b", b"x\n", conversation=UUIDS[1])
+    assert runner.done("log", "-1").text.endswith("  b  session 2\n")
 
 
 @pytest.mark.parametrize("columns", [79, 69, 68, 60, 59, 50, 45, 40, 37])

@@ -199,7 +199,7 @@ def test_the_state_before_a_deletion_is_suggested_where_content_is_needed(runner
     [
         ("accept 1-3", "`cas show 1..3` shows these edits."),
         ("accept 1,3", "`cas show 1 3` shows these edits."),
-        ("accept a.txt", "It is a file: `cas log a.txt` lists its edits, and `--file a.txt` names them."),
+        ("amend a.txt", "It is a file: `cas log a.txt` lists its edits."),
         ("reject conv_one", "It is a conversation: `--conversation conv_one` names its edits."),
         ("log conv_one", "It is a conversation: `cas log --conversation conv_one` lists its edits."),
         ("log 2", "It is an edit: `cas show 2` shows what it changed, and src/b.txt@2 is its result."),

@@ -292,7 +292,7 @@ def test_a_users_own_settings_are_kept_and_copied(project: Path, home: Path) -> 
         assert run(project, home, "setup", client).status == 0
     changed = loaded(settings.read_text())
     assert changed["theme"] == "dark"
-    assert [entry["matcher"] for entry in changed["hooks"]["PreToolUse"]] == ["Bash", "*"]
+    assert [entry["matcher"][:4] for entry in changed["hooks"]["PreToolUse"]] == ["Bash", "^(?!"]
     assert settings.stat().st_mode & 0o777 == 0o600
     assert settings.with_name("settings.json.before-editledger").read_text() == COMMENTED_SETTINGS
     parsed = tomllib.loads(config.read_text())
@@ -348,9 +348,9 @@ def test_a_persons_settings_of_our_server_are_copied_before_removal_and_the_copy
     assert run(project, home, "setup", client).status == 0
     settings = project / SERVER_FILES[client]
     text = settings.read_text()
-    edited = text.replace('"command"', '"env": {"A": "b"}, "command"', 1).replace(
-        "\ncommand", '\nenv = {A="b"}\ncommand', 1
-    )
+    before, key, after = text.rpartition('"command": ')  # the server's: hooks come first
+    edited = f'{before}"env": {{"A": "b"}}, {key}{after}' if key else text
+    edited = edited.replace("\ncommand", '\nenv = {A="b"}\ncommand', 1)
     settings.write_text(edited)
     copy = settings.with_name(f"{settings.name}.before-editledger")
     output = run(project, home, "setup", client, "--remove").text
@@ -428,7 +428,7 @@ def test_an_earlier_entry_stays_in_the_copy_when_the_file_was_changed_since(proj
 
 
 def test_new_settings_files_respect_the_umask(project: Path, home: Path) -> None:
-    words = ["/bin/sh", "-c", 'umask 077 && exec "$@"', "sh", *PROGRAM, "setup", "claude-code"]
+    words = ["/bin/sh", "-c", 'umask 077 && exec "$@"', "sh", *PROGRAM, "setup", "claude-code", "--server"]
     settings = environment({"HOME": str(home)})
     subprocess.run(words, cwd=project, env=settings, check=True, capture_output=True, timeout=PATIENCE)
     created = [project / ".mcp.json", project / ".claude" / "settings.json"]
@@ -486,15 +486,15 @@ def test_an_unwritable_file_is_named_after_the_files_changed_before_it(project: 
     settings = put(project / ".claude" / "settings.json", '{"mine": 1}')
     settings.parent.chmod(0o555)
     message = f"cas: {settings} can't be changed: Permission denied"
-    ran = cas_unprivileged("setup", "claude-code", folder=project)
+    ran = cas_unprivileged("setup", "claude-code", "--server", folder=project)
     assert (ran.status, ran.said) == (
         1,
         f"{message}. The files above were changed before that; run the same command again to continue.\n",
     )
-    assert f"Changed {project / '.mcp.json'}:\n" in ran.text
+    assert ran.text == f"Wrote {project / '.mcp.json'}: the MCP server\n"
     assert str(settings) not in ran.text
     assert files(settings.parent) == {settings: b'{"mine": 1}'}
-    again = cas_unprivileged("setup", "claude-code", folder=project)
+    again = cas_unprivileged("setup", "claude-code", "--server", folder=project)
     assert (again.status, again.out, again.said) == (1, b"", f"{message}.\n")
     settings.parent.chmod(0o755)
     assert cas_unprivileged("setup", "claude-code", folder=project).status == 0
@@ -579,7 +579,7 @@ def test_setup_for_a_user_follows_the_clients_settings_variable_and_says_so(
     def ran(*words: str) -> CommandResult:
         return cas(*words, folder=project, settings=settings)
 
-    set_up = ran("setup", client, "--user")
+    set_up = ran("setup", client, "--user", "--server")
     assert set_up.text.startswith(f"{variable} says where your settings of {client} are: {settings_folder}")
     assert sorted(files(home)) == sorted(settings_folder / name for name in names)
     CommandRunner(project)
@@ -613,10 +613,10 @@ def test_the_path_of_a_users_settings_depends_on_the_platform(
     programs = Programs(cas="cas", server="editledger")
     scope = Scope(project=None, home=tmp_path / "home", platform=platform)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg"))
-    assert plan(client, scope, programs)[0].path == tmp_path / place
+    assert plan(client, scope, programs, server=True)[0].path == tmp_path / place
     for value in ("", "relative"):
         monkeypatch.setenv("XDG_CONFIG_HOME", value)
-        assert plan(client, scope, programs)[0].path == tmp_path / place.replace("xdg", "home/.config")
+        assert plan(client, scope, programs, server=True)[0].path == tmp_path / place.replace("xdg", "home/.config")
 
 
 def test_setup_of_a_project_takes_a_baseline(project: Path, home: Path) -> None:

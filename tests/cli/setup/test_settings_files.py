@@ -142,11 +142,11 @@ def test_a_hand_written_entry_of_our_name_is_copied_before_it_is_changed(project
 def test_files_written_only_by_setup_are_changed_without_a_copy(client: str, tmp_path: Path) -> None:
     """Such files usually change because the program has moved."""
     scope = Scope(project=tmp_path, home=tmp_path)
-    old = plan(client, scope, Programs(cas="/gone/cas", server="/gone/editledger"))
-    new = plan(client, scope, Programs(cas="cas", server="editledger"))
+    old = plan(client, scope, Programs(cas="/gone/cas", server="/gone/editledger"), server=True)
+    new = plan(client, scope, Programs(cas="cas", server="editledger"), server=True)
     for steps, remove in ((old, False), (new, False), (new, True)):
         planned = changes(steps, remove=remove)
-        assert len(planned) == len(steps)
+        assert len(planned) == sum(bool(step.apply("")) for step in steps)
         for change in planned:
             write(change, tmp_path)
         assert not list(tmp_path.rglob(f"*{BACKUP}"))
@@ -192,7 +192,7 @@ def test_remove_leaves_no_incomplete_table_for_codex(project: Path, home: Path) 
 
 
 def test_a_foreign_plugin_is_neither_overwritten_nor_removed(project: Path, home: Path) -> None:
-    foreign = put(project / ".opencode" / "plugin" / "editledger.js", "// theirs\n")
+    foreign = put(project / ".opencode" / "plugins" / "editledger.js", "// theirs\n")
     before = files(project)
     refused = run(project, home, "setup", "opencode")
     assert refused.status == 1
@@ -201,11 +201,13 @@ def test_a_foreign_plugin_is_neither_overwritten_nor_removed(project: Path, home
     assert files(project) == before
 
 
-def test_a_plugin_of_an_earlier_version_is_updated_and_removed(project: Path, home: Path) -> None:
+@pytest.mark.parametrize("folder", ["plugin", "plugins"])
+def test_a_plugin_of_an_earlier_version_is_replaced_and_removed(folder: str, project: Path, home: Path) -> None:
     old = "// Written by `cas setup opencode`: as it was once\n"
-    plugin = put(project / ".opencode" / "plugin" / "editledger.js", old)
+    put(project / ".opencode" / folder / "editledger.js", old)
     assert run(project, home, "setup", "opencode").status == 0
-    assert plugin.read_text() != old
+    assert not (project / ".opencode" / "plugin").exists()
+    assert (project / ".opencode" / "plugins" / "editledger.js").read_text() != old
     assert run(project, home, "setup", "opencode", "--remove").status == 0
     assert not (project / ".opencode").exists()
 

@@ -261,7 +261,8 @@ def candidates(runner: CommandRunner, line: str, shell: str = "fish", folder: Pa
 
 
 def test_candidates_for_edits_conversations_and_files(history: CommandRunner) -> None:
-    assert candidates(history, "cas accept ") == ["2", "1"]
+    assert candidates(history, "cas accept ") == ["2", "1", "second.py", "src/"]
+    assert candidates(history, "cas reject se") == ["second.py"]
     assert candidates(history, "cas reject 1:") == ["1:0"]
     assert candidates(history, "cas reject 1:", "bash") == ["0"]
     assert candidates(history, "cas log --conversation=conv_h") == ["--conversation=conv_hello"]
@@ -283,7 +284,7 @@ def test_candidates_for_edits_conversations_and_files(history: CommandRunner) ->
     ]
     assert candidates(history, f"cas cat {history.folder}/se") == [f"{history.folder}/second.py"]
     assert candidates(history, "cas -C src cat ") == ["first.py"]
-    assert candidates(history, "cas --color never --debug accept ") == ["2", "1"]
+    assert candidates(history, "cas --color never --debug accept ") == ["2", "1", "second.py", "src/"]
     assert candidates(history, "cas --color=never -C src cat ") == ["first.py"]
     assert candidates(history, "cas --color ne") == ["never"]
     assert candidates(history, "cas --color never log --color ne") == ["never"]

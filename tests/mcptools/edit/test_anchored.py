@@ -10,6 +10,7 @@ import pytest
 from hypothesis import assume, example, given, reject, strategies as st
 
 from mcptools.edit.anchored import (
+    EMPTY_TEXT,
     Anchor,
     AnchorAmbiguous,
     AnchoredEdit,
@@ -21,6 +22,7 @@ from mcptools.edit.anchored import (
     TaggedContent,
     apply_operations,
     parse_anchor,
+    parse_range,
     split_content_lines,
 )
 from mcptools.edit.hashline import line_tag
@@ -212,9 +214,11 @@ def test_anchor_names_its_line_or_the_only_line_with_its_tag() -> None:
     assert apply_operations(content, [missing]) == AnchorMissing(index=0, anchor=missing.anchor)
 
 
-def test_empty_text_has_no_anchor() -> None:
-    edit = AnchoredEdit(op=Op.INSERT_AFTER, anchor=Anchor(1, line_tag(b"")), lines=(b"x",))
-    assert isinstance(apply_operations(b"", [edit]), AnchorMissing)
+def test_lines_are_inserted_into_an_empty_text_in_the_order_given() -> None:
+    edits = [AnchoredEdit(op=op, anchor=EMPTY_TEXT, lines=(op.encode(),)) for op in (Op.REPLACE, Op.INSERT_AFTER)]
+    assert applied(b"", *edits) == b"replace\ninsert_after\n"
+    deletion = AnchoredEdit(op=Op.DELETE, anchor=EMPTY_TEXT)
+    assert apply_operations(b"", [*edits, deletion]) == AnchorMissing(index=2, anchor=EMPTY_TEXT)
 
 
 @pytest.mark.parametrize("op", [Op.REPLACE, Op.INSERT_AFTER, Op.REPLACE_RANGE])
@@ -241,11 +245,19 @@ def test_range_must_not_end_before_its_start() -> None:
 
 
 @pytest.mark.parametrize(
-    "text_given", ["", "2", "2:", ":f1", "2:f", "2:f11", "0:f1", "-1:f1", "2:g1", " 2:f1", "2:f1|x"]
+    "text_given", ["", "2", "2:", ":f1", "2:f", "2:f11", "0:f1", "-1:f1", "2:g1", " 2:f1", "2:f1 x", "2:f1|x\n3:a8|"]
 )
 def test_invalid_anchor_is_parsed_as_none(text_given: str) -> None:
     assert parse_anchor(text_given) is None
-    assert parse_anchor("2:F1") == Anchor(2, "f1")
+    assert parse_anchor("2:F1") == parse_anchor("2:f1|x") == Anchor(2, "f1")
+
+
+@pytest.mark.parametrize(
+    "text_given", ["", "2:f1", "2:f1..", "..2:f1", "2:f1...3:a8", "2:f1..3:a8..4:00", "2:f1 ..3:a8"]
+)
+def test_invalid_range_is_parsed_as_none(text_given: str) -> None:
+    assert parse_range(text_given) is None
+    assert parse_range("2:F1..3:a8") == parse_range("2:f1|..x..3:a8|y..") == (Anchor(2, "f1"), Anchor(3, "a8"))
 
 
 def test_newline_at_the_end_of_content_adds_no_line() -> None:

@@ -131,7 +131,7 @@ def test_string_doubled_by_an_earlier_edit_is_ambiguous() -> None:
 
 
 def test_string_that_overlaps_itself_is_ambiguous() -> None:
-    assert apply(b"aaa", (b"aa", b"b")) == AmbiguousString(index=0, count=2, lines=(1, 1))
+    assert apply(b"aaa", (b"aa", b"b")) == AmbiguousString(index=0, count=2, lines=(1, 1), overlaps=True)
 
 
 def test_ambiguous_string_is_reported_with_count_and_lines() -> None:

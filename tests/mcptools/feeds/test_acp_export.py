@@ -70,6 +70,95 @@ def test_contract_shape_has_the_diff_and_the_edit_numbers(root: Path) -> None:
     assert "+two\n" in fields["content"][0]["text"]
 
 
+def test_exported_call_has_the_arguments_and_the_result_of_the_call(tmp_path: Path) -> None:
+    root = tmp_path.resolve()
+    file = root / "config.toml"
+    file.write_text('[server]\nhost = "localhost"\nport = 8080\n\n[app]\ndebug = false\n')
+    edits = [
+        {"old_string": "port = 8080", "new_string": "port = 3000"},
+        {"old_string": 'host = "localhost"', "new_string": 'host = "0.0.0.0"'},
+        {"old_string": "debug = false", "new_string": "debug = true"},
+    ]
+    with connected(root) as agent:
+        output = agent.done("multi_edit_text_file", path=str(file), edits=edits).structured
+    began, ended = (line["params"]["update"] for line in export(root, "contract"))
+    assert began | {"id": ""} == {
+        "type": "toolCall",
+        "id": "",
+        "kind": "edit",
+        "status": "pending",
+        "title": "multi_edit_text_file (3 edits)",
+        "locations": [{"path": str(file)}],
+        "rawInput": {"path": str(file), "edits": edits},
+    }
+    fields = ended["fields"]
+    assert (fields["status"], fields["content"]) == ("completed", [{"type": "text", "text": output["diff"]}])
+    names = ("success", "diff", "applied_count", "line_ranges")
+    assert {name: fields["rawOutput"][name] for name in names} == {name: output[name] for name in names}
+    ended = export(root, "protocol")[1]["params"]["update"]
+    assert ended["locations"] == [{"path": str(file), "line": line} for line in (3, 2, 6)]
+    assert ended["rawOutput"]["applied_count"] == 3
+
+
+def test_string_that_the_same_call_replaced_is_left_out(tmp_path: Path) -> None:
+    root = tmp_path.resolve()
+    (root / "file.txt").write_text("AAA")
+    edits = [{"old_string": "AAA", "new_string": "BBB"}, {"old_string": "BBB", "new_string": "CCC"}]
+    with connected(root) as agent:
+        agent.done("multi_edit_text_file", path=str(root / "file.txt"), edits=edits)
+    began, ended = (line["params"]["update"] for line in export(root, "contract"))
+    assert began["title"] == "multi_edit_text_file (2 edits)"
+    assert began["rawInput"]["edits"] == [{"old_string": "AAA"}, {"new_string": "CCC"}]
+    assert ended["fields"]["rawOutput"]["applied_count"] == 2
+
+
+def test_call_that_was_carried_over_has_the_lines_of_its_answer_and_no_strings(tmp_path: Path) -> None:
+    root = tmp_path.resolve()
+    file = root / "file.txt"
+    file.write_text("one\ntwo\n")
+    with connected(root) as agent:
+        agent.done("read_file", path=str(file))
+        file.write_text("zero\none\ntwo\n")
+        edits = [{"old_string": "two", "new_string": "2"}]
+        output = agent.done("multi_edit_text_file", path=str(file), edits=edits, rebase=True).structured
+    assert output["rebased"]
+    assert file.read_text() == "zero\none\n2\n"
+    began, ended = (line["params"]["update"] for line in export(root, "contract")[-2:])
+    assert (began["title"], began["rawInput"]["edits"]) == ("multi_edit_text_file (1 edit)", [{}])
+    assert (
+        ended["fields"]["rawOutput"]["line_ranges"]
+        == output["line_ranges"]
+        == [{"edit_index": 0, "start": 2, "end": 2}]
+    )
+
+
+def test_failed_call_is_not_exported_because_nothing_is_recorded_of_it(tmp_path: Path) -> None:
+    root = tmp_path.resolve()
+    (root / "file.txt").write_text("one\n")
+    with connected(root) as agent:
+        edits = [{"old_string": "two", "new_string": "2"}]
+        assert agent.call("multi_edit_text_file", path=str(root / "file.txt"), edits=edits).refused
+    assert export(root, "contract") == []
+
+
+def test_no_string_of_a_call_outlives_a_purge_of_its_file(tmp_path: Path) -> None:
+    root = tmp_path.resolve()
+    file = root / "file.txt"
+    file.write_text("key = hunter2\n")
+    edits = [{"old_string": "hunter2", "new_string": "swordfish"}]
+    with connected(root) as agent:
+        agent.done("multi_edit_text_file", path=str(file), edits=edits)
+    assert export(root, "contract")[0]["params"]["update"]["rawInput"]["edits"] == edits
+    with Workspace.open(root) as workspace:
+        workspace.retention.purge(paths=["file.txt"], force=True, who="me")
+    began, ended = (line["params"]["update"] for line in export(root, "contract"))
+    assert (began["title"], began["rawInput"]["edits"]) == ("multi_edit_text_file (1 edit)", [{}])
+    assert ended["fields"]["rawOutput"]["applied_count"] == 1
+    assert not any(secret in json.dumps([began, ended]) for secret in ("hunter2", "swordfish"))
+    stored = b"".join(path.read_bytes() for path in (root / ".cas").rglob("*") if path.is_file())
+    assert not any(secret in stored for secret in (b"hunter2", b"swordfish"))
+
+
 def test_backup_made_by_a_call_is_not_counted_as_a_patch(tmp_path: Path) -> None:
     with connected(tmp_path) as agent:
         agent.done("write_file", path="f", content="one\n")

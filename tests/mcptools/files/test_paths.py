@@ -2,11 +2,18 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from mcptools.files.workspaces import Directories
+from mcptools.model.failures import Failure, FailureKind
+from mcptools.model.limits import ServerLimits
+from mcptools.model.session import Session
 from objstore import Workspace
+from tests.support.direct_tools import Tools
+from tests.support.interruption import interrupted_at, interruption_points
 from tests.support.mcp_agent import Agent, connected
 
 PRIVATE = "secret\n"
@@ -382,3 +389,25 @@ def test_directory_that_can_not_be_a_workspace_is_reported_and_others_work(tmp_p
         assert error["type"] == "io_error"
         agent.done("write_file", path=str(tmp_path / "good" / "file.txt"), content="x\n")
     assert [path.name for path in (tmp_path / "bad").iterdir()] == [".cas"]
+
+
+def test_link_that_replaces_the_file_during_a_call_is_not_followed(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    (tmp_path / "other").write_text("other\n")
+    failures: list[FailureKind] = []
+
+    def act() -> None:
+        file.unlink()
+        file.symlink_to("other")
+
+    with closing(Directories([str(tmp_path)])) as directories:
+        tools = Tools(directories, Session(), ServerLimits())
+        for point in interruption_points():
+            file.unlink(missing_ok=True)
+            file.write_text(PRIVATE)
+            try:
+                with interrupted_at(point, act):
+                    tools.validate_patch(str(file), DIFF)
+            except Failure as failure:
+                failures.append(failure.kind)
+    assert set(failures) == {FailureKind.SYMLINK}

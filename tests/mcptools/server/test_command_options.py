@@ -350,6 +350,36 @@ def test_question_before_a_tool_names_its_files(root: Path, mode: str) -> None:
     ]
 
 
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+@pytest.mark.parametrize("option", ["--approve=required", "--approve=required,Undo,delete_file,apply_patch"])
+def test_required_approval_refuses_a_client_that_can_not_ask(root: Path, mode: str, option: str) -> None:
+    (root / "file").write_text("text\n")
+    with connected(root, mode=mode, options=[option]) as agent:
+        assert agent.call("Undo").text == "No edits have been applied to any file with this session."
+        agent.done("write_file", path="new", content="text\n")
+        refused = [agent.call("Undo")]
+        if "delete_file" in option:
+            refused += [agent.call("delete_file", path="file")]
+            patch = "--- a\n+++ a\n@@ -1 +1 @@\n-text\n+more\n"
+            flat = agent.call("apply_patch", file_path="file", patch=patch).structured
+            assert (flat["error_type"], flat["type"]) == ("permission_denied", "not_approved")
+        for result in refused:
+            assert result.error["type"] == "not_approved"
+            assert "needs a person's approval, and this client can't ask" in result.text
+            assert "use a client that supports elicitation" in result.error["hint"]
+        assert len(agent.history()) == 1
+    assert ((root / "new").read_text(), (root / "file").read_text()) == ("text\n", "text\n")
+
+
+def test_required_approval_asks_where_the_client_can(root: Path) -> None:
+    person = Person(ElicitResult(action="accept", content={"approve": True}))
+    with connected(root, options=["--approve=required"], person=person) as agent:
+        agent.done("write_file", path="file", content="text\n")
+        agent.done("Undo")
+    assert len(person.questions) == 1
+    assert not (root / "file").exists()
+
+
 def test_approve_option_selects_the_tools_that_need_approval(root: Path) -> None:
     person = Person(ElicitResult(action="decline"))
     with connected(root, options=["--approve", "delete_file,move_file"], person=person) as agent:

@@ -69,8 +69,8 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("list_edits", {}),
     ("show_edit", {"edit": 1}),
     ("answer_comment", {"comment": 1, "text": "So.", "mcp_conversation_id": "turn"}),
-    ("Undo", {}),
     ("delete_file", {"path": "sub/b.txt", "mcp_conversation_id": "turn"}),
+    ("Undo", {}),
 ]
 VOLATILE = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+\+00:00|\b[0-9a-f]{64}\b|\d{8}_\d{6}")
 

@@ -4,7 +4,6 @@ import os
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import quote
 
 import anyio
 import anyio.to_thread
@@ -14,7 +13,6 @@ from mcp.client.subscriptions import ResourcesListChanged, ResourceUpdated
 from mcp.shared.exceptions import MCPDeprecationWarning
 from mcp.types import ResourceUpdatedNotification
 
-from mcptools.model.roots import intersected, root_paths
 from objstore import blob_id
 from tests.support.mcp_agent import Agent, connected
 
@@ -263,30 +261,3 @@ def test_every_path_is_refused_without_directories_and_roots(root: Path, mode: s
                 in reported
             )
         assert agent.done("list_allowed_directories").structured["directories"] == []
-
-
-def test_only_addresses_of_local_directories_become_roots(tmp_path: Path) -> None:
-    odd = tmp_path / "a b%20?#é"
-    odd.mkdir()
-    (tmp_path / "link").symlink_to(odd)
-    (tmp_path / "file").touch()
-    local = [odd.as_uri(), f"file://localhost{quote(str(odd))}", (tmp_path / "link").as_uri()]
-    assert root_paths(local, {}) == (os.path.realpath(odd),)
-    elsewhere = [
-        "https://example.com/",
-        "file://host/tmp",
-        "file:tmp",
-        "file:///a%00b",
-        "file:///tmp?x",
-        "x",
-        "//[",
-        "",
-    ]
-    assert root_paths([*elsewhere, (tmp_path / "file").as_uri(), (tmp_path / "none").as_uri()], {}) == ()
-
-
-def test_intersection_of_directories_and_roots_lies_within_both() -> None:
-    assert intersected(["/a", "/b"], ["/a/x", "/c"]) == {"/a/x": "/a"}
-    assert intersected(["/a", "/a/x"], ["/a/x/y"]) == {"/a/x/y": "/a/x"}
-    assert intersected(["/a"], ["/", "/a/x"]) == {"/a": "/a", "/a/x": "/a"}
-    assert intersected(["/a"], ["/ab", "/b"]) == {}

@@ -2,11 +2,13 @@
 
 import os
 import re
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from objstore import Operation, Workspace
+from objstore import Action, Operation, Workspace
 from tests.support.mcp_agent import Agent, connected
 from tests.support.raw_client import started, tool_call, unprivileged_server
 
@@ -50,16 +52,54 @@ def test_backup_path_has_the_form_of_the_given_path(agent: Agent, folder: Path) 
     assert (agent.root / result.structured["backup_file"]).exists()
 
 
-def test_backup_of_a_read_only_file_can_be_undone(tmp_path: Path) -> None:
+def test_backup_of_a_read_only_file_can_be_rejected(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("one\n")
     (tmp_path / "f").chmod(0o444)
     with started(tmp_path, command=unprivileged_server()) as raw:
         raw.send(tool_call(1, "backup_file", file_path="f"))
         name = raw.answer(1)["result"]["structuredContent"]["backup_file"]
-        assert (tmp_path / name).stat().st_mode & 0o777 == 0o444
-        raw.send(tool_call(2, "Undo"))
-        assert raw.answer(2)["result"]["structuredContent"] == {"success": True, "files_reverted": 1, "paths": [name]}
+    assert (tmp_path / name).stat().st_mode & 0o777 == 0o444
+    with Workspace.open(tmp_path) as workspace:
+        workspace.decide(Action.REJECT, workspace.find_units("1")[1])
     assert sorted(path.name for path in tmp_path.iterdir()) == [".cas", "f"]
+
+
+def test_backup_is_no_edit_that_undo_takes_back(tmp_path: Path) -> None:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    file = root / "config.py"
+    file.write_text("one\n")
+    with connected(root) as agent:
+        first = Path(make_backup(agent, file))
+        assert agent.call("Undo").text == "No edits have been applied to any file with this session."
+        agent.done("apply_patch", file_path=str(file), patch=PATCH)
+        second = Path(make_backup(agent, file))
+        assert agent.done("Undo").structured["paths"] == ["config.py"]
+        assert file.read_text() == "one\n"
+        assert agent.call("Undo").text == "No edits have been applied to any file with this session."
+    assert (first.read_text(), second.read_text()) == ("one\n", "two\n")
+
+
+@pytest.mark.parametrize(("strategy", "options"), [("progressive", {}), ("backup_restore", {"keep_backup": True})])
+def test_undo_of_a_patch_leaves_its_backup_alone(
+    agent: Agent, folder: Path, strategy: str, options: dict[str, bool]
+) -> None:
+    file = folder / "f"
+    file.write_text("one\n")
+    patches = [{"file_path": str(file), "patch": PATCH}]
+    backup = agent.done("apply_patches", strategy=strategy, patches=patches, **options).structured["backup_file"]
+    assert agent.done("Undo").structured["paths"] == [os.path.relpath(file, agent.root)]
+    assert (file.read_text(), Path(backup).read_text()) == ("one\n", "one\n")
+
+
+def test_undo_takes_back_a_restore(agent: Agent, folder: Path) -> None:
+    file = folder / "f"
+    file.write_text("one\n")
+    backup = make_backup(agent, file)
+    agent.done("apply_patch", file_path=str(file), patch=PATCH)
+    agent.done("restore_backup", backup_file=backup, force=True)
+    agent.done("Undo")
+    assert (file.read_text(), Path(backup).read_text()) == ("two\n", "one\n")
 
 
 def test_backup_keeps_permissions_and_times(agent: Agent, folder: Path) -> None:
@@ -87,15 +127,26 @@ def test_backup_is_recorded_as_a_creation(agent: Agent, folder: Path) -> None:
     assert os.fsdecode(view.edit.path) == os.path.relpath(result.structured["backup_file"], agent.root)
 
 
-def test_backups_of_one_second_get_distinct_names(agent: Agent, folder: Path) -> None:
+def test_backups_of_one_second_get_distinct_names_and_none_is_dated_later(agent: Agent, folder: Path) -> None:
     file = folder / "f"
-    names = set()
-    for number in range(5):
+    began = datetime.now().astimezone().replace(microsecond=0)
+    names = []
+    for number in range(3):
         file.write_text(f"{number}\n")
-        names.add(make_backup(agent, file))
-    assert len(names) == 5
-    assert sorted(Path(name).read_text() for name in names) == [f"{number}\n" for number in range(5)]
-    assert all(re.search(r"\.backup\.\d{8}_\d{6}$", name) for name in names)
+        name = make_backup(agent, file)
+        names.append(name)
+        made = datetime.strptime(name[-15:], "%Y%m%d_%H%M%S").astimezone()
+        assert began <= made <= datetime.now().astimezone()
+    assert sorted(set(names)) == names
+    assert [Path(name).read_text() for name in names] == ["0\n", "1\n", "2\n"]
+
+
+def test_parallel_backups_of_a_file_get_distinct_names(agent: Agent, folder: Path) -> None:
+    file = folder / "f"
+    file.write_text("one\n")
+    results = agent.call_concurrently([("backup_file", {"file_path": str(file)})] * 2)
+    names = {result.structured["backup_file"] for result in results}
+    assert [Path(name).read_text() for name in names] == ["one\n", "one\n"]
 
 
 def test_backup_of_a_missing_file_is_refused(agent: Agent, folder: Path) -> None:
@@ -122,7 +173,7 @@ def test_restore_success(agent: Agent, folder: Path) -> None:
     backup = make_backup(agent, file)
     agent.done("apply_patch", file_path=str(file), patch=PATCH)
     assert file.read_text() == "two\n"
-    result = agent.done("restore_backup", backup_file=backup)
+    result = agent.done("restore_backup", backup_file=backup, force=True)
     assert file.read_text() == "one\n"
     assert (
         result.structured.items()
@@ -184,7 +235,7 @@ def test_restore_with_force(agent: Agent, folder: Path) -> None:
     assert file.read_text() == "somebody's work\n"
     forced = agent.done("restore_backup", backup_file=backup, force=True)
     assert file.read_text() == "one\n"
-    assert "stays in the history" in forced.texts[-1]
+    assert "stays in the history" in forced.notes
     # The overwritten content is kept in the store.
     before = agent.history()[-1].edit.before
     assert before is not None
@@ -205,11 +256,11 @@ def test_changed_permissions_are_restored_only_with_force(agent: Agent, folder: 
     result = agent.call("restore_backup", backup_file=backup)
     assert result.structured["error"] == f"Target has been modified since backup: {file}"
     assert result.structured["error_type"] == "context_mismatch"
-    assert "Its permissions are 755, and the backup's 644." in result.structured["hint"]
+    assert is_edited or "Its permissions are 755, and the backup's 644." in result.structured["hint"]
     assert (file.read_text(), file.stat().st_mode & 0o777) == (content, 0o755)
     forced = agent.done("restore_backup", backup_file=backup, force=True)
     assert (file.read_text(), file.stat().st_mode & 0o777) == ("one\n", 0o644)
-    assert "Its permissions were 755 and are now the backup's, 644; the history has both." in forced.texts[-1]
+    assert "Its permissions were 755 and are now the backup's, 644; the history has both." in forced.notes
     change = agent.history()[-1].edit
     assert change.before is not None
     assert (change.tool, change.before.mode) == ("restore_backup", 0o755)
@@ -315,36 +366,50 @@ def test_external_change_since_the_backup_is_overwritten_only_with_force(agent: 
     assert file.read_text() == "one\n"
 
 
-def test_restore_over_the_sessions_own_changes_needs_no_force(agent: Agent, folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("write_file", {"path": "{}", "content": "two\n"}),
+        ("apply_patch", {"file_path": "{}", "patch": PATCH}),
+        ("multi_edit_text_file", {"path": "{}", "edits": [{"old_string": "one", "new_string": "two"}]}),
+    ],
+)
+def test_restore_over_the_sessions_own_changes_needs_force(
+    agent: Agent, folder: Path, tool: str, arguments: dict[str, Any]
+) -> None:
     file = folder / "f"
     agent.done("write_file", path=str(file), content="one\n")
     backup = make_backup(agent, file)
-    agent.done("write_file", path=str(file), content="two\n")
-    agent.done("restore_backup", backup_file=backup)
-    assert file.read_text() == "one\n"
-    agent.done("apply_patch", file_path=str(file), patch=PATCH)
-    agent.done("restore_backup", backup_file=backup)
+    agent.done(tool, **{name: str(file) if value == "{}" else value for name, value in arguments.items()})
+    result = agent.call("restore_backup", backup_file=backup)
+    assert (result.text, result.structured["error_type"]) == (
+        f"Target has been modified since backup: {file}",
+        "context_mismatch",
+    )
+    assert result.structured["hint"].startswith("Pass force=true")
+    assert file.read_text() == "two\n"
+    agent.done("restore_backup", backup_file=backup, force=True)
     assert file.read_text() == "one\n"
 
 
 @pytest.mark.parametrize(("strategy", "options"), [("progressive", {}), ("backup_restore", {"keep_backup": True})])
-def test_backup_made_by_apply_patches_is_restored_without_force(
+def test_backup_made_by_apply_patches_is_restored_with_force(
     agent: Agent, folder: Path, strategy: str, options: dict[str, bool]
 ) -> None:
     file = folder / "f"
     file.write_text("one\n")
     patches = [{"file_path": str(file), "patch": PATCH}]
     backup = agent.done("apply_patches", strategy=strategy, patches=patches, **options).structured["backup_file"]
+    assert agent.call("restore_backup", backup_file=backup).structured["error_type"] == "context_mismatch"
     assert file.read_text() == "two\n"
-    agent.done("restore_backup", backup_file=backup)
+    agent.done("restore_backup", backup_file=backup, force=True)
     assert file.read_text() == "one\n"
 
 
-def test_moved_file_is_restored_without_force(agent: Agent, folder: Path) -> None:
-    file, moved = folder / "f", folder / "g"
+def test_deleted_target_is_restored_without_force(agent: Agent, folder: Path) -> None:
+    file = folder / "f"
     file.write_text("one\n")
     backup = make_backup(agent, file)
-    agent.done("apply_patch", file_path=str(file), patch=PATCH)
-    agent.done("move_file", source=str(file), destination=str(moved))
-    agent.done("restore_backup", backup_file=backup, target_file=str(moved))
-    assert moved.read_text() == "one\n"
+    agent.done("delete_file", path=str(file))
+    agent.done("restore_backup", backup_file=backup)
+    assert file.read_text() == "one\n"

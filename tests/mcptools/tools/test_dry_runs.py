@@ -110,7 +110,7 @@ def test_dry_run_and_validation_report_a_file_that_can_not_be_changed(root: Path
         tried = agent.done("apply_patch", file_path="read only", patch=PATCH, dry_run=True)
         refused = agent.call("apply_patch", file_path="read only", patch=PATCH)
         assert refused.text == "File is not writable: read only"
-        assert tried.texts[1] == f"The patch fits, but applying it now would be refused: {refused.text}"
+        assert tried.notes == f"The patch fits, but applying it now would be refused: {refused.text}"
 
 
 @pytest.mark.parametrize(("target", "mode"), [("folder/f", 0o444), ("folder", 0o555)])
@@ -123,10 +123,11 @@ def test_dry_run_reports_missing_write_permission(root: Path, target: str, mode:
     (root / target).chmod(mode)
     with started(root, command=unprivileged_server()) as raw:
 
-        def outcome(number: int, tool: str, **arguments: object) -> tuple[bool, list[str]]:
+        def outcome(number: int, tool: str, **arguments: object) -> Result:
             raw.send(tool_call(number, tool, **arguments))
-            result = raw.answer(number)["result"]
-            return result["isError"], [content["text"] for content in result["content"]]
+            found = raw.answer(number)["result"]
+            texts = [content["text"] for content in found["content"]]
+            return Result(refused=found["isError"], structured=found["structuredContent"], texts=texts)
 
         for number, (tool, arguments) in enumerate(
             [
@@ -136,9 +137,8 @@ def test_dry_run_reports_missing_write_permission(root: Path, target: str, mode:
         ):
             tried = outcome(2 * number, tool, **arguments, dry_run=True)
             refused = outcome(2 * number + 1, tool, **arguments)
-            assert (tried[0], refused[0]) == (False, True)
-            reason = f"The patch fits, but applying it now would be refused: {refused[1][0]}"
-            assert tried[1][1:] == [reason]
+            assert (tried.refused, refused.refused) == (False, True)
+            assert tried.notes == f"The patch fits, but applying it now would be refused: {refused.text}"
     (root / target).chmod(0o755)
 
 
@@ -148,7 +148,7 @@ def test_dry_run_by_the_superuser_ignores_write_permission(root: Path) -> None:
     with connected(root) as agent:
         tried = agent.done("edit_file_diff", path="read only", diff=PATCH, dry_run=True)
         agent.done("edit_file_diff", path="read only", diff=PATCH)
-    assert len(tried.texts) == 1
+    assert tried.notes == ""
 
 
 @pytest.mark.parametrize(

@@ -72,17 +72,42 @@ def test_refusal_of_operations_has_a_hint_and_facts(agent: Agent, folder: Path) 
     assert file.read_text() == "a\nb\nsame\nsame\n"
 
 
-def test_editing_an_empty_file_hints_at_write_file(agent: Agent, folder: Path) -> None:
+def test_exact_string_in_an_empty_file_hints_at_write_file(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
-    fill_hint = "The file is empty: use write_file."
     file.touch()
-    insertion = {"op": "insert_after", "anchor": "1:c5", "content": "one"}
-    _, file_hash = read_anchors(agent, file)
-    assert edit(agent, file, file_hash, insertion).texts == ["Operation 0: Anchor not found: 1:c5", fill_hint]
     strings = [{"old_string": "one", "new_string": "two"}]
     not_found = agent.call("multi_edit_text_file", path=str(file), edits=strings)
-    assert (not_found.text, not_found.error["hint"]) == ("Edit 0: String not found: one", fill_hint)
-    agent.done("write_file", path=str(file), content="one\n")
+    assert (not_found.text, not_found.error["hint"]) == (
+        "Edit 0: String not found: one",
+        "The file is empty: use write_file.",
+    )
+
+
+@pytest.mark.parametrize("op", ["insert_after", "insert_before", "replace", "replace_range"])
+def test_empty_file_gets_its_first_lines_at_the_anchor_of_an_empty_line(agent: Agent, folder: Path, op: str) -> None:
+    file = folder / "file.txt"
+    file.touch()
+    read = agent.done("read_text_file", path=str(file))
+    assert (read.text, read.structured["lines"]) == ("", 0)
+    assert "The file is empty. edit_text_file inserts its first lines at 1:c5." in read.texts[1]
+    end = {"end_anchor": "1:c5"} if op == "replace_range" else {}
+    operation = {"op": op, "anchor": "1:c5", "content": "one\ntwo", **end}
+    assert edit(agent, file, read.structured["file_hash"], operation).structured["lines_added"] == 2
+    assert file.read_bytes() == b"one\ntwo\n"
+    view = agent.history()[-1]
+    assert (view.edit.operation, [tuple(hunk) for hunk in view.edit.hunks]) == (Operation.EDIT, [(0, 0, 0, 2)])
+
+
+@pytest.mark.parametrize(("op", "anchor"), [("delete", "1:c5"), ("replace", "1:00"), ("replace", "2:c5")])
+def test_empty_file_has_nothing_else_that_an_anchor_can_name(agent: Agent, folder: Path, op: str, anchor: str) -> None:
+    file = folder / "file.txt"
+    file.touch()
+    content = {"content": "one"} if op == "replace" else {}
+    error = edit(agent, file, read_anchors(agent, file)[1], {"op": op, "anchor": anchor, **content}).error
+    assert (error["code"], error["type"]) == (-32021, "anchor_not_found")
+    assert error["message"] == f"Operation 0: Anchor not found: {anchor}"
+    assert error["hint"] == "The file is empty: only 1:c5 can be named, to insert or to replace."
+    assert file.read_bytes() == b""
 
 
 def test_file_emptied_by_the_call_itself_gets_no_hint(agent: Agent, folder: Path) -> None:
@@ -110,6 +135,117 @@ def test_each_of_the_six_operations_is_supported(agent: Agent, folder: Path) -> 
     )
     assert not result.refused, result.structured
     assert file.read_text() == "first\na\nsecond\nB\nCD\nh\n"
+
+
+HELLO = 'function hello() {\n  return "world";\n}\n'
+"""The file that document 003 shows; its tags there are illustrations."""
+
+
+@pytest.fixture
+def hello(folder: Path) -> Path:
+    file = folder / "hello.js"
+    file.write_text(HELLO)
+    return file
+
+
+def test_document_example_is_read_as_hashlines_with_the_files_hash(agent: Agent, hello: Path) -> None:
+    read = agent.done("read_text_file", path=str(hello))
+    assert read.text == '1:f3|function hello() {\n2:18|  return "world";\n3:a8|}\n'
+    assert read.structured["file_hash"] == hashlib.sha256(hello.read_bytes()).hexdigest()
+
+
+def test_tag_is_the_lowest_byte_of_fnv_1a_of_the_line_without_trailing_whitespace(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_bytes(b"a\nfoobar\nfoobar \t\r\n\n foobar")  # FNV-1a: a = e40c292c, foobar = bf9cf968
+    assert read_anchors(agent, file)[0] == ["1:2c", "2:68", "3:68", "4:c5", f"5:{fnv_1a(b' foobar') & 255:02x}"]
+
+
+def fnv_1a(content: bytes) -> int:
+    value = 2166136261
+    for byte in content:
+        value = (value ^ byte) * 16777619 % 2**32
+    return value
+
+
+@pytest.mark.parametrize(
+    ("operation", "expected"),
+    [
+        ({"op": "replace", "anchor": "2:18", "content": '  return "hello";'}, HELLO.replace("world", "hello")),
+        ({"op": "replace_range", "anchor": "1:f3..3:a8", "content": "<new content>"}, "<new content>\n"),
+        (
+            {"op": "replace_range", "anchor": "1:f3", "end_anchor": "3:a8", "content": "<new content>"},
+            "<new content>\n",
+        ),
+        (
+            {"op": "insert_after", "anchor": "2:18", "content": '  console.log("debug");'},
+            HELLO.replace('";\n', '";\n  console.log("debug");\n'),
+        ),
+        (
+            {"op": "insert_before", "anchor": "1:f3", "content": "// greeting function"},
+            f"// greeting function\n{HELLO}",
+        ),
+        ({"op": "delete", "anchor": "2:18"}, "function hello() {\n}\n"),
+        ({"op": "delete_range", "anchor": "1:f3..3:a8"}, ""),
+    ],
+    ids=lambda value: f"{value['op']} {value['anchor']}" if isinstance(value, dict) else "",
+)
+def test_operation_of_the_document_is_carried_out(
+    agent: Agent, hello: Path, operation: dict[str, str], expected: str
+) -> None:
+    file_hash = read_anchors(agent, hello)[1]
+    result = edit(agent, hello, file_hash, operation)
+    assert not result.refused, result.structured
+    assert hello.read_text() == expected
+    assert result.structured["file_hash"] == hashlib.sha256(expected.encode()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        {"op": "delete", "anchor": '2:18|  return "world";'},
+        {"op": "delete", "anchor": '2:18|  return "world";\n'},
+        {"op": "delete_range", "anchor": '2:18|  return "world";', "end_anchor": '2:18|  return "world";'},
+        {"op": "delete_range", "anchor": '2:18|  return "world";..2:18|  return "world";'},
+        {"op": "delete_range", "anchor": '2:18..2:18|  return "world";'},
+    ],
+    ids=lambda operation: operation["anchor"],
+)
+def test_anchor_may_be_pasted_with_its_line(agent: Agent, hello: Path, operation: dict[str, str]) -> None:
+    file_hash = read_anchors(agent, hello)[1]
+    result = edit(agent, hello, file_hash, operation)
+    assert not result.refused, result.structured
+    assert hello.read_text() == "function hello() {\n}\n"
+
+
+def test_pasted_line_that_looks_like_a_range_is_one_line(agent: Agent, folder: Path) -> None:
+    file = folder / "notes.txt"
+    file.write_text("delete_range 1:a3..3:0e|\nb\n")
+    read = agent.done("read_text_file", path=str(file))
+    pasted = read.text.splitlines()[0]
+    result = edit(agent, file, read.structured["file_hash"], {"op": "delete", "anchor": pasted})
+    assert not result.refused, result.structured
+    assert file.read_text() == "b\n"
+
+
+def test_lines_that_no_operation_names_are_unchanged_byte_for_byte(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_bytes(b"\xef\xbb\xbfone \r\ntwo\t\n\xff\nthree")
+    anchors, file_hash = read_anchors(agent, file)
+    edit(agent, file, file_hash, {"op": "replace", "anchor": anchors[1], "content": "2"})
+    assert file.read_bytes() == b"\xef\xbb\xbfone \r\n2\n\xff\nthree"
+
+
+def test_all_anchors_of_a_call_mean_the_file_as_it_was_read(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text("one\none\none\n")
+    (first, second, third), file_hash = read_anchors(agent, file)
+    operations = (
+        {"op": "delete", "anchor": first},
+        {"op": "insert_after", "anchor": second, "content": "x"},
+        {"op": "replace", "anchor": third, "content": "3"},
+    )
+    assert not edit(agent, file, file_hash, *operations).refused
+    assert file.read_text() == "one\nx\n3\n"
 
 
 def test_content_with_line_tags_is_refused_with_a_hint(agent: Agent, folder: Path) -> None:
@@ -277,6 +413,10 @@ def test_operations_on_the_same_lines_are_refused(agent: Agent, folder: Path) ->
         ({"op": "delete", "anchor": "1:2c", "end_anchor": "1:2c"}, "takes no end_anchor"),
         ({"op": "delete_range", "anchor": "2:b5", "end_anchor": "1:2c"}, "above anchor"),
         ({"op": "delete", "anchor": "1"}, "Not an anchor"),
+        ({"op": "delete", "anchor": "1:2c..2:53"}, "delete takes one line, not a range"),
+        ({"op": "delete_range", "anchor": "1:2c..2:53", "end_anchor": "2:53"}, "takes a range as anchor, or an end"),
+        ({"op": "delete_range", "anchor": "1:2c..2"}, "needs an end_anchor"),
+        ({"op": "delete_range", "anchor": "1:2c|a..1:2c|a..2:53"}, "needs an end_anchor"),
         ({"op": "append", "anchor": "1:2c"}, "operations.0.op"),
         ({"op": "delete", "anchor": "1:2c", "count": 2}, "operations.0.count: unknown argument"),
     ],

@@ -33,7 +33,6 @@ def test_inspect_multiple_files(agent: Agent) -> None:
         "total_lines_added": 2,
         "total_lines_removed": 1,
     }
-    assert result.text == "Patch analysis complete\nfile1.py: +1 -1\nfile2.py: +1 -0"
 
 
 def test_inspect_invalid_patch(agent: Agent) -> None:
@@ -124,7 +123,7 @@ def test_mode_that_contradicts_the_headers_is_refused(agent: Agent) -> None:
 def test_mail_signature_below_a_patch_is_refused_with_a_hint(agent: Agent) -> None:
     result = agent.call("inspect_patch", patch=MODIFIED + "-- \n2.40.0\n")
     assert result.structured["error"].endswith("beyond the counts in its hunk's @@ header at line 8")
-    assert result.texts[1] == "Where that begins the signature of a mail, leave it out, and what follows."
+    assert result.structured["hint"] == "Where that begins the signature of a mail, leave it out, and what follows."
 
 
 def test_files_that_git_quotes_are_reported_unquoted_and_patched(agent: Agent, folder: Path) -> None:

@@ -103,6 +103,15 @@ def test_tc6_a_hundred_edits(agent: Agent, folder: Path) -> None:
     assert file.read_text() == "".join(f"changed {number:03}\n" for number in range(100))
 
 
+def test_string_that_overlaps_itself_is_ambiguous(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text("aaa")
+    edits = [{"old_string": "aa", "new_string": "b"}]
+    error = agent.call("multi_edit_text_file", path=str(file), edits=edits).error
+    assert (error["code"], error["message"]) == (-32011, "Edit 0: String appears 2 times: aa")
+    assert file.read_text() == "aaa"
+
+
 def test_tc7_edits_creating_ambiguity(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("A")
@@ -267,3 +276,26 @@ def test_recorded_hunk_is_the_edited_line(agent: Agent, folder: Path) -> None:
     view = agent.history()[-1]
     assert [tuple(hunk) for hunk in view.edit.hunks] == [(1, 1, 1, 0)]
     assert view.edit.operation is Operation.EDIT
+
+
+def test_string_that_overlaps_itself_is_refused_with_a_hint_how_to_go_on(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text("x\naaa\n")
+    error = agent.call("multi_edit_text_file", path=str(file), edits=[{"old_string": "aa", "new_string": "b"}]).error
+    assert (error["code"], error["message"]) == (-32011, "Edit 0: String appears 2 times: aa")
+    assert error["hint"] == (
+        "It begins at line 2. There, its occurrences overlap: give all that they cover as one old_string."
+    )
+    agent.done("multi_edit_text_file", path=str(file), edits=[{"old_string": "aaa", "new_string": "b"}])
+    assert file.read_text() == "x\nb\n"
+
+
+def test_overlapping_edit_is_refused_with_a_hint_how_to_go_on(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text("one two\n")
+    edits = [{"old_string": "one", "new_string": "1"}, {"old_string": "1 two", "new_string": "1 2"}]
+    error = agent.call("multi_edit_text_file", path=str(file), edits=edits).error
+    assert (error["code"], error["message"]) == (-32012, "Edit 1 conflicts with edit 0")
+    assert error["hint"].endswith("Make one edit of the two.")
+    agent.done("multi_edit_text_file", path=str(file), edits=[{"old_string": "one two", "new_string": "1 2"}])
+    assert file.read_text() == "1 2\n"

@@ -75,7 +75,7 @@ def test_no_strategy_changes_an_unsafe_file(agent: Agent, folder: Path, strategy
 @pytest.mark.parametrize("strategy", ["try_revert", "backup_restore", "atomic", "progressive"])
 def test_every_strategy_needs_a_patch(agent: Agent, strategy: str) -> None:
     result = agent.call("apply_patches", strategy=strategy, patches=[])
-    assert (result.structured["error_type"], result.text) == ("invalid_request", "Patches array cannot be empty")
+    assert (result.structured["type"], result.text) == ("invalid_request", "Patches array cannot be empty")
 
 
 # ---- pattern 1
@@ -119,7 +119,7 @@ def test_try_revert_refuses_several_files(agent: Agent, folder: Path, file: Path
     (folder / "g").write_text(TEXT)
     patches = [*ops(file, FIRST), *ops(folder / "g", FIRST)]
     result = agent.call("apply_patches", strategy="try_revert", patches=patches)
-    assert result.structured["error_type"] == "invalid_request"
+    assert result.structured["type"] == "invalid_request"
     assert file.read_text() == TEXT
 
 
@@ -135,7 +135,6 @@ def test_backup_restore_keeps_the_backup_on_request(
     assert result.structured.items() >= {"success": True, "message": "Patch applied successfully"}.items()
     assert file.read_text() == TEXT.replace("one", "1")
     backup = result.structured["backup_file"]
-    assert result.text == "Patch applied successfully" + (f"; backup: {backup}" if keeps_backup else "")
     if keeps_backup:
         assert (Path(backup).read_text(), Path(backup).stat().st_mtime_ns) == (TEXT, 10**18)
         assert len(result.structured["edits"]) == 2
@@ -150,7 +149,7 @@ def test_keep_backup_is_refused_by_strategies_without_a_backup(
 ) -> None:
     before = file_states(folder)
     result = agent.call("apply_patches", strategy=strategy, patches=ops(file, FIRST), keep_backup=True)
-    assert result.structured["error_type"] == "invalid_request"
+    assert result.structured["type"] == "invalid_request"
     assert result.text.startswith(f"{strategy} keeps no backup")
     assert file_states(folder) == before
     agent.done("apply_patches", strategy=strategy, patches=ops(file, FIRST), keep_backup=False)
@@ -245,8 +244,7 @@ def test_failures_of_thousands_of_patches_are_limited_to_one_answer(agent: Agent
     assert (result.structured["validated"], result.structured["failed"]) == (count, count)
     assert hard * 0.9 < sum(len(one["file"]) + len(one["reason"]) for one in reported) <= hard
     hint = f"{count - len(reported)} more that do not fit are not listed in failures."
-    assert result.structured["hint"] == result.texts[1]
-    assert result.texts[1].endswith(f". {hint}")
+    assert result.structured["hint"].endswith(f". {hint}")
     assert file.read_text() == TEXT
 
 
@@ -284,11 +282,10 @@ def test_files_that_a_batch_leaves_unchanged_are_named(agent: Agent, folder: Pat
     other.write_text(TEXT)
     same = FIRST.replace("+1\n", "+one\n")
     both = agent.done("apply_patches", strategy="atomic", patches=[*ops(file, same), *ops(other, same)])
-    assert both.text == f"Nothing to change in {file}, {other}"
-    assert "The files already have this content: no edit was recorded, and there is nothing to undo." in both.texts[1]
+    assert "The files already have this content: no edit was recorded, and there is nothing to undo." in both.notes
     one = agent.done("apply_patches", strategy="atomic", patches=[*ops(file, FIRST), *ops(other, same)])
     assert one.text == "Atomically applied 2 patches"
-    assert f"Nothing to change in {other}." in one.texts[1]
+    assert f"Nothing to change in {other}." in one.notes
 
 
 def test_batch_may_patch_a_file_twice(agent: Agent, file: Path) -> None:
@@ -349,7 +346,7 @@ def test_batch_over_several_directories_is_refused(tmp_path: Path) -> None:
     with connected(*roots) as agent:
         patches = [op for root in roots for op in ops(root / "f", FIRST)]
         result = agent.call("apply_patches", strategy="atomic", patches=patches)
-    assert result.structured["error_type"] == "invalid_request"
+    assert result.structured["type"] == "invalid_request"
     assert {(root / "f").read_text() for root in roots} == {TEXT}
 
 
@@ -373,15 +370,16 @@ def test_progressive_reports_each_step(agent: Agent, file: Path) -> None:
 @pytest.mark.parametrize("strategy", ["backup_restore", "progressive"])
 def test_patch_without_changes_records_and_reports_only_its_backup(agent: Agent, file: Path, strategy: str) -> None:
     same = FIRST.replace("+1\n", "+one\n")
+    other = file.with_name("other")
+    agent.done("write_file", path=str(other), content="work\n")
     result = agent.done("apply_patches", strategy=strategy, patches=ops(file, same), keep_backup=True)
     backup = result.structured["backup_file"]
-    assert result.text == f"Nothing to change in {file}; backup: {backup}"
-    reported = "The file already has this content: only its backup was recorded, and Undo would delete the backup."
-    assert reported in result.texts[1]
+    reported = "The file already has this content: only its backup was recorded, which Undo leaves alone."
+    assert reported in result.notes
     assert [agent.history()[-1].seq] == result.structured["edits"]
     assert Path(backup).read_text() == file.read_text() == TEXT
-    assert agent.done("Undo").structured["paths"] == [str(Path(backup).relative_to(agent.root))]
-    assert (Path(backup).exists(), file.read_text()) == (False, TEXT)
+    assert agent.done("Undo").structured["paths"] == [str(other.relative_to(agent.root))]
+    assert (Path(backup).read_text(), other.exists()) == (TEXT, False)
 
 
 @pytest.mark.parametrize(
@@ -442,7 +440,7 @@ def test_backup_restore_restores_the_file_if_the_disk_is_full(
 @pytest.mark.parametrize("strategy", ["backup_restore", "progressive"])
 def test_strategies_for_one_patch_refuse_several(agent: Agent, file: Path, strategy: str) -> None:
     result = agent.call("apply_patches", strategy=strategy, patches=ops(file, FIRST, LAST))
-    assert (result.structured["error_type"], result.text) == ("invalid_request", f"{strategy} takes one patch, not 2")
+    assert (result.structured["type"], result.text) == ("invalid_request", f"{strategy} takes one patch, not 2")
     assert file.read_text() == TEXT
 
 
@@ -452,5 +450,5 @@ def test_empty_patches_and_unknown_strategies_are_refused(agent: Agent, file: Pa
         {"strategy": "hope", "patches": ops(file, FIRST)},
         {"strategy": "atomic", "patches": [{"file_path": str(file), "patch": FIRST, "fuzz": 1}]},
     ):
-        assert agent.call("apply_patches", **arguments).structured["error_type"] == "invalid_request"
+        assert agent.call("apply_patches", **arguments).structured["type"] == "invalid_request"
     assert file.read_text() == TEXT

@@ -33,7 +33,7 @@ def test_full_workflow_with_recovery(agent: Agent, folder: Path) -> None:
     agent.done("restore_backup", backup_file=backup)
     assert file.read_text() == CONFIG
     agent.done("apply_patch", file_path=path, patch=PATCH)
-    agent.done("restore_backup", backup_file=backup)
+    agent.done("restore_backup", backup_file=backup, force=True)
     assert file.read_text() == CONFIG
 
 
@@ -108,7 +108,7 @@ def test_several_patches_after_one_backup(agent: Agent, folder: Path) -> None:
         agent.done("validate_patch", file_path=str(file), patch=patch)
         agent.done("apply_patch", file_path=str(file), patch=patch)
     assert file.read_text() == "DEBUG = True\nPORT = 9000\n"
-    agent.done("restore_backup", backup_file=backup)
+    agent.done("restore_backup", backup_file=backup, force=True)
     assert file.read_text() == CONFIG
 
 
@@ -117,12 +117,12 @@ def test_one_conversation_can_use_every_changing_tool(agent: Agent, folder: Path
     file.write_text(CONFIG)
     first = agent.done("backup_file", file_path=str(file))
     conversation = first.structured["mcp_conversation_id"]
-    assert conversation in first.texts[-1]
+    assert conversation in first.notes
     rest: dict[str, dict[str, object]] = {
         "apply_patch": {"file_path": str(file), "patch": PATCH},
         "revert_patch": {"file_path": str(file), "patch": PATCH},
         "apply_patches": {"strategy": "try_revert", "patches": [{"file_path": str(file), "patch": PATCH}]},
-        "restore_backup": {"backup_file": first.structured["backup_file"]},
+        "restore_backup": {"backup_file": first.structured["backup_file"], "force": True},
     }
     for tool, arguments in rest.items():
         result = agent.done(tool, mcp_conversation_id=conversation, **arguments)

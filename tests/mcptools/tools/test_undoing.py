@@ -128,7 +128,7 @@ def contents(root: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("step", [1, 2, 3])
-def test_t_undo_05_failed_undo_leaves_every_file_unchanged(tmp_path: Path, step: int) -> None:
+def test_undo_that_fails_at_any_step_leaves_every_file_unchanged(tmp_path: Path, step: int) -> None:
     disk = DiskFailingAtStep()
     directories = Directories([str(tmp_path)], lambda root: Workspace.init(root, disk))
     session = Session()
@@ -217,7 +217,6 @@ CALLS_WITH_CHANGES: list[tuple[str, dict[str, Any]]] = [
     ("apply_patch", {"file_path": "{}", "patch": DIFF}),
     ("revert_patch", {"file_path": "{}", "patch": DIFF.replace("-one\n+two", "-two\n+one")}),
     ("apply_patches", {"strategy": "atomic", "patches": [{"file_path": "{}", "patch": DIFF}]}),
-    ("backup_file", {"file_path": "{}"}),
 ]
 
 
@@ -304,8 +303,8 @@ def test_call_without_changes_is_reported_and_not_undone(
         arguments["file_hash"] = read.structured["file_hash"]
         arguments["operations"][0]["anchor"] = read.text.split("|")[0]
     result = agent.done(tool, **arguments)
-    assert result.text.startswith(f"Nothing to change in {file}")
-    assert "The file already has this content: no edit was recorded, and there is nothing to undo." in result.texts[1]
+    assert result.is_json or result.text.startswith(f"Nothing to change in {file}")
+    assert "The file already has this content: no edit was recorded, and there is nothing to undo." in result.notes
     assert len(agent.history()) == recorded
     assert agent.done("Undo").structured["paths"] == [relative_name(agent, other)]
 
@@ -424,21 +423,26 @@ def test_undo_refuses_files_of_a_replaced_folder(
     assert list(outside.iterdir()) == []
 
 
-def test_one_changed_file_refuses_the_undo_of_all(tmp_path: Path) -> None:
-    directories = Directories([str(tmp_path)])
-    session = Session()
-    workspace, _ = directories.changing("file", lambda: None)
-    with workspace.call(CallInfo(tool="many")) as call:
-        for each in ("a", "b", "c"):
-            call.write(each, b"text\n")
-        session.changed(workspace.root, call.commit().edits)
-    (tmp_path / "c").write_bytes(b"somebody's work\n")
-    before = contents(tmp_path)
-    with pytest.raises(Failure, match="hash mismatch: c") as refusal:
-        Tools(directories, session, ServerLimits()).Undo()
-    assert refusal.value.kind is FailureKind.STALE_FILE
-    assert contents(tmp_path) == before
-    directories.close()
+def test_one_changed_file_refuses_the_undo_of_all(agent: Agent, folder: Path) -> None:
+    files = [folder / name for name in ("a", "b", "c")]
+    for file in files:
+        file.write_text("one\n")
+    agent.done("apply_patches", strategy="atomic", patches=[{"file_path": str(file), "patch": DIFF} for file in files])
+    files[-1].write_text("somebody's work\n")
+    before = contents(folder)
+    refused = agent.call("Undo")
+    assert refused.error["type"] == "stale_file"
+    assert refused.text == f"Cannot undo: hash mismatch: {relative_name(agent, files[-1])}"
+    assert contents(folder) == before
+
+
+def test_undo_reads_only_the_files_of_its_change(agent: Agent, folder: Path) -> None:
+    (folder / "file").write_text("one\n")
+    with (folder / "enormous").open("wb") as other:
+        other.truncate(1 << 40)  # to read it would take longer than a client waits
+    agent.done("write_file", path=str(folder / "new"), content="text\n")
+    agent.done("Undo")
+    assert sorted(path.name for path in folder.iterdir()) == ["enormous", "file"]
 
 
 def test_undo_skips_files_that_a_change_left_unchanged(tmp_path: Path) -> None:

@@ -298,7 +298,7 @@ def test_a_pipe_in_the_place_of_a_file_is_refused_without_waiting(root: Path, na
 
 
 @pytest.mark.parametrize("kind", [put_pipe, put_socket, put_folder])
-@pytest.mark.parametrize("name", ["cache/looks", "cache/weave-1", "agents/session-x"])
+@pytest.mark.parametrize("name", ["cache/looks", "cache/seen", "cache/weave-1", "agents/session-x"])
 def test_a_derived_file_is_ignored_if_its_name_is_no_file(root: Path, name: str, kind: Callable[[Path], None]) -> None:
     put(root / ".cas" / name, kind)
     use(root)

@@ -45,7 +45,7 @@ def test_a_packed_branch_and_a_detached_head_are_resolved(work_tree: Path) -> No
 
 def test_a_repository_without_commits_has_a_branch_only(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q", "-b", "trunk")
-    assert position(tmp_path) == Position(branch="trunk", commit="", stash="", merging="", log_size=0)
+    assert position(tmp_path) == Position(branch="trunk", commit="", stash="", merging="", log_size=0, index=0)
 
 
 def test_linked_worktrees_and_submodules_have_positions_of_their_own(work_tree: Path, tmp_path: Path) -> None:

@@ -9,13 +9,14 @@ from objstore import (
     ConflictKind,
     EditFilter,
     EditView,
+    NameKind,
     NoSuchName,
     Seq,
     Unit,
     Workspace,
     blob_id,
 )
-from tests.support.scene import Scene, lines, words
+from tests.support.scene import Scene, lines, words, writes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -116,3 +117,12 @@ def test_a_move_to_the_path_of_a_rejected_file_conflicts_with_it(scene: Scene) -
     move = scene.move("b", "a")
     (conflict,) = scene.refused(Action.ACCEPT, created)
     assert (conflict.kind, conflict.unit.seq, conflict.needs[0].seq) == (ConflictKind.PATH_TAKEN, created, move)
+
+
+@pytest.mark.parametrize("prefix", ["a", "a\U0010ffff"])
+def test_a_prefix_names_every_conversation_that_begins_with_it_and_no_other(scene: Scene, prefix: str) -> None:
+    names = ["A", "a", "a1", "a\U0010ffff", "a\U0010ffff\U0010ffff", "b", "á"]
+    for number, name in enumerate(names):
+        scene.call(writes(f"f{number}", lines("one")), conversation=name)
+    found = scene.workspace.history.names_with_prefix(NameKind.CONVERSATION, prefix, 10)
+    assert {each.name for each in found} == {name for name in names if name.startswith(prefix)}

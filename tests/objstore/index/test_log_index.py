@@ -577,6 +577,18 @@ def test_void_of_a_created_and_moved_file_leaves_no_document(forger: Forger, tmp
         assert dict(db.execute("SELECT id, refs FROM blobs")) == {}
 
 
+def test_voided_edits_and_their_conversations_are_not_counted(forger: Forger, tmp_path: Path) -> None:
+    last = None
+    for seq, conversation in enumerate(["both", "both", "void only", "(git)"], start=1):
+        record = encode_record(replace(create(seq), conversation=conversation), last)
+        forger.append(record)
+        last = record_id(record)
+    forger.append(encode_record(Void(time=1, edits=(Seq(2), Seq(3)), decision=0, reason=""), last))
+    log = Log(str(forger.store / "segments"), Disk())
+    with closing(log), closing(Index(str(tmp_path / "index"), log)) as index:
+        assert (index.edits.count(), index.edits.conversation_count()) == (1, 1)
+
+
 def test_void_of_the_first_edit_of_an_existing_file_leaves_no_document(forger: Forger, tmp_path: Path) -> None:
     former_state = FileState(blob=blob_id(b"stood there"), mode=0o644)
     forger.append(encode_record(replace(create(1), operation=Operation.REPLACE, before=former_state), None))

@@ -79,7 +79,7 @@ def test_answers_and_marks_make_the_state_of_a_comment(scene: Scene) -> None:
     assert scene.workspace.review.status().comments == {"open": 1}
     assert comments.answer(1, "as I said", by_agent=True).word == "answered"
     assert scene.workspace.review.status().comments == {"answered": 1}
-    assert comments.unsent_for(["conv_1"], 20) is None
+    assert scene.workspace.messages.comments("conv_1", 20) is None
     with pytest.raises(NoSuchName):
         comments.resolve([1, 9])
     assert comments.get(1).word == "answered"
@@ -91,13 +91,13 @@ def test_a_comment_is_sent_once_to_the_agent_that_made_its_lines(scene: Scene) -
     comments = scene.workspace.comments
     comments.add_to_lines("f", (2, 2), text="of two")
     comments.add_to_lines("f", (1, 1), text="of one")
-    waiting = comments.unsent_for(["two"], 20)
+    waiting = scene.workspace.messages.comments("two", 20)
     assert waiting is not None
     assert [view.comment.text for view in waiting.comments] == ["of two"]
     comments.mark_sent([1], "two")
-    assert comments.unsent_for(["two"], 20) is None
+    assert scene.workspace.messages.comments("two", 20) is None
     comments.address([1, 2], who="ann")
-    found = comments.unsent_for(["three"], 1)
+    found = scene.workspace.messages.comments("three", 1)
     assert found is not None
     assert (len(found.comments), found.more) == (1, 1)
 
@@ -108,7 +108,7 @@ def test_a_comment_on_no_agents_lines_is_for_the_agent_that_works_next(scene: Sc
         call.commit()
     scene.workspace.comments.add_to_lines("f", (2, 2), text="mine")
     assert [to for _, to in scene.workspace.comments.unsent()] == [frozenset()]
-    assert scene.workspace.comments.unsent_for(["any"], 20) is not None
+    assert scene.workspace.messages.comments("any", 20) is not None
 
 
 def test_a_second_process_sees_comments_and_numbers_them_on(scene: Scene) -> None:

@@ -13,6 +13,7 @@ from objstore import (
     CallInfo,
     Conflicted,
     Decided,
+    EditTakenOut,
     EditView,
     ExternalChanges,
     FileChanged,
@@ -226,7 +227,10 @@ def test_file_replaced_by_a_folder_or_link_counts_as_deleted(scene: Scene, repla
     with pytest.raises((FileExists, PathIsSymlink, PathIsDirectory)):
         scene.decide(Action.REJECT, edit, on_external=OnExternal.DISCARD)
     assert scene.everything() == before
-    outcome = scene.decide(Action.ACCEPT, edit, on_external=OnExternal.KEEP)
+    with pytest.raises(EditTakenOut, match=f"because you took.*`cas reject {edit}:1 --my-changes keep`"):
+        scene.decide(Action.ACCEPT, edit, on_external=OnExternal.KEEP)
+    assert scene.everything() == before
+    outcome = scene.decide(Action.REJECT, edit, on_external=OnExternal.KEEP)
     assert isinstance(outcome, Decided)
     assert scene.files() == before[0]
     assert scene.external() == {}

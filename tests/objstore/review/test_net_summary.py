@@ -27,7 +27,7 @@ def facts(scene: Scene) -> list[object]:
             [
                 (
                     (change.kind, change.line_before, change.line_after),
-                    (change.removed_lines, change.inserted_lines, change.units, change.shares_with),
+                    (change.removed_lines, change.inserted_lines, change.units, change.shares_with, change.key),
                 )
                 for change in file.changes
             ],
@@ -45,7 +45,7 @@ def summarized(files: list[FileSummary]) -> list[object]:
             [
                 (
                     (change.kind, change.line_before, change.line_after),
-                    (change.removed_lines, change.inserted_lines, change.units, change.shares_with),
+                    (change.removed_lines, change.inserted_lines, change.units, change.shares_with, change.key),
                 )
                 for change in file.changes
             ],
@@ -140,7 +140,7 @@ def test_a_damaged_cache_is_computed_again(scene: Scene) -> None:
     known = scene.workspace.review.change_summaries()
     cache = scene.root / CACHE
     whole = cache.read_bytes()
-    for content in (b"", whole[:-1], whole[:50] + b"\0" + whole[51:], b"casnets1" + bytes(40), whole + b"x"):
+    for content in (b"", whole[:-1], whole[:50] + b"\0" + whole[51:], b"casnets2" + bytes(40), whole + b"x"):
         cache.write_bytes(content)
         assert scene.workspace.review.change_summaries() == known
     cache.unlink()

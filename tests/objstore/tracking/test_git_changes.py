@@ -1,90 +1,28 @@
 """What git does to files is one event, edits come back with their bytes, and no agent's bytes are taken for git's."""
 
 import os
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from objstore import Action, AgentCall, CallInfo, Configuration, Decided, EditFilter, Origin, Workspace, check_store
+from objstore import Action, AgentCall, Configuration, Decided, EditFilter, Origin, Workspace
+from tests.support.git_project import PERSON, GitProject
 from tests.support.git_repository import git, new_repository
-
-PERSON = CallInfo(tool="", origin=Origin.EXTERNAL)
-
-
-class Project:
-    """A workspace in a git repository, an agent that edits files by its own tools, and a person."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = new_repository(folder)
-        (folder / ".gitignore").write_text(".cas/\n")
-        for number in range(3):
-            (folder / f"{number}.txt").write_text(f"one\ntwo {number}\nthree\nfour\nfive\n")
-        self.git("add", ".")
-        self.git("commit", "-q", "-m", "first")
-        self.workspace = Workspace.init(folder)
-        self.look()
-
-    def git(self, *arguments: str) -> str:
-        return git(self.folder, *arguments)
-
-    def write(self, name: str, text: str) -> None:
-        (self.folder / name).write_text(text)
-
-    def text(self, name: str) -> str:
-        return (self.folder / name).read_text()
-
-    def look(self) -> None:
-        """Record what changed, as a person's command does."""
-        self.workspace.hooks.notice(PERSON)
-
-    def agent_writes(self, name: str, text: str) -> None:
-        """Let the agent write a file with its own tool, between the hooks of that call."""
-        call = AgentCall(conversation="c", id=os.urandom(4).hex(), tool="Write", paths=(name,))
-        self.workspace.hooks.begin(call)
-        self.write(name, text)
-        self.workspace.hooks.end(call)
-
-    def agent_runs(self, *commands: tuple[str, ...], writes: dict[str, str] | None = None) -> None:
-        """Let the agent run a shell that writes files and then runs git."""
-        call = AgentCall(conversation="c", id=os.urandom(4).hex(), tool="Bash", paths=None)
-        self.workspace.hooks.begin(call)
-        for name, text in (writes or {}).items():
-            self.write(name, text)
-        for command in commands:
-            self.git(*command)
-        self.workspace.hooks.end(call)
-
-    def statuses(self) -> dict[int, str]:
-        """Return the status of every edit that is not git's."""
-        edits = self.workspace.history.edits(EditFilter())
-        return {view.seq: view.status.value for view in edits if view.edit.origin is not Origin.GIT}
-
-    def git_edits(self) -> int:
-        return sum(view.edit.origin is Origin.GIT for view in self.workspace.history.edits(EditFilter()))
-
-    def events(self) -> list[str]:
-        """Return what the log says of git, oldest first."""
-        decisions = (view.decision for view in self.workspace.history.decisions())
-        return [decision.reason for decision in decisions if decision.action is Action.GIT]
-
-    def reject(self, seq: int) -> None:
-        _, units = self.workspace.find_units(str(seq))
-        assert isinstance(self.workspace.decide(Action.REJECT, units), Decided)
-
-    def has_no_faults(self) -> bool:
-        return not check_store(str(self.folder)).faults
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Project:
-    return Project(tmp_path / "project")
+def project(tmp_path: Path) -> Iterator[GitProject]:
+    with closing(GitProject(tmp_path / "project")) as project:
+        yield project
 
 
 FEATURE = {f"{number}.txt": f"one\ntwo {number}\nthree\nfour\nfive\nsix of feature\n" for number in range(3)}
 CHANGED = "one\nTWO 0\nthree\nfour\nfive\n"
 
 
-def add_feature_branch(project: Project) -> None:
+def add_feature_branch(project: GitProject) -> None:
     """Create a branch on which every file differs, before anything is recorded of it."""
     project.git("checkout", "-q", "-b", "feature")
     for name, text in FEATURE.items():
@@ -95,7 +33,7 @@ def add_feature_branch(project: Project) -> None:
     assert not project.statuses()
 
 
-def test_a_branch_and_back_leaves_everything_as_it_was(project: Project) -> None:
+def test_a_branch_and_back_leaves_everything_as_it_was(project: GitProject) -> None:
     add_feature_branch(project)
     project.agent_writes("0.txt", CHANGED)
     project.agent_writes("new.txt", "new\n")
@@ -120,7 +58,7 @@ def test_a_branch_and_back_leaves_everything_as_it_was(project: Project) -> None
     assert project.has_no_faults()
 
 
-def test_an_edit_made_on_a_branch_is_away_on_the_other(project: Project) -> None:
+def test_an_edit_made_on_a_branch_is_away_on_the_other(project: GitProject) -> None:
     add_feature_branch(project)
     project.git("checkout", "-q", "feature")
     project.look()
@@ -138,7 +76,7 @@ def test_an_edit_made_on_a_branch_is_away_on_the_other(project: Project) -> None
     assert project.text("0.txt") == FEATURE["0.txt"]
 
 
-def test_a_stash_takes_pending_edits_away_and_brings_them_back(project: Project) -> None:
+def test_a_stash_takes_pending_edits_away_and_brings_them_back(project: GitProject) -> None:
     project.agent_writes("0.txt", CHANGED)
     project.git("stash", "-q")
     project.look()
@@ -148,7 +86,7 @@ def test_a_stash_takes_pending_edits_away_and_brings_them_back(project: Project)
     assert (project.statuses(), project.events()) == ({1: "pending"}, ["stash", "stash pop"])
 
 
-def test_a_hard_reset_takes_pending_edits_away(project: Project) -> None:
+def test_a_hard_reset_takes_pending_edits_away(project: GitProject) -> None:
     project.agent_writes("0.txt", CHANGED)
     project.git("reset", "-q", "--hard")
     project.look()
@@ -168,7 +106,7 @@ def test_a_hard_reset_takes_pending_edits_away(project: Project) -> None:
     ids=["merge", "rebase", "pull", "reset", "detached", "cherry-pick"],
 )
 def test_what_git_brings_is_one_event_and_awaits_no_review(
-    project: Project, commands: list[tuple[str, ...]], event: str | None
+    project: GitProject, commands: list[tuple[str, ...]], event: str | None
 ) -> None:
     add_feature_branch(project)
     project.agent_writes("other.txt", "pending\n")
@@ -182,7 +120,7 @@ def test_what_git_brings_is_one_event_and_awaits_no_review(
     assert project.text("0.txt") == FEATURE["0.txt"]
 
 
-def test_what_a_person_typed_is_not_taken_for_gits(project: Project) -> None:
+def test_what_a_person_typed_is_not_taken_for_gits(project: GitProject) -> None:
     add_feature_branch(project)
     project.git("checkout", "-q", "feature")
     project.write("0.txt", "typed\n")
@@ -191,7 +129,7 @@ def test_what_a_person_typed_is_not_taken_for_gits(project: Project) -> None:
     assert edits == {b"0.txt": Origin.EXTERNAL, b"1.txt": Origin.GIT, b"2.txt": Origin.GIT}
 
 
-def test_bytes_that_an_agent_wrote_unseen_and_committed_await_review(project: Project) -> None:
+def test_bytes_that_an_agent_wrote_unseen_and_committed_await_review(project: GitProject) -> None:
     project.agent_runs(
         ("add", "."),
         ("commit", "-q", "-m", "unseen"),
@@ -203,7 +141,7 @@ def test_bytes_that_an_agent_wrote_unseen_and_committed_await_review(project: Pr
     assert project.git_edits() == 0
 
 
-def test_bytes_that_an_agent_committed_on_another_branch_await_review_when_they_come(project: Project) -> None:
+def test_bytes_that_an_agent_committed_on_another_branch_await_review_when_they_come(project: GitProject) -> None:
     call = AgentCall(conversation="c", id="1", tool="Bash", paths=None)
     project.workspace.hooks.begin(call)
     project.git("checkout", "-q", "-b", "feature")
@@ -216,11 +154,13 @@ def test_bytes_that_an_agent_committed_on_another_branch_await_review_when_they_
     project.git("checkout", "-q", "feature")
     project.look()
     assert project.git_edits() == 0
-    edits = {view.edit.path: view.status.value for view in project.workspace.history.edits(EditFilter())}
-    assert edits.keys() == {b"0.txt", b"1.txt"}
+    edits = {view.edit.path: view for view in project.workspace.history.edits(EditFilter())}
+    assert {path: view.status.value for path, view in edits.items()} == {b"0.txt": "pending", b"1.txt": "pending"}
+    assert {view.edit.notes["candidates"] for view in edits.values()} == {"c"}
+    assert project.events() == ["commit", "main → feature"]
 
 
-def test_a_persons_commit_accepts_the_edits_that_it_contains(project: Project) -> None:
+def test_a_persons_commit_accepts_the_edits_that_it_contains(project: GitProject) -> None:
     project.agent_writes("0.txt", CHANGED)
     project.agent_writes("1.txt", "all else\n")
     project.git("commit", "-q", "-m", "work", "0.txt")
@@ -236,7 +176,7 @@ def test_a_persons_commit_accepts_the_edits_that_it_contains(project: Project) -
     assert project.statuses() == {1: "pending", 2: "pending"}
 
 
-def test_a_commit_of_some_lines_accepts_only_the_edits_with_these(project: Project) -> None:
+def test_a_commit_of_some_lines_accepts_only_the_edits_with_these(project: GitProject) -> None:
     project.agent_writes("0.txt", "ONE\ntwo 0\nthree\nfour\nfive\n")
     project.agent_writes("0.txt", "ONE\ntwo 0\nthree\nfour\nFIVE\n")
     project.write("0.txt", "ONE\ntwo 0\nthree\nfour\nfive\n")
@@ -247,7 +187,7 @@ def test_a_commit_of_some_lines_accepts_only_the_edits_with_these(project: Proje
     assert project.statuses() == {1: "accepted", 2: "pending"}
 
 
-def test_with_the_setting_keep_a_commit_accepts_nothing(project: Project) -> None:
+def test_with_the_setting_keep_a_commit_accepts_nothing(project: GitProject) -> None:
     Configuration(str(project.folder)).set("git.commit", "keep")
     project.agent_writes("0.txt", CHANGED)
     project.git("commit", "-q", "-am", "work")
@@ -255,7 +195,7 @@ def test_with_the_setting_keep_a_commit_accepts_nothing(project: Project) -> Non
     assert project.statuses() == {1: "pending"}
 
 
-def test_an_agents_commit_accepts_nothing_and_is_recorded(project: Project) -> None:
+def test_an_agents_commit_accepts_nothing_and_is_recorded(project: GitProject) -> None:
     project.agent_writes("0.txt", CHANGED)
     project.agent_runs(("commit", "-q", "-am", "work"))
     project.look()
@@ -265,7 +205,7 @@ def test_an_agents_commit_accepts_nothing_and_is_recorded(project: Project) -> N
     assert decision.commit == project.git("rev-parse", "HEAD").strip()
 
 
-def test_undo_looks_past_what_git_did(project: Project) -> None:
+def test_undo_looks_past_what_git_did(project: GitProject) -> None:
     add_feature_branch(project)
     project.agent_writes("other.txt", "agent\n")
     project.reject(1)
@@ -310,7 +250,7 @@ def test_a_workspace_below_the_repositorys_folder_is_understood(tmp_path: Path) 
         assert view.edit.origin is Origin.GIT
 
 
-def test_names_that_are_not_text_are_understood(project: Project) -> None:
+def test_names_that_are_not_text_are_understood(project: GitProject) -> None:
     names = [b"line\nfeed", b"\xff\xfe"]
     for name in names:
         (project.folder / os.fsdecode(name)).write_bytes(b"one\n")
@@ -326,7 +266,7 @@ def test_names_that_are_not_text_are_understood(project: Project) -> None:
     assert len(project.events()) == 2
 
 
-def test_without_git_changes_are_recorded_like_any_other(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_git_changes_are_recorded_like_any_other(project: GitProject, monkeypatch: pytest.MonkeyPatch) -> None:
     add_feature_branch(project)
     project.git("checkout", "-q", "feature")
     monkeypatch.setenv("PATH", str(project.folder))

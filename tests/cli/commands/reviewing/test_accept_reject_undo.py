@@ -518,6 +518,8 @@ def test_json_of_a_decision(runner: CommandRunner) -> None:
         "notices": [],
         "markers": [],
         "unmarked": [],
+        "repeated": [],
+        "taken_out": [],
         "conflicts": [],
         "accept_first": [],
         "reject_first": [],
@@ -535,3 +537,26 @@ def test_a_changed_final_newline_is_decided_as_a_hunk_of_its_own(runner: Command
     assert runner.done("accept", "2:0", "--dry-run").text.splitlines()[1] == "Would accept hunk 2:0."
     assert runner.done("accept", "2").text.startswith("Accepted edit 2.\n")
     assert runner.done("reject", "1", "2").text.startswith("Rejected edits 1 2.\n")
+
+
+# ---- what is not in the file any more
+
+
+def test_an_edit_that_a_person_took_out_is_not_accepted_and_can_be_rejected(runner: CommandRunner) -> None:
+    two_hunks(runner)
+    runner.done("accept", "1")
+    runner.write("other", b"text\n")
+    (runner.folder / "poem").write_bytes(POEM)
+    runner.done("record")
+    assert "# poem: 1 edit was taken out by later accepted changes [2:1 2:2]" in runner.done("diff").text
+    assert runner.cas("accept", "2").said == (
+        "cas: 2:1, 2:2 can't be accepted: their changes are not in poem any more, because you took them out. "
+        "To reject them, run `cas reject 2:1 2:2`.\n"
+    )
+    assert runner.done("accept", "--all").text == (
+        "Accepted edit 3.\n"
+        "Edit 2 stays pending: its change is not in the file any more, because you took it out.\n"
+        "To reject it:  cas reject 2\n"
+        "No file changed.\n"
+    )
+    assert runner.done("reject", "2").text == "Rejected edit 2.\nNo file changed.\n"

@@ -51,6 +51,14 @@ def test_log_names_the_sessions_that_may_have_made_an_unattributed_edit(found: C
     assert facts(found, 6) == ("pending", "external")
 
 
+def test_a_claimed_edit_is_of_a_session_and_of_no_turn(found: CommandRunner) -> None:
+    found.done("accept", "1..5")
+    found.done("claim", "6", "--session", "2")
+    assert "[6:1]\n" in found.done("diff", "--session", "2").text
+    assert found.cas("diff", "--turn", "3").text == ""
+    assert [change["turns"] for file in found.done("diff", "--json").lines() for change in file["changes"]] == [[]]
+
+
 def test_claimed_as_mine_is_accepted_and_nobody_else_s(found: CommandRunner) -> None:
     assert found.done("claim", "6", "--mine").text == "Claimed edit 6 as yours, and accepted.\n"
     assert facts(found, 6) == ("accepted", None)

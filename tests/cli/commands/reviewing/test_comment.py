@@ -94,9 +94,12 @@ def test_an_editor_writes_the_comment(poem: CommandRunner, tmp_path: Path) -> No
 
 
 def test_send_says_who_gets_a_comment_and_can_choose_another(poem: CommandRunner) -> None:
-    assert poem.done("send").text == "No comment waits to be sent.\n"
+    assert poem.done("send").text == "Nothing waits to be sent.\n"
     poem.done("comment", "2:1", "-m", "too loud")
     assert "  goes to " in poem.done("send").text
     assert "agent that works next" not in poem.done("send").text
-    assert poem.done("send", "--any").text.endswith("  goes to the agent that works next\n")
+    assert " has no hooks: it gets 1 comment when it lists its edits.\n" in poem.done("send").text
+    shown = poem.done("send", "--any").text
+    assert "  goes to the agent that works next\n" in shown
+    assert shown.endswith("\n1 comment goes to the agent that works next at its next prompt or tool.\n")
     assert [each["comment"] for each in poem.done("send", "--json").lines()] == [1]

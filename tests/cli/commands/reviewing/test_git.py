@@ -102,3 +102,52 @@ def test_a_commit_accepts_nothing_of_files_that_review_always_names(repository: 
     write_by_agent(repository, "8.txt", "one\nTWO\nthree\n")
     git(repository.folder, "commit", "-q", "-m", "both", "7.txt", "8.txt")
     assert [edit["status"] for edit in repository.done("log", "--json").lines()] == ["accepted", "pending"]
+
+
+def test_a_restored_file_is_one_line_of_the_log_and_its_edits_are_away_until_it_is_back(
+    repository: CommandRunner,
+) -> None:
+    write_by_agent(repository, "7.txt", "one\nTWO\nthree\n")
+    git(repository.folder, "restore", "7.txt")
+    assert "0 pending, 0 accepted, 0 rejected, 1 away" in repository.done("status").text
+    assert "git: restore, 1 file\n" in repository.done("log").text
+    assert repository.cas("diff").said == "Nothing is pending.\n"
+    assert "its file has its bytes again" in repository.cas("accept", "1").said
+    (repository.folder / "7.txt").write_text("one\nTWO\nthree\n")
+    assert "1 pending" in repository.done("status").text
+    assert "git: returned, 1 file\n" in repository.done("log").text
+    repository.done("reject", "1")
+    assert (repository.folder / "7.txt").read_text() == "one\ntwo of 7\nthree\n"
+
+
+def test_an_undo_of_a_decision_on_what_is_away_names_an_earlier_one(repository: CommandRunner) -> None:
+    write_by_agent(repository, "8.txt", "new\n")
+    write_by_agent(repository, "7.txt", "one\nTWO\nthree\n")
+    repository.done("reject", "1")
+    repository.done("accept", "2")
+    git(repository.folder, "restore", "7.txt")
+    ran = repository.cas("undo")
+    assert ran.status == 1
+    assert ran.said.endswith("To undo the decision on edit 1 instead:  cas undo --decision 1\n")
+    repository.done("undo", "--decision", "1")
+    assert (repository.folder / "8.txt").read_text() == "new\n"
+
+
+def test_an_agents_commit_is_named_until_it_is_reviewed(repository: CommandRunner) -> None:
+    path = repository.folder / "7.txt"
+    tool = {"tool_name": "Bash", "tool_use_id": "1", "tool_input": {"command": "make"}}
+    event = {"session_id": "s", "cwd": str(repository.folder), **tool}
+    for moment in ("PreToolUse", "PostToolUse"):
+        given = json.dumps({**event, "hook_event_name": moment}).encode()
+        assert cas("hook", "claude-code", folder=repository.folder, stdin=given).status == 0
+        if moment == "PreToolUse":
+            path.write_text("one\nTWO\nthree\n")
+            git(repository.folder, "commit", "-q", "-am", "work")
+    commit = git(repository.folder, "rev-parse", "HEAD").strip()
+    assert f"committed by an agent, not reviewed:\n  {commit[:7]}  edit 1\n" in repository.done("status").text
+    assert f"git: commit {commit[:7]} by an agent, not reviewed\n" in repository.done("log").text
+    assert repository.done("status", "--json").json()["commits"] == [
+        {"commit": commit, "conversation_id": "s", "edits": [1]}
+    ]
+    repository.done("accept", "1")
+    assert "not reviewed" not in repository.done("status").text + repository.done("log").text

@@ -1,6 +1,7 @@
 """`cas diff` of what is pending, and changes named by lines of a file."""
 
 import random
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -106,6 +107,37 @@ def test_words_are_marked_and_sides_shown_as_in_other_diffs(runner: CommandRunne
     assert "|     1 one 2 three" in runner.done("diff", "-y", COLUMNS="80").text
 
 
+def test_a_wide_terminal_shows_both_sides_unless_told_otherwise(runner: CommandRunner) -> None:
+    accepted(runner, "a", b"one two three\n")
+    runner.write("a", b"one 2 three\n")
+    for words in (["diff"], ["show"], ["log", "-p", "-n", "1"]):
+        plain = [*words, "--color", "never"]
+        assert re.search(r"1 one two three +\|     1 one 2 three\n", runner.typed(*plain, COLUMNS="160")[1])
+        for width, option in (("159", []), ("200", ["--no-side-by-side"])):
+            assert "-one two three\n+one 2 three\n" in runner.typed(*plain, *option, COLUMNS=width)[1]
+        assert "-one two three\n+one 2 three\n" in runner.done(*words, COLUMNS="200").text  # no terminal
+    assert "-one two three" not in runner.typed("log", "--color", "never", COLUMNS="200")[1]
+
+
+def test_delta_gets_the_diff_itself_and_nothing_that_could_control_a_terminal(
+    runner: CommandRunner, tmp_path: Path
+) -> None:
+    accepted(runner, "a", b"one two three\n")
+    runner.write("a", b"one \x1b[2J three\n")
+    runner.done("comment", "a:1", "-m", "\x1b]0;title\x07")
+    pager = tmp_path / "bin" / "delta"
+    pager.parent.mkdir()
+    pager.write_text(f'#!/bin/sh\ncat > "{tmp_path}/got"\n')
+    pager.chmod(0o755)
+    for setting in ("PAGER", "CAS_PAGER"):
+        runner.typed("diff", COLUMNS="200", **{setting: f"{pager} --navigate"})
+        got = (tmp_path / "got").read_text()
+        assert "\x1b" not in got
+        assert "@@ -1,1 +1,1 @@ [2:1]\n-one two three\n+one \\x1b[2J three\ncomment 1 open  a:1" in got
+    runner.typed("diff", "-y", "--color", "never", COLUMNS="80", PAGER=str(pager))
+    assert "|     1 one" in (tmp_path / "got").read_text()
+
+
 def test_json_has_each_change_with_its_hunks(runner: CommandRunner) -> None:
     accepted(runner, "a", TEN)
     runner.edit("a", b"2\n3\n4\n", b"two\nthree\nfour\n")
@@ -122,9 +154,62 @@ def test_json_has_each_change_with_its_hunks(runner: CommandRunner) -> None:
         "removed": "2\n",
         "inserted": "two\n",
         "hunks": ["2:1", "3:1"],
+        "turns": [],
         "shares_with": [1],
+        "seen": False,
+        "comments": [],
     }
     assert file["diff"] == runner.done("diff").text
+
+
+# ---- comments
+
+
+def test_comments_are_below_their_change_at_a_terminal_with_their_answers(runner: CommandRunner) -> None:
+    accepted(runner, "a", TEN)
+    runner.edit("a", b"2\n", b"two\n")
+    runner.edit("a", b"9\n", b"")
+    runner.done("comment", "a:2", "-m", "why \x1b[31m?")
+    runner.done("comment", "--reply", "1", "-m", "because")
+    runner.done("comment", "3", "-m", "where did it go?")
+    shown = runner.typed("diff", "--color", "never")[1]
+    first, second = shown.index("+two"), shown.index("-9")
+    assert first < shown.index("comment 1 open  a:2  ") < shown.index("    why \\x1b[31m?\n  answer 2  ") < second
+    assert shown.index("    because\n") < second < shown.index("comment 3 open  a:9  ")
+    assert [
+        [(view["comment"], view["line"]) for view in change["comments"]]
+        for change in runner.done("diff", "--json").lines()[0]["changes"]
+    ] == [[(1, 1)], [(3, 8)]]
+
+
+def test_a_comment_on_a_hunk_of_two_changes_is_at_its_lines(runner: CommandRunner) -> None:
+    accepted(runner, "a", TEN)
+    runner.edit("a", b"2\n3\n4\n", b"two\nthree\nfour\n")
+    runner.edit("a", b"three\n", b"3\n")
+    runner.done("comment", "a:4", "-m", "the fourth")
+    runner.done("comment", "a:2", "-m", "the second")
+    changes = runner.done("diff", "--json").lines()[0]["changes"]
+    assert [[view["text"] for view in change["comments"]] for change in changes] == [["the second"], ["the fourth"]]
+
+
+def test_comments_leave_a_piped_diff_one_that_git_takes(runner: CommandRunner, tmp_path: Path) -> None:
+    accepted(runner, "a", TEN)
+    runner.edit("a", b"2\n", b"two\n")
+    runner.edit("a", b"9\n", b"nine\n")
+    runner.done("comment", "a:2", "-m", "-no\n@@ diff\n+yes")
+    diff = runner.done("diff").out
+    assert diff.startswith(b"# comment 1 open")
+    (tmp_path / "a").write_bytes(runner.bytes("a"))
+    subprocess.run(["git", "apply", "-R", "-"], input=diff, cwd=tmp_path, check=True, timeout=60)
+    assert (tmp_path / "a").read_bytes() == TEN
+
+
+def test_a_comment_on_edits_that_cancel_out_is_shown(runner: CommandRunner) -> None:
+    accepted(runner, "a", TEN)
+    runner.edit("a", b"2\n", b"two\n")
+    runner.done("comment", "a:2", "-m", "in words?")
+    runner.edit("a", b"two\n", b"2\n")
+    assert "# comment 1 open  a:2 (its lines are gone)" in runner.done("diff").text
 
 
 # ---- what is selected

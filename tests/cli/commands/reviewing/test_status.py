@@ -101,6 +101,8 @@ def test_json_is_one_document_with_fixed_fields(runner: CommandRunner) -> None:
         "running_calls": [],
         "policies": [],
         "conversations": 1,
+        "changes": None,
+        "unseen": None,
         "pending_groups": [
             {
                 "conversation_id": "conv_one",

@@ -1,0 +1,83 @@
+"""Name whose an edit is as a person reads it: by its turn or session, and not by an id."""
+
+from typing import TYPE_CHECKING, Final
+
+from cli.render.status import LONGEST_NAME
+from cli.render.turns import first_line, session_name
+from cli.screen.terminal import shown_name, shown_width
+from cli.selection.turn_selection import is_of_turn
+from objstore import NoSuchName
+
+if TYPE_CHECKING:
+    from objstore import EditView, Workspace
+
+__all__ = ["Authors"]
+
+_PROMPT: Final = 32
+"""Columns of a prompt that are shown beside each line of a file."""
+
+
+class Authors:
+    """Names of turns and sessions in one workspace, each looked up once."""
+
+    def __init__(self, workspace: "Workspace") -> None:
+        """Look up nothing yet."""
+        self._workspace = workspace
+        self._turns: dict[int, str] = {}
+        self._sessions: dict[int, str] = {}
+
+    def short(self, view: "EditView") -> str:
+        """Return the turn that made an edit, whose it is since a claim, or else the name of its conversation."""
+        if is_of_turn(view, view.edit.turn) and view.edit.turn:
+            return f"turn {view.edit.turn}"
+        if not view.owner:
+            return "claimed by you"
+        if view.owner != view.edit.conversation or len(view.edit.conversation) > LONGEST_NAME:
+            number = self._session_of(view)
+            if number:
+                return f"session {number}"
+        return view.edit.conversation
+
+    def fact(self, view: "EditView") -> tuple[str, str]:
+        """Return the same as a name and a value: turn, session, conversation, or claimed by."""
+        short, number = self.short(view), self._session_of(view)
+        if short.startswith("turn ") and number:
+            return "turn", f"{view.edit.turn}, {self._session(number)}"
+        if not view.owner:
+            return "claimed by", "you"
+        if short != view.edit.conversation and number:
+            return "session", self._session(number)
+        return "conversation", short
+
+    def with_session(self, view: "EditView") -> str:
+        """Return the same on one line of a heading."""
+        name, value = self.fact(view)
+        return value if name in {"session", "conversation"} else f"{name} {value}"
+
+    def behind_line(self, view: "EditView") -> str:
+        """Return the turn and the first line of its prompt; if none is known, the tool and the session."""
+        if self.short(view).startswith("turn "):
+            return self._turn(view.edit.turn)
+        return f"{shown_name(view.edit.tool or view.edit.origin.value)}  {shown_name(self.with_session(view))}"
+
+    # ---- inside
+
+    def _session_of(self, view: "EditView") -> int:
+        return self._workspace.sessions.of_edits([view.seq]).get(view.seq, 0)
+
+    def _session(self, number: int) -> str:
+        if number not in self._sessions:
+            self._sessions[number] = session_name(self._workspace.sessions.session(number))
+        return self._sessions[number]
+
+    def _turn(self, number: int) -> str:
+        if number not in self._turns:
+            try:
+                prompt = first_line(self._workspace.sessions.turn(number).prompt)
+            except NoSuchName:
+                prompt = ""
+            prompt = shown_name(prompt) if prompt else ""
+            if shown_width(prompt) > _PROMPT:
+                prompt = f"{prompt[: _PROMPT - 1]}…"
+            self._turns[number] = f"turn {number}{' · ' * bool(prompt)}{prompt}"
+        return self._turns[number]

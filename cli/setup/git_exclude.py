@@ -1,0 +1,61 @@
+"""Keep settings files of one user out of git: name them in the repository's `info/exclude`, which git doesn't share."""
+
+import re
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from cli.setup.plans import SetupStep
+
+__all__ = ["exclude_step"]
+
+_SPECIAL: Final = re.compile(r"([\\*?\[ ])")
+
+
+def exclude_step(project: Path, paths: Iterable[Path]) -> SetupStep | None:
+    """Return the step that makes git ignore `paths` in the project, with the copies next to them.
+
+    None: the project is in no git repository. Raises ValueError if git tracks one of them, so that ignoring it would
+    have no effect, and if git can't be asked.
+    """
+    inside = sorted(path.relative_to(project).as_posix() for path in paths if path.is_relative_to(project))
+    if not any((folder / ".git").exists() for folder in (project, *project.parents)):
+        return None
+    tracked = _git(project, "ls-files", "-z", "--", *inside).split("\0")[0]
+    if tracked:
+        raise ValueError(
+            f"git tracks {project / tracked}, so it would be shared: use --project, or `git rm --cached` it"
+        )
+    prefix = _git(project, "rev-parse", "--show-prefix").strip("\n")
+    exclude = project / _git(project, "rev-parse", "--git-path", "info/exclude").strip("\n")
+    lines = ["/" + _SPECIAL.sub(r"\\\1", f"{prefix}{name}") + "*" for name in inside]
+
+    def undo(text: str) -> str:
+        return "".join(line for line in text.splitlines(keepends=True) if line.rstrip("\r\n") not in lines)
+
+    def apply(text: str) -> str:
+        there = text.splitlines()
+        missing = [line for line in lines if line not in there]
+        end = "\n" if text and not text.endswith("\n") and missing else ""
+        return text + end + "".join(f"{line}\n" for line in missing)
+
+    return SetupStep(
+        path=exclude, what="the names of these files, which git ignores now", apply=apply, undo=undo, is_certain=True
+    )
+
+
+def _git(project: Path, *words: str) -> str:
+    try:
+        # The person's own git, by PATH as their shell finds it; it is asked, and changes nothing.
+        ran = subprocess.run(  # noqa: S603 - see above
+            ["git", "-C", str(project), *words],  # noqa: S607 - see above
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+    except FileNotFoundError as error:
+        raise ValueError(f"{project} is in a git repository, and there is no git to ask what it shares") from error
+    except subprocess.CalledProcessError as error:
+        raise ValueError(f"git can't say what it shares: {error.stderr.strip()}") from error
+    return ran.stdout

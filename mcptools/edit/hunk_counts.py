@@ -1,0 +1,99 @@
+"""Correct the counts in the hunk headers of a patch, as far as its lines leave no doubt where each hunk ends.
+
+A hunk with fewer lines than its header counts may have been cut short: that is certain not to be so only where another
+header follows. A hunk is taken to go on as long as its lines have marks; where one of them could also begin the next
+file, or be an empty line between two hunks, nothing is corrected.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+__all__ = ["BETWEEN_FILES", "HUNK_HEADER", "NO_NEWLINE", "Corrected", "corrected"]
+
+HUNK_HEADER: Final = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@.*", re.DOTALL)
+NO_NEWLINE: Final = "\\ No newline at end of file"
+
+BETWEEN_FILES: Final = ("--- ", "diff ", "index ", "Index: ", "=====")
+"""Beginnings of lines that may come between the last hunk of one file and the first of the next."""
+
+_OLD, _NEW = frozenset(" -"), frozenset(" +")
+
+
+class Corrected(NamedTuple):
+    """A patch with right counts."""
+
+    lines: Sequence[str]
+    counted: dict[int, tuple[int, int]]  # by the number of a corrected header's line, from 1: its old and new count
+
+
+def corrected(lines: Sequence[str], between: Callable[[], object]) -> Corrected | None:
+    """Return a patch with right counts, or None if they are right, or if it is not certain what they should be.
+
+    `lines`: without their newlines; the last one is empty, after the last newline. `between`: called at each header.
+    """
+    made, counted = list(lines), dict[int, tuple[int, int]]()
+    at = 0
+    while at < len(lines):
+        found = HUNK_HEADER.fullmatch(lines[at].rstrip("\r"))
+        at += 1
+        if found is None:
+            continue
+        between()
+        start, old, new_start, new = found.groups("1")
+        said = int(old), int(new)
+        end = _end_by_counts(lines, at, *said)
+        if end is None:
+            end = _end_by_marks(lines, at)
+            if end is None:
+                return None
+            marks = [line[:1] if line.rstrip("\r") else " " for line in lines[at:end]]
+            has = sum(mark in _OLD for mark in marks), sum(mark in _NEW for mark in marks)
+            is_cut = end == len(lines) - 1 and (has[0] < said[0] or has[1] < said[1])
+            if is_cut or not has[0]:
+                return None
+            rest = lines[at - 1].split("@@", 2)[2]
+            made[at - 1] = f"@@ -{start},{has[0]} +{new_start},{has[1]} @@{rest}"
+            counted[at] = said
+        at = end
+    return Corrected(made, counted) if counted else None
+
+
+def _end_by_counts(lines: Sequence[str], at: int, old: int, new: int) -> int | None:
+    """Return where a hunk with so many lines ends, whose lines begin at `at`; None: it can't end there."""
+    while old > 0 or new > 0:
+        line = lines[at] if at < len(lines) - 1 else "@"
+        mark = line[:1] if line.rstrip("\r") else " "
+        if mark not in " -+\\":
+            return None
+        old -= mark in _OLD
+        new -= mark in _NEW
+        at += 1
+    while lines[at].startswith("\\"):
+        at += 1
+    following = at
+    while following < len(lines) - 1 and not lines[following].rstrip("\r"):
+        following += 1
+    is_end = following == len(lines) - 1 or _is_after_a_hunk(lines[following])
+    return at if is_end and old == new == 0 else None
+
+
+def _end_by_marks(lines: Sequence[str], at: int) -> int | None:
+    """Return where the marked lines from `at` on end; None: they may be more than the lines of one hunk."""
+    blank = False
+    while at < len(lines) - 1:
+        line = lines[at]
+        if line.startswith("--- ") and lines[at + 1].startswith("+++ "):
+            return None  # a removed and an added line, or the headers of the next file
+        if line.rstrip("\r") and line[0] not in " -+\\":
+            break
+        blank = not line.rstrip("\r")
+        at += 1
+    is_end = at == len(lines) - 1 or _is_after_a_hunk(lines[at])
+    return at if is_end and not blank else None
+
+
+def _is_after_a_hunk(line: str) -> bool:
+    """Return whether a line ends the hunk above it: another header, or what programs write between files."""
+    is_between = line.startswith(BETWEEN_FILES) and not line.startswith("--- ")  # which could be a removed line
+    return is_between or HUNK_HEADER.fullmatch(line.rstrip("\r")) is not None

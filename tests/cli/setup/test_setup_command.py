@@ -1,0 +1,234 @@
+"""What `cas setup` installs by default, by each option, and without a client's name; and what it says."""
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.hooks.clients import claude_code, cursor, gemini
+from cli.setup.plans import WIRED
+from tests.support.client_files import files, put
+from tests.support.command_runner import Answer, CommandResult, cas, on_terminal
+from tests.support.git_repository import git, new_repository
+
+HOOKS = {
+    "claude-code": ".claude/settings.json",
+    "codex": ".codex/hooks.json",
+    "gemini": ".gemini/settings.json",
+    "cursor": ".cursor/hooks.json",
+    "vscode": ".github/hooks/editledger.json",
+    "opencode": ".opencode/plugins/editledger.js",
+}
+SERVERS = {
+    "claude-code": ".mcp.json",
+    "codex": ".codex/config.toml",
+    "gemini": ".gemini/settings.json",
+    "cursor": ".cursor/mcp.json",
+    "vscode": ".vscode/mcp.json",
+    "opencode": "opencode.json",
+}
+EVERY_CLIENT = pytest.mark.parametrize("client", WIRED)
+
+
+def run(project: Path, home: Path, *words: str, **settings: str) -> CommandResult:
+    own = {"HOME": str(home), "XDG_CONFIG_HOME": str(home / ".config")}
+    return cas(*words, folder=project, settings={**own, **settings})
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    return new_repository(tmp_path / "repository")
+
+
+def names(project: Path) -> set[str]:
+    return {path.relative_to(project).as_posix() for path in files(project)}
+
+
+# ---- what is installed
+
+
+@EVERY_CLIENT
+def test_hooks_alone_are_the_default_and_server_adds_the_server(client: str, project: Path, home: Path) -> None:
+    assert run(project, home, "setup", client).status == 0
+    assert names(project) == {"a.txt", HOOKS[client]}
+    assert not re.search(r"mcpServers|\"mcp\"", (project / HOOKS[client]).read_text())
+    assert run(project, home, "setup", client, "--server").status == 0
+    assert names(project) == {"a.txt", HOOKS[client], SERVERS[client]}
+    assert run(project, home, "setup", client).text.startswith("Nothing to change")
+    assert run(project, home, "setup", client, "--remove").status == 0
+    assert names(project) == {"a.txt"}
+
+
+@EVERY_CLIENT
+def test_doctor_is_content_with_hooks_alone(client: str, project: Path, home: Path) -> None:
+    assert run(project, home, "setup", client).status == 0
+    found = {one["check"]: one for one in run(project, home, "doctor", client, "--json").lines()}
+    assert found[f"{client} is set up"]["ok"]
+    assert found[f"{client} is set up"]["said"] == "for the project"
+
+
+TOOL_EVENTS: Mapping[str, tuple[frozenset[str], tuple[str, ...], tuple[str, ...]]] = {
+    "claude-code": (
+        claude_code.READS - claude_code.ENDS,
+        ("Bash", "Write", "KillShell", "mcp__editledger__write_file", "ReadOnlyNoMore", "SomethingNew"),
+        ("PreToolUse", "PostToolUse", "PostToolUseFailure"),
+    ),
+    "gemini": (gemini.READS, ("run_shell_command", "replace", "new_tool"), ("BeforeTool", "AfterTool")),
+    "cursor": (cursor.READS, ("Shell", "Write", "MCP:write_file", "NewTool"), ("preToolUse", "postToolUse")),
+}
+"""By client: tools that only read, tools that may not, and the events that are about tools."""
+
+
+@pytest.mark.parametrize("client", TOOL_EVENTS)
+def test_hooks_are_asked_for_by_tools_that_can_change_files_and_not_by_reads(
+    client: str, project: Path, home: Path
+) -> None:
+    run(project, home, "setup", client)
+    reads, others, events = TOOL_EVENTS[client]
+    hooks: dict[str, list[dict[str, Any]]] = json.loads((project / HOOKS[client]).read_text())["hooks"]
+    for event in events:
+        (entry,) = hooks[event]
+        # What JavaScript's RegExp.test does with such an expression, re.search does too.
+        assert [name for name in sorted(reads) if re.search(entry["matcher"], name)] == []
+        assert [name for name in others if not re.search(entry["matcher"], name)] == []
+    for event, entries in hooks.items():
+        if "rompt" in event or "top" in event or "ession" in event:
+            assert [entry.get("matcher") for entry in entries] == [None], event
+
+
+def test_setup_of_an_earlier_version_is_narrowed_and_keeps_what_is_not_ours(project: Path, home: Path) -> None:
+    ours = {"type": "command", "command": "cas hook claude-code || exit 0", "timeout": 30}
+    mine = {"type": "command", "command": "my-check"}
+    settings = put(
+        project / HOOKS["claude-code"], json.dumps({"hooks": {"PreToolUse": [{"matcher": "*", "hooks": [mine, ours]}]}})
+    )
+    run(project, home, "setup", "claude-code")
+    theirs, narrowed = json.loads(settings.read_text())["hooks"]["PreToolUse"]
+    assert theirs == {"matcher": "*", "hooks": [mine]}
+    assert narrowed["matcher"].startswith("^(?!")
+
+
+# ---- for one user alone
+
+
+@EVERY_CLIENT
+def test_local_setup_is_invisible_to_git_and_removed_without_a_trace(client: str, repository: Path, home: Path) -> None:
+    project = repository
+    exclude = project / ".git" / "info" / "exclude"
+    before = exclude.read_bytes()
+    assert run(project, home, "setup", client, "--local", "--server").status == 0
+    assert git(repository, "status", "--porcelain", "--untracked-files=all") == ""
+    assert exclude.read_bytes() != before
+    assert run(project, home, "setup", client, "--local", "--server").text.startswith("Nothing to change")
+    assert run(project, home, "setup", client, "--local", "--remove").status == 0
+    assert exclude.read_bytes() == before
+
+
+def test_local_setup_of_claude_code_uses_its_own_local_files(repository: Path, home: Path) -> None:
+    project = repository
+    run(project, home, "setup", "claude-code", "--local", "--server")
+    assert not (project / ".mcp.json").exists()
+    assert "cas hook claude-code" in (project / ".claude" / "settings.local.json").read_text()
+    servers = json.loads((home / ".claude.json").read_text())["projects"][str(project)]["mcpServers"]
+    assert servers["editledger"]["args"] == ["."]
+    found = {one["check"]: one for one in run(project, home, "doctor", "claude-code", "--json").lines()}
+    assert found["claude-code is set up"]["said"] == "for the project, for you alone"
+
+
+@EVERY_CLIENT
+def test_local_setup_is_refused_where_git_shares_the_file(client: str, repository: Path, home: Path) -> None:
+    project = repository
+    name = HOOKS[client] if client != "claude-code" else ".claude/settings.local.json"
+    put(project / name, "{}\n")
+    git(repository, "add", "--force", name)
+    before = files(project)
+    refused = run(project, home, "setup", client, "--local")
+    assert refused.status == 1
+    assert f"git tracks {project / name}" in refused.said
+    assert files(project) == before
+    assert not (project / ".cas").exists()
+
+
+def test_local_setup_in_a_folder_of_a_repository_names_files_from_its_top(repository: Path, home: Path) -> None:
+    project = repository / "a [b]"
+    project.mkdir()
+    assert run(project, home, "setup", "cursor", "--local").status == 0
+    assert (project / ".cursor" / "hooks.json").exists()
+    assert git(repository, "status", "--porcelain", "--untracked-files=all", "--", "a [b]/.cursor") == ""
+
+
+def test_local_setup_outside_a_repository_needs_no_git(project: Path, home: Path) -> None:
+    assert run(project, home, "setup", "cursor", "--local", PATH=os.devnull).status == 0
+    assert (project / ".cursor" / "hooks.json").exists()
+
+
+def test_two_scopes_are_refused(project: Path, home: Path) -> None:
+    for words in (("--local", "--user"), ("--project", "--local")):
+        ran = run(project, home, "setup", "cursor", *words)
+        assert ran.status == 2
+        assert f"Pass {words[0]} or {words[1]}, not both." in ran.said
+    assert names(project) == {"a.txt"}
+
+
+# ---- what it says
+
+
+@EVERY_CLIENT
+def test_setup_says_in_five_lines_what_it_changes(client: str, project: Path, home: Path) -> None:
+    text = run(project, home, "setup", client, "--server").text
+    lines = text.splitlines()
+    assert len(lines) <= 5
+    assert re.search(
+        rf"^Wrote {project / HOOKS[client]}: .*hooks at prompts, stops, sessions, and tools", text, re.MULTILINE
+    )
+    assert re.search(rf"^Wrote {project / SERVERS[client]}: .*the MCP server", text, re.MULTILINE)
+    assert lines[-1].endswith(f"`cas doctor {client}` checks that it works.") or client == "codex"
+
+
+@EVERY_CLIENT
+def test_show_prints_the_entries_and_changes_nothing(client: str, project: Path, home: Path) -> None:
+    shown = run(project, home, "setup", client, "--server", "--show")
+    assert (shown.status, names(project), (project / ".cas").exists()) == (0, {"a.txt"}, False)
+    run(project, home, "setup", client, "--server")
+    for name in {HOOKS[client], SERVERS[client]}:
+        assert f"{project / name}:\n{(project / name).read_text()}" in shown.text
+
+
+# ---- without a name
+
+
+def test_clients_that_are_there_are_found_and_offered(project: Path, home: Path, tmp_path: Path) -> None:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "codex").write_text("#!/bin/sh\n")
+    (programs / "codex").chmod(0o755)
+    (home / ".gemini").mkdir()
+    nobody_to_ask = run(project, home, "setup", PATH=str(programs))
+    assert nobody_to_ask.status == 2
+    assert "Name the clients. These were found: codex gemini." in nobody_to_ask.said
+    assert names(project) == {"a.txt"}
+
+
+@pytest.mark.parametrize(("answer", "is_done"), [("y\n", True), ("n\n", False)])
+def test_found_clients_are_set_up_after_a_yes(answer: str, project: Path, home: Path, *, is_done: bool) -> None:
+    (home / ".gemini").mkdir()
+    settings = {"HOME": str(home), "PATH": os.devnull}
+    asked = Answer(after=f"Found Gemini CLI. Set it up for {project}?", typed=lambda: answer)
+    status, _ = on_terminal(("setup",), asked, folder=project, settings=settings)
+    assert (status == 0) is is_done
+    assert ((project / HOOKS["gemini"]).exists()) is is_done
+
+
+def test_without_a_client_on_the_machine_the_known_ones_are_named(project: Path, home: Path) -> None:
+    ran = run(project, home, "setup", PATH=os.devnull)
+    assert ran.status == 2
+    assert re.search(r"Name a client: none of claude-code, codex, .*, qwen-code was found\.", ran.said)
+
+
+def test_several_clients_are_set_up_by_one_command(project: Path, home: Path) -> None:
+    assert run(project, home, "setup", "cursor", "codex").status == 0
+    assert names(project) == {"a.txt", HOOKS["cursor"], HOOKS["codex"]}

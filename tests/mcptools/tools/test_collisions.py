@@ -1,0 +1,98 @@
+"""Two agents that change one file are told of each other with the next answer of any tool, once."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from mcptools.files.workspaces import Directories
+from mcptools.model.limits import ServerLimits
+from mcptools.model.session import Session
+from tests.support.command_runner import cas
+from tests.support.direct_tools import Tools
+from tests.support.hooked_agents import ClaudeCode
+from tests.support.mcp_agent import Agent, Result, connected
+
+COLLIDED = "Another agent has changed files that you have changed too"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "a.txt").write_text("1\n2\n3\n")
+    assert cas("init", folder=folder).status == 0
+    assert cas("record", folder=folder).status == 0
+    return folder
+
+
+@pytest.fixture
+def agents(folder: Path) -> Iterator[tuple[Agent, Agent]]:
+    """Yield two agents, each with a server process of its own."""
+    with ExitStack() as stack:
+        yield stack.enter_context(connected(folder)), stack.enter_context(connected(folder))
+
+
+def edit(agent: Agent, old: str, new: str) -> Result:
+    path = str(agent.root / "a.txt")
+    return agent.done("multi_edit_text_file", path=path, edits=[{"old_string": old, "new_string": new}])
+
+
+def told(result: Result) -> list[str]:
+    """Return the lines of a result's notes from that on collisions on."""
+    notes = result.texts[-1]
+    return notes[notes.index(COLLIDED) :].splitlines()[1:] if COLLIDED in notes else []
+
+
+def test_each_agent_is_told_once_at_its_next_tool(folder: Path, agents: tuple[Agent, Agent]) -> None:
+    one, other = agents
+    assert told(edit(one, "1", "one")) == []
+    second = edit(other, "3", "three")
+    assert told(second) == [f"- {folder / 'a.txt'}"]
+    assert second.structured["success"]
+    assert second.structured.keys() == edit(other, "three", "3").structured.keys()
+    assert told(one.done("list_directory", path=str(folder))) == [f"- {folder / 'a.txt'}"]  # any tool
+    for agent in agents:
+        assert told(agent.done("list_edits")) == []
+        assert told(edit(agent, "2", "2")) == []
+
+
+def test_a_hooked_agent_and_one_of_the_server_are_both_told(folder: Path, agents: tuple[Agent, Agent]) -> None:
+    hooked, (served, _) = ClaudeCode(folder), agents
+    assert hooked.run("echo 4 >> a.txt") == ""
+    assert told(edit(served, "1", "one")) == [f"- {folder / 'a.txt'}"]
+    assert COLLIDED in hooked.run("true")
+    assert told(served.done("list_edits")) == []
+    assert hooked.run("true") == ""
+
+
+def test_an_agent_that_only_reads_or_works_elsewhere_is_told_nothing(folder: Path, agents: tuple[Agent, Agent]) -> None:
+    one, other = agents
+    edit(one, "1", "one")
+    ClaudeCode(folder).run("echo 4 >> a.txt")
+    assert told(other.done("read_text_file", path=str(folder / "a.txt"))) == []
+    assert told(other.done("write_file", path=str(folder / "b.txt"), content="x\n")) == []
+
+
+def test_an_agent_is_told_nothing_of_files_that_it_may_no_longer_see(folder: Path) -> None:
+    (folder / "sub").mkdir()
+    directories, session = Directories([str(folder)]), Session()
+    wide = Tools(directories, session, ServerLimits())
+    narrow = Tools(directories.within([str(folder / "sub")]), session, ServerLimits())
+    wide.write_file(str(folder / "a.txt"), "one\n")
+    ClaudeCode(folder).run("echo 4 >> a.txt")
+    assert COLLIDED not in "\n".join(narrow.list_directory(str(folder / "sub")).notes)
+    assert COLLIDED in "\n".join(wide.list_directory(str(folder / "sub")).notes)
+    directories.close()
+
+
+def test_a_collision_that_cannot_be_noted_fails_no_tool(folder: Path, agents: tuple[Agent, Agent]) -> None:
+    one, other = agents
+    edit(one, "1", "one")
+    (folder / ".cas" / "agents").rename(folder / ".cas" / "moved")
+    (folder / ".cas" / "agents").write_bytes(b"")
+    assert edit(other, "3", "three").structured["success"]
+    (folder / ".cas" / "agents").unlink()
+    (folder / ".cas" / "moved").rename(folder / ".cas" / "agents")
+    assert told(other.done("list_edits")) == [f"- {folder / 'a.txt'}"]

@@ -1,0 +1,108 @@
+"""Patches whose hunk headers count wrong, such as the document's own examples, over the wire."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.mcp_agent import Agent, Result
+
+CONFIG = "import os\nDEBUG = False\nLOG_LEVEL = 'INFO'\nPORT = 8000\nTIMEOUT = 30\n"
+PATCH = """--- config.py
++++ config.py
+@@ -1,3 +1,3 @@
+ import os
+ DEBUG = False
+-LOG_LEVEL = 'INFO'
++LOG_LEVEL = 'DEBUG'
+ PORT = 8000
+"""
+NOTE = "Corrected the header of hunk 1: it counts 3 old and 3 new lines, and there are 4 and 4."
+
+
+def call(agent: Agent, tool: str, path: str, patch: str) -> Result:
+    """Call a tool that takes a patch for a file."""
+    if tool == "edit_file_diff":
+        return agent.call(tool, path=path, diff=patch)
+    if tool in {"try_revert", "backup_restore", "atomic", "progressive"}:
+        return agent.call("apply_patches", strategy=tool, patches=[{"file_path": path, "patch": patch}])
+    return agent.call(tool, file_path=path, patch=patch)
+
+
+TOOLS = ["apply_patch", "edit_file_diff", "try_revert", "backup_restore", "atomic", "progressive"]
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_miscounted_header_is_put_right_with_a_notice(agent: Agent, folder: Path, tool: str) -> None:
+    file = folder / "config.py"
+    file.write_text(CONFIG)
+    result = call(agent, tool, str(file), PATCH)
+    assert not result.refused, result.structured
+    assert NOTE in result.notes
+    assert file.read_text() == CONFIG.replace("INFO", "DEBUG")
+
+
+@pytest.mark.parametrize("tool", [*TOOLS, "validate_patch", "revert_patch"])
+@pytest.mark.parametrize(
+    ("content", "patch"),
+    [
+        (CONFIG + CONFIG, PATCH),  # the old side stands at two places
+        (CONFIG.replace("8000", "9000"), PATCH),  # and here at none
+        (CONFIG, PATCH.replace("-1,3 +1,3", "-1,5 +1,5")),  # it may have been cut short
+        (CONFIG, PATCH.replace("-1,3 +1,3", "-1,3 +1,5")),
+    ],
+)
+def test_miscounted_header_is_refused_where_it_is_not_certain(
+    agent: Agent, folder: Path, tool: str, content: str, patch: str
+) -> None:
+    file = folder / "config.py"
+    before = content.replace("INFO", "DEBUG") if tool == "revert_patch" else content
+    file.write_text(before)
+    result = call(agent, tool, str(file), patch)
+    if tool == "edit_file_diff":
+        assert result.error["type"] == "invalid_patch"
+    else:
+        assert result.structured["error_type"] == "invalid_patch"
+    assert "Invalid patch format: " in result.text
+    assert "the header at line 3 of the patch is @@ -1,4 +1,4 @@" in str(result.structured)
+    assert file.read_text() == before
+
+
+def test_validation_reports_the_correction(agent: Agent, folder: Path) -> None:
+    file = folder / "config.py"
+    file.write_text(CONFIG)
+    result = agent.done("validate_patch", file_path=str(file), patch=PATCH)
+    assert (result.structured["valid"], result.structured["can_apply"], result.notes) == (True, True, NOTE)
+    assert result.structured["preview"]["affected_line_range"] == {"start": 1, "end": 4}
+    # Whether the counts are right can't be known without the file.
+    missing = agent.call("validate_patch", file_path=str(folder / "none"), patch=PATCH)
+    assert (missing.structured["valid"], missing.structured["error_type"]) == (False, "file_not_found")
+    assert agent.call("inspect_patch", patch=PATCH).structured["error_type"] == "invalid_patch"
+
+
+def test_miscounted_patch_is_reverted_as_it_was_applied(agent: Agent, folder: Path) -> None:
+    file = folder / "config.py"
+    file.write_text(CONFIG)
+    agent.done("apply_patch", file_path=str(file), patch=PATCH)
+    assert NOTE in agent.done("revert_patch", file_path=str(file), patch=PATCH).notes
+    assert file.read_text() == CONFIG
+
+
+def test_hunk_above_another_header_may_have_fewer_lines_than_its_header_counts(agent: Agent, folder: Path) -> None:
+    file = folder / "config.py"
+    file.write_text(CONFIG)
+    patch = "--- f\n+++ f\n@@ -2,9 +2,9 @@\n-DEBUG = False\n+DEBUG = True\n@@ -5 +5 @@\n-TIMEOUT = 30\n+TIMEOUT = 60\n"
+    result = agent.done("apply_patch", file_path=str(file), patch=patch)
+    assert "hunk 1: it counts 9 old and 9 new lines, and there are 1 and 1." in result.notes
+    assert file.read_text() == CONFIG.replace("False", "True").replace("30", "60")
+
+
+def test_thousands_of_corrections_are_counted(agent: Agent, folder: Path) -> None:
+    file = folder / "many"
+    file.write_text("".join(f"l{number}\n" for number in range(9000)))
+    hunks = "".join(f"@@ -{3 * n + 1},9 +{3 * n + 1},9 @@\n-l{3 * n}\n+m{3 * n}\n" for n in range(2999))
+    patch = f"--- a\n+++ a\n{hunks}@@ -9000 +9000 @@\n-l8999\n+m\n"
+    notes = agent.done("apply_patch", file_path=str(file), patch=patch).structured["notes"]
+    assert notes[9:11] == [
+        "Corrected the header of hunk 10: it counts 9 old and 9 new lines, and there are 1 and 1.",
+        "And so in 2989 more hunks.",
+    ]

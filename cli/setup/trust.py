@@ -99,7 +99,7 @@ def _codex(scope: Scope, _: Path | None) -> MissingTrust | None:
     if project is not None and not _is_trusted_project(_value(said, "projects"), project):
         return MissingTrust(
             what=f"Codex does not trust {project}, and loads neither our hooks nor our server there",
-            way="start `codex` there and trust the folder when it asks",
+            way="start `codex` there and trust the folder, then type /hooks in it and trust our hooks",
         )
     trusted = _value(said, "hooks", "state")
     hooks = list(_our_hooks(scope.folder("codex") / "hooks.json"))

@@ -124,11 +124,13 @@ def test_files_that_say_nothing_give_no_trust(client: str, name: str, content: s
     assert found(client, project, home) is not None
 
 
-def test_doctor_names_the_trust_that_is_missing(project: Path, home: Path) -> None:
+def test_setup_and_doctor_name_the_trust_that_is_missing(project: Path, home: Path) -> None:
     CommandRunner(project)
-    assert run(project, home, "setup", "gemini").status == 0
+    for client, way in (("codex", "type /hooks in it"), ("gemini", "start `gemini` there and trust")):
+        ran = run(project, home, "setup", client)
+        assert (ran.status, way in ran.text) == (0, True)
     (check,) = [one for one in run(project, home, "doctor", "--json").lines() if one["check"] == "gemini is trusted"]
     assert not check["ok"]
     assert "start `gemini` there" in check["said"]
     put(home / ".gemini" / "trustedFolders.json", json.dumps({os.path.realpath(project): "TRUST_FOLDER"}))
-    assert "is trusted" not in run(project, home, "doctor").text
+    assert "gemini is trusted" not in run(project, home, "doctor").text

@@ -58,7 +58,8 @@ def _client(program: Program, names: list[str], model: ScriptedModel, folder: Pa
         began = time.monotonic()
         said = OK
         try:
-            run = ClientRun(program, path, model, folder / program.command / name.replace(" ", "-"))
+            place = folder / program.command / name.replace(" ", "-")
+            run = ClientRun(program, path, model, place, server=name == "server")
             SCENARIOS[name](run)
             if name in RECORDED:
                 _compare(run, name, is_write=is_write)

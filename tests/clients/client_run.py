@@ -87,8 +87,8 @@ class Terminal:
 class ClientRun:
     """A home, a project and a program."""
 
-    def __init__(self, program: Program, path: Path, model: ScriptedModel, folder: Path) -> None:
-        """Create the project in a folder that must not exist, and set the client up in it."""
+    def __init__(self, program: Program, path: Path, model: ScriptedModel, folder: Path, *, server: bool) -> None:
+        """Create the project in a folder that must not exist, and set the client up in it; `server`: ours too."""
         folder.mkdir(parents=True)
         self.program: Final = program
         self.model: Final = model
@@ -106,7 +106,7 @@ class ClientRun:
         # `cas setup` writes the bare name of a program that leads here from PATH.
         for name in ("cas", "editledger"):
             (self._bin / name).symlink_to(own / name)
-        self.cas("setup", program.name, "--server")
+        self.cas("setup", program.name, *(["--server"] if server else []))
         (self._bin / "cas").unlink()
         (self._bin / "cas").write_text(RECORDER.format(kept=self._kept, cas=own / "cas"))
         (self._bin / "cas").chmod(0o755)

@@ -126,10 +126,12 @@ class ClaudeCode(Program):
     name, package, version, command = "claude-code", "@anthropic-ai/claude-code", "2.1.197", "claude"
 
     def words(self, prompt: str, address: str, *, continuing: bool) -> list[str]:  # noqa: ARG002 - as the base has it
-        words = ["--dangerously-skip-permissions", "--mcp-config", ".mcp.json"]
-        return [*(["--continue"] if continuing else []), "-p", prompt, *words]
+        return [*(["--continue"] if continuing else []), "-p", prompt, "--dangerously-skip-permissions"]
 
     def prepare(self, place: Place) -> dict[str, str]:
+        folder = place.home / ".claude"
+        folder.mkdir(exist_ok=True)
+        (folder / "settings.json").write_text('{"enableAllProjectMcpServers": true}')
         return {
             "ANTHROPIC_BASE_URL": place.address,
             "ANTHROPIC_API_KEY": "none",
@@ -315,12 +317,13 @@ class Copilot(Program):
         return ["--continue", *words] if continuing else words
 
     def prepare(self, place: Place) -> dict[str, str]:
-        # It doesn't read the servers of VS Code's settings.
-        servers = json.loads((place.project / ".vscode" / "mcp.json").read_text())["servers"]
-        entry = servers["editledger"] | {"type": "local", "args": ["."], "tools": ["*"]}
         folder = place.home / ".copilot"
         folder.mkdir(exist_ok=True)
-        (folder / "mcp-config.json").write_text(json.dumps({"mcpServers": {"editledger": entry}}))
+        servers = place.project / ".vscode" / "mcp.json"
+        if servers.exists():  # it doesn't read the servers of VS Code's settings
+            ours = json.loads(servers.read_text())["servers"]["editledger"]
+            entry = ours | {"type": "local", "args": ["."], "tools": ["*"]}
+            (folder / "mcp-config.json").write_text(json.dumps({"mcpServers": {"editledger": entry}}))
         if self._is_trusted and not (folder / "config.json").exists():
             self.trust(place, folder, {})
         return {

@@ -64,6 +64,8 @@ def session(run: ClientRun) -> None:
     _equal({view.status for view in found}, {Status.PENDING})
     _equal(len({view.edit.conversation for view in found}), 1)
     _equal({view.edit.notes.get("prompt", "").strip('"') for view in found}, {PROMPT})
+    others = [name for name, by in run.authors().items() if "agent" not in by]
+    assert others == [], f"changes that nobody asked for: {others}"
     assert not (project / ".cas" / "hook.log").exists(), (project / ".cas" / "hook.log").read_text()
     _equal(run.running(), [])
 
@@ -146,11 +148,12 @@ def two_sessions(run: ClientRun) -> None:
 
     scripts = [run.script(*steps(name)) for name in ("a", "b")]
     with ThreadPoolExecutor() as pool:
-        list(pool.map(lambda script: run.work(PROMPT, script), scripts))
+        printed = list(pool.map(lambda script: run.work(PROMPT, script), scripts))
     owners: dict[str, set[str]] = {}
     for view in run.edits():
         by = view.edit.conversation if view.edit.origin is Origin.AGENT else str(view.edit.origin)
         owners.setdefault(os.fsdecode(view.edit.path), set()).add(by)
+    _equal(sorted(owners), ["by_a.txt", "by_b.txt", "by_shell_a.txt", "by_shell_b.txt"], printed)
     (first,), (second,) = owners["by_a.txt"], owners["by_b.txt"]
     assert first != second, owners
     for name, own in (("a", first), ("b", second)):

@@ -141,6 +141,7 @@ def kill(run: ClientRun) -> None:
 def two_sessions(run: ClientRun) -> None:
     """Run two sessions at once: each file belongs to the session that wrote it, and what shells did to no other."""
     program, project = run.program, run.project
+    run.work("hello", run.script())  # some create their own database at their first start, and only one may do so
 
     def steps(name: str) -> list[Step]:
         loop = f"for i in 1 2 3 4 5 6; do echo $i >> by_shell_{name}.txt; sleep 0.3; done"

@@ -96,10 +96,10 @@ def running_line(call: RunningCall) -> str:
     """Return a line about a call that has not ended."""
     from cli.render.edits import short_moment
 
-    session = f"session {call.session}" if call.session else shown_name(call.conversation)
+    session = f"{shown_name(call.client or 'agent')} {call.session or ''}".rstrip()
     named = "" if call.paths is None else f" of {_few(call.paths)}"
-    words = [session, shown_name(call.client), shown_name(call.tool) + named, f"since {short_moment(call.began)}"]
-    return "  ".join([*filter(None, words), *([] if call.state == "running" else [call.state])])
+    words = [session, shown_name(call.tool) + named, f"since {short_moment(call.began)}"]
+    return "  ".join([*words, *([] if call.state == "running" else [call.state])])
 
 
 def _commit_line(commit: UnreviewedCommit) -> str:

@@ -157,7 +157,8 @@ def _hash(event: str, matcher: object, hook: Mapping[str, object]) -> str:
 
 def _copilot(scope: Scope, root: Path | None) -> MissingTrust | None:
     folder = Path(os.environ.get("COPILOT_HOME") or scope.home / ".copilot")
-    if scope.project is None or root is None or not folder.is_dir():  # the editor asks a person itself
+    # The program writes this file at its first start. Who has only the editor is asked by that.
+    if scope.project is None or root is None or not (folder / "config.json").exists():
         return None
     for name in ("config.json", "settings.json"):
         said = _json(folder / name)

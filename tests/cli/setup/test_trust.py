@@ -108,7 +108,7 @@ def test_gemini_trusts_every_folder_if_a_user_says_so(
 
 def test_copilot_lists_the_folders_that_it_trusts(project: Path, home: Path) -> None:
     assert found("vscode", project, home) is None  # it was never started here: VS Code asks by itself
-    (home / ".copilot").mkdir()
+    put(home / ".copilot" / "config.json", '{"firstLaunchAt": "2026-11-27T13:23:16.830Z"}')
     assert "--trust-folder" in str(found("vscode", project, home))
     put(home / ".copilot" / "config.json", "// ours\n" + json.dumps({"trustedFolders": [str(project.parent)]}))
     assert found("vscode", project, home) is None

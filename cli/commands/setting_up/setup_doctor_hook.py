@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["doctor", "hook", "setup"]
 
 NEXT: Final = "Restart {name} to begin recording. `{program} doctor {client}` checks that it works."
-BESIDES: Final = {"codex": "Codex runs new hooks only after you trust them: type /hooks in Codex."}
-"""What the user has to do in addition, because no settings file does it."""
-
 BY_HAND: Final = "Add the MCP server to {name} by hand: its command is `editledger`, with the project's folder."
 """Printed for clients whose lists of servers are not known."""
 
@@ -142,6 +139,7 @@ def _set_up(invocation: Invocation, client: str, where: "Scope", *, server: bool
     from cli.setup.git_exclude import exclude_step
     from cli.setup.plans import HOMES, plan
     from cli.setup.settings_files import changes, remarks
+    from cli.setup.trust import missing_trust
     from objstore import Workspace
 
     screen = invocation.screen()
@@ -175,7 +173,8 @@ def _set_up(invocation: Invocation, client: str, where: "Scope", *, server: bool
     if dry_run or remove:
         return
     then = NEXT.format(program=invocation.program, client=_word(client), name=_title(client))
-    said = [then, *filter(None, [BESIDES.get(client)])] if wanted else []
+    trust = missing_trust(client, where, where.project)
+    said = [*([then] if wanted else []), *([] if trust is None else [visible(f"{trust}.")])]
     if server and client not in NAMES:
         said.append(BY_HAND.format(name=_title(client)))
     if where.project is None:

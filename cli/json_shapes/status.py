@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from cli.json_shapes.files import external_shape, markers_shape
-from cli.json_shapes.values import Json, path_shape, text_shape
+from cli.json_shapes.values import Json, path_shape, text_shape, time_shape
 
 if TYPE_CHECKING:
     from objstore import StatusReport
@@ -44,6 +44,18 @@ def status_shape(report: "StatusReport", seen: tuple[int, int] | None) -> dict[s
                 "sessions": [{"session": number, "edits": list(seqs)} for number, seqs in collision.edits.items()],
             }
             for collision in report.collisions
+        ],
+        "running_calls": [
+            {
+                "session": call.session or None,
+                "conversation_id": text_shape(call.conversation),
+                "client": text_shape(call.client),
+                "tool": text_shape(call.tool),
+                "file_paths": None if call.paths is None else [path_shape(report.root, path) for path in call.paths],
+                "began": time_shape(call.began),
+                "state": call.state,
+            }
+            for call in report.running
         ],
         "commits": [
             {"commit": each.commit, "conversation_id": text_shape(each.conversation), "edits": list(each.edits)}

@@ -2,6 +2,6 @@
 
 Read `plans` first: which file of which client gets what. `installed_clients` finds the programs that a user has.
 `jsonc_edit`, `hook_lists`, `git_exclude` and `opencode_plugin` compute a file's new text; `settings_files` compares,
-writes and backs up files; `disabled_hooks` and `doctor` check the result. Commands and their output are in
-`cli.commands.setting_up`; nothing here opens a store.
+writes and backs up files; `disabled_hooks`, `trust` and `doctor` check the result. Commands and their output are in
+`cli.commands.setting_up`; only `doctor` opens a store.
 """

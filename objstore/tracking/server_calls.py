@@ -21,6 +21,7 @@ from objstore.calls.open_calls import (
 from objstore.clock import now
 from objstore.errors import CasError
 from objstore.fastclass import replace
+from objstore.fs.processes import has_ended
 from objstore.model.ids import blob_id
 from objstore.model.results import TurnInfo
 from objstore.transaction.journal import Journal
@@ -88,7 +89,7 @@ class ServerCalls:
         calls: dict[str, AgentCall] = {}
         for name in self._files.names(_ANNOUNCED):
             call = call_of_fields(self._files.read(name))
-            if call is None or call.began < oldest:
+            if call is None or call.began < oldest or (call.process is not None and has_ended(call.process)):
                 self._remove(name)
             else:
                 calls[name] = call

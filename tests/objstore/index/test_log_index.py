@@ -44,7 +44,7 @@ from objstore.index.rows import decode_reasons
 from objstore.log.blob_codec import Base, encode_blob
 from objstore.log.frames import FrameKind
 from objstore.log.segments import Group, Log, create_log
-from objstore.model.basic_types import DocumentId, FileState, Operation, Seq
+from objstore.model.basic_types import DocumentId, FileState, Operation, Origin, Seq
 from objstore.model.ids import RecordId, record_id
 from objstore.model.ranges import ranges_of
 from objstore.model.record_codec import encode_record
@@ -580,13 +580,14 @@ def test_void_of_a_created_and_moved_file_leaves_no_document(forger: Forger, tmp
 def test_voided_edits_and_their_conversations_are_not_counted(forger: Forger, tmp_path: Path) -> None:
     last = None
     for seq, conversation in enumerate(["both", "both", "void only", "(git)"], start=1):
-        record = encode_record(replace(create(seq), conversation=conversation), last)
+        origin = Origin.GIT if conversation == "(git)" else Origin.AGENT
+        record = encode_record(replace(create(seq), conversation=conversation, origin=origin), last)
         forger.append(record)
         last = record_id(record)
     forger.append(encode_record(Void(time=1, edits=(Seq(2), Seq(3)), decision=0, reason=""), last))
     log = Log(str(forger.store / "segments"), Disk())
     with closing(log), closing(Index(str(tmp_path / "index"), log)) as index:
-        assert (index.edits.count(), index.edits.conversation_count()) == (1, 1)
+        assert (index.edits.count(), index.edits.conversation_count(), index.sessions.count()) == (1, 1, 1)
 
 
 def test_void_of_the_first_edit_of_an_existing_file_leaves_no_document(forger: Forger, tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ from objstore.history.git_events import GIT_EVENT_NOTE, decisions_of_git
 from objstore.model.basic_types import (
     EXTERNAL_CONVERSATION,
     GIT_CONVERSATION,
+    UNKNOWN_AGENT,
     Action,
     DocumentId,
     FileState,
@@ -64,10 +65,7 @@ if TYPE_CHECKING:
     from objstore.transaction.journal import Journal
     from objstore.weave.document import Document
 
-__all__ = ["UNKNOWN_AGENT", "GitChanges", "owner_at", "path_in_repository"]
-
-UNKNOWN_AGENT: Final = "unattributed"
-"""The conversation of what an agent may have let git do, though no call is known to have."""
+__all__ = ["GitChanges", "owner_at", "path_in_repository"]
 
 _MAX_COMPARED: Final = 16
 """Earlier states of a file with which unknown bytes are compared."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from objstore import Action, AgentCall, Configuration, Decided, EditFilter, Origin, Workspace
+from objstore import Action, AgentCall, Configuration, Decided, EditFilter, Origin, TurnInfo, Workspace
 from objstore.errors import EditAway
 from tests.support.git_project import PERSON, GitProject
 from tests.support.git_repository import git, new_repository
@@ -357,3 +357,16 @@ def test_without_git_changes_are_recorded_like_any_other(project: GitProject, mo
     project.look()
     origins = {view.edit.origin for view in project.workspace.history.edits(EditFilter())}
     assert (origins, project.events()) == ({Origin.EXTERNAL}, [])
+
+
+def test_edits_that_a_commit_accepted_during_an_unannounced_shell_are_pending_again(project: GitProject) -> None:
+    project.workspace.hooks.note_turn(TurnInfo(session="c", began=0, prompt="go"), has_begun=True)
+    project.agent_writes("0.txt", CHANGED)
+    project.git("commit", "-q", "-am", "by the agent's shell, or by the person")
+    project.look()
+    assert project.statuses() == {1: "accepted"}
+    project.workspace.hooks.end(AgentCall(conversation="c", id="shell", tool="Bash", paths=None))
+    assert project.statuses() == {1: "pending"}
+    project.workspace.review.undo(who="me")
+    assert project.statuses() == {1: "accepted"}
+    assert project.has_no_faults()

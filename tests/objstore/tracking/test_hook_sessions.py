@@ -314,3 +314,96 @@ def test_changes_of_no_agent_await_a_review_if_the_setting_is_invalid(root: Path
         workspace.record_changes(EXTERNAL_CALL)
         (root / "a").write_bytes(b"1\n")
         assert found_in(workspace.record_changes(EXTERNAL_CALL).edits) == [(Origin.EXTERNAL, Status.PENDING, "")]
+
+
+# ---- calls whose beginning was not reported
+
+
+def prompted(root: Path) -> Workspace:
+    """Return a workspace with a baseline and a recorded file of three lines, after a prompt of session c."""
+    (root / "a").write_bytes(b"1\n2\n3\n")
+    workspace = Workspace.open(root, UnsyncedDisk())
+    workspace.record_changes(EXTERNAL_CALL)
+    workspace.hooks.note_turn(TurnInfo(session="c", began=0, prompt="go"), has_begun=True)
+    return workspace
+
+
+def look(workspace: Workspace, how: str) -> None:
+    """Find what changed, in one of the ways that no hook of the agent takes part in."""
+    if how == "record":
+        workspace.hooks.notice(CallInfo(tool="record", origin=Origin.PERSON))
+    elif how == "status":
+        workspace.record_changes(EXTERNAL_CALL)
+    elif how == "another session":
+        workspace.hooks.begin(replace(CALL, conversation="d"))
+        workspace.hooks.end(replace(CALL, conversation="d"))
+    else:
+        with workspace.call(CallInfo(tool="write", conversation="ours")) as call:
+            call.write("a", call.read("a").bytes + b"ours\n")
+            call.commit()
+
+
+@pytest.mark.parametrize("report", ["end", "fail", "keep_running"])
+@pytest.mark.parametrize("how", ["record", "status", "another session", "our server"])
+def test_what_was_found_while_an_unannounced_shell_ran_awaits_review_once_it_is_reported(
+    root: Path, how: str, report: str
+) -> None:
+    with prompted(root) as workspace:
+        (root / "a").write_bytes(b"1\n2\n3\n4\n")
+        look(workspace, how)
+        first = workspace.history.edit(1)
+        assert (first.status, first.is_unattributed) == (Status.ACCEPTED, False)
+        getattr(workspace.hooks, report)(CALL)
+        first = workspace.history.edit(1)
+        assert (first.status, first.is_unattributed) == (Status.PENDING, True)
+        assert first.reason == "the beginning of a tool of session c was not reported"
+        assert not [session for session in workspace.sessions.sessions() if session.name == "unattributed"]
+        assert isinstance(workspace.review.claim([Seq(1)], who="me"), Decided)
+        workspace.hooks.end(replace(CALL, id="2"))  # another one of the same turn
+        assert (workspace.history.edit(1).status, workspace.history.edit(1).owner) == (Status.ACCEPTED, "")
+
+
+@pytest.mark.parametrize("report", ["announced", "reported twice", "names its file", "reads", "not run"])
+def test_what_a_person_typed_stays_accepted_if_no_unannounced_shell_can_have_done_it(root: Path, report: str) -> None:
+    with prompted(root) as workspace:
+        if report in {"announced", "reported twice"}:
+            workspace.hooks.begin(CALL)
+            workspace.hooks.end(CALL)
+        (root / "a").write_bytes(b"mine\n")
+        look(workspace, "status")
+        if report == "announced":
+            workspace.hooks.begin(replace(CALL, id="2"))
+            workspace.hooks.end(replace(CALL, id="2"))
+        elif report == "reported twice":
+            workspace.hooks.end(CALL)
+        elif report == "not run":
+            workspace.hooks.mark_not_run(CALL)
+        else:
+            workspace.hooks.end(replace(CALL, paths=("b",) if report == "names its file" else ()))
+        assert found_in(workspace.history.edits()) == [(Origin.EXTERNAL, Status.ACCEPTED, "")]
+
+
+def test_what_was_found_before_the_prompt_or_decided_by_a_person_stays_as_it_is(root: Path) -> None:
+    with prompted(root) as workspace:
+        (root / "a").write_bytes(b"before\n")
+        look(workspace, "record")
+        workspace.hooks.note_turn(TurnInfo(session="c", began=0, prompt="more"), has_begun=True)
+        (root / "a").write_bytes(b"after\n")
+        look(workspace, "record")
+        _, units = workspace.find_units("2")
+        for action in (Action.REJECT, Action.ACCEPT):
+            assert isinstance(workspace.decide(action, units, who="me"), Decided)
+        workspace.hooks.end(CALL)
+        assert [view.status for view in workspace.history.edits()] == [Status.ACCEPTED] * 2
+
+
+def test_the_person_can_undo_that_changes_were_left_unattributed(root: Path) -> None:
+    with prompted(root) as workspace:
+        (root / "a").write_bytes(b"mine\n")
+        look(workspace, "record")
+        workspace.hooks.end(CALL)
+        workspace.review.undo(who="me")
+        view = workspace.history.edit(1)
+        assert (view.status, view.owner, view.is_unattributed) == (Status.ACCEPTED, view.edit.conversation, False)
+        workspace.hooks.end(replace(CALL, id="2"))
+        assert workspace.history.edit(1).status is Status.ACCEPTED

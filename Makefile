@@ -1,5 +1,5 @@
 # Every task of a developer, on a machine with python3 (3.11 or newer) and make.
-# Once `make setup` has run, the other targets need no network, but for lock, conformance, bench and mutants.
+# Once `make setup` has run, the other targets need no network, but for lock, conformance, clients, bench and mutants.
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -28,11 +28,11 @@ TOO_OLD := editledger needs Python 3.11 or newer, and none of $(PYTHONS) is: ins
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup test lint format demo man bench conformance fuzz laws mutants large crash soak powercut lock clean
+.PHONY: help setup test lint format demo man bench conformance clients fuzz laws mutants large crash soak powercut lock clean
 
 help: ## print this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
-	@echo 'ARGS="..." is passed on by test, demo, bench, mutants and lock; UV= does without uv.'
+	@echo 'ARGS="..." is passed on by test, demo, bench, clients, mutants and lock; UV= does without uv.'
 
 setup: $(VENV)/.project ## install the locked dependencies and the project into .venv
 
@@ -60,6 +60,9 @@ bench: $(VENV)/.peers ## run the benchmarks against git and other stores (they a
 
 conformance: setup ## run the Inspector and the conformance suite against the server, and write docs/conformance.md
 	$(BIN)/python -m tests.conformance --write $(ARGS)
+
+clients: setup ## run real clients, installed by npm at their pinned versions, against a scripted model on loopback
+	$(BIN)/python -m tests.clients $(ARGS)
 
 fuzz: setup ## feed random and hostile bytes to the decoders for SECONDS (10)
 	$(BIN)/python -m fuzz --seconds $(SECONDS) $(ARGS)

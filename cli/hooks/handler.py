@@ -284,7 +284,7 @@ def _folder_of(event: Event, path: str) -> str:
 def _record(calls: "HookSessions", event: Event) -> None:
     """Record what the event reports."""
     match event.moment:
-        case HookMoment.PROMPT | HookMoment.PAUSE | HookMoment.OVER | HookMoment.START:
+        case HookMoment.PROMPT | HookMoment.RESUMED | HookMoment.PAUSE | HookMoment.OVER | HookMoment.START:
             _record_turn(calls, event)
         case HookMoment.SENT:
             calls.note_subagent(event.conversation, event.agent)
@@ -320,8 +320,12 @@ def _record_turn(calls: "HookSessions", event: Event) -> None:
         try:
             calls.pause(event.conversation, running=event.running)
         finally:
+            if event.ended_task:
+                calls.end_task(event.conversation, event.ended_task)
             if event.moment is HookMoment.PROMPT:
                 calls.note_turn(_turn(event), has_begun=True)
+            elif event.moment is HookMoment.RESUMED:
+                calls.resume(event.conversation)
 
 
 def _record_question(calls: "HookSessions", call: "AgentCall", moment: HookMoment) -> None:

@@ -280,6 +280,20 @@ def status_shape(report: "StatusReport", seen: tuple[int, int] | None) -> dict[s
             }
             for collision in report.collisions
         ],
+        "running_calls": [
+            {
+                "session": call.session or None,
+                "conversation_id": _text(call.conversation),
+                "client": _text(call.client),
+                "tool": _text(call.tool),
+                "file_paths": None
+                if call.paths is None
+                else [_text(os.path.join(report.root, path)) for path in call.paths],  # noqa: PTH118 -- as above
+                "began": _timestamp(call.began),
+                "state": call.state,
+            }
+            for call in report.running
+        ],
         "commits": [
             {"commit": each.commit, "conversation_id": _text(each.conversation), "edits": list(each.edits)}
             for each in report.commits

@@ -16,12 +16,22 @@ if TYPE_CHECKING:
         ExternalChange,
         PendingGroup,
         PendingTurn,
+        RunningCall,
         StatusReport,
         UnresolvedMarkers,
         UnreviewedCommit,
     )
 
-__all__ = ["counted", "shown_edits", "shown_external", "shown_markers", "size_text", "status_text", "turn_heading"]
+__all__ = [
+    "counted",
+    "running_line",
+    "shown_edits",
+    "shown_external",
+    "shown_markers",
+    "size_text",
+    "status_text",
+    "turn_heading",
+]
 
 # With these, a status takes at most 24 lines, the height of the smallest terminal in use.
 PENDING_LINES: Final = 10
@@ -54,6 +64,10 @@ def status_text(report: StatusReport, screen: Screen, seen: tuple[int, int] | No
             "Nothing is recorded yet. To record an agent's edits, run `cas setup CLIENT`; `cas doctor` checks it."
         )
     yield from _pending_text(report, screen, seen)
+    title = "running now (what changes meanwhile may be theirs):"
+    if any(call.is_abandoned for call in report.running):
+        title = "not ended (`cas record` ends what an ended program left, so that later changes are yours):"
+    yield from _section(title, len(report.running), map(running_line, report.running), screen)
     yield from _section(
         "changed outside (see `cas diff --unrecorded`):", len(report.external), _external(report, screen), screen
     )
@@ -76,6 +90,16 @@ def status_text(report: StatusReport, screen: Screen, seen: tuple[int, int] | No
     )
     yield from map(screen.line, _secrets(report))
     yield from map(screen.line, _faults(report.root))
+
+
+def running_line(call: RunningCall) -> str:
+    """Return a line about a call that has not ended."""
+    from cli.render.edits import short_moment
+
+    session = f"{shown_name(call.client or 'agent')} {call.session or ''}".rstrip()
+    named = "" if call.paths is None else f" of {_few(call.paths)}"
+    words = [session, shown_name(call.tool) + named, f"since {short_moment(call.began)}"]
+    return "  ".join([*words, *([] if call.state == "running" else [call.state])])
 
 
 def _commit_line(commit: UnreviewedCommit) -> str:

@@ -16,12 +16,15 @@ from cli.hooks.handler import HOOK_LOG
 from cli.setup.disabled_hooks import disabled_hooks
 from cli.setup.plans import HOMES, WIRED, Programs, Scope, plan
 from cli.setup.settings_files import SetupState, changes, setup_state
+from cli.setup.trust import missing_trust
 
 __all__ = ["Finding", "examine"]
 
 _PATIENCE: Final = 10
 """Seconds that clients allow a program to start, at least."""
 
+_MOST_RUNNING: Final = 3
+"""Running tools that are named."""
 _OPTIONS: Final = {"project": "", "project, for you alone": " --local", "user": " --user"}
 """The option of `cas setup` for each of the scopes that are examined."""
 
@@ -68,9 +71,12 @@ def examine(root: Path, home: Path, programs: Programs, clients: Sequence[str] |
             switch = disabled_hooks(client, root, home)
             if switch is not None:
                 yield Finding(check=f"{client} runs hooks", ok=False, said=str(switch))
+            else:
+                yield from _is_trusted(client, root, home, programs)
     if not wired and clients is None:
         yield Finding(check="no client is set up", ok=True, said="to record an agent's edits, run `cas setup CLIENT`")
     yield from _settings_make_sense(root)
+    yield _running_calls(root)
     yield _no_faults(root)
 
 
@@ -88,6 +94,15 @@ def _in_part(client: str, root: Path, home: Path, programs: Programs) -> Iterato
             case SetupState.BROKEN:
                 said = f"for the {name}, but incompletely: not all its edits are recorded. Run `{words}` to repair it"
                 yield Finding(check=f"{client} is set up", ok=False, said=said)
+
+
+def _is_trusted(client: str, root: Path, home: Path, programs: Programs) -> Iterator[Finding]:
+    """Yield what trust is missing before the client loads any of our setups here, if it loads none."""
+    steps = [(scope, plan(client, scope, programs)) for _, scope in _scopes(client, root, home)]
+    scopes = [scope for scope, planned in steps if setup_state(planned) is not SetupState.NOTHING]
+    missing = [missing_trust(client, scope, root) for scope in scopes]
+    if missing and missing[0] is not None and all(missing):
+        yield Finding(check=f"{client} is trusted", ok=False, said=str(missing[0]))
 
 
 def changes_of(client: str, scope: Scope, programs: Programs) -> bool:
@@ -196,6 +211,23 @@ def _settings_make_sense(root: Path) -> Iterator[Finding]:
         Configuration(str(root)).all()
     except CasError as error:
         yield Finding(check="the settings are valid", ok=False, said=str(error))
+
+
+def _running_calls(root: Path) -> Finding:
+    """Return which tools of agents run, as far as hooks reported: a change may count as one of theirs."""
+    from objstore import CasError, Workspace
+
+    check = "running tools of agents"
+    try:
+        with Workspace.open(root) as workspace:
+            running = workspace.sessions.running_calls()
+    except CasError as error:
+        return Finding(check=check, ok=False, said=str(error))
+    said = "; ".join(
+        f"{call.tool} of {call.client or call.conversation}: {call.state}" for call in running[:_MOST_RUNNING]
+    )
+    more = f" and {len(running) - _MOST_RUNNING} more" if len(running) > _MOST_RUNNING else ""
+    return Finding(check=check, ok=True, said=f"{said}{more} (see `cas status`)" if running else "none")
 
 
 def _no_faults(root: Path) -> Finding:

@@ -34,11 +34,11 @@ async function tell(event) {
 function asked(event) {
   return new Promise((resolve, reject) => {
     const hook = spawn(CAS, ["hook", "opencode"], { stdio: ["pipe", "pipe", "ignore"] })
+    let said = ""
     const late = setTimeout(() => {
       hook.kill("SIGKILL")
-      resolve("")
+      resolve(said)
     }, PATIENCE)
-    let said = ""
     hook.on("error", reject)
     hook.on("close", () => {
       clearTimeout(late)
@@ -95,6 +95,22 @@ function lastWords(tool, content) {
   return tool?.includes("editledger") && typeof said === "string" ? said.slice(-LAST_WORDS) : undefined
 }
 
+// Returns what adds a text to what the agent reads of a tool's result: the client's own tools give a text, those of MCP
+// servers a list of parts. Undefined if there is no place for it: then the hook is not asked for a text.
+function placeIn(result) {
+  if (typeof result?.output === "string") return (said) => (result.output += `\\n\\n${said}`)
+  if (Array.isArray(result?.content)) return (said) => result.content.push({ type: "text", text: said })
+}
+
+// The same for a prompt: its last part gives the ids, and one that is longer comes after it.
+function placeAfter(parts) {
+  const last = parts?.at?.(-1)
+  if (typeof last?.id !== "string") return undefined
+  const { sessionID, messageID } = last
+  const id = `${last.id}z`
+  return (text) => parts.push({ id, sessionID, messageID, type: "text", text, synthetic: true })
+}
+
 // Events are not waited for, and are told one after the other nevertheless.
 function inTurn() {
   let last = Promise.resolve()
@@ -110,16 +126,20 @@ const server = async ({ client, directory }) => {
     "chat.message": async (input, output) => {
       const words = (output.parts ?? []).filter((part) => part.type === "text").map((part) => part.text)
       const prompt = words.join("\\n")
-      await tell({ hook: "chat.message", ...(await who(input.sessionID)), agent: input.agent, prompt, directory })
+      const add = placeAfter(output.parts)
+      const by = { ...(await who(input.sessionID)), agent: input.agent, directory }
+      const said = await tell({ hook: "chat.message", ...by, prompt, hears: Boolean(add) })
+      if (said) add(said)
     },
     "tool.execute.before": async ({ tool, sessionID, callID }, { args }) => {
       await tell({ hook: "tool.execute.before", tool, ...(await who(sessionID)), callID, args, directory })
     },
     "tool.execute.after": async ({ tool, sessionID, callID, args }, output) => {
-      const result = lastWords(tool, output.output)
-      const by = await who(sessionID)
-      const said = await tell({ hook: "tool.execute.after", tool, ...by, callID, args, directory, result })
-      if (said && typeof output.output === "string") output.output += `\\n\\n${said}`
+      const result = lastWords(tool, output?.output ?? output?.content)
+      const add = placeIn(output)
+      const by = { tool, ...(await who(sessionID)), callID, args, directory }
+      const said = await tell({ hook: "tool.execute.after", ...by, result, hears: Boolean(add) })
+      if (said) add(said)
     },
     event: async ({ event }) => {
       const turn = event.type === "session.idle" || event.type === "session.created"
@@ -142,10 +162,10 @@ async function setup(ctx) {
       return ctx.location?.directory
     }
   }
-  async function pass(hook, { sessionID, agent, tool, id, input, result }) {
+  async function pass(hook, { sessionID, agent, tool, id, input, result }, hears = false) {
     const directory = await folder(sessionID)
-    const said = lastWords(tool, result?.content)
-    return tell({ hook, ...(await who(sessionID)), agent, tool, callID: id, args: input, directory, result: said })
+    const by = { ...(await who(sessionID)), agent, tool, callID: id, args: input, directory }
+    return tell({ hook, ...by, result: lastWords(tool, result?.content), hears })
   }
   await ctx.session.hook("prompt", async ({ sessionID, prompt }) => {
     const directory = await folder(sessionID)
@@ -161,7 +181,7 @@ async function setup(ctx) {
       await next(() => pass("tool.execute.failed", event))
       return
     }
-    const said = await pass("tool.execute.after", event)
+    const said = await pass("tool.execute.after", event, true)
     if (!said) return
     const told = typeof content === "string" ? `${content}\\n\\n${said}` : [...content, { type: "text", text: said }]
     event.result = { ...event.result, content: told }

@@ -84,7 +84,7 @@ class BackupTools:
     ) -> Answer[BackupRestored]:
         """Restore a file from backup.
 
-        Without force, refused if another writer has modified the target since the backup.
+        Without force, refused if the target has been modified since the backup.
         """
         with refusing(backup_file=shown(backup_file)):
             try:

@@ -6,7 +6,7 @@ families use to name files: argument types, absolute paths, hashes, and errors c
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Annotated, TypeAlias
 
@@ -55,9 +55,14 @@ class GivenCall:
     _turns: dict[str, TurnInfo | None] = field(default_factory=dict)  # by the root of a workspace
 
     def turn_in(self, workspace: Workspace) -> TurnInfo | None:
-        """Return the turn of the agent's own session that the call belongs to (None: no hook announced it)."""
+        """Return the turn of the agent's own session that the call belongs to.
+
+        None: no hook announced it, or what hooks noted can't be read, which stops no tool.
+        """
         if workspace.root not in self._turns:
-            self._turns[workspace.root] = workspace.hooks.server_calls.take(self.tool, self.arguments)
+            self._turns[workspace.root] = None
+            with suppress(CasError, OSError):
+                self._turns[workspace.root] = workspace.hooks.server_calls.take(self.tool, self.arguments)
         return self._turns[workspace.root]
 
 

@@ -10,11 +10,13 @@ from typing import Final
 from objstore.fs.disk import is_folder
 
 __all__ = [
+    "AGENTS_NAME",
     "APPLIED_MARKER_NAME",
     "IGNORE_NAME",
     "INDEX_NAME",
     "LOG_NAME",
     "NET_CACHE_NAME",
+    "OPEN_CALL_PREFIX",
     "SEEN_NAME",
     "STAGING_NOTE_PREFIX",
     "STAT_CACHE_NAME",
@@ -42,6 +44,11 @@ SEEN_NAME: Final = "cache/seen"
 """Which changes a reviewer has looked at."""
 APPLIED_MARKER_NAME: Final = "applied"
 """The place in the log up to which the user's files have been changed to match."""
+
+AGENTS_NAME: Final = "agents"
+"""The folder with the files about agents."""
+OPEN_CALL_PREFIX: Final = "open-"
+"""Prefix of the files in that folder that hold open calls."""
 
 _SCRATCH_NAME: Final = "tmp"
 

@@ -33,6 +33,7 @@ __all__ = [
     "Reason",
     "Reclaimable",
     "Rejection",
+    "RunningCall",
     "SessionView",
     "State",
     "StatusReport",
@@ -379,6 +380,28 @@ class Collision:
 
 
 @value
+class RunningCall:
+    """A call of an agent's own program whose end was not reported."""
+
+    session: int  # its number; 0: the session has no turn or edit yet
+    conversation: str
+    client: str  # "": not known
+    tool: str
+    paths: tuple[str, ...] | None  # files that it may change; None: any
+    began: int  # microseconds since 1970-01-01 UTC
+    is_asked: bool  # whether a person was asked if it may run
+    is_behind: bool  # whether it runs on after its answer
+    is_abandoned: bool  # whether its client's process has ended; the next scan ends the call
+
+    @property
+    def state(self) -> str:
+        """What is known of it, in words."""
+        if self.is_abandoned:
+            return "its program has ended"
+        return "waits for a person" if self.is_asked else "in the background" if self.is_behind else "running"
+
+
+@value
 class WaitingMessage:
     """How much a session is yet to be sent about its edits."""
 
@@ -428,4 +451,5 @@ class StatusReport:
     collisions: tuple[Collision, ...] = ()  # by path
     comments: Mapping[str, int] = MappingProxyType({})  # how many are open, sent and answered
     policies: tuple[str, ...] = ()  # settings about reviews that were changed, but not by `cas config`
+    running: tuple[RunningCall, ...] = ()  # calls of agents' own programs that have not ended, oldest first
     commits: tuple[UnreviewedCommit, ...] = ()  # newest first

@@ -12,13 +12,12 @@ from typing import Any, Final
 
 from objstore.errors import CasError, StoreLinked, StoreNotRegular
 from objstore.fs.nofollow import open_store_folder, read_store_file, require_no_symlink, write_derived_file
-from objstore.fs.reserved_names import STORE_NAME
+from objstore.fs.reserved_names import AGENTS_NAME, STORE_NAME
 from objstore.model.ids import blob_id
 from objstore.transaction.journal import Journal
 
 __all__ = ["AgentFiles", "key_of", "texts_of"]
 
-_FOLDER: Final = "agents"
 _LONGEST_FILE: Final = 1 << 20
 
 
@@ -29,7 +28,7 @@ class AgentFiles:
         """Take the journal of the workspace; read nothing yet."""
         self._disk: Final = journal.disk
         self._store: Final = os.path.join(journal.tree.root, STORE_NAME)
-        self._folder: Final = os.path.join(self._store, _FOLDER)
+        self._folder: Final = os.path.join(self._store, AGENTS_NAME)
 
     def names(self, prefix: str) -> list[str]:
         """Return the names of the files that begin with `prefix`."""
@@ -65,11 +64,11 @@ class AgentFiles:
 
     def write(self, name: str, held: Mapping[str, Any]) -> None:
         """Replace a file atomically. Raises what the disk raises."""
-        write_derived_file(self._disk, self._store, _FOLDER, name, json.dumps(held).encode())
+        write_derived_file(self._disk, self._store, AGENTS_NAME, name, json.dumps(held).encode())
 
     def touch(self, name: str) -> None:
         """Create an empty file, whose time says when. Raises what the disk raises."""
-        write_derived_file(self._disk, self._store, _FOLDER, name, b"")
+        write_derived_file(self._disk, self._store, AGENTS_NAME, name, b"")
 
     def remove(self, name: str) -> None:
         """Remove a file, if there is one."""

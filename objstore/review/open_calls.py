@@ -5,13 +5,16 @@ files are not part of the history: if they are lost, changes are still found, bu
 """
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from typing import Any, Final
 
 from objstore.clock import now
 from objstore.errors import CasError
 from objstore.fastclass import field, replace, value
+from objstore.fs.processes import ProcessName, has_ended, lineage, valid_process_name
+from objstore.fs.reserved_names import OPEN_CALL_PREFIX
 from objstore.fs.writer_lock import WriterLock
 from objstore.model.basic_types import MAX_INT, RESERVED_CONVERSATIONS
 from objstore.model.results import CallInfo, TurnInfo
@@ -28,7 +31,6 @@ __all__ = [
     "sanitized_text",
 ]
 
-_OPEN: Final = "open-"
 _OVER: Final = "over-"
 _SESSION: Final = "session-"
 _DONE: Final = "done-"
@@ -40,6 +42,12 @@ _RELEASED: Final = "released"
 _SESSIONS_LOCK: Final = "sessions"
 _CUT_OFF: Final = "?"
 """What is in front of the identity of an ended call whose own end was not reported."""
+
+_ABANDONED: Final = "abandoned"
+"""What is true in the note of the end of a call whose client's process has ended."""
+
+_LINEAGE: Final = "lineage"
+"""Where a session's file has the processes that led to the hook which reported its last turn."""
 
 FORGOTTEN_AFTER: Final = 24 * 3600 * 1_000_000
 """Microseconds after which the program of a call whose end was not reported is taken to have died."""
@@ -86,6 +94,7 @@ class AgentCall:
     task: str = ""  # the client's id of what runs in the background; "": none, or not known
     since: int | None = 0  # earliest time of its changes (ns of the file system); None: when its file was written
     asks: str = ""  # digest of its arguments, if it may be a call of our server; "": it is none
+    process: ProcessName | None = None  # the client's process, with which it ends; None: not known
     ended: int = 0  # reported time of its end (ns of the file system), while its changes may not be recorded yet
 
     @property
@@ -126,10 +135,16 @@ class OpenCalls:
         return self._files.lock_path(_LOCK)
 
     def calls(self) -> dict[str, AgentCall]:
-        """Return the open calls, by the names of their files. Calls of programs that died are removed."""
+        """Return the open calls, by the names of their files.
+
+        A call whose client's process has ended counts as ended when this is first noticed: the client may have died
+        long before, so that what has changed until now may be the call's or somebody else's. Where the process isn't
+        known, a call is removed after a day.
+        """
         calls: dict[str, AgentCall] = {}
+        is_gone = cache(has_ended)
         oldest = now() - FORGOTTEN_AFTER
-        for name in self._files.names(_OPEN):
+        for name in self._files.names(OPEN_CALL_PREFIX):
             call = call_of_fields(self._files.read(name))
             if call is None or call.began < oldest:
                 self.remove(name)
@@ -137,13 +152,17 @@ class OpenCalls:
                 since = self._files.written(name) if call.since is None else call.since
                 if since > time.time_ns() and self._files.is_ahead(since):
                     since = 0  # the clock was set back, so the time says nothing about earlier changes
-                calls[name] = replace(call, since=since, ended=self._ended(name))
+                ended = self._ended(name)
+                if not ended and call.process is not None and is_gone(call.process):
+                    ended = self._note_abandoned(name)
+                is_left = call.is_left or (ended > 0 and self._files.read(_over(name)).get(_ABANDONED) is True)
+                calls[name] = replace(call, since=since, ended=ended, is_left=is_left)
         return calls
 
     @staticmethod
     def name_of(call: AgentCall) -> str:
         """Return the name of a call's file."""
-        return _OPEN + key_of(sanitized_name(call.conversation), call.id)
+        return OPEN_CALL_PREFIX + key_of(sanitized_name(call.conversation), call.id)
 
     def is_open(self, call: AgentCall) -> bool:
         """Return whether the file of a call exists under the call's own name."""
@@ -163,6 +182,12 @@ class OpenCalls:
         with suppress(OSError, CasError):
             self._files.touch(_over(name))
         return True
+
+    def _note_abandoned(self, name: str) -> int:
+        """Note that a call's client has ended, and return when this was noticed, in the file system's time."""
+        with suppress(OSError, CasError):  # a reader may not be allowed to write: the next process notices it again
+            self._files.write(_over(name), {_ABANDONED: True})
+        return self._ended(name) or time.time_ns()
 
     def remove(self, name: str) -> None:
         """Remove a call and the note of its end."""
@@ -209,20 +234,22 @@ class OpenCalls:
         return _turn_of(self.session(conversation).get("turn"))
 
     def in_turn(self, call: AgentCall) -> AgentCall:
-        """Return the call with the turn that its conversation is in.
+        """Return the call with the turn that its conversation is in, and with the client's process.
 
-        If no hook has reported one, because the prompt came elsewhere or its hook failed, one begins with the call.
+        If no hook has reported a turn, because the prompt came elsewhere or its hook failed, one begins with the call.
         """
-        turn = self.turn(call.conversation)
+        session = self.session(call.conversation)
+        turn = _turn_of(session.get("turn"))
         client, model = (sanitized_text(call.notes.get(note, "")) for note in ("client", "model"))
         if turn is None:
             turn = TurnInfo(session=call.conversation, began=call.began, client=client, model=model)
             self.note_turn(turn)
-        return replace(call, turn=replace(turn, client=turn.client or client, model=model or turn.model))
+        turn = replace(turn, client=turn.client or client, model=model or turn.model)
+        return replace(call, turn=turn, process=_common_process(texts_of(session.get(_LINEAGE)), lineage()))
 
     def note_turn(self, turn: TurnInfo, also: Mapping[str, Any] | None = None) -> None:
-        """Note that a turn begins, and the fields in `also`. Raises what `note` raises."""
-        self.note(turn.session, lambda _: {"turn": _fields_of_turn(turn), **(also or {})})
+        """Note that a turn begins, by which processes that was reported, and the fields in `also`. Raises as `note`."""
+        self.note(turn.session, lambda _: {"turn": _fields_of_turn(turn), _LINEAGE: lineage(), **(also or {})})
 
     def session(self, conversation: str) -> dict[str, Any]:
         """Return what is remembered of a conversation."""
@@ -334,6 +361,7 @@ def fields_of_call(call: AgentCall) -> dict[str, Any]:
         "task": call.task,
         "since": call.since,
         "asks": call.asks,
+        "process": call.process,
     }
 
 
@@ -391,8 +419,20 @@ def call_of_fields(held: Mapping[str, Any]) -> AgentCall | None:
                 task=task if isinstance(task := held.get("task"), str) else "",
                 since=since if isinstance(since := held.get("since", 0), int) else None,
                 asks=asks if isinstance(asks := held.get("asks"), str) else "",
+                process=valid_process_name(held.get("process")),
             )
     return None
+
+
+def _common_process(earlier: Sequence[str], own: Sequence[ProcessName]) -> ProcessName | None:
+    """Return the innermost process that ran two hooks of a conversation (None: not known): the client's own.
+
+    A client may run a hook through a shell, and that through further programs, which all end with that hook.
+    `earlier`, `own`: each hook's own process, its parent, and so on. The same hook may have reported both events.
+    """
+    if earlier[:1] == own[:1]:
+        return None
+    return next((process for process in own if process in earlier), None)
 
 
 def sanitized_name(conversation: str) -> str:
@@ -420,7 +460,7 @@ def _reported_name(conversation: str) -> str:
 
 def _over(name: str) -> str:
     """Return the name of the file that notes the end of a call."""
-    return _OVER + name.removeprefix(_OPEN)
+    return _OVER + name.removeprefix(OPEN_CALL_PREFIX)
 
 
 def _identity(call: AgentCall) -> str:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from objstore.errors import CasError, DiskFailed, PathError, StoreDamaged
+from objstore.fs.reserved_names import AGENTS_NAME, OPEN_CALL_PREFIX, STORE_NAME
 from objstore.model.basic_types import CommentState, Status
 from objstore.model.views import (
     Collision,
@@ -16,6 +17,7 @@ from objstore.model.views import (
     PendingGroup,
     PendingTurn,
     Reclaimable,
+    RunningCall,
     StatusReport,
     UnresolvedMarkers,
     UnreviewedCommit,
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from objstore.store.object_store import Store
     from objstore.transaction.journal import Journal
 
-__all__ = ["external_changes", "report", "unresolved_markers"]
+__all__ = ["external_changes", "report", "running_calls", "unresolved_markers"]
 
 _WAIT_SECONDS: Final = 1.0
 """Total seconds to wait for writers after a change was found: one may be about to write or to record that file."""
@@ -80,8 +82,45 @@ def _status_report(journal: Journal, external: tuple[ExternalChange, ...], unrea
         comments=_comments(journal),
         policies=_changed_policies(journal),
         secrets=secret_files(journal),
+        running=running_calls(journal),
         commits=_commits(journal) if pending else (),
     )
+
+
+def running_calls(journal: Journal) -> tuple[RunningCall, ...]:
+    """Return the calls of agents' own programs whose end was not reported, oldest first.
+
+    The caller holds a read of the journal.
+    """
+    if not _has_open_calls(journal.tree.root):
+        return ()
+    from objstore.review.open_calls import OpenCalls
+
+    calls = sorted(OpenCalls(journal).calls().values(), key=lambda call: call.began)
+    return tuple(
+        RunningCall(
+            session=journal.store.index.sessions.number(call.conversation),
+            conversation=call.conversation,
+            client=call.notes.get("client", ""),
+            tool=call.tool,
+            paths=call.paths,
+            began=call.began,
+            is_asked=call.is_asked,
+            is_behind=call.is_behind or call.is_left,
+            is_abandoned=call.is_over,
+        )
+        for call in calls
+        if not call.is_over or call.is_left
+    )
+
+
+def _has_open_calls(root: str) -> bool:
+    """Return whether any call is open: mostly none is, and a status must not wait for their module to load."""
+    with suppress(OSError):
+        return any(
+            name.startswith(OPEN_CALL_PREFIX) for name in os.listdir(os.path.join(root, STORE_NAME, AGENTS_NAME))
+        )
+    return False
 
 
 def _comments(journal: Journal) -> dict[str, int]:

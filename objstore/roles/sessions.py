@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from objstore.model.basic_types import Seq
-    from objstore.model.views import Collision, SessionView, TurnView
+    from objstore.model.views import Collision, RunningCall, SessionView, TurnView
     from objstore.transaction.journal import Journal
 
 __all__ = ["Sessions"]
@@ -35,6 +35,13 @@ class Sessions:
 
         with self._journal.reading():
             return collisions.collisions(self._journal)
+
+    def running_calls(self) -> tuple[RunningCall, ...]:
+        """Return the calls of agents' own programs whose end was not reported, oldest first."""
+        from objstore.review import status
+
+        with self._journal.reading():
+            return status.running_calls(self._journal)
 
     def session(self, number: int) -> SessionView:
         """Return one session. Raises NoSuchName."""

@@ -258,10 +258,14 @@ class HookSessions:
 
         `client`, `model`: "": not reported. What follows without a prompt is a turn of its own.
         """
+        arrived = now()
         try:
             return self.over(conversation)
         finally:
-            self.note_turn(TurnInfo(session=conversation, began=0, client=client, model=model))
+            # A client may not wait for this hook, so that the one of the first prompt was faster.
+            turn = self._open.turn(conversation)
+            if turn is None or turn.began < arrived:
+                self.note_turn(TurnInfo(session=conversation, began=0, client=client, model=model))
 
     def note_subagent(self, conversation: str, agent: str) -> None:
         """Note that a subagent of the conversation begins."""
@@ -330,6 +334,10 @@ class HookSessions:
         )
         self._open.note_turn(noted, {"prompted": now(), **({"waits": False} if has_begun else {})})
         self._open.begin_turn(turn.session)
+
+    def resume(self, conversation: str) -> None:
+        """Note that the agent goes on with its turn after a pause, though no person said anything."""
+        self._open.note(conversation, lambda _: {"waits": False})
 
     def turn(self, conversation: str) -> TurnInfo | None:
         """Return the turn of the conversation that began last (None: no beginning was reported)."""

@@ -13,6 +13,7 @@ from typing import Final
 from objstore.clock import now
 from objstore.errors import CasError
 from objstore.fastclass import replace
+from objstore.fs.processes import has_ended
 from objstore.model.ids import blob_id
 from objstore.model.results import TurnInfo
 from objstore.review.agent_files import AgentFiles, key_of
@@ -84,7 +85,7 @@ class ServerCalls:
         calls: dict[str, AgentCall] = {}
         for name in self._files.names(_ANNOUNCED):
             call = call_of_fields(self._files.read(name))
-            if call is None or call.began < oldest:
+            if call is None or call.began < oldest or (call.process is not None and has_ended(call.process)):
                 self._remove(name)
             else:
                 calls[name] = call

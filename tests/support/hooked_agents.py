@@ -325,13 +325,13 @@ class OpenCode(Session):
         return self.base("session.created")
 
     def prompted(self, prompt: str) -> dict[str, Any]:
-        return self.base("chat.message") | {"prompt": prompt, "agent": "build"}
+        return self.base("chat.message") | {"prompt": prompt, "agent": "build", "hears": True}
 
     def stopped(self) -> dict[str, Any]:
         return self.base("session.idle")
 
     def tool_event(self, tool: str, given: Mapping[str, Any], *, before: bool) -> dict[str, Any]:
-        event = self.base("tool.execute.before" if before else "tool.execute.after")
+        event = self.base("tool.execute.before") if before else self.base("tool.execute.after") | {"hears": True}
         return event | {"tool": tool, "callID": self.call, "args": dict(given)}
 
     def shell_event(self, command: str, *, before: bool) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from objstore import (
     CallInfo,
     Decided,
     EditExpired,
+    EditTakenOut,
     EditView,
     FileChanged,
     NoSuchName,
@@ -117,7 +118,7 @@ def _decided(workspace: Workspace, action: Action, edits: list[EditView]) -> int
     units = [Unit(edit.seq, hunk) for edit in edits for hunk in range(len(edit.units))]
     try:
         outcome = workspace.decide(action, units, cascade=action is Action.REJECT, on_external=OnExternal.ABORT)
-    except EditExpired:  # another process has let it go since it was looked up
+    except (EditExpired, EditTakenOut):  # another process has let it go since it was looked up, or taken it out
         return 0
     return outcome.number if isinstance(outcome, Decided) else 0
 

@@ -15,6 +15,8 @@ from cli.hooks.clients.described import DESCRIBED, is_description
 from cli.screen.terminal import Screen, can_ask, shown_name, visible, write
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from cli.setup.doctor import Finding
     from cli.setup.plans import Programs, Scope, SetupStep
     from cli.setup.settings_files import SettingsChange
@@ -22,9 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["doctor", "hook", "setup"]
 
 NEXT: Final = "Restart {name} to begin recording. `{program} doctor {client}` checks that it works."
-BESIDES: Final = {"codex": "Codex runs new hooks only after you trust them: type /hooks in Codex."}
-"""What the user has to do in addition, because no settings file does it."""
-
 BY_HAND: Final = "Add the MCP server to {name} by hand: its command is `editledger`, with the project's folder."
 """Printed for clients whose lists of servers are not known."""
 
@@ -54,6 +53,10 @@ class _ClientName(click.ParamType[str]):
         if is_description(value):
             return str(Path(value).resolve())
         return str(click.Choice(CLIENTS).convert(value, param, ctx))
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem]":
+        """Return the names that begin so."""
+        return click.Choice(CLIENTS).shell_complete(ctx, param, incomplete)
 
 
 @command("setup")
@@ -136,6 +139,7 @@ def _set_up(invocation: Invocation, client: str, where: "Scope", *, server: bool
     from cli.setup.git_exclude import exclude_step
     from cli.setup.plans import HOMES, plan
     from cli.setup.settings_files import changes, remarks
+    from cli.setup.trust import missing_trust
     from objstore import Workspace
 
     screen = invocation.screen()
@@ -169,7 +173,8 @@ def _set_up(invocation: Invocation, client: str, where: "Scope", *, server: bool
     if dry_run or remove:
         return
     then = NEXT.format(program=invocation.program, client=_word(client), name=_title(client))
-    said = [then, *filter(None, [BESIDES.get(client)])] if wanted else []
+    trust = missing_trust(client, where, where.project)
+    said = [*([then] if wanted else []), *([] if trust is None else [visible(f"{trust}.")])]
     if server and client not in NAMES:
         said.append(BY_HAND.format(name=_title(client)))
     if where.project is None:
@@ -291,7 +296,7 @@ def _diagnosis(found: "list[Finding]", screen: Screen) -> Iterator[bytes]:
 
 
 @command("hook")
-@click.argument("client", metavar="CLIENT")
+@click.argument("client", type=_ClientName(), metavar="CLIENT")
 @click.option("--resident", is_flag=True, hidden=True, expose_value=False)  # of versions that had a resident helper
 def hook(*, client: str) -> None:
     """Record what a tool of CLIENT does, from an event on standard input. `cas setup` makes clients call this.

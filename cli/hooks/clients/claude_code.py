@@ -8,6 +8,7 @@ command in the background ends as soon as it runs; its real end is only reported
 it. A call may be deferred without an end (`defer`): it begins again, with its id, once its session continues.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -41,6 +42,13 @@ _MOMENTS: Final = {
 }
 _WAITS: Final = "idle_prompt"
 """The notification that no turn is running: the client waits for the next prompt."""
+
+_NOTICE: Final = re.compile(
+    r"<task-notification>.*?<task-id>([^<]+)</task-id>(?:.*?<status>(\w+)</status>)?", re.DOTALL
+)
+"""A prompt that the client writes itself: something in the background has ended, or has something to say."""
+
+_RUNNING: Final = "running"
 
 _WRITES: Final = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
 READS: Final = frozenset(
@@ -87,8 +95,15 @@ def _own(payload: Payload) -> Event:
     given = map_of(payload, "tool_input")
     path = text(given, "file_path", "notebook_path", "path")
     named = [path] if path else patched(text(payload, "tool_input"))
+    prompt = text(payload, "prompt")
+    moment = _moment(name, payload)
+    notice = _NOTICE.match(prompt) if moment is HookMoment.PROMPT else None
+    ended = text(given, "shell_id", "task_id") if tool in ENDS and name == "PostToolUse" else ""
+    if notice is not None:
+        moment, prompt = HookMoment.RESUMED, ""
+        ended = notice[1] if notice[2] and notice[2] != _RUNNING else ""
     return Event(
-        moment=_moment(name, payload),
+        moment=moment,
         conversation=text(payload, "session_id", "conversation_id"),  # Cursor runs these hooks too
         place=text(payload, "cwd"),
         name=name,
@@ -97,10 +112,10 @@ def _own(payload: Payload) -> Event:
         given=payload.get("tool_input"),
         touched=paths_touched_by(tool, named, reads=READS, writes=_WRITES),
         task=text(map_of(payload, "tool_response"), "backgroundTaskId"),
-        ended_task=text(given, "shell_id", "task_id") if tool in ENDS and name == "PostToolUse" else "",
+        ended_task=ended,
         running=_running(payload.get("background_tasks")),
         joins=joined_by(tool, given, payload),
-        prompt=text(payload, "prompt"),
+        prompt=prompt,
         notes=notes_of(
             "claude-code",
             agent=text(payload, "agent_type"),

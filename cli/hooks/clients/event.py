@@ -72,8 +72,11 @@ _JOINS: Final = r"New conversation\. Pass mcp_conversation_id=(\S+) with your fu
 
 _CONVERSATION: Final = r"[A-Za-z0-9_.:-]{1,128}"
 _ANSWERS: Final = ("tool_response", "toolResponse", "tool_output", "tool_result", "result")
-_INSIDE: Final = ("structuredContent", "structured_content", "content", "llmContent", "text_result_for_llm", "text")
-"""Keys under which clients put a tool's answer."""
+_INSIDE: Final = ("structuredContent", "structured_content", "content", "llmContent", "returnDisplay", "text")
+"""Keys under which clients put a tool's answer. Gemini CLI wraps its text for the model, and displays it as it is."""
+
+_ALL_PARTS: Final = "text_result_for_llm"
+"""Where Copilot's program puts the texts of an answer, one after the other, and its structured content after them."""
 
 _DEEPEST: Final = 4
 
@@ -90,6 +93,7 @@ class HookMoment(Enum):
     BEHIND = "a tool has answered, and runs on"
     DENIED = "a tool that was to run was not let"
     PROMPT = "a person said something"
+    RESUMED = "the agent goes on with its turn, though no person said anything"
     ASKED = "a person is asked whether a tool may run"
     ALLOWED = "a person has let a tool run"
     PAUSE = "no tool of the conversation's own is running"
@@ -147,6 +151,7 @@ class Event(NamedTuple):
     task: str = ""  # client's id of what this tool leaves running in the background; "": nothing, or not reported
     ended_task: str = ""  # client's id of what ran in the background and this tool has ended; "": nothing
     running: tuple[str, ...] | None = None  # client's ids of what runs in the background; None: not reported
+    hears: bool = False  # whether the client says itself that it has a place for a text to the agent
     joins: str = ""  # conversation that a tool of our server reported working in; "": none
 
 
@@ -266,7 +271,8 @@ def _named_in(answer: object, depth: int) -> str:
         return _named_in(answer[-1], depth - 1) if answer and depth else ""
     if not isinstance(answer, Mapping) or not depth:
         return ""
-    return text(answer, _JOINED) or next(filter(None, (_named_in(answer.get(name), depth - 1) for name in _INSIDE)), "")
+    inner = [answer.get(name) for name in _INSIDE] + [text(answer, _ALL_PARTS).rstrip().rpartition("\n")[2]]
+    return text(answer, _JOINED) or next(filter(None, (_named_in(each, depth - 1) for each in inner)), "")
 
 
 def patched(patch: str) -> tuple[str, ...]:

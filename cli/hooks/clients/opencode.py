@@ -4,7 +4,7 @@ Source: the client's plugin interface, of version 1 and of version 2. Some of it
 `tool.execute.after`, so the plugin also reports when a session becomes idle: a tool's changes are recorded then at the
 latest. A subagent is a session that names its parent; the plugin reports the parent. A person is asked after a tool has
 begun, and the report of that names only the call. In version 2 a tool that they refuse fails, and the failure may be
-reported first.
+reported first. The plugin says with each event whether it has a place for a text to the agent.
 """
 
 from typing import Final
@@ -46,7 +46,6 @@ _READS: Final = frozenset(
     | {"question", "skill"}
 )
 _PATCHES: Final = frozenset({"patch", "apply_patch"})
-_HEARD: Final = frozenset({"tool.execute.after"})
 
 
 def read(payload: Payload) -> Event:
@@ -74,12 +73,13 @@ def read(payload: Payload) -> Event:
             command=text(given, "command"),
         ),
         agent=agent,
+        hears=payload.get("hears") is True,
     )
 
 
 def reply(event: Event, message: str) -> Payload | None:
-    """Return what to print: the plugin adds it to what the agent reads next."""
-    return {"context": message} if event.name in _HEARD else None
+    """Return what to print: the plugin adds it to what the agent reads next, if it said that there is a place."""
+    return {"context": message} if event.hears else None
 
 
 def notice(event: Event, message: str) -> None:

@@ -602,6 +602,39 @@ def test_rejections_are_reported_to_the_parent_session_and_not_to_its_subagent(f
         assert "two is a word" in session.run("true")
 
 
+def test_opencode_hears_of_a_rejection_only_where_its_plugin_has_a_place_for_it(folder: Path) -> None:
+    session = OpenCode(folder)
+    session.run("echo 1 >> a.txt")
+    assert cas("reject", "1", "--reason", "not wanted", folder=folder).status == 0
+    silent = session.tool_event("other_search", {}, before=False) | {"hears": False}
+    assert session.tell(silent) == ""  # nothing is lost by that
+    assert session.tell(session.prompted("and on") | {"hears": False}) == ""
+    assert "not wanted" in session.ask("and on")
+    assert session.run("true") == ""
+
+
+def test_a_background_task_s_notice_in_claude_code_is_no_prompt_and_ends_the_task(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.ask("go")
+    began, ended = session.another_call(is_shell=True)
+    session.tell(began)
+    session.tell(ended | {"tool_response": {"backgroundTaskId": "b1"}})
+    task = {"id": "b1", "type": "shell", "status": "running", "command": "make"}
+    session.tell(session.stopped() | {"background_tasks": [task]})
+    said = "<task-notification>\n<task-id>b1</task-id>\n<status>{}</status>\n</task-notification>"
+    session.ask(said.format("running"))
+    assert [call["state"] for call in cas("status", "--json", folder=folder).json()["running_calls"]] == [
+        "in the background"
+    ]
+    session.ask(said.format("completed"))
+    assert cas("status", "--json", folder=folder).json()["running_calls"] == []
+    session.run("echo 1 >> a.txt")
+    (view,) = edits(folder)
+    assert view.edit.notes["prompt"] == "go"
+    with Workspace.open(folder) as workspace:
+        assert [turn.prompt for turn in workspace.sessions.turns()] == ["go"]
+
+
 def test_edits_of_opencode_subagents_belong_to_the_parent_session(folder: Path) -> None:
     session = OpenCode(folder)
     session.start()
@@ -627,7 +660,7 @@ def test_edits_of_opencode_subagents_belong_to_the_parent_session(folder: Path) 
     assert {view.edit.conversation for view in found} == {session.name}
     assert {view.edit.notes["prompt"] for view in found} == {"do both"}
     assert cas("reject", "1", "--reason", "not wanted", folder=folder).status == 0
-    assert "not wanted" in session.tell(task | {"hook": "tool.execute.after"})
+    assert "not wanted" in session.tell(task | {"hook": "tool.execute.after", "hears": True})
 
 
 def test_the_turn_of_a_subagent_ends_no_call_of_its_session(folder: Path) -> None:
@@ -1102,7 +1135,10 @@ def test_both_versions_of_opencode_name_files_and_end_calls(folder: Path) -> Non
     assert cas("reject", "1", "--reason", "two is a word", folder=folder).status == 0
     session.tell(session.tool_event("shell", {"command": "false"}, before=True))
     shell("echo 1 >> src/b.py", folder=folder)
-    failed = session.tool_event("shell", {"command": "false"}, before=False) | {"hook": "tool.execute.failed"}
+    failed = session.tool_event("shell", {"command": "false"}, before=False) | {
+        "hook": "tool.execute.failed",
+        "hears": False,
+    }
     assert session.tell(failed) == ""  # an error result carries no other text
     assert edits(folder)[-1].edit.tool == "shell"
     assert "two is a word" in session.run("true")
@@ -1137,7 +1173,7 @@ def test_a_failed_opencode_call_claims_changes_only_if_it_was_allowed(
     session.tell(began)
     request = session.base("permission.asked") | {"callID": session.call}
     session.tell(request)
-    events = [request | {"hook": f"permission.{answer}"}, ended | {"hook": "tool.execute.failed"}]
+    events = [request | {"hook": f"permission.{answer}"}, ended | {"hook": "tool.execute.failed", "hears": False}]
     shell("echo 1 >> a.txt", folder=folder)  # the person, or the tool
     for event in events if answer == "allowed" else reversed(events):
         session.tell(event)

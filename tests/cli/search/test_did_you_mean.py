@@ -280,7 +280,7 @@ def test_suggested_names_with_unprintable_characters_are_quoted_for_the_shell(ru
         (
             "undo 2",
             (
-                "`cas undo` undoes the newest decision, whatever it was about. "
+                "`cas undo` undoes the newest decision, whatever it was about, and `cas undo --decision N` that one. "
                 "To take an edit out, run `cas reject EDIT`."
             ),
         ),

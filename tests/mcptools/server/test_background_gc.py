@@ -122,7 +122,7 @@ def test_invalid_settings_are_reported_once_and_do_not_stop_the_server(tmp_path:
     root = tmp_path / "workspace"
     root.mkdir()
     create_workspace(root, max_size="60kB")
-    (root / ".cas" / "config.toml").write_text("[gc\n")
+    (root / ".cas" / "config.toml").write_text('[retention]\nmax_size = "lots"\n')
 
     def warnings() -> int:
         return (tmp_path / "workspace.log").read_text().count("WARNING")

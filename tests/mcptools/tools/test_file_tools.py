@@ -409,11 +409,12 @@ def test_refusal_of_a_diff_has_a_hint_and_facts(agent: Agent, folder: Path) -> N
         "hunk": 1,
         "lines": [],
     }
-    assert refused("@@ -1 +1 @@\n-a\n+A\n+B\n") == {
+    # Its old side is at two places, so that the count is not corrected.
+    assert refused("@@ -9 +9 @@\n-c\n+C\n+D\n") == {
         "code": -32029,
         "type": "invalid_patch",
         "message": "Invalid patch format: a line beyond the counts in its hunk's @@ header at line 6",
-        "hint": "By its lines, the header at line 3 of the patch is @@ -1,1 +1,2 @@; context counts as old and new.",
+        "hint": "By its lines, the header at line 3 of the patch is @@ -9,1 +9,2 @@; context counts as old and new.",
         "patch_line": 6,
     }
     end = refused("@@ -4 +4 @@\n-c\n\\ No newline at end of file\n+C\n")

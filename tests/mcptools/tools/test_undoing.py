@@ -128,6 +128,27 @@ def contents(root: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("step", [1, 2, 3])
+def test_t_undo_05_failed_undo_leaves_every_file_unchanged(tmp_path: Path, step: int) -> None:
+    root, failing = tmp_path / "workspace", tmp_path / "failing"
+    root.mkdir()
+    names = ("a", "b", "c")
+    for name in names:
+        (root / name).write_text("one\n")
+    with connected(root, program=("tests.support.failing_server", str(failing), "--tools", "all")) as agent:
+        patches = [{"file_path": name, "patch": DIFF} for name in names]
+        agent.done("apply_patches", strategy="atomic", patches=patches)
+        after = contents(root)
+        failing.write_text(str(step))
+        refused = agent.call("Undo")
+        assert refused.error["type"] == "io_error"
+        assert "every file of the call is as it was before" in refused.text
+        assert contents(root) == after
+        failing.unlink()
+        assert agent.done("Undo").structured["files_reverted"] == len(names)
+    assert contents(root) == dict.fromkeys(names, b"one\n")
+
+
+@pytest.mark.parametrize("step", [1, 2, 3])
 def test_undo_that_fails_at_any_step_leaves_every_file_unchanged(tmp_path: Path, step: int) -> None:
     disk = DiskFailingAtStep()
     directories = Directories([str(tmp_path)], lambda root: Workspace.init(root, disk))

@@ -316,6 +316,39 @@ def test_changes_of_no_agent_await_a_review_if_the_setting_is_invalid(root: Path
         assert found_in(workspace.record_changes(EXTERNAL_CALL).edits) == [(Origin.EXTERNAL, Status.PENDING, "")]
 
 
+class Appending(UnsyncedDisk):
+    """A disk on which something else happens once, after the log was first written to."""
+
+    def __init__(self, then: Callable[[], object]) -> None:
+        super().__init__()
+        self._then = iter([then])
+
+    def append(self, fd: int, content: bytes, name: str) -> None:
+        super().append(fd, content, name)
+        for then in self._then:
+            then()
+
+
+def test_a_session_s_late_start_does_not_take_the_prompt_of_its_first_turn(tmp_path: Path) -> None:
+    def prompt() -> None:
+        with Workspace.open(tmp_path, UnsyncedDisk()) as other:
+            other.hooks.note_turn(TurnInfo(session="c", began=0, prompt="go"), has_begun=True)
+
+    (tmp_path / "a.txt").write_bytes(b"1\n")
+    with Workspace.init(tmp_path, UnsyncedDisk()) as workspace:
+        workspace.hooks.notice(EXTERNAL_CALL)
+        (tmp_path / "a.txt").write_bytes(b"2\n")
+    with Workspace.open(tmp_path, Appending(prompt)) as workspace:
+        workspace.hooks.start("c", client="claude-code")
+        turn = workspace.hooks.turn("c")
+        assert turn is not None
+        assert turn.prompt == "go"
+        workspace.hooks.start("c", client="claude-code")  # it begins again, after that prompt
+        again = workspace.hooks.turn("c")
+        assert again is not None
+        assert again.prompt == ""
+
+
 # ---- calls whose beginning was not reported
 
 

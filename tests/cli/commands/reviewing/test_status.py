@@ -98,6 +98,8 @@ def test_json_is_one_document_with_fixed_fields(runner: CommandRunner) -> None:
         "away": 0,
         "comments": {"open": 0, "sent": 0, "answered": 0},
         "collisions": [],
+        "running_calls": [],
+        "commits": [],
         "policies": [],
         "conversations": 1,
         "changes": None,

@@ -17,9 +17,10 @@ from objstore.fs.writer_lock import WriterLock
 from objstore.model.results import CallInfo, TurnInfo
 from objstore.model.views import EditFilter, EditView
 from objstore.review.attribution import CallAttribution
-from objstore.review.open_calls import FORGOTTEN_AFTER, AgentCall, OpenCalls, sanitized_name, sanitized_text
+from objstore.review.open_calls import AgentCall, OpenCalls, sanitized_name, sanitized_text
 from objstore.tracking.attributed_scan import AttributedScan
 from objstore.tracking.server_calls import ServerCalls, is_tool_named
+from objstore.tracking.unannounced_calls import UnannouncedCalls, starts_of
 from objstore.transaction.journal import Journal
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class HookSessions:
         self._journal: Final = journal
         self._open: Final = OpenCalls(journal)
         self._scan: Final = AttributedScan(journal, self._open)
+        self._unannounced: Final = UnannouncedCalls(journal, self._open)
         self.server_calls: Final = ServerCalls(journal)
 
     # ---- what hooks report
@@ -118,7 +120,7 @@ class HookSessions:
                     open_calls[name] = replace(known, is_left=True)
                     self._note_done([known])
                 return self._scan.record_edits(known.paths, open_calls)
-            begun_after = self._earliest_beginning(known)
+            begun_after = self._unannounced.earliest_beginning(known, self._ended_at(known))
             if not call.is_named:
                 name = _name_among(open_calls, known, self._ended_at(known)) or name
                 self._note_end(known)
@@ -140,7 +142,7 @@ class HookSessions:
                 )
             else:
                 open_calls[name] = replace(known, is_left=True)
-                self._note_unannounced(name, open_calls[name], begun_after)
+                self._unannounced.note(name, open_calls[name], begun_after)
                 self._note_done([known])  # its beginning may be reported late, and no second end would follow
             found = self._scan.record_edits(paths, open_calls)
             self._open.remove(name)
@@ -175,7 +177,7 @@ class HookSessions:
             elif not self._is_done(known, before=True):
                 open_calls[name] = self._open.in_turn(replace(known, is_behind=True, is_left=True))
                 if known.paths is None:
-                    self._note_unannounced(name, open_calls[name], self._earliest_beginning(known))
+                    self._unannounced.note(name, open_calls[name], self._unannounced.earliest_beginning(known))
             if name in open_calls:
                 self._open.put(name, open_calls[name])
             return self._scan.record_edits(known.paths, open_calls)
@@ -272,7 +274,7 @@ class HookSessions:
 
         def noted(kept: Mapping[str, object]) -> dict[str, object]:
             agents = [*_agents_without(agent, kept), agent][-_MAX_SUBAGENTS:]
-            times = {each: at for each, at in _starts(kept).items() if each in agents and each in _agents(kept)}
+            times = {each: at for each, at in starts_of(kept).items() if each in agents and each in _agents(kept)}
             return {"agents": agents, "starts": {agent: now(), **times}}
 
         self._open.note(conversation, noted)
@@ -332,7 +334,7 @@ class HookSessions:
             client=sanitized_text(turn.client or ("" if before is None else before.client)),
             model=sanitized_text(turn.model or ("" if before is None else before.model)),
         )
-        self._open.note_turn(noted, {"prompted": now(), **({"waits": False} if has_begun else {})})
+        self._open.note_turn(noted, {"prompted": min(noted.began, now()), **({"waits": False} if has_begun else {})})
         self._open.begin_turn(turn.session)
 
     def resume(self, conversation: str) -> None:
@@ -407,28 +409,6 @@ class HookSessions:
             with self._journal.tree.locate(path, changing=True, will_be_vacated=lambda _: True) as resolved:
                 return resolved.path
         return ""
-
-    def _earliest_beginning(self, call: AgentCall) -> int:
-        """Return when a call can have begun at the earliest, if nothing reported its beginning (microseconds).
-
-        A call of the main agent began after the newest prompt or start of the session, one of a subagent after that
-        began, and none before the time after which calls are forgotten.
-        """
-        kept = self._open.session(call.conversation)
-        known = _starts(kept).get(call.agent) if call.agent else kept.get("prompted")
-        reported = 0 if call.is_named else self._ended_at(call)
-        return max(now() - FORGOTTEN_AFTER, known if isinstance(known, int) else 0, reported)
-
-    def _note_unannounced(self, name: str, call: AgentCall, since: int) -> None:
-        """Leave open whose the changes are that were taken for a person's while a call ran that nothing reported.
-
-        Until its own changes are recorded, it is open: another scan may find them in the meantime.
-        """
-        from objstore.review.claim import leave_unattributed
-
-        self._open.put(name, call)
-        reason = f"the beginning of a tool of session {call.conversation} was not reported"
-        leave_unattributed(self._journal, since, "hook", sanitized_text(reason))
 
     def _ended_at(self, call: AgentCall) -> int:
         """Return when the end of a call without an id was last reported in these words (0: long ago, or never)."""
@@ -524,12 +504,6 @@ def _agents(kept: Mapping[str, object]) -> list[str]:
 def _agents_without(agent: str, kept: Mapping[str, object]) -> list[str]:
     """Return the subagents without one of them."""
     return [each for each in _agents(kept) if each != agent]
-
-
-def _starts(kept: Mapping[str, object]) -> dict[str, object]:
-    """Return when each subagent began, from what is kept of a conversation."""
-    starts = kept.get("starts")
-    return starts if isinstance(starts, dict) else {}
 
 
 def _other_workspaces(kept: Mapping[str, object]) -> list[str]:

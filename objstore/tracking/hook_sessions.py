@@ -271,13 +271,7 @@ class HookSessions:
 
     def note_subagent(self, conversation: str, agent: str) -> None:
         """Note that a subagent of the conversation begins."""
-
-        def noted(kept: Mapping[str, object]) -> dict[str, object]:
-            agents = [*_agents_without(agent, kept), agent][-_MAX_SUBAGENTS:]
-            times = {each: at for each, at in starts_of(kept).items() if each in agents and each in _agents(kept)}
-            return {"agents": agents, "starts": {agent: now(), **times}}
-
-        self._open.note(conversation, noted)
+        self._note_subagent(conversation, agent, has_just_begun=True)
 
     def notice(self, otherwise: CallInfo, paths: Sequence[str] | None = None) -> "Recorded":
         """Record what changed: as the change of the open call that made it, or as `otherwise` if no call can have.
@@ -438,6 +432,19 @@ class HookSessions:
         if named:
             self._open.note_done(named[0].conversation, named, are_cut_off=are_cut_off)
 
+    def _note_subagent(self, conversation: str, agent: str, *, has_just_begun: bool) -> None:
+        """Note that a subagent works. `has_just_begun`: if it is new, it began now; otherwise when is not known."""
+
+        def noted(kept: Mapping[str, object]) -> dict[str, object]:
+            known = _agents(kept)
+            agents = [*_agents_without(agent, kept), agent][-_MAX_SUBAGENTS:]
+            starts = {each: at for each, at in starts_of(kept).items() if each in agents and each in known}
+            if has_just_begun and agent not in known:
+                starts[agent] = now()
+            return {"agents": agents, "starts": starts}
+
+        self._open.note(conversation, noted)
+
     def _is_subagent_at_work(self, call: AgentCall, *, reports_subagents: bool) -> bool:
         """Return whether a call is of a subagent that works for the conversation, as far as that is known."""
         kept = self._open.session(call.conversation)
@@ -445,7 +452,7 @@ class HookSessions:
             return True
         if reports_subagents and kept.get("waits") is True:
             return False
-        self.note_subagent(call.conversation, call.agent)
+        self._note_subagent(call.conversation, call.agent, has_just_begun=False)
         return True
 
     def _end_all(

@@ -156,6 +156,8 @@ class Day:
         """Begin a shell without a report, and let it change a file. `found_by`: as for `look`, or "": nobody looks."""
         call = AgentCall(conversation=session, id=str(self.next()), tool="tool", paths=None, agent=agent)
         self.unannounced[call.id] = Running(call=call, is_working=True)
+        if agent:
+            self.hooks.note_subagent(session, agent)
         self.write(path, call.id)
         if found_by:
             self.look(found_by, path)

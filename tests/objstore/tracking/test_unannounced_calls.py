@@ -112,6 +112,16 @@ def test_the_person_can_undo_that_changes_were_left_unattributed(root: Path) -> 
         assert workspace.history.edit(1).status is Status.ACCEPTED
 
 
+def test_a_subagent_that_only_its_next_call_shows_may_have_begun_earlier(root: Path) -> None:
+    with prompted(root) as workspace:
+        (root / "a").write_bytes(b"by the subagent\n")
+        look(workspace, "record")
+        workspace.hooks.begin(replace(CALL, id="2", agent="sub"))
+        workspace.hooks.end(replace(CALL, id="2", agent="sub"))
+        workspace.hooks.end(replace(CALL, agent="sub"))
+        assert workspace.history.edit(1).status is Status.PENDING
+
+
 @pytest.mark.parametrize("is_typed_before", [True, False])
 def test_a_subagents_unannounced_shell_began_after_the_subagent(root: Path, *, is_typed_before: bool) -> None:
     """What runs in a subagent may have begun before the newest prompt of its session."""

@@ -33,6 +33,8 @@ class Authors:
             return f"turn {view.edit.turn}"
         if not view.owner:
             return "claimed by you"
+        if view.is_unattributed and view.owner != view.edit.conversation:
+            return view.owner
         if view.owner != view.edit.conversation or len(view.edit.conversation) > LONGEST_NAME:
             number = self._session_of(view)
             if number:

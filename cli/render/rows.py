@@ -96,7 +96,8 @@ class Rows:
     def _origin(self, view: "EditView") -> str:
         """Return the remark after an edit that is not simply an agent's."""
         edit = view.edit
-        origin = "" if edit.origin is Origin.AGENT else f"  ({edit.origin.value}{self._candidates(view)})"
+        made = Origin.UNATTRIBUTED if view.is_unattributed else edit.origin
+        origin = "" if made is Origin.AGENT else f"  ({made.value}{self._candidates(view)})"
         if edit.amends is not None:
             origin = f"  (amends {edit.amends})"
         if edit.marks is not None:

@@ -34,7 +34,7 @@ class DocumentHistory:
         """Read the records. Raises StoreDamaged."""
         store = journal.store
         records = (store.record(place)[0] for place in store.index.history.of(document))
-        self._document = document
+        self.document = document
         self._records: Sequence[Edit | Decision] = [each for each in records if isinstance(each, Edit | Decision)]
 
     def states(self) -> list[EarlierState]:
@@ -50,7 +50,7 @@ class DocumentHistory:
             found += [
                 EarlierState(position=position + 1, path=written.path, state=written.after)
                 for written in record.written
-                if written.document == self._document
+                if written.document == self.document
             ]
         return found[::-1]
 

@@ -33,6 +33,7 @@ from objstore.log.segment_files import Place
 from objstore.log.segments import Group, Log
 from objstore.model.basic_types import (
     MAX_INT,
+    UNKNOWN_AGENT,
     Action,
     CommentState,
     DocumentId,
@@ -261,7 +262,8 @@ class LogIngest:
             reason = None if decision.action is Action.GIT else "" if comes_back else decision.reason
             said.setdefault(unit.seq, {})[unit.hunk] = reason
         if decision.action is Action.CLAIM:
-            session = self._session_of_conversation(decision.conversation) if decision.conversation else 0
+            is_known = decision.conversation not in {"", UNKNOWN_AGENT}
+            session = self._session_of_conversation(decision.conversation) if is_known else 0
             owners = dict.fromkeys(by_edit, _Owner(decision.conversation, session))
         if decision.action in _UNDONE:
             # A unit gets back its former reason with its former status, whether the undo or redo names it or not.

@@ -23,7 +23,15 @@ from objstore.index.rows import (
 )
 from objstore.index.shared_connection import CurrentPlaces, RecordNumbers, SharedConnection, is_utf8, numbered_rows
 from objstore.log.segment_files import Place
-from objstore.model.basic_types import GIT_CONVERSATION, MAX_INT, DocumentId, Seq, Status
+from objstore.model.basic_types import (
+    EXTERNAL_CONVERSATION,
+    GIT_CONVERSATION,
+    MAX_INT,
+    UNKNOWN_AGENT,
+    DocumentId,
+    Seq,
+    Status,
+)
 from objstore.model.ids import BlobId, RecordId
 
 __all__ = ["DecisionQueries", "EditQueries", "HolderQueries"]
@@ -226,10 +234,10 @@ class EditQueries:
         )
         return list(map(PendingEdit._make, rows))
 
-    def pending_of(self, conversation: str) -> int:
-        """Return the number of pending edits of a conversation."""
-        query = "SELECT count(*) FROM edits WHERE status = ? AND conversation = ? AND NOT void AND NOT expired"
-        return self._db.number(query, STATUS_LETTERS[Status.PENDING], conversation)
+    def pending_unattributed(self) -> int:
+        """Return the number of pending edits that are neither a session's nor claimed by the person."""
+        query = "SELECT count(*) FROM edits WHERE status = ? AND owner IN (?, ?) AND NOT void AND NOT expired"
+        return self._db.number(query, STATUS_LETTERS[Status.PENDING], EXTERNAL_CONVERSATION, UNKNOWN_AGENT)
 
     def pending_documents(self) -> list[DocumentPosition]:
         """Return the documents that have a pending edit which has not expired, ascending, with their positions."""

@@ -12,6 +12,7 @@ __all__ = [
     "GIT_CONVERSATION",
     "MAX_INT",
     "RESERVED_CONVERSATIONS",
+    "UNKNOWN_AGENT",
     "Action",
     "CommentState",
     "ConflictKind",
@@ -56,6 +57,9 @@ EXTERNAL_CONVERSATION: Final = "external"
 
 GIT_CONVERSATION: Final = "(git)"
 """The conversation of git's edits. They are part of what git did at once, and are not counted as edits."""
+
+UNKNOWN_AGENT: Final = "unattributed"
+"""The conversation, in a claim or in what git did, of an agent that may have worked without a known call."""
 
 RESERVED_CONVERSATIONS: Final = frozenset({EXTERNAL_CONVERSATION, GIT_CONVERSATION})
 """Names that no call may use for its conversation."""

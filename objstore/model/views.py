@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from objstore.errors import EditExpired
 from objstore.fastclass import value
-from objstore.model.basic_types import Unit
+from objstore.model.basic_types import UNKNOWN_AGENT, Origin, Unit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -117,6 +117,13 @@ class EditView:
         """Return the reason given for the edit or a part of it ("": none); of several, each after its units."""
         given = self.given
         return given[0].text if len(given) == 1 else "; ".join(map(str, given))
+
+    @property
+    def is_unattributed(self) -> bool:
+        """Return whether an agent may have made the edit, though it is not known which call did."""
+        if self.owner == self.edit.conversation:
+            return self.edit.origin is Origin.UNATTRIBUTED
+        return self.owner == UNKNOWN_AGENT
 
     def refuse_if_expired(self) -> None:
         """Raise EditExpired if the edit's content is no longer kept."""

@@ -3,23 +3,26 @@
 A claim changes no file. What a person claims is accepted; what is claimed for a session awaits review.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 
 from objstore.errors import NotClaimable
 from objstore.fastclass import value
 from objstore.history.edit_queries import edit
 from objstore.history.session_queries import session as session_view
-from objstore.model.basic_types import Action, Origin, Seq, Status, Unit
-from objstore.model.records import Decision, WrittenFile
+from objstore.model.basic_types import UNKNOWN_AGENT, Action, Origin, Seq, Status, Unit
+from objstore.model.records import Decision, Edit, WrittenFile
 from objstore.model.results import Decided, NothingToDo
 from objstore.model.views import EditView
 from objstore.store.write_batch import now
 from objstore.transaction.journal import Journal
 
-__all__ = ["Claim", "claim"]
+__all__ = ["Claim", "claim", "leave_unattributed"]
 
 _CLAIMABLE = frozenset({Origin.UNATTRIBUTED, Origin.EXTERNAL, Origin.FORMATTER})
 """Origins of changes that were found on disk: their author is not certain."""
+
+_SCANS = frozenset({"record", "watch"})
+"""Tools that record what they find on disk as a person's."""
 
 
 @value
@@ -40,7 +43,7 @@ def claim(journal: Journal, wanted: Claim) -> Decided | NothingToDo:
     with journal.session(dry_run=wanted.dry_run) as (batch, _):
         views = [edit(journal, seq) for seq in sorted(set(wanted.seqs))]
         for view in views:
-            if view.edit.origin not in _CLAIMABLE:
+            if not _is_claimable(view.edit):
                 raise NotClaimable(view.seq, view.edit.origin.value)
             view.refuse_if_expired()
         conversation = "" if wanted.session is None else _conversation_of(journal, wanted.session, views)
@@ -52,15 +55,7 @@ def claim(journal: Journal, wanted: Claim) -> Decided | NothingToDo:
         }
         if not verdicts:
             return NothingToDo()
-        decision = Decision(
-            number=journal.store.index.numbers.next_decision(),
-            time=now(),
-            action=Action.CLAIM,
-            verdicts=tuple(sorted(verdicts.items())),
-            written=_files_of(journal, (unit.seq for unit in verdicts)),
-            who=wanted.who,
-            conversation=conversation,
-        )
+        decision = _decision(journal, Action.CLAIM, verdicts, who=wanted.who, conversation=conversation)
         if not wanted.dry_run:
             batch.record(decision)
             journal.commit(batch, ())
@@ -74,6 +69,92 @@ def claim(journal: Journal, wanted: Claim) -> Decided | NothingToDo:
             unrecorded=(),
             notices=(),
         )
+
+
+def leave_unattributed(journal: Journal, since: int, who: str, reason: str) -> None:
+    """Leave open whose the changes are that were accepted as the person's since a time, because an agent was at work.
+
+    They become pending, as one decision, and so do edits that a commit accepted meanwhile, as another. `cas undo` takes
+    back either. What a person decided or claimed stays. `since`: microseconds since 1970-01-01 UTC. Raises what
+    Journal.commit raises.
+    """
+    for action, found in ((Action.CLAIM, _found_since), (Action.RESET, _committed_since)):
+        with journal.writing() as batch:
+            verdicts = found(journal, since)
+            if verdicts:
+                of = UNKNOWN_AGENT if action is Action.CLAIM else ""
+                batch.record(_decision(journal, action, verdicts, who=who, conversation=of, reason=reason))
+                journal.commit(batch, ())
+
+
+def _found_since(journal: Journal, since: int) -> dict[Unit, Status]:
+    """Return the units of changes that were found on disk since a time, with the status of those without a decision."""
+    verdicts: dict[Unit, Status] = {}
+    decided = _newest_decisions(journal, since)
+    for view in _edits_since(journal, since):
+        if view.expired is None and _is_of_person(view) and view.owner and _is_claimable(view.edit):
+            statuses = {Unit(view.seq, hunk): status for hunk, status in enumerate(view.units)}
+            is_open = {unit for unit, status in statuses.items() if unit not in decided and status is Status.ACCEPTED}
+            if is_open:
+                verdicts |= statuses | dict.fromkeys(is_open, Status.PENDING)
+    return verdicts
+
+
+def _committed_since(journal: Journal, since: int) -> dict[Unit, Status]:
+    """Return the units that commits accepted since a time, and that are accepted still, with their new status."""
+    verdicts: dict[Unit, Status] = {}
+    for unit, decision in _newest_decisions(journal, since).items():
+        if decision.action is Action.ACCEPT and decision.commit:
+            view = edit(journal, unit.seq)
+            if view.expired is None and view.units[unit.hunk] is Status.ACCEPTED:
+                verdicts[unit] = Status.PENDING
+    return verdicts
+
+
+def _edits_since(journal: Journal, since: int) -> Iterator[EditView]:
+    """Yield the edits that were recorded since a time, the newest first."""
+    for seq in range(journal.store.next_seq() - 1, 0, -1):
+        if journal.store.index.edits.get(Seq(seq)) is not None:  # a call that was rolled back leaves unused numbers
+            view = edit(journal, seq)
+            if view.edit.time < since:
+                return
+            yield view
+
+
+def _newest_decisions(journal: Journal, since: int) -> dict[Unit, Decision]:
+    """Return the newest decision since a time on each unit, without what git did to files."""
+    newest: dict[Unit, Decision] = {}
+    for number in range(journal.store.index.numbers.next_decision() - 1, 0, -1):
+        place = journal.store.index.decisions.place(number)
+        record = None if place is None else journal.store.record(place)[0]
+        if isinstance(record, Decision):
+            if record.time < since:
+                break
+            if record.action is not Action.GIT:
+                for unit, _ in record.verdicts:
+                    newest.setdefault(unit, record)
+    return newest
+
+
+def _decision(
+    journal: Journal, action: Action, verdicts: Mapping[Unit, Status], *, who: str, conversation: str, reason: str = ""
+) -> Decision:
+    """Return the next decision, which changes no file."""
+    return Decision(
+        number=journal.store.index.numbers.next_decision(),
+        time=now(),
+        action=action,
+        verdicts=tuple(sorted(verdicts.items())),
+        written=_files_of(journal, (unit.seq for unit in verdicts)),
+        who=who,
+        reason=reason,
+        conversation=conversation,
+    )
+
+
+def _is_claimable(made: Edit) -> bool:
+    """Return whether an edit was found on disk, so that its author is not certain."""
+    return made.origin in _CLAIMABLE or (made.origin is Origin.PERSON and made.tool in _SCANS)
 
 
 def _conversation_of(journal: Journal, number: int, views: Iterable[EditView]) -> str:
@@ -100,7 +181,8 @@ def _is_settled(view: EditView, conversation: str) -> bool:
 
 
 def _is_of_person(view: EditView) -> bool:
-    return view.owner == "" or (view.edit.origin is Origin.EXTERNAL and view.owner == view.edit.conversation)
+    is_own = view.edit.origin in {Origin.EXTERNAL, Origin.PERSON} and view.owner == view.edit.conversation
+    return is_own or view.owner == ""
 
 
 def _verdicts(view: EditView, *, is_mine: bool) -> dict[Unit, Status]:

@@ -65,11 +65,9 @@ class Review:
 
     def pending_counts(self) -> tuple[int, int]:
         """Return how many edits are pending, and how many of them are unattributed; no file is compared."""
-        from objstore.model.basic_types import EXTERNAL_CONVERSATION
-
         with self._journal.reading() as store:
             edits = store.index.edits
-            return edits.counts()[Status.PENDING], edits.pending_of(EXTERNAL_CONVERSATION)
+            return edits.counts()[Status.PENDING], edits.pending_unattributed()
 
     def policies(self) -> Policies:
         """Return what the settings say about reviews."""

@@ -15,6 +15,7 @@ call it counts as the agent's.
 from __future__ import annotations
 
 import os
+from collections import Counter, deque
 from typing import TYPE_CHECKING, Final
 
 from objstore.calls.attribution import CANDIDATES
@@ -38,6 +39,7 @@ from objstore.history.git_events import GIT_EVENT_NOTE, decisions_of_git
 from objstore.model.basic_types import (
     EXTERNAL_CONVERSATION,
     GIT_CONVERSATION,
+    UNKNOWN_AGENT,
     Action,
     DocumentId,
     FileState,
@@ -61,11 +63,9 @@ if TYPE_CHECKING:
     from objstore.tracking.detect import Difference
     from objstore.tracking.git_positions import Movement
     from objstore.transaction.journal import Journal
+    from objstore.weave.document import Document
 
-__all__ = ["UNKNOWN_AGENT", "GitChanges", "owner_at", "path_in_repository"]
-
-UNKNOWN_AGENT: Final = "unattributed"
-"""The conversation of what an agent may have let git do, though no call is known to have."""
+__all__ = ["GitChanges", "owner_at", "path_in_repository"]
 
 _MAX_COMPARED: Final = 16
 """Earlier states of a file with which unknown bytes are compared."""
@@ -214,43 +214,85 @@ class GitChanges:
         if history is not None:
             for state in history.states()[1:]:
                 is_wanted = state.is_at(here.path, here.now) and (trees is not None or history.brings_back(state))
-                if is_wanted and self._go_to(history, here, state, event):
+                if is_wanted and self._go_to(history, state, event):
                     return True
         if trees is not None and not is_safe and _is_by_agent(trees, path, here.now):
             return self._change(batch, here, here.known, event, Origin.UNATTRIBUTED)
         if not is_safe:
             return False
-        nearest = None if history is None or here.now is None else self._nearest(batch, history, here, here.now)
-        if history is not None and nearest is not None and self._go_to(history, here, nearest, event):
-            return self._change(batch, here, nearest.state, event)
-        return self._change(batch, here, here.known, event)
+        before = here.known if history is None else self._state_below(batch, history, here, event)
+        return before == here.now or self._change(batch, here, before, event)
 
-    def _go_to(self, history: DocumentHistory, here: Difference, state: EarlierState, event: _Found) -> bool:
+    def _state_below(self, batch: Batch, history: DocumentHistory, here: Difference, event: _Found) -> FileState | None:
+        """Return the state that git's bytes, which the history doesn't know, are an edit of.
+
+        That is the nearest earlier state, without the pending units that git's bytes lack: these are away, and what
+        git put there needs none of them. The verdicts that lead to it are added to the event.
+        """
+        nearest = None if here.now is None else self._nearest(batch, history, here, here.now)
+        new = None if here.now is None else batch.text(here.now.blob)
+        for state in dict.fromkeys([nearest, None]):
+            verdicts = {} if state is None else dict(history.verdicts_for(state))
+            loaded = self._loaded(history.document, verdicts)
+            if loaded is None:
+                continue
+            missing = _missing_units(loaded, new, None if here.now is None else here.now.mode)
+            statuses = {**history.statuses(), **verdicts}
+            missing |= {unit for unit in _idle_parts(loaded, missing) if statuses.get(unit) is Status.PENDING}
+            without = self._loaded(history.document, verdicts | dict.fromkeys(missing, Status.AWAY))
+            if without is not None and missing:
+                loaded, verdicts = without, verdicts | dict.fromkeys(missing, Status.AWAY)
+            version = loaded.version()
+            if not verdicts or version.path != here.path:
+                continue
+            content = version.content
+            below = None if content is None else FileState(blob=batch.state(content), mode=version.mode)
+            self._put_back(history.document, verdicts, version.path, below, event)
+            return below
+        return here.known
+
+    def _go_to(self, history: DocumentHistory, state: EarlierState, event: _Found) -> bool:
         """Add the verdicts that lead to an earlier state of the file; return False if they don't."""
         verdicts = history.verdicts_for(state)
-        if here.document is None or not self._leads_to(here.document, verdicts, state):
+        if not self._leads_to(history.document, verdicts, state):
             return False
-        tip = self._journal.store.index.documents.tip(here.document)
+        self._put_back(history.document, verdicts, state.path, state.state, event)
+        return True
+
+    def _put_back(
+        self,
+        document: DocumentId,
+        verdicts: Mapping[Unit, Status],
+        path: bytes,
+        state: FileState | None,
+        event: _Found,
+    ) -> None:
+        """Add the verdicts that lead to a state of a file to the event."""
+        tip = self._journal.store.index.documents.tip(document)
         event.verdicts |= verdicts
         event.written.append(
             WrittenFile(
-                document=here.document,
+                document=document,
                 path_before=None if tip.state is None else tip.path,
                 before=tip.state,
-                path_after=None if state.state is None else state.path,
-                after=state.state,
+                path_after=None if state is None else path,
+                after=state,
             )
         )
-        return True
 
-    def _leads_to(self, document: DocumentId, verdicts: Mapping[Unit, Status], state: EarlierState) -> bool:
-        """Return whether the document is in this state under the verdicts."""
+    def _loaded(self, document: DocumentId, verdicts: Mapping[Unit, Status]) -> Document | None:
+        """Return the document under these verdicts; None if it can't be in that state."""
         try:
             loaded = load_document(self._journal, document)
         except HistoryBroken:
-            return False
+            return None
         loaded.set_statuses({unit: status for unit, status in verdicts.items() if loaded.knows(unit)})
-        if loaded.conflicts():
+        return None if loaded.conflicts() else loaded
+
+    def _leads_to(self, document: DocumentId, verdicts: Mapping[Unit, Status], state: EarlierState) -> bool:
+        """Return whether the document is in this state under the verdicts."""
+        loaded = self._loaded(document, verdicts)
+        if loaded is None:
             return False
         version = loaded.version()
         if version.content is None or state.state is None:
@@ -342,6 +384,42 @@ class _Entries:
         for commit in commits:
             found = {**(self.at(commit) or {}), **found}
         return found
+
+
+def _missing_units(document: Document, new: bytes | None, mode: int | None) -> set[Unit]:
+    """Return the pending units whose effect a file with this text and mode lacks (None: there is no file).
+
+    That is a unit of which fewer than half of the lines are left. Of binary bytes that differ, nothing is left.
+    """
+    pending = document.pending()
+    text = document.text()
+    if text is None or new is None or is_placeholder(text) or is_placeholder(new) or is_either_binary(text, new):
+        return set() if text == new else set(pending)
+    inserted: Counter[Unit | None] = Counter()
+    removed: Counter[Unit | None] = Counter()
+    hunks = deque((hunk.old_start, hunk.old_end) for hunk in diff_lines(text, new))
+    line = 0
+    for unit, count in document.blame():
+        inserted[unit] += count
+        end = line + count
+        while hunks and hunks[0][0] < end:
+            removed[unit] += max(min(hunks[0][1], end) - max(hunks[0][0], line), 0)
+            if hunks[0][1] > end:
+                break
+            hunks.popleft()
+        line = end
+    missing = {unit for unit in pending if 2 * removed[unit] > inserted[unit]}
+    return (
+        missing
+        if document.version().mode == mode
+        else missing.union(set(pending).intersection(document.mode_writers()))
+    )
+
+
+def _idle_parts(document: Document, units: Collection[Unit]) -> set[Unit]:
+    """Return the whole-file parts of the edits of which no other pending unit is left without these units."""
+    left = {unit.seq for unit in document.pending() if unit.hunk and unit not in units}
+    return {Unit(unit.seq, 0) for unit in units if unit.seq not in left}
 
 
 def _is_put_by_git(trees: _Trees, path: bytes, now: FileState | None, batch: Batch) -> tuple[bool, bool]:

@@ -18,7 +18,7 @@ from objstore.git.contents import TreeEntry, entries_at, is_content_of, texts_of
 from objstore.git.repository import ReflogEntry
 from objstore.history.document_loader import load_document
 from objstore.index.rows import Tip
-from objstore.model.basic_types import Action, DocumentId, OnExternal, Seq, Status, Unit
+from objstore.model.basic_types import UNKNOWN_AGENT, Action, DocumentId, OnExternal, Seq, Status, Unit
 from objstore.model.large_file_placeholder import is_placeholder
 from objstore.model.records import Decision
 from objstore.model.results import Attributor, CallInfo
@@ -27,7 +27,7 @@ from objstore.store.write_batch import now
 from objstore.text.diff import diff_lines
 from objstore.text.hunks import Hunk
 from objstore.text.unified_diff import is_either_binary
-from objstore.tracking.git_changes import UNKNOWN_AGENT, owner_at, path_in_repository
+from objstore.tracking.git_changes import owner_at, path_in_repository
 from objstore.tracking.git_positions import Movement
 from objstore.transaction.journal import Journal
 from objstore.weave.document import Document

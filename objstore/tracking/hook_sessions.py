@@ -22,6 +22,7 @@ from objstore.model.results import CallInfo, TurnInfo
 from objstore.model.views import EditFilter, EditView
 from objstore.tracking.attributed_scan import AttributedScan
 from objstore.tracking.server_calls import ServerCalls, is_tool_named
+from objstore.tracking.unannounced_calls import UnannouncedCalls, starts_of
 from objstore.transaction.journal import Journal
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class HookSessions:
         self._journal: Final = journal
         self._open: Final = OpenCalls(journal)
         self._scan: Final = AttributedScan(journal, self._open)
+        self._unannounced: Final = UnannouncedCalls(journal, self._open)
         self.server_calls: Final = ServerCalls(journal)
 
     # ---- what hooks report
@@ -120,6 +122,7 @@ class HookSessions:
                     open_calls[name] = replace(known, is_left=True)
                     self._note_done([known])
                 return self._scan.record_edits(known.paths, open_calls)
+            begun_after = self._unannounced.earliest_beginning(known, self._ended_at(known))
             if not call.is_named:
                 name = _name_among(open_calls, known, self._ended_at(known)) or name
                 self._note_end(known)
@@ -140,8 +143,9 @@ class HookSessions:
                     ended=begun.ended if paths is None or not is_first_report else 0,
                 )
             else:
-                self._note_done([known])  # its beginning may be reported late, and no second end would follow
                 open_calls[name] = replace(known, is_left=True)
+                self._unannounced.note(name, open_calls[name], begun_after)
+                self._note_done([known])  # its beginning may be reported late, and no second end would follow
             found = self._scan.record_edits(paths, open_calls)
             self._open.remove(name)
             return found
@@ -174,6 +178,8 @@ class HookSessions:
                 open_calls[name] = replace(begun, is_asked=False, is_behind=True, task=call.task)
             elif not self._is_done(known, before=True):
                 open_calls[name] = self._open.in_turn(replace(known, is_behind=True, is_left=True))
+                if known.paths is None:
+                    self._unannounced.note(name, open_calls[name], self._unannounced.earliest_beginning(known))
             if name in open_calls:
                 self._open.put(name, open_calls[name])
             return self._scan.record_edits(known.paths, open_calls)
@@ -267,7 +273,7 @@ class HookSessions:
 
     def note_subagent(self, conversation: str, agent: str) -> None:
         """Note that a subagent of the conversation begins."""
-        self._open.note(conversation, lambda kept: {"agents": [*_agents_without(agent, kept), agent][-_MAX_SUBAGENTS:]})
+        self._note_subagent(conversation, agent, has_just_begun=True)
 
     def notice(self, otherwise: CallInfo, paths: Sequence[str] | None = None) -> "Recorded":
         """Record what changed: as the change of the open call that made it, or as `otherwise` if no call can have.
@@ -324,7 +330,7 @@ class HookSessions:
             client=sanitized_text(turn.client or ("" if before is None else before.client)),
             model=sanitized_text(turn.model or ("" if before is None else before.model)),
         )
-        self._open.note_turn(noted, {"waits": False} if has_begun else {})
+        self._open.note_turn(noted, {"prompted": min(noted.began, now()), **({"waits": False} if has_begun else {})})
         self._open.begin_turn(turn.session)
 
     def resume(self, conversation: str) -> None:
@@ -428,6 +434,19 @@ class HookSessions:
         if named:
             self._open.note_done(named[0].conversation, named, are_cut_off=are_cut_off)
 
+    def _note_subagent(self, conversation: str, agent: str, *, has_just_begun: bool) -> None:
+        """Note that a subagent works. `has_just_begun`: if it is new, it began now; otherwise when is not known."""
+
+        def noted(kept: Mapping[str, object]) -> dict[str, object]:
+            known = texts_of(kept.get("agents"))
+            agents = [*_agents_without(agent, kept), agent][-_MAX_SUBAGENTS:]
+            starts = {each: at for each, at in starts_of(kept).items() if each in agents and each in known}
+            if has_just_begun and agent not in known:
+                starts[agent] = now()
+            return {"agents": agents, "starts": starts}
+
+        self._open.note(conversation, noted)
+
     def _is_subagent_at_work(self, call: AgentCall, *, reports_subagents: bool) -> bool:
         """Return whether a call is of a subagent that works for the conversation, as far as that is known."""
         kept = self._open.session(call.conversation)
@@ -435,7 +454,7 @@ class HookSessions:
             return True
         if reports_subagents and kept.get("waits") is True:
             return False
-        self.note_subagent(call.conversation, call.agent)
+        self._note_subagent(call.conversation, call.agent, has_just_begun=False)
         return True
 
     def _end_all(

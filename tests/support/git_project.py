@@ -46,6 +46,13 @@ class GitProject:
     def write(self, name: str, text: str) -> None:
         (self.folder / name).write_text(text)
 
+    def put(self, name: str, text: str | None) -> None:
+        """Write a file, or delete it."""
+        if text is None:
+            (self.folder / name).unlink()
+        else:
+            self.write(name, text)
+
     def text(self, name: str) -> str:
         return (self.folder / name).read_text()
 
@@ -53,11 +60,11 @@ class GitProject:
         """Record what changed, as a person's command does."""
         self.workspace.hooks.notice(PERSON)
 
-    def agent_writes(self, name: str, text: str) -> None:
-        """Let the agent write a file with its own tool, between the hooks of that call."""
+    def agent_writes(self, name: str, text: str | None) -> None:
+        """Let the agent write or delete a file with its own tool, between the hooks of that call."""
         call = AgentCall(conversation="c", id=os.urandom(4).hex(), tool="Write", paths=(name,))
         self.workspace.hooks.begin(call)
-        self.write(name, text)
+        self.put(name, text)
         self.workspace.hooks.end(call)
 
     def agent_runs(self, *commands: tuple[str, ...], writes: dict[str, str] | None = None) -> None:

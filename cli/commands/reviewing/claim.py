@@ -10,7 +10,7 @@ from cli.render.turns import session_name
 from cli.screen.terminal import shown_name, write
 from cli.search.candidates import names
 from cli.selection.selectors import edits_named
-from objstore import Action, Decided, EditFilter, Origin, Status
+from objstore import Action, Decided, EditFilter, Status
 
 if TYPE_CHECKING:
     from objstore import EditView, Seq, SessionView, Workspace
@@ -73,13 +73,12 @@ def _named(workspace: "Workspace", names: tuple[str, ...]) -> "list[Seq]":
     seqs: list[Seq] = []
     for name in names:
         views = [view for view, _ in edits_named(workspace, name)]
-        seqs += [view.seq for view in views if len(views) == 1 or view.edit.origin is Origin.UNATTRIBUTED]
+        seqs += [view.seq for view in views if len(views) == 1 or view.is_unattributed]
     return seqs
 
 
 def _unclaimed(workspace: "Workspace") -> "list[Seq]":
     def is_unclaimed(view: "EditView") -> bool:
-        edit = view.edit
-        return edit.origin is Origin.UNATTRIBUTED and view.owner == edit.conversation and view.expired is None
+        return view.is_unattributed and view.expired is None
 
     return [view.seq for view in workspace.history.edits(EditFilter(status=Status.PENDING)) if is_unclaimed(view)]

@@ -2,6 +2,8 @@
 
 1. What an agent wrote is never accepted unless a person decides so.
 2. What a person wrote while no agent's call was open is accepted.
+
+Of a call whose beginning no hook reported, nobody knows before its end is: the first law holds from then on.
 """
 
 from collections.abc import Callable
@@ -12,7 +14,20 @@ from typing import Concatenate, Final, ParamSpec
 
 from hypothesis import given, strategies as st
 
-from objstore import Action, AgentCall, CallInfo, EditFilter, OnExternal, Origin, Status, TurnInfo, Unit, Workspace
+from objstore import (
+    Action,
+    AgentCall,
+    CallInfo,
+    Decided,
+    EditFilter,
+    OnExternal,
+    Origin,
+    Seq,
+    Status,
+    TurnInfo,
+    Unit,
+    Workspace,
+)
 from objstore.fastclass import replace, variable
 from tests.support.faulty_disk import UnsyncedDisk
 
@@ -64,6 +79,9 @@ class Day:
         self.sessions = list(SESSIONS)
         self.open: dict[str, Running] = {}  # calls that the hooks take for possible authors, by id
         self.late: dict[str, Running] = {}  # calls whose end is reported later
+        self.unannounced: dict[str, Running] = {}  # calls whose beginning no hook has reported, by id
+        self.held: dict[Seq, set[str]] = {}  # by edit that was accepted: such calls whose bytes it has
+        self.decided: set[Unit] = set()  # what a person decided on
         self.authors: dict[str, set[str]] = {}  # of what is not recorded yet, by path
         self.undisturbed: set[str] = set()  # paths that a person wrote, with no call open since before
         self.newest = 0
@@ -85,6 +103,8 @@ class Day:
             authors = self.authors.pop(path, set())
             is_accepted = view.edit.status is Status.ACCEPTED
             assert not (is_accepted and AGENT in authors), (path, view.edit.origin, self.said)
+            if is_accepted:
+                self.held[view.seq] = authors & self.unannounced.keys()
             if path in self.undisturbed and is_quiet and view.edit.conversation != "ours":
                 assert is_accepted, (path, view.edit.origin, self.said)
             self.undisturbed.discard(path)
@@ -103,6 +123,7 @@ class Day:
     def prompt(self, session: str) -> None:
         """Report a prompt: the turn before has ended."""
         self.stop(session, lists=False)
+        self.forget(session, agent=False, main=True)
         self.hooks.note_turn(TurnInfo(session=session, began=0, prompt="go"), has_begun=True)
 
     @said
@@ -129,6 +150,51 @@ class Day:
         self.write(path, AGENT)
         self.undisturbed.clear()
         self.hooks.end(call)
+
+    @said
+    def begin_unannounced(self, session: str, agent: str, path: str, found_by: str) -> None:
+        """Begin a shell without a report, and let it change a file. `found_by`: as for `look`, or "": nobody looks."""
+        call = AgentCall(conversation=session, id=str(self.next()), tool="tool", paths=None, agent=agent)
+        self.unannounced[call.id] = Running(call=call, is_working=True)
+        if agent:
+            self.hooks.note_subagent(session, agent)
+        self.write(path, call.id)
+        if found_by:
+            self.look(found_by, path)
+
+    @said
+    def work_unannounced(self, running: Running, path: str) -> None:
+        """Let a call whose beginning was not reported change a file."""
+        if running.is_working:
+            self.write(path, running.call.id)
+
+    @said
+    def report(self, running: Running, how: str) -> None:
+        """Report that a call has ended, has failed or runs on, though its beginning was not reported."""
+        number = running.call.id
+        del self.unannounced[number]
+        self.undisturbed.clear()
+        for authors in self.authors.values():
+            if number in authors:
+                authors.add(AGENT)
+        if how == "runs on":
+            running.call = replace(running.call, task=f"task {number}")
+            running.is_behind = True
+            self.open[number] = running
+            self.hooks.keep_running(running.call)
+        else:
+            running.is_working = False
+            (self.hooks.end if how == "ended" else self.hooks.fail)(running.call)
+        for seq in [seq for seq, calls in self.held.items() if number in calls]:
+            units = enumerate(self.workspace.history.edit(seq).units)
+            accepted = {Unit(seq, hunk) for hunk, status in units if status is Status.ACCEPTED}
+            assert accepted <= self.decided, (accepted, self.said)
+
+    def forget(self, session: str, *, agent: bool, main: bool) -> None:
+        """Never report the ends of calls of which no report was made yet."""
+        for number, each in list(self.unannounced.items()):
+            if each.call.conversation == session and (agent if each.call.agent else main):
+                del self.unannounced[number]
 
     @said
     def end(self, running: Running, how: str) -> None:
@@ -189,6 +255,8 @@ class Day:
     def stop(self, session: str, *, lists: bool) -> None:
         """End the turn of a session's main agent. `lists`: whether what runs in the background is reported."""
         own = [each for each in self.open.values() if each.call.conversation == session and not each.call.agent]
+        for each in self.unannounced.values():
+            each.is_working = each.is_working and (each.call.conversation != session or bool(each.call.agent))
         tasks = [each.call.task for each in own if each.is_behind and each.is_working]
         for each in own:
             if not each.is_behind:
@@ -204,6 +272,7 @@ class Day:
         own = [each for each in self.open.values() if each.call.conversation == session and each.call.agent]
         for each in own:
             each.is_working = each.is_working and each.is_behind
+        self.forget(session, agent=True, main=False)
         self.hooks.pause(session, "sub")
         for each in own:
             if not each.is_behind:
@@ -213,7 +282,7 @@ class Day:
     def over(self, session: str) -> None:
         """End a session."""
         own = [each for each in self.open.values() if each.call.conversation == session]
-        for each in own:
+        for each in [*own, *(each for each in self.unannounced.values() if each.call.conversation == session)]:
             each.is_working = False
         self.hooks.over(session)
         for each in own:
@@ -224,6 +293,7 @@ class Day:
         """Kill an agent's program: it reports and does nothing any more."""
         if len(self.sessions) > 1:
             self.sessions.remove(session)
+            self.forget(session, agent=True, main=True)
             for each in [*self.open.values(), *self.late.values()]:
                 if each.call.conversation == session:
                     each.is_working = False
@@ -269,7 +339,9 @@ class Day:
         if views:
             view = views[number % len(views)]
             units = [Unit(view.seq, unit) for unit in range(len(view.units))]
-            self.workspace.decide(action, units, who="me", on_external=on_external, cascade=True)
+            outcome = self.workspace.decide(action, units, who="me", on_external=on_external, cascade=True)
+            if isinstance(outcome, Decided):
+                self.decided |= {unit for unit, _ in outcome.verdicts}
 
 
 Step = Callable[[Day], None]
@@ -283,11 +355,11 @@ def for_session(do: Callable[[Day, str], None]) -> Callable[[int], Step]:
     return lambda number: lambda day: do(day, day.sessions[number % len(day.sessions)])
 
 
-def for_call(do: Callable[[Day, Running], None], *, late: bool = False) -> Callable[[int], Step]:
-    """Return what makes a step of one of the calls of living sessions, if there is one."""
+def for_call(do: Callable[[Day, Running], None], of: str = "open") -> Callable[[int], Step]:
+    """Return what makes a step of one of the calls of living sessions, if there is one. `of`: which calls."""
 
     def step(day: Day, number: int) -> None:
-        calls = day.late if late else day.open
+        calls = {"open": day.open, "late": day.late, "unannounced": day.unannounced}[of]
         found = [each for each in calls.values() if each.call.conversation in day.sessions]
         if found:
             do(day, found[number % len(found)])
@@ -300,15 +372,21 @@ def of_session(do: Callable[[Day, str], None]) -> st.SearchStrategy[Step]:
     return numbers.map(for_session(do))
 
 
-def of_call(do: Callable[[Day, Running], None], *, late: bool = False) -> st.SearchStrategy[Step]:
+def of_call(do: Callable[[Day, Running], None], of: str = "open") -> st.SearchStrategy[Step]:
     """Return steps of one of the calls."""
-    return numbers.map(for_call(do, late=late))
+    return numbers.map(for_call(do, of))
 
 
 begins = st.tuples(st.sampled_from((None, None, *FILES)), st.sampled_from(AGENTS)).flatmap(
     lambda given: of_session(lambda day, session: day.begin(session, *given))
 )
 works = paths.flatmap(lambda path: of_call(lambda day, running: day.work(running, path)))
+lost_beginnings = st.tuples(st.sampled_from(AGENTS), paths, st.sampled_from(("", "record", "scan", "file"))).flatmap(
+    lambda given: of_session(lambda day, name: day.begin_unannounced(name, *given))
+)
+unannounced_works = paths.flatmap(
+    lambda path: of_call(lambda day, running: day.work_unannounced(running, path), "unannounced")
+)
 formats = paths.map(lambda path: lambda day: day.format(path))
 types = paths.map(lambda path: lambda day: day.type(path))
 looks = st.tuples(st.sampled_from(("record", "scan", "file", "call")), paths).map(
@@ -332,7 +410,7 @@ steps = st.one_of(
     st.sampled_from(("now", "now", "twice", "late", "lost", "failed")).flatmap(
         lambda how: of_call(lambda day, running: day.end(running, how))
     ),
-    of_call(Day.deliver, late=True),
+    of_call(Day.deliver, "late"),
     st.tuples(st.booleans(), st.booleans()).flatmap(
         lambda given: of_call(lambda day, running: day.ask(running, is_allowed=given[0], is_told=given[1]))
     ),
@@ -346,6 +424,13 @@ steps = st.one_of(
     of_session(Day.kill),
     st.tuples(paths, st.booleans()).flatmap(
         lambda given: of_session(lambda day, name: day.unreported(name, given[0], names=given[1]))
+    ),
+    lost_beginnings,
+    lost_beginnings,
+    unannounced_works,
+    unannounced_works,
+    st.sampled_from(("ended", "failed", "runs on")).flatmap(
+        lambda how: of_call(lambda day, running: day.report(running, how), "unannounced")
     ),
     decisions,
     decisions,

@@ -1,5 +1,7 @@
 """Test what a formatter makes of an agent's edit: whose it is, and how it is decided."""
 
+import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -24,12 +26,23 @@ from objstore import (
 )
 from objstore.calls import formatting
 from objstore.config.config_files import Configuration
+from objstore.fastclass import replace
 from objstore.model.results import EXTERNAL_CALL
 from tests.support.faulty_disk import UnsyncedDisk
 
 FIRST: Final = b"a = 1\n\n\nb = 2\n\n\nc = 3\n"
 WRITTEN: Final = b"a=10\n\n\nb = 2\n\n\nc=30\n"
 FORMATTED: Final = b"a = 10\n\n\nb = 2\n\n\nc = 30\n"
+SCRIPT: Final = b"const a = 1;\nconst b = 2;\n"
+MESSY_SCRIPT: Final = b"""import {c} from './c'
+const a=c => { return {'k': c, "l": 'it\\'s', veryLongName: anotherVeryLongName, third: yetAnotherName} }
+function b(x,y){ if(x) return y
+  return [x,
+    y] }
+"""
+NPM: Final = Path(os.environ.get("EDITLEDGER_NPM", Path(__file__).resolve().parents[3] / "build" / "conformance"))
+PRETTIER: Final = shutil.which("prettier") or shutil.which("prettier", path=NPM / "node_modules" / ".bin")
+IS_PRETTIER_REQUIRED: Final = "prettier" in os.environ.get("EDITLEDGER_REQUIRES", "")
 CALL: Final = AgentCall(conversation="c", id="1", tool="Write", paths=("f.py",))
 
 
@@ -166,3 +179,30 @@ def test_a_change_is_no_formatters_if_it_is_not_formatting_right_after_an_agents
         workspace.hooks.pause("c")
     last = edits(workspace)[-1]
     assert (last.edit.origin, last.status) == (Origin.EXTERNAL, Status.ACCEPTED)
+
+
+@pytest.mark.skipif(
+    PRETTIER is None and not IS_PRETTIER_REQUIRED,
+    reason="prettier is neither on PATH nor below the folder that EDITLEDGER_NPM names",
+)
+@pytest.mark.parametrize("action", [Action.ACCEPT, Action.REJECT])
+def test_what_prettier_makes_of_an_edit_belongs_to_it(workspace: Workspace, action: Action) -> None:
+    assert PRETTIER is not None
+    path = Path(workspace.root, "f.js")
+    path.write_bytes(SCRIPT)
+    look(workspace, "record")
+    call = replace(CALL, paths=("f.js",))
+    workspace.hooks.begin(call)
+    path.write_bytes(MESSY_SCRIPT)
+    workspace.hooks.end(call)
+    subprocess.run([PRETTIER, "--no-config", "--write", path], check=True, capture_output=True)
+    formatted = path.read_bytes()
+    assert formatted != MESSY_SCRIPT
+    look(workspace, "turn's end")
+    _, made, last = edits(workspace)
+    assert (last.edit.origin, last.edit.amends, last.edit.call) == (Origin.FORMATTER, made.seq, made.edit.call)
+    units = [Unit(made.seq, number) for number in range(len(made.units))]
+    assert isinstance(workspace.decide(action, units, who="me"), Decided)
+    status = Status.ACCEPTED if action is Action.ACCEPT else Status.REJECTED
+    assert [view.status for view in edits(workspace)][1:] == [status, status]
+    assert path.read_bytes() == (formatted if action is Action.ACCEPT else SCRIPT)

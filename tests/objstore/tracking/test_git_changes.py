@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from objstore import Action, AgentCall, Configuration, Decided, EditFilter, Origin, Workspace
+from objstore import Action, AgentCall, Configuration, Decided, EditFilter, Origin, TurnInfo, Workspace
+from objstore.errors import EditAway
 from tests.support.git_project import PERSON, GitProject
 from tests.support.git_repository import git, new_repository
 
@@ -74,6 +75,89 @@ def test_an_edit_made_on_a_branch_is_away_on_the_other(project: GitProject) -> N
     assert project.statuses() == {seq: "pending"}
     project.reject(seq)
     assert project.text("0.txt") == FEATURE["0.txt"]
+
+
+FIRST = "one\ntwo 0\nthree\nfour\nfive\n"
+
+
+@pytest.mark.parametrize("is_committed", [True, False], ids=["committed", "stashed"])
+@pytest.mark.parametrize(
+    ("written", "on_branch"),
+    [
+        pytest.param(CHANGED, FIRST.replace("two 0", "zwei"), id="the same line"),
+        pytest.param("one\nagent\nfive\n", "one\nbranch\nfive\n", id="fewer lines in both"),
+        pytest.param("a\nb\nc\n", "x\ny\nz\n", id="all lines"),
+        pytest.param(FIRST + "f {\n 1\n 2\n\n}\n", FIRST + "g {\n 3\n 4\n\n}\n", id="blocks with equal lines"),
+        pytest.param(CHANGED, None, id="no file on the branch"),
+        pytest.param(None, FIRST + "six\n", id="deleted by the agent"),
+        pytest.param("\0a\n", "\0b\n", id="binary"),
+    ],
+)
+def test_a_pending_edit_is_away_where_git_puts_a_text_that_was_never_recorded(
+    project: GitProject, written: str | None, on_branch: str | None, *, is_committed: bool
+) -> None:
+    project.git("checkout", "-q", "-b", "branch")
+    project.put("0.txt", on_branch)
+    project.git("commit", "-q", "-am", "branch")
+    project.git("checkout", "-q", "main")
+    project.look()
+    project.agent_writes("0.txt", written)
+    if is_committed:
+        project.agent_runs(("commit", "-q", "-am", "work"))
+    else:
+        project.git("stash", "-q")
+    project.git("checkout", "-q", "branch")
+    project.look()
+    assert project.statuses() == {1: "away"}
+    with pytest.raises(EditAway):
+        project.reject(1)
+    assert on_branch is None or project.text("0.txt") == on_branch
+    project.git("checkout", "-q", "main")
+    if not is_committed:
+        project.git("stash", "pop", "-q")
+    project.look()
+    assert project.statuses() == {1: "pending"}
+    project.reject(1)
+    assert project.text("0.txt") == FIRST
+    assert project.has_no_faults()
+
+
+def test_only_the_pending_edits_are_away_that_an_unknown_text_lacks(project: GitProject) -> None:
+    """A colleague goes on from one commit of the agent, and changes one of the three lines that it added."""
+    project.agent_writes("0.txt", FIRST + "six\nseven\neight\n")
+    project.agent_runs(("commit", "-q", "-am", "first"), ("branch", "colleague"))
+    for number in range(20):  # more states than are compared
+        project.agent_writes("0.txt", project.text("0.txt").replace("one\n", f"{number}\none\n"))
+    project.agent_runs(("commit", "-q", "-am", "second"))
+    other = project.folder.parent / "colleague"
+    git(project.folder, "clone", "-q", "-b", "colleague", ".", str(other))
+    (other / "0.txt").write_text(FIRST + "six\nSEVEN\neight\n")
+    git(other, "commit", "-q", "-am", "theirs")
+    project.git("fetch", "-q", str(other), "colleague:refs/heads/theirs")
+    project.git("checkout", "-q", "theirs")
+    project.look()
+    assert project.statuses() == {1: "pending"} | dict.fromkeys(range(2, 22), "away")
+    assert project.text("0.txt") == FIRST + "six\nSEVEN\neight\n"
+    assert project.has_no_faults()
+
+
+def test_a_file_that_the_agent_and_a_branch_created_has_the_agents_edit_away_there(project: GitProject) -> None:
+    project.git("checkout", "-q", "-b", "branch")
+    project.write("new.txt", "branch\n")
+    project.git("add", ".")
+    project.git("commit", "-q", "-m", "branch")
+    project.git("checkout", "-q", "main")
+    project.agent_writes("new.txt", "agent\n")
+    project.agent_runs(("add", "."), ("commit", "-q", "-m", "work"))
+    project.git("checkout", "-q", "branch")
+    project.look()
+    assert (project.statuses(), project.text("new.txt")) == ({1: "away"}, "branch\n")
+    project.git("checkout", "-q", "main")
+    project.look()
+    assert project.statuses() == {1: "pending"}
+    project.reject(1)
+    assert not (project.folder / "new.txt").exists()
+    assert project.has_no_faults()
 
 
 def test_a_stash_takes_pending_edits_away_and_brings_them_back(project: GitProject) -> None:
@@ -273,3 +357,16 @@ def test_without_git_changes_are_recorded_like_any_other(project: GitProject, mo
     project.look()
     origins = {view.edit.origin for view in project.workspace.history.edits(EditFilter())}
     assert (origins, project.events()) == ({Origin.EXTERNAL}, [])
+
+
+def test_edits_that_a_commit_accepted_during_an_unannounced_shell_are_pending_again(project: GitProject) -> None:
+    project.workspace.hooks.note_turn(TurnInfo(session="c", began=0, prompt="go"), has_begun=True)
+    project.agent_writes("0.txt", CHANGED)
+    project.git("commit", "-q", "-am", "by the agent's shell, or by the person")
+    project.look()
+    assert project.statuses() == {1: "accepted"}
+    project.workspace.hooks.end(AgentCall(conversation="c", id="shell", tool="Bash", paths=None))
+    assert project.statuses() == {1: "pending"}
+    project.workspace.review.undo(who="me")
+    assert project.statuses() == {1: "accepted"}
+    assert project.has_no_faults()

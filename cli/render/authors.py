@@ -28,7 +28,7 @@ class Authors:
         self._sessions: dict[int, str] = {}
 
     def short(self, view: "EditView") -> str:
-        """Return the turn that made an edit, whose it is since a claim, or else the name of its conversation."""
+        """Return whose an edit is in few words: a turn, a session, a conversation, or the person who claimed it."""
         if is_of_turn(view, view.edit.turn) and view.edit.turn:
             return f"turn {view.edit.turn}"
         if not view.owner:
@@ -42,7 +42,7 @@ class Authors:
         return view.edit.conversation
 
     def fact(self, view: "EditView") -> tuple[str, str]:
-        """Return the same as a name and a value: turn, session, conversation, or claimed by."""
+        """Return whose an edit is as a fact with a name: turn, session, conversation, or claimed by."""
         short, number = self.short(view), self._session_of(view)
         if short.startswith("turn ") and number:
             return "turn", f"{view.edit.turn}, {self._session(number)}"
@@ -53,7 +53,7 @@ class Authors:
         return "conversation", short
 
     def with_session(self, view: "EditView") -> str:
-        """Return the same on one line of a heading."""
+        """Return whose an edit is, with the client and number of its session, for a heading."""
         name, value = self.fact(view)
         return value if name in {"session", "conversation"} else f"{name} {value}"
 

@@ -12,11 +12,10 @@ only the index was written, as by `git restore`, nothing shows whether git or an
 call it counts as the agent's.
 """
 
-from __future__ import annotations
-
 import os
 from collections import Counter, deque
-from typing import TYPE_CHECKING, Final
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
 
 from objstore.calls.attribution import CANDIDATES
 from objstore.calls.edit_recorder import Change, Recorder, Version
@@ -33,6 +32,7 @@ from objstore.git.contents import (
     staged_at,
     texts_of,
 )
+from objstore.git.repository import Repository
 from objstore.history.document_loader import load_document
 from objstore.history.document_states import DocumentHistory, EarlierState
 from objstore.history.git_events import GIT_EVENT_NOTE, decisions_of_git
@@ -51,19 +51,14 @@ from objstore.model.basic_types import (
 from objstore.model.large_file_placeholder import is_placeholder
 from objstore.model.records import Decision, WrittenFile
 from objstore.model.results import Attributor, CallInfo
+from objstore.model.views import EditView
 from objstore.store.write_batch import Batch, now
 from objstore.text.diff import diff_lines
 from objstore.text.unified_diff import is_either_binary
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
-    from objstore.git.repository import Repository
-    from objstore.model.views import EditView
-    from objstore.tracking.detect import Difference
-    from objstore.tracking.git_positions import Movement
-    from objstore.transaction.journal import Journal
-    from objstore.weave.document import Document
+from objstore.tracking.detect import Difference
+from objstore.tracking.git_positions import Movement
+from objstore.transaction.journal import Journal
+from objstore.weave.document import Document
 
 __all__ = ["GitChanges", "owner_at", "path_in_repository"]
 

@@ -438,12 +438,10 @@ class HookSessions:
         """Note that a subagent works. `has_just_begun`: if it is new, it began now; otherwise when is not known."""
 
         def noted(kept: Mapping[str, object]) -> dict[str, object]:
-            known = texts_of(kept.get("agents"))
-            agents = [*_agents_without(agent, kept), agent][-_MAX_SUBAGENTS:]
-            starts = {each: at for each, at in starts_of(kept).items() if each in agents and each in known}
-            if has_just_begun and agent not in known:
-                starts[agent] = now()
-            return {"agents": agents, "starts": starts}
+            starts = starts_of(kept)
+            if has_just_begun and agent not in {*texts_of(kept.get("agents")), *starts}:
+                starts = dict([*starts.items(), (agent, now())][-_MAX_SUBAGENTS:])
+            return {"agents": [*_agents_without(agent, kept), agent][-_MAX_SUBAGENTS:], "starts": starts}
 
         self._open.note(conversation, noted)
 

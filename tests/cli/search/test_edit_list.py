@@ -346,7 +346,7 @@ def test_a_stat_table_is_aligned_and_fits_80_columns_for_any_names(runner: Comma
     table = runner.done("log", "--stat").text.splitlines()[:-1]
     assert {shown_width(line.partition("|")[0]) for line in table} == {62}
     assert max(map(shown_width, table)) == 80
-    assert table[0].startswith(" ...d/")
+    assert table[0].startswith(" …d/")
     assert "/end " in table[0]
 
 

@@ -3,26 +3,33 @@
 Source: the client's plugin pages. Version 2 calls `setup`; version 1, from 1.18.29 on, `server` of the same object.
 """
 
+import json
+from collections.abc import Collection
 from typing import Final
 
-__all__ = ["FIRST_WORDS", "PLUGIN", "PROGRAM"]
+__all__ = ["FIRST_WORDS", "plugin"]
 
 FIRST_WORDS: Final = "// Written by `cas setup opencode`"
 """Beginning of the file in every version of ours; a file that begins otherwise is not ours."""
 
-PROGRAM: Final = "@CAS@"
-"""Placeholder in PLUGIN for the command `cas`, as a string of JavaScript."""
+_PROGRAM: Final = "@CAS@"
+"""Placeholder for the command `cas`, as a string of JavaScript."""
 
-PLUGIN: Final = """\
+_READS: Final = "@READS@"
+"""Placeholder for the tools that change no file, as a list of JavaScript: nothing is reported of them."""
+
+_PLUGIN: Final = """\
 // Written by `cas setup opencode`: tells the recorder of file edits what each tool is about to do, and when it is over.
 import { spawn } from "node:child_process"
 
 const CAS = @CAS@
+const READS = new Set(@READS@)
 
 const PATIENCE = 30_000 // milliseconds
 
 // Whatever fails here, the agent goes on.
 async function tell(event) {
+  if (READS.has(event.tool)) return ""
   try {
     const said = await asked(JSON.stringify(event))
     return said ? (JSON.parse(said).context ?? "") : ""
@@ -202,3 +209,8 @@ async function setup(ctx) {
 
 export default { id: "editledger", server, setup }
 """
+
+
+def plugin(program: str, reads: Collection[str]) -> str:
+    """Return the plugin that calls the command `program`. `reads`: tools that change no file."""
+    return _PLUGIN.replace(_PROGRAM, json.dumps(program)).replace(_READS, json.dumps(sorted(reads)))

@@ -17,12 +17,12 @@ from pathlib import Path, PurePath
 from shlex import quote
 from typing import Any, Final
 
-from cli.hooks.clients import claude_code, cursor, gemini
+from cli.hooks.clients import claude_code, cursor, gemini, opencode
 from cli.hooks.clients.described import described
 from cli.hooks.clients.event import HookMoment
 from cli.setup.hook_lists import IN_ANY_CASE, is_ours, with_hook, without_hooks
 from cli.setup.jsonc_edit import Key, loaded, with_member, with_members, without_member
-from cli.setup.opencode_plugin import FIRST_WORDS, PLUGIN, PROGRAM
+from cli.setup.opencode_plugin import FIRST_WORDS, plugin
 from objstore import toml_value, with_toml, without_toml
 
 __all__ = ["HOMES", "NAME", "WIRED", "Programs", "Scope", "SetupStep", "plan"]
@@ -256,11 +256,10 @@ def _opencode(scope: Scope, programs: Programs) -> ClientSteps:
         folder, settings = scope.project / ".opencode", scope.project / "opencode.json"
     more = {"type": "local", "enabled": True}
     server = _Server(programs=programs, arguments=scope.served, more=more, is_one_list=True)
-    plugin = PLUGIN.replace(PROGRAM, json.dumps(programs.cas))
     return ClientSteps(
         # Both versions read the folder `plugins`, version 1 also `plugin`, where earlier versions of ours wrote.
         hooks=[
-            _whole(folder / "plugins" / f"{NAME}.js", plugin, FIRST_WORDS),
+            _whole(folder / "plugins" / f"{NAME}.js", plugin(programs.cas, opencode.READS), FIRST_WORDS),
             _without(folder / "plugin" / f"{NAME}.js", FIRST_WORDS),
         ],
         server=_member(settings, ["mcp", NAME], server),

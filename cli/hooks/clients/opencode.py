@@ -26,7 +26,7 @@ from cli.hooks.clients.event import (
     within,
 )
 
-__all__ = ["notice", "read", "reply"]
+__all__ = ["READS", "notice", "read", "reply"]
 
 _MOMENTS: Final = {
     "tool.execute.before": HookMoment.BEFORE,
@@ -41,7 +41,7 @@ _MOMENTS: Final = {
 }
 _OF_SUBAGENTS: Final = {"session.created": HookMoment.SENT, "session.idle": HookMoment.BACK}
 _WRITES: Final = frozenset({"write", "edit", "multiedit"})
-_READS: Final = frozenset(
+READS: Final = frozenset(
     {"read", "glob", "grep", "list", "webfetch", "websearch", "todowrite", "todoread", "task", "subagent"}
     | {"question", "skill"}
 )
@@ -90,4 +90,4 @@ def _touched(tool: str, given: Payload) -> TouchedPaths:
     if tool in _PATCHES:
         return patched(text(given, "patchText", "patch")) or ANYWHERE
     path = text(given, "filePath", "file_path", "path")
-    return paths_touched_by(tool, [path] if path else [], reads=_READS, writes=_WRITES)
+    return paths_touched_by(tool, [path] if path else [], reads=READS, writes=_WRITES)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cli.hooks.clients import claude_code, cursor, gemini
+from cli.hooks.clients import claude_code, cursor, gemini, opencode
 from cli.setup.plans import WIRED
 from tests.support.client_files import SERVER_FILES, files, put
 from tests.support.command_runner import Answer, CommandResult, cas, on_terminal
@@ -90,6 +90,14 @@ def test_hooks_are_asked_for_by_tools_that_can_change_files_and_not_by_reads(
     for event, entries in hooks.items():
         if "rompt" in event or "top" in event or "ession" in event:
             assert [entry.get("matcher") for entry in entries] == [None], event
+
+
+def test_the_plugin_for_opencode_reports_no_tool_that_only_reads(project: Path, home: Path) -> None:
+    run(project, home, "setup", "opencode")
+    found = re.search(r"^const READS = new Set\((.*)\)$", (project / HOOKS["opencode"]).read_text(), re.MULTILINE)
+    assert found is not None
+    assert set(json.loads(found[1])) == opencode.READS
+    assert not {"bash", "write", "edit", "patch"} & opencode.READS
 
 
 def test_setup_of_an_earlier_version_is_narrowed_and_keeps_what_is_not_ours(project: Path, home: Path) -> None:

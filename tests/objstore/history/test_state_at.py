@@ -234,17 +234,17 @@ def test_a_moment_follows_the_last_record_not_later_whatever_the_clock_says(data
         clock = Clock(monkeypatch)
         history_of_files: list[tuple[int, dict[str, bytes]]] = [(0, {})]
         for step in range(data.draw(st.integers(8, 20), label="steps")):
-            clock.now = data.draw(st.integers(1, 9), label="clock")
+            clock.now = data.draw(st.integers(1, 9), label="clock") * 100
             before = recorded(scene)
-            go_on(scene, data, step)
+            go_on(scene, data, step, clock)
             if recorded(scene) > before:
                 history_of_files.append((clock.now, contents(scene)))
-        for moment in range(10):
+        for moment in range(0, 1000, 33):
             assert_files_at(scene, moment, next(files for time, files in reversed(history_of_files) if time <= moment))
 
 
-def go_on(scene: Scene, data: st.DataObject, step: int) -> None:
-    """Do one more thing in the scene."""
+def go_on(scene: Scene, data: st.DataObject, step: int, clock: "Clock | None" = None) -> None:
+    """Do one more thing in the scene. No two snapshots are of one microsecond: these would be one, taken again."""
     names = st.sampled_from(("a", "b", "c"))
     kinds = st.sampled_from(("write", "write", "move", "move", "delete", "snapshot", "expire", *REVIEWED))
     kind, path = data.draw(kinds, label="kind"), data.draw(names, label="path")
@@ -258,6 +258,8 @@ def go_on(scene: Scene, data: st.DataObject, step: int) -> None:
             with suppress(FileMissing):
                 scene.delete(path)
         case "snapshot":
+            if clock is not None:
+                clock.now += step
             scene.workspace.snapshots.take(who="me")
         case "expire":
             expire_all(scene)

@@ -32,13 +32,13 @@ if hasattr(library := ctypes.CDLL(None), "mallopt"):  # glibc
 
 settings.register_profile(
     "ci",
-    max_examples=25,  # `make laws` takes 2,000
+    max_examples=18,  # `make laws` takes 2,000
     deadline=None,
     print_blob=True,
     # No verdict may depend on how fast the machine is.
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.register_profile("quick", settings.get_profile("ci"), max_examples=20)
+settings.register_profile("quick", settings.get_profile("ci"), max_examples=10)
 settings.register_profile("long", settings.get_profile("ci"), max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 

@@ -32,6 +32,7 @@ from objstore import (
     CasError,
     Configuration,
     EditFilter,
+    EditTakenOut,
     EditView,
     HistoryBroken,
     OnExternal,
@@ -270,7 +271,10 @@ class _Soak:
 
 def _accept(workspace: Workspace, chance: random.Random) -> None:
     pending = workspace.history.edits(EditFilter(status=Status.PENDING, limit=chance.randrange(1, 60)))
-    workspace.decide(Action.ACCEPT, [unit for view in pending for unit in _units(view)], on_external=OnExternal.KEEP)
+    with suppress(EditTakenOut):
+        workspace.decide(
+            Action.ACCEPT, [unit for view in pending for unit in _units(view)], on_external=OnExternal.KEEP
+        )
 
 
 def _reject(workspace: Workspace, chance: random.Random) -> None:

@@ -15,6 +15,7 @@ from objstore import (
     Action,
     CallInfo,
     EditExpired,
+    EditTakenOut,
     FileExists,
     FileMissing,
     NoSuchName,
@@ -270,7 +271,8 @@ def go_on(scene: Scene, data: st.DataObject, step: int, clock: "Clock | None" = 
             with suppress(EditExpired):
                 scene.workspace.review.redo()
         case Action() if edits := [view.seq for view in scene.workspace.history.edits() if view.expired is None]:
-            scene.decide(kind, data.draw(st.sampled_from(edits), label="edit"))
+            with suppress(EditTakenOut):
+                scene.decide(kind, data.draw(st.sampled_from(edits), label="edit"))
 
 
 def contents(scene: Scene) -> dict[str, bytes]:
@@ -297,7 +299,11 @@ def expire_all(scene: Scene) -> None:
     """Decide all pending edits and expire everything that may expire, with its bytes."""
     pending = [view.seq for view in scene.workspace.history.edits() if view.status is Status.PENDING]
     if pending:
-        scene.accept(*pending)
+        with suppress(EditTakenOut):
+            scene.accept(*pending)
+    taken_out = [view.seq for view in scene.workspace.history.edits() if view.status is Status.PENDING]
+    if taken_out:
+        scene.reject(*taken_out)
     scene.workspace.retention.collect(RetentionLimits(older_than=0, max_size=None), who="me", thorough=True)
 
 

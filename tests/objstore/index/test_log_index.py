@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, nullcontext
+from contextlib import closing, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -25,6 +25,7 @@ from objstore import (
     CallAborted,
     CallInfo,
     Decided,
+    EditTakenOut,
     OnExternal,
     Status,
     StoreError,
@@ -99,7 +100,8 @@ def _play_one(workspace: Workspace, chance: random.Random) -> None:
                     edit = chance.choice(edits)
                     units = [Unit(edit.seq, hunk) for hunk in range(len(edit.units)) if chance.random() < 0.7]
                     action = chance.choice((Action.ACCEPT, Action.REJECT, Action.RESET))
-                    workspace.decide(action, units, reason=_text(chance).decode(), on_external=OnExternal.KEEP)
+                    with suppress(EditTakenOut):
+                        workspace.decide(action, units, reason=_text(chance).decode(), on_external=OnExternal.KEEP)
             case "undo":
                 workspace.review.undo(on_external=OnExternal.KEEP)
             case _:

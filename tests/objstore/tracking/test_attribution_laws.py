@@ -7,6 +7,7 @@ Of a call whose beginning no hook reported, nobody knows before its end is: the 
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import wraps
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,6 +21,7 @@ from objstore import (
     CallInfo,
     Decided,
     EditFilter,
+    EditTakenOut,
     OnExternal,
     Origin,
     Seq,
@@ -339,9 +341,10 @@ class Day:
         if views:
             view = views[number % len(views)]
             units = [Unit(view.seq, unit) for unit in range(len(view.units))]
-            outcome = self.workspace.decide(action, units, who="me", on_external=on_external, cascade=True)
-            if isinstance(outcome, Decided):
-                self.decided |= {unit for unit, _ in outcome.verdicts}
+            with suppress(EditTakenOut):
+                outcome = self.workspace.decide(action, units, who="me", on_external=on_external, cascade=True)
+                if isinstance(outcome, Decided):
+                    self.decided |= {unit for unit, _ in outcome.verdicts}
 
 
 Step = Callable[[Day], None]

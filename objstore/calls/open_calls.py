@@ -278,6 +278,10 @@ class OpenCalls:
             units, joined = self.reported_rejections(conversation)
             self._write_reported(conversation, (units | set(new)) - set(gone), joined)
 
+    def has_joined(self) -> bool:
+        """Return whether any conversation has joined another one."""
+        return bool(self._files.read(_JOINED).get("joined"))
+
     def join(self, conversation: str, other: str) -> None:
         """Report another conversation's rejections to this one, unless a third one has joined that. Raises as `note`.
 

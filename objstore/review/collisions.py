@@ -37,6 +37,8 @@ def _owners(journal: Journal, numbers: set[int]) -> dict[int, int]:
     """Return the session with hooks of each session of our server that it has joined."""
     index, calls = journal.store.index, OpenCalls(journal)
     owners: dict[int, int] = {}
+    if not calls.has_joined():  # and so no session has to be looked up
+        return owners
     for number in sorted(numbers):
         row = index.sessions.get(number)
         for joined in calls.reported_rejections(row.name)[1] if row is not None else ():

@@ -5,7 +5,7 @@ reads such a place too; where the order of places matters, `CurrentPlaces` trans
 """
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from objstore.index.database import SUMS, checksum, unusable
@@ -83,6 +83,15 @@ class DocumentQueries:
             "SELECT DISTINCT path FROM paths WHERE document IN (SELECT document FROM edits WHERE seq > ?)", (seq,)
         )
         return [row[0] for row in rows]
+
+    def changed_after(self, seq: int, decision: int) -> list[DocumentId]:
+        """Return the documents of edits and decisions with higher numbers, ascending."""
+        rows = self._db.execute(
+            "SELECT document FROM edits WHERE seq > ? AND NOT void UNION "
+            "SELECT document FROM decided WHERE number > ? ORDER BY document",
+            (seq, decision),
+        )
+        return [DocumentId(row[0]) for row in rows]
 
     def paths(self, prefix: bytes, limit: int) -> list[bytes]:
         """Return up to `limit` paths of existing files that begin with `prefix`, ascending."""
@@ -170,6 +179,10 @@ class HistoryQueries:
         self._places: Final = places
         self._numbers: Final = numbers
         self._decisions: Final = decisions
+
+    def current(self, places: Iterable[Place]) -> list[Place]:
+        """Return where records that rows name are now, so that their places can be compared."""
+        return self._places.now(places)
 
     def newest(self, limit: int) -> list[Place]:
         """Return the places of the newest edits and decisions, newest first, including expired ones."""

@@ -28,11 +28,8 @@ CONTEXT: Final = 3
 MOST_CHARACTERS: Final = 2_000
 """Characters of a line that are sent."""
 
-_MOST_PRODUCT: Final = 4_000_000
-"""Characters of both sides of a change, multiplied, up to which its words are compared: 0.2 s at worst."""
-
-_BUDGET: Final = 8_000_000
-"""The same for all changes of one page of rows."""
+_BUDGET: Final = 3_000_000
+"""Pairs of characters that are compared for one page of rows: some 0.4 s at worst."""
 
 
 @value
@@ -165,11 +162,9 @@ class DiffRows:
         for change, (start, count) in zip(self._file.changes, self.places, strict=True):
             if start >= end or start + count <= first or not change.removed or not change.inserted:
                 continue
-            cost = len(change.removed) * len(change.inserted)
-            if cost > min(budget, _MOST_PRODUCT):
-                continue
+            cost, pairs = _word_pairs(change.removed, change.inserted, budget)
             budget -= cost
-            for old, new, words in _word_pairs(change.removed, change.inserted):
+            for old, new, words in pairs:
                 found["-", change.line_before - 1 + old] = words.old
                 found["+", change.line_after - 1 + new] = words.new
         return found
@@ -239,12 +234,38 @@ def _between(old: int, new: int, count: int, below: int, above: int) -> Iterator
         yield _Run(sign=" ", count=above, old=old + count - above, new=new + count - above)
 
 
-@lru_cache(maxsize=1024)
-def _word_pairs(removed: bytes, inserted: bytes) -> list[tuple[int, int, Emphasis]]:
-    """Return the pairs of lines of a change that belong together, with the words in which they differ."""
+def _word_pairs(removed: bytes, inserted: bytes, budget: int) -> tuple[int, list[tuple[int, int, Emphasis]]]:
+    """Return the pairs of lines of a change that belong together, with the words in which they differ, and the cost.
+
+    Cost and `budget` are pairs of characters.
+    """
+    old, new = split_lines(removed), split_lines(inserted)
+    spent = 0
+    if len(old) == len(new):
+        # Mostly each line replaces the one at its place; to compare all with all would cost the square of that.
+        spent = sum(len(one) * len(other) for one, other in zip(old, new, strict=True))
+        if spent > budget:
+            return 0, []
+        found = _words(removed, inserted, tuple((at, at) for at in range(len(old))))
+        if len(found) == len(old):
+            return spent, found
+    cost = len(removed) * len(inserted)
+    if spent + cost > budget:
+        return spent, []
+    return spent + cost, _words(removed, inserted, _pairs(removed, inserted))
+
+
+@lru_cache(maxsize=2048)
+def _pairs(removed: bytes, inserted: bytes) -> tuple[tuple[int, int], ...]:
+    return tuple(paired_lines(split_lines(removed), split_lines(inserted)))
+
+
+@lru_cache(maxsize=2048)
+def _words(removed: bytes, inserted: bytes, pairs: tuple[tuple[int, int], ...]) -> list[tuple[int, int, Emphasis]]:
+    """Return the pairs of lines that have much in common, with the words in which they differ."""
     old, new = split_lines(removed), split_lines(inserted)
     found = []
-    for i, j in paired_lines(old, new):
+    for i, j in pairs:
         words = emphasis(shown_line(old[i])[0], shown_line(new[j])[0])
         if words is not None:
             found.append((i, j, words))

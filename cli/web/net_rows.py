@@ -4,7 +4,7 @@ The layout of the whole diff is a list of runs of rows, so that a page of a diff
 rows cost. Words are compared only for rows that are made, and only for as long as a budget lasts.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate
@@ -110,24 +110,22 @@ class DiffRows:
     def _laid_out(self, context: int) -> Iterator[_Run]:
         """Yield the runs: changes in their order, context around them, gaps between."""
         file = self._file
-        shown = {id(change): at for at, change in enumerate(file.changes)}
-        hunks = [change for change in (*file.changes, *file.left_out) if change.removed or change.inserted]
-        hunks.sort(key=lambda change: (change.line_before, change.line_after))
-        old = new = 0  # lines of both texts that are laid out
-        below = 0  # lines of context that may still be shown below the last change
-        for change in hunks:
-            old_at, new_at = change.line_before - 1, change.line_after - 1
-            at = shown.get(id(change), -1)
-            yield from _between(old, new, new_at - new, below, context if at >= 0 else 0)
-            old, new = old_at + change.removed_lines, new_at + change.inserted_lines
-            if at >= 0:
-                if change.removed:
-                    yield _Run(sign="-", count=change.removed_lines, old=old_at, change=at)
-                if change.inserted:
-                    yield _Run(sign="+", count=change.inserted_lines, new=new_at, change=at)
-            below = context if at >= 0 else 0
-        if any(change.removed or change.inserted for change in file.changes):
-            yield from _between(old, new, len(self.new) - new, below, 0)
+        left_out = sorted(filter(_has_lines, file.left_out), key=_place)
+        old = new = below = 0
+        for change, at in sorted(
+            ((change, at) for at, change in enumerate(file.changes) if _has_lines(change)),
+            key=lambda each: _place(each[0]),
+        ):
+            place = (change.line_before - 1, change.line_after - 1)
+            yield from _between((old, new), place, left_out, below, context)
+            if change.removed:
+                yield _Run(sign="-", count=change.removed_lines, old=place[0], change=at)
+            if change.inserted:
+                yield _Run(sign="+", count=change.inserted_lines, new=place[1], change=at)
+            old, new = place[0] + change.removed_lines, place[1] + change.inserted_lines
+            below = context
+        if old or new:
+            yield from _between((old, new), (len(self.old), len(self.new)), left_out, below, 0)
 
     def _places_of_changes(self) -> list[tuple[int, int]]:
         """Return for each change the first row of its own and their number."""
@@ -173,8 +171,7 @@ class DiffRows:
         """Return the line of the accepted text for each unchanged line of the current text."""
         found: dict[int, int] = {}
         old = new = 0
-        hunks = [change for change in (*self._file.changes, *self._file.left_out) if change.removed or change.inserted]
-        for change in sorted(hunks, key=lambda change: (change.line_before, change.line_after)):
+        for change in sorted(filter(_has_lines, (*self._file.changes, *self._file.left_out)), key=_place):
             found.update(zip(range(new, change.line_after - 1), range(old, change.line_before - 1), strict=False))
             old = change.line_before - 1 + change.removed_lines
             new = change.line_after - 1 + change.inserted_lines
@@ -217,21 +214,39 @@ def utf16(text: str, spans: Sequence[tuple[int, int]]) -> list[list[int]]:
     return [[units[start], units[end]] for start, end in spans]
 
 
-def _between(old: int, new: int, count: int, below: int, above: int) -> Iterator[_Run]:
-    """Yield the unchanged lines between two changes: `below` the first, `above` the second, and a gap."""
-    if count <= below + above + (1 if below + above else 0):
+def _has_lines(change: "NetChange") -> bool:
+    return bool(change.removed or change.inserted)
+
+
+def _place(change: "NetChange") -> tuple[int, int]:
+    return change.line_after, change.line_before
+
+
+def _between(
+    start: tuple[int, int], end: tuple[int, int], left_out: Sequence["NetChange"], below: int, above: int
+) -> Iterator[_Run]:
+    """Yield the lines between two changes: `below` the first, `above` the second, and a gap.
+
+    `start`, `end`: zero-based lines in both texts. `left_out`: changes that are not shown; a gap hides their lines too.
+    """
+    old, new = start
+    first = bisect_left(left_out, new + 1, key=lambda change: change.line_after)
+    last = bisect_left(left_out, end[1] + 2, key=lambda change: change.line_after)
+    hidden = [change for change in left_out[first:last] if old < change.line_before <= end[0] + 1]
+    if hidden:
+        # Context ends where a change begins that is not shown.
+        below = min(below, hidden[0].line_after - 1 - new)
+        above = min(above, end[1] - (hidden[-1].line_after - 1 + hidden[-1].inserted_lines))
+    elif end[1] - new <= below + above + (1 if below + above else 0):
         # A gap of one line would take the room of the line.
-        if count and (below or above):
-            yield _Run(sign=" ", count=count, old=old, new=new)
-        elif count:
-            yield _Run(sign="~", count=1, old=old, new=new, hidden=count)
-        return
+        below, above = end[1] - new, 0
     if below:
         yield _Run(sign=" ", count=below, old=old, new=new)
-    hidden = count - below - above
-    yield _Run(sign="~", count=1, old=old + below, new=new + below, hidden=hidden)
+    gap = end[1] - new - below - above
+    if gap:
+        yield _Run(sign="~", count=1, old=old + below, new=new + below, hidden=gap)
     if above:
-        yield _Run(sign=" ", count=above, old=old + count - above, new=new + count - above)
+        yield _Run(sign=" ", count=above, old=end[0] - above, new=end[1] - above)
 
 
 def _word_pairs(removed: bytes, inserted: bytes, budget: int) -> tuple[int, list[tuple[int, int, Emphasis]]]:

@@ -51,7 +51,10 @@ def serve(root: str, context: click.Context, *, port: int, opens_browser: bool) 
         token = secrets.token_urlsafe(32)
         address = f"http://{HOST}:{bound}/?token={token}"
         desk = Desk(root, context)
-        asyncio.run(_served(desk, listener, token, address, opens_browser=opens_browser))
+        try:
+            asyncio.run(_served(desk, listener, token, address, opens_browser=opens_browser))
+        finally:
+            desk.syntax.close()
     for words in waiting_words(desk):
         click.echo(f"cas: {words}", err=True)
 
@@ -102,10 +105,11 @@ class _Web(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """End when a signal says so; uvicorn itself would let it kill the process afterwards."""
+        """End at the first signal, at once at the second; uvicorn itself would let the signal kill the process."""
         loop = asyncio.get_running_loop()
 
         def end() -> None:
+            self.force_exit = self.should_exit
             self.should_exit = True
 
         # Signals that were ignored, as under nohup, stay ignored.
@@ -117,6 +121,7 @@ class _Web(uvicorn.Server):
         finally:
             for number in held:
                 loop.remove_signal_handler(number)
+                signal.signal(number, signal.SIG_IGN)  # what is left is quick, and has to be tidied up
 
 
 @contextmanager

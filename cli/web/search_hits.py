@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 from cli.render.unreadable import ReadErrors
 from cli.screen.progress import Progress
 from cli.search.pickaxe import Pickaxe
-from cli.selection.selectors import newest_first
 from cli.web.net_rows import line_row, utf16
 from cli.web.shapes import Edits
 from objstore import UNREADABLE, EditFilter, is_either_binary, split_lines
@@ -23,6 +22,7 @@ Shape = dict[str, Any]
 _SECONDS: Final = 1.5
 """How long one request searches; the next one goes on from there."""
 
+_PAGE: Final = 100
 _MOST_HITS: Final = 50
 _MOST_ROWS: Final = 12
 
@@ -39,7 +39,7 @@ def search_hits(workspace: "Workspace", text: str, kind: str, before: int) -> Sh
     hits: list[Shape] = []
     ends = time.monotonic() + _SECONDS
     last = before
-    for view in newest_first(workspace, EditFilter(before=before), None):
+    for view in _newest_first(workspace, before):
         if last != before and (len(hits) >= _MOST_HITS or time.monotonic() > ends):
             return {"hits": hits, "more": True, "before": last}
         last = view.seq
@@ -47,6 +47,16 @@ def search_hits(workspace: "Workspace", text: str, kind: str, before: int) -> Sh
             rows = _rows(workspace, view, os.fsencode(text)) if kind == "text" else []
             hits.append({"edit": edits.summary(view), "rows": rows})
     return {"hits": hits, "more": False, "before": 0}
+
+
+def _newest_first(workspace: "Workspace", before: int) -> "Iterator[EditView]":
+    """Yield the edits, read in pages so small that a search ends in time."""
+    while True:
+        views = workspace.history.edits(EditFilter(before=before, newest_first=True, limit=_PAGE))
+        yield from views
+        if len(views) < _PAGE:
+            return
+        before = views[-1].seq
 
 
 def _condition(workspace: "Workspace", text: str, kind: str, edits: Edits) -> "Callable[[EditView], bool]":

@@ -9,7 +9,7 @@ from cli.screen.terminal import shown_name
 from cli.web.asked import Asked, BadRequest, NotThere
 from cli.web.desk import Desk
 from cli.web.endpoints import Json, get
-from cli.web.file_view import changed_file
+from cli.web.file_view import shown_file
 from cli.web.rendering.render_process import rendered
 from cli.web.rendering.rendered_page import POLICY
 from cli.web.shapes import kind_of
@@ -36,7 +36,7 @@ def rendered_document(desk: Desk, asked: Asked) -> Json:
     """Answer with a page of a file as it reads before and after its pending changes."""
     document, turn = asked.number("document"), asked.number("turn", 0)
     with desk.workspace() as workspace:
-        _, file, _ = changed_file(workspace, document, turn)
+        file = shown_file(desk, workspace, document, turn).file
     kind = kind_of(file.path, is_binary=file.is_binary)
     if kind not in {"markdown", "notebook"}:
         raise NotThere(f"{shown_name(file.path)} is neither Markdown nor a notebook.")

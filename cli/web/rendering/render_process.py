@@ -10,17 +10,20 @@ from typing import Final
 
 from cli.web.rendering.rendered_page import note_page, rendered_page
 
-__all__ = ["MOST_BYTES", "rendered"]
+__all__ = ["MOST_BYTES", "MOST_SECONDS", "rendered"]
 
 MOST_BYTES: Final = 1_000_000
 """Bytes of a text that is rendered at most."""
 
-_SECONDS: Final = 10
+MOST_SECONDS: Final = 10
 _DEEPEST_CALLS: Final = 5_000
 
 
-def rendered(name: str, kind: str, before: bytes | None, after: bytes | None) -> str:
-    """Return a page with both texts rendered, or one that says why not. `kind`: markdown or notebook; None: no file."""
+def rendered(name: str, kind: str, before: bytes | None, after: bytes | None, *, seconds: float = MOST_SECONDS) -> str:
+    """Return a page with both texts rendered (None: no file), or one that says why not.
+
+    `kind`: markdown or notebook. `seconds`: how long that may take.
+    """
     if max(len(before or b""), len(after or b"")) > MOST_BYTES:
         return note_page(name, f"A text of more than {MOST_BYTES // 1_000_000} MB is not rendered. Look at its lines.")
     texts = [None if text is None else text.decode("utf-8", "replace") for text in (before, after)]
@@ -28,12 +31,12 @@ def rendered(name: str, kind: str, before: bytes | None, after: bytes | None) ->
     # -P: a module of that name in the current folder, which agents write to, must not be run.
     command = [sys.executable, "-P", "-m", __name__]
     try:
-        ran = subprocess.run(command, input=asked, capture_output=True, timeout=_SECONDS, check=False)  # noqa: S603 -- this very module
+        ran = subprocess.run(command, input=asked, capture_output=True, timeout=seconds, check=False)  # noqa: S603 -- this very module
     except subprocess.TimeoutExpired:
-        return note_page(name, f"Rendering took more than {_SECONDS} seconds and was ended. Look at the lines instead.")
+        return note_page(name, f"Rendering took more than {seconds:g} seconds and was ended. Look at its lines.")
     if ran.returncode:
         sys.stderr.write(ran.stderr.decode("utf-8", "replace"))
-        return note_page(name, "Rendering failed; the terminal of `cas web` shows why. Look at the lines instead.")
+        return note_page(name, "Rendering failed; the terminal of `cas web` shows why. Look at its lines.")
     return ran.stdout.decode()
 
 

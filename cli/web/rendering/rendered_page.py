@@ -109,7 +109,7 @@ def _side(kind: str, mark: str, block: str | None) -> str:
 def _same(blocks: Sequence[str], *, is_first: bool, is_last: bool) -> Iterator[str]:
     """Yield blocks without a change; of many, those that are not next to a change are folded."""
     rows = [
-        f'<div class="row same"><div class="side" aria-hidden="true">{block}</div><div class="side">{block}</div></div>'
+        f'<div class="row same"><div class="side" inert>{block}</div><div class="side">{block}</div></div>'
         for block in blocks
     ]
     above, below = 0 if is_first else _KEPT, 0 if is_last else _KEPT

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from itertools import islice
 
 from objstore.errors import NoSuchName
-from objstore.log.segment_files import Place
 from objstore.model.basic_types import DocumentId, FileState
 from objstore.model.records import Decision, Edit
 from objstore.model.results import FileEffect
@@ -23,20 +22,16 @@ def files_changed_since(journal: Journal, seq: int, limit: int) -> list[FileEffe
     What was then is the state before, what is now the state after. Raises NoSuchName.
     """
     index = journal.store.index
-    row = index.edits.get(seq)
-    if row is None:
+    if index.edits.get(seq) is None:
         raise NoSuchName(str(seq), "edit")
-    places = index.history.current([row.place, *(place for _, place in index.decisions.places())])
-    until = places[0]
-    # Decisions that were rolled back have numbers too, so this may be too low: then more documents are compared.
-    decision = sum(place < until for place in places[1:])
+    decision = index.history.newest_decision_before(seq)
     documents = index.documents.changed_after(seq, decision)
-    return list(islice(_differing(journal, documents, until), limit))
+    return list(islice(_differing(journal, documents, seq, decision), limit))
 
 
-def _differing(journal: Journal, documents: list[DocumentId], until: Place) -> Iterator[FileEffect]:
+def _differing(journal: Journal, documents: list[DocumentId], seq: int, decision: int) -> Iterator[FileEffect]:
     for document in documents:
-        then = _state_at(journal, document, until)
+        then = _state_at(journal, document, seq, decision)
         tip = journal.store.index.documents.tip(document)
         now = None if tip.state is None else (tip.path, tip.state)
         if then != now:
@@ -57,23 +52,22 @@ def _effect(
     )
 
 
-def _state_at(journal: Journal, document: DocumentId, until: Place) -> tuple[bytes, FileState] | None:
-    """Return path and state of a document after the record at `until` (None: it did not exist)."""
-    places = [place for place, _ in journal.store.index.history.dated(document)]
-    for place in reversed([place for place in places if place <= until]):
+def _state_at(journal: Journal, document: DocumentId, seq: int, decision: int) -> tuple[bytes, FileState] | None:
+    """Return path and state of a document after an edit and the decisions before it (None: it did not exist)."""
+    for place in journal.store.index.history.last_records(document, seq, decision):
         match journal.store.record(place)[0]:
-            case Edit() as edit:
+            case Edit() as edit if edit.document == document:
                 return _existing(edit.path, edit.after)
-            case Decision() as decision:
-                written = next((each for each in decision.written if each.document == document), None)
+            case Decision() as decided:
+                written = next((each for each in decided.written if each.document == document), None)
                 if written is not None:
                     return _existing(written.path_after, written.after)
             case _:
-                continue
-    first = journal.store.record(places[0])[0] if places else None
-    if isinstance(first, Edit) and int(first.seq) == int(document):
-        return _existing(first.source or first.path, first.before)
-    return None
+                raise place.damaged(f"it has no record of document {document}, as the index says")
+    # Nothing was recorded of it yet: its first edit, whose number it has, says what was there.
+    row = journal.store.index.edits.get(int(document))
+    first = None if row is None else journal.store.record(row.place)[0]
+    return _existing(first.source or first.path, first.before) if isinstance(first, Edit) else None
 
 
 def _existing(path: bytes | None, state: FileState | None) -> tuple[bytes, FileState] | None:

@@ -329,7 +329,8 @@ class EditServer(MCPServer):
 
         async def run(**arguments: Any) -> CallToolResult | InputRequiredResult:  # noqa: ANN401 - checked before
             context = arguments.pop(_CONTEXT)
-            roots = arguments.pop(ROOTS) if asks else await self._roots.find_alone(context)
+            find_roots = self._roots.find_alone if traits.for_model else self._roots.find_for_window
+            roots = arguments.pop(ROOTS) if asks else await find_roots(context)
             if isinstance(roots, ListRootsResult):
                 roots = self._roots.learn(addresses(roots), context)
             if isinstance(roots, InputRequiredResult):

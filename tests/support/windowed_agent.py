@@ -1,6 +1,6 @@
 """An agent for tests whose client says that it draws windows of a server (MCP Apps)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -18,10 +18,16 @@ TICKET: Final = "editledger/ticket"
 
 
 @contextmanager
-def windowed(root: Path, *, mode: str = "auto", options: Sequence[str] = ("--tools", "default")) -> Iterator[Agent]:
-    """Start a server on a directory, and connect a client that draws windows."""
+def windowed(
+    root: Path,
+    *,
+    mode: str = "auto",
+    options: Sequence[str] = ("--tools", "default"),
+    client_roots: Callable[[], Sequence[str]] | None = None,
+) -> Iterator[Agent]:
+    """Start a server on a directory, and connect a client that draws windows. `client_roots`: as of `connected`."""
     extensions = [advertise(EXTENSION_ID, {"mimeTypes": [APP_MIME_TYPE]})]
-    with connected(root, mode=mode, options=options, extensions=extensions) as agent:
+    with connected(root, mode=mode, options=options, extensions=extensions, client_roots=client_roots) as agent:
         yield agent
 
 

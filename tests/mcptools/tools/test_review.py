@@ -188,6 +188,24 @@ def test_only_what_the_clients_roots_allow_is_shown(root: Path, tmp_path: Path) 
         assert agent.call("review_edits").refused
 
 
+def test_a_window_is_not_asked_for_roots(root: Path) -> None:
+    """It could not answer: in the stateless protocol, the question comes as a result."""
+    asked: list[None] = []
+
+    def roots() -> list[str]:
+        asked.append(None)
+        return [root.as_uri()]
+
+    with windowed(root, mode="2026-07-28", client_roots=roots) as agent:
+        edit(agent, "a.txt", "2\n3\n", "two\n3\n")
+        allow_deciding(root)
+        shown = raw_call(agent, "review_edits")
+        before = len(asked)
+        assert before
+        assert taken(decided(agent, shown, "accept"))[0] == "decided"
+        assert len(asked) == before
+
+
 # ---- what becomes of a decision
 
 

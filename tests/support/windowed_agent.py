@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from mcp.client import advertise
+from mcp.client.extension import ClientExtension
 from mcp.server.apps import APP_MIME_TYPE, EXTENSION_ID
 
 from tests.support.command_runner import cas
@@ -24,9 +25,13 @@ def windowed(
     mode: str = "auto",
     options: Sequence[str] = ("--tools", "default"),
     client_roots: Callable[[], Sequence[str]] | None = None,
+    others: Sequence[ClientExtension] = (),
 ) -> Iterator[Agent]:
-    """Start a server on a directory, and connect a client that draws windows. `client_roots`: as of `connected`."""
-    extensions = [advertise(EXTENSION_ID, {"mimeTypes": [APP_MIME_TYPE]})]
+    """Start a server on a directory, and connect a client that draws windows.
+
+    `client_roots`: as of `connected`. `others`: further extensions of the client.
+    """
+    extensions = [advertise(EXTENSION_ID, {"mimeTypes": [APP_MIME_TYPE]}), *others]
     with connected(root, mode=mode, options=options, extensions=extensions, client_roots=client_roots) as agent:
         yield agent
 
@@ -38,7 +43,7 @@ def allow_deciding(root: Path) -> None:
 
 def raw_call(agent: Agent, tool: str, meta: dict[str, Any] | None = None, **arguments: object) -> dict[str, Any]:
     """Call a tool; return its result as it is on the wire. `meta`: the `_meta` of the request."""
-    result = agent.run(lambda client: client.call_tool(tool, dict(arguments), meta=meta))  # type: ignore[arg-type]
+    result = agent.run(lambda client: client.call_tool(tool, dict(arguments), meta=meta))  # type: ignore[arg-type]  # the SDK names the members that it knows
     return result.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 

@@ -10,6 +10,7 @@ import pytest
 from mcptools.model.failures import Failure
 from mcptools.model.tickets import Shown, Tickets
 from objstore import Status, Workspace
+from tests.support.acp_listener import Listener
 from tests.support.command_runner import cas
 from tests.support.http_server import LegacyHttpSession, serving
 from tests.support.mcp_agent import Agent, connected
@@ -259,6 +260,22 @@ def test_a_server_without_a_token_lets_nobody_decide(root: Path) -> None:
     assert not shown["structuredContent"]["decides"]
     assert done["structuredContent"]["taken"]["outcome"] == "refused"
     assert is_undecided(root)
+
+
+def test_no_ticket_is_in_the_notifications_of_an_agents_calls(root: Path) -> None:
+    listener = Listener()
+    options = ["--tools", "default", "--acp-events", "contract"]
+    with windowed(root, options=options, others=[listener]) as agent:
+        change(agent)
+        shown = raw_call(agent, "review_edits")
+        tickets = [ticket_of(shown)]
+        for _ in range(2):
+            shown = raw_call(agent, "review_page", ticket=tickets[-1])
+            tickets.append(ticket_of(shown))
+        agent.tools()  # is answered after the notifications were read
+    assert len(listener.heard) == 4  # of the two calls of the agent
+    heard = json.dumps([each.update for each in listener.heard])
+    assert not [ticket for ticket in tickets if not ticket or ticket in heard]
 
 
 def test_an_arguments_error_uses_up_no_ticket(agent: Agent, root: Path) -> None:

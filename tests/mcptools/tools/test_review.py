@@ -231,6 +231,20 @@ def test_a_change_that_was_decided_elsewhere_is_overtaken(agent: Agent, root: Pa
     assert (root / "a.txt").read_text() == LINES
 
 
+def test_changes_of_one_hunk_are_decided_together(agent: Agent, root: Path) -> None:
+    turn = edit(agent, "a.txt", "2\n3\n4\n", "two\n3!\nfour\n")
+    edit(agent, "a.txt", "3!\n", "3\n", turn)
+    allow_deciding(root)
+    shown = raw_call(agent, "review_edits")
+    first, second = shown["structuredContent"]["changes"]
+    assert first["together"] == [second["key"]]
+    assert second["together"] == [first["key"]]
+    done = decided(agent, shown, "reject")
+    assert taken(done)[0] == "decided"
+    assert done["structuredContent"]["review"]["total"] == 0
+    assert (root / "a.txt").read_text() == LINES
+
+
 def test_a_conflict_names_what_depends_on_the_change(agent: Agent, root: Path) -> None:
     moved = agent.done("move_file", source=str(root / "a.txt"), destination=str(root / "b.txt")).structured
     turn = moved["mcp_conversation_id"]

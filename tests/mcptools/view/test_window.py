@@ -163,6 +163,24 @@ def test_an_overtaken_change_is_shown_as_it_is_now(page: "Page", host: WindowHos
     assert contexts(page) == []
 
 
+def test_a_long_review_has_pages(page: "Page", host: WindowHost, agent: Agent, root: Path) -> None:
+    turn = ""
+    for number in range(8):
+        path = str(root / f"{number}.txt")
+        done = agent.done("write_file", path=path, content="word " * 3000 + "\n", mcp_conversation_id=turn)
+        turn = done.structured["mcp_conversation_id"]
+    window = opened(page, host)
+    heading = window.get_by_role("heading", level=1)
+    assert heading.inner_text() == "8 changes to review (1 to 4 here)"
+    window.get_by_role("button", name="Next page").click()
+    heading.filter(has_text="5 to 8 here").wait_for()
+    article(window, 3).get_by_role("button", name="Accept").click()
+    heading.filter(has_text="7 changes to review (5 to 7 here)").wait_for()
+    window.get_by_role("button", name="Previous page").click()
+    heading.filter(has_text="1 to 4 here").wait_for()
+    assert article(window, 0).get_by_role("heading").inner_text().endswith("0.txt:1 (new file)")
+
+
 def test_a_newer_review_leaves_the_older_window_without_a_ticket(page: "Page", host: WindowHost, root: Path) -> None:
     window = opened(page, host)
     host.review()

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser
 
-IS_REQUIRED: Final = "chromium" in os.environ.get("EDITLEDGER_REQUIRES", "").split(",")
+IS_REQUIRED: Final = "chromium" in os.environ.get("EDITLEDGER_REQUIRES", "")
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from tests.support.acp_listener import Listener
 from tests.support.command_runner import cas
 from tests.support.http_server import LegacyHttpSession, serving
 from tests.support.mcp_agent import Agent, connected
+from tests.support.raw_client import NEWER_VERSION_META, started, tool_call
 from tests.support.windowed_agent import TICKET, allow_deciding, raw_call, ticket_of, windowed
 
 LINES = "".join(f"{number}\n" for number in range(1, 21))
@@ -170,7 +171,6 @@ def test_a_client_without_windows_gets_no_ticket_and_is_not_listed_the_tools(roo
         assert not shown["structuredContent"]["decides"]
         keys = keys_of(shown)
         assert_refused(raw_call(agent, "review_decide", ticket="", action="accept", keys=keys), root)
-        # A client may say of one request that it draws windows; over the old era that is no capability.
         assert_refused(raw_call(agent, "review_decide", ticket="x", action="accept", keys=keys), root)
 
 
@@ -225,6 +225,28 @@ def test_a_server_that_only_reads_decides_nothing(root: Path) -> None:
         shown = raw_call(reader, "review_edits")
         assert not shown["structuredContent"]["decides"]
     assert is_undecided(root)
+
+
+def test_a_valid_ticket_is_refused_in_a_request_of_a_client_without_windows(root: Path) -> None:
+    """In the newest protocol version each request says what its client can do."""
+    capabilities = {"extensions": {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}}
+    windows = {**NEWER_VERSION_META, "io.modelcontextprotocol/clientCapabilities": capabilities}
+    with started(root, greets=False) as client:
+
+        def call(meta: dict[str, Any], tool: str, **arguments: object) -> dict[str, Any]:
+            message = tool_call(tool, tool, **arguments)
+            client.send({**message, "params": {**message["params"], "_meta": meta}})
+            result: dict[str, Any] = client.answer(tool)["result"]
+            return result
+
+        edits = [{"old_string": "1\n2\n", "new_string": "1\ntwo\n"}]
+        call(NEWER_VERSION_META, "multi_edit_text_file", path=str(root / "a.txt"), edits=edits)
+        allow_deciding(root)
+        shown = call(windows, "review_edits")
+        decision = {"ticket": ticket_of(shown), "action": "accept", "keys": keys_of(shown)}
+        assert_refused(call(NEWER_VERSION_META, "review_decide", **decision), root)
+        done = call(windows, "review_decide", **decision)
+        assert done["structuredContent"]["taken"]["outcome"] == "decided"
 
 
 def over_http(root: Path, *options: str) -> list[dict[str, Any]]:

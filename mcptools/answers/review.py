@@ -13,8 +13,9 @@ class ChangeShown:
     path: str
     line: int  # of its first line in the file, from 1; 0: it is about the file as a whole
     words: str  # what it does to the file as a whole; "": it only changes lines
-    hunks: list[str]  # names for `cas accept` and `cas reject`
-    together: list[str]  # keys of the changes that are decided with it
+    hunks: list[str]  # names for `cas accept` and `cas reject`, the first ones
+    more_hunks: int  # that are not named
+    together: int  # how many other changes of the file are decided with it
     before: str  # unchanged lines above it
     removed: str
     inserted: str
@@ -64,6 +65,5 @@ class WindowShown:
 def change_size(change: ChangeShown) -> int:
     """Return the size of a change in an answer, in characters, as structured content or as text, whichever is more."""
     texts = [change.path, change.words, change.before, change.removed, change.inserted, change.after, *change.comments]
-    names = [*change.hunks, *change.together]
     lines = sum(text.count("\n") for text in texts)
-    return 300 + sum(map(len, texts)) + 2 * lines + sum(len(name) + 4 for name in names)
+    return 300 + sum(map(len, texts)) + 2 * lines + sum(len(name) + 4 for name in change.hunks)

@@ -1,9 +1,10 @@
 """Find the net changes that await a person's review, and describe them for a model and for a client's window."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Final
 
-from mcptools.answers.paging import Page, page_of
+from mcptools.answers.paging import page_of
 from mcptools.answers.review import ChangeShown, ReviewShown, change_size
 from mcptools.edit.display import cut, decoded, one_line, shown
 from mcptools.model.tickets import Shown
@@ -36,6 +37,7 @@ _LONGEST_COMMENT: Final = 1000
 _MOST_COMMENTS: Final = 10
 _MOST_REMARKS: Final = 20
 _MOST_NAMED: Final = 8
+_MOST_HUNKS: Final = 20
 
 
 def newest_turn(context: ToolContext, workspace: Workspace) -> int:
@@ -84,10 +86,17 @@ def review_of(context: ToolContext, workspace: Workspace, selection: Shown, offs
     files, remarks = pending_files(context, workspace, selection)
     budget = context.limits.max_answer - _HEAD_SIZE
     comments = _comments(workspace, files)
-    changes = [_shown(workspace, file, change, comments, budget // 2) for file in files for change in file.changes]
-    page: Page[ChangeShown] = page_of(changes, change_size, offset=offset, limit=0, budget=budget)
-    if not page.items:
-        page = page_of(changes, change_size, offset=0, limit=0, budget=budget)
+    lines = {file.document: split_lines(file.after or b"") for file in files}
+
+    @cache  # of many thousands of changes, only those of the page are described
+    def described(at: int) -> ChangeShown:
+        file, change = changes[at]
+        return _shown(workspace, file, change, lines[file.document], comments, budget // 2)
+
+    changes = [(file, change) for file in files for change in file.changes]
+    start = offset if offset < len(changes) else 0
+    places = range(len(changes))
+    page = page_of(places, lambda at: change_size(described(at)), offset=start, limit=0, budget=budget)
     remarks += [f"{one_line(absolute(workspace, file.path))}: {words}" for file in files for words in _remarks(file)]
     turn = workspace.sessions.turn(selection.turn) if selection.turn else None
     reason = refusal_to_decide(context, workspace)
@@ -95,7 +104,7 @@ def review_of(context: ToolContext, workspace: Workspace, selection: Shown, offs
         turn=selection.turn,
         client="" if turn is None else shown(turn.client),
         prompt="" if turn is None else shown(cut(turn.prompt, _LONGEST_PROMPT)),
-        changes=list(page.items),
+        changes=list(map(described, page.items)),
         total=len(changes),
         offset=page.offset,
         next_offset=page.next_offset,
@@ -113,10 +122,15 @@ def _more(number: int) -> list[str]:
 
 
 def _shown(
-    workspace: Workspace, file: NetFile, change: NetChange, comments: Mapping[Unit, Sequence[str]], longest: int
+    workspace: Workspace,
+    file: NetFile,
+    change: NetChange,
+    lines: Sequence[bytes],
+    comments: Mapping[Unit, Sequence[str]],
+    longest: int,
 ) -> ChangeShown:
-    """Return a change as it is shown, with at most `longest` characters of its lines."""
-    before, after = _around(file, change)
+    """Return a change as it is shown, with at most `longest` characters of its lines. `lines`: of the current text."""
+    before, after = _around(change, lines) if change.kind is ChangeKind.LINES else ("", "")
     removed, inserted = decoded(change.removed)[0], decoded(change.inserted)[0]
     is_cut = len(removed) + len(inserted) > longest
     if is_cut:
@@ -127,8 +141,9 @@ def _shown(
         path=absolute(workspace, file.path),
         line=change.line_before if file.after is None else change.line_after,
         words=_words(file, change),
-        hunks=list(map(str, change.units)),
-        together=[file.changes[at].key.hex() for at in change.shares_with],
+        hunks=list(map(str, change.units[:_MOST_HUNKS])),
+        more_hunks=max(0, len(change.units) - _MOST_HUNKS),
+        together=len(change.shares_with),
         before=before,
         removed=removed,
         inserted=inserted,
@@ -138,11 +153,8 @@ def _shown(
     )
 
 
-def _around(file: NetFile, change: NetChange) -> tuple[str, str]:
-    """Return the lines of the current text right above and below a change; "" where it is not about lines."""
-    if change.kind is not ChangeKind.LINES or file.after is None:
-        return "", ""
-    lines = split_lines(file.after)
+def _around(change: NetChange, lines: Sequence[bytes]) -> tuple[str, str]:
+    """Return those of the lines that are right above and below a change."""
     first = change.line_after - 1
     last = first + change.inserted_lines
     above, below = lines[max(0, first - _CONTEXT) : first], lines[last : last + _CONTEXT]

@@ -109,17 +109,18 @@ class ReviewTools:
             raise Failure(FailureKind.INVALID_REQUEST, f"text {wrong}")
 
         def decide(workspace: Workspace, selection: Shown) -> DecisionTaken:
-            if not keys or not selection.keys.issuperset(keys):
+            wanted = frozenset(keys)
+            if not wanted or not selection.keys >= wanted:
                 return _refused(_NOT_SHOWN)
             files, _ = pending_files(self._context, workspace, selection)
             there = {change.key.hex(): change for file in files for change in file.changes}
-            if not there.keys() >= set(keys):
+            if not there.keys() >= wanted:
                 return DecisionTaken(outcome="overtaken", message=_OVERTAKEN, number=0)
             together = {
                 file.changes[at].key.hex()
                 for file in files
                 for change in file.changes
-                if change.key.hex() in keys
+                if change.key.hex() in wanted
                 for at in change.shares_with
             }
             if not selection.keys >= together:

@@ -106,8 +106,9 @@ def _change_text(change: ChangeShown) -> str:
     """Return a change as text: where it is, the names of its hunks, and its lines as in a diff."""
     where = f"{one_line(change.path)}:{change.line}" if change.line else one_line(change.path)
     words = f" {change.words}" if change.words else ""
+    more = f" and {change.more_hunks} more" if change.more_hunks else ""
     parts = [
-        f"@@ {where}{words} [{' '.join(change.hunks)}]",
+        f"@@ {where}{words} [{' '.join(change.hunks)}{more}]",
         *_marked(" ", change.before),
         *_marked("-", change.removed),
         *_marked("+", change.inserted),

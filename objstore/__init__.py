@@ -92,6 +92,7 @@ if TYPE_CHECKING:
         real_path as real_path,
         require_not_reserved as require_not_reserved,
     )
+    from objstore.fs.store_owner import user_name as user_name
     from objstore.fs.store_version import store_version as store_version
     from objstore.fs.tree_files import Files as Files
     from objstore.history.completions import NameKind as NameKind, NameSuggestion as NameSuggestion
@@ -325,6 +326,7 @@ _HOMES: Final = {
         "StoreUnknown",
         "TreeInvalid",
     ),
+    "fs.store_owner": ("user_name",),
     "fs.store_version": ("store_version",),
     "fs.tree_files": ("Files",),
     "text.hunks": (

@@ -313,4 +313,6 @@ def agent_option(function: Function) -> Function:
 
 def reviewer() -> str:
     """Return the name of the reviewer for records."""
-    return os.environ.get("LOGNAME") or os.environ.get("USER") or f"uid {os.getuid()}"
+    from objstore import user_name
+
+    return user_name()

@@ -36,6 +36,7 @@ class Answer(Generic[Structured]):
     content: Structured
     text: str | None  # None: the structured content as JSON, with the notes in it
     notes: Sequence[str] = ()
+    ticket: str = ""  # for the client's window alone, so it is in none of the others; "": there is none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["DEFAULT_SET", "SETS", "TOOLS", "Traits", "chosen"]
+__all__ = ["DEFAULT_SET", "REVIEW_TOOLS", "SETS", "TOOLS", "Traits", "chosen", "with_review"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +16,7 @@ class Traits:
     destructive: bool = False  # it may remove or replace content
     idempotent: bool = False  # repeating the call changes nothing more
     json_text: bool = False  # its text is its structured content, and its failures are flat, as document 004 defines
+    for_model: bool = True  # False: only for the window that a client draws for a server (MCP Apps)
 
 
 TOOLS: Final = {
@@ -51,6 +52,20 @@ TOOLS: Final = {
     "restore_backup": Traits(title="Restore a backup", destructive=True, idempotent=True, json_text=True),
 }
 """Every tool, in the order in which clients see them. `mcptools.tools.tool_methods` has the method of each."""
+
+REVIEW_TOOLS: Final = {
+    "review_edits": Traits(title="Review edits", read_only=True, idempotent=True),
+    "review_page": Traits(title="Show a page of a review", read_only=True, for_model=False),
+    "review_decide": Traits(title="Decide on edits", destructive=True, for_model=False),
+    "review_undo": Traits(title="Take a decision back", destructive=True, for_model=False),
+}
+"""The tools of the review in a window, after the others and only for clients that show windows.
+
+`review_edits` is for every client if it is named.
+"""
+
+_REVIEW_WITH: Final = frozenset({"list_edits", "review_edits"})
+"""With any of these, the tools of the review are offered; a server without them is not about reviews."""
 
 _READING: Final = (
     "read_file",
@@ -105,14 +120,30 @@ needed beside them.
 """
 
 
+_NAMED: Final = TOOLS | {name: traits for name, traits in REVIEW_TOOLS.items() if traits.for_model}
+"""The tools that a person can name."""
+
+
 def chosen(names: Iterable[str], *, read_only: bool = False) -> dict[str, Traits]:
-    """Return the tools named in `names`, one by one or as sets, in the order of TOOLS.
+    """Return the tools named in `names`, one by one or as sets, in the order of TOOLS and REVIEW_TOOLS.
 
     `read_only`: only those that change nothing. Raises KeyError with a name that is neither a tool's nor a set's.
     """
     wanted: set[str] = set()
     for name in names:
-        if name not in TOOLS and name not in SETS:
+        if name not in _NAMED and name not in SETS:
             raise KeyError(name)
         wanted.update(SETS.get(name, (name,)))
-    return {name: traits for name, traits in TOOLS.items() if name in wanted and (traits.read_only or not read_only)}
+    return {name: traits for name, traits in _NAMED.items() if name in wanted and (traits.read_only or not read_only)}
+
+
+def with_review(offered: Mapping[str, Traits]) -> dict[str, Traits]:
+    """Return the offered tools, and those of the review in a window if they go with these.
+
+    Where no tool changes anything, those that decide are left out.
+    """
+    if _REVIEW_WITH.isdisjoint(offered):
+        return {**offered}
+    is_read_only = all(traits.read_only for traits in offered.values())
+    added = {name: traits for name, traits in REVIEW_TOOLS.items() if traits.read_only or not is_read_only}
+    return {**offered, **added}

@@ -9,6 +9,7 @@ from threading import Lock
 from typing import Final, TypeAlias, TypeVar
 
 from mcptools.model.seen_versions import SeenVersions
+from mcptools.model.tickets import Tickets
 from objstore import BlobId, EditView
 
 __all__ = ["FileKey", "Knowledge", "LastChange", "Session"]
@@ -51,6 +52,7 @@ class Session:
     def __init__(self, *, require_read: bool = False) -> None:
         self.name: Final = f"mcp_{os.urandom(8).hex()}"  # as recorded with each turn
         self.client: dict[str, str] = {}  # the client's name and version, as recorded with each call; {}: unknown yet
+        self.tickets: Final = Tickets()
         self.undoing: Final = Lock()  # held while a change is undone, so that it is undone once
         self._require_read = require_read
         self._known: dict[FileKey, BlobId | None] = {}  # None: the file was gone

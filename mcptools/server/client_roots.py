@@ -58,6 +58,17 @@ class ClientRoots:
             return self.learn(addresses(answer), context)
         return InputRequiredResult(input_requests={ROOTS: ListRootsRequest()})
 
+    async def find_for_window(self, context: Context[Any, Any]) -> tuple[str, ...] | InputRequiredResult:
+        """Return the addresses of the client's roots for a call of a window that it draws.
+
+        Windows can't answer a question that comes with a result, so in the stateless protocol these are the roots that
+        the client gave with the call that the window was drawn for. Raises Failure.
+        """
+        scope = self._clients.current().scope
+        if scope is not None and is_stateless(context):
+            return scope
+        return await self.find_alone(context)
+
     async def find_scope(self, context: Context[Any, Any]) -> None:
         """Set the client's scope, as far as the client can be asked for its roots now."""
         if not is_stateless(context):

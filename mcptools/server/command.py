@@ -138,6 +138,7 @@ def _serve(parser: argparse.ArgumentParser, arguments: argparse.Namespace, direc
         approve=approve,
         needs_approval=_REQUIRED in arguments.approve,
         output_schemas=arguments.output_schemas,
+        is_open_to_all=listener is not None and token is None,
         acp_events=None if arguments.acp_events is None else Shape[arguments.acp_events.upper()],
     )
     with nullcontext() if arguments.read_only else BackgroundGc(directories):

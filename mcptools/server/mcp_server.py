@@ -24,7 +24,7 @@ from mcp.server.elicitation import AcceptedElicitation, ElicitationResult
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError, UnexpectedToolError
 from mcp.server.mcpserver.resolve import Elicit, Resolve
-from mcp.server.mcpserver.tools import Tool, ToolManager
+from mcp.server.mcpserver.tools import Tool
 from mcp.server.session import ServerSession
 from mcp.server.stdio import stdio_server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ResourcesListChanged, ResourceUpdated, ServerEvent
@@ -45,9 +45,9 @@ from mcp.types import (
 from pydantic import ValidationError
 
 from mcptools.catalog.acp import Shape
-from mcptools.catalog.descriptions import ToolDescription, load_descriptions
+from mcptools.catalog.descriptions import REVIEW_TOOLS_FILE, ToolDescription, load_descriptions
 from mcptools.catalog.instructions import instructions
-from mcptools.catalog.tool_list import TOOLS, Traits
+from mcptools.catalog.tool_list import REVIEW_TOOLS, TOOLS, Traits, with_review
 from mcptools.catalog.version import version
 from mcptools.edit.null_arguments import without_nulls
 from mcptools.feeds.change_feed import ChangeFeed
@@ -66,8 +66,10 @@ from mcptools.server.elicitation import (
     nobody_to_ask,
     with_readable_roots,
 )
+from mcptools.server.registered_tools import ToolsOnDemand, give_signature
 from mcptools.server.request_client import is_stateless, key_of, named, on_session_end
 from mcptools.server.results import annotations, invalid_arguments, refused, success
+from mcptools.server.review_window import draws_windows, review_apps, window_meta
 from mcptools.server.subscriptions import SubscriptionFeed
 from mcptools.transport.message_checks import broken_argument
 from mcptools.transport.stdio_lines import Answers, private_stdin
@@ -98,7 +100,7 @@ if TYPE_CHECKING:
 class EditServer(MCPServer):
     """The tools of some directories, for one client on standard streams, or for several over HTTP."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- each is one thing that the command line may say
         self,
         directories: Directories,
         limits: ServerLimits | None = None,
@@ -108,11 +110,13 @@ class EditServer(MCPServer):
         approve: Collection[str] = (),
         needs_approval: bool = False,
         output_schemas: bool = False,
+        is_open_to_all: bool = False,
         acp_events: Shape | None = None,
     ) -> None:
         """Offer the tools in `offered`. Those in `approve` ask the person first, if the client can ask.
 
         `needs_approval`: if it can't, they are refused. `output_schemas`: list the schema of each tool's answer.
+        `is_open_to_all`: every program of this machine can be a client, so no person decides here.
         `acp_events`: send the client notifications of its calls in this shape; None: send none.
         """
         self._directories = directories
@@ -120,6 +124,9 @@ class EditServer(MCPServer):
         self._clients = Clients(require_read=require_read)
         self._roots: Final = ClientRoots(directories, self._clients)
         self._offered = offered
+        self._offered_with_window: Final = with_review(offered)
+        self._is_open_to_all = is_open_to_all
+        self._has_window: Final[ContextVar[bool]] = ContextVar("has_window", default=False)
         self._needs_approval = needs_approval
         self._lists_output_schemas = output_schemas
         self._acp_events = acp_events
@@ -135,11 +142,12 @@ class EditServer(MCPServer):
             middleware=[self._notice],
             lifespan=_running_feed,
             subscriptions=_Streams(self.subscription_feed),
+            extensions=[review_apps()],
         )
-        self._tool_manager = _ToolsOnDemand(
+        self._tool_manager = ToolsOnDemand(
             {
                 name: functools.partial(self._tool, name, traits, asks=name in approve)
-                for name, traits in offered.items()
+                for name, traits in self._offered_with_window.items()
             }
         )
         for name, argument, kind, words in _ADDRESSES:
@@ -154,7 +162,9 @@ class EditServer(MCPServer):
         """Call a tool, and send the client notifications of the call if the server was started so."""
         recorded: Recorded = []
         self._recorded.set(recorded)
-        if self._acp_events is None or context is None:
+        traits = self._offered_with_window.get(name)
+        is_of_agent = traits is None or traits.for_model
+        if self._acp_events is None or context is None or not is_of_agent:
             return await self._call_tool(name, arguments, context)
         from mcptools.server.acp_events import AcpEvents
 
@@ -166,7 +176,7 @@ class EditServer(MCPServer):
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None
     ) -> CallToolResult | InputRequiredResult:
         """Call a tool. Wrong arguments and crashes, which the SDK would report in its own way, become failures."""
-        traits = self._offered.get(name)
+        traits = self._offered_with_window.get(name)
         broken = None if context is None else broken_argument(context.request_context.params)
         if traits is not None and broken is not None:
             message = f"{broken} contains half a surrogate pair, which UTF-8 can't encode"
@@ -177,7 +187,7 @@ class EditServer(MCPServer):
             if traits is None:
                 raise
             if isinstance(error.__cause__, ValidationError):
-                meant: dict[str, Any] = without_nulls(arguments, load_descriptions()[name].input_schema)
+                meant: dict[str, Any] = without_nulls(arguments, _stored(name).input_schema)
                 if meant != arguments:
                     return await self._call_tool(name, meant, context)
                 return refused(invalid_arguments(name, error.__cause__), traits)
@@ -191,8 +201,12 @@ class EditServer(MCPServer):
             return refused(crash, traits)
 
     async def list_tools(self) -> list[ListedTool]:
-        """Return the offered tools, with the descriptions that are stored in `tools.json`."""
+        """Return the tools that are offered to the client of the message, with their stored descriptions."""
         stored = load_descriptions()
+        has_window = self._has_window.get()
+        offered = self._offered_with_window if has_window else self._offered
+        if not REVIEW_TOOLS.keys().isdisjoint(offered):
+            stored |= load_descriptions(REVIEW_TOOLS_FILE)
         return [
             ListedTool(
                 name=name,
@@ -201,13 +215,14 @@ class EditServer(MCPServer):
                 input_schema=stored[name].input_schema,
                 output_schema=stored[name].output_schema if self._lists_output_schemas else None,
                 annotations=annotations(traits),
+                _meta=window_meta(name) if has_window else None,
             )
-            for name, traits in self._offered.items()
+            for name, traits in offered.items()
         ]
 
     def described(self, name: str) -> ToolDescription:
         """Return a tool's description and schemas, generated from its method."""
-        tool = self._tool(name, self._offered[name], asks=False)
+        tool = self._tool(name, self._offered_with_window[name], asks=False)
         return ToolDescription(
             description=tool.description, input_schema=tool.parameters, output_schema=dict(tool.output_schema or {})
         )
@@ -253,6 +268,7 @@ class EditServer(MCPServer):
         key = key_of(ctx)
         if self._clients.note_request(key):
             on_session_end(ctx, key, functools.partial(self._clients.ended, key))
+        self._has_window.set(draws_windows(ctx))
         if ctx.method == "notifications/roots/list_changed":
             self._clients.current().forget_roots()
         if ctx.method in _NARROWED and ctx.request_id is not None:
@@ -297,7 +313,7 @@ class EditServer(MCPServer):
             question = f"The agent wants to {wish}. Shall it go ahead?"
             return Elicit(question, Approval) if is_stateless(context) else await approval(context, question)
 
-        _give_signature(ask, parameters, {_CONTEXT: Context[Any, Any]})
+        give_signature(ask, parameters, {_CONTEXT: Context[Any, Any]})
         ask.__annotations__["return"] = Approval | Elicit[Approval]
         return ask
 
@@ -307,13 +323,14 @@ class EditServer(MCPServer):
         """Return a tool as the SDK registers it. `asks`: it asks the person first."""
         from mcptools.catalog.schemas import described, flat, output_schema, parameters_of
         from mcptools.tools.context import GivenCall, ToolContext
-        from mcptools.tools.tool_methods import TOOL_METHODS
+        from mcptools.tools.tool_methods import REVIEW_METHODS, TOOL_METHODS
 
-        method = TOOL_METHODS[name]
+        method = (REVIEW_METHODS if name in REVIEW_METHODS else TOOL_METHODS)[name]
 
         async def run(**arguments: Any) -> CallToolResult | InputRequiredResult:  # noqa: ANN401 - checked before
             context = arguments.pop(_CONTEXT)
-            roots = arguments.pop(ROOTS) if asks else await self._roots.find_alone(context)
+            find_roots = self._roots.find_alone if traits.for_model else self._roots.find_for_window
+            roots = arguments.pop(ROOTS) if asks else await find_roots(context)
             if isinstance(roots, ListRootsResult):
                 roots = self._roots.learn(addresses(roots), context)
             if isinstance(roots, InputRequiredResult):
@@ -332,9 +349,11 @@ class EditServer(MCPServer):
                 client.session,
                 self._limits,
                 may_write,
-                given=GivenCall(name, sent if isinstance(sent, Mapping) else {}),
+                given=GivenCall(name, sent if isinstance(sent, Mapping) else {}) if traits.for_model else None,
                 approval=asked_about,
                 recorded=self._recorded.get(),
+                has_window=self._has_window.get(),
+                is_open_to_all=self._is_open_to_all,
             )
             called = functools.partial(method.call, shared, **arguments)
             work = functools.partial(_carried_out, called, traits, self._limits.max_answer)
@@ -351,7 +370,7 @@ class EditServer(MCPServer):
             hidden[_APPROVAL] = Annotated[
                 ElicitationResult[Approval], Resolve(self._approval(name, traits, parameters))
             ]
-        _give_signature(run, parameters, hidden)
+        give_signature(run, parameters, hidden)
         tool = Tool.from_function(
             run,
             title=traits.title,
@@ -388,7 +407,7 @@ class EditServer(MCPServer):
 
         read.__name__ = name
         shown = inspect.Parameter(argument, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=str)
-        _give_signature(read, [shown], {_CONTEXT: Context[Any, Any]})
+        give_signature(read, [shown], {_CONTEXT: Context[Any, Any]})
         return read
 
     async def _subscribe(self, ctx: ServerRequestContext[Any, Any], params: SubscribeRequestParams) -> EmptyResult:
@@ -451,22 +470,12 @@ async def _notify_session(session: ServerSession, address: str | None) -> None:
         await session.send_resource_updated(address)
 
 
-class _ToolsOnDemand(ToolManager):
-    """The tools, each created when it is first called: creating all of them takes a third of the server's start."""
-
-    def __init__(self, making: Mapping[str, Callable[[], Tool]]) -> None:
-        super().__init__()
-        self._making = making
-
-    def get_tool(self, name: str) -> Tool | None:
-        """Return a tool, or None if it is not offered."""
-        tool = self._tools.get(name)
-        if tool is None and name in self._making:
-            tool = self._tools[name] = self._making[name]()
-        return tool
-
-
 # ---- calls
+
+
+def _stored(name: str) -> ToolDescription:
+    """Return the stored description of a tool."""
+    return load_descriptions(*((REVIEW_TOOLS_FILE,) if name in REVIEW_TOOLS else ()))[name]
 
 
 def _carried_out(call: Callable[[], "Answer[Any]"], traits: Traits, longest: int) -> CallToolResult:
@@ -481,12 +490,3 @@ def _progress_sender(context: Context[Any, Any]) -> SendProgress | None:
     """Return the function that reports a call's progress to the client, or None if the client did not ask for it."""
     meta = context.request_context.meta
     return context.report_progress if meta and "progress_token" in meta else None
-
-
-def _give_signature(
-    run: Callable[..., object], shown: Sequence[inspect.Parameter], hidden: Mapping[str, object]
-) -> None:
-    """Give `run` a signature of the `shown` parameters, and `hidden` ones that no client can pass."""
-    added = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=hint) for name, hint in hidden.items()]
-    vars(run)["__signature__"] = inspect.Signature([*shown, *added])
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in [*shown, *added]}

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 __all__ = ["annotations", "invalid_arguments", "refused", "success"]
 
+_TICKET: Final = "editledger/ticket"
+"""The member of a result's `_meta` that has the ticket of a window."""
+
 _JSON: Final[TypeAdapter[object]] = TypeAdapter(object)
 
 
@@ -38,7 +41,10 @@ def success(answer: "Answer[Any]", longest: int) -> CallToolResult:
         content |= {"notes": list(answer.notes)} if answer.notes else {}
         return _result([_json(cut_within(content, longest))], content, is_error=False)
     words = [answer.text, "\n".join(answer.notes)] if answer.notes else [answer.text]
-    return _result(words, content, is_error=False)
+    result = _result(words, content, is_error=False)
+    if answer.ticket:
+        result.meta = {_TICKET: answer.ticket}
+    return result
 
 
 def refused(failure: Failure, traits: Traits) -> CallToolResult:

@@ -77,6 +77,8 @@ class ToolContext:
     given: GivenCall | None = None  # None: no client sent it
     approval: ApprovalContext | None = None  # None: the person was asked nothing that depends on the last change
     recorded: Recorded = field(default_factory=list)
+    has_window: bool = False  # the client shows windows of a server (MCP Apps)
+    is_open_to_all: bool = False  # every program of this machine can call tools
 
     def read(self, path: str) -> tuple[Files, Content]:
         """Return a file's current bytes and the directory it is in; the session does not count it as read yet.

@@ -18,10 +18,11 @@ from mcptools.tools.history import HistoryTools
 from mcptools.tools.patch_strategies import PatchStrategyTools
 from mcptools.tools.patching import PatchTools
 from mcptools.tools.reading import ReadingTools
+from mcptools.tools.review import ReviewTools
 from mcptools.tools.searching import SearchTools
 from mcptools.tools.undoing import UndoTools
 
-__all__ = ["TOOL_METHODS", "ToolMethod"]
+__all__ = ["REVIEW_METHODS", "TOOL_METHODS", "ToolMethod"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +31,12 @@ class ToolMethod:
 
     family: Callable[[ToolContext], object]
     function: Callable[..., Answer[Any]]
+    is_for_model: bool = True  # False: only a client's window may call it, so that an agent gets no notes
 
     def call(self, context: ToolContext, /, *args: object, **arguments: object) -> Answer[Any]:
         """Carry the tool out in a context. Raises Failure."""
         answer = self.function(self.family(context), *args, **arguments)
-        notes = collision_notes(context)
+        notes = collision_notes(context) if self.is_for_model else ()
         return replace(answer, notes=(*answer.notes, *notes)) if notes else answer
 
 
@@ -70,3 +72,12 @@ TOOL_METHODS: Final[Mapping[str, ToolMethod]] = {
     "backup_file": ToolMethod(BackupTools, BackupTools.backup_file),
     "restore_backup": ToolMethod(BackupTools, BackupTools.restore_backup),
 }
+"""The methods of the tools that `--tools all` offers."""
+
+REVIEW_METHODS: Final[Mapping[str, ToolMethod]] = {
+    "review_edits": ToolMethod(ReviewTools, ReviewTools.review_edits),
+    "review_page": ToolMethod(ReviewTools, ReviewTools.review_page, is_for_model=False),
+    "review_decide": ToolMethod(ReviewTools, ReviewTools.review_decide, is_for_model=False),
+    "review_undo": ToolMethod(ReviewTools, ReviewTools.review_undo, is_for_model=False),
+}
+"""The methods of the tools of the review in a client's window."""

@@ -1,7 +1,8 @@
-"""Say which edits need no review, or always one, and keep who changed that.
+"""Say which edits need no review, or always one, and where a person may decide; keep who changed that.
 
-The settings of a workspace are in a file that an agent with a shell can write. So `review.accept` in that file counts
-only as `cas config` set it, which the journal records; a change in another way is reported and makes nothing accepted.
+The settings of a workspace are in a file that an agent with a shell can write. So `review.accept` and `review.in_chat`
+in that file count only as `cas config` set them, which the journal records; a change in another way is reported and
+allows nothing.
 """
 
 import os
@@ -28,6 +29,7 @@ ACCEPTED_BY: Final = "policy"
 
 _ACCEPT: Final = "review.accept"
 _ALWAYS: Final = "review.always"
+_IN_CHAT: Final = "review.in_chat"
 
 
 class Policies:
@@ -61,6 +63,19 @@ class Policies:
             with suppress(CasError):
                 patterns += _value(Configuration(self._root).get(_ALWAYS))
         return PathPatterns(patterns)
+
+    @cached_property
+    def in_chat(self) -> bool:
+        """Whether a person may decide in the review that a chat program shows; false if the settings can't be read.
+
+        Only the workspace's own file counts: a directory that is served may contain the user's settings.
+        """
+        own, *_ = settings_files(self._root)
+        try:
+            given = Configuration(self._root).get(_IN_CHAT)
+        except CasError:
+            return False
+        return given.value is True and given.origin == own and _is_recorded(self._store, given)
 
     def accepts(self, origin: Origin, *paths: bytes | None) -> bool:
         """Return whether an edit of these paths is accepted when it is recorded (None: it has no second path)."""

@@ -215,6 +215,13 @@ SETTINGS: Final = MappingProxyType(
                 meaning="Files whose edits only a decision that names them accepts: no policy, no commit and no --all.",
                 is_policy=True,
             ),
+            Setting(
+                name="review.in_chat",
+                kind=SettingKind.SWITCH,
+                default="off",
+                meaning="Whether you can decide on edits in the review that a chat program shows.",
+                is_policy=True,
+            ),
         )
     }
 )

@@ -1,4 +1,4 @@
-"""Refuse to open a store that belongs to another user.
+"""Refuse to open a store that belongs to another user, and name the user who runs this program.
 
 A store has settings, and determines what is done to the files next to it. In a shared folder, one user's store would
 decide that for everyone who works at or below it. So, as git does, editledger opens another user's store only where the
@@ -12,7 +12,7 @@ from contextlib import suppress
 from objstore.errors import StoreNotOwned
 from objstore.fs.reserved_names import STORE_NAME
 
-__all__ = ["SAFE_DIRECTORIES", "SETTINGS_FILE", "refuse_others_store", "user_settings_path"]
+__all__ = ["SAFE_DIRECTORIES", "SETTINGS_FILE", "refuse_others_store", "user_name", "user_settings_path"]
 
 SETTINGS_FILE = "config.toml"
 """The name of a settings file, the user's or a store's."""
@@ -35,6 +35,11 @@ def refuse_others_store(root: str) -> None:
     real = os.path.realpath(root)
     if not any(safe == "*" or os.path.realpath(safe) == real for safe in _allowed()):
         raise StoreNotOwned(real, owner, _list_path())
+
+
+def user_name() -> str:
+    """Return the name of the user who runs this program, as records of a person's decisions have it."""
+    return os.environ.get("LOGNAME") or os.environ.get("USER") or f"uid {os.getuid()}"
 
 
 def user_settings_path() -> str:

@@ -71,7 +71,8 @@ class HttpServer:
     @contextmanager
     def talk(self, capabilities: Mapping[str, object]) -> Iterator["LegacyHttpSession"]:
         """Begin a session of the older protocol version that opens no stream for notifications."""
-        headers = {"Authorization": f"Bearer {self.token}", "Accept": "application/json, text/event-stream"}
+        token = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        headers = {**token, "Accept": "application/json, text/event-stream"}
         url = f"http://127.0.0.1:{self.port}"
         with httpx2.Client(base_url=url, headers=headers, timeout=SECONDS_TO_ANSWER) as connection:
             params = {**INITIALIZE["params"], "capabilities": capabilities}

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from mcp.client.extension import ClientExtension, NotificationBinding
-from mcp.types import NotificationParams
 
 from objstore import CallInfo, Workspace
+from tests.support.acp_listener import Listener
 from tests.support.fork_server import forked_program
 from tests.support.http_server import serving
 from tests.support.mcp_agent import connected
@@ -267,30 +266,6 @@ def test_nothing_is_reported_without_the_option(config: Path) -> None:
     with started(config.parent) as raw:
         call = named(tool_call(1, "multi_edit_text_file", path=str(config), edits=EDITS))
         assert [each.get("id") for each in messages(raw, call)] == [1]
-
-
-class Update(NotificationParams):
-    """The parameters of a `session/update`."""
-
-    sessionId: str  # noqa: N815 - as on the wire
-    update: dict[str, Any]
-
-
-class Listener(ClientExtension):
-    """A client that knows the notifications."""
-
-    identifier = "test/acp"
-
-    def __init__(self) -> None:
-        self.heard: list[Update] = []
-
-    def notifications(self) -> list[NotificationBinding[Any]]:
-        """Return what to do with the notifications."""
-
-        async def hear(params: Update) -> None:
-            self.heard.append(params)
-
-        return [NotificationBinding(method="session/update", params_type=Update, handler=hear)]
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])

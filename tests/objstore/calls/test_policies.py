@@ -78,3 +78,26 @@ def test_unreadable_settings_accept_nothing(scene: Scene) -> None:
     (scene.root / ".cas" / "config.toml").write_text("[review\n")
     scene.call(writes("a", TEN))
     assert status(scene, "a") == (Status.PENDING, "")
+
+
+def test_deciding_in_the_chat_is_allowed_only_as_cas_config_set_it(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    def is_allowed() -> bool:
+        return scene.workspace.review.policies().in_chat
+
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("own")))
+    assert not is_allowed()
+    monkeypatch.setenv("CAS_REVIEW_IN_CHAT", "on")
+    assert not is_allowed()
+    Configuration(str(scene.root)).set("review.in_chat", "on", own=True)
+    assert not is_allowed()
+    Configuration(str(scene.root)).set("review.in_chat", "on")
+    assert not is_allowed()
+    assert scene.workspace.review.status().policies == ("review.in_chat",)
+    set_policy(scene, "review.in_chat", "on")
+    assert is_allowed()
+    Configuration(str(scene.root)).set("review.in_chat", "off")
+    assert not is_allowed()
+    (scene.root / ".cas" / "config.toml").write_text("[review\n")
+    assert not is_allowed()

@@ -1,0 +1,69 @@
+"""Define the answers of the review in a client's window: changes that await a person, and what a decision did."""
+
+from dataclasses import dataclass
+
+__all__ = ["ChangeShown", "DecisionTaken", "ReviewShown", "WindowShown", "change_size"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeShown:
+    """One net change: what a decision on it concerns, and its lines."""
+
+    key: str  # names the change as it is now, in hex
+    path: str
+    line: int  # of its first line in the file, from 1; 0: it is about the file as a whole
+    words: str  # what it does to the file as a whole; "": it only changes lines
+    hunks: list[str]  # names for `cas accept` and `cas reject`, the first ones
+    more_hunks: int  # that are not named
+    together: int  # how many other changes of the file are decided with it
+    before: str  # unchanged lines above it
+    removed: str
+    inserted: str
+    after: str  # unchanged lines below it
+    cut: bool  # it is too long to be shown whole
+    comments: list[str]  # what was said about it, oldest first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewShown:
+    """The changes that await a person's review, or a page of them."""
+
+    success: bool = True
+    turn: int  # whose changes these are; 0: of any
+    client: str  # the program that made them; "": not known, or several
+    prompt: str  # what it was asked; "": not known
+    changes: list[ChangeShown]
+    total: int  # of changes
+    offset: int
+    next_offset: int  # in changes
+    remarks: list[str]
+    decides: bool  # a person can decide in the window
+    reason: str  # why not; "": they can
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionTaken:
+    """What became of a decision."""
+
+    outcome: (
+        str  # decided, commented, nothing, overtaken, conflicted, external, refused, failed; "": none was asked for
+    )
+    message: str
+    number: int  # of the decision, for `undo`; 0: there is nothing to undo
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowShown:
+    """What the window gets: what became of a decision, the changes after it, and what can be undone."""
+
+    success: bool = True
+    taken: DecisionTaken
+    review: ReviewShown
+    decisions: list[int]  # that the window made and that are still in force, oldest first
+
+
+def change_size(change: ChangeShown) -> int:
+    """Return the size of a change in an answer, in characters, as structured content or as text, whichever is more."""
+    texts = [change.path, change.words, change.before, change.removed, change.inserted, change.after, *change.comments]
+    lines = sum(text.count("\n") for text in texts)
+    return 300 + sum(map(len, texts)) + 2 * lines + sum(len(name) + 4 for name in change.hunks)

@@ -1,0 +1,33 @@
+"""Register tools with the protocol's SDK when they are first called, with the signatures that clients see."""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+
+from mcp.server.mcpserver.tools import Tool, ToolManager
+
+__all__ = ["ToolsOnDemand", "give_signature"]
+
+
+class ToolsOnDemand(ToolManager):
+    """The tools, each created when it is first called: creating all of them takes a third of the server's start."""
+
+    def __init__(self, making: Mapping[str, Callable[[], Tool]]) -> None:
+        """Take the functions that create each tool, by name."""
+        super().__init__()
+        self._making = making
+
+    def get_tool(self, name: str) -> Tool | None:
+        """Return a tool, or None if it is not offered."""
+        tool = self._tools.get(name)
+        if tool is None and name in self._making:
+            tool = self._tools[name] = self._making[name]()
+        return tool
+
+
+def give_signature(
+    run: Callable[..., object], shown: Sequence[inspect.Parameter], hidden: Mapping[str, object]
+) -> None:
+    """Give `run` a signature of the `shown` parameters, and `hidden` ones that no client can pass."""
+    added = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=hint) for name, hint in hidden.items()]
+    vars(run)["__signature__"] = inspect.Signature([*shown, *added])
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in [*shown, *added]}

@@ -1,0 +1,217 @@
+"""Find the net changes that await a person's review, and describe them for a model and for a client's window."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Final
+
+from mcptools.answers.paging import page_of
+from mcptools.answers.review import ChangeShown, ReviewShown, change_size
+from mcptools.edit.display import cut, decoded, one_line, shown
+from mcptools.model.tickets import Shown
+from mcptools.tools.context import ToolContext, absolute
+from objstore import (
+    ChangeKind,
+    EditFilter,
+    NetChange,
+    NetFile,
+    Status,
+    StoreError,
+    Unit,
+    Workspace,
+    split_lines,
+)
+
+__all__ = ["newest_turn", "pending_files", "refusal_to_decide", "review_of"]
+
+_CONTEXT: Final = 3
+"""Unchanged lines that are shown above and below a change."""
+
+_MOST_SEARCHED: Final = 200
+"""Pending edits among which the newest turn is searched."""
+
+_HEAD_SIZE: Final = 4000
+"""Characters of an answer that are kept for what is around the changes."""
+
+_LONGEST_PROMPT: Final = 300
+_LONGEST_COMMENT: Final = 1000
+_MOST_COMMENTS: Final = 10
+_MOST_REMARKS: Final = 20
+_MOST_NAMED: Final = 8
+_MOST_HUNKS: Final = 20
+
+
+def newest_turn(context: ToolContext, workspace: Workspace) -> int:
+    """Return the number of the newest turn with pending edits that the client may see; 0: none is known."""
+    wanted = EditFilter(status=Status.PENDING, newest_first=True, limit=_MOST_SEARCHED)
+    turns = (view.edit.turn for view in workspace.history.edits(wanted) if context.directories.shows(workspace, view))
+    return next(filter(None, turns), 0)
+
+
+def pending_files(context: ToolContext, workspace: Workspace, selection: Shown) -> tuple[list[NetFile], list[str]]:
+    """Return the files with pending changes of a selection, and why others can't be read.
+
+    Files outside the allowed directories are left out. Raises CasError, OSError.
+    """
+    units = None
+    if selection.turn:
+        views = workspace.history.edits(EditFilter(status=Status.PENDING, turn=selection.turn))
+        units = {
+            Unit(view.seq, hunk) for view in views for hunk, status in enumerate(view.units) if status is Status.PENDING
+        }
+    unreadable: list[StoreError] = []
+    files = workspace.review.changes([selection.path] if selection.path else (), units, unreadable.append)
+    allowed = [
+        file
+        for file in files
+        if all(context.directories.allows(workspace, path) for path in (file.path, file.path_before))
+    ]
+    return allowed, [shown(f"{error}.") for error in unreadable]
+
+
+def refusal_to_decide(context: ToolContext, workspace: Workspace) -> str:
+    """Return why nothing can be decided in a client's window; "": a person can."""
+    if not context.may_write:
+        return "The server only reads: a person decides with `cas`"
+    if context.is_open_to_all:
+        return "The server answers every program of this machine: a person decides with `cas`"
+    if not context.has_window:
+        return "The client shows no window of a server: a person decides with `cas`"
+    if not workspace.review.policies().in_chat:
+        return "Deciding here is off. To allow it, run `cas config set review.in_chat on` in a terminal"
+    return ""
+
+
+def review_of(context: ToolContext, workspace: Workspace, selection: Shown, offset: int) -> ReviewShown:
+    """Return a page of the changes of a selection; beyond the last one, the first page. Raises CasError, OSError."""
+    files, remarks = pending_files(context, workspace, selection)
+    budget = context.limits.max_answer - _HEAD_SIZE
+    comments = _comments(workspace, files)
+    lines = {file.document: split_lines(file.after or b"") for file in files}
+
+    @cache  # of many thousands of changes, only those of the page are described
+    def described(at: int) -> ChangeShown:
+        file, change = changes[at]
+        return _shown(workspace, file, change, lines[file.document], comments, budget // 2)
+
+    changes = [(file, change) for file in files for change in file.changes]
+    start = offset if offset < len(changes) else 0
+    places = range(len(changes))
+    page = page_of(places, lambda at: change_size(described(at)), offset=start, limit=0, budget=budget)
+    remarks += [f"{one_line(absolute(workspace, file.path))}: {words}" for file in files for words in _remarks(file)]
+    turn = workspace.sessions.turn(selection.turn) if selection.turn else None
+    reason = refusal_to_decide(context, workspace)
+    return ReviewShown(
+        turn=selection.turn,
+        client="" if turn is None else shown(turn.client),
+        prompt="" if turn is None else shown(cut(turn.prompt, _LONGEST_PROMPT)),
+        changes=list(map(described, page.items)),
+        total=len(changes),
+        offset=page.offset,
+        next_offset=page.next_offset,
+        remarks=[*remarks[:_MOST_REMARKS], *_more(len(remarks) - _MOST_REMARKS)],
+        decides=not reason,
+        reason=reason,
+    )
+
+
+# ---- inside
+
+
+def _more(number: int) -> list[str]:
+    return [f"And {number} more such remarks; `cas diff` has them all."] if number > 0 else []
+
+
+def _shown(
+    workspace: Workspace,
+    file: NetFile,
+    change: NetChange,
+    lines: Sequence[bytes],
+    comments: Mapping[Unit, Sequence[str]],
+    longest: int,
+) -> ChangeShown:
+    """Return a change as it is shown, with at most `longest` characters of its lines. `lines`: of the current text."""
+    before, after = _around(change, lines) if change.kind is ChangeKind.LINES else ("", "")
+    removed, inserted = decoded(change.removed)[0], decoded(change.inserted)[0]
+    is_cut = len(removed) + len(inserted) > longest
+    if is_cut:
+        removed, inserted = removed[: longest // 2], inserted[: longest // 2]
+    said = dict.fromkeys(comment for unit in change.units for comment in comments.get(unit, ()))
+    return ChangeShown(
+        key=change.key.hex(),
+        path=absolute(workspace, file.path),
+        line=change.line_before if file.after is None else change.line_after,
+        words=_words(file, change),
+        hunks=list(map(str, change.units[:_MOST_HUNKS])),
+        more_hunks=max(0, len(change.units) - _MOST_HUNKS),
+        together=len(change.shares_with),
+        before=before,
+        removed=removed,
+        inserted=inserted,
+        after=after,
+        cut=is_cut,
+        comments=list(said)[:_MOST_COMMENTS],
+    )
+
+
+def _around(change: NetChange, lines: Sequence[bytes]) -> tuple[str, str]:
+    """Return those of the lines that are right above and below a change."""
+    first = change.line_after - 1
+    last = first + change.inserted_lines
+    above, below = lines[max(0, first - _CONTEXT) : first], lines[last : last + _CONTEXT]
+    return decoded(b"".join(above))[0], decoded(b"".join(below))[0]
+
+
+def _words(file: NetFile, change: NetChange) -> str:
+    """Return what a change does to the file as a whole; "": it only changes lines."""
+    match change.kind:
+        case ChangeKind.CREATE:
+            return "new file" if change.inserted else f"new file of {file.size} bytes"
+        case ChangeKind.DELETE:
+            return "deleted file" if change.removed else f"deleted file of {file.size_before} bytes"
+        case ChangeKind.MOVE:
+            return f"moved from {one_line(shown(file.path_before))}"
+        case ChangeKind.MODE:
+            return f"permissions {file.mode_before:04o} -> {file.mode:04o}"
+        case ChangeKind.CONTENT:
+            return f"binary or large, {file.size_before} -> {file.size} bytes"
+        case ChangeKind.NEWLINE:
+            return "newline at the end of the file"
+        case ChangeKind.LINES:
+            return ""
+
+
+def _remarks(file: NetFile) -> Iterator[str]:
+    """Yield what no change shows."""
+    cancelled = set(file.cancelled).difference(file.taken_out)
+    if cancelled:
+        yield f"edits that cancel each other out {_named(cancelled)}."
+    if file.taken_out:
+        yield f"edits that later accepted ones took out {_named(file.taken_out)}."
+    if file.kept_on:
+        yield f"pending hunks that accepted edits need are not shown {_named(file.kept_on)}."
+    if file.is_unrecorded:
+        yield "the file on disk has changes that are not recorded; `cas diff --unrecorded` shows them."
+
+
+def _named(units: Iterable[Unit]) -> str:
+    names = list(map(str, sorted(units)))
+    more = len(names) - _MOST_NAMED
+    return f"[{' '.join(names[:_MOST_NAMED])}{f' and {more} more' if more > 0 else ''}]"
+
+
+def _comments(workspace: Workspace, files: Sequence[NetFile]) -> Mapping[Unit, Sequence[str]]:
+    """Return what was said about pending units and is not resolved, with the answers, by unit."""
+    seqs = {seq for file in files for change in file.changes for seq in change.edits}
+    found: dict[Unit, list[str]] = {}
+    for views in workspace.comments.of_edits(seqs).values():
+        for view in views:
+            if view.is_resolved:
+                continue
+            for each in (view, *view.answers):
+                who = "agent" if each.is_by_agent else shown(each.comment.who) or "person"
+                for unit in view.comment.units:
+                    said = found.setdefault(unit, [])
+                    words = f"{who}: {shown(cut(each.comment.text, _LONGEST_COMMENT))}"
+                    if words not in said:
+                        said.append(words)
+    return found

@@ -1,0 +1,264 @@
+"""Show the changes that await a person's review, and take the decisions that a person makes in a client's window.
+
+An agent must never accept its own edits. So `review_edits` only shows. The other tools are for the window: each call
+needs the ticket that was given to the window alone, and a decision also a setting that only a person turns on.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Annotated, Final, Literal, TypeAlias
+
+from mcptools.answers.edits import Answer
+from mcptools.answers.review import DecisionTaken, ReviewShown, WindowShown
+from mcptools.edit.display import cut, one_line
+from mcptools.model.failures import Failure, FailureKind, failure_of
+from mcptools.model.tickets import Shown
+from mcptools.tools.context import ToolContext, converting_errors
+from mcptools.tools.history import DirectoryArgument
+from mcptools.tools.pending_changes import newest_turn, pending_files, refusal_to_decide, review_of
+from mcptools.tools.reading import OffsetArgument
+from mcptools.tools.review_words import counted, review_notes, review_text, sentence, taken
+from objstore import (
+    MAX_INT,
+    MAX_TEXT,
+    Action,
+    CasError,
+    DecidedMeanwhile,
+    NoSuchName,
+    Status,
+    Workspace,
+    user_name,
+)
+
+__all__ = ["ReviewTools"]
+
+TicketArgument: TypeAlias = Annotated[str, "The ticket that the window was given last"]
+
+_MOST_DECISIONS: Final = 500
+"""Decisions that a window can take back."""
+
+_LONGEST_CLIENT: Final = 60
+
+_NOTHING: Final = DecisionTaken(outcome="", message="", number=0)
+_NOT_SHOWN: Final = "Only what this review shows whole can be decided here. Nothing was decided."
+_OVERTAKEN: Final = "The change is no longer as it was shown. Nothing was decided; this is how it is now."
+
+
+_Act: TypeAlias = Callable[[Workspace, Shown], DecisionTaken]
+"""What a person does in a window, given the workspace and what the window showed. It may raise CasError, OSError."""
+
+
+class ReviewTools:
+    """The tool that shows what awaits review, and the tools of the window that a client draws for it."""
+
+    def __init__(self, context: ToolContext) -> None:
+        self._context = context
+
+    def review_edits(
+        self,
+        path: Annotated[str, "Only changes of this file, or below this folder, of any turn"] = "",
+        turn: Annotated[int, "Number of a turn; 0: the newest that has pending changes"] = 0,
+        directory: DirectoryArgument = "",
+        offset: OffsetArgument = 0,
+    ) -> Answer[ReviewShown]:
+        """Show the person the changes that await their review. It decides nothing: only the person does."""
+        _check_number("turn", turn)
+        _check_number("offset", offset)
+        roots = self._context.directories.roots
+        if not path and not directory and len(roots) > 1:
+            hint = self._context.directories.listed()
+            raise Failure(FailureKind.INVALID_REQUEST, "Give directory: several directories are served", hint=hint)
+        place = path or directory or next(iter(roots), ".")
+        with converting_errors(place):
+            workspace = self._context.directories.recorded_of(place)
+            if workspace is None:
+                return Answer(content=_empty("Nothing is recorded here yet"), text="Nothing awaits review.")
+            if turn:
+                _refuse_unknown_turn(workspace, turn)
+            selection = Shown(
+                root=self._context.directories.root_of(place),
+                path=workspace.relative(path) if path else "",
+                turn=turn or (0 if path else newest_turn(self._context, workspace)),
+            )
+            review = review_of(self._context, workspace, selection, offset)
+        return Answer(
+            content=review,
+            text=review_text(review),
+            notes=review_notes(review),
+            ticket=self._next_ticket(selection, review) if self._context.has_window else "",
+        )
+
+    def review_page(self, ticket: TicketArgument, offset: OffsetArgument = 0) -> Answer[WindowShown]:
+        """Show a page of a review as it is now. Only for the review's window, which has the ticket."""
+        _check_number("offset", offset)
+        return self._window(self._redeemed(ticket), offset, None)
+
+    def review_decide(
+        self,
+        ticket: TicketArgument,
+        action: Annotated[Literal["accept", "reject", "comment"], "What the person does"],
+        keys: Annotated[list[str], "The keys of changes that the window shows"],
+        text: Annotated[str, "The reason of a rejection, or the comment"] = "",
+        offset: OffsetArgument = 0,
+    ) -> Answer[WindowShown]:
+        """Record a person's decision or comment. Only for the review's window, which has the ticket."""
+        _check_number("offset", offset)
+        if len(text) > MAX_TEXT or (action == "comment" and not text.strip()):
+            wrong = f"is longer than {MAX_TEXT} characters" if text.strip() else "is empty"
+            raise Failure(FailureKind.INVALID_REQUEST, f"text {wrong}")
+
+        def decide(workspace: Workspace, selection: Shown) -> DecisionTaken:
+            wanted = frozenset(keys)
+            if not wanted or not selection.keys >= wanted:
+                return _refused(_NOT_SHOWN)
+            files, _ = pending_files(self._context, workspace, selection)
+            there = {change.key.hex(): change for file in files for change in file.changes}
+            if not there.keys() >= wanted:
+                return DecisionTaken(outcome="overtaken", message=_OVERTAKEN, number=0)
+            together = {
+                file.changes[at].key.hex()
+                for file in files
+                for change in file.changes
+                if change.key.hex() in wanted
+                for at in change.shares_with
+            }
+            if not selection.keys >= together:
+                return _refused(f"It is decided together with changes that are not shown. {_NOT_SHOWN}")
+            changes = [there[key] for key in dict.fromkeys([*keys, *together])]
+            units = sorted({unit for change in changes for unit in change.units})
+            if action == "comment":
+                view = workspace.comments.add_to_units(units, text, who=self._who())
+                return DecisionTaken(
+                    outcome="commented", message=f"Comment {view.number} waits for the agent.", number=0
+                )
+            outcome = workspace.review.decide(
+                Action.ACCEPT if action == "accept" else Action.REJECT,
+                units,
+                reason=text if action == "reject" else "",
+                who=self._who(),
+                shown=dict.fromkeys(units, Status.PENDING),
+            )
+            return taken(outcome, units, changes)
+
+        return self._window(self._redeemed(ticket), offset, decide)
+
+    def review_undo(
+        self,
+        ticket: TicketArgument,
+        number: Annotated[int, "The number of a decision that the window made"],
+        offset: OffsetArgument = 0,
+    ) -> Answer[WindowShown]:
+        """Take back a person's decision. Only for the review's window, which has the ticket."""
+        _check_number("offset", offset)
+
+        def undo(workspace: Workspace, selection: Shown) -> DecisionTaken:
+            if number not in selection.decisions:
+                return _refused("Only a decision that was made here can be taken back here. Nothing was changed.")
+            made = workspace.review.in_force()
+            wanted = next((decision for decision in made if decision.number == number), None)
+            later = [decision for decision in made if decision.number > number]
+            if wanted is None:
+                return DecisionTaken(outcome="nothing", message="The decision was already taken back.", number=0)
+            if any(not wanted.units.isdisjoint(decision.units) for decision in later):
+                return _refused("A later decision is about the same hunks: take that back first. Nothing was changed.")
+            outcome = workspace.review.undo(number, past=[decision.number for decision in later], who=self._who())
+            return taken(outcome, sorted(wanted.units), ())
+
+        return self._window(self._redeemed(ticket), offset, undo)
+
+    # ---- inside
+
+    def _redeemed(self, ticket: str) -> Shown:
+        """Use up the ticket of the window. Raises Failure, whatever else the call asks for."""
+        return self._context.session.tickets.redeem(ticket if self._context.has_window else "")
+
+    def _next_ticket(self, selection: Shown, review: ReviewShown) -> str:
+        keys = frozenset(change.key for change in review.changes if not change.cut)
+        return self._context.session.tickets.issue(replace(selection, keys=keys))
+
+    def _window(self, selection: Shown, offset: int, act: _Act | None) -> Answer[WindowShown]:
+        """Act as a person asked, and return what became of it, the review as it is then, and the next ticket.
+
+        `act`: None if the person only looks.
+        """
+        done, review, decisions = _NOTHING, _empty(""), selection.decisions
+        try:
+            with converting_errors(selection.root):
+                workspace = self._workspace(selection)
+                if act is not None:
+                    done = self._acted(workspace, selection, act)
+                decisions = _in_force(workspace, (*decisions, done.number))
+                review = review_of(self._context, workspace, selection, offset)
+        except Failure as failure:  # what was decided is decided: the window has to hear of it
+            if not done.outcome:
+                done = DecisionTaken(outcome="failed", message=sentence(str(failure)), number=0)
+            review = _empty(str(failure))
+        ticket = self._next_ticket(replace(selection, decisions=decisions), review)
+        content = WindowShown(taken=done, review=review, decisions=list(decisions))
+        return Answer(content=content, text=done.message or counted(review), ticket=ticket)
+
+    def _workspace(self, selection: Shown) -> Workspace:
+        workspace = self._context.directories.recorded_of(selection.root)
+        if workspace is None:
+            raise Failure(FailureKind.FILE_NOT_FOUND, "The history of this review is gone")
+        return workspace
+
+    def _acted(self, workspace: Workspace, selection: Shown, act: _Act) -> DecisionTaken:
+        """Act, unless nothing may be decided here; an error becomes an outcome."""
+        reason = refusal_to_decide(self._context, workspace)
+        if reason:
+            return _refused(f"{reason}. Nothing was decided.")
+        with suppress(CasError, OSError):  # then a file that git changed counts as changed on disk
+            workspace.note_git()
+        try:
+            return act(workspace, selection)
+        except DecidedMeanwhile:
+            return DecisionTaken(outcome="overtaken", message=_OVERTAKEN, number=0)
+        except (CasError, OSError) as error:
+            return DecisionTaken(outcome="failed", message=sentence(str(failure_of(error, selection.root))), number=0)
+
+    def _who(self) -> str:
+        """Return who decides, for records: the user, and that it was in the chat of this client."""
+        client = one_line(cut(self._context.session.client.get("client", ""), _LONGEST_CLIENT))
+        return f"{user_name()} (in the chat{f' of {client}' if client else ''})"
+
+
+def _check_number(name: str, given: int) -> None:
+    if not 0 <= given <= MAX_INT:
+        wrong = "negative" if given < 0 else f"over {MAX_INT}"
+        raise Failure(FailureKind.INVALID_REQUEST, f"{name} cannot be {wrong}")
+
+
+def _refuse_unknown_turn(workspace: Workspace, turn: int) -> None:
+    try:
+        workspace.sessions.turn(turn)
+    except NoSuchName:
+        message = f"No turn has the number {turn} here"
+        raise Failure(FailureKind.INVALID_REQUEST, message, turn=turn) from None
+
+
+def _in_force(workspace: Workspace, decisions: Sequence[int]) -> tuple[int, ...]:
+    """Return those of the decisions that were not taken back, as far as a window remembers them."""
+    made = {decision.number for decision in workspace.review.in_force()}
+    return tuple(number for number in dict.fromkeys(decisions) if number in made)[-_MOST_DECISIONS:]
+
+
+def _refused(message: str) -> DecisionTaken:
+    return DecisionTaken(outcome="refused", message=message, number=0)
+
+
+def _empty(reason: str) -> ReviewShown:
+    """Return a review of nothing. `reason`: why nothing can be decided."""
+    return ReviewShown(
+        turn=0,
+        client="",
+        prompt="",
+        changes=[],
+        total=0,
+        offset=0,
+        next_offset=0,
+        remarks=[],
+        decides=False,
+        reason=reason,
+    )

@@ -1,0 +1,126 @@
+"""Word a review for a model, and what became of a person's decision for the window in which it was made."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final, assert_never
+
+from mcptools.answers.review import ChangeShown, DecisionTaken, ReviewShown
+from mcptools.edit.display import one_line, shown
+from objstore import (
+    Action,
+    Conflicted,
+    Decided,
+    DecisionOutcome,
+    ExternalChanges,
+    NetChange,
+    NothingToDo,
+    Unit,
+)
+
+__all__ = ["counted", "review_notes", "review_text", "sentence", "taken"]
+
+_MOST_NAMED: Final = 5
+
+
+def review_text(review: ReviewShown) -> str:
+    """Return a review as text for a model: whose changes await the person, the changes, and how a person decides."""
+    by = f" by {one_line(review.client)}" if review.client else ""
+    of = f" of turn {review.turn}{by}" if review.turn else ""
+    prompt = f' ("{one_line(review.prompt)}")' if review.prompt else ""
+    if not review.changes:
+        return f"No change{of} awaits review."
+    name = review.changes[0].hunks[0]
+    window = "in the window that the client shows, " if review.decides else ""
+    head = f"{counted(review)[:-1]}{of}{prompt}."
+    how = (
+        f"Only a person decides: {window}with `cas web` or `cas review`, or by the names in brackets, as in "
+        f"`cas accept {name}` and `cas reject {name}`."
+    )
+    return "\n\n".join([head, *map(_change_text, review.changes), how])
+
+
+def counted(review: ReviewShown) -> str:
+    """Return how many changes await review, as a sentence."""
+    return "1 change awaits review." if review.total == 1 else f"{review.total} changes await review."
+
+
+def review_notes(review: ReviewShown) -> tuple[str, ...]:
+    """Return the remarks of a review, and where it goes on."""
+    if not review.next_offset:
+        return tuple(review.remarks)
+    span = f"These are changes {review.offset + 1} to {review.next_offset} of {review.total}."
+    return (*review.remarks, f"{span} Go on with offset={review.next_offset}.")
+
+
+def taken(outcome: DecisionOutcome, units: Sequence[Unit], changes: Sequence[NetChange]) -> DecisionTaken:
+    """Return in words what became of a decision on units. `changes`: what they were shown as."""
+    names = _named(units)
+    where = ", ".join(dict.fromkeys(one_line(shown(change.path)) for change in changes))
+    at = f" of {where}" if where else ""
+    match outcome:
+        case Decided(action=Action.UNDO):
+            return DecisionTaken(outcome="decided", message=f"Took back the decision on {names}.", number=0)
+        case Decided():
+            did = "Accepted" if outcome.action is Action.ACCEPT else "Rejected"
+            left = [unit for unit, _ in outcome.taken_out]
+            stays = f" Still pending, because later edits took them out: {_named(left)}." if left else ""
+            notices = "".join(f" Note: {one_line(shown(str(notice)))}." for notice in outcome.notices[:_MOST_NAMED])
+            return DecisionTaken(
+                outcome="decided", message=f"{did} {names}{at}.{stays}{notices}", number=outcome.number
+            )
+        case Conflicted():
+            return DecisionTaken(outcome="conflicted", message=_conflict_words(outcome), number=0)
+        case ExternalChanges():
+            files = ", ".join(one_line(shown(change.path)) for change in outcome.changes[:_MOST_NAMED])
+            message = (
+                f"Changed on disk and not recorded: {files}. Nothing was decided: `cas review` in a terminal asks "
+                "whether to keep or to drop that."
+            )
+            return DecisionTaken(outcome="external", message=message, number=0)
+        case NothingToDo():
+            return DecisionTaken(outcome="nothing", message=f"Nothing to do: {names} is decided so already.", number=0)
+        case _:
+            assert_never(outcome)
+
+
+def _conflict_words(outcome: Conflicted) -> str:
+    """Return why a decision was refused, and which further units would have to be decided with it."""
+    why = [sentence(one_line(shown(str(conflict)))) for conflict in outcome.conflicts[:_MOST_NAMED]]
+    more = len(outcome.conflicts) - _MOST_NAMED
+    why += [f"And {more} more conflicts."] if more > 0 else []
+    first = [f"Accept {_named(outcome.accept_first)} first."] if outcome.accept_first else []
+    first += [f"Reject {_named(outcome.reject_first)} first."] if outcome.reject_first else []
+    return " ".join(["Nothing was decided, because these changes depend on each other.", *why, *first])
+
+
+def _named(units: Sequence[Unit]) -> str:
+    more = len(units) - _MOST_NAMED
+    return " ".join(map(str, units[:_MOST_NAMED])) + (f" and {more} more" if more > 0 else "")
+
+
+def sentence(text: str) -> str:
+    """Return a text with a full stop."""
+    return text if text.endswith(".") else f"{text}."
+
+
+def _change_text(change: ChangeShown) -> str:
+    """Return a change as text: where it is, the names of its hunks, and its lines as in a diff."""
+    where = f"{one_line(change.path)}:{change.line}" if change.line else one_line(change.path)
+    words = f" {change.words}" if change.words else ""
+    more = f" and {change.more_hunks} more" if change.more_hunks else ""
+    parts = [
+        f"@@ {where}{words} [{' '.join(change.hunks)}{more}]",
+        *_marked(" ", change.before),
+        *_marked("-", change.removed),
+        *_marked("+", change.inserted),
+        *_marked(" ", change.after),
+        *(["(cut: `cas diff` shows all of it)"] if change.cut else []),
+        *(f"# {one_line(comment)}" for comment in change.comments),
+    ]
+    return "\n".join(parts)
+
+
+def _marked(mark: str, text: str) -> Iterator[str]:
+    if text:
+        yield from (f"{mark}{line}" for line in text.removesuffix("\n").split("\n"))
+        if not text.endswith("\n"):
+            yield "\\ No newline at end of file"

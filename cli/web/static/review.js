@@ -1,0 +1,361 @@
+// The review itself: which file and change are shown, what is asked for anew, and the decisions.
+
+/** @import {Change, File as ChangedFile, Outcome, Queue, Row, Status, Syntax} from "./types.d.ts" */
+/** @import {DiffView} from "./diff_view.js" */
+/** @import {Sheet} from "./state.js" */
+import { decide, get, post, Refused } from "./api.js";
+import { whereOf } from "./change_head.js";
+import { sameChange } from "./diff_view.js";
+import { fileAddress } from "./routes.js";
+import { CHUNK, Rows } from "./sections.js";
+import { say, set, state } from "./state.js";
+
+const side_by_side = matchMedia("(min-width: 1100px)");
+
+/** @type {DiffView | null} */
+let view = null;
+/** @type {Rows | null} */
+let rows = null;
+/** What was drawn: rows are drawn anew only if this changes. */
+let drawn = "";
+/** Whether lines of this file have no syntax that is known. */
+let is_plain = false;
+
+/** Say where a file's changes are drawn. @param {DiffView | null} made */
+export function drawIn(made) {
+  view?.close();
+  view = made;
+  drawn = "";
+  if (view && state.file) draw(state.file);
+}
+
+side_by_side.addEventListener("change", () => {
+  drawn = "";
+  if (state.file) draw(state.file);
+});
+
+// ---- asking anew
+
+/** @type {Promise<void> | null} */
+let refreshing = null;
+let is_stale = false;
+
+/**
+ * Ask for the queue and the shown file again. What is asked for meanwhile is asked once more afterwards.
+ * @param {string} [want] key of the change that is to be the current one
+ */
+export async function refresh(want) {
+  if (refreshing) {
+    is_stale = true;
+    await refreshing;
+    if (want !== undefined) await refresh(want);
+    return;
+  }
+  refreshing = refreshed(want);
+  try {
+    await refreshing;
+  } finally {
+    refreshing = null;
+  }
+  if (is_stale) {
+    is_stale = false;
+    await refresh();
+  }
+}
+
+/** @param {string} [want] */
+async function refreshed(want) {
+  try {
+    const before = state.queue;
+    /** @type {Queue} */
+    const queue = await get("queue");
+    if (!before || before.version !== queue.version || before.unseen !== queue.unseen || JSON.stringify(before) !== JSON.stringify(queue)) set({ queue });
+    await load(want, before);
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    if (error.status && error.status !== 401) say(error.message, { is_failure: true });
+  }
+}
+
+/**
+ * Ask for the file that the address names, and show it.
+ * @param {string} [want] @param {Queue | null} [before] the queue as it was, to find the next file
+ */
+async function load(want, before = state.queue) {
+  const { route } = state;
+  if (route.screen !== "file") return;
+  const old = state.file?.document === route.document ? state.file : null;
+  const turn = route.turn ?? undefined;
+  /** @type {ChangedFile} */
+  let file;
+  try {
+    const first = Math.floor((old?.all[state.cursor]?.row ?? 0) / CHUNK) * CHUNK;
+    file = await get("file", { document: route.document, turn, first, count: CHUNK });
+  } catch (error) {
+    if (!(error instanceof Refused) || (error.status !== 404 && error.status !== 400)) throw error;
+    if (route === state.route) leave(old !== null, before, error.message);
+    return;
+  }
+  if (route !== state.route) return;
+  if (!file.all.length && !file.cancelled.length && !file.kept_on.length && !file.taken_out.length) {
+    leave(old !== null, before, `Nothing awaits review in ${file.name}.`);
+    return;
+  }
+  const cursor = placed(file, old, want);
+  const found = new Rows(async (first, count) => {
+    const more = await get("file", { document: route.document, turn, first, count });
+    if (more.version !== file.version) refresh();
+    return more.rows;
+  });
+  found.take(file.first, file.rows);
+  const row = file.all[cursor]?.row ?? 0;
+  if (file.total) await found.chunk(Math.floor(row / CHUNK)).catch(() => []);
+  if (route !== state.route) return;
+  const was = old?.all[state.cursor];
+  const now = file.all[cursor];
+  if (was && now && want === undefined && was.key !== now.key) {
+    if (now.units.some((unit) => was.units.includes(unit))) {
+      view?.altered.add(now.key);
+      say(`The change at ${whereOf(now)} changed since you looked.`);
+    } else say(`The change at ${whereOf(was)} was decided or taken back meanwhile.`);
+  }
+  const is_other = !old || state.file?.document !== file.document;
+  if (drawing(file) !== drawn) rows = found;
+  if (is_other) is_plain = false;
+  set({ file, file_error: "", cursor });
+  draw(file);
+  if (is_other || want !== undefined) view?.select(cursor, { focus: !state.sheet });
+}
+
+/** Return the index of the change that is to be current. @param {ChangedFile} file @param {ChangedFile | null} old @param {string} [want] */
+function placed(file, old, want) {
+  const wanted = want === undefined ? -1 : file.all.findIndex(({ key }) => key === want);
+  if (wanted >= 0) return wanted;
+  if (!old) {
+    const unseen = file.all.findIndex(({ seen }) => !seen);
+    return Math.max(0, unseen);
+  }
+  const same = sameChange(old.all[state.cursor], file.all);
+  return same >= 0 ? same : Math.min(Math.max(0, state.cursor), file.all.length - 1);
+}
+
+/** Return what rows and headings are drawn of. @param {ChangedFile} file */
+function drawing(file) {
+  const changes = file.all.map(({ key, row, rows: count, line_after: line }) => `${key} ${row} ${count} ${line}`);
+  return [file.document, file.blob, file.blob_before, file.total, side_by_side.matches, ...changes].join("\n");
+}
+
+/** Draw the file, or only the headings if its rows are the same. @param {ChangedFile} file */
+function draw(file) {
+  if (!view || !rows) return;
+  if (drawing(file) === drawn && view.file) {
+    view.file = file;
+    view.acts = acts(file);
+    file.all.forEach((_, index) => view?.headAgain(index));
+    return;
+  }
+  drawn = drawing(file);
+  view.show(file, state.cursor, acts(file), side_by_side.matches);
+}
+
+/** What the headings and rows of a file can ask for. @param {ChangedFile} file @returns {import("./diff_view.js").ViewActs} */
+function acts(file) {
+  const turn = state.route.screen === "file" ? (state.route.turn ?? undefined) : undefined;
+  const { document } = file;
+  return {
+    rows: /** @type {Rows} */ (rows),
+    select,
+    accept: (index) => decideOn("accept", index),
+    reject: (index) => decideOn("reject", index),
+    fold: () => undefined,
+    resolve: (comment) => speak("comment/resolve", { number: comment.number, resolved: comment.state !== "resolved" }),
+    answer: async (comment, text) => {
+      if (await speak("comment", { answers: comment.number, text })) sessionStorage.removeItem(`answer:${comment.number}`);
+    },
+    prompt: (number) => state.queue?.turns.find((one) => one.number === number)?.prompt ?? "",
+    read_only: state.queue?.read_only ?? "",
+    syntax: async (first, count) => {
+      if (is_plain) return [];
+      /** @type {Syntax} */
+      const found = await get("syntax", { document, turn, first, count });
+      if (!found.rows.length) is_plain = true;
+      return found.rows;
+    },
+    lines: async (first, count) => /** @type {Row[]} */ ((await get("lines", { document, turn, first, count })).rows),
+    rest: (row, from) => get("line", { document, turn, row, first: from, count: 100_000 }),
+  };
+}
+
+// ---- where one is
+
+/** Return the documents in the order in which they are gone through. @param {Queue | null} queue @param {number | null} turn */
+export function order(queue, turn) {
+  if (turn === null) return (queue?.files ?? []).map(({ document }) => document);
+  return queue?.turns.find(({ number }) => number === turn)?.files.map(({ document }) => document) ?? [];
+}
+
+/** Show a file. @param {number} document @param {number | null} turn */
+export function openFile(document, turn) {
+  location.hash = fileAddress(document, turn);
+}
+
+/** Go on to the next file, or back to the queue: nothing is left in this one. @param {boolean} was_shown @param {Queue | null} before @param {string} why */
+function leave(was_shown, before, why) {
+  const { route } = state;
+  if (route.screen !== "file") return;
+  const left = order(state.queue, route.turn);
+  const was = order(before, route.turn);
+  const next = was.slice(was.indexOf(route.document) + 1).find((one) => left.includes(one)) ?? left.find((one) => one !== route.document);
+  if (!was_shown) set({ file: null, cursor: -1, file_error: why });
+  else if (next !== undefined) openFile(next, route.turn);
+  else location.hash = "#/";
+}
+
+/** Make a change the current one. @param {number} index */
+export function select(index) {
+  leaving();
+  set({ cursor: index });
+  view?.select(index);
+}
+
+/** A change that was wholly on the screen counts as seen when one goes on. */
+function leaving() {
+  const change = state.file?.all[state.cursor];
+  if (change && !change.seen && view?.isWhole(state.cursor)) markSeen([change], true);
+}
+
+/** Go to another change; beyond the last, to the next file. @param {1 | -1} step */
+export function move(step) {
+  const to = state.cursor + step;
+  if (state.file?.all[to]) select(to);
+  else if (!moveFile(step)) say(step > 0 ? "That was the last change." : "That was the first change.");
+}
+
+/** Go to another file; return whether there is one. @param {1 | -1} step */
+export function moveFile(step) {
+  const { route } = state;
+  if (route.screen !== "file") return false;
+  leaving();
+  const all = order(state.queue, route.turn);
+  const to = all[all.indexOf(route.document) + step];
+  if (to === undefined) return false;
+  openFile(to, route.turn);
+  return true;
+}
+
+/** Mark changes as seen, or as not seen. @param {Change[]} changes @param {boolean} is_seen */
+export async function markSeen(changes, is_seen) {
+  const keys = changes.map(({ key }) => key);
+  try {
+    await post(is_seen ? "seen" : "unseen", { keys });
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    say(error.message, { is_failure: true });
+    return;
+  }
+  await refresh();
+}
+
+/** Mark the current change as seen, or as not seen if it is. */
+export function toggleSeen() {
+  const change = state.file?.all[state.cursor];
+  if (change) markSeen([change], !change.seen);
+}
+
+// ---- deciding
+
+/** Return a change's index with those that are decided with it. @param {number} index */
+export function together(index) {
+  const change = state.file?.all[index];
+  return change ? [index, ...change.shares_with] : [];
+}
+
+/** Accept or reject a change, and go on to the next. @param {"accept" | "reject"} action @param {number} index @param {string} [reason] */
+export async function decideOn(action, index, reason) {
+  const { file } = state;
+  if (!file?.all[index]) return;
+  const these = together(index);
+  const next = file.all.find((_, at) => at > index && !these.includes(at)) ?? file.all.findLast((_, at) => !these.includes(at));
+  leaving();
+  await perform("decide", { action, keys: these.map((at) => file.all[at].key), ...(reason ? { reason } : {}) }, next?.key);
+}
+
+/** Accept or reject every change of the shown file. @param {"accept" | "reject"} action */
+export async function decideOnFile(action) {
+  const { file } = state;
+  if (file?.all.length) await perform("decide", { action, keys: file.all.map(({ key }) => key) });
+}
+
+/** Decide on single hunks. @param {"accept" | "reject" | "reset"} action @param {Record<string, Status>} units each with its status as shown */
+export function decideOnUnits(action, units) {
+  return perform("decide", { action, units });
+}
+
+/** Undo the newest decision. */
+export async function undo() {
+  const number = state.queue?.undo ?? 0;
+  if (!number) say("There is no decision to undo.");
+  else await perform("undo", { number });
+}
+
+/** Redo what was undone last. */
+export function redo() {
+  return perform("redo", {});
+}
+
+/**
+ * Send what has an outcome, and show how it ended. What asks back is answered by the same request with more said.
+ * @param {string} name @param {object} body @param {string} [next] key of the change to go to when it is done
+ * @returns {Promise<Outcome>}
+ */
+export async function perform(name, body, next) {
+  const outcome = await decide(name, body);
+  const again = (/** @type {object} */ extra) => {
+    set({ sheet: null });
+    perform(name, { ...body, ...extra }, next);
+  };
+  switch (outcome.outcome) {
+    case "decided":
+      say([outcome.message, ...outcome.notes].join(" "), { can_undo: name === "decide" || name === "split" || name === "redo" });
+      await refresh(next);
+      break;
+    case "conflicted":
+      set({ sheet: /** @type {Sheet} */ ({ kind: "conflicted", outcome, again }) });
+      break;
+    case "external":
+      set({ sheet: /** @type {Sheet} */ ({ kind: "external", outcome, again }) });
+      break;
+    case "running":
+      set({ sheet: /** @type {Sheet} */ ({ kind: "running", outcome, again }) });
+      break;
+    case "waiting":
+      say(outcome.message);
+      await refresh(next);
+      break;
+    case "nothing":
+      say(outcome.message);
+      await refresh();
+      break;
+    case "overtaken":
+      say(outcome.message, { is_failure: true });
+      await refresh();
+      break;
+    default:
+      say(outcome.message, { is_failure: true });
+      await refresh();
+  }
+  return outcome;
+}
+
+/** Send a comment, an answer or what resolves one; return whether that went well. @param {string} name @param {object} body */
+export async function speak(name, body) {
+  try {
+    await post(name, body);
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    say(error.message, { is_failure: true });
+    return false;
+  }
+  await refresh();
+  return true;
+}

@@ -92,6 +92,7 @@ if TYPE_CHECKING:
         real_path as real_path,
         require_not_reserved as require_not_reserved,
     )
+    from objstore.fs.store_version import store_version as store_version
     from objstore.fs.tree_files import Files as Files
     from objstore.history.completions import NameKind as NameKind, NameSuggestion as NameSuggestion
     from objstore.history.patch_series import SeriesStep as SeriesStep, StepState as StepState
@@ -323,6 +324,7 @@ _HOMES: Final = {
         "StoreUnknown",
         "TreeInvalid",
     ),
+    "fs.store_version": ("store_version",),
     "fs.tree_files": ("Files",),
     "text.hunks": (
         "Span",

@@ -187,6 +187,13 @@ SETTINGS: Final = MappingProxyType(
                 choices=("automatic", "ask", "manual"),
             ),
             Setting(
+                name="review.running",
+                kind=SettingKind.CHOICE,
+                default="ask",
+                meaning="Whether a rejection in `cas web` asks, is made at once, or waits while an agent is at work.",
+                choices=("ask", "now", "wait"),
+            ),
+            Setting(
                 name="git.commit",
                 kind=SettingKind.CHOICE,
                 default="accept",

@@ -337,6 +337,10 @@ class HookSessions:
         """Note that the agent goes on with its turn after a pause, though no person said anything."""
         self._open.note(conversation, lambda _: {"waits": False})
 
+    def awaits_prompt(self, conversation: str) -> bool:
+        """Return whether the agent has ended its turn, as far as that was reported, and nothing began since."""
+        return self._open.session(sanitized_name(conversation)).get("waits") is True
+
     def turn(self, conversation: str) -> TurnInfo | None:
         """Return the turn of the conversation that began last (None: no beginning was reported)."""
         return self._open.turn(conversation)

@@ -112,6 +112,7 @@ export interface Row {
   o?: number; n?: number;
   /** The line as it is shown: without its end, control and direction characters escaped, cut after 2,000 characters. */
   t: string;
+  /** Of a gap, `o` and `n` are its first hidden lines. */
   /** Words that differ from those of the line that it replaces. */
   w?: Span[];
   /** Index of its change. */
@@ -124,6 +125,8 @@ export interface Row {
 }
 /** GET /api/lines?document=D&first=1&count=100: context rows of the current text, for an opened gap. */
 export interface Lines { rows: Row[] }
+/** GET /api/line?document=D[&turn=T][&context=3]&row=R[&first=F&count=N]: characters of one row, from F on. */
+export interface Line { t: string; cut: number }
 /** GET /api/syntax?document=D[&turn=T][&context=3]&first=F&count=N: kinds of words of rows; [] where none is known. */
 export interface Syntax { first: number; rows: [start: number, end: number, kind: "keyword" | "string" | "comment"][][] }
 
@@ -173,7 +176,7 @@ export interface Conflict {
   edits: EditSummary[];
 }
 
-/** POST /api/seen {keys: Key[]}: {}.  POST /api/unseen {keys}: {}. */
+/** POST /api/seen {keys: Key[]}: {}. */
 /** POST /api/comment {keys | units | path+lines, text}, or {answers: number, text}: Comment. */
 /** POST /api/comment/resolve {number, resolved: boolean}: Comment. */
 /** POST /api/claim {edits: number[], session: number | null}: Outcome. */

@@ -1,0 +1,46 @@
+"""Put the routes together to the application that is served."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Final
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.routing import Route
+
+from cli.web import events, static_files
+from cli.web.desk import Desk
+from cli.web.endpoints import failed
+from cli.web.events import Watcher
+from cli.web.guard import Guard
+from cli.web.routes import decisions, review
+
+__all__ = ["ROUTES", "application"]
+
+ROUTES: Final[list[Route]] = [
+    *static_files.ROUTES,
+    *events.ROUTES,
+    *review.ROUTES,
+    *decisions.ROUTES,
+]
+"""Every route, in the order in which they are tried."""
+
+
+def application(desk: Desk, watcher: Watcher, port: int, token: str) -> Guard:
+    """Return the application for a port of this machine. `token`: what the printed address has."""
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        task = asyncio.create_task(watcher.run())
+        try:
+            yield
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    app = Starlette(routes=ROUTES, lifespan=lifespan, exception_handlers={HTTPException: failed})
+    app.router.redirect_slashes = False
+    app.state.desk, app.state.watcher = desk, watcher
+    return Guard(app, port, token)

@@ -1,0 +1,171 @@
+"""Make decisions that a page asks for: check that what was shown is still there, then ask the core."""
+
+import os
+from collections.abc import Callable, Collection
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from cli.app.invocation import reviewer
+from cli.render.outcomes import shown_units
+from cli.screen.terminal import shown_name
+from cli.web.desk import Desk, Request, Ticket
+from cli.web.outcomes import failure_shape, outcome_shape, overtaken
+from objstore import Action, CasError, Conflicted, DecisionOutcome, NoSuchName, OnExternal, Status, Unit, value
+
+if TYPE_CHECKING:
+    from objstore import ExternalChange, FileSummary, Workspace
+
+__all__ = ["Resolved", "Step", "decided", "resolved", "stepped"]
+
+Shape = dict[str, Any]
+
+Step: TypeAlias = "Callable[[Workspace, OnExternal, tuple[ExternalChange, ...]], DecisionOutcome]"
+"""Undoes or redoes, given what to do about changes from outside and which of them the reviewer was shown."""
+
+_NONE: Final = Ticket()
+_TOO_OLD: Final = "That was shown too long ago, or before the server was started again. Look at the changes again."
+
+
+@value
+class Resolved:
+    """The hunks that a request is about now."""
+
+    shown: tuple[tuple[Unit, Status], ...]
+    paths: tuple[str, ...]  # of the files that it may change, before and after
+
+
+def resolved(desk: Desk, workspace: "Workspace", request: Request) -> Resolved | str:
+    """Return what a request is about now, or in a sentence why it is no longer as it was shown."""
+    if not request.keys:
+        seqs = dict.fromkeys(unit.seq for unit, _ in request.units)
+        try:
+            edits = [workspace.history.edit(seq).edit for seq in seqs]
+        except NoSuchName as error:
+            return str(error)
+        named = {os.fsdecode(path) for edit in edits for path in (edit.path, edit.source) if path is not None}
+        return Resolved(shown=request.units, paths=tuple(sorted(named)))
+    files = workspace.review.change_summaries(unreadable=lambda _: None)
+    places = {change.key: (file, at) for file in files for at, change in enumerate(file.changes)}
+    wanted = set(request.keys)
+    gone = [key for key in request.keys if key not in places]
+    if gone:
+        return _what_happened(desk, workspace, gone)
+    chosen: dict[int, set[int]] = {}
+    touched: dict[int, FileSummary] = {}
+    for key in request.keys:
+        file, at = places[key]
+        together = {at, *file.changes[at].shares_with}
+        known = desk.change(key)
+        unseen = {file.changes[other].key for other in together} - wanted - (known.together if known else {key})
+        if unseen:
+            return f"A change that is decided with this one, in {shown_name(file.path)}, is not as it was shown."
+        chosen.setdefault(file.document, set()).update(together)
+        touched[file.document] = file
+    units: set[Unit] = set()
+    for document, file in touched.items():
+        units.update(unit for at in chosen[document] for unit in file.changes[at].units)
+        if len(chosen[document]) == len(file.changes):
+            units.update(file.cancelled)  # nothing else of the file is left to decide on
+    paths = sorted({path for file in touched.values() for path in (file.path, file.path_before)})
+    return Resolved(shown=tuple((unit, Status.PENDING) for unit in sorted(units)), paths=tuple(paths))
+
+
+def decided(desk: Desk, workspace: "Workspace", request: Request) -> Shape:
+    """Make a decision, and return its outcome. Every refusal of the core is an outcome, too."""
+    answered = desk.shown(request.ticket) if request.ticket else _NONE
+    if answered is None:
+        return overtaken(_TOO_OLD)
+    try:
+        found = resolved(desk, workspace, request)
+        if isinstance(found, str):
+            return overtaken(found)
+        outcome = _outcome(workspace, request, found, answered)
+        preview = None
+        if not (request.cascade or request.markers):
+            preview = partial(_previewed, workspace, request, found, answered)
+        return outcome_shape(desk, workspace, outcome, answered=answered, preview=preview)
+    except (CasError, OSError) as error:
+        return failure_shape(desk, error)
+
+
+def stepped(desk: Desk, on_external: OnExternal, ticket: str, step: Step) -> Shape:
+    """Undo or redo, and return the outcome."""
+    answered = desk.shown(ticket) if ticket else _NONE
+    if answered is None:
+        return overtaken(_TOO_OLD)
+    try:
+        with desk.workspace(notes_git=True) as workspace:
+            outcome = step(workspace, on_external, answered.expected)
+            return outcome_shape(desk, workspace, outcome, answered=answered)
+    except (CasError, OSError) as error:
+        return failure_shape(desk, error)
+
+
+# ---- inside
+
+
+def _outcome(
+    workspace: "Workspace",
+    request: Request,
+    found: Resolved,
+    answered: Ticket,
+    *,
+    refused: Conflicted | None = None,
+    dry_run: bool = False,
+) -> DecisionOutcome:
+    shown = dict(found.shown)
+    refused = refused or (answered.refused if request.cascade else None)
+    if refused is not None and request.cascade:
+        goes = [unit for unit in refused.reject_first if unit.seq not in refused.outside]
+        views = {seq: workspace.history.edit(seq) for seq in {unit.seq for unit in goes}}
+        shown = {unit: views[unit.seq].units[unit.hunk] for unit in goes} | shown
+    return workspace.decide(
+        request.action,
+        [unit for unit, _ in found.shown],
+        reason=request.reason,
+        who=reviewer(),
+        cascade=request.cascade,
+        markers=request.markers,
+        on_external=request.on_external,
+        expected=answered.expected,
+        shown=shown,
+        refused=refused if request.cascade else None,
+        dry_run=dry_run,
+    )
+
+
+def _previewed(
+    workspace: "Workspace",
+    request: Request,
+    found: Resolved,
+    answered: Ticket,
+    refused: Conflicted,
+    by_cascade: bool,  # noqa: FBT001 -- one of two ways out
+) -> DecisionOutcome:
+    """Try a way out of a conflict, without changing anything."""
+    from objstore import NothingToDo, replace
+
+    if by_cascade and request.action is not Action.REJECT:
+        return NothingToDo()
+    tried = replace(request, cascade=by_cascade, markers=not by_cascade)
+    return _outcome(workspace, tried, found, answered, refused=refused, dry_run=True)
+
+
+def _what_happened(desk: Desk, workspace: "Workspace", gone: Collection[bytes]) -> str:
+    """Return in a sentence why changes are not there any more."""
+    decided: dict[Unit, Status] = {}
+    for key in gone:
+        known = desk.change(key)
+        for unit in known.units if known else ():
+            try:
+                status = workspace.history.edit(unit.seq).units[unit.hunk]
+            except NoSuchName:
+                continue
+            if status is not Status.PENDING:
+                decided[unit] = status
+    if decided:
+        words = " and ".join(sorted({status.value for status in decided.values()}))
+        units = shown_units(sorted(decided))
+        return f"Decided elsewhere meanwhile: {units} {'is' if len(decided) == 1 else 'are'} {words} now."
+    what = "This change is" if len(gone) == 1 else f"{len(gone)} of these changes are"
+    return f"{what} not as shown any more: the agent, or you, changed the lines since you looked."

@@ -1,0 +1,199 @@
+"""Keep what one server remembers between requests, and open the workspace for each.
+
+What is kept here is lost with the server, and nothing of the history depends on it: tickets for what a reviewer was
+shown, the changes behind the keys that were sent, and rejections that wait for the end of a turn.
+"""
+
+import os
+import secrets
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Final
+
+import click
+
+from cli.app.permission_hints import permission_advice
+from cli.screen.terminal import visible
+from objstore import (
+    Action,
+    CasError,
+    Conflicted,
+    ExternalChange,
+    OnExternal,
+    PermissionRefused,
+    Status,
+    Unit,
+    Workspace,
+    store_version,
+    value,
+)
+
+__all__ = ["Desk", "Request", "ShownChange", "Ticket", "WaitingRejection"]
+
+_MOST_TICKETS: Final = 100
+_MOST_SHOWN: Final = 200_000
+"""Changes that are remembered by their keys: some 40 MB."""
+
+_MOST_NOTES: Final = 20
+_STORE: Final = ".cas"
+
+
+@value
+class Ticket:
+    """What a reviewer was shown instead of a decision, and answers."""
+
+    refused: Conflicted | None = None  # None: it was no conflict
+    expected: tuple[ExternalChange, ...] = ()
+
+
+@value
+class ShownChange:
+    """What a key stood for when it was sent."""
+
+    units: tuple[Unit, ...]
+    together: frozenset[bytes]  # keys of the changes that are decided with it, itself included
+
+
+@value
+class Request:
+    """A decision that a page asks for."""
+
+    action: Action
+    keys: tuple[bytes, ...] = ()  # of net changes, as they were shown
+    units: tuple[tuple[Unit, Status], ...] = ()  # single hunks, with the statuses that were shown; either or
+    reason: str = ""
+    cascade: bool = False
+    markers: bool = False
+    on_external: OnExternal = OnExternal.ABORT
+    ticket: str = ""
+
+
+@value
+class WaitingRejection:
+    """A rejection that is made when the agents that were at work have ended their turns."""
+
+    request: Request
+    units: tuple[Unit, ...]
+    names: tuple[str, ...]  # of its files, as they are shown
+    session: int  # of the first of these agents; 0: not known
+    conversations: tuple[str, ...]
+    quiet_since: float  # when no call of these agents was open any more, by the monotonic clock; 0: one is
+    tries: int = 0  # how often it failed, as because of a lock
+
+
+class Desk:
+    """The state of one server. Safe to use from several threads."""
+
+    def __init__(self, root: str, context: click.Context) -> None:
+        """Serve the workspace at `root`. `context`: the command that was started."""
+        self.root: Final = root
+        self.context: Final = context
+        self.lock: Final = threading.Lock()
+        """Guards `waiting` and `notes`."""
+        self.waiting: Final[dict[int, WaitingRejection]] = {}
+        self.notes: Final[list[str]] = []
+        """What became of rejections that waited and were not made, each a sentence."""
+        self._inner: Final = threading.Lock()
+        self._tickets: Final[OrderedDict[str, Ticket]] = OrderedDict()
+        self._shown: Final[OrderedDict[bytes, ShownChange]] = OrderedDict()
+        self._number = 0
+        self._touched = 0
+
+    @contextmanager
+    def workspace(self, *, notes_git: bool = False) -> Iterator[Workspace]:
+        """Open the workspace. `notes_git`: first record what git did to its files, if that can be recorded now.
+
+        Raises what Workspace.open raises.
+        """
+        with Workspace.open(self.root) as workspace:
+            if notes_git:
+                with suppress(CasError, OSError):
+                    workspace.note_git()
+            yield workspace
+
+    def version(self) -> str:
+        """Return a text that changes with every record, every call of an agent, and what waits here."""
+        return f"{store_version(self.root)}-{self._touched}"
+
+    def touch(self) -> None:
+        """Let the version change: something that is kept here has."""
+        with self._inner:
+            self._touched += 1
+
+    def read_only(self) -> str:
+        """Return in a sentence why nothing can be decided ("": it can)."""
+        store = os.path.join(self.root, _STORE)  # noqa: PTH118 -- as everywhere for names on disk
+        if os.access(store, os.W_OK | os.X_OK) or not os.path.lexists(store):
+            return ""
+        why = ""
+        with suppress(OSError):
+            why = permission_advice(PermissionRefused(_STORE), self.root)
+        return visible(f"Nothing can be decided here: the store can't be written. {why}".strip())
+
+    # ---- what was shown
+
+    def ticket(self, shown: Ticket) -> str:
+        """Return a new ticket for what is shown now; only the newest hundred are kept."""
+        name = secrets.token_urlsafe(16)
+        with self._inner:
+            self._tickets[name] = shown
+            while len(self._tickets) > _MOST_TICKETS:
+                self._tickets.popitem(last=False)
+        return name
+
+    def shown(self, ticket: str) -> Ticket | None:
+        """Return what was shown with a ticket (None: the ticket is unknown, or too old)."""
+        with self._inner:
+            return self._tickets.get(ticket)
+
+    def note_shown(self, changes: Sequence[tuple[bytes, ShownChange]]) -> None:
+        """Remember which changes were sent, by their keys."""
+        with self._inner:
+            for key, change in changes:
+                self._shown[key] = change
+                self._shown.move_to_end(key)
+            while len(self._shown) > _MOST_SHOWN:
+                self._shown.popitem(last=False)
+
+    def change(self, key: bytes) -> ShownChange | None:
+        """Return what a key stood for when it was sent (None: not known)."""
+        with self._inner:
+            return self._shown.get(key)
+
+    # ---- what waits
+
+    def keep(self, rejection: WaitingRejection) -> int:
+        """Keep a rejection until its turn ends, and return the number by which it is known."""
+        with self.lock:
+            self._number += 1
+            self.waiting[self._number] = rejection
+            number = self._number
+        self.touch()
+        return number
+
+    def take(self, number: int) -> WaitingRejection | None:
+        """Take a rejection out of those that wait, and return it (None: it does not wait)."""
+        with self.lock:
+            found = self.waiting.pop(number, None)
+        if found is not None:
+            self.touch()
+        return found
+
+    def put_back(self, number: int, rejection: WaitingRejection) -> None:
+        """Let a rejection wait on that was taken out."""
+        with self.lock:
+            self.waiting[number] = rejection
+
+    def all_waiting(self) -> dict[int, WaitingRejection]:
+        """Return the rejections that wait, by number."""
+        with self.lock:
+            return dict(self.waiting)
+
+    def note(self, sentence: str) -> None:
+        """Keep a sentence for the queue; only the newest twenty are kept."""
+        with self.lock:
+            self.notes.append(sentence)
+            del self.notes[:-_MOST_NOTES]
+        self.touch()

@@ -1,0 +1,112 @@
+"""Turn a request into a call of a plain function, and what that returns or raises into an answer.
+
+Such a function takes the desk and what was asked, and runs on a thread of its own; it opens the workspace itself, so
+that two tabs and the terminal never share a connection.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from traceback import print_exception
+from typing import Final, TypeAlias
+
+import click
+from anyio.to_thread import run_sync
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from cli.app.permission_hints import message_of
+from cli.screen.terminal import visible
+from cli.web.asked import Asked, BadRequest, NotThere, body_of
+from cli.web.desk import Desk
+from objstore import CasError, FileMissing, NoSuchName, NotAWorkspace
+
+__all__ = ["Handler", "Json", "answered", "failed", "get", "post", "refusal"]
+
+Json: TypeAlias = object
+"""What `json` can write: dicts with texts as keys, lists, texts, numbers, booleans."""
+
+Handler: TypeAlias = Callable[[Desk, Asked], Json]
+"""Answers a request. Raises BadRequest, CasError, OSError."""
+
+_MOST_BYTES: Final = 4 << 20
+"""Bytes of a request's body: the keys of more than 100,000 changes."""
+
+
+def get(path: str, handler: Handler, *known: str) -> Route:
+    """Return the route of a request that changes nothing. `known`: the parameters of its address."""
+
+    async def endpoint(request: Request) -> Response:
+        given = request.query_params
+        if len(given.multi_items()) > len(given):
+            return refusal(400, "A parameter is given twice.")
+        return await _called(request, handler, lambda: Asked(dict(given), known, are_texts=True))
+
+    return Route(path, endpoint, methods=["GET"])
+
+
+def post(path: str, handler: Handler, *known: str) -> Route:
+    """Return the route of a request with a JSON body. `known`: the fields that it may have."""
+
+    async def endpoint(request: Request) -> Response:
+        kinds = request.headers.getlist("content-type")
+        if len(kinds) != 1 or kinds[0].partition(";")[0].strip().lower() != "application/json":
+            return refusal(415, "The body has to be application/json.")
+        content = bytearray()
+        async for piece in request.stream():
+            content += piece
+            if len(content) > _MOST_BYTES:
+                return refusal(413, f"The body has more than {_MOST_BYTES} bytes.")
+        return await _called(request, handler, lambda: Asked(body_of(bytes(content)), known))
+
+    return Route(path, endpoint, methods=["POST"])
+
+
+def answered(content: Json, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """Return an answer in JSON. Half a surrogate pair, which a name on disk may hold, becomes an escape."""
+    body = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace")
+    return Response(body, status, dict(headers or {}), media_type="application/json")
+
+
+def refusal(status: int, words: str, headers: Mapping[str, str] | None = None) -> Response:
+    """Return the answer to a request that is refused."""
+    return answered({"error": words}, status, headers)
+
+
+async def failed(request: Request, error: Exception) -> Response:
+    """Answer a request for which there is no route, or that a route refuses."""
+    if not isinstance(error, HTTPException):
+        raise error
+    words = {404: f"There is nothing at {visible(request.url.path)}."}.get(error.status_code, error.detail)
+    return refusal(error.status_code, words, error.headers)
+
+
+async def _called(request: Request, handler: Handler, asked: Callable[[], Asked]) -> Response:
+    desk: Desk = request.app.state.desk
+
+    def call() -> Response:
+        with click.Context(desk.context.command, parent=desk.context):  # what renders asks for the command's options
+            found = handler(desk, asked())
+            return found if isinstance(found, Response) else answered(found)
+
+    try:
+        return await run_sync(call)
+    except ClientDisconnect:
+        raise
+    except BadRequest as error:
+        return refusal(400, visible(str(error)))
+    except NotThere as error:
+        return refusal(404, str(error))
+    except (NoSuchName, FileMissing) as error:
+        return refusal(404, visible(message_of(error)))
+    except NotAWorkspace as error:
+        return refusal(410, visible(message_of(error)))
+    except (CasError, OSError) as error:
+        return refusal(503, visible(message_of(error)))
+    except click.ClickException as error:
+        return refusal(409, visible(error.format_message()))
+    except Exception as error:  # noqa: BLE001 -- the outermost layer: it is reported, and the server goes on
+        print_exception(error, file=sys.stderr)
+        return refusal(500, f"Internal error: {type(error).__name__}. The terminal of `cas web` shows where.")

@@ -1,0 +1,106 @@
+"""Tell pages that something has changed: one task looks at the store, and every open page hears of it.
+
+Nothing is looked at while no page is open and nothing waits.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from time import monotonic
+from typing import Final
+
+from anyio.to_thread import run_sync
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from cli.web.desk import Desk
+from cli.web.waiting import make_due
+
+__all__ = ["ROUTES", "Watcher"]
+
+_PAUSE: Final = 0.1
+"""Seconds between two looks; a look takes some 50 µs."""
+
+_MAKING: Final = 1.0
+"""Seconds after which it is asked again whether what waits can be made, though nothing has changed."""
+
+_ALIVE: Final = 15.0
+"""Seconds of silence after which a stream is shown to be alive."""
+
+
+class Watcher:
+    """Looks at the store of one desk and wakes the streams."""
+
+    def __init__(self, desk: Desk) -> None:
+        """Watch for a desk; `run` has to run."""
+        self._desk: Final = desk
+        self._version = ""
+        self._listeners = 0
+        self._has_ended = False
+        self._condition: Final = asyncio.Condition()
+        self._made = 0.0
+
+    async def run(self) -> None:
+        """Look until cancelled."""
+        while True:
+            if self._listeners or self._desk.waiting:
+                has_changed = await self._look()
+                if self._desk.waiting and (has_changed or monotonic() - self._made > _MAKING):
+                    self._made = monotonic()
+                    await run_sync(make_due, self._desk)
+            await asyncio.sleep(_PAUSE)
+
+    async def end(self) -> None:
+        """End all streams."""
+        async with self._condition:
+            self._has_ended = True
+            self._condition.notify_all()
+
+    async def stream(self) -> AsyncIterator[str]:
+        """Yield the events for one page: the version now, and each later one."""
+        self._listeners += 1
+        try:
+            await self._look()
+            told = ""
+            while not self._has_ended:
+                heard = await self._next(told)
+                if not self._has_ended:
+                    yield _event("changed", version=heard) if heard else ": alive\n\n"
+                told = heard or told
+            yield _event("end")
+        finally:
+            self._listeners -= 1
+
+    async def _look(self) -> bool:
+        """Read the version, wake the streams if it is a new one, and return whether it is."""
+        version = await run_sync(self._desk.version)
+        async with self._condition:
+            has_changed = version != self._version
+            if has_changed:
+                self._version = version
+                self._condition.notify_all()
+        return has_changed
+
+    async def _next(self, told: str) -> str:
+        """Return the version as soon as it is another than `told`; "" after some time, or when the streams end."""
+        async with self._condition:
+            changed = self._condition.wait_for(lambda: self._has_ended or self._version != told)
+            try:
+                await asyncio.wait_for(changed, _ALIVE)
+            except TimeoutError:
+                return ""
+            return "" if self._has_ended else self._version
+
+
+async def events(request: Request) -> Response:
+    """Answer with server-sent events."""
+    watcher: Watcher = request.app.state.watcher
+    return StreamingResponse(watcher.stream(), media_type="text/event-stream")
+
+
+def _event(kind: str, **data: str) -> str:
+    return f"event: {kind}\ndata: {json.dumps(data)}\n\n"
+
+
+ROUTES: Final[list[Route]] = [Route("/api/events", events, methods=["GET"])]

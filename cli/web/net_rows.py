@@ -1,0 +1,258 @@
+"""Lay out the net changes of a file as the rows of its diff, and make the rows that are asked for.
+
+The layout of the whole diff is a list of runs of rows, so that a page of a diff of a million rows costs what its own
+rows cost. Words are compared only for rows that are made, and only for as long as a budget lasts.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Final
+
+from cli.screen.terminal import visible
+from cli.screen.word_diff import Emphasis, Span, emphasis, paired_lines
+from objstore import split_lines, value
+
+if TYPE_CHECKING:
+    from objstore import NetChange, NetFile
+
+__all__ = ["CONTEXT", "MOST_CHARACTERS", "DiffRows", "Row", "is_whitespace_only", "line_row", "shown_line", "utf16"]
+
+Row = dict[str, Any]
+"""A row as `static/types.d.ts` describes it."""
+
+CONTEXT: Final = 3
+"""Lines of context above and below a change, unless others are asked for."""
+
+MOST_CHARACTERS: Final = 2_000
+"""Characters of a line that are sent."""
+
+_MOST_PRODUCT: Final = 4_000_000
+"""Characters of both sides of a change, multiplied, up to which its words are compared: 0.2 s at worst."""
+
+_BUDGET: Final = 8_000_000
+"""The same for all changes of one page of rows."""
+
+
+@value
+class _Run:
+    """Consecutive rows of one kind."""
+
+    sign: str  # as in Row
+    count: int  # rows
+    old: int = -1  # zero-based line of the accepted text of the first row; -1: the rows are not in it
+    new: int = -1
+    change: int = -1  # index of the change; -1: context, or a gap
+    hidden: int = 0  # lines that a gap hides
+
+
+class DiffRows:
+    """The diff of a file's pending changes, as rows."""
+
+    def __init__(self, file: "NetFile", context: int = CONTEXT) -> None:
+        """Lay out the diff. `context`: unchanged lines shown above and below each change."""
+        self.old: Final = [] if file.is_binary else split_lines(file.before or b"")
+        self.new: Final = [] if file.is_binary else split_lines(file.after or b"")
+        self._file: Final = file
+        self._runs: Final = [] if file.is_binary else list(self._laid_out(context))
+        self._starts: Final = [0, *accumulate(run.count for run in self._runs)]
+        self.total: Final = self._starts[-1]
+        self.places: Final = self._places_of_changes()
+
+    @property
+    def longest(self) -> int:
+        """Return the number of characters of the longest line in the rows, as far as lines are sent."""
+        sizes = (
+            len(line.decode("utf-8", "surrogateescape").rstrip("\r\n"))
+            for run in self._runs
+            for line in self._lines(run)
+        )
+        return min(MOST_CHARACTERS, max(sizes, default=0))
+
+    def rows(self, first: int, count: int) -> list[Row]:
+        """Return up to `count` rows from row `first` on."""
+        end = min(first + count, self.total)
+        spans = self._word_spans(first, end)
+        found: list[Row] = []
+        at = max(0, bisect_right(self._starts, first) - 1)
+        while first < end:
+            run, start = self._runs[at], self._starts[at]
+            stop = min(end, start + run.count)
+            found += [self._row(run, place - start, spans) for place in range(first, stop)]
+            first, at = stop, at + 1
+        return found
+
+    def context_rows(self, first: int, count: int) -> list[Row]:
+        """Return lines of the current text as rows of context, from line `first`, counted from 1."""
+        lines = range(max(0, first - 1), min(len(self.new), first - 1 + count))
+        olds = self._old_lines()
+        return [line_row(" ", self.new[at], old=olds.get(at, -1), new=at) for at in lines]
+
+    def line(self, row: int) -> bytes | None:
+        """Return the line of a row as it is in the file (None: there is no such row, or it is a gap)."""
+        if not 0 <= row < self.total:
+            return None
+        at = bisect_right(self._starts, row) - 1
+        lines = self._lines(self._runs[at])
+        return lines[row - self._starts[at]] if lines else None
+
+    def texts(self, first: int, count: int) -> list[tuple[bool, int]]:
+        """Return for each row whether it is of the current text, and its zero-based line there; -1 for a gap."""
+        end = min(first + count, self.total)
+        found: list[tuple[bool, int]] = []
+        for run, start in zip(self._runs, self._starts, strict=False):
+            for place in range(max(first, start), min(end, start + run.count)):
+                is_new = run.new >= 0
+                line = run.new if is_new else run.old
+                found.append((is_new, -1 if line < 0 else line + place - start))
+        return found
+
+    # ---- inside
+
+    def _laid_out(self, context: int) -> Iterator[_Run]:
+        """Yield the runs: changes in their order, context around them, gaps between."""
+        file = self._file
+        shown = {id(change): at for at, change in enumerate(file.changes)}
+        hunks = [change for change in (*file.changes, *file.left_out) if change.removed or change.inserted]
+        hunks.sort(key=lambda change: (change.line_before, change.line_after))
+        old = new = 0  # lines of both texts that are laid out
+        below = 0  # lines of context that may still be shown below the last change
+        for change in hunks:
+            old_at, new_at = change.line_before - 1, change.line_after - 1
+            at = shown.get(id(change), -1)
+            yield from _between(old, new, new_at - new, below, context if at >= 0 else 0)
+            old, new = old_at + change.removed_lines, new_at + change.inserted_lines
+            if at >= 0:
+                if change.removed:
+                    yield _Run(sign="-", count=change.removed_lines, old=old_at, change=at)
+                if change.inserted:
+                    yield _Run(sign="+", count=change.inserted_lines, new=new_at, change=at)
+            below = context if at >= 0 else 0
+        if any(change.removed or change.inserted for change in file.changes):
+            yield from _between(old, new, len(self.new) - new, below, 0)
+
+    def _places_of_changes(self) -> list[tuple[int, int]]:
+        """Return for each change the first row of its own and their number."""
+        found = [(0, 0)] * len(self._file.changes)
+        for run, start in zip(self._runs, self._starts, strict=False):
+            if run.change >= 0:
+                first, count = found[run.change]
+                found[run.change] = (first if count else start, count + run.count)
+        return found
+
+    def _lines(self, run: _Run) -> Sequence[bytes]:
+        if run.sign == "~":
+            return ()
+        return self.new[run.new : run.new + run.count] if run.new >= 0 else self.old[run.old : run.old + run.count]
+
+    def _row(self, run: _Run, at: int, spans: dict[tuple[str, int], tuple[Span, ...]]) -> Row:
+        if run.sign == "~":
+            return {"k": "~", "t": "", "hidden": run.hidden, "o": run.old + 1, "n": run.new + 1}
+        old, new = run.old + at if run.old >= 0 else -1, run.new + at if run.new >= 0 else -1
+        row = line_row(run.sign, self.new[new] if new >= 0 else self.old[old], old=old, new=new)
+        words = spans.get((run.sign, old if run.sign == "-" else new), ())
+        if words:
+            row["w"] = utf16(row["t"], words)
+        if run.change >= 0:
+            row["c"] = run.change
+        return row
+
+    def _word_spans(self, first: int, end: int) -> dict[tuple[str, int], tuple[Span, ...]]:
+        """Return the differing words of the lines of changes that have rows from `first` up to `end`."""
+        found: dict[tuple[str, int], tuple[Span, ...]] = {}
+        budget = _BUDGET
+        for change, (start, count) in zip(self._file.changes, self.places, strict=True):
+            if start >= end or start + count <= first or not change.removed or not change.inserted:
+                continue
+            cost = len(change.removed) * len(change.inserted)
+            if cost > min(budget, _MOST_PRODUCT):
+                continue
+            budget -= cost
+            for old, new, words in _word_pairs(change.removed, change.inserted):
+                found["-", change.line_before - 1 + old] = words.old
+                found["+", change.line_after - 1 + new] = words.new
+        return found
+
+    def _old_lines(self) -> dict[int, int]:
+        """Return the line of the accepted text for each unchanged line of the current text."""
+        found: dict[int, int] = {}
+        old = new = 0
+        hunks = [change for change in (*self._file.changes, *self._file.left_out) if change.removed or change.inserted]
+        for change in sorted(hunks, key=lambda change: (change.line_before, change.line_after)):
+            found.update(zip(range(new, change.line_after - 1), range(old, change.line_before - 1), strict=False))
+            old = change.line_before - 1 + change.removed_lines
+            new = change.line_after - 1 + change.inserted_lines
+        found.update(zip(range(new, len(self.new)), range(old, len(self.old)), strict=False))
+        return found
+
+
+def line_row(sign: str, line: bytes, *, old: int = -1, new: int = -1) -> Row:
+    """Return the row of a line. `old`, `new`: its zero-based numbers in both texts; -1: it is not in that text."""
+    text, cut = shown_line(line)
+    row: Row = {"k": sign, "t": text}
+    if old >= 0:
+        row["o"] = old + 1
+    if new >= 0:
+        row["n"] = new + 1
+    if cut:
+        row["cut"] = cut
+    if not line.endswith(b"\n"):
+        row["end"] = "CR" if line.endswith(b"\r") else "no newline"
+    elif line.endswith(b"\r\n"):
+        row["end"] = "CRLF"
+    return row
+
+
+def shown_line(line: bytes, first: int = 0, count: int = MOST_CHARACTERS) -> tuple[str, int]:
+    """Return so many characters of a line as they are shown, without its end, and how many follow them."""
+    text = line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "surrogateescape")
+    cut = max(0, len(text) - first - count)
+    text = text[first : first + count]
+    # Most lines are plain but for tabs, for which the escapes would take a page's time.
+    is_plain = text.isascii() and text.replace("\t", "").isprintable()
+    return text if is_plain else visible(text, keep="\t"), cut
+
+
+def utf16(text: str, spans: Sequence[tuple[int, int]]) -> list[list[int]]:
+    """Return spans of characters as spans of UTF-16 units, as a browser counts."""
+    if text.isascii() or max(text) <= "\uffff":
+        return [[start, end] for start, end in spans]
+    units = [0, *accumulate(1 + (character > "\uffff") for character in text)]
+    return [[units[start], units[end]] for start, end in spans]
+
+
+def _between(old: int, new: int, count: int, below: int, above: int) -> Iterator[_Run]:
+    """Yield the unchanged lines between two changes: `below` the first, `above` the second, and a gap."""
+    if count <= below + above + (1 if below + above else 0):
+        # A gap of one line would take the room of the line.
+        if count and (below or above):
+            yield _Run(sign=" ", count=count, old=old, new=new)
+        elif count:
+            yield _Run(sign="~", count=1, old=old, new=new, hidden=count)
+        return
+    if below:
+        yield _Run(sign=" ", count=below, old=old, new=new)
+    hidden = count - below - above
+    yield _Run(sign="~", count=1, old=old + below, new=new + below, hidden=hidden)
+    if above:
+        yield _Run(sign=" ", count=above, old=old + count - above, new=new + count - above)
+
+
+@lru_cache(maxsize=1024)
+def _word_pairs(removed: bytes, inserted: bytes) -> list[tuple[int, int, Emphasis]]:
+    """Return the pairs of lines of a change that belong together, with the words in which they differ."""
+    old, new = split_lines(removed), split_lines(inserted)
+    found = []
+    for i, j in paired_lines(old, new):
+        words = emphasis(shown_line(old[i])[0], shown_line(new[j])[0])
+        if words is not None:
+            found.append((i, j, words))
+    return found
+
+
+def is_whitespace_only(change: "NetChange") -> bool:
+    """Return whether both sides of a change are equal but for spaces, tabs and ends of lines."""
+    if not change.removed or not change.inserted:
+        return False
+    return b"".join(change.removed.split()) == b"".join(change.inserted.split())

@@ -1,0 +1,217 @@
+"""What became of a decision, as a page is told: each outcome of the core has its words and what can be answered."""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from cli.app.permission_hints import message_of, permission_advice
+from cli.render.external_prompt import external_sides
+from cli.render.outcomes import conflict_text, decided_text, effect_line, external_refusal, is_of_binary
+from cli.screen.terminal import FOR_STDERR, visible
+from cli.web.desk import Desk, Ticket
+from cli.web.net_rows import line_row, shown_line
+from cli.web.shapes import Edits, named, unit_names
+from objstore import (
+    CasError,
+    Conflicted,
+    Decided,
+    DecidedMeanwhile,
+    DecisionOutcome,
+    EditAway,
+    EditExpired,
+    ExternalChanges,
+    FileChanged,
+    NothingToDo,
+    PathError,
+    PermissionRefused,
+    StoreLocked,
+    diff_lines,
+    is_either_binary,
+    split_lines,
+)
+
+if TYPE_CHECKING:
+    from objstore import Conflict, ExternalChange, Workspace
+
+__all__ = ["Preview", "failure_shape", "outcome_shape", "overtaken"]
+
+Shape = dict[str, Any]
+
+Preview = Callable[[Conflicted, bool], "DecisionOutcome"]
+"""Tries a refused decision, with the conflict that was found, by cascade or (False) with markers; changes nothing."""
+
+_CONFLICTS: Final = 50
+_QUOTED_LINES: Final = 8
+_EXTERNAL_FILES: Final = 20
+_EXTERNAL_ROWS: Final = 400
+
+
+def overtaken(message: str) -> Shape:
+    """Return the outcome of a decision about what is no longer as it was shown."""
+    return {"outcome": "overtaken", "message": visible(message)}
+
+
+def outcome_shape(
+    desk: Desk, workspace: "Workspace", outcome: DecisionOutcome, *, answered: Ticket, preview: Preview | None = None
+) -> Shape:
+    """Return an outcome with words. `answered`: what the reviewer was shown before, whose answers go on to apply.
+
+    `preview`: tries what a conflict leaves to choose (None: nothing).
+    """
+    match outcome:
+        case Decided():
+            return _decided(desk, workspace, outcome)
+        case NothingToDo():
+            return {"outcome": "nothing", "message": "Nothing to do: that is already so."}
+        case Conflicted():
+            return _conflicted(desk, workspace, outcome, answered, preview)
+        case ExternalChanges():
+            return _external(desk, workspace, outcome)
+
+
+def failure_shape(desk: Desk, error: CasError | OSError) -> Shape:
+    """Return the outcome of a decision that an error has ended: nothing was decided."""
+    words = visible(message_of(error))
+    match error:
+        case DecidedMeanwhile() | EditAway() | EditExpired() | FileChanged():
+            return overtaken(words)
+        case StoreLocked():
+            return {"outcome": "failed", "message": f"{words} Nothing was decided."}
+        case PermissionRefused():
+            with suppress(OSError):
+                words = f"{words}. {permission_advice(error, desk.root)}".strip()
+    if desk.read_only():
+        return {"outcome": "read_only", "message": desk.read_only()}
+    return {"outcome": "failed", "message": words}
+
+
+# ---- inside
+
+
+def _decided(desk: Desk, workspace: "Workspace", outcome: Decided) -> Shape:
+    effects = [visible(effect_line(effect, dry_run=False)) for effect in outcome.files]
+    text = decided_text(outcome, workspace.history.edit, FOR_STDERR, dry_run=False, says_unchanged=False)
+    message, *notes = [line.decode().rstrip("\n") for line in text]
+    return {
+        "outcome": "decided",
+        "number": outcome.number,
+        "action": outcome.action.value,
+        "units": unit_names(unit for unit, _ in outcome.verdicts),
+        "cascaded": unit_names(outcome.cascaded),
+        "files": _effects(outcome, dry_run=False),
+        "notes": [note for note in notes if note not in effects],
+        "message": message,
+        "version": desk.version(),
+    }
+
+
+def _effects(outcome: Decided, *, dry_run: bool) -> list[Shape]:
+    return [
+        {
+            "name": named(effect.path_after or effect.path_before or "")["name"],
+            "words": visible(effect_line(effect, dry_run=dry_run)),
+        }
+        for effect in outcome.files
+    ]
+
+
+def _conflicted(
+    desk: Desk, workspace: "Workspace", outcome: Conflicted, answered: Ticket, preview: Preview | None
+) -> Shape:
+    cascade, marked = (_tried(preview, outcome, by_cascade=by_cascade) for by_cascade in (True, False))
+    edits = Edits(workspace)
+    return {
+        "outcome": "conflicted",
+        "message": next(iter(conflict_text(outcome, [], FOR_STDERR)))
+        .decode()
+        .removeprefix("cas: ")
+        .strip()
+        .capitalize(),
+        "conflicts": [_conflict(edits, conflict) for conflict in _distinct(outcome)],
+        "accept_first": unit_names(outcome.accept_first),
+        "reject_first": unit_names(unit for unit in outcome.reject_first if unit.seq not in outcome.outside),
+        "can_cascade": cascade is not None,
+        "can_mark": marked is not None,
+        "cascade": [] if cascade is None else _effects(cascade, dry_run=True),
+        "ticket": desk.ticket(Ticket(refused=outcome, expected=answered.expected)),
+    }
+
+
+def _sentence(line: str) -> str:
+    """Return a line of the command line's as a sentence of its own."""
+    line = line.removeprefix("cas: ").strip()
+    return f"{line[:1].upper()}{line[1:]}"
+
+
+def _tried(preview: Preview | None, outcome: Conflicted, *, by_cascade: bool) -> Decided | None:
+    """Return what would be decided by a way out of a conflict (None: it is none)."""
+    if preview is None:
+        return None
+    with suppress(CasError):
+        found = preview(outcome, by_cascade)
+        return found if isinstance(found, Decided) else None
+    return None
+
+
+def _distinct(outcome: Conflicted) -> "list[Conflict]":
+    return list({str(conflict): conflict for conflict in outcome.conflicts}.values())[:_CONFLICTS]
+
+
+def _conflict(edits: Edits, conflict: "Conflict") -> Shape:
+    is_binary = is_of_binary(conflict)
+    return {
+        "unit": str(conflict.unit),
+        "needs": unit_names(conflict.needs),
+        **named(conflict.path),
+        "line": conflict.line,
+        "words": visible(str(conflict)),
+        "removed": [] if is_binary else _quoted(conflict.removed),
+        "inserted": [] if is_binary else _quoted(conflict.inserted),
+        "edits": edits.of({conflict.unit.seq, *(unit.seq for unit in conflict.needs)}.difference(conflict.outside)),
+    }
+
+
+def _quoted(text: bytes) -> list[str]:
+    lines = split_lines(text)
+    more = len(lines) - _QUOTED_LINES
+    quoted = [shown_line(line)[0] for line in lines[:_QUOTED_LINES]]
+    return [*quoted, f"and {more} more lines"] if more > 0 else quoted
+
+
+def _external(desk: Desk, workspace: "Workspace", outcome: ExternalChanges) -> Shape:
+    return {
+        "outcome": "external",
+        "message": _sentence(visible(external_refusal(outcome.changes).partition("\n")[0])),
+        "changes": [
+            {
+                **named(change.path),
+                "what": "new" if change.recorded is None else "gone" if change.found is None else "changed",
+                "rows": list(_external_rows(workspace, change)) if at < _EXTERNAL_FILES else [],
+            }
+            for at, change in enumerate(outcome.changes)
+        ],
+        "ticket": desk.ticket(Ticket(expected=outcome.changes)),
+    }
+
+
+def _external_rows(workspace: "Workspace", change: "ExternalChange") -> Iterator[Shape]:
+    """Yield rows of the diff between the recorded state of a file and the file on disk, but not many."""
+    try:
+        recorded, found = external_sides(workspace, change)
+    except PathError:
+        return
+    before, after = recorded or b"", found or b""
+    if is_either_binary(before, after):
+        return
+    old, new = split_lines(before), split_lines(after)
+    made = 0
+    for hunk in diff_lines(before, after):
+        if made:
+            yield {"k": "~", "t": "", "hidden": 0}
+        for at in range(hunk.old_start, hunk.old_end):
+            yield line_row("-", old[at], old=at)
+        for at in range(hunk.new_start, hunk.new_end):
+            yield line_row("+", new[at], new=at)
+        made += hunk.old_count + hunk.new_count
+        if made > _EXTERNAL_ROWS:
+            return

@@ -1,0 +1,179 @@
+"""Compute the queue: what awaits review by turn and by file, and all else that a reviewer has to know."""
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+from cli.screen.terminal import shown_name, visible
+from cli.web.desk import Desk
+from cli.web.shapes import comment_shape, kind_of, named, prose, running_shape, time_shape, unit_names
+from cli.web.waiting import waiting_shapes
+from objstore import DocumentId, EditFilter, NoSuchName, Seq, Status, StoreError
+
+if TYPE_CHECKING:
+    from objstore import ExternalChange, FileSummary, StatusReport, Workspace
+
+__all__ = ["file_shape", "net_counts", "queue_shape", "turn_units", "turns_of_edits"]
+
+Shape = dict[str, Any]
+
+
+def queue_shape(desk: Desk, workspace: "Workspace", version: str) -> Shape:
+    """Return what awaits review. `version`: of the store, from before it was read."""
+    unreadable: list[StoreError] = []
+    review = workspace.review
+    report, seen = review.status(), review.seen_changes()
+    files = review.change_summaries(unreadable=unreadable.append)
+    turns = turns_of_edits(report)
+    running = {call.session for call in report.running if not call.is_behind and not call.is_abandoned}
+    shown_turns = _turns(workspace, report, files, seen, running)
+    comments = [view for view in workspace.comments.all() if not view.is_resolved]
+    waiting = waiting_shapes(desk)
+    sessions = {turn["session"] for turn in shown_turns} | {call.session for call in report.running}
+    sessions.update(number for each in report.collisions for number in each.edits)
+    sessions.update(each["session"] for each in waiting)
+    in_force = review.in_force()
+    changes = sum(len(file.changes) for file in files)
+    return {
+        "version": version,
+        "root": shown_name(report.root),
+        "read_only": desk.read_only(),
+        "undo": in_force[0].number if in_force else 0,
+        "changes": changes,
+        "unseen": sum(change.key not in seen for file in files for change in file.changes),
+        "pending": report.pending,
+        "accepted": report.accepted,
+        "rejected": report.rejected,
+        "sessions": _sessions(workspace, sessions),
+        "turns": shown_turns,
+        "files": [file_shape(file, turns, seen) for file in files],
+        "unattributed": _unattributed(workspace, files),
+        "outside": [{**named(change.path), "what": _what(change)} for change in report.external],
+        "comments": [comment_shape(view) for view in comments],
+        "markers": [
+            {**named(each.path), "lines": list(each.lines), "aside": unit_names(each.aside)} for each in report.markers
+        ],
+        "collisions": [{**named(each.path), "sessions": list(each.edits)} for each in report.collisions],
+        "running": [running_shape(call) for call in report.running],
+        "waiting": waiting,
+        "unreadable": [*map(visible, map(str, unreadable)), *map(shown_name, report.unreadable), *desk.notes],
+    }
+
+
+def turns_of_edits(report: "StatusReport") -> dict[Seq, int]:
+    """Return the turn of each pending edit; 0: none is known."""
+    return {seq: group.turn for group in report.groups for seq in group.seqs}
+
+
+def turn_units(file: "FileSummary", seqs: Collection[Seq]) -> set[int]:
+    """Return the positions of the changes of a file that edits are part of, and of those decided with them."""
+    own = {at for at, change in enumerate(file.changes) if any(unit.seq in seqs for unit in change.units)}
+    return own | {other for at in own for other in file.changes[at].shares_with}
+
+
+def net_counts(file: "FileSummary", places: Collection[int], seen: Collection[bytes]) -> Shape:
+    """Return how much some changes of a file add and remove, and how many of them are not seen."""
+    chosen = [file.changes[at] for at in sorted(places)]
+    return {
+        "added": sum(change.inserted_lines for change in chosen),
+        "removed": sum(change.removed_lines for change in chosen),
+        "changes": len(chosen),
+        "unseen": sum(change.key not in seen for change in chosen),
+    }
+
+
+def file_shape(file: "FileSummary", turns: Mapping[Seq, int], seen: Collection[bytes]) -> Shape:
+    """Return the summary of a file. `turns`: of each pending edit."""
+    seqs = {unit.seq for unit in (*file.units, *file.kept_on)}
+    return {
+        "document": file.document,
+        **named(file.path),
+        "name_before": shown_name(file.path_before) if file.path_before != file.path else "",
+        "operation": file.operation.value,
+        **net_counts(file, range(len(file.changes)), seen),
+        "turns": sorted({turns.get(seq, 0) for seq in seqs} - {0}),
+        "kind": kind_of(file.path, is_binary=file.is_binary),
+        "unrecorded": file.is_unrecorded,
+    }
+
+
+# ---- inside
+
+
+def _turns(
+    workspace: "Workspace",
+    report: "StatusReport",
+    files: "list[FileSummary]",
+    seen: Collection[bytes],
+    running: Collection[int],
+) -> list[Shape]:
+    """Return the turns with pending changes, the oldest first; those without a turn come last, by session."""
+    by_seq = {unit.seq: file for file in files for unit in (*file.units, *file.kept_on)}
+    edits: dict[tuple[int, int], dict[DocumentId, set[Seq]]] = {}
+    sessions = {turn.number: turn.session for turn in report.turns}
+    for group in report.groups:
+        turn = (group.turn, sessions.get(group.turn, group.session))
+        for seq in group.seqs:
+            if seq in by_seq:
+                edits.setdefault(turn, {}).setdefault(by_seq[seq].document, set()).add(seq)
+    documents = {file.document: file for file in files}
+    found: list[Shape] = []
+    for (number, session), changed in sorted(edits.items(), key=lambda each: (not each[0][0], each[0])):
+        shape = _turn(workspace, number, session)
+        shape["running"] = session in running
+        shape["files"] = [
+            {
+                "document": document,
+                **net_counts(documents[document], turn_units(documents[document], seqs), seen),
+            }
+            for document, seqs in sorted(changed.items(), key=lambda each: documents[each[0]].path)
+        ]
+        found.append(shape)
+    return found
+
+
+def _turn(workspace: "Workspace", number: int, session: int) -> Shape:
+    empty = {"client": "", "model": "", "prompt": "", "time": 0}
+    shape: Shape = {"number": number, "session": session, **empty}
+    try:
+        if number:
+            turn = workspace.sessions.turn(number)
+            shape |= {"client": visible(turn.client), "model": visible(turn.model), "prompt": prose(turn.prompt)}
+            shape["time"] = time_shape(turn.time)
+        elif session:
+            made = workspace.sessions.session(session)
+            shape |= {"client": visible(made.client), "prompt": prose(made.prompt), "time": time_shape(made.began)}
+    except NoSuchName:
+        pass  # it was purged since
+    return shape
+
+
+def _sessions(workspace: "Workspace", numbers: Collection[int]) -> list[Shape]:
+    found: list[Shape] = []
+    for number in sorted(set(numbers) - {0}):
+        try:
+            session = workspace.sessions.session(number)
+        except NoSuchName:
+            continue
+        found.append(
+            {
+                "number": number,
+                "client": visible(session.client or "agent"),
+                "prompt": prose(session.prompt),
+                "began": time_shape(session.began),
+                "edits": session.edits,
+            }
+        )
+    return found
+
+
+def _unattributed(workspace: "Workspace", files: "list[FileSummary]") -> list[int]:
+    """Return the documents with edits that no call is known to have made."""
+    if not workspace.review.pending_counts()[1]:
+        return []
+    pending = workspace.history.edits(EditFilter(status=Status.PENDING))
+    documents = {view.edit.document for view in pending if view.is_unattributed}
+    return [file.document for file in files if file.document in documents]
+
+
+def _what(change: "ExternalChange") -> str:
+    return "new" if change.recorded is None else "gone" if change.found is None else "changed"

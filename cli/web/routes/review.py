@@ -1,0 +1,73 @@
+"""Answer what awaits review: the queue, the changes and rows of a file, and what was seen."""
+
+from typing import Final
+
+from starlette.routing import Route
+
+from cli.web.asked import Asked, NotThere
+from cli.web.desk import Desk
+from cli.web.endpoints import Json, get, post
+from cli.web.file_view import changed_file, file_view
+from cli.web.net_rows import CONTEXT, DiffRows, shown_line
+from cli.web.review_queue import queue_shape
+
+__all__ = ["ROUTES"]
+
+_MOST_ROWS: Final = 5_000
+_MOST_CONTEXT: Final = 1_000
+_PAGE: Final = 2_000
+_CHARACTERS: Final = 100_000
+
+
+def queue(desk: Desk, _: Asked) -> Json:
+    """Answer with what awaits review."""
+    version = desk.version()
+    with desk.workspace(notes_git=True) as workspace:
+        return queue_shape(desk, workspace, version)
+
+
+def file(desk: Desk, asked: Asked) -> Json:
+    """Answer with the changes of a file and rows of its diff."""
+    document, turn = asked.number("document"), asked.number("turn", 0)
+    first, count = asked.number("first", 0), asked.number("count", _PAGE, most=_MOST_ROWS)
+    context = asked.number("context", CONTEXT, most=_MOST_CONTEXT)
+    with desk.workspace() as workspace:
+        return file_view(desk, workspace, document, turn, first=first, count=count, context=context)
+
+
+def lines(desk: Desk, asked: Asked) -> Json:
+    """Answer with lines of the current text of a file, for a gap that is opened."""
+    first, count = asked.number("first", 1, least=1), asked.number("count", 100, most=_MOST_ROWS)
+    with desk.workspace() as workspace:
+        _, found, _ = changed_file(workspace, asked.number("document"))
+    return {"rows": DiffRows(found).context_rows(first, count)}
+
+
+def line(desk: Desk, asked: Asked) -> Json:
+    """Answer with characters of one row, for a line that was cut."""
+    document, turn = asked.number("document"), asked.number("turn", 0)
+    first, count = asked.number("first", 0), asked.number("count", _CHARACTERS, most=_CHARACTERS)
+    with desk.workspace() as workspace:
+        _, found, _ = changed_file(workspace, document, turn)
+    row = DiffRows(found, asked.number("context", CONTEXT, most=_MOST_CONTEXT)).line(asked.number("row"))
+    if row is None:
+        raise NotThere("The diff has no such row any more.")
+    text, cut = shown_line(row, first, count)
+    return {"t": text, "cut": cut}
+
+
+def seen(desk: Desk, asked: Asked) -> Json:
+    """Note which changes were looked at."""
+    keys = asked.keys("keys")
+    with desk.workspace() as workspace:
+        workspace.review.mark_seen(keys)
+    return {}
+
+
+ROUTES: Final[list[Route]] = [
+    get("/api/queue", queue),
+    get("/api/file", file, "document", "turn", "first", "count", "context"),
+    get("/api/lines", lines, "document", "first", "count"),
+    get("/api/line", line, "document", "turn", "context", "row", "first", "count"),
+    post("/api/seen", seen, "keys"),
+]

@@ -1,0 +1,157 @@
+"""Run the server of one workspace: bind, print the address, open the browser, end."""
+
+import asyncio
+import logging
+import os
+import secrets
+import signal
+import socket
+import tempfile
+import threading
+import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+import click
+import uvicorn
+
+from cli.screen.terminal import flush, shown_name, write
+from cli.web.application import application
+from cli.web.desk import Desk
+from cli.web.events import Watcher
+from cli.web.waiting import waiting_words
+
+__all__ = ["serve"]
+
+HOST: Final = "127.0.0.1"
+
+_ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+_GRACE: Final = 2
+"""Seconds that running requests get when the server ends."""
+
+_MOST_CONNECTIONS: Final = 200
+
+_FORWARD: Final = (
+    "<!doctype html><html lang=en><meta charset=utf-8><title>editledger</title>"
+    '<meta name=referrer content=no-referrer><meta http-equiv=refresh content="0;url={0}">'
+    '<p><a href="{0}">Open the review</a></p></html>'
+)
+
+
+def serve(root: str, context: click.Context, *, port: int, opens_browser: bool) -> None:
+    """Serve the workspace at `root` until the process is told to end.
+
+    `port`: of this machine; 0: a free one. Raises ClickException if the port is taken.
+    """
+    with _listening(port) as listener:
+        bound: int = listener.getsockname()[1]
+        token = secrets.token_urlsafe(32)
+        address = f"http://{HOST}:{bound}/?token={token}"
+        desk = Desk(root, context)
+        asyncio.run(_served(desk, listener, token, address, opens_browser=opens_browser))
+    for words in waiting_words(desk):
+        click.echo(f"cas: {words}", err=True)
+
+
+async def _served(desk: Desk, listener: socket.socket, token: str, address: str, *, opens_browser: bool) -> None:
+    watcher = Watcher(desk)
+    guarded = application(desk, watcher, listener.getsockname()[1], token)
+    config = uvicorn.Config(
+        guarded,
+        ws="none",
+        log_level="error",
+        access_log=False,
+        server_header=False,
+        limit_concurrency=_MOST_CONNECTIONS,
+        timeout_graceful_shutdown=_GRACE,
+    )
+    web = _Web(config, watcher, f"{shown_name(desk.root)} is at\n{address}")
+    with _forward_page(address) as page:
+        if opens_browser:
+            web.browser = page
+        await web.serve(sockets=[listener])
+
+
+class _Web(uvicorn.Server):
+    """A server that says when it is ready, and ends its streams when it ends."""
+
+    def __init__(self, config: uvicorn.Config, watcher: Watcher, words: str) -> None:
+        super().__init__(config)
+        self.browser = ""
+        """The address of the page to open; "": none."""
+        self._watcher: Final = watcher
+        self._words: Final = words
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start to accept connections, and say so."""
+        await super().startup(sockets)
+        for line in (*self._words.split("\n"), "Keep the address to yourself: it lets in whoever has it. Ctrl-C ends."):
+            write([f"{line}\n".encode()])
+        flush()
+        if self.browser:
+            threading.Thread(target=_open, args=(self.browser,), daemon=True).start()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End; running requests get the grace period to finish."""
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+        await self._watcher.end()
+        await super().shutdown(sockets)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """End when a signal says so; uvicorn itself would let it kill the process afterwards."""
+        loop = asyncio.get_running_loop()
+
+        def end() -> None:
+            self.should_exit = True
+
+        # Signals that were ignored, as under nohup, stay ignored.
+        held = [number for number in _ENDING if signal.getsignal(number) is not signal.SIG_IGN]
+        for number in held:
+            loop.add_signal_handler(number, end)
+        try:
+            yield
+        finally:
+            for number in held:
+                loop.remove_signal_handler(number)
+
+
+@contextmanager
+def _listening(port: int) -> Iterator[socket.socket]:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    with listener:
+        # So that a server can be started again at once on the port of one that has ended.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((HOST, port))
+        except OSError as error:
+            raise click.ClickException(
+                f"Port {port} can't be used: {error.strerror}. Without --port, a free one is chosen."
+            ) from error
+        yield listener
+
+
+@contextmanager
+def _forward_page(address: str) -> Iterator[str]:
+    """Write a page that forwards to the address, and yield its own address.
+
+    The browser is given this one: what is on its command line can be read by every user of the machine.
+    """
+    with tempfile.TemporaryDirectory(prefix="cas-web-") as folder:
+        page = Path(folder, "review.html")
+        fd = os.open(page, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(fd, "w", encoding="utf-8") as file:  # noqa: PTH123 -- it is open already
+            file.write(_FORWARD.format(address))
+        yield page.as_uri()
+
+
+def _open(address: str) -> None:
+    """Open an address in the user's browser, unless that would take over the terminal."""
+    with suppress(webbrowser.Error, OSError):
+        browser = webbrowser.get()
+        takes_terminal = type(browser) is webbrowser.GenericBrowser and "BROWSER" not in os.environ
+        if not takes_terminal:
+            browser.open(address)

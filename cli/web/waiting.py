@@ -1,0 +1,178 @@
+"""Let a rejection wait while an agent is at work on its files, and make it when the agent's turn has ended.
+
+What waits is kept by the server alone. It is checked as any other decision when it is made: if what was shown is not
+there any more, nothing is decided, and the queue says so.
+"""
+
+import os
+import time
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from cli.screen.terminal import shown_name, visible
+from cli.web.deciding import decided, resolved
+from cli.web.desk import Desk, Request, WaitingRejection
+from cli.web.outcomes import failure_shape, overtaken
+from cli.web.shapes import running_shape, unit_names
+from objstore import Action, CasError, Configuration, replace
+
+if TYPE_CHECKING:
+    from objstore import RunningCall, Workspace
+
+__all__ = ["decided_or_asked", "make_due", "settled", "waiting_shapes", "waiting_words"]
+
+Shape = dict[str, Any]
+
+_QUIET: Final = 60.0
+"""Seconds without an open call after which a turn counts as ended: some programs don't report its end."""
+
+_TRIES: Final = 5
+_CHOICES: Final = frozenset({"ask", "now", "wait"})
+
+
+def decided_or_asked(desk: Desk, request: Request, running: str) -> Shape:
+    """Make a decision; if an agent is at work on its files and it rejects, ask, or let it wait.
+
+    `running`: what to do then: "now", "wait", or "" for what the setting `review.running` says.
+    """
+    try:
+        with desk.workspace(notes_git=True) as workspace:
+            if request.action is Action.REJECT and running != "now":
+                calls = _at_work(workspace)
+                if calls:
+                    found = resolved(desk, workspace, request)
+                    if isinstance(found, str):
+                        return overtaken(found)
+                    calls = [call for call in calls if _may_change(desk.root, call, found.paths)]
+                    wanted = running or _setting(desk.root)
+                    if calls and wanted == "ask":
+                        words = "An agent is at work and may change what you reject."
+                        return {"outcome": "running", "message": words, "calls": list(map(running_shape, calls))}
+                    if calls and wanted == "wait":
+                        return _kept(desk, request, calls, found.paths, [unit for unit, _ in found.shown])
+            return decided(desk, workspace, request)
+    except (CasError, OSError) as error:
+        return failure_shape(desk, error)
+
+
+def settled(desk: Desk, number: int, *, is_made: bool) -> Shape:
+    """Make a rejection now that waits, or cancel it."""
+    waiting = desk.take(number)
+    if waiting is None:
+        return overtaken("This rejection does not wait any more.")
+    if not is_made:
+        return {"outcome": "nothing", "message": "Cancelled: nothing was rejected."}
+    try:
+        with desk.workspace(notes_git=True) as workspace:
+            return decided(desk, workspace, waiting.request)
+    except (CasError, OSError) as error:
+        return failure_shape(desk, error)
+
+
+def make_due(desk: Desk) -> None:
+    """Make the rejections whose agents have ended their turns. What can't be made is noted for the queue."""
+    if not desk.all_waiting():
+        return
+    with click.Context(desk.context.command, parent=desk.context):
+        try:
+            with desk.workspace(notes_git=True) as workspace:
+                at_work = {call.conversation for call in _at_work(workspace)}
+                for number, waiting in desk.all_waiting().items():
+                    if _is_due(workspace, waiting, at_work):
+                        _make(desk, workspace, number)
+                    else:
+                        _note_quiet(desk, number, is_quiet=at_work.isdisjoint(waiting.conversations))
+        except (CasError, OSError):
+            return  # the store can't be read now; they go on waiting, and the page says why nothing works
+
+
+def waiting_shapes(desk: Desk) -> list[Shape]:
+    """Return the rejections that wait."""
+    return [
+        {
+            "id": number,
+            "action": "reject",
+            "units": unit_names(waiting.units),
+            "names": list(waiting.names),
+            "session": waiting.session,
+        }
+        for number, waiting in desk.all_waiting().items()
+    ]
+
+
+def waiting_words(desk: Desk) -> list[str]:
+    """Return a sentence for each rejection that waits and is lost with the server."""
+    return [f"The rejection in {_names(waiting)} was not made." for waiting in desk.all_waiting().values()]
+
+
+# ---- inside
+
+
+def _at_work(workspace: "Workspace") -> "list[RunningCall]":
+    """Return the open calls of agents, but for those in the background: these may run for days."""
+    return [call for call in workspace.sessions.running_calls() if not (call.is_abandoned or call.is_behind)]
+
+
+def _may_change(root: str, call: "RunningCall", paths: Collection[str]) -> bool:
+    if call.paths is None:
+        return True
+    own = {os.path.realpath(os.path.join(root, path)) for path in call.paths}  # noqa: PTH118 -- as everywhere for names on disk
+    return not own.isdisjoint(os.path.realpath(os.path.join(root, path)) for path in paths)  # noqa: PTH118 -- as above
+
+
+def _setting(root: str) -> str:
+    try:
+        found = str(Configuration(root).get("review.running").value)
+    except CasError:
+        return "ask"
+    return found if found in _CHOICES else "ask"
+
+
+def _kept(
+    desk: Desk, request: Request, calls: "list[RunningCall]", paths: Collection[str], units: "list[Any]"
+) -> Shape:
+    waiting = WaitingRejection(
+        request=request,
+        units=tuple(units),
+        names=tuple(dict.fromkeys(map(shown_name, paths))),
+        session=calls[0].session,
+        conversations=tuple(dict.fromkeys(call.conversation for call in calls)),
+        quiet_since=0.0,
+    )
+    number = desk.keep(waiting)
+    words = f"The rejection in {_names(waiting)} waits for the end of the agent's turn."
+    return {"outcome": "waiting", "id": number, "message": words}
+
+
+def _is_due(workspace: "Workspace", waiting: WaitingRejection, at_work: Collection[str]) -> bool:
+    if not set(at_work).isdisjoint(waiting.conversations):
+        return False
+    if all(workspace.hooks.awaits_prompt(conversation) for conversation in waiting.conversations):
+        return True
+    return bool(waiting.quiet_since) and time.monotonic() - waiting.quiet_since > _QUIET
+
+
+def _note_quiet(desk: Desk, number: int, *, is_quiet: bool) -> None:
+    """Remember since when no call of the agents is open."""
+    with desk.lock:
+        waiting = desk.waiting.get(number)
+        if waiting is not None and is_quiet != bool(waiting.quiet_since):
+            desk.waiting[number] = replace(waiting, quiet_since=time.monotonic() if is_quiet else 0.0)
+
+
+def _make(desk: Desk, workspace: "Workspace", number: int) -> None:
+    waiting = desk.take(number)
+    if waiting is None:
+        return  # made or cancelled by the user at this moment
+    shape = decided(desk, workspace, waiting.request)
+    if shape["outcome"] == "failed" and waiting.tries < _TRIES:
+        desk.put_back(number, replace(waiting, tries=waiting.tries + 1))
+    elif shape["outcome"] not in {"decided", "nothing"}:
+        desk.note(visible(f"The rejection in {_names(waiting)}, which waited, was not made: {shape['message']}"))
+
+
+def _names(waiting: WaitingRejection) -> str:
+    first, *others = waiting.names or ("a file",)
+    return f"{first} and {len(others)} more" if others else first

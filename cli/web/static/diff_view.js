@@ -100,6 +100,7 @@ export class DiffView {
     const elements = sections.map((section) => this.empty(section));
     this.body.replaceChildren(...(whole.childElementCount ? [whole] : []), ...elements);
     this.body.style.setProperty("--longest", String(Math.min(file.longest, 2060)));
+    this.body.style.setProperty("--digits", String(this.digits));
     const row = file.all[seen]?.row ?? 0;
     const current = Math.max(0, sections.findIndex(({ end }) => row < end));
     elements.forEach((made, at) => {

@@ -5,7 +5,7 @@ import { address, get } from "./api.js";
 import { whereOf } from "./change_head.js";
 import { DiffView } from "./diff_view.js";
 import { FileName } from "./queue.js";
-import { decideOn, decideOnFile, decideOnUnits, drawIn, move, moveFile, order, perform, toggleSeen, together } from "./review.js";
+import { decideOn, decideOnFile, decideOnUnits, drawIn, move, moveFile, order, perform, seeCurrent, together } from "./review.js";
 import { blameAddress, timelineAddress } from "./routes.js";
 import { set, state } from "./state.js";
 import { html, useLayoutEffect, useRef, useState } from "./vendor/preact-htm.js";
@@ -135,15 +135,15 @@ function Bar({ file }) {
   const where = `${file.name}, ${whereOf(change)}`;
   return html`<div class="bar" role="toolbar" aria-label="The current change">
     <span class="of" aria-hidden="true">${cursor + 1} of ${file.all.length}</span>
-    <${Act} key="k" letter="k" words="Previous" act=${() => move(-1)} />
+    <${Act} letter="k" words="Previous" act=${() => move(-1)} />
     <${Act} letter="j" words="Next" act=${() => move(1)} />
     <${Act} letter="a" words="Accept" kind="accept" why=${why} act=${() => decideOn("accept", cursor)} />
     <${Act} letter="x" words="Reject" kind="reject" why=${why} act=${() => decideOn("reject", cursor)} />
-    <${Act} letter="X" words="Reject, with a reason" why=${why} act=${() => set({ sheet: { kind: "reject", keys, where } })} />
+    <${Act} letter="X" words="Reject, say why" why=${why} act=${() => set({ sheet: { kind: "reject", keys, where } })} />
     <${Act} letter="c" words="Comment" why=${why} act=${() => set({ sheet: { kind: "comment", keys, where } })} />
     <${Act} letter="e" words="Edits" act=${() => set({ sheet: { kind: "edits", units: change.units, splitting: false } })} />
     <${Act} letter="s" words="Split" why=${why} act=${() => set({ sheet: { kind: "edits", units: change.units, splitting: true } })} />
-    <${Act} letter="." words=${change.seen ? "Not seen" : "Seen"} act=${toggleSeen} />
+    <${Act} letter="." words="Seen" act=${seeCurrent} />
   </div>`;
 }
 

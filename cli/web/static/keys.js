@@ -2,7 +2,7 @@
 
 /** @import {Sheet} from "./state.js" */
 import { whereOf } from "./change_head.js";
-import { decideOn, move, moveFile, order, redo, openFile, toggleSeen, together, undo } from "./review.js";
+import { decideOn, move, moveFile, order, openFile, redo, seeCurrent, together, undo } from "./review.js";
 import { blameAddress, searchAddress, timelineAddress } from "./routes.js";
 import { set, state } from "./state.js";
 
@@ -21,7 +21,7 @@ export const KEYS = [
   { key: "c", words: "comment on this change", act: () => onChange(() => ask("comment")) },
   { key: "e", words: "show the single edits behind it", act: () => onChange(() => edits(false)) },
   { key: "s", words: "split it: take out a part", act: () => onChange(() => edits(true)) },
-  { key: ".", words: "mark it seen, or not seen", act: toggleSeen },
+  { key: ".", words: "mark it seen; it stays pending", act: seeCurrent },
   { key: "u", words: "undo the newest decision", act: undo },
   { key: "U", words: "redo what was undone", act: redo },
   { key: "b", words: "blame: the prompt behind each line of this file", act: blame },

@@ -102,7 +102,7 @@ function Files({ files, queue, turn, open }) {
       return html`<li key=${counts.document}><a href=${fileAddress(counts.document, turn)} aria-current=${is_open ? "page" : null}>
         <${FileName} name=${file.name} />
         ${file.operation !== "edit" && html`<span class="op">${file.operation}</span>`}
-        <span class="net" aria-label=${netInWords(counts.added, counts.removed)} role="img">${net(counts.added, counts.removed)}</span>
+        ${counts.added + counts.removed > 0 && html`<span class="net" aria-label=${netInWords(counts.added, counts.removed)} role="img">${net(counts.added, counts.removed)}</span>`}
         ${counts.unseen > 0 && html`<span class="unseen" role="img" aria-label=${`${counts.unseen} not seen`} title="not seen">${counts.unseen}</span>`}
       </a></li>`;
     })}

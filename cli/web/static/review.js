@@ -221,7 +221,7 @@ export function select(index) {
 /** A change that was wholly on the screen counts as seen when one goes on. */
 function leaving() {
   const change = state.file?.all[state.cursor];
-  if (change && !change.seen && view?.isWhole(state.cursor)) markSeen([change], true);
+  if (change && !change.seen && view?.isWhole(state.cursor)) markSeen(change);
 }
 
 /** Go to another change; beyond the last, to the next file. @param {1 | -1} step */
@@ -243,11 +243,10 @@ export function moveFile(step) {
   return true;
 }
 
-/** Mark changes as seen, or as not seen. @param {Change[]} changes @param {boolean} is_seen */
-export async function markSeen(changes, is_seen) {
-  const keys = changes.map(({ key }) => key);
+/** Mark a change as seen, as it is shown. @param {Change} change */
+async function markSeen(change) {
   try {
-    await post(is_seen ? "seen" : "unseen", { keys });
+    await post("seen", { keys: [change.key] });
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
     say(error.message, { is_failure: true });
@@ -256,10 +255,11 @@ export async function markSeen(changes, is_seen) {
   await refresh();
 }
 
-/** Mark the current change as seen, or as not seen if it is. */
-export function toggleSeen() {
+/** Mark the current change as seen; it stays pending. */
+export function seeCurrent() {
   const change = state.file?.all[state.cursor];
-  if (change) markSeen([change], !change.seen);
+  if (change?.seen) say("It is marked as seen until it changes.");
+  else if (change) markSeen(change);
 }
 
 // ---- deciding

@@ -8,29 +8,24 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from cli.app.invocation import reviewer
 from cli.render.authors import Authors
 from cli.render.edits import edit_diff, edit_header, shown_move
 from cli.render.outcomes import conflict_text
-from cli.render.status import shown_edits
 from cli.render.zoom import zoom
 from cli.review_ui.dialogue import Act, ReviewDialogue, Same, Step
+from cli.review_ui.hunk_place import located_hunk
 from cli.review_ui.hunk_queue import ReviewQueue, real_units
-from cli.review_ui.split_hunk import Part, Split, located, parts
+from cli.review_ui.split_hunk import Part, Split, parts
 from cli.screen.keyboard import END, Keyboard
 from cli.screen.terminal import EXACT, Screen, flush, shown_name, write
 from objstore import (
     Action,
     Conflicted,
-    ConflictKind,
     Decided,
     NothingToDo,
-    OnExternal,
     Status,
     Unit,
     blob_id,
-    is_either_binary,
-    split_lines,
 )
 
 if TYPE_CHECKING:
@@ -233,7 +228,7 @@ class Review(ReviewDialogue[Unit]):
         return Same.STAY
 
     def _split(self, unit: Unit) -> Where:
-        split = self._located(unit)
+        split = located_hunk(self._workspace, unit)
         found = [] if isinstance(split, str) else parts(Part(old=split.old, new=split.new))
         if isinstance(split, str) or len(found) == 1:
             self._say(f"Can't split {unit}: {split if isinstance(split, str) else 'it has only one part'}.")
@@ -248,40 +243,6 @@ class Review(ReviewDialogue[Unit]):
         views = [self._workspace.history.edit(step.amendment) for step in self._steps[before:] if step.amendment]
         taken_out = {part: view.units[part.hunk] for view in views for part in real_units(view)}
         return self._decided(Action.REJECT, {unit: self._shown, **taken_out})
-
-    def _located(self, unit: Unit) -> Split | str:
-        """Return where the hunk is in the current file, or why that can't be determined, as part of a sentence."""
-        edit = self._workspace.history.edit(unit.seq).edit
-        if not unit.hunk or edit.before is None or edit.after is None:
-            return "it is not a change of lines"
-        old, new = self._workspace.history.text(edit.before.blob), self._workspace.history.text(edit.after.blob)
-        if is_either_binary(old, new):
-            return "its file is not text"
-        # Changes from outside stay; an amendment records them first.
-        planned = self._workspace.review.decide(
-            Action.REJECT, [unit], who=reviewer(), on_external=OnExternal.KEEP, dry_run=True
-        )
-        if isinstance(planned, Conflicted):
-            return _built_upon(unit, planned)
-        if not isinstance(planned, Decided) or len(planned.files) != 1:
-            return "rejecting it changes no file"
-        text, without = self._workspace.review.preview(planned.files[0])
-        if text is None or without is None:
-            return "its file does not exist now"
-        hunk = edit.hunks[unit.hunk - 1]
-        found = located(
-            split_lines(old)[hunk.old_start : hunk.old_end],
-            split_lines(new)[hunk.new_start : hunk.new_end],
-            without,
-            text,
-            self._first_line(unit, planned.files[0].path_before or "", text),
-        )
-        return "its lines can't be told apart from the lines around them" if found is None else found
-
-    def _first_line(self, unit: Unit, path: str, text: bytes) -> int | None:
-        """Return the line of a text at which the lines begin that the hunk inserted (None: none, or unknown)."""
-        recorded, blamed = self._workspace.history.blame(path)
-        return next((part.start for part in blamed if part.unit == unit), None) if recorded == text else None
 
     def _decide_on_parts(self, unit: Unit, split: Split, found: list[Part]) -> bool | None:
         """Ask about each part; return whether any was accepted (None: the user stopped).
@@ -373,17 +334,6 @@ class Review(ReviewDialogue[Unit]):
         count = len(self._review_queue)
         place = f"({self._review_queue.position(unit)} of {count} edit{'s' * (count > 1)})"
         self._write(zoom(view, unit, place, self._workspace, self._screen))
-
-
-def _built_upon(unit: Unit, refused: Conflicted) -> str:
-    """Return why a hunk on which others depend can't be split, as part of a sentence."""
-    later = sorted({other.seq for other in refused.reject_first if other.seq != unit.seq})
-    if not later:
-        return "other hunks of its edit depend on it"
-    changed = f"edit{'s' * (len(later) > 1)} {shown_edits(later)}"
-    if any(conflict.kind is ConflictKind.PATH_TAKEN for conflict in refused.conflicts):
-        return f"{changed} took its file's path"
-    return f"{changed} changed these lines later"
 
 
 def _others(number: int) -> str:

@@ -14,7 +14,7 @@ from cli.web.desk import Desk
 from cli.web.endpoints import failed
 from cli.web.events import Watcher
 from cli.web.guard import Guard
-from cli.web.routes import decisions, review
+from cli.web.routes import comments, decisions, review
 
 __all__ = ["ROUTES", "application"]
 
@@ -23,6 +23,7 @@ ROUTES: Final[list[Route]] = [
     *events.ROUTES,
     *review.ROUTES,
     *decisions.ROUTES,
+    *comments.ROUTES,
 ]
 """Every route, in the order in which they are tried."""
 

@@ -45,6 +45,12 @@ class Asked:
         """Return whether a field was given."""
         return name in self._given
 
+    def is_null(self, name: str) -> bool:
+        """Return whether a field is null. Raises BadRequest if it is not given."""
+        if name not in self._given:
+            raise BadRequest(f"{name} has to be given.")
+        return self._given[name] is None
+
     def number(self, name: str, otherwise: int | None = None, *, least: int = 0, most: int = MAX_INT) -> int:
         """Return a whole number within bounds. `otherwise`: if it is not given (None: it must be)."""
         if name not in self._given and otherwise is not None:

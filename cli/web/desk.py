@@ -16,6 +16,7 @@ import click
 
 from cli.app.permission_hints import permission_advice
 from cli.screen.terminal import visible
+from cli.web.syntax_marks import SyntaxMarks
 from objstore import (
     Action,
     CasError,
@@ -95,6 +96,7 @@ class Desk:
         self.waiting: Final[dict[int, WaitingRejection]] = {}
         self.notes: Final[list[str]] = []
         """What became of rejections that waited and were not made, each a sentence."""
+        self.syntax: Final = SyntaxMarks()
         self._inner: Final = threading.Lock()
         self._tickets: Final[OrderedDict[str, Ticket]] = OrderedDict()
         self._shown: Final[OrderedDict[bytes, ShownChange]] = OrderedDict()

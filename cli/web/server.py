@@ -51,7 +51,10 @@ def serve(root: str, context: click.Context, *, port: int, opens_browser: bool) 
         token = secrets.token_urlsafe(32)
         address = f"http://{HOST}:{bound}/?token={token}"
         desk = Desk(root, context)
-        asyncio.run(_served(desk, listener, token, address, opens_browser=opens_browser))
+        try:
+            asyncio.run(_served(desk, listener, token, address, opens_browser=opens_browser))
+        finally:
+            desk.syntax.close()
     for words in waiting_words(desk):
         click.echo(f"cas: {words}", err=True)
 

@@ -4,12 +4,16 @@ from typing import Final
 
 from starlette.routing import Route
 
-from cli.web.asked import Asked, NotThere
+from cli.web.asked import Asked, BadRequest, NotThere
 from cli.web.desk import Desk
 from cli.web.endpoints import Json, get, post
 from cli.web.file_view import changed_file, file_view
 from cli.web.net_rows import CONTEXT, DiffRows, shown_line
+from cli.web.outcomes import failure_shape
 from cli.web.review_queue import queue_shape
+from cli.web.row_syntax import rows_syntax
+from cli.web.single_edits import edits_shape, part_taken_out
+from objstore import CasError, Status
 
 __all__ = ["ROUTES"]
 
@@ -17,6 +21,7 @@ _MOST_ROWS: Final = 5_000
 _MOST_CONTEXT: Final = 1_000
 _PAGE: Final = 2_000
 _CHARACTERS: Final = 100_000
+_MOST_UNITS: Final = 500
 
 
 def queue(desk: Desk, _: Asked) -> Json:
@@ -56,6 +61,38 @@ def line(desk: Desk, asked: Asked) -> Json:
     return {"t": text, "cut": cut}
 
 
+def syntax(desk: Desk, asked: Asked) -> Json:
+    """Answer with the kinds of words in rows of a diff."""
+    document, turn = asked.number("document"), asked.number("turn", 0)
+    first, count = asked.number("first", 0), asked.number("count", _PAGE, most=_MOST_ROWS)
+    with desk.workspace() as workspace:
+        _, found, _ = changed_file(workspace, document, turn)
+    rows = DiffRows(found, asked.number("context", CONTEXT, most=_MOST_CONTEXT))
+    return {"first": first, "rows": rows_syntax(desk.syntax, found, rows, first, count)}
+
+
+def edits(desk: Desk, asked: Asked) -> Json:
+    """Answer with the single edits behind some hunks."""
+    units = asked.units("units")
+    if not 0 < len(units) <= _MOST_UNITS:
+        raise BadRequest(f"units has to name 1 to {_MOST_UNITS} hunks.")
+    with desk.workspace() as workspace:
+        return {"edits": edits_shape(workspace, units)}
+
+
+def split(desk: Desk, asked: Asked) -> Json:
+    """Take a part of a hunk out of its file."""
+    units = asked.units("unit")
+    if len(units) != 1:
+        raise BadRequest("unit has to name one hunk.")
+    part, status = asked.number("part"), Status(asked.choice("status", [each.value for each in Status]))
+    try:
+        with desk.workspace(notes_git=True) as workspace:
+            return part_taken_out(desk, workspace, units[0], part, status)
+    except (CasError, OSError) as error:
+        return failure_shape(desk, error)
+
+
 def seen(desk: Desk, asked: Asked) -> Json:
     """Note which changes were looked at."""
     keys = asked.keys("keys")
@@ -69,5 +106,8 @@ ROUTES: Final[list[Route]] = [
     get("/api/file", file, "document", "turn", "first", "count", "context"),
     get("/api/lines", lines, "document", "first", "count"),
     get("/api/line", line, "document", "turn", "context", "row", "first", "count"),
+    get("/api/syntax", syntax, "document", "turn", "context", "first", "count"),
+    get("/api/edits", edits, "units"),
+    post("/api/split", split, "unit", "part", "status"),
     post("/api/seen", seen, "keys"),
 ]

@@ -1,0 +1,90 @@
+"""Comment on changes and lines, answer and resolve comments, claim edits."""
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from starlette.routing import Route
+
+from cli.app.invocation import reviewer
+from cli.web.asked import Asked, BadRequest, NotThere
+from cli.web.deciding import resolved
+from cli.web.desk import Desk, Request, Ticket
+from cli.web.endpoints import Json, post
+from cli.web.outcomes import failure_shape, outcome_shape
+from cli.web.shapes import comment_shape
+from objstore import Action, CallInfo, CasError, FileChanged, Origin
+
+if TYPE_CHECKING:
+    from objstore import CommentView, Workspace
+
+__all__ = ["ROUTES"]
+
+
+def comment(desk: Desk, asked: Asked) -> Json:
+    """Record a comment on changes, hunks or lines, or an answer to one."""
+    text, who = asked.text("text").strip(), reviewer()
+    if not text:
+        raise BadRequest("text has to say something.")
+    targets = [name for name in ("keys", "units", "path", "answers") if asked.has(name)]
+    if len(targets) != 1:
+        raise BadRequest("Give one of keys, units, path and answers.")
+    with desk.workspace(notes_git=True) as workspace:
+        comments = workspace.comments
+        match targets[0]:
+            case "keys":
+                found = resolved(desk, workspace, Request(action=Action.ACCEPT, keys=tuple(asked.keys("keys"))))
+                if isinstance(found, str):
+                    raise NotThere(found)
+                view = comments.add_to_units([unit for unit, _ in found.shown], text, who=who)
+            case "units":
+                view = comments.add_to_units(asked.units("units"), text, who=who)
+            case "path":
+                view = _on_lines(workspace, asked.path("path"), asked.lines("lines"), text)
+            case _:
+                number = asked.number("answers", least=1)
+                comments.get(number)
+                view = comments.answer(number, text, who=who)
+        return comment_shape(view)
+
+
+def resolve(desk: Desk, asked: Asked) -> Json:
+    """Resolve a comment, or open it again."""
+    number, is_resolved = asked.number("number", least=1), asked.flag("resolved")
+    with desk.workspace(notes_git=True) as workspace:
+        comments = workspace.comments
+        comments.get(number)
+        (view,) = (comments.resolve if is_resolved else comments.reopen)([number], who=reviewer())
+        return comment_shape(view)
+
+
+def claim(desk: Desk, asked: Asked) -> Json:
+    """Say whose edits are that were found on disk: a session's, or (null) the user's."""
+    seqs = asked.seqs("edits")
+    session = None if asked.is_null("session") else asked.number("session", least=1)
+    try:
+        with desk.workspace(notes_git=True) as workspace:
+            outcome = workspace.review.claim(seqs, session=session, who=reviewer())
+            return outcome_shape(desk, workspace, outcome, answered=Ticket())
+    except (CasError, OSError) as error:
+        return failure_shape(desk, error)
+
+
+# ---- inside
+
+
+def _on_lines(workspace: "Workspace", path: str, lines: tuple[int, int], text: str) -> "CommentView":
+    add = partial(workspace.comments.add_to_lines, path, lines, text=text, who=reviewer())
+    try:
+        return add()
+    except FileChanged:
+        # What is on disk is what the user sees: it is recorded first, as a look at the file does.
+        info = CallInfo(tool="comment", origin=Origin.PERSON, notes={"who": reviewer()})
+        workspace.hooks.notice(info, [path])
+        return add()
+
+
+ROUTES: Final[list[Route]] = [
+    post("/api/comment", comment, "keys", "units", "path", "lines", "answers", "text"),
+    post("/api/comment/resolve", resolve, "number", "resolved"),
+    post("/api/claim", claim, "edits", "session"),
+]

@@ -1,0 +1,48 @@
+"""Find the kinds of words in the rows that a page shows."""
+
+from typing import TYPE_CHECKING, Final
+
+from cli.web.net_rows import DiffRows, shown_line, utf16
+from cli.web.syntax_marks import SyntaxMarks
+
+if TYPE_CHECKING:
+    from objstore import NetFile
+
+__all__ = ["rows_syntax"]
+
+_WHOLE: Final = 100_000
+"""Bytes of a text up to which all of it is looked at, so that a string of several lines is known as one."""
+
+_Marks = list[tuple[int, int, str]]
+
+
+def rows_syntax(marks: SyntaxMarks, file: "NetFile", rows: DiffRows, first: int, count: int) -> list[list[object]]:
+    """Return for each row the marks of its line, in UTF-16 units; [] where nothing is known of any."""
+    places = rows.texts(first, count)
+    sides = {}
+    for is_new, path, lines in ((False, file.path_before, rows.old), (True, file.path, rows.new)):
+        wanted = [line for side, line in places if side is is_new and line >= 0]
+        sides[is_new] = _of_lines(marks, path, lines, wanted)
+    found: list[list[object]] = []
+    for is_new, line in places:
+        own = sides[is_new].get(line, ("", []))
+        spans = utf16(own[0], [(start, end) for start, end, _ in own[1]])
+        found.append([[*span, kind] for span, (_, _, kind) in zip(spans, own[1], strict=True)])
+    return found if any(found) else []
+
+
+def _of_lines(marks: SyntaxMarks, path: str, lines: list[bytes], wanted: list[int]) -> dict[int, tuple[str, _Marks]]:
+    """Return the text and the marks of the wanted lines of a text."""
+    if not wanted:
+        return {}
+    # Of a long text only what is shown is looked at: a mark may then be wrong where a string began above.
+    is_whole = sum(map(len, lines)) <= _WHOLE
+    start = 0 if is_whole else min(wanted)
+    end = len(lines) if is_whole else max(wanted) + 1
+    shown = [shown_line(line)[0] for line in lines[start:end]]
+    found = marks.of(path, shown)
+    return {
+        line: (shown[line - start], [(mark.start, mark.end, mark.kind) for mark in found[line - start]])
+        for line in wanted
+        if found
+    }

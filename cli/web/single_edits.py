@@ -1,0 +1,179 @@
+"""Show the single edits behind a change, and take a part of a hunk out."""
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from cli.app.invocation import reviewer
+from cli.render.outcomes import effect_line
+from cli.review_ui.hunk_place import located_hunk
+from cli.review_ui.split_hunk import Part, parts
+from cli.screen.terminal import shown_name, visible
+from cli.web.desk import Desk
+from cli.web.net_rows import Row, line_row
+from cli.web.outcomes import failure_shape, overtaken
+from cli.web.shapes import Edits, named, unit_names
+from objstore import (
+    CasError,
+    Operation,
+    Status,
+    Unit,
+    blob_id,
+    is_either_binary,
+    split_lines,
+)
+
+if TYPE_CHECKING:
+    from objstore import Edit, EditView, Workspace
+
+__all__ = ["edits_shape", "part_taken_out"]
+
+Shape = dict[str, Any]
+
+_MOST_ROWS: Final = 2_000
+"""Rows of one hunk that are sent; an edit is shown to be understood, and its file has the rest."""
+
+_MOST_PARTS: Final = 200
+_SPLITTABLE: Final = 400
+"""Lines of a hunk up to which its parts are looked for."""
+
+
+def edits_shape(workspace: "Workspace", units: Iterable[Unit]) -> list[Shape]:
+    """Return the edits that some hunks belong to, each with the diff of these hunks alone. Raises NoSuchName."""
+    wanted: dict[int, list[int]] = {}
+    for unit in sorted(set(units)):
+        wanted.setdefault(unit.seq, []).append(unit.hunk)
+    summaries = Edits(workspace)
+    found: list[Shape] = []
+    for seq, hunks in wanted.items():
+        view = workspace.history.edit(seq)
+        sides = _sides(workspace, view)
+        chosen = [hunk for hunk in hunks if hunk in view.telling]
+        found.append(
+            {**summaries.summary(view), "hunks": [_hunk_shape(view, hunk, sides) for hunk in chosen]},
+        )
+    return found
+
+
+def part_taken_out(desk: Desk, workspace: "Workspace", unit: Unit, index: int, status: Status) -> Shape:
+    """Take a part of a hunk out of its file, by an amendment of its edit, and return the outcome.
+
+    `index`: of the part among those that `edits_shape` sent. `status`: that of the hunk which was shown.
+    """
+    try:
+        view = workspace.history.edit(unit.seq)
+        if unit.hunk >= len(view.units) or view.units[unit.hunk] is not status:
+            return overtaken(f"{unit} was decided elsewhere meanwhile.")
+        split = located_hunk(workspace, unit)
+        if isinstance(split, str):
+            return {"outcome": "failed", "message": visible(f"Can't split {unit}: {split}.")}
+        found = _parts(Part(old=split.old, new=split.new))
+        changing = [at for at, part in enumerate(found) if part.changes]
+        if index >= len(changing):
+            return overtaken(f"{unit} has no such part any more.")
+        at = changing[index]
+        done = [part.new for part in found[:at]]
+        text = split.text([*done, found[at].old, *(part.new for part in found[at + 1 :])])
+        outcome = workspace.review.amend(
+            unit.seq,
+            text,
+            seen=blob_id(split.text([split.new])),
+            hunks=[split.taken_out(found[at], done)],
+            who=reviewer(),
+        )
+    except (CasError, OSError) as error:
+        return failure_shape(desk, error)
+    made = [edit.seq for edit in outcome.edits]
+    words = f"Recorded edit {made[0]}, which amends edit {unit.seq}." if made else "Nothing was changed."
+    return {
+        "outcome": "decided",
+        "number": 0,
+        "action": "split",
+        "units": unit_names([unit]),
+        "cascaded": [],
+        "files": [
+            {**named(effect.path_after or ""), "words": visible(effect_line(effect, dry_run=False))}
+            for effect in outcome.files
+        ],
+        "notes": [f"To take it back, reject edit {made[0]}."] if made else [],
+        "message": f"Took that part out. {words} {unit} itself is still {status.value}.",
+        "version": desk.version(),
+    }
+
+
+# ---- inside
+
+
+def _sides(workspace: "Workspace", view: "EditView") -> tuple[list[bytes], list[bytes]] | str:
+    """Return the lines before and after an edit, or why they can't be shown."""
+    if view.expired is not None:
+        return "its content is no longer kept"
+    edit = view.edit
+    try:
+        before, after = (
+            b"" if state is None else workspace.history.text(state.blob) for state in (edit.before, edit.after)
+        )
+    except CasError as error:
+        return visible(str(error))
+    if is_either_binary(before, after):
+        return "binary"
+    return split_lines(before), split_lines(after)
+
+
+def _hunk_shape(view: "EditView", hunk: int, sides: tuple[list[bytes], list[bytes]] | str) -> Shape:
+    edit, words = view.edit, "" if isinstance(sides, tuple) else sides
+    rows: list[Row] = []
+    splits: list[list[Row]] = []
+    if not hunk:
+        words = ", ".join([*_whole_words(edit), *([words] if words else [])])
+    if isinstance(sides, tuple):
+        old, new = sides
+        if hunk:
+            place = edit.hunks[hunk - 1]
+            removed, inserted = old[place.old_start : place.old_end], new[place.new_start : place.new_end]
+            rows = _rows(removed, inserted, place.old_start, place.new_start)
+            if len(removed) + len(inserted) <= _SPLITTABLE and view.units[hunk] is not Status.REJECTED:
+                splits = list(_split_rows(removed, inserted, place.old_start, place.new_start))
+        elif not edit.hunks and (edit.before is None or edit.after is None):
+            rows = _rows(old, new, 0, 0)
+    return {
+        "unit": str(Unit(view.seq, hunk)),
+        "status": view.units[hunk].value,
+        "words": words,
+        "rows": rows[:_MOST_ROWS],
+        "splits": splits if len(splits) > 1 else [],
+    }
+
+
+def _rows(removed: list[bytes], inserted: list[bytes], old: int, new: int) -> list[Row]:
+    return [
+        *(line_row("-", line, old=old + at) for at, line in enumerate(removed[:_MOST_ROWS])),
+        *(line_row("+", line, new=new + at) for at, line in enumerate(inserted[:_MOST_ROWS])),
+    ]
+
+
+def _split_rows(removed: list[bytes], inserted: list[bytes], old: int, new: int) -> Iterator[list[Row]]:
+    """Yield the rows of each part of a hunk that changes something."""
+    for part in _parts(Part(old=tuple(removed), new=tuple(inserted))):
+        if part.changes:
+            yield _rows(list(part.old), list(part.new), old, new)
+        old, new = old + len(part.old), new + len(part.new)
+
+
+def _parts(whole: Part) -> list[Part]:
+    found = parts(whole)
+    return found if len(found) <= _MOST_PARTS else [whole]
+
+
+def _whole_words(edit: "Edit") -> Iterator[str]:
+    """Yield in words what an edit does to the file as a whole."""
+    if edit.operation is Operation.MOVE and edit.source is not None:
+        yield f"moved from {shown_name(os.fsdecode(edit.source))}"
+    if edit.before is None and edit.after is not None:
+        yield f"new file, mode {edit.after.mode:04o}"
+    elif edit.before is not None and edit.after is None:
+        yield "file deleted"
+    elif edit.before is not None and edit.after is not None and edit.before.mode != edit.after.mode:
+        yield f"mode {edit.before.mode:04o} -> {edit.after.mode:04o}"
+    if edit.newline:
+        yield "final newline added or removed"

@@ -1,0 +1,92 @@
+"""Find keywords, strings and comments in the lines of a file, in a process of its own.
+
+Pygments' lexers are regular expressions, which a hostile text can make slow; `cli.screen.syntax` ends them by a signal,
+and signals come to a process's main thread alone. So one process does nothing else, and is started when it is needed.
+"""
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from importlib.util import find_spec
+from typing import Final
+
+from cli.screen.syntax import Mark, syntax_of
+
+__all__ = ["SyntaxMarks"]
+
+_PATIENCE: Final = 5.0
+"""Seconds to wait for the process: it starts within one, and gives up a text after a quarter."""
+
+_MOST_TEXTS: Final = 64
+"""Texts whose marks are kept: rows of one diff are asked for page by page."""
+
+
+class SyntaxMarks:
+    """Marks of texts. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        """Start no process yet."""
+        self._lock: Final = threading.Lock()
+        self._pool: ProcessPoolExecutor | None = None
+        self._known: Final[OrderedDict[tuple[str, tuple[str, ...]], list[list[Mark]]]] = OrderedDict()
+
+    def of(self, path: str, lines: Sequence[str]) -> list[list[Mark]]:
+        """Return the marks of each line of a file, given as they are shown; [] where nothing is known."""
+        asked = (path, tuple(lines))
+        with self._lock:
+            if asked in self._known:
+                self._known.move_to_end(asked)
+                return self._known[asked]
+        found = self._found(path, asked[1])
+        with self._lock:
+            self._known[asked] = found
+            while len(self._known) > _MOST_TEXTS:
+                self._known.popitem(last=False)
+        return found
+
+    def close(self) -> None:
+        """End the process."""
+        with self._lock:
+            if self._pool is not None:
+                self._pool.shutdown(wait=False, cancel_futures=True)
+            self._pool = None
+
+    def _found(self, path: str, lines: tuple[str, ...]) -> list[list[Mark]]:
+        if not lines or find_spec("pygments") is None:
+            return []
+        try:
+            return self._worker().submit(_marks, path, lines).result(_PATIENCE)
+        except TimeoutError:
+            return []
+        except BrokenProcessPool:
+            self.close()
+            return []
+
+    def _worker(self) -> ProcessPoolExecutor:
+        with self._lock:
+            if self._pool is None:
+                context = multiprocessing.get_context("spawn")
+                self._pool = ProcessPoolExecutor(1, mp_context=context, initializer=_follow_server)
+            return self._pool
+
+
+def _follow_server() -> None:
+    """End with the server, even if that is killed, and not before: Ctrl-C in a terminal reaches both."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    server = multiprocessing.parent_process()
+
+    def end() -> None:
+        if server is not None:
+            server.join()
+        os._exit(0)
+
+    threading.Thread(target=end, daemon=True).start()
+
+
+def _marks(path: str, lines: tuple[str, ...]) -> list[list[Mark]]:
+    return [list(marks) for marks in syntax_of(path, path, (), lines).new]

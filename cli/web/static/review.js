@@ -2,7 +2,6 @@
 
 /** @import {Change, File as ChangedFile, Outcome, Queue, Row, Status, Syntax} from "./types.d.ts" */
 /** @import {DiffView} from "./diff_view.js" */
-/** @import {Sheet} from "./state.js" */
 import { decide, get, post, Refused } from "./api.js";
 import { whereOf } from "./change_head.js";
 import { sameChange } from "./diff_view.js";
@@ -18,6 +17,8 @@ let view = null;
 let rows = null;
 /** What was drawn: rows are drawn anew only if this changes. */
 let drawn = "";
+/** Whether the next file is entered at its last change. */
+let is_backwards = false;
 /** Whether lines of this file have no syntax that is known. */
 let is_plain = false;
 
@@ -42,7 +43,7 @@ let is_stale = false;
 
 /**
  * Ask for the queue and the shown file again. What is asked for meanwhile is asked once more afterwards.
- * @param {string} [want] key of the change that is to be the current one
+ * @param {string | null} [want] key of the change that is to be the current one; null: the first that came back
  */
 export async function refresh(want) {
   if (refreshing) {
@@ -63,7 +64,13 @@ export async function refresh(want) {
   }
 }
 
-/** @param {string} [want] */
+/** Ask anew because something changed; while a decision goes on, when that has ended. */
+export function changed() {
+  if (acting) is_stale = true;
+  else refresh();
+}
+
+/** @param {string | null} [want] */
 async function refreshed(want) {
   try {
     const before = state.queue;
@@ -79,7 +86,7 @@ async function refreshed(want) {
 
 /**
  * Ask for the file that the address names, and show it.
- * @param {string} [want] @param {Queue | null} [before] the queue as it was, to find the next file
+ * @param {string | null} [want] @param {Queue | null} [before] the queue as it was, to find the next file
  */
 async function load(want, before = state.queue) {
   const { route } = state;
@@ -119,6 +126,7 @@ async function load(want, before = state.queue) {
       say(`The change at ${whereOf(now)} changed since you looked.`);
     } else say(`The change at ${whereOf(was)} was decided or taken back meanwhile.`);
   }
+  is_backwards = false;
   const is_other = !old || state.file?.document !== file.document;
   if (drawing(file) !== drawn) rows = found;
   if (is_other) is_plain = false;
@@ -127,13 +135,18 @@ async function load(want, before = state.queue) {
   if (is_other || want !== undefined) view?.select(cursor, { focus: !state.sheet });
 }
 
-/** Return the index of the change that is to be current. @param {ChangedFile} file @param {ChangedFile | null} old @param {string} [want] */
+/** Return the index of the change that is to be current. @param {ChangedFile} file @param {ChangedFile | null} old @param {string | null} [want] */
 function placed(file, old, want) {
+  if (want === null && old) {
+    const back = file.all.findIndex(({ key }) => !old.all.some((other) => other.key === key));
+    if (back >= 0) return back;
+  }
   const wanted = want === undefined ? -1 : file.all.findIndex(({ key }) => key === want);
   if (wanted >= 0) return wanted;
   if (!old) {
-    const unseen = file.all.findIndex(({ seen }) => !seen);
-    return Math.max(0, unseen);
+    const last = file.all.length - 1;
+    const first = Math.max(0, file.all.findIndex(({ seen }) => !seen));
+    return is_backwards ? last : first;
   }
   const same = sameChange(old.all[state.cursor], file.all);
   return same >= 0 ? same : Math.min(Math.max(0, state.cursor), file.all.length - 1);
@@ -228,7 +241,8 @@ function leaving() {
 export function move(step) {
   const to = state.cursor + step;
   if (state.file?.all[to]) select(to);
-  else if (!moveFile(step)) say(step > 0 ? "That was the last change." : "That was the first change.");
+  else if (moveFile(step)) is_backwards = step < 0;
+  else say(step > 0 ? "That was the last change." : "That was the first change.");
 }
 
 /** Go to another file; return whether there is one. @param {1 | -1} step */
@@ -252,7 +266,7 @@ async function markSeen(change) {
     say(error.message, { is_failure: true });
     return;
   }
-  await refresh();
+  changed();
 }
 
 /** Mark the current change as seen; it stays pending. */
@@ -273,7 +287,7 @@ export function together(index) {
 /** Accept or reject a change, and go on to the next. @param {"accept" | "reject"} action @param {number} index @param {string} [reason] */
 export async function decideOn(action, index, reason) {
   const { file } = state;
-  if (!file?.all[index]) return;
+  if (!file?.all[index] || acting || state.queue?.read_only) return;
   const these = together(index);
   const next = file.all.find((_, at) => at > index && !these.includes(at)) ?? file.all.findLast((_, at) => !these.includes(at));
   leaving();
@@ -283,7 +297,7 @@ export async function decideOn(action, index, reason) {
 /** Accept or reject every change of the shown file. @param {"accept" | "reject"} action */
 export async function decideOnFile(action) {
   const { file } = state;
-  if (file?.all.length) await perform("decide", { action, keys: file.all.map(({ key }) => key) });
+  if (file?.all.length && !acting) await perform("decide", { action, keys: file.all.map(({ key }) => key) });
 }
 
 /** Decide on single hunks. @param {"accept" | "reject" | "reset"} action @param {Record<string, Status>} units each with its status as shown */
@@ -291,58 +305,74 @@ export function decideOnUnits(action, units) {
   return perform("decide", { action, units });
 }
 
-/** Undo the newest decision. */
+/** Undo the newest decision: the one that the page shows as newest once what goes on has ended. */
 export async function undo() {
+  await acting;
   const number = state.queue?.undo ?? 0;
   if (!number) say("There is no decision to undo.");
-  else await perform("undo", { number });
+  else await perform("undo", { number }, null);
 }
 
 /** Redo what was undone last. */
-export function redo() {
-  return perform("redo", {});
+export async function redo() {
+  await acting;
+  await perform("redo", {}, null);
 }
+
+/** The decision that goes on: until its result is shown, keys decide nothing else. @type {Promise<Outcome> | null} */
+let acting = null;
 
 /**
  * Send what has an outcome, and show how it ended. What asks back is answered by the same request with more said.
- * @param {string} name @param {object} body @param {string} [next] key of the change to go to when it is done
+ * @param {string} name @param {object} body
+ * @param {string | null} [next] key of the change to go to when it is done; null: to what came back
  * @returns {Promise<Outcome>}
  */
 export async function perform(name, body, next) {
+  const made = performed(name, body, next);
+  acting = made;
+  try {
+    return await made;
+  } finally {
+    if (acting === made) {
+      acting = null;
+      if (is_stale) refresh();
+    }
+  }
+}
+
+/** @param {string} name @param {object} body @param {string | null} [next] @returns {Promise<Outcome>} */
+async function performed(name, body, next) {
   const outcome = await decide(name, body);
   const again = (/** @type {object} */ extra) => {
     set({ sheet: null });
     perform(name, { ...body, ...extra }, next);
   };
   switch (outcome.outcome) {
-    case "decided":
-      say([outcome.message, ...outcome.notes].join(" "), { can_undo: name === "decide" || name === "split" || name === "redo" });
-      await refresh(next);
-      break;
     case "conflicted":
-      set({ sheet: /** @type {Sheet} */ ({ kind: "conflicted", outcome, again }) });
+      set({ sheet: { kind: "conflicted", outcome, again } });
       break;
     case "external":
-      set({ sheet: /** @type {Sheet} */ ({ kind: "external", outcome, again }) });
+      set({ sheet: { kind: "external", outcome, again } });
       break;
     case "running":
-      set({ sheet: /** @type {Sheet} */ ({ kind: "running", outcome, again }) });
+      set({ sheet: { kind: "running", outcome, again } });
+      break;
+    case "decided":
+      await refresh(next);
+      say([outcome.message, ...outcome.notes].join(" "), { can_undo: name !== "undo" });
       break;
     case "waiting":
-      say(outcome.message);
       await refresh(next);
+      say(outcome.message);
       break;
     case "nothing":
+      await refresh();
       say(outcome.message);
-      await refresh();
-      break;
-    case "overtaken":
-      say(outcome.message, { is_failure: true });
-      await refresh();
       break;
     default:
-      say(outcome.message, { is_failure: true });
       await refresh();
+      say(outcome.message, { is_failure: true });
   }
   return outcome;
 }

@@ -45,16 +45,15 @@ export function Sheets() {
 function Dialog({ title, children }) {
   const own = useRef(/** @type {HTMLDialogElement | null} */ (null));
   useLayoutEffect(() => {
-    const dialog = own.current;
     const before = document.activeElement;
-    dialog?.showModal();
+    own.current?.showModal();
     return () => {
-      dialog?.close();
-      if (before instanceof HTMLElement && before.isConnected && before !== document.body) before.focus({ preventScroll: true });
-      else document.querySelector(".head.current")?.closest(".pane") && /** @type {HTMLElement} */ (document.querySelector(".head.current")).focus({ preventScroll: true });
+      const current = document.querySelector(".head.current");
+      const back = before?.isConnected && before !== document.body ? before : current;
+      if (back instanceof HTMLElement) back.focus({ preventScroll: true });
     };
   }, []);
-  return html`<dialog ref=${own} aria-labelledby="sheet-title" onClose=${closeSheet} onCancel=${closeSheet}>
+  return html`<dialog ref=${own} aria-labelledby="sheet-title" onClose=${closeSheet}>
     <div class="top"><h2 id="sheet-title">${title}</h2>
     <button type="button" onClick=${closeSheet}>Close</button></div>
     ${children}
@@ -79,14 +78,14 @@ function Conflicted({ sheet: { outcome, again } }) {
 
 /** One hunk that needs others. @param {{ conflict: Conflict }} properties */
 function Need({ conflict }) {
-  return html`<p><span class="name">${conflict.name}:${conflict.line}</span> — hunk ${conflict.unit} needs ${conflict.needs.join(", ")}. ${conflict.words}</p>
+  return html`<p><span class="name">${conflict.name}:${conflict.line}</span>: hunk ${conflict.unit} needs ${conflict.needs.join(", ")}.</p>
     <${Lines} rows=${[...conflict.removed.map((t) => ({ k: "-", t })), ...conflict.inserted.map((t) => ({ k: "+", t }))]} label=${`Lines of ${conflict.unit}`} />
     <ul class="edits">${conflict.edits.map((edit) => html`<li key=${edit.seq}><${EditLine} edit=${edit} /></li>`)}</ul>`;
 }
 
 /** What happens to files. @param {{ title: string, effects: Effect[] }} properties */
 function Effects({ title, effects }) {
-  return html`<p>${title}</p><ul class="effects">${effects.map(({ name, words }) => html`<li key=${name}>${words} <span class="name">${name}</span></li>`)}</ul>`;
+  return html`<p>${title}</p><ul class="effects">${effects.map(({ name, words }) => html`<li key=${name}>${words}</li>`)}</ul>`;
 }
 
 /** Files that were changed outside are in the way. @param {{ sheet: Extract<Sheet, { kind: "external" }> }} properties */

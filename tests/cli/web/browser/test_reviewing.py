@@ -22,7 +22,7 @@ def review(project: Path, serve: Callable[..., ReviewServer], opened: Opener) ->
 
 def statuses(root: Path, seq: int) -> list[str]:
     """Return the statuses of an edit's hunks."""
-    edit = cas("show", str(seq), "--json", folder=root).json()
+    (edit,) = cas("show", str(seq), "--json", folder=root).json()["edits"]
     return [hunk["status"] for hunk in edit["hunks"]]
 
 
@@ -58,12 +58,13 @@ def test_keys_go_through_changes_and_files(review: ReviewPage) -> None:
     expect(review.said, "last change")
     review.press("K")
     expect(review.page.locator(".filehead h2"), "shop/cart.py")
+    expect(review.current, "Line 44")  # the first that was not wholly on the screen yet
     review.press("Escape")
     expect(review.page.locator(".overview h2"), "changes in 10 files")
     review.press("j")
     assert review.page.locator(".queue a:focus").count() == 1
     review.press("Enter")
-    expect(review.current, "Line 30")
+    expect(review.current, "Line 44")
 
 
 def test_accepting_and_rejecting_go_on_and_undo_takes_back(review: ReviewPage, project: Path) -> None:
@@ -181,7 +182,7 @@ def test_gaps_open(review: ReviewPage) -> None:
     [
         ("shop/names.py", "shop/old_names.py"),
         ("shop/run.sh", "0755"),
-        ("shop/countries.py", "created"),
+        ("shop/countries.py", "New file of 12 bytes"),
         ("prices.bin", "1,024 bytes"),
     ],
 )
@@ -262,7 +263,7 @@ def test_what_another_reviewer_decided_is_overtaken(review: ReviewPage, project:
     done(project, "accept", "3")
     review.press("x")
     review.wrong.clear()
-    expect(review.page.locator(".said.failure"), "decided")
+    expect(review.page.locator(".said.failure"), "Decided elsewhere meanwhile")
     assert statuses(project, 3) == ["accepted"]
     review.wrong.clear()
 

@@ -44,7 +44,10 @@ def resolved(desk: Desk, workspace: "Workspace", request: Request) -> Resolved |
             return str(error)
         named = {os.fsdecode(path) for edit in edits for path in (edit.path, edit.source) if path is not None}
         return Resolved(shown=request.units, paths=tuple(sorted(named)))
-    files = workspace.review.change_summaries(unreadable=lambda _: None)
+    known_paths = {path for key in request.keys for path in _paths(desk, key)}
+    files = workspace.review.change_summaries(known_paths, unreadable=lambda _: None)
+    if known_paths and not set(request.keys) <= {change.key for file in files for change in file.changes}:
+        files = workspace.review.change_summaries(unreadable=lambda _: None)  # some may have moved
     places = {change.key: (file, at) for file in files for at, change in enumerate(file.changes)}
     wanted = set(request.keys)
     gone = [key for key in request.keys if key not in places]
@@ -149,6 +152,11 @@ def _previewed(
         return NothingToDo()
     tried = replace(request, cascade=by_cascade, markers=not by_cascade)
     return _outcome(workspace, tried, found, answered, refused=refused, dry_run=True)
+
+
+def _paths(desk: Desk, key: bytes) -> tuple[str, ...]:
+    known = desk.change(key)
+    return known.paths if known else ()
 
 
 def _what_happened(desk: Desk, workspace: "Workspace", gone: Collection[bytes]) -> str:

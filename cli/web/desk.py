@@ -8,9 +8,9 @@ import os
 import secrets
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -31,11 +31,19 @@ from objstore import (
     value,
 )
 
+if TYPE_CHECKING:
+    from objstore import FileSummary, NetFile
+
 __all__ = ["Desk", "Request", "ShownChange", "Ticket", "WaitingRejection"]
+
+Computed = TypeVar("Computed")
 
 _MOST_TICKETS: Final = 100
 _MOST_SHOWN: Final = 200_000
 """Changes that are remembered by their keys: some 40 MB."""
+
+_MOST_DIFFS: Final = 4
+"""Diffs of files that are kept: a page of rows is mostly followed by the next one of the same file."""
 
 _MOST_NOTES: Final = 20
 _STORE: Final = ".cas"
@@ -55,6 +63,7 @@ class ShownChange:
 
     units: tuple[Unit, ...]
     together: frozenset[bytes]  # keys of the changes that are decided with it, itself included
+    paths: tuple[str, ...]  # of its file, now and in the accepted state
 
 
 @value
@@ -100,6 +109,8 @@ class Desk:
         self._inner: Final = threading.Lock()
         self._tickets: Final[OrderedDict[str, Ticket]] = OrderedDict()
         self._shown: Final[OrderedDict[bytes, ShownChange]] = OrderedDict()
+        self._places: Final[OrderedDict[int, tuple[str, ...]]] = OrderedDict()
+        self._diffs: Final[OrderedDict[object, Any]] = OrderedDict()
         self._number = 0
         self._touched = 0
 
@@ -163,6 +174,37 @@ class Desk:
         """Return what a key stood for when it was sent (None: not known)."""
         with self._inner:
             return self._shown.get(key)
+
+    def note_places(self, files: Iterable["FileSummary | NetFile"]) -> None:
+        """Remember the paths of files, so that a single one is found without a look at all of them."""
+        with self._inner:
+            for file in files:
+                self._places[file.document] = (file.path, file.path_before)
+                self._places.move_to_end(file.document)
+            while len(self._places) > _MOST_SHOWN:
+                self._places.popitem(last=False)
+
+    def places(self, document: int) -> tuple[str, ...]:
+        """Return the paths at which a file was seen last; () if it was not seen."""
+        with self._inner:
+            return self._places.get(document, ())
+
+    def computed(self, key: object, compute: Callable[[], Computed]) -> Computed:
+        """Return what `compute` returns, or what it returned for this key if that was one of the last few.
+
+        `key`: has the version of the store, with which everything in it changes.
+        """
+        with self._inner:
+            if key in self._diffs:
+                self._diffs.move_to_end(key)
+                found: Computed = self._diffs[key]
+                return found
+        made = compute()
+        with self._inner:
+            self._diffs[key] = made
+            while len(self._diffs) > _MOST_DIFFS:
+                self._diffs.popitem(last=False)
+        return made
 
     # ---- what waits
 

@@ -96,6 +96,8 @@ class Watcher:
 async def events(request: Request) -> Response:
     """Answer with server-sent events."""
     watcher: Watcher = request.app.state.watcher
+    if request.method == "HEAD":
+        return Response(media_type="text/event-stream")
     return StreamingResponse(watcher.stream(), media_type="text/event-stream")
 
 

@@ -1,72 +1,83 @@
 """Compute what a page shows of one file: its changes, and rows of its diff."""
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
 
 from cli.render.comments import comments_by_change
+from cli.screen.terminal import shown_name
 from cli.web.asked import NotThere
 from cli.web.desk import Desk, ShownChange
-from cli.web.net_rows import DiffRows, is_whitespace_only
-from cli.web.review_queue import file_shape, turn_units, turns_of_edits
-from cli.web.shapes import change_words, comment_shape, unit_names
-from objstore import ChangeKind
+from cli.web.net_rows import CONTEXT, DiffRows, is_whitespace_only
+from cli.web.shapes import change_words, comment_shape, kind_of, named, unit_names
+from objstore import ChangeKind, blob_id, is_placeholder, replace, value
 
 if TYPE_CHECKING:
-    from objstore import FileSummary, NetFile, Workspace
+    from objstore import NetFile, Workspace
 
-__all__ = ["changed_file", "file_view"]
+__all__ = ["ShownFile", "file_view", "shown_file"]
 
 Shape = dict[str, Any]
 
-_NOTHING: Final = "Nothing is pending in this file any more."
+
+@value
+class ShownFile:
+    """A file with pending changes as it is shown: all of it, or what one turn has changed."""
+
+    file: "NetFile"
+    keys: tuple[bytes, ...]  # of its changes
+    rows: DiffRows
+    longest: int  # characters of its longest row
 
 
-def changed_file(workspace: "Workspace", document: int, turn: int = 0) -> "tuple[FileSummary, NetFile, dict[Any, int]]":
-    """Return a file with pending changes, as a summary and with its texts, and the turn of each pending edit.
+def shown_file(desk: Desk, workspace: "Workspace", document: int, turn: int = 0, context: int = CONTEXT) -> ShownFile:
+    """Return a file with pending changes. `turn`: only its changes, and those decided with them (0: all).
 
-    `turn`: only its changes, and those that are decided with them (0: all). Raises NotThere if nothing is pending.
+    Raises NotThere if nothing is pending, and what Review.changes raises.
     """
-    report = workspace.review.status()
-    turns = turns_of_edits(report)
-    summaries = workspace.review.change_summaries(unreadable=lambda _: None)
-    summary = next((file for file in summaries if file.document == document), None)
-    if summary is None:
-        raise NotThere(_NOTHING)
-    units = None
-    if turn:
-        places = turn_units(summary, {seq for seq, number in turns.items() if number == turn})
-        chosen = {unit for at in places for unit in summary.changes[at].units}
-        own = {unit for unit in (*summary.cancelled, *summary.kept_on) if turns.get(unit.seq) == turn}
-        units = chosen | own
-    paths = {summary.path, summary.path_before}
-    found = [file for file in workspace.review.changes(paths, units) if file.document == document]
-    if not found:
-        raise NotThere(_NOTHING)
-    return summary, found[0], turns
-
-
-def file_view(
-    desk: Desk, workspace: "Workspace", document: int, turn: int, *, first: int, count: int, context: int
-) -> Shape:
-    """Return a file's changes, and rows of its diff. Raises NotThere, and what Review.changes raises."""
     version = desk.version()
-    summary, file, turns = changed_file(workspace, document, turn)
+
+    def computed() -> ShownFile:
+        file = _found(desk, workspace, document)
+        file = _of_turn(workspace, file, turn) if turn else file
+        rows = DiffRows(file, context)
+        return ShownFile(file=file, keys=tuple(change.key for change in file.changes), rows=rows, longest=rows.longest)
+
+    return desk.computed((version, document, turn, context), computed)
+
+
+def file_shape(shown: ShownFile, seen: Collection[bytes]) -> Shape:
+    """Return the summary of a file."""
+    file, keys = shown.file, shown.keys
+    return {
+        "document": file.document,
+        **named(file.path),
+        "name_before": shown_name(file.path_before) if file.path_before != file.path else "",
+        "operation": file.operation.value,
+        "added": file.added,
+        "removed": file.removed,
+        "changes": len(keys),
+        "unseen": sum(key not in seen for key in keys),
+        "turns": sorted({turn for change in file.changes for turn in change.turns}),
+        "kind": kind_of(file.path, is_binary=file.is_binary),
+        "unrecorded": file.is_unrecorded,
+    }
+
+
+def file_view(desk: Desk, workspace: "Workspace", shown: ShownFile, first: int, count: int) -> Shape:
+    """Return a file's changes, and rows of its diff."""
+    file, keys, rows = shown.file, shown.keys, shown.rows
     seen = workspace.review.seen_changes()
-    rows = DiffRows(file, context)
     comments = comments_by_change(workspace, file)
-    keys = [change.key for change in file.changes]
+    paths = (file.path, file.path_before)
     groups = [frozenset(keys[at] for at in (place, *change.shares_with)) for place, change in enumerate(file.changes)]
     desk.note_shown(
         [
-            (key, ShownChange(units=change.units, together=group))
+            (key, ShownChange(units=change.units, together=group, paths=paths))
             for key, change, group in zip(keys, file.changes, groups, strict=True)
         ]
     )
-    shape = file_shape(summary, turns, seen)
-    shape["added"], shape["removed"] = file.added, file.removed
-    shape["changes"], shape["unseen"] = len(keys), sum(key not in seen for key in keys)
     return {
-        "version": version,
-        **shape,
+        **file_shape(shown, seen),
         "mode_before": file.mode_before,
         "mode": file.mode,
         "size_before": file.size_before,
@@ -98,13 +109,56 @@ def file_view(
         "rows": rows.rows(first, count),
         "first": first,
         "total": rows.total,
-        "longest": rows.longest,
+        "longest": shown.longest,
     }
+
+
+# ---- inside
+
+
+def _found(desk: Desk, workspace: "Workspace", document: int) -> "NetFile":
+    """Return a file with all its pending changes. Raises NotThere."""
+    paths = desk.places(document)
+    if paths:
+        for file in workspace.review.changes(paths):
+            if file.document == document:
+                return file
+    files = workspace.review.change_summaries(unreadable=lambda _: None)
+    desk.note_places(files)
+    for summary in files:
+        if summary.document == document:
+            for file in workspace.review.changes({summary.path, summary.path_before}):
+                if file.document == document:
+                    return file
+    raise NotThere("Nothing is pending in this file any more.")
+
+
+def _of_turn(workspace: "Workspace", file: "NetFile", turn: int) -> "NetFile":
+    """Return a file with only the changes of a turn, and those that are decided with them. Raises NoSuchName."""
+    own = {at for at, change in enumerate(file.changes) if turn in change.turns}
+    own |= {other for at in own for other in file.changes[at].shares_with}
+    seqs = set(workspace.sessions.turn(turn).seqs)
+    places = {at: place for place, at in enumerate(sorted(own))}
+    cancelled, taken_out, kept_on = (
+        tuple(unit for unit in units if unit.seq in seqs) for units in (file.cancelled, file.taken_out, file.kept_on)
+    )
+    if not own and not cancelled and not kept_on:
+        raise NotThere("Nothing of this turn is pending in this file any more.")
+    return replace(
+        file,
+        changes=tuple(
+            replace(file.changes[at], shares_with=tuple(places[other] for other in file.changes[at].shares_with))
+            for at in places
+        ),
+        cancelled=cancelled,
+        taken_out=taken_out,
+        kept_on=kept_on,
+        left_out=(*file.left_out, *(change for at, change in enumerate(file.changes) if at not in own)),
+    )
 
 
 def _blobs(file: "NetFile") -> Shape:
     """Return the hashes of both states, from which a page asks for images; "": no file."""
-    from objstore import blob_id, is_placeholder
 
     def name(text: bytes | None) -> str:
         return "" if text is None or is_placeholder(text) else blob_id(text).hex()

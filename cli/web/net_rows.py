@@ -4,7 +4,7 @@ The layout of the whole diff is a list of runs of rows, so that a page of a diff
 rows cost. Words are compared only for rows that are made, and only for as long as a budget lasts.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate
@@ -28,11 +28,8 @@ CONTEXT: Final = 3
 MOST_CHARACTERS: Final = 2_000
 """Characters of a line that are sent."""
 
-_MOST_PRODUCT: Final = 4_000_000
-"""Characters of both sides of a change, multiplied, up to which its words are compared: 0.2 s at worst."""
-
-_BUDGET: Final = 8_000_000
-"""The same for all changes of one page of rows."""
+_BUDGET: Final = 3_000_000
+"""Pairs of characters that are compared for one page of rows: some 0.4 s at worst."""
 
 
 @value
@@ -113,24 +110,22 @@ class DiffRows:
     def _laid_out(self, context: int) -> Iterator[_Run]:
         """Yield the runs: changes in their order, context around them, gaps between."""
         file = self._file
-        shown = {id(change): at for at, change in enumerate(file.changes)}
-        hunks = [change for change in (*file.changes, *file.left_out) if change.removed or change.inserted]
-        hunks.sort(key=lambda change: (change.line_before, change.line_after))
-        old = new = 0  # lines of both texts that are laid out
-        below = 0  # lines of context that may still be shown below the last change
-        for change in hunks:
-            old_at, new_at = change.line_before - 1, change.line_after - 1
-            at = shown.get(id(change), -1)
-            yield from _between(old, new, new_at - new, below, context if at >= 0 else 0)
-            old, new = old_at + change.removed_lines, new_at + change.inserted_lines
-            if at >= 0:
-                if change.removed:
-                    yield _Run(sign="-", count=change.removed_lines, old=old_at, change=at)
-                if change.inserted:
-                    yield _Run(sign="+", count=change.inserted_lines, new=new_at, change=at)
-            below = context if at >= 0 else 0
-        if any(change.removed or change.inserted for change in file.changes):
-            yield from _between(old, new, len(self.new) - new, below, 0)
+        left_out = sorted(filter(_has_lines, file.left_out), key=_place)
+        old = new = below = 0
+        for change, at in sorted(
+            ((change, at) for at, change in enumerate(file.changes) if _has_lines(change)),
+            key=lambda each: _place(each[0]),
+        ):
+            place = (change.line_before - 1, change.line_after - 1)
+            yield from _between((old, new), place, left_out, below, context)
+            if change.removed:
+                yield _Run(sign="-", count=change.removed_lines, old=place[0], change=at)
+            if change.inserted:
+                yield _Run(sign="+", count=change.inserted_lines, new=place[1], change=at)
+            old, new = place[0] + change.removed_lines, place[1] + change.inserted_lines
+            below = context
+        if old or new:
+            yield from _between((old, new), (len(self.old), len(self.new)), left_out, below, 0)
 
     def _places_of_changes(self) -> list[tuple[int, int]]:
         """Return for each change the first row of its own and their number."""
@@ -165,11 +160,9 @@ class DiffRows:
         for change, (start, count) in zip(self._file.changes, self.places, strict=True):
             if start >= end or start + count <= first or not change.removed or not change.inserted:
                 continue
-            cost = len(change.removed) * len(change.inserted)
-            if cost > min(budget, _MOST_PRODUCT):
-                continue
+            cost, pairs = _word_pairs(change.removed, change.inserted, budget)
             budget -= cost
-            for old, new, words in _word_pairs(change.removed, change.inserted):
+            for old, new, words in pairs:
                 found["-", change.line_before - 1 + old] = words.old
                 found["+", change.line_after - 1 + new] = words.new
         return found
@@ -178,8 +171,7 @@ class DiffRows:
         """Return the line of the accepted text for each unchanged line of the current text."""
         found: dict[int, int] = {}
         old = new = 0
-        hunks = [change for change in (*self._file.changes, *self._file.left_out) if change.removed or change.inserted]
-        for change in sorted(hunks, key=lambda change: (change.line_before, change.line_after)):
+        for change in sorted(filter(_has_lines, (*self._file.changes, *self._file.left_out)), key=_place):
             found.update(zip(range(new, change.line_after - 1), range(old, change.line_before - 1), strict=False))
             old = change.line_before - 1 + change.removed_lines
             new = change.line_after - 1 + change.inserted_lines
@@ -222,29 +214,73 @@ def utf16(text: str, spans: Sequence[tuple[int, int]]) -> list[list[int]]:
     return [[units[start], units[end]] for start, end in spans]
 
 
-def _between(old: int, new: int, count: int, below: int, above: int) -> Iterator[_Run]:
-    """Yield the unchanged lines between two changes: `below` the first, `above` the second, and a gap."""
-    if count <= below + above + (1 if below + above else 0):
+def _has_lines(change: "NetChange") -> bool:
+    return bool(change.removed or change.inserted)
+
+
+def _place(change: "NetChange") -> tuple[int, int]:
+    return change.line_after, change.line_before
+
+
+def _between(
+    start: tuple[int, int], end: tuple[int, int], left_out: Sequence["NetChange"], below: int, above: int
+) -> Iterator[_Run]:
+    """Yield the lines between two changes: `below` the first, `above` the second, and a gap.
+
+    `start`, `end`: zero-based lines in both texts. `left_out`: changes that are not shown; a gap hides their lines too.
+    """
+    old, new = start
+    first = bisect_left(left_out, new + 1, key=lambda change: change.line_after)
+    last = bisect_left(left_out, end[1] + 2, key=lambda change: change.line_after)
+    hidden = [change for change in left_out[first:last] if old < change.line_before <= end[0] + 1]
+    if hidden:
+        # Context ends where a change begins that is not shown.
+        below = min(below, hidden[0].line_after - 1 - new)
+        above = min(above, end[1] - (hidden[-1].line_after - 1 + hidden[-1].inserted_lines))
+    elif end[1] - new <= below + above + (1 if below + above else 0):
         # A gap of one line would take the room of the line.
-        if count and (below or above):
-            yield _Run(sign=" ", count=count, old=old, new=new)
-        elif count:
-            yield _Run(sign="~", count=1, old=old, new=new, hidden=count)
-        return
+        below, above = end[1] - new, 0
     if below:
         yield _Run(sign=" ", count=below, old=old, new=new)
-    hidden = count - below - above
-    yield _Run(sign="~", count=1, old=old + below, new=new + below, hidden=hidden)
+    gap = end[1] - new - below - above
+    if gap:
+        yield _Run(sign="~", count=1, old=old + below, new=new + below, hidden=gap)
     if above:
-        yield _Run(sign=" ", count=above, old=old + count - above, new=new + count - above)
+        yield _Run(sign=" ", count=above, old=end[0] - above, new=end[1] - above)
 
 
-@lru_cache(maxsize=1024)
-def _word_pairs(removed: bytes, inserted: bytes) -> list[tuple[int, int, Emphasis]]:
-    """Return the pairs of lines of a change that belong together, with the words in which they differ."""
+def _word_pairs(removed: bytes, inserted: bytes, budget: int) -> tuple[int, list[tuple[int, int, Emphasis]]]:
+    """Return the pairs of lines of a change that belong together, with the words in which they differ, and the cost.
+
+    Cost and `budget` are pairs of characters.
+    """
+    old, new = split_lines(removed), split_lines(inserted)
+    spent = 0
+    if len(old) == len(new):
+        # Mostly each line replaces the one at its place; to compare all with all would cost the square of that.
+        spent = sum(len(one) * len(other) for one, other in zip(old, new, strict=True))
+        if spent > budget:
+            return 0, []
+        found = _words(removed, inserted, tuple((at, at) for at in range(len(old))))
+        if len(found) == len(old):
+            return spent, found
+    cost = len(removed) * len(inserted)
+    if spent + cost > budget:
+        return spent, []
+    return spent + cost, _words(removed, inserted, _pairs(removed, inserted))
+
+
+@lru_cache(maxsize=2048)
+def _pairs(removed: bytes, inserted: bytes) -> tuple[tuple[int, int], ...]:
+    return tuple(paired_lines(split_lines(removed), split_lines(inserted)))
+
+
+@lru_cache(maxsize=2048)
+def _words(removed: bytes, inserted: bytes, pairs: tuple[tuple[int, int], ...]) -> list[tuple[int, int, Emphasis]]:
+    """Return the pairs of lines that have much in common, with the words in which they differ."""
     old, new = split_lines(removed), split_lines(inserted)
     found = []
-    for i, j in paired_lines(old, new):
+    for i, j in pairs:
         words = emphasis(shown_line(old[i])[0], shown_line(new[j])[0])
         if words is not None:
             found.append((i, j, words))

@@ -12,7 +12,7 @@ from objstore import DocumentId, EditFilter, NoSuchName, Seq, Status, StoreError
 if TYPE_CHECKING:
     from objstore import ExternalChange, FileSummary, StatusReport, Workspace
 
-__all__ = ["file_shape", "net_counts", "queue_shape", "turn_units", "turns_of_edits"]
+__all__ = ["queue_shape"]
 
 Shape = dict[str, Any]
 
@@ -23,7 +23,8 @@ def queue_shape(desk: Desk, workspace: "Workspace", version: str) -> Shape:
     review = workspace.review
     report, seen = review.status(), review.seen_changes()
     files = review.change_summaries(unreadable=unreadable.append)
-    turns = turns_of_edits(report)
+    desk.note_places(files)
+    turns = {seq: group.turn for group in report.groups for seq in group.seqs}
     running = {call.session for call in report.running if not call.is_behind and not call.is_abandoned}
     shown_turns = _turns(workspace, report, files, seen, running)
     comments = [view for view in workspace.comments.all() if not view.is_resolved]
@@ -45,7 +46,7 @@ def queue_shape(desk: Desk, workspace: "Workspace", version: str) -> Shape:
         "rejected": report.rejected,
         "sessions": _sessions(workspace, sessions),
         "turns": shown_turns,
-        "files": [file_shape(file, turns, seen) for file in files],
+        "files": [_file_shape(file, turns, seen) for file in files],
         "unattributed": _unattributed(workspace, files),
         "outside": [{**named(change.path), "what": _what(change)} for change in report.external],
         "comments": [comment_shape(view) for view in comments],
@@ -59,18 +60,16 @@ def queue_shape(desk: Desk, workspace: "Workspace", version: str) -> Shape:
     }
 
 
-def turns_of_edits(report: "StatusReport") -> dict[Seq, int]:
-    """Return the turn of each pending edit; 0: none is known."""
-    return {seq: group.turn for group in report.groups for seq in group.seqs}
+# ---- inside
 
 
-def turn_units(file: "FileSummary", seqs: Collection[Seq]) -> set[int]:
+def _turn_changes(file: "FileSummary", seqs: Collection[Seq]) -> set[int]:
     """Return the positions of the changes of a file that edits are part of, and of those decided with them."""
     own = {at for at, change in enumerate(file.changes) if any(unit.seq in seqs for unit in change.units)}
     return own | {other for at in own for other in file.changes[at].shares_with}
 
 
-def net_counts(file: "FileSummary", places: Collection[int], seen: Collection[bytes]) -> Shape:
+def _net_counts(file: "FileSummary", places: Collection[int], seen: Collection[bytes]) -> Shape:
     """Return how much some changes of a file add and remove, and how many of them are not seen."""
     chosen = [file.changes[at] for at in sorted(places)]
     return {
@@ -81,7 +80,7 @@ def net_counts(file: "FileSummary", places: Collection[int], seen: Collection[by
     }
 
 
-def file_shape(file: "FileSummary", turns: Mapping[Seq, int], seen: Collection[bytes]) -> Shape:
+def _file_shape(file: "FileSummary", turns: Mapping[Seq, int], seen: Collection[bytes]) -> Shape:
     """Return the summary of a file. `turns`: of each pending edit."""
     seqs = {unit.seq for unit in (*file.units, *file.kept_on)}
     return {
@@ -89,14 +88,11 @@ def file_shape(file: "FileSummary", turns: Mapping[Seq, int], seen: Collection[b
         **named(file.path),
         "name_before": shown_name(file.path_before) if file.path_before != file.path else "",
         "operation": file.operation.value,
-        **net_counts(file, range(len(file.changes)), seen),
+        **_net_counts(file, range(len(file.changes)), seen),
         "turns": sorted({turns.get(seq, 0) for seq in seqs} - {0}),
         "kind": kind_of(file.path, is_binary=file.is_binary),
         "unrecorded": file.is_unrecorded,
     }
-
-
-# ---- inside
 
 
 def _turns(
@@ -123,7 +119,7 @@ def _turns(
         shape["files"] = [
             {
                 "document": document,
-                **net_counts(documents[document], turn_units(documents[document], seqs), seen),
+                **_net_counts(documents[document], _turn_changes(documents[document], seqs), seen),
             }
             for document, seqs in sorted(changed.items(), key=lambda each: documents[each[0]].path)
         ]

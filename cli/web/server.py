@@ -105,10 +105,11 @@ class _Web(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """End when a signal says so; uvicorn itself would let it kill the process afterwards."""
+        """End at the first signal, at once at the second; uvicorn itself would let the signal kill the process."""
         loop = asyncio.get_running_loop()
 
         def end() -> None:
+            self.force_exit = self.should_exit
             self.should_exit = True
 
         # Signals that were ignored, as under nohup, stay ignored.
@@ -120,6 +121,7 @@ class _Web(uvicorn.Server):
         finally:
             for number in held:
                 loop.remove_signal_handler(number)
+                signal.signal(number, signal.SIG_IGN)  # what is left is quick, and has to be tidied up
 
 
 @contextmanager

@@ -50,11 +50,11 @@ class SyntaxMarks:
         return found
 
     def close(self) -> None:
-        """End the process."""
+        """End the process, which takes a moment."""
         with self._lock:
-            if self._pool is not None:
-                self._pool.shutdown(wait=False, cancel_futures=True)
-            self._pool = None
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown(cancel_futures=True)
 
     def _found(self, path: str, lines: tuple[str, ...]) -> list[list[Mark]]:
         if not lines or find_spec("pygments") is None:

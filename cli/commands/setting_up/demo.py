@@ -19,7 +19,7 @@ from typing import Final
 
 import click
 
-__all__ = ["run"]
+__all__ = ["DECODER", "ENCODER", "SCANNER", "TOOL", "Differs", "Stage", "run"]
 
 PACKAGE: Final = "json"
 """The package of the standard library that is copied: it exists in every supported version."""
@@ -42,7 +42,7 @@ def run() -> int:
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="cas-demo-") as folder:
         try:
-            _story(_Stage(Path(os.path.realpath(folder)) / "project"))
+            _story(Stage(Path(os.path.realpath(folder)) / "project"))
         except Differs as difference:
             click.secho(f"\nDIFFERS: {difference}", fg="red", err=True)
             return 1
@@ -50,7 +50,7 @@ def run() -> int:
     return 0
 
 
-def _story(stage: "_Stage") -> None:
+def _story(stage: "Stage") -> None:
     stage.set_up()
     stage.turn("Explain what the decoder and the scanner raise.")
     stage.agent_inserts(
@@ -93,7 +93,7 @@ def _story(stage: "_Stage") -> None:
     stage.cas("fsck", show=False)
 
 
-def _branch_and_back(stage: "_Stage") -> None:
+def _branch_and_back(stage: "Stage") -> None:
     stage.say("You look at another branch, with the agent's work put away, and come back.")
     stage.git("stash", "--quiet")
     stage.git("checkout", "--quiet", "older")
@@ -105,7 +105,7 @@ def _branch_and_back(stage: "_Stage") -> None:
     stage.must(len(pending) == 3, f"{len(pending)} edits are pending, and not 3")  # noqa: PLR2004 -- as told above
 
 
-class _Stage:
+class Stage:
     """The demonstration's folder, the agent that works in it, and the `cas` command run there."""
 
     def __init__(self, root: Path) -> None:

@@ -72,8 +72,13 @@ def completion(shell: str) -> None:
 
 
 @command("demo")
-def demo() -> None:
+@click.option("--web", is_flag=True, help="Review in the browser while the agent works, until you press Ctrl-C.")
+def demo(*, web: bool) -> None:
     """Watch an agent edit a copy of real source files, and a person review the edits."""
+    if web:
+        from cli.commands.setting_up.demo_web import run_web
+
+        click.get_current_context().exit(run_web())
     from cli.commands.setting_up.demo import run
 
     click.get_current_context().exit(run())

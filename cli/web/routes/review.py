@@ -1,19 +1,22 @@
 """Answer what awaits review: the queue, the changes and rows of a file, and what was seen."""
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from starlette.routing import Route
 
 from cli.web.asked import Asked, BadRequest, NotThere
 from cli.web.desk import Desk
 from cli.web.endpoints import Json, get, post
-from cli.web.file_view import changed_file, file_view
-from cli.web.net_rows import CONTEXT, DiffRows, shown_line
+from cli.web.file_view import ShownFile, file_view, shown_file
+from cli.web.net_rows import CONTEXT, shown_line
 from cli.web.outcomes import failure_shape
 from cli.web.review_queue import queue_shape
 from cli.web.row_syntax import rows_syntax
 from cli.web.single_edits import edits_shape, part_taken_out
 from objstore import CasError, Status
+
+if TYPE_CHECKING:
+    from objstore import Workspace
 
 __all__ = ["ROUTES"]
 
@@ -33,28 +36,25 @@ def queue(desk: Desk, _: Asked) -> Json:
 
 def file(desk: Desk, asked: Asked) -> Json:
     """Answer with the changes of a file and rows of its diff."""
-    document, turn = asked.number("document"), asked.number("turn", 0)
-    first, count = asked.number("first", 0), asked.number("count", _PAGE, most=_MOST_ROWS)
-    context = asked.number("context", CONTEXT, most=_MOST_CONTEXT)
+    first, count = _page(asked)
+    version = desk.version()
     with desk.workspace() as workspace:
-        return file_view(desk, workspace, document, turn, first=first, count=count, context=context)
+        return {"version": version, **file_view(desk, workspace, _shown(desk, workspace, asked), first, count)}
 
 
 def lines(desk: Desk, asked: Asked) -> Json:
     """Answer with lines of the current text of a file, for a gap that is opened."""
     first, count = asked.number("first", 1, least=1), asked.number("count", 100, most=_MOST_ROWS)
     with desk.workspace() as workspace:
-        _, found, _ = changed_file(workspace, asked.number("document"))
-    return {"rows": DiffRows(found).context_rows(first, count)}
+        return {"rows": _shown(desk, workspace, asked).rows.context_rows(first, count)}
 
 
 def line(desk: Desk, asked: Asked) -> Json:
     """Answer with characters of one row, for a line that was cut."""
-    document, turn = asked.number("document"), asked.number("turn", 0)
     first, count = asked.number("first", 0), asked.number("count", _CHARACTERS, most=_CHARACTERS)
+    number = asked.number("row")
     with desk.workspace() as workspace:
-        _, found, _ = changed_file(workspace, document, turn)
-    row = DiffRows(found, asked.number("context", CONTEXT, most=_MOST_CONTEXT)).line(asked.number("row"))
+        row = _shown(desk, workspace, asked).rows.line(number)
     if row is None:
         raise NotThere("The diff has no such row any more.")
     text, cut = shown_line(row, first, count)
@@ -63,12 +63,10 @@ def line(desk: Desk, asked: Asked) -> Json:
 
 def syntax(desk: Desk, asked: Asked) -> Json:
     """Answer with the kinds of words in rows of a diff."""
-    document, turn = asked.number("document"), asked.number("turn", 0)
-    first, count = asked.number("first", 0), asked.number("count", _PAGE, most=_MOST_ROWS)
+    first, count = _page(asked)
     with desk.workspace() as workspace:
-        _, found, _ = changed_file(workspace, document, turn)
-    rows = DiffRows(found, asked.number("context", CONTEXT, most=_MOST_CONTEXT))
-    return {"first": first, "rows": rows_syntax(desk.syntax, found, rows, first, count)}
+        shown = _shown(desk, workspace, asked)
+    return {"first": first, "rows": rows_syntax(desk.syntax, shown.file, shown.rows, first, count)}
 
 
 def edits(desk: Desk, asked: Asked) -> Json:
@@ -101,10 +99,23 @@ def seen(desk: Desk, asked: Asked) -> Json:
     return {}
 
 
+# ---- inside
+
+
+def _page(asked: Asked) -> tuple[int, int]:
+    return asked.number("first", 0), asked.number("count", _PAGE, most=_MOST_ROWS)
+
+
+def _shown(desk: Desk, workspace: "Workspace", asked: Asked) -> ShownFile:
+    """Return the file that is asked for, as it is shown."""
+    context = asked.number("context", CONTEXT, most=_MOST_CONTEXT)
+    return shown_file(desk, workspace, asked.number("document"), asked.number("turn", 0), context)
+
+
 ROUTES: Final[list[Route]] = [
     get("/api/queue", queue),
     get("/api/file", file, "document", "turn", "first", "count", "context"),
-    get("/api/lines", lines, "document", "first", "count"),
+    get("/api/lines", lines, "document", "turn", "context", "first", "count"),
     get("/api/line", line, "document", "turn", "context", "row", "first", "count"),
     get("/api/syntax", syntax, "document", "turn", "context", "first", "count"),
     get("/api/edits", edits, "units"),

@@ -1,0 +1,139 @@
+"""`cas web` as a process of its own, and a browser that has its cookie: requests, decisions, events."""
+
+import re
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import httpx2
+
+from tests.support.command_runner import PATIENCE, environment
+from tests.support.fork_server import forked_program
+
+__all__ = ["ReviewServer", "cookie_of", "review_server"]
+
+_ADDRESS: Final = re.compile(r"http://127\.0\.0\.1:(\d+)/\?token=(\S+)")
+
+
+class ReviewServer:
+    """A server that runs, and a client that is let in."""
+
+    def __init__(self, process: "subprocess.Popen[str]", port: int, token: str) -> None:
+        self.process: Final = process
+        self.port: Final = port
+        self.token: Final = token
+        self.origin: Final = f"http://127.0.0.1:{port}"
+        self._clients: Final[list[httpx2.Client]] = []
+        self.client: Final = self.browser()
+
+    def browser(self) -> httpx2.Client:
+        """Return another client that is let in, as a second browser."""
+        client = httpx2.Client(base_url=self.origin, headers={"Origin": self.origin}, timeout=PATIENCE)
+        self._clients.append(client)
+        assert client.get("/", params={"token": self.token}).status_code == 303
+        return client
+
+    # ---- asking
+
+    def get(self, path: str, **parameters: object) -> Any:  # noqa: ANN401 -- whatever the document holds
+        """Return what a request is answered, which must be well."""
+        answer = self.client.get(path, params={name: str(value) for name, value in parameters.items()})
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def post(self, path: str, **fields: object) -> Any:  # noqa: ANN401 -- as above
+        """Return what a request with a body is answered, which must be well."""
+        answer = self.client.post(path, json=fields)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def queue(self) -> Any:  # noqa: ANN401 -- as above
+        """Return the queue."""
+        return self.get("/api/queue")
+
+    def file(self, name: str, **parameters: object) -> Any:  # noqa: ANN401 -- as above
+        """Return the changes of the file that is shown by this name."""
+        files = self.queue()["files"]
+        (document,) = (file["document"] for file in files if file["name"] == name)
+        return self.get("/api/file", document=document, **parameters)
+
+    def keys(self, name: str) -> list[str]:
+        """Return the keys of a file's changes."""
+        return [change["key"] for change in self.file(name)["all"]]
+
+    def decide(self, action: str, **fields: object) -> Any:  # noqa: ANN401 -- as above
+        """Return the outcome of a decision."""
+        return self.post("/api/decide", action=action, **fields)
+
+    @contextmanager
+    def events(self) -> Iterator[Iterator[tuple[str, str]]]:
+        """Yield an iterator over the events: their names and data."""
+        with self.client.stream("GET", "/api/events") as answer:
+            assert answer.headers["content-type"].startswith("text/event-stream")
+            yield _events(answer.iter_lines())
+
+    # ---- ending
+
+    def end(self, number: int = signal.SIGTERM) -> tuple[int, str]:
+        """End the server, and return its exit status and what it said on stderr."""
+        self.process.send_signal(number)
+        _, said = self.process.communicate(timeout=PATIENCE)
+        return self.process.returncode, said
+
+    def close(self) -> None:
+        """Kill the server if it runs, and close everything."""
+        for client in self._clients:
+            client.close()
+        _close(self.process)
+
+
+@contextmanager
+def review_server(root: Path, *options: str, settings: Mapping[str, str] | None = None) -> Iterator[ReviewServer]:
+    """Run `cas web` in a workspace. It is killed at the end, unless the test has ended it."""
+    process = subprocess.Popen(
+        [*forked_program("cli").command, "web", "--no-browser", *options],
+        cwd=root,
+        env=environment(dict(settings or {})),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    server: ReviewServer | None = None
+    try:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(3)]
+        found = _ADDRESS.fullmatch(lines[1].strip())
+        assert found is not None, (lines, process.communicate(timeout=PATIENCE))
+        server = ReviewServer(process, int(found[1]), found[2])
+        yield server
+    finally:
+        if server is None:
+            _close(process)
+        else:
+            server.close()
+
+
+def cookie_of(client: httpx2.Client) -> str:
+    """Return the cookie of a client that was let in, as a header."""
+    return "; ".join(f"{cookie.name}={cookie.value}" for cookie in client.cookies.jar)
+
+
+def _events(lines: Iterator[str]) -> Iterator[tuple[str, str]]:
+    name = ""
+    for line in lines:
+        if line.startswith("event: "):
+            name = line.removeprefix("event: ")
+        elif line.startswith("data: "):
+            yield name, line.removeprefix("data: ")
+
+
+def _close(process: "subprocess.Popen[str]") -> None:
+    if process.poll() is None:
+        process.kill()
+    for stream in (process.stdout, process.stderr):
+        if stream is not None:
+            stream.close()
+    process.wait()

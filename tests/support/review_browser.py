@@ -1,25 +1,20 @@
-"""A browser for tests of the review page: the system's Chromium, driven by playwright, and a server of a workspace."""
+"""A browser for tests of the review page: the system's Chromium, driven by playwright."""
 
 import os
-import re
 import shutil
-import subprocess
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from tests.support.command_runner import PATIENCE
-from tests.support.fork_server import forked_program
+from tests.support.review_server import ReviewServer
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Locator, Page
+    from playwright.sync_api import Browser, ConsoleMessage, Locator, Page
 
-__all__ = ["CHROMIUM", "MILLISECONDS", "ReviewPage", "ReviewServer", "browser", "needs_browser"]
+__all__ = ["CHROMIUM", "MILLISECONDS", "ReviewPage", "browser", "needs_browser"]
 
 CHROMIUM: Final = os.environ.get("EDITLEDGER_CHROMIUM") or next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
@@ -57,45 +52,6 @@ def browser() -> "Iterator[Browser]":
             started.close()
 
 
-class ReviewServer:
-    """`cas web` as a process of its own."""
-
-    def __init__(self, root: Path, *options: str, program: Sequence[str] = ()) -> None:
-        """Start it in a workspace; it has printed its address when this returns."""
-        self.root: Final = root
-        command = [*(program or forked_program("cli").command), "-C", str(root), "web", "--no-browser", *options]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.address = ""
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            found = re.search(r"http://127\.0\.0\.1:\d+/\?token=\S+", line)
-            if found is not None:
-                self.address = found[0]
-                break
-        assert self.address, self.process.stderr.read() if self.process.stderr else ""
-
-    @property
-    def base(self) -> str:
-        """Return the address without its token."""
-        return self.address.partition("?")[0]
-
-    @property
-    def port(self) -> str:
-        """Return the port that it serves at."""
-        return self.base.rsplit(":", 1)[1].rstrip("/")
-
-    def stop(self) -> str:
-        """Let it end; return what it said on stderr."""
-        if self.process.poll() is None:
-            self.process.terminate()
-        return self.process.communicate(timeout=PATIENCE)[1]
-
-    def kill(self) -> None:
-        """Kill it, as a crash would."""
-        self.process.kill()
-        self.process.communicate(timeout=PATIENCE)
-
-
 class ReviewPage:
     """The page as a person uses it. Whatever a script reports as an error is kept for the test to look at."""
 
@@ -105,12 +61,17 @@ class ReviewPage:
         self.wrong: Final[list[str]] = []
         page.set_default_timeout(MILLISECONDS)
         page.on("pageerror", lambda error: self.wrong.append(str(error)))
-        page.on("console", lambda said: self.wrong.append(said.text) if said.type == "error" else None)
+        page.on("console", self._note)
         page.on("dialog", lambda dialog: self.wrong.append(f"dialog: {dialog.message}"))
+
+    def _note(self, said: "ConsoleMessage") -> None:
+        # A file may have been decided between two requests: the page goes on to the next one.
+        if said.type == "error" and "/api/file?" not in said.location["url"]:
+            self.wrong.append(f"{said.text} {said.location['url']}")
 
     def open(self, screen: str = "") -> "ReviewPage":
         """Open the page with its token, and a screen of it."""
-        self.page.goto(self.server.address)
+        self.page.goto(f"{self.server.origin}/?token={self.server.token}")
         self.page.locator(".queue h2").wait_for()
         if screen:
             self.go(screen)
@@ -118,7 +79,7 @@ class ReviewPage:
 
     def go(self, screen: str) -> None:
         """Go to a screen by its address."""
-        self.page.goto(f"{self.server.base}{screen}")
+        self.page.goto(f"{self.server.origin}/{screen}")
 
     def file(self, name: str, *, turn: int | None = None) -> None:
         """Open a file's changes by its link in the queue."""
@@ -167,7 +128,3 @@ class ReviewPage:
         wide: int = self.page.evaluate("document.documentElement.scrollWidth - innerWidth")
         return wide
 
-
-def cold_program() -> Sequence[str]:
-    """Return the command of `cas` as a user's shell starts it."""
-    return (sys.executable, "-P", "-m", "cli")

@@ -3,7 +3,7 @@
 import re
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -91,10 +91,15 @@ class ReviewServer:
 
 
 @contextmanager
-def review_server(root: Path, *options: str, settings: Mapping[str, str] | None = None) -> Iterator[ReviewServer]:
-    """Run `cas web` in a workspace. It is killed at the end, unless the test has ended it."""
+def review_server(
+    root: Path, *options: str, settings: Mapping[str, str] | None = None, program: Sequence[str] = ()
+) -> Iterator[ReviewServer]:
+    """Run `cas web` in a workspace. It is killed at the end, unless the test has ended it.
+
+    `program`: the command to run in place of one that starts warm, for a test that kills it.
+    """
     process = subprocess.Popen(
-        [*forked_program("cli").command, "web", "--no-browser", *options],
+        [*(program or forked_program("cli").command), "web", "--no-browser", *options],
         cwd=root,
         env=environment(dict(settings or {})),
         stdout=subprocess.PIPE,

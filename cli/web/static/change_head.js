@@ -49,11 +49,11 @@ export function headElement(file, index, look, acts) {
   if (look.is_folded !== null) {
     line.append(button(look.is_folded ? "Show" : "Fold", () => acts.fold(index), { "aria-expanded": !look.is_folded }));
   }
-  for (const [word, act] of /** @type {const} */ ([["Accept", acts.accept], ["Reject", acts.reject]])) {
+  const verdicts = /** @type {const} */ ([["Accept", acts.accept], ["Reject", acts.reject]]).map(([word, act]) => {
     const label = `${word} change ${index + 1}, ${whereOf(change)}`;
-    const disabled = acts.read_only ? "" : null;
-    line.append(button(word, () => act(index), { class: word.toLowerCase(), "aria-label": label, disabled }));
-  }
+    return button(word, () => act(index), { class: word.toLowerCase(), "aria-label": label, disabled: acts.read_only ? "" : null });
+  });
+  line.append(element("span", { class: "verdicts" }, ...verdicts));
   const classes = ["head", look.is_current && "current", change.seen && "seen", look.is_altered && "altered"];
   return element(
     "div",

@@ -74,6 +74,7 @@ export class DiffView {
     this.acts = acts;
     this.cursor = cursor;
     this.is_split = is_split;
+    this.body.classList.toggle("split", is_split);
     const most = file.all.reduce((n, change) => Math.max(n, change.line_before + change.removed, change.line_after + change.inserted), 0);
     this.digits = Math.max(3, String(most + 10).length);
     const seen = place && !place.is_head && old ? sameChange(old.all[place.index], file.all) : cursor;

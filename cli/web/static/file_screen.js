@@ -139,7 +139,7 @@ function Bar({ file }) {
     <${Act} letter="j" words="Next" act=${() => move(1)} />
     <${Act} letter="a" words="Accept" kind="accept" why=${why} act=${() => decideOn("accept", cursor)} />
     <${Act} letter="x" words="Reject" kind="reject" why=${why} act=${() => decideOn("reject", cursor)} />
-    <${Act} letter="X" words="Reject, say why" why=${why} act=${() => set({ sheet: { kind: "reject", keys, where } })} />
+    <${Act} letter="X" words="Reject…" label="Reject and say why" why=${why} act=${() => set({ sheet: { kind: "reject", keys, where } })} />
     <${Act} letter="c" words="Comment" why=${why} act=${() => set({ sheet: { kind: "comment", keys, where } })} />
     <${Act} letter="e" words="Edits" act=${() => set({ sheet: { kind: "edits", units: change.units, splitting: false } })} />
     <${Act} letter="s" words="Split" why=${why} act=${() => set({ sheet: { kind: "edits", units: change.units, splitting: true } })} />
@@ -149,9 +149,9 @@ function Bar({ file }) {
 
 /**
  * A button of the bar, with its key.
- * @param {{ letter: string, words: string, act: () => void, kind?: string, why?: string }} properties
+ * @param {{ letter: string, words: string, act: () => void, kind?: string, why?: string, label?: string }} properties
  */
-function Act({ letter, words, act, kind = "", why = "" }) {
-  return html`<button type="button" class=${kind} onClick=${act} disabled=${!!why} title=${why || null}
+function Act({ letter, words, act, kind = "", why = "", label = words }) {
+  return html`<button type="button" class=${kind} onClick=${act} disabled=${!!why} title=${why || null} aria-label=${label}
     aria-keyshortcuts=${letter}>${words} <kbd aria-hidden="true">${letter}</kbd></button>`;
 }

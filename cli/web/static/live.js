@@ -1,7 +1,7 @@
 // The connection to the server: its events, and what is tried when it is gone.
 
 import { onLost } from "./api.js";
-import { changed, refresh } from "./review.js";
+import { refresh } from "./review.js";
 import { set, state } from "./state.js";
 
 const FIRST_WAIT = 500;
@@ -21,7 +21,7 @@ export function follow() {
 function listen() {
   events?.close();
   events = new EventSource("/api/events");
-  events.addEventListener("changed", changed);
+  events.addEventListener("changed", () => refresh());
   events.addEventListener("end", () => lost(0));
   events.onerror = () => lost(0);
 }

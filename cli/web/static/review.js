@@ -37,37 +37,37 @@ side_by_side.addEventListener("change", () => {
 
 // ---- asking anew
 
-/** @type {Promise<void> | null} */
-let refreshing = null;
-let is_stale = false;
+/** What goes on asking, until nothing was asked for meanwhile. @type {Promise<void> | null} */
+let asking = null;
+let is_asked = false;
+/** The change to go to with the next answer. @type {string | null | undefined} */
+let wanted;
+/** Whether a decision is under way: what is read now may be of before or after it, and is not shown. */
+let is_deciding = false;
 
 /**
- * Ask for the queue and the shown file again. What is asked for meanwhile is asked once more afterwards.
+ * Ask for the queue and the shown file again, and show them. What is asked for meanwhile is asked once more.
  * @param {string | null} [want] key of the change that is to be the current one; null: the first that came back
+ * @returns {Promise<void>}
  */
-export async function refresh(want) {
-  if (refreshing) {
-    is_stale = true;
-    await refreshing;
-    if (want !== undefined) await refresh(want);
-    return;
-  }
-  refreshing = refreshed(want);
-  try {
-    await refreshing;
-  } finally {
-    refreshing = null;
-  }
-  if (is_stale) {
-    is_stale = false;
-    await refresh();
-  }
+export function refresh(want) {
+  if (want !== undefined) wanted = want;
+  is_asked = true;
+  asking ??= ask();
+  return asking;
 }
 
-/** Ask anew because something changed; while a decision goes on, when that has ended. */
-export function changed() {
-  if (acting) is_stale = true;
-  else refresh();
+async function ask() {
+  try {
+    while (is_asked) {
+      is_asked = false;
+      const want = wanted;
+      wanted = undefined;
+      await refreshed(want);
+    }
+  } finally {
+    asking = null;
+  }
 }
 
 /** @param {string | null} [want] */
@@ -76,6 +76,7 @@ async function refreshed(want) {
     const before = state.queue;
     /** @type {Queue} */
     const queue = await get("queue");
+    if (is_deciding) return; // the decision asks anew
     if (!before || before.version !== queue.version || before.unseen !== queue.unseen || JSON.stringify(before) !== JSON.stringify(queue)) set({ queue });
     await load(want, before);
   } catch (error) {
@@ -93,6 +94,10 @@ async function load(want, before = state.queue) {
   if (route.screen !== "file") return;
   const old = state.file?.document === route.document ? state.file : null;
   const turn = route.turn ?? undefined;
+  if (!state.queue?.files.some(({ document }) => document === route.document)) {
+    leave(old !== null, before, "Nothing awaits review in this file.");
+    return;
+  }
   /** @type {ChangedFile} */
   let file;
   try {
@@ -100,10 +105,10 @@ async function load(want, before = state.queue) {
     file = await get("file", { document: route.document, turn, first, count: CHUNK });
   } catch (error) {
     if (!(error instanceof Refused) || (error.status !== 404 && error.status !== 400)) throw error;
-    if (route === state.route) leave(old !== null, before, error.message);
+    if (route === state.route && !is_deciding) leave(old !== null, before, error.message);
     return;
   }
-  if (route !== state.route) return;
+  if (route !== state.route || is_deciding) return;
   if (!file.all.length && !file.cancelled.length && !file.kept_on.length && !file.taken_out.length) {
     leave(old !== null, before, `Nothing awaits review in ${file.name}.`);
     return;
@@ -117,7 +122,7 @@ async function load(want, before = state.queue) {
   found.take(file.first, file.rows);
   const row = file.all[cursor]?.row ?? 0;
   if (file.total) await found.chunk(Math.floor(row / CHUNK)).catch(() => []);
-  if (route !== state.route) return;
+  if (route !== state.route || is_deciding) return;
   const was = old?.all[state.cursor];
   const now = file.all[cursor];
   if (was && now && want === undefined && was.key !== now.key) {
@@ -266,7 +271,7 @@ async function markSeen(change) {
     say(error.message, { is_failure: true });
     return;
   }
-  changed();
+  await refresh();
 }
 
 /** Mark the current change as seen; it stays pending. */
@@ -334,16 +339,15 @@ export async function perform(name, body, next) {
   try {
     return await made;
   } finally {
-    if (acting === made) {
-      acting = null;
-      if (is_stale) refresh();
-    }
+    if (acting === made) acting = null;
   }
 }
 
 /** @param {string} name @param {object} body @param {string | null} [next] @returns {Promise<Outcome>} */
 async function performed(name, body, next) {
+  is_deciding = true;
   const outcome = await decide(name, body);
+  is_deciding = false;
   const again = (/** @type {object} */ extra) => {
     set({ sheet: null });
     perform(name, { ...body, ...extra }, next);
@@ -351,12 +355,15 @@ async function performed(name, body, next) {
   switch (outcome.outcome) {
     case "conflicted":
       set({ sheet: { kind: "conflicted", outcome, again } });
+      await refresh();
       break;
     case "external":
       set({ sheet: { kind: "external", outcome, again } });
+      await refresh();
       break;
     case "running":
       set({ sheet: { kind: "running", outcome, again } });
+      await refresh();
       break;
     case "decided":
       await refresh(next);

@@ -1,14 +1,16 @@
 """One browser for a module of tests, a project that is copied for each test, and pages of a server of it."""
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 
-from tests.support.review_browser import ReviewPage, ReviewServer, browser
+from tests.support.review_browser import ReviewPage, browser
 from tests.support.review_project import agents_worked, new_project
+from tests.support.review_server import ReviewServer, review_server
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -40,15 +42,16 @@ def project(reviewed_project: Path, tmp_path: Path) -> Path:
 @pytest.fixture
 def serve() -> Iterator[Callable[..., ReviewServer]]:
     """Return what starts servers; they end with the test, and may not have said anything."""
-    servers: list[ReviewServer] = []
+    with ExitStack() as stack:
+        servers: list[ReviewServer] = []
 
-    def started(root: Path, *options: str) -> ReviewServer:
-        servers.append(ReviewServer(root, *options))
-        return servers[-1]
+        def started(root: Path, *options: str, program: Sequence[str] = ()) -> ReviewServer:
+            servers.append(stack.enter_context(review_server(root, *options, program=program)))
+            return servers[-1]
 
-    yield started
-    said = [server.stop() for server in servers if server.process.returncode is None]
-    assert "".join(said) == ""
+        yield started
+        said = [server.end()[1] for server in servers if server.process.returncode is None]
+        assert "".join(said) == ""
 
 
 @pytest.fixture

@@ -8,8 +8,9 @@ import pytest
 from tests.cli.web.browser.conftest import Opener
 from tests.support.command_runner import cas
 from tests.support.hooked_agents import ClaudeCode
-from tests.support.review_browser import ReviewPage, ReviewServer, needs_browser
-from tests.support.review_project import CART, done
+from tests.support.review_browser import ReviewPage, needs_browser
+from tests.support.review_project import done
+from tests.support.review_server import ReviewServer
 
 pytestmark = needs_browser
 
@@ -328,6 +329,3 @@ def test_names_and_contents_full_of_markup_are_text(review: ReviewPage) -> None:
     assert "\u202e" not in review.page.locator(".diff").inner_text()
     assert "\x1b" not in review.page.locator(".diff").inner_text()
 
-
-def test_cart_of_the_project_is_python() -> None:
-    compile(CART, "cart.py", "exec")

@@ -111,6 +111,7 @@ class Desk:
         self._shown: Final[OrderedDict[bytes, ShownChange]] = OrderedDict()
         self._places: Final[OrderedDict[int, tuple[str, ...]]] = OrderedDict()
         self._diffs: Final[OrderedDict[object, Any]] = OrderedDict()
+        self._taken: Final[set[int]] = set()
         self._number = 0
         self._touched = 0
 
@@ -218,17 +219,27 @@ class Desk:
         return number
 
     def take(self, number: int) -> WaitingRejection | None:
-        """Take a rejection out of those that wait, and return it (None: it does not wait)."""
-        with self.lock:
-            found = self.waiting.pop(number, None)
-        if found is not None:
-            self.touch()
-        return found
+        """Return a rejection that waits, for the caller alone to settle (None: it does not wait, or another does so).
 
-    def put_back(self, number: int, rejection: WaitingRejection) -> None:
-        """Let a rejection wait on that was taken out."""
+        It is among those that wait until `settle`.
+        """
         with self.lock:
-            self.waiting[number] = rejection
+            if number in self._taken:
+                return None
+            found = self.waiting.get(number)
+            if found is not None:
+                self._taken.add(number)
+            return found
+
+    def settle(self, number: int, again: WaitingRejection | None = None) -> None:
+        """Take a rejection out of those that wait, or let it wait on as `again`."""
+        with self.lock:
+            self._taken.discard(number)
+            if again is None:
+                self.waiting.pop(number, None)
+            else:
+                self.waiting[number] = again
+        self.touch()
 
     def all_waiting(self) -> dict[int, WaitingRejection]:
         """Return the rejections that wait, by number."""

@@ -1,7 +1,9 @@
 """Find the kinds of words in the rows that a page shows."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from cli.screen.syntax import Mark
 from cli.web.net_rows import DiffRows, shown_line, utf16
 from cli.web.syntax_marks import SyntaxMarks
 
@@ -41,8 +43,15 @@ def _of_lines(marks: SyntaxMarks, path: str, lines: list[bytes], wanted: list[in
     end = len(lines) if is_whole else max(wanted) + 1
     shown = [shown_line(line)[0] for line in lines[start:end]]
     found = marks.of(path, shown)
-    return {
-        line: (shown[line - start], [(mark.start, mark.end, mark.kind) for mark in found[line - start]])
-        for line in wanted
-        if found
-    }
+    return {line: (shown[line - start], _joined(found[line - start])) for line in wanted if found}
+
+
+def _joined(marks: Sequence[Mark]) -> _Marks:
+    """Return marks with those joined that follow each other: a string comes in pieces, with its quotes apart."""
+    found: _Marks = []
+    for start, end, kind in marks:
+        if found and found[-1][1:] == (start, kind):
+            found[-1] = (found[-1][0], end, kind)
+        else:
+            found.append((start, end, kind))
+    return found

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from cli.screen.terminal import shown_name, visible
+from cli.screen.terminal import shown_name
 from cli.web.deciding import decided, resolved
 from cli.web.desk import Desk, Request, WaitingRejection
 from cli.web.outcomes import failure_shape, overtaken
@@ -62,13 +62,15 @@ def settled(desk: Desk, number: int, *, is_made: bool) -> Shape:
     waiting = desk.take(number)
     if waiting is None:
         return overtaken("This rejection does not wait any more.")
-    if not is_made:
-        return {"outcome": "nothing", "message": "Cancelled: nothing was rejected."}
     try:
+        if not is_made:
+            return {"outcome": "nothing", "message": "Cancelled: nothing was rejected."}
         with desk.workspace(notes_git=True) as workspace:
             return decided(desk, workspace, waiting.request)
     except (CasError, OSError) as error:
         return failure_shape(desk, error)
+    finally:
+        desk.settle(number)
 
 
 def make_due(desk: Desk) -> None:
@@ -166,11 +168,15 @@ def _make(desk: Desk, workspace: "Workspace", number: int) -> None:
     waiting = desk.take(number)
     if waiting is None:
         return  # made or cancelled by the user at this moment
-    shape = decided(desk, workspace, waiting.request)
-    if shape["outcome"] == "failed" and waiting.tries < _TRIES:
-        desk.put_back(number, replace(waiting, tries=waiting.tries + 1))
-    elif shape["outcome"] not in {"decided", "nothing"}:
-        desk.note(visible(f"The rejection in {_names(waiting)}, which waited, was not made: {shape['message']}"))
+    again: WaitingRejection | None = None
+    try:
+        shape = decided(desk, workspace, waiting.request)
+        if shape["outcome"] == "failed" and waiting.tries < _TRIES:
+            again = replace(waiting, tries=waiting.tries + 1)
+        elif shape["outcome"] not in {"decided", "nothing"}:
+            desk.note(f"The rejection in {_names(waiting)}, which waited, was not made: {shape['message']}")
+    finally:
+        desk.settle(number, again)
 
 
 def _names(waiting: WaitingRejection) -> str:

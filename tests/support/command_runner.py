@@ -17,6 +17,7 @@ from tests.support.faulty_disk import UnsyncedDisk
 from tests.support.fork_server import forked_program
 
 __all__ = [
+    "AS_ANYBODY",
     "Answer",
     "CommandResult",
     "CommandRunner",
@@ -119,6 +120,10 @@ os.execv(sys.argv[1], sys.argv[1:])
 """
 
 
+AS_ANYBODY: Final = (sys.executable, "-c", ANYBODY)
+"""The command that begins a process with no more rights to the files than their modes give."""
+
+
 LIMITED: Final = """
 import os, resource, sys
 resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
@@ -128,7 +133,7 @@ os.execv(sys.argv[1], sys.argv[1:])
 
 def cas_unprivileged(*words: str, folder: Path, stdin: bytes = b"") -> CommandResult:
     """Run `cas` with no more rights to the files than their modes give."""
-    return _started((sys.executable, "-c", ANYBODY), words, folder, {}, stdin)
+    return _started(AS_ANYBODY, words, folder, {}, stdin)
 
 
 def cas_on_full_disk(*words: str, folder: Path, stdin: bytes = b"") -> CommandResult:

@@ -3,14 +3,15 @@
 import re
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import httpx2
 
-from tests.support.command_runner import PATIENCE, environment
+from tests.support.command_runner import PATIENCE, PROGRAM, environment
 from tests.support.fork_server import forked_program
 
 __all__ = ["ReviewServer", "cookie_of", "review_server"]
@@ -84,7 +85,7 @@ class ReviewServer:
         return self.process.returncode, said
 
     def close(self) -> None:
-        """Kill the server if it runs, and close everything."""
+        """End the server if it runs, and close everything."""
         for client in self._clients:
             client.close()
         _close(self.process)
@@ -92,14 +93,19 @@ class ReviewServer:
 
 @contextmanager
 def review_server(
-    root: Path, *options: str, settings: Mapping[str, str] | None = None, program: Sequence[str] = ()
+    root: Path,
+    *options: str,
+    settings: Mapping[str, str] | None = None,
+    is_cold: bool = False,
+    begun_by: tuple[str, ...] = (),
 ) -> Iterator[ReviewServer]:
-    """Run `cas web` in a workspace. It is killed at the end, unless the test has ended it.
+    """Run `cas web` in a workspace. It is ended at the end, unless the test has ended it.
 
-    `program`: the command to run in place of one that starts warm, for a test that kills it.
+    `is_cold`: start it cold instead of forked, so that the process can be killed. `begun_by`: as for `forked_program`.
     """
+    program = PROGRAM if is_cold else forked_program("cli", begun_by).command
     process = subprocess.Popen(
-        [*(program or forked_program("cli").command), "web", "--no-browser", *options],
+        [*program, "web", "--no-browser", *options],
         cwd=root,
         env=environment(dict(settings or {})),
         stdout=subprocess.PIPE,
@@ -127,8 +133,9 @@ def cookie_of(client: httpx2.Client) -> str:
 
 
 def _events(lines: Iterator[str]) -> Iterator[tuple[str, str]]:
-    name = ""
+    name, until = "", time.monotonic() + PATIENCE
     for line in lines:
+        assert time.monotonic() < until, "what is waited for does not come"  # lines show that the stream is alive
         if line.startswith("event: "):
             name = line.removeprefix("event: ")
         elif line.startswith("data: "):
@@ -137,6 +144,10 @@ def _events(lines: Iterator[str]) -> Iterator[tuple[str, str]]:
 
 def _close(process: "subprocess.Popen[str]") -> None:
     if process.poll() is None:
+        process.terminate()  # one that is forked is ended through the one that waits for it
+    try:
+        process.wait(PATIENCE)
+    except subprocess.TimeoutExpired:
         process.kill()
     for stream in (process.stdout, process.stderr):
         if stream is not None:

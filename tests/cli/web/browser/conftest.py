@@ -1,7 +1,7 @@
 """One browser for a module of tests, a project that is copied for each test, and pages of a server of it."""
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -45,8 +45,8 @@ def serve() -> Iterator[Callable[..., ReviewServer]]:
     with ExitStack() as stack:
         servers: list[ReviewServer] = []
 
-        def started(root: Path, *options: str, program: Sequence[str] = ()) -> ReviewServer:
-            servers.append(stack.enter_context(review_server(root, *options, program=program)))
+        def started(root: Path, *options: str, is_cold: bool = False) -> ReviewServer:
+            servers.append(stack.enter_context(review_server(root, *options, is_cold=is_cold)))
             return servers[-1]
 
         yield started

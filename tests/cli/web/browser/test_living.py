@@ -7,7 +7,6 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.cli.web.browser.conftest import Opener
-from tests.support.command_runner import PROGRAM
 from tests.support.hooked_agents import ClaudeCode
 from tests.support.mcp_agent import connected
 from tests.support.review_browser import ReviewPage, needs_browser
@@ -152,7 +151,7 @@ def test_a_reload_in_the_middle_returns_to_the_same_file(
 def test_a_server_that_ended_and_came_back_is_said_and_nothing_typed_is_lost(
     project: Path, serve: Callable[..., ReviewServer], opened: Opener
 ) -> None:
-    server = serve(project, program=PROGRAM)
+    server = serve(project, is_cold=True)
     review = opened(server)
     review.file("tests/test_cart.py")
     review.press("c")

@@ -1,0 +1,358 @@
+"""Every outcome that a decision in the browser can have, and that nothing else happens then."""
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from cli.web.desk import Desk
+from cli.web.outcomes import failure_shape
+from objstore import Status, StoreLocked, Workspace
+from objstore.fs.writer_lock import WriterLock
+from tests.support.command_runner import AS_ANYBODY, CommandRunner
+from tests.support.review_server import ReviewServer, review_server
+
+TEN = b"1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n"
+
+
+def accepted(runner: CommandRunner, path: str, content: bytes) -> None:
+    runner.done("accept", str(runner.write(path, content)))
+
+
+@pytest.fixture
+def edited(runner: CommandRunner) -> CommandRunner:
+    """Return a workspace with two changes of a file, by edits 2 and 3."""
+    accepted(runner, "a", TEN)
+    runner.edit("a", b"2\n", b"two\n")
+    runner.edit("a", b"9\n", b"nine\n")
+    return runner
+
+
+@pytest.fixture
+def stacked(runner: CommandRunner) -> CommandRunner:
+    """Return a workspace in which edit 3 has changed the line that edit 2 had changed."""
+    accepted(runner, "a", TEN)
+    runner.edit("a", b"2\n", b"two\n")
+    runner.edit("a", b"two\n", b"TWO\n", conversation="conv_two")
+    return runner
+
+
+# ---- decided
+
+
+def test_a_change_is_accepted_and_rejected_by_its_key(edited: CommandRunner, server: ReviewServer) -> None:
+    first, second = server.keys("a")
+    outcome = server.decide("reject", keys=[first], reason="Keep the digit.")
+    assert (outcome["outcome"], outcome["action"], outcome["units"]) == ("decided", "reject", ["2:1"])
+    assert outcome["message"] == "Rejected hunk 2:1."
+    assert outcome["files"] == [{"name": "a", "words": "Rewrote a"}]
+    assert edited.bytes("a") == TEN.replace(b"9\n", b"nine\n")
+    assert server.decide("accept", keys=[second])["outcome"] == "decided"
+    assert edited.statuses() == {
+        "1:0": Status.ACCEPTED,
+        "2:1": Status.REJECTED,
+        "3:1": Status.ACCEPTED,
+    }
+    with edited.workspace() as workspace:
+        assert workspace.history.edit(2).reason == "Keep the digit."
+    queue = server.queue()
+    assert (queue["files"], queue["changes"], queue["pending"]) == ([], 0, 0)
+
+
+def test_undo_and_redo_take_the_newest_decision(edited: CommandRunner, server: ReviewServer) -> None:
+    server.decide("reject", keys=server.keys("a"))
+    number = server.queue()["undo"]
+    undone = server.post("/api/undo", number=number)
+    assert (undone["outcome"], undone["action"], undone["units"]) == ("decided", "undo", ["2:1", "3:1"])
+    assert edited.bytes("a") == TEN.replace(b"2\n", b"two\n").replace(b"9\n", b"nine\n")
+    assert server.post("/api/undo", number=number)["outcome"] == "overtaken"
+    assert server.post("/api/redo")["outcome"] == "decided"
+    assert edited.bytes("a") == TEN
+    assert server.post("/api/redo")["outcome"] == "nothing"
+
+
+def test_a_single_hunk_is_decided_with_the_status_that_was_shown(edited: CommandRunner, server: ReviewServer) -> None:
+    assert server.decide("reject", units={"2:1": "pending"})["units"] == ["2:1"]
+    assert server.decide("reset", units={"2:1": "rejected"})["units"] == ["2:1"]
+    assert server.decide("accept", units={"2:1": "rejected"})["outcome"] == "overtaken"
+    assert edited.statuses()["2:1"] is Status.PENDING
+
+
+def test_changes_that_share_a_hunk_are_decided_together(runner: CommandRunner, server: ReviewServer) -> None:
+    accepted(runner, "a", b"1\n2\n3\n")
+    runner.edit("a", b"1\n2\n3\n", b"one\ntwo\nthree\n")
+    runner.edit("a", b"two\n", b"2\n")
+    shown = server.file("a")["all"]
+    assert [change["shares_with"] for change in shown] == [[1], [0]]
+    outcome = server.decide("reject", keys=[shown[0]["key"]])
+    assert (outcome["outcome"], outcome["units"]) == ("decided", ["2:1", "3:1"])
+    assert runner.bytes("a") == b"1\n2\n3\n"
+
+
+def test_a_change_is_not_decided_if_one_that_shares_its_hunk_reads_otherwise_by_now(
+    runner: CommandRunner, server: ReviewServer
+) -> None:
+    accepted(runner, "a", b"1\n2\n3\n")
+    runner.edit("a", b"1\n2\n3\n", b"one\ntwo\nthree\n")
+    runner.edit("a", b"two\n", b"2\n")
+    first, _ = server.keys("a")
+    runner.edit("a", b"three\n", b"THREE\n")
+    assert server.decide("reject", keys=[first])["outcome"] == "overtaken"
+    assert runner.bytes("a") == b"one\n2\nTHREE\n"
+
+
+def test_with_the_last_change_of_a_file_goes_what_has_no_effect(runner: CommandRunner, server: ReviewServer) -> None:
+    accepted(runner, "a", TEN)
+    runner.edit("a", b"2\n", b"two\n")
+    runner.edit("a", b"two\n", b"2\n")
+    runner.edit("a", b"9\n", b"nine\n")
+    shown = server.file("a")
+    assert shown["cancelled"] == ["2:1", "3:1"]
+    outcome = server.decide("accept", keys=[change["key"] for change in shown["all"]])
+    assert outcome["units"] == ["2:1", "3:1", "4:1"]
+    assert server.queue()["files"] == []
+
+
+def test_there_may_be_nothing_to_do(edited: CommandRunner, server: ReviewServer) -> None:
+    edited.done("accept", "2")
+    assert server.decide("accept", units={"2:1": "accepted"})["outcome"] == "nothing"
+
+
+# ---- conflicted
+
+
+def test_a_conflict_says_who_needs_whom_and_what_a_cascade_would_do(
+    stacked: CommandRunner, server: ReviewServer
+) -> None:
+    refused = server.decide("reject", units={"2:1": "pending"})
+    assert refused["outcome"] == "conflicted"
+    assert refused["message"] == "Refused, nothing was changed: 1 conflict."
+    (conflict,) = refused["conflicts"]
+    assert (conflict["unit"], conflict["needs"], conflict["name"], conflict["line"]) == ("3:1", ["2:1"], "a", 2)
+    assert (conflict["removed"], conflict["inserted"]) == (["two"], ["TWO"])
+    assert [edit["seq"] for edit in conflict["edits"]] == [2, 3]
+    assert (refused["accept_first"], refused["reject_first"]) == ([], ["3:1"])
+    assert (refused["can_cascade"], refused["can_mark"]) == (True, True)
+    assert refused["cascade"] == [{"name": "a", "words": "Would rewrite a"}]
+    assert stacked.bytes("a") == TEN.replace(b"2\n", b"TWO\n")
+
+
+def test_a_conflict_is_answered_by_a_cascade(stacked: CommandRunner, server: ReviewServer) -> None:
+    ticket = server.decide("reject", units={"2:1": "pending"})["ticket"]
+    outcome = server.decide("reject", units={"2:1": "pending"}, cascade=True, ticket=ticket)
+    assert (outcome["outcome"], outcome["cascaded"]) == ("decided", ["3:1"])
+    assert stacked.bytes("a") == TEN
+
+
+def test_a_conflict_is_answered_by_markers(stacked: CommandRunner, server: ReviewServer) -> None:
+    ticket = server.decide("reject", units={"2:1": "pending"})["ticket"]
+    outcome = server.decide("reject", units={"2:1": "pending"}, markers=True, ticket=ticket)
+    assert outcome["outcome"] == "decided"
+    assert b"<<<<<<<" in stacked.bytes("a")
+    assert [(each["name"], each["aside"]) for each in server.queue()["markers"]] == [("a", ["3:1"])]
+
+
+def test_a_cascade_takes_only_what_the_conflict_showed(stacked: CommandRunner, server: ReviewServer) -> None:
+    ticket = server.decide("reject", units={"2:1": "pending"})["ticket"]
+    stacked.edit("a", b"TWO\n", b"Two\n")
+    again = server.decide("reject", units={"2:1": "pending"}, cascade=True, ticket=ticket)
+    assert again["outcome"] == "conflicted"
+    assert again["reject_first"] == ["3:1", "4:1"]
+    assert stacked.bytes("a") == TEN.replace(b"2\n", b"Two\n")
+
+
+def test_an_accept_that_needs_others_offers_no_cascade(stacked: CommandRunner, server: ReviewServer) -> None:
+    stacked.done("reject", "2", "3")
+    refused = server.decide("accept", units={"3:1": "rejected"})
+    assert refused["outcome"] == "conflicted"
+    assert (refused["accept_first"], refused["can_cascade"]) == (["2:1"], False)
+
+
+def test_a_ticket_that_nobody_was_given_is_overtaken(stacked: CommandRunner, server: ReviewServer) -> None:
+    outcome = server.decide("reject", units={"2:1": "pending"}, cascade=True, ticket="x" * 22)
+    assert outcome["outcome"] == "overtaken"
+    assert stacked.statuses()["2:1"] is Status.PENDING
+
+
+# ---- external
+
+
+@pytest.mark.parametrize(("answer", "left"), [("keep", b"mine\n" + TEN[2:]), ("discard", TEN)])
+def test_a_change_from_outside_is_kept_or_discarded(
+    edited: CommandRunner, server: ReviewServer, answer: str, left: bytes
+) -> None:
+    keys = server.keys("a")
+    path = edited.folder / "a"
+    path.write_bytes(path.read_bytes().replace(b"1\n", b"mine\n", 1))
+    stopped = server.decide("reject", keys=keys)
+    assert stopped["outcome"] == "external"
+    (change,) = stopped["changes"]
+    assert (change["name"], change["what"]) == ("a", "changed")
+    assert [(row["k"], row["t"]) for row in change["rows"]] == [("-", "1"), ("+", "mine")]
+    assert [each["name"] for each in server.queue()["outside"]] == ["a"]
+    outcome = server.decide("reject", keys=keys, on_external=answer, ticket=stopped["ticket"])
+    assert outcome["outcome"] == "decided"
+    assert edited.bytes("a") == left
+
+
+def test_a_change_from_outside_that_was_not_shown_is_not_discarded(edited: CommandRunner, server: ReviewServer) -> None:
+    keys, path = server.keys("a"), edited.folder / "a"
+    path.write_bytes(b"mine\n" + path.read_bytes())
+    ticket = server.decide("reject", keys=keys)["ticket"]
+    path.write_bytes(b"mine too\n" + path.read_bytes())
+    now = path.read_bytes()
+    outcome = server.decide("reject", keys=keys, on_external="discard", ticket=ticket)
+    assert outcome["outcome"] == "overtaken"
+    assert path.read_bytes() == now
+
+
+def test_an_answer_to_outside_changes_goes_on_to_the_cascade(stacked: CommandRunner, server: ReviewServer) -> None:
+    path = stacked.folder / "a"
+    path.write_bytes(path.read_bytes() + b"11\n")
+    units = {"2:1": "pending"}
+    stopped = server.decide("reject", units=units)
+    refused = server.decide("reject", units=units, on_external="keep", ticket=stopped["ticket"])
+    assert refused["outcome"] == "conflicted"
+    outcome = server.decide("reject", units=units, on_external="keep", cascade=True, ticket=refused["ticket"])
+    assert (outcome["outcome"], outcome["cascaded"]) == ("decided", ["3:1"])
+    assert path.read_bytes() == TEN + b"11\n"
+
+
+# ---- overtaken
+
+
+def test_a_change_that_the_agent_altered_is_not_decided(edited: CommandRunner, server: ReviewServer) -> None:
+    first, second = server.keys("a")
+    edited.edit("a", b"two\n", b"TWO\n")
+    outcome = server.decide("accept", keys=[first, second])
+    assert outcome["outcome"] == "overtaken"
+    assert "the agent, or you, changed" in outcome["message"]
+    assert set(edited.statuses().values()) == {Status.PENDING, Status.ACCEPTED}
+    assert edited.statuses()["3:1"] is Status.PENDING
+
+
+def test_a_change_that_was_decided_in_the_terminal_is_not_decided_again(
+    edited: CommandRunner, server: ReviewServer
+) -> None:
+    first, _ = server.keys("a")
+    edited.done("accept", "2")
+    outcome = server.decide("reject", keys=[first])
+    assert outcome == {
+        "outcome": "overtaken",
+        "message": "Decided elsewhere meanwhile: hunk 2:1 is accepted now.",
+    }
+    assert edited.statuses()["2:1"] is Status.ACCEPTED
+
+
+def test_a_key_of_before_the_server_was_started_again_counts_if_it_is_still_right(edited: CommandRunner) -> None:
+    with review_server(edited.folder) as server:
+        first, second = server.keys("a")
+    with review_server(edited.folder) as server:
+        assert server.decide("accept", keys=[first])["outcome"] == "decided"
+        edited.edit("a", b"nine\n", b"NINE\n")
+        assert server.decide("accept", keys=[second])["outcome"] == "overtaken"
+
+
+def test_a_change_counts_as_itself_when_its_lines_or_its_file_have_moved(
+    edited: CommandRunner, server: ReviewServer
+) -> None:
+    _, second = server.keys("a")
+    edited.edit("a", b"5\n", b"5\n5a\n5b\n")
+    edited.move("a", "b")
+    outcome = server.decide("reject", keys=[second])
+    assert (outcome["outcome"], outcome["units"]) == ("decided", ["3:1"])
+    assert b"nine" not in edited.bytes("b")
+
+
+def test_of_two_who_decide_at_once_one_is_overtaken(edited: CommandRunner, server: ReviewServer) -> None:
+    keys = server.keys("a")
+    browsers = [server.browser() for _ in range(4)]
+
+    def decided(at: int) -> Any:  # noqa: ANN401 -- whatever the document holds
+        action = ("accept", "reject")[at % 2]
+        return browsers[at].post("/api/decide", json={"action": action, "keys": keys}).json()
+
+    with ThreadPoolExecutor(4) as threads:
+        outcomes = list(threads.map(decided, range(4)))
+    made = [each for each in outcomes if each["outcome"] == "decided"]
+    assert len(made) == 1, outcomes
+    assert {each["outcome"] for each in outcomes} <= {"decided", "overtaken", "nothing"}
+    assert {edited.statuses()[unit].value for unit in made[0]["units"]} == {f"{made[0]['action']}ed"}
+
+
+# ---- read-only and failed
+
+
+@contextmanager
+def writable_again(folder: Path) -> Iterator[None]:
+    """Take the right to write from the store, and give it back."""
+    paths = [folder / ".cas", *(folder / ".cas").rglob("*")]
+    modes = {path: path.stat().st_mode & 0o7777 for path in paths}
+    for path, mode in modes.items():
+        path.chmod(mode & 0o555)
+    try:
+        yield
+    finally:
+        for path, mode in modes.items():
+            path.chmod(mode)
+
+
+def test_where_the_store_cannot_be_written_nothing_is_decided(edited: CommandRunner) -> None:
+    with writable_again(edited.folder), review_server(edited.folder, begun_by=AS_ANYBODY) as server:
+        queue = server.queue()
+        assert "can't be written" in queue["read_only"]
+        assert [file["name"] for file in queue["files"]] == ["a"]
+        outcome = server.decide("reject", keys=server.keys("a"))
+        assert (outcome["outcome"], outcome["message"]) == ("read_only", queue["read_only"])
+        assert server.end() == (0, "")
+    assert edited.statuses()["2:1"] is Status.PENDING
+
+
+def test_a_file_that_may_not_be_written_fails_with_what_to_do(edited: CommandRunner) -> None:
+    with review_server(edited.folder, begun_by=AS_ANYBODY) as server:
+        keys = server.keys("a")
+        (edited.folder / "a").chmod(0o444)
+        edited.folder.chmod(0o555)
+        outcome = server.decide("reject", keys=keys)
+        edited.folder.chmod(0o755)
+        assert outcome["outcome"] in {"failed", "external"}
+        assert server.queue()["read_only"] == ""
+    assert edited.statuses()["2:1"] is Status.PENDING
+
+
+def test_reads_go_on_while_another_process_writes_and_a_decision_waits_for_it(
+    edited: CommandRunner, server: ReviewServer
+) -> None:
+    keys = server.keys("a")
+    with closing(WriterLock(str(edited.folder / ".cas" / "lock"))) as lock, ThreadPoolExecutor(1) as thread:
+        with lock.held():
+            other = server.browser()
+            made = thread.submit(lambda: other.post("/api/decide", json={"action": "reject", "keys": keys}).json())
+            assert server.queue()["pending"] == 2
+            assert server.file("a")["changes"] == 2
+            assert not made.done()
+        assert made.result()["outcome"] == "decided"
+
+
+def test_a_lock_that_stays_held_says_what_to_do(edited: CommandRunner) -> None:
+    desk = Desk(str(edited.folder), click.Context(click.Command("web")))
+    outcome = failure_shape(desk, StoreLocked("/ws", 30))
+    assert outcome["outcome"] == "failed"
+    assert outcome["message"].endswith("Try again. Nothing was decided.")
+
+
+def test_a_workspace_that_is_gone_says_so(edited: CommandRunner, server: ReviewServer) -> None:
+    keys = server.keys("a")
+    os.rename(edited.folder / ".cas", edited.folder / "away")  # noqa: PTH104 -- a folder's name
+    answer = server.client.get("/api/queue")
+    assert (answer.status_code, "No workspace" in answer.json()["error"]) == (410, True)
+    assert server.decide("reject", keys=keys)["outcome"] == "failed"
+    os.rename(edited.folder / "away", edited.folder / ".cas")  # noqa: PTH104 -- as above
+    assert server.decide("reject", keys=keys)["outcome"] == "decided"
+    with Workspace.open(edited.folder) as workspace:
+        assert workspace.review.pending_counts() == (0, 0)

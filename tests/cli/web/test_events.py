@@ -1,0 +1,84 @@
+"""What other processes do is told to every page that is open."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.command_runner import CommandRunner
+from tests.support.hooked_agents import ClaudeCode
+from tests.support.review_server import ReviewServer
+
+
+def next_version(events: Iterator[tuple[str, str]]) -> str:
+    name, data = next(events)
+    assert name == "changed"
+    version = json.loads(data)["version"]
+    assert isinstance(version, str)
+    return version
+
+
+def test_a_stream_begins_with_the_version_of_the_queue(server: ReviewServer) -> None:
+    with server.events() as events:
+        assert next_version(events) == server.queue()["version"]
+
+
+def test_an_edit_by_another_process_is_told(runner: CommandRunner, server: ReviewServer) -> None:
+    runner.done("record")  # the first scan takes a baseline
+    with server.events() as events:
+        first = next_version(events)
+        (runner.folder / "a").write_bytes(b"1\n")
+        runner.done("record", "--agent", "bot")
+        assert next_version(events) != first
+        while server.queue()["changes"] == 0:
+            next_version(events)
+
+
+def test_every_page_hears_of_a_decision_a_comment_and_what_was_seen(
+    runner: CommandRunner, server: ReviewServer
+) -> None:
+    runner.write("a", b"1\n")
+    with server.events() as one, server.events() as other:
+        before = next_version(one), next_version(other)
+        keys = server.keys("a")
+        for path, fields in (
+            ("/api/seen", {"keys": keys}),
+            ("/api/comment", {"keys": keys, "text": "Why?"}),
+            ("/api/decide", {"keys": keys, "action": "accept"}),
+        ):
+            server.post(path, **fields)
+            after = next_version(one), next_version(other)
+            while after[0] != after[1]:
+                after = after[0], next_version(other)
+            assert after != before
+            before = after
+
+
+def test_the_begin_and_the_end_of_an_agents_call_are_told(runner: CommandRunner, server: ReviewServer) -> None:
+    agent = ClaudeCode(runner.folder)
+    agent.start()
+    agent.ask("Work.")
+    begin, end = agent.another_call(is_shell=True)
+    with server.events() as events:
+        next_version(events)
+        for event, running in ((begin, 1), (end, 0)):
+            agent.tell(event)
+            while len(server.queue()["running"]) != running:
+                next_version(events)
+
+
+@pytest.mark.parametrize("path", ["b", "new/c"])
+def test_the_version_stays_while_nothing_is_recorded(runner: CommandRunner, server: ReviewServer, path: str) -> None:
+    runner.write("a", b"1\n")
+    before = server.queue()["version"]
+    (runner.folder / path).parent.mkdir(exist_ok=True)
+    (runner.folder / path).write_bytes(b"not recorded")
+    server.file("a")
+    assert server.queue()["version"] == before
+
+
+def test_a_stream_ends_with_the_server(server: ReviewServer) -> None:
+    with server.events() as events:
+        next_version(events)
+        assert server.end() == (0, "")
+        assert [name for name, _ in events] == ["end"]

@@ -1,0 +1,135 @@
+"""The start and the end of `cas web`: the address, the browser, signals, kills."""
+
+import random
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from tests.support.command_runner import PATIENCE, PROGRAM, CommandRunner, cas, environment
+from tests.support.review_server import ReviewServer, review_server
+
+BROWSER = """
+import pathlib, sys
+place = pathlib.Path(sys.argv[1])
+place.with_suffix(".part").write_text(sys.argv[2])
+place.with_suffix(".part").rename(place)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_server_ends_well_when_it_is_told_to(server: ReviewServer, number: int) -> None:
+    with server.events() as events:
+        next(events)
+        assert server.end(number) == (0, "")
+
+
+def test_syntax_leaves_no_process_and_no_complaint(runner: CommandRunner) -> None:
+    runner.write("a.py", b"def f():\n    return 'text'  # why\n")
+    with review_server(runner.folder, is_cold=True) as server:
+        document = server.file("a.py")["document"]
+        rows = server.get("/api/syntax", document=document)["rows"]
+        assert rows == [[[0, 3, "keyword"]], [[4, 10, "keyword"], [11, 17, "string"], [19, 24, "comment"]]]
+        assert server.end() == (0, "")
+
+
+def test_outside_a_workspace_the_status_says_so(tmp_path: Path) -> None:
+    ran = cas("web", "--no-browser", folder=tmp_path)
+    assert (ran.status, ran.text) == (10, "")
+    assert "No workspace" in ran.said
+
+
+def test_a_port_that_is_taken_is_named(runner: CommandRunner) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        ran = runner.cas("web", "--no-browser", "--port", str(port))
+    assert ran.status == 1
+    assert f"Port {port} can't be used" in ran.said
+
+
+def test_a_server_can_be_started_again_at_its_port(runner: CommandRunner) -> None:
+    with review_server(runner.folder) as first:
+        stale = first.client.cookies
+        port = first.port
+    with review_server(runner.folder, "--port", str(port)) as second:
+        assert second.port == port
+        assert second.token != first.token
+        with httpx2.Client(base_url=second.origin, cookies=dict(stale)) as old:
+            assert old.get("/api/queue").status_code == 401
+            assert old.get("/", params={"token": first.token}).status_code == 401
+
+
+def test_it_listens_to_this_machine_alone(server: ReviewServer) -> None:
+    with socket.socket() as probe:
+        # Another of the machine's own addresses: a server at 0.0.0.0 would answer there.
+        assert probe.connect_ex(("127.0.0.2", server.port)) != 0
+
+
+def test_the_browser_gets_a_private_page_and_not_the_token(runner: CommandRunner, tmp_path: Path) -> None:
+    program, opened = tmp_path / "browser.py", tmp_path / "opened"
+    program.write_text(BROWSER)
+    browser = f"{sys.executable} {program} {opened} %s"
+    process = subprocess.Popen(
+        [*PROGRAM, "web"],
+        cwd=runner.folder,
+        env=environment({"BROWSER": browser}),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        said = [process.stdout.readline() for _ in range(3)]
+        until = time.monotonic() + PATIENCE
+        while not opened.exists():
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        address = opened.read_text()
+        page = Path(address.removeprefix("file://"))
+        assert address.startswith("file://")
+        assert (page.stat().st_mode & 0o777, page.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+        assert re.search(r"token=([\w-]+)", said[1])[1] in page.read_text()  # type: ignore[index]  # it is there
+    finally:
+        process.terminate()
+        ended = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, ended) == (0, ("", ""))
+    assert not page.parent.exists()
+
+
+def test_a_server_that_is_killed_in_a_decision_leaves_all_or_nothing(runner: CommandRunner) -> None:
+    lines = [b"%d\n" % number for number in range(60)]
+    for name in "abc":
+        runner.done("accept", str(runner.write(name, b"".join(lines))))
+        runner.write(name, b"".join(b"new " + line if at % 2 else line for at, line in enumerate(lines)))
+    states = {b"".join(lines), runner.bytes("a")}
+    for seed in range(2):
+        with review_server(runner.folder, is_cold=True) as server:
+            keys = [key for file in server.queue()["files"] for key in server.keys(file["name"])]
+
+            def decide(server: ReviewServer = server, keys: list[str] = keys) -> None:
+                with suppress(httpx2.HTTPError):
+                    server.client.post("/api/decide", json={"action": "reject", "keys": keys})
+
+            thread = threading.Thread(target=decide)
+            thread.start()
+            time.sleep(random.Random(seed).uniform(0.01, 0.2))
+            server.process.kill()
+            thread.join()
+        with review_server(runner.folder) as server:
+            queue = server.queue()
+            assert len(queue["files"]) in {0, 3}
+            assert queue["outside"] == []
+            assert {runner.bytes(name) for name in "abc"} < states
+            if not queue["files"]:
+                assert server.post("/api/undo", number=queue["undo"])["outcome"] == "decided"
+    assert runner.cas("fsck").status == 0

@@ -14,7 +14,7 @@ from cli.web.desk import Desk
 from cli.web.endpoints import failed
 from cli.web.events import Watcher
 from cli.web.guard import Guard
-from cli.web.routes import comments, decisions, review
+from cli.web.routes import comments, decisions, documents, history, review, store
 
 __all__ = ["ROUTES", "application"]
 
@@ -24,6 +24,9 @@ ROUTES: Final[list[Route]] = [
     *review.ROUTES,
     *decisions.ROUTES,
     *comments.ROUTES,
+    *history.ROUTES,
+    *store.ROUTES,
+    *documents.ROUTES,
 ]
 """Every route, in the order in which they are tried."""
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from objstore.errors import NoSuchName
 from objstore.history.edit_queries import edit
 from objstore.index.rows import SessionRow, TurnEdit, TurnRow
-from objstore.model.views import SessionView, TurnView
+from objstore.model.views import SessionView, TurnLines, TurnView
 from objstore.transaction.journal import Journal
 
-__all__ = ["session", "sessions", "turn", "turns"]
+__all__ = ["session", "sessions", "turn", "turn_lines", "turns"]
 
 
 def sessions(journal: Journal) -> list[SessionView]:
@@ -41,6 +41,23 @@ def turn(journal: Journal, number: int) -> TurnView:
     if row is None:
         raise NoSuchName(str(number), "turn")
     return next(_turns(journal, [row]))
+
+
+def turn_lines(journal: Journal) -> list[TurnLines]:
+    """Return the lines of all edits but git's by turn, session and status, in the order of the first edits."""
+    return [
+        TurnLines(
+            turn=row.turn,
+            session=row.session,
+            status=row.status,
+            edits=row.edits,
+            added=row.added,
+            removed=row.removed,
+            first=row.first,
+            began=row.began,
+        )
+        for row in journal.store.index.turns.lines()
+    ]
 
 
 def _session(journal: Journal, row: SessionRow, first: TurnRow | None) -> SessionView:

@@ -84,6 +84,15 @@ class DocumentQueries:
         )
         return [row[0] for row in rows]
 
+    def changed_after(self, seq: int, decision: int) -> list[DocumentId]:
+        """Return the documents of edits and decisions with higher numbers, ascending."""
+        rows = self._db.execute(
+            "SELECT document FROM edits WHERE seq > ? AND NOT void UNION "
+            "SELECT document FROM decided WHERE number > ? ORDER BY document",
+            (seq, decision),
+        )
+        return [DocumentId(row[0]) for row in rows]
+
     def paths(self, prefix: bytes, limit: int) -> list[bytes]:
         """Return up to `limit` paths of existing files that begin with `prefix`, ascending."""
         rows = self._db.execute(
@@ -257,6 +266,37 @@ class HistoryQueries:
 
         decided = self._places.now([self._decisions.place(number) or Place(0, 0)])[0]
         return Seq(bisect_left(range(1, self._numbers.next_seq()), decided, key=place))
+
+    def newest_decision_before(self, seq: int) -> int:
+        """Return the number of the newest decision that was recorded before the edit (0: there is none)."""
+
+        def place(number: int) -> Place:
+            query = "SELECT segment, offset FROM decisions WHERE number <= ? AND NOT void ORDER BY number DESC LIMIT 1"
+            row = self._db.execute(query, (number,)).fetchone()
+            return Place(0, 0) if row is None else self._places.now([place_in_row(*row)])[0]
+
+        row = self._db.execute("SELECT segment, offset FROM edits WHERE seq = ? AND NOT void", (seq,)).fetchone()
+        made = Place(0, 0) if row is None else self._places.now([place_in_row(*row)])[0]
+        return bisect_left(range(1, self._numbers.next_decision()), made, key=place)
+
+    def last_records(self, document: DocumentId, seq: int, decision: int) -> list[Place]:
+        """Return where the document's last edit and the last decision on it are, latest first, expired ones included.
+
+        `seq`, `decision`: neither has a higher number than these.
+        """
+        rows = [
+            *self._db.execute(
+                "SELECT segment, offset FROM edits WHERE document = ? AND seq <= ? AND NOT void "
+                "ORDER BY seq DESC LIMIT 1",
+                (document, seq),
+            ),
+            *self._db.execute(
+                "SELECT segment, offset FROM decided JOIN decisions USING (number) "
+                "WHERE document = ? AND number <= ? AND NOT void ORDER BY number DESC LIMIT 1",
+                (document, decision),
+            ),
+        ]
+        return sorted(self._places.now(place_in_row(*row) for row in rows), reverse=True)
 
     def _has_all_of(self, document: DocumentId) -> bool:
         """Return whether a document's edits and decisions are complete: their numbers must add up to its sums."""

@@ -135,6 +135,15 @@ class EditQueries:
         for row in self._db.execute(query, (moment,)):
             yield self._places.now([place_in_row(*row)])[0]
 
+    def spread(self, count: int) -> list[tuple[int, Place]]:
+        """Return time and current place of up to `count` edits, evenly spread over all, the newest always included."""
+        newest = self._numbers.newest().edits
+        wanted = sorted({newest - newest * step // count for step in range(count)})
+        query = "SELECT time, segment, offset FROM edits WHERE seq = ? AND NOT void"
+        rows = [row for seq in wanted for row in self._db.execute(query, (seq,))]
+        places = self._places.now(place_in_row(row[1], row[2]) for row in rows)
+        return [(row[0], place) for row, place in zip(rows, places, strict=True)]
+
     def newest(self, digits: str, limit: int) -> list[tuple[Seq, bytes, Status]]:
         """Return up to `limit` edits whose number begins with `digits`: number, current path of the file, status.
 

@@ -28,6 +28,7 @@ __all__ = [
     "EditRow",
     "ExpiryRow",
     "HolderRow",
+    "LinesRow",
     "NewestNumbers",
     "PendingEdit",
     "RecordedFileStat",
@@ -178,6 +179,19 @@ class TurnEdit(NamedTuple):
     status: Status
     added: int  # lines
     removed: int
+
+
+class LinesRow(NamedTuple):
+    """How many lines the edits of one turn, session and status added and removed."""
+
+    turn: int  # 0: none
+    session: int  # 0: none
+    status: Status
+    edits: int
+    added: int  # lines
+    removed: int
+    first: Seq  # of these edits
+    began: int  # time of the earliest of them, in microseconds since 1970-01-01 UTC
 
 
 class SessionRow(NamedTuple):

@@ -6,6 +6,7 @@ from typing import Any, Final
 from objstore.index.database import SUMS, unusable
 from objstore.index.rows import (
     CommentRow,
+    LinesRow,
     SessionRow,
     SettingRow,
     TurnEdit,
@@ -14,7 +15,7 @@ from objstore.index.rows import (
     status_in_row,
 )
 from objstore.index.shared_connection import RecordNumbers, SharedConnection, is_utf8, numbered_rows
-from objstore.model.basic_types import MAX_INT, CommentState, DocumentId, Seq
+from objstore.model.basic_types import GIT_CONVERSATION, MAX_INT, CommentState, DocumentId, Seq
 from objstore.model.ids import RecordId
 
 __all__ = ["CommentQueries", "SessionQueries", "SettingQueries", "TurnQueries"]
@@ -59,6 +60,21 @@ class TurnQueries:
                 "WHERE turn = ? AND turn > 0 AND owner = conversation AND NOT void ORDER BY seq",
                 (turn,),
             )
+        ]
+
+    def lines(self) -> list[LinesRow]:
+        """Return the lines of all edits but git's by turn, session and status, in the order of the first edits.
+
+        An edit that was claimed since has no turn, only the session that it was claimed for.
+        """
+        rows = self._db.execute(
+            "SELECT iif(owner = conversation, turn, 0) AS made_in, session, status, "
+            "count(*), sum(added), sum(removed), min(seq), min(time) FROM edits WHERE conversation != ? AND NOT void "
+            "GROUP BY made_in, session, status ORDER BY min(seq)",
+            (GIT_CONVERSATION,),
+        )
+        return [
+            LinesRow(row[0], row[1], status_in_row(row[2]), row[3], row[4], row[5], Seq(row[6]), row[7]) for row in rows
         ]
 
     def of_document(self, document: DocumentId) -> dict[Seq, int]:

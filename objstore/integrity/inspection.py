@@ -31,6 +31,7 @@ __all__ = [
     "StoreStats",
     "blame",
     "files_at",
+    "growth",
     "records",
     "segments",
     "stats",
@@ -244,6 +245,21 @@ def _stats(journal: Journal) -> StoreStats:
         minutes={at: Activity(tally.minute_edits[at], tally.minute_bytes[at]) for at in minutes},
         damage=tally.damage,
     )
+
+
+def growth(journal: Journal, count: int) -> list[tuple[int, int]]:
+    """Return how many of the log's present bytes were there after each of up to `count` edits, oldest first.
+
+    Each pair is the time of the edit, in microseconds since 1970-01-01 UTC, and the bytes of the segments up to its
+    record. What was compacted away since is not counted.
+    """
+    files = journal.store.log.files
+    before, total = dict[int, int](), 0
+    for segment in files.numbers():
+        before[segment] = total
+        total += files.size(segment)
+    spread = journal.store.index.edits.spread(count)
+    return [(time, before[place.segment] + place.position) for time, place in spread if place.segment in before]
 
 
 def _file_counts(journal: Journal, files: Mapping[DocumentId, list[Edit]]) -> dict[str, ChangeCount]:

@@ -37,6 +37,7 @@ __all__ = [
     "SessionView",
     "State",
     "StatusReport",
+    "TurnLines",
     "TurnView",
     "UnreportedComments",
     "UnresolvedMarkers",
@@ -274,6 +275,20 @@ class TurnView:
     added: int  # lines
     removed: int
     counts: Mapping[Status, int]  # number of its edits of each status that any of them has
+
+
+@value
+class TurnLines:
+    """How many lines the edits of one turn, session and status added and removed; git's edits are left out."""
+
+    turn: int  # number of the turn; 0: none is known, or the edits were claimed since
+    session: int  # number of the session; 0: none
+    status: Status
+    edits: int
+    added: int  # lines
+    removed: int
+    first: Seq  # of these edits
+    began: int  # time of the earliest of them, in microseconds since 1970-01-01 UTC
 
 
 @value

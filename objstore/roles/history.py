@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from objstore.integrity.inspection import BlamedLines, RecordView, SegmentView, StoreStats
     from objstore.model.basic_types import FileState, Seq, Unit
     from objstore.model.ids import BlobId
+    from objstore.model.results import FileEffect
     from objstore.model.views import (
         DecisionView,
         EditFilter,
@@ -217,6 +218,31 @@ class History:
 
         with self._journal.reading():
             return inspection.files_at(self._journal, seq, before=before)
+
+    def files_changed_since(self, seq: int, limit: int) -> list[FileEffect]:
+        """Return up to `limit` files whose state after edit `seq` differs from their present recorded one.
+
+        The state before is the one then, the state after the present one. Raises NoSuchName.
+        """
+        from objstore.history.differing_files import files_changed_since
+
+        with self._journal.reading() as store, store.index.still():
+            return files_changed_since(self._journal, seq, limit)
+
+    def growth(self, count: int) -> list[tuple[int, int]]:
+        """Return how many of the store's present bytes were there after each of up to `count` edits, oldest first.
+
+        Each pair is a time, in microseconds since 1970-01-01 UTC, and bytes. What was compacted away is not counted.
+        """
+        from objstore.integrity import inspection
+
+        with self._journal.reading():
+            return inspection.growth(self._journal, count)
+
+    def is_mentioned(self, blob: BlobId) -> bool:
+        """Return whether an edit that has not expired has the blob as its state before or after."""
+        with self._journal.reading() as store:
+            return bool(store.index.edits.mentioning(blob))
 
     def files_at_moment(self, moment: int, below: str = "") -> dict[str, FileState]:
         """Return every file below a folder ("": anywhere) that existed at a moment, by path.

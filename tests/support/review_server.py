@@ -39,13 +39,13 @@ class ReviewServer:
 
     # ---- asking
 
-    def get(self, path: str, **parameters: object) -> Any:  # noqa: ANN401 -- whatever the document holds
+    def get(self, path: str, /, **parameters: object) -> Any:  # noqa: ANN401 -- whatever the document holds
         """Return what a request is answered, which must be well."""
         answer = self.client.get(path, params={name: str(value) for name, value in parameters.items()})
         assert answer.status_code == 200, answer.text
         return answer.json()
 
-    def post(self, path: str, **fields: object) -> Any:  # noqa: ANN401 -- as above
+    def post(self, path: str, /, **fields: object) -> Any:  # noqa: ANN401 -- as above
         """Return what a request with a body is answered, which must be well."""
         answer = self.client.post(path, json=fields)
         assert answer.status_code == 200, answer.text

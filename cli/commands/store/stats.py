@@ -1,11 +1,14 @@
-"""The command `cas stats`: the store in numbers, with a small chart of activity over time."""
+"""The command `cas stats`: the store in numbers, with a small chart of activity over time; or plots as SVG files."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
+import click
+
 from cli.app.invocation import Invocation, command, json_option
 from cli.render.status import counted
 from cli.screen.terminal import Screen, shown_name, write
+from cli.search.candidates import names
 from objstore import date_of
 
 if TYPE_CHECKING:
@@ -23,10 +26,28 @@ HEIGHTS: Final = " ▁▂▃▄▅▆▇█"
 
 
 @command("stats")
+@click.option("--svg", "folder", metavar="PATH", help="Write plots into the folder PATH, and create it if need be.")
+@click.option("--file", "path", metavar="PATH", shell_complete=names("path"), help="With --svg: also plot this file.")
+@click.option("--force", is_flag=True, help="With --svg: replace files that are not plots.")
 @json_option
-def stats(*, as_json: bool) -> None:
-    """Show the store in numbers: edits, decisions, blobs, bytes, activity over time, and who changed what."""
+def stats(*, folder: str | None, path: str | None, force: bool, as_json: bool) -> None:
+    """Show the store in numbers: edits, decisions, blobs, bytes, activity over time, and who changed what.
+
+    With --svg, draw this instead: activity.svg has the lines added and removed by turn, store.svg the store over time
+    and what `cas gc` would free, and file.svg the life of one file. Earlier plots are replaced; other files with these
+    names are replaced only with --force.
+    """
     invocation = Invocation.current()
+    if folder is not None:
+        if as_json:
+            raise click.UsageError("--svg and --json exclude each other.")
+        from cli.commands.store.plot_files import write_plots
+
+        with invocation.workspace() as workspace:
+            write(map(invocation.screen().line, write_plots(workspace, folder, path, force=force)))
+        return
+    if path is not None or force:
+        raise click.UsageError(f"{'--force' if path is None else '--file'} needs --svg.")
     with invocation.workspace() as workspace:
         found = workspace.history.stats()
     if as_json:

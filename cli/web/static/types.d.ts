@@ -193,22 +193,44 @@ export interface EditDetail extends EditSummary { hunks: { unit: Unit; status: S
 /** GET /api/blame?path=P[&first=1&count=2000]. */
 export interface Blame {
   path: Path; name: string; total: number; first: number;
+  /** unit: null for lines that were there before the first edit that is kept. */
   lines: { n: number; t: string; unit: Unit | null }[];
   /** By number of the edit. */
   edits: Record<string, EditSummary>;
 }
-/** GET /api/timeline[?path=P][&before=SEQ][&count=500]: what happened, the oldest first. Without a path: everywhere. */
+/**
+ * GET /api/timeline[?path=P][&before=SEQ][&count=500]: the newest edits before SEQ, at most 1,000, the oldest of them
+ * first. Without a path: everywhere. `more`: there are older ones.
+ */
 export interface Timeline { path: Path; name: string; points: EditSummary[]; more: boolean }
-/** GET /api/state?path=P&seq=N&before=0|1[&first&count]: a file after (or before) an edit, and how it differs from now. */
+/**
+ * GET /api/state?path=P&seq=N&before=0|1[&first=0&count=2000&context=3]: a file after (or before) an edit. P is its name
+ * after the edit, or before it. The rows say what a restore would do to the file that was last recorded there: "-" goes,
+ * "+" comes; with a large context they are the whole file.
+ */
 export interface State {
-  path: Path; name: string; exists: boolean; binary: boolean; kept: boolean; blob: string; size: number; same: boolean;
+  path: Path; name: string; exists: boolean; kept: boolean; blob: string; size: number;
+  /** Whether the file that was last recorded there is in this state. */
+  same: boolean;
+  /** No rows, because one of both states is binary, or both together have more than 4 MB. */
+  binary: boolean; too_large: boolean;
   rows: Row[]; first: number; total: number;
 }
-/** GET /api/moment?seq=N: the files that differ between that moment and now. */
-export interface Moment { time: Time; files: { path: Path; name: string; what: string }[] }
-/** POST /api/restore {path, seq, before, dry_run}: Outcome with action "restore". */
+/**
+ * GET /api/moment?seq=N: the files that differ between the moment after that edit and now, at most 1,000. what: "new",
+ * "gone", "changed" or "moved to NAME"; path is where the file was then.
+ */
+export interface Moment { time: Time; files: { path: Path; name: string; what: string }[]; more: boolean }
+/**
+ * POST /api/restore {path, seq, before?, dry_run?, on_external?, ticket?}: Outcome. "decided" has action "restore" and
+ * number 0, because it is an edit and no decision: rejecting its `units` takes it back. A file with changes that are not
+ * recorded is "external" first; on_external "keep" with the ticket records them, and then restores.
+ */
 
-/** GET /api/search?q=TEXT&in=text|path|prompt[&before=SEQ]: edits that inserted or removed it, the newest first. */
+/**
+ * GET /api/search?q=TEXT&in=text|path|prompt[&before=SEQ]: edits that inserted or removed it, the newest first, at most
+ * 50. A request searches for 1.5 s: `more` says that there is history left to search, and `before` from where.
+ */
 export interface Search { hits: { edit: EditSummary; rows: Row[] }[]; more: boolean; before: number }
 
 /** GET /api/store. */

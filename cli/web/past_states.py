@@ -1,0 +1,219 @@
+"""Show a recorded state of a file beside the present one, and restore it."""
+
+import os
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from cli.render.outcomes import effect_line
+from cli.screen.terminal import shown_name, visible
+from cli.web.asked import NotThere
+from cli.web.desk import Desk, Ticket
+from cli.web.net_rows import DiffRows
+from cli.web.outcomes import failure_shape, outcome_shape, overtaken
+from cli.web.shapes import named, unit_names
+from objstore import (
+    UNREADABLE,
+    CasError,
+    ChangeKind,
+    DocumentId,
+    ExternalChanges,
+    NetChange,
+    NetFile,
+    NoSuchName,
+    OnExternal,
+    Operation,
+    PathError,
+    State,
+    Unit,
+    diff_lines,
+    is_either_binary,
+    is_placeholder,
+    split_lines,
+)
+
+if TYPE_CHECKING:
+    from objstore import CallOutcome, ExternalChange, Workspace
+
+__all__ = ["PastState", "restored", "state_named", "state_shape"]
+
+Shape = dict[str, Any]
+
+_MOST_COMPARED: Final = 4_000_000
+"""Bytes of both states together up to which they are compared: about a second."""
+
+_NONE: Final = Ticket()
+
+
+class PastState(NamedTuple):
+    """What names a state of a file."""
+
+    path: str  # of the file after the edit, or before it
+    seq: int  # of the edit
+    is_before: bool  # whether the state before the edit is meant
+
+
+def state_named(workspace: "Workspace", named: PastState) -> State:
+    """Return the state of a file. Raises NotThere if there is no such edit, or it did not change that file."""
+    try:
+        view = workspace.history.edit(named.seq)
+    except NoSuchName as error:
+        raise NotThere(str(error)) from None
+    edit = view.edit
+    if os.fsencode(named.path) not in {edit.path, edit.source}:
+        raise NotThere(f"Edit {named.seq} did not change {shown_name(named.path)}.")
+    state = edit.before if named.is_before else edit.after
+    where = edit.source if named.is_before and edit.source is not None else edit.path
+    return State(
+        path=os.fsdecode(where),
+        blob=None if state is None else state.blob,
+        mode=0 if state is None else state.mode,
+    )
+
+
+def state_shape(workspace: "Workspace", state: State, *, first: int, count: int, context: int) -> Shape:
+    """Return a state, and rows of what a restore would change of the file as it was last recorded at that path."""
+    now = _last_state(workspace, state.path)
+    then_text, now_text = _text(workspace, state), _text(workspace, now)
+    shape: Shape = {
+        **named(state.path),
+        "exists": state.blob is not None,
+        "kept": then_text is not None,
+        "blob": "" if state.blob is None or then_text is None else state.blob.hex(),
+        "size": 0 if state.blob is None or then_text is None else workspace.history.size(state.blob),
+        "same": (state.blob, state.mode) == (now.blob, now.mode),
+        "binary": False,
+        "too_large": False,
+        "rows": [],
+        "first": first,
+        "total": 0,
+    }
+    if then_text is None or now_text is None:
+        return shape
+    shape["binary"] = is_either_binary(now_text, then_text)
+    shape["too_large"] = len(now_text) + len(then_text) > _MOST_COMPARED or any(
+        map(is_placeholder, (now_text, then_text))
+    )
+    if not shape["binary"] and not shape["too_large"]:
+        rows = DiffRows(_compared(state.path, now_text, then_text), context)
+        shape["rows"], shape["total"] = rows.rows(first, count), rows.total
+    return shape
+
+
+def restored(desk: Desk, named: PastState, on_external: OnExternal, ticket: str, *, dry_run: bool) -> Shape:
+    """Restore a state as an edit of the person's, or say what that would change, and return the outcome.
+
+    A change of the file that is not recorded yet is shown first; an answer that has its ticket records it, and then
+    restores the state all the same. Raises NotThere as `state_named`.
+    """
+    answered = desk.shown(ticket) if ticket else _NONE
+    if answered is None:
+        return overtaken("That was shown too long ago. Look at the file again.")
+    try:
+        with desk.workspace(notes_git=True) as workspace:
+            state = state_named(workspace, named)
+            if state.blob is not None:
+                workspace.history.edit(named.seq).refuse_if_expired()
+            outside = _outside(workspace, state.path)
+            is_answered = on_external is not OnExternal.ABORT and answered.expected == outside
+            if outside and not dry_run and not is_answered:
+                changes = ExternalChanges(changes=outside)
+                return outcome_shape(desk, workspace, changes, answered=_NONE)
+            outcome = workspace.review.restore(state, dry_run=dry_run)
+            return _restored(desk, state, outcome, dry_run=dry_run)
+    except (CasError, OSError) as error:
+        return failure_shape(desk, error)
+
+
+# ---- inside
+
+
+def _restored(desk: Desk, state: State, outcome: "CallOutcome", *, dry_run: bool) -> Shape:
+    name = shown_name(state.path)
+    if not outcome.edits:
+        return {"outcome": "nothing", "message": f"Nothing to restore: {name} is in this state already."}
+    effects = [
+        {"name": shown_name(effect.path_after or effect.path_before or ""), "words": visible(words)}
+        for effect in outcome.files
+        for words in [effect_line(effect, dry_run=dry_run)]
+    ]
+    seqs = [view.seq for view in outcome.edits]
+    if dry_run:
+        message = f"{name} would be {'removed' if state.blob is None else 'restored'}."
+    else:
+        done = "Removed" if state.blob is None else "Restored"
+        message = f"{done} {name} as edit {seqs[-1]}; rejecting that edit takes it back."
+    recorded = "would be recorded first" if dry_run else f"is recorded as edit {', '.join(map(str, _seqs(outcome)))}"
+    return {
+        "outcome": "decided",
+        "number": 0,
+        "action": "restore",
+        "units": [] if dry_run else unit_names(Unit(view.seq, hunk) for view in outcome.edits for hunk in view.telling),
+        "cascaded": [],
+        "files": effects,
+        "notes": [f"The change from outside {recorded}."] if outcome.external else [],
+        "message": message,
+        "version": desk.version(),
+    }
+
+
+def _seqs(outcome: "CallOutcome") -> list[int]:
+    return [view.seq for view in outcome.external]
+
+
+def _outside(workspace: "Workspace", path: str) -> "tuple[ExternalChange, ...]":
+    """Return the change of a file that is not recorded yet, if there is one."""
+    return tuple(change for change in workspace.review.external_changes([path]) if change.path == path)
+
+
+def _last_state(workspace: "Workspace", path: str) -> State:
+    """Return the state in which the file at a path was last recorded; none if no file is there."""
+    none = State(path=path, blob=None, mode=0)
+    try:
+        found = workspace.history.last_state(path)
+    except (NoSuchName, PathError):
+        return none
+    return found if found.path == path else none
+
+
+def _text(workspace: "Workspace", state: State) -> bytes | None:
+    """Return the text of a state (b"": no file; None: its bytes are no longer kept)."""
+    if state.blob is None:
+        return b""
+    try:
+        return workspace.history.text(state.blob)
+    except UNREADABLE:
+        return None
+
+
+def _compared(path: str, before: bytes, after: bytes) -> NetFile:
+    """Return the difference between two texts in the form in which rows are laid out."""
+    old, new = split_lines(before), split_lines(after)
+    changes = tuple(
+        NetChange(
+            path=path,
+            document=DocumentId(0),
+            kind=ChangeKind.LINES,
+            line_before=hunk.old_start + 1,
+            line_after=hunk.new_start + 1,
+            removed=b"".join(old[hunk.old_start : hunk.old_end]),
+            inserted=b"".join(new[hunk.new_start : hunk.new_end]),
+            units=(),
+        )
+        for hunk in diff_lines(before, after)
+    )
+    return NetFile(
+        path=path,
+        path_before=path,
+        document=DocumentId(0),
+        operation=Operation.EDIT,
+        mode_before=0,
+        mode=0,
+        before=before,
+        after=after,
+        changes=changes,
+        cancelled=(),
+        kept_on=(),
+        is_binary=False,
+        size_before=len(before),
+        size=len(after),
+        is_unrecorded=False,
+    )

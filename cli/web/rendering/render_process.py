@@ -1,0 +1,50 @@
+"""Render two texts in a process of its own, which is ended if it takes too long.
+
+The library needs a second for some texts of 100 kB, and nothing in it can be interrupted; the server meanwhile goes on.
+"""
+
+import json
+import subprocess
+import sys
+from typing import Final
+
+from cli.web.rendering.rendered_page import note_page, rendered_page
+
+__all__ = ["MOST_BYTES", "MOST_SECONDS", "rendered"]
+
+MOST_BYTES: Final = 1_000_000
+"""Bytes of a text that is rendered at most."""
+
+MOST_SECONDS: Final = 10
+_DEEPEST_CALLS: Final = 5_000
+
+
+def rendered(name: str, kind: str, before: bytes | None, after: bytes | None, *, seconds: float = MOST_SECONDS) -> str:
+    """Return a page with both texts rendered (None: no file), or one that says why not.
+
+    `kind`: markdown or notebook. `seconds`: how long that may take.
+    """
+    if max(len(before or b""), len(after or b"")) > MOST_BYTES:
+        return note_page(name, f"A text of more than {MOST_BYTES // 1_000_000} MB is not rendered. Look at its lines.")
+    texts = [None if text is None else text.decode("utf-8", "replace") for text in (before, after)]
+    asked = json.dumps([name, kind, *texts]).encode()
+    # -P: a module of that name in the current folder, which agents write to, must not be run.
+    command = [sys.executable, "-P", "-m", __name__]
+    try:
+        ran = subprocess.run(command, input=asked, capture_output=True, timeout=seconds, check=False)  # noqa: S603 -- this very module
+    except subprocess.TimeoutExpired:
+        return note_page(name, f"Rendering took more than {seconds:g} seconds and was ended. Look at its lines.")
+    if ran.returncode:
+        sys.stderr.write(ran.stderr.decode("utf-8", "replace"))
+        return note_page(name, "Rendering failed; the terminal of `cas web` shows why. Look at its lines.")
+    return ran.stdout.decode()
+
+
+def _main() -> None:
+    sys.setrecursionlimit(_DEEPEST_CALLS)
+    page = rendered_page(*json.loads(sys.stdin.buffer.read()))
+    sys.stdout.buffer.write(page.encode("utf-8", "backslashreplace"))
+
+
+if __name__ == "__main__":
+    _main()

@@ -1,0 +1,113 @@
+"""Answer about the store as a whole: numbers, what a collection would free, and plots."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from starlette.responses import Response
+from starlette.routing import Route
+
+from cli.plots.activity import activity_plot, draw_activity
+from cli.plots.file_life import draw_file, file_plot
+from cli.plots.store_size import draw_store, store_plot
+from cli.render.status import counted, size_text
+from cli.screen.terminal import visible
+from cli.web.asked import Asked, NotThere
+from cli.web.desk import Desk
+from cli.web.endpoints import Json, get
+from objstore import NoSuchName, PathError, Status
+
+if TYPE_CHECKING:
+    from cli.plots.plot import Plot
+    from objstore import GcPlan, Workspace
+
+__all__ = ["ROUTES"]
+
+_DRAWING: Final = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox"}
+"""What a drawing may do that is opened by itself: have its own colours."""
+
+
+def store(desk: Desk, _: Asked) -> Json:
+    """Answer with the store in numbers, and what `cas gc` would free."""
+    with desk.workspace() as workspace:
+        plan = workspace.retention.plan_gc(workspace.retention.limits())
+        lines = workspace.sessions.turn_lines()
+        next_edit = workspace.history.seen()
+    counts = {status: sum(each.edits for each in lines if each.status is status) for status in Status}
+    facts = {
+        "edits": ", ".join(f"{number} {status.value}" for status, number in counts.items() if number) or "none",
+        "lines": f"{sum(each.added for each in lines)} added, {sum(each.removed for each in lines)} removed",
+        "turns": str(len({each.turn for each in lines} - {0})),
+        "sessions": str(len({each.session for each in lines} - {0})),
+        "decisions": str(next_edit.next_decision - 1),
+        "store": size_text(plan.store_bytes),
+    }
+    return {
+        "facts": [{"name": name, "value": value} for name, value in facts.items()],
+        "free": {"blobs": plan.free_blobs, "bytes": plan.free_bytes},
+        "total": plan.store_bytes,
+        "gc": _gc_words(plan),
+    }
+
+
+def _gc_words(plan: "GcPlan") -> str:
+    """Return in sentences what a collection would do now."""
+    expiring = [
+        f"It would expire {counted(batch.edit_count, 'edit')}: {visible(batch.reason)}."
+        for batch in plan.expiry.batches
+    ]
+    if plan.free_bytes:
+        frees = f"`cas gc` would free {size_text(plan.free_bytes)} in {counted(plan.free_blobs, 'blob')}."
+    else:
+        frees = "`cas gc` would free nothing now."
+    missing = f"The store would stay {size_text(plan.expiry.missing)} over its limit." if plan.expiry.missing else ""
+    return " ".join([frees, *expiring, *filter(None, [missing])])
+
+
+def _plot(make: "Callable[[Workspace, Asked], Plot]") -> "Callable[[Desk, Asked], Plot]":
+    def made(desk: Desk, asked: Asked) -> "Plot":
+        with desk.workspace() as workspace:
+            return make(workspace, asked)
+
+    return made
+
+
+def _file_plot(workspace: "Workspace", asked: Asked) -> "Plot":
+    path = asked.path("path")
+    try:
+        return file_plot(workspace, path)
+    except (NoSuchName, PathError) as error:
+        raise NotThere(str(error)) from None
+
+
+def _drawing(plot: "Callable[[Desk, Asked], Plot]", draw: "Callable[[Plot], bytes]") -> Callable[[Desk, Asked], Json]:
+    def drawn(desk: Desk, asked: Asked) -> Json:
+        return Response(draw(plot(desk, asked)), media_type="image/svg+xml", headers=_DRAWING)
+
+    return drawn
+
+
+def _table(plot: "Callable[[Desk, Asked], Plot]") -> Callable[[Desk, Asked], Json]:
+    def table(desk: Desk, asked: Asked) -> Json:
+        found = plot(desk, asked)
+        shape: dict[str, Any] = {
+            "title": found.title,
+            "summary": found.summary,
+            "columns": list(found.columns),
+            "rows": found.cells(),
+        }
+        return shape
+
+    return table
+
+
+_PLOTS: Final = {
+    "activity": (_plot(lambda workspace, _: activity_plot(workspace)), draw_activity, ()),
+    "store": (_plot(lambda workspace, _: store_plot(workspace)), draw_store, ()),
+    "file": (_plot(_file_plot), draw_file, ("path",)),
+}
+
+ROUTES: Final[list[Route]] = [
+    get("/api/store", store),
+    *(get(f"/plots/{name}.svg", _drawing(plot, draw), *known) for name, (plot, draw, known) in _PLOTS.items()),
+    *(get(f"/plots/{name}.json", _table(plot), *known) for name, (plot, _, known) in _PLOTS.items()),
+]

@@ -1,15 +1,14 @@
 """A project for the review page: two agents have worked in it, and everything that the page can show has happened."""
 
-import os
 import struct
 import zlib
 from pathlib import Path
 from typing import Final
 
 from tests.support.command_runner import cas
-from tests.support.hooked_agents import ClaudeCode, Codex, shell
+from tests.support.hooked_agents import ClaudeCode, Codex
 
-__all__ = ["HOSTILE_NAME", "HOSTILE_TEXT", "agents_worked", "done", "new_project", "png"]
+__all__ = ["HOSTILE_NAME", "HOSTILE_TEXT", "agents_worked", "changed_outside", "done", "new_project", "png"]
 
 HOSTILE_NAME: Final = "<img src=x onerror=alert(1)>.txt"
 HOSTILE_TEXT: Final = (
@@ -157,7 +156,8 @@ def agents_worked(folder: Path) -> tuple[ClaudeCode, Codex]:
     second.start()
     second.ask("Let shipping depend on the country.")
     cart = cart.replace("def shipping(total):\n", 'def shipping(total, country="DE"):\n')
-    cart = cart.replace("        return 0\n    return 490", '        return 0\n    return 490 if country == "DE" else 990')
+    cart = cart.replace("if total > 4_000:", 'if total > 4_000 and country == "DE":')
+    cart = cart.replace("    return 490\n", '    return 490 if country == "DE" else 990\n')
     second.calls += 1
     second.tell(second.write_event("shop/cart.py", cart, before=True))
     (folder / "shop/cart.py").write_text(cart)
@@ -170,9 +170,4 @@ def changed_outside(folder: Path) -> None:
     """Change a file as no agent does, without recording it."""
     path = folder / "tests/test_cart.py"
     path.write_text(path.read_text() + "\n\ndef test_by_hand():\n    pass\n")
-    os.utime(path)
 
-
-def unattributed(folder: Path) -> None:
-    """Let something change a file while an agent's shell runs elsewhere."""
-    shell("printf 'x = 1\\n' > shop/who.py", folder=folder)

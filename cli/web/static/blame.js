@@ -72,7 +72,7 @@ function runs(blame) {
 /** Lines of one edit. @param {{ run: Run, edit: EditSummary | undefined, line: number }} properties */
 function RunLines({ run, edit: behind, line }) {
   return html`<div class=${behind ? "blame" : "blame own"}>
-    <div class="why">${behind && html`<p><b>Edit ${behind.seq}</b> · ${behind.who || behind.tool} ·
+    <div class="why">${behind && html`<p><b>Edit ${behind.seq}</b> · ${behind.who || behind.tool} · ${""}
       <time title=${clock(behind.time)}>${ago(behind.time)}</time> · ${behind.status}</p>
       ${behind.prompt && html`<p><q>${short(behind.prompt, 240)}</q></p>`}
       ${behind.reason && html`<p>${short(behind.reason, 240)}</p>`}`}</div>

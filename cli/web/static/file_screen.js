@@ -76,7 +76,8 @@ function FileHead({ file, turn }) {
 
 /** Return what can be said of a file as a whole. @param {ChangedFile} file */
 function facts(file) {
-  const said = [`${net(file.added, file.removed)} in ${counted(file.all.length, "change")}`];
+  const changes = counted(file.all.length, "change");
+  const said = [file.added + file.removed ? `${net(file.added, file.removed)} in ${changes}` : changes];
   if (file.name_before) said.push(`was ${file.name_before}`);
   if (file.operation !== "edit") said.push(file.operation);
   if (file.mode_before && file.mode && file.mode !== file.mode_before) said.push(`mode ${octal(file.mode_before)} → ${octal(file.mode)}`);

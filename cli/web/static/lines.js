@@ -21,3 +21,8 @@ export function Lines({ rows, label }) {
   }, [rows]);
   return rows.length > 0 && html`<div class="lines" tabindex="0" role="group" aria-label=${label} ref=${own}></div>`;
 }
+
+/** A sentence in which commands stand between backquotes. @param {{ text: string }} properties */
+export function Prose({ text }) {
+  return text.split("`").map((part, at) => (at % 2 ? html`<code>${part}</code>` : part));
+}

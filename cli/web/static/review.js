@@ -367,7 +367,7 @@ async function performed(name, body, next) {
       break;
     case "decided":
       await refresh(next);
-      say([outcome.message, ...outcome.notes].join(" "), { can_undo: name !== "undo" });
+      say([outcome.message, ...outcome.notes].join(" "), { can_undo: name !== "undo" && name !== "restore" });
       break;
     case "waiting":
       await refresh(next);

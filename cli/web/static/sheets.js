@@ -62,9 +62,10 @@ function Dialog({ title, children }) {
 
 /** Who needs whom, and the ways out. @param {{ sheet: Extract<Sheet, { kind: "conflicted" }> }} properties */
 function Conflicted({ sheet: { outcome, again } }) {
+  const all = new Map(outcome.conflicts.map((conflict) => [`${conflict.unit} ${conflict.needs} ${conflict.line}`, conflict]));
   return html`<${Dialog} title="Other edits need this">
     <p>${outcome.message}</p>
-    <ul class="conflicts">${outcome.conflicts.map((conflict) => html`<li key=${conflict.unit + conflict.needs}><${Need} conflict=${conflict} /></li>`)}</ul>
+    <ul class="conflicts">${[...all].map(([name, conflict]) => html`<li key=${name}><${Need} conflict=${conflict} /></li>`)}</ul>
     ${outcome.accept_first.length > 0 && html`<p>To keep them, accept ${outcome.accept_first.join(", ")} first.</p>`}
     ${outcome.reject_first.length > 0 && html`<p>Or reject ${outcome.reject_first.join(", ")} first.</p>`}
     ${outcome.can_cascade && html`<${Effects} title="With the edits that need it, this happens:" effects=${outcome.cascade} />`}

@@ -2,9 +2,9 @@
 
 /** @import {Plot, Store} from "./types.d.ts" */
 import { get, Refused } from "./api.js";
+import { Prose } from "./lines.js";
 import { state } from "./state.js";
 import { html, useEffect, useState } from "./vendor/preact-htm.js";
-import { counted, size } from "./words.js";
 
 /** Numbers and plots of the store. */
 export function StoreScreen() {
@@ -21,7 +21,7 @@ export function StoreScreen() {
     ${store && html`<div class="pad">
       <table class="facts"><tbody>${store.facts.map(({ name, value }) => html`<tr key=${name}><th scope="row">${name}</th><td>${value}</td></tr>`)}</tbody></table>
       <h3>What gc would free</h3>
-      <p>${store.free.blobs ? `${counted(store.free.blobs, "blob")}, ${size(store.free.bytes)} of ${size(store.total)}.` : "Nothing now."} ${store.gc}</p>
+      <p><${Prose} text=${store.gc} /></p>
       <${Figure} name="store" version=${version ?? ""} />
       <${Figure} name="activity" version=${version ?? ""} />
     </div>`}
@@ -35,8 +35,8 @@ function Figure({ name, version }) {
     fetch(`/plots/${name}.json`, { credentials: "same-origin" }).then(async (answer) => answer.ok && show(await answer.json()), () => undefined);
   }, [version]);
   return plot && html`<figure class="plot">
-    <figcaption><h3>${plot.title}</h3><p>${plot.summary}</p></figcaption>
-    <img src=${`/plots/${name}.svg?v=${encodeURIComponent(version)}`} alt=${plot.summary} />
+    <figcaption><h3>${plot.title}</h3><p><${Prose} text=${plot.summary} /></p></figcaption>
+    <img key=${version} src=${`/plots/${name}.svg`} alt=${plot.summary} />
     <details><summary>The same as a table</summary><div class="lines" tabindex="0" role="group" aria-label=${plot.title}>
       <table class="facts"><thead><tr>${plot.columns.map((word) => html`<th scope="col" key=${word}>${word}</th>`)}</tr></thead>
       <tbody>${plot.rows.map((cells, at) => html`<tr key=${at}>${cells.map((cell, column) => html`<td key=${column}>${cell}</td>`)}</tr>`)}</tbody></table></div></details>

@@ -51,7 +51,7 @@ export function TimelineScreen({ path }) {
       ${path && html`<div class="acts"><a class="button" href=${blameAddress(path)}>Blame</a><a class="button" href=${timelineAddress("")}>Whole workspace</a></div>`}
       ${point && html`<p class="point" aria-live="polite"><${EditLine} edit=${point} />${!path && html`<br /><span class="name">${point.name}</span>`}</p>`}
     </div>
-    ${point && (path ? html`<${StateThen} path=${path} point=${point} />` : html`<${MomentThen} point=${point} />`)}
+    ${point && (path ? html`<${StateThen} point=${point} />` : html`<${MomentThen} point=${point} />`)}
   </div></div>`;
 }
 
@@ -90,12 +90,12 @@ function useAnswer(name, query) {
   return [found, error];
 }
 
-/** The file as it was, against how it is now. @param {{ path: string, point: EditSummary }} properties */
-function StateThen({ path, point }) {
+/** The file as it was, against how it is now. @param {{ point: EditSummary }} properties */
+function StateThen({ point }) {
   const [before, turn] = useState(0);
-  const [then, error] = /** @type {[State | null, string]} */ (useAnswer("state", { path, seq: point.seq, before, count: 2000 }));
+  const [then, error] = /** @type {[State | null, string]} */ (useAnswer("state", { path: point.path, seq: point.seq, before, count: 2000 }));
   const restore = async () => {
-    const body = { path, seq: point.seq, before: before === 1, dry_run: true };
+    const body = { path: point.path, seq: point.seq, before: before === 1, dry_run: true };
     const outcome = await decide("restore", body);
     if (outcome.outcome === "decided") {
       const again = (/** @type {object} */ extra) => {
@@ -123,8 +123,9 @@ function stateInWords(then, word) {
   if (!then.kept) return "Its text isn't kept any more.";
   if (!then.exists) return `The file did not exist ${word} this edit.`;
   if (then.same) return "The file is like that now.";
+  if (then.too_large) return `It was ${size(then.size)}: too large to be compared here.`;
   if (then.binary) return `It was ${size(then.size)}, and is no text.`;
-  return "From then (−) to now (+):";
+  return "What a restore would take out (−) and bring back (+):";
 }
 
 /** The files that differ between a moment and now. @param {{ point: EditSummary }} properties */
@@ -132,7 +133,8 @@ function MomentThen({ point }) {
   const [then, error] = /** @type {[Moment | null, string]} */ (useAnswer("moment", { seq: point.seq }));
   return html`<div class="pad">
     ${error && html`<p role="alert" class="note warn">${error}</p>`}
-    ${then && html`<h3>${then.files.length ? `${counted(then.files.length, "file")} differ from now` : "Everything is like that now"}</h3>
-      <ul class="items">${then.files.map(({ path, name, what }) => html`<li key=${path}><a href=${timelineAddress(path)}><${FileName} name=${name} /></a> ${what}</li>`)}</ul>`}
+    ${then && html`<h3>${then.files.length ? `${counted(then.files.length, "file")} ${then.files.length === 1 ? "differs" : "differ"} from now` : "Everything is like that now"}</h3>
+      <ul class="items">${then.files.map(({ path, name, what }) => html`<li key=${path}><a href=${timelineAddress(path)}><${FileName} name=${name} /></a> ${what}</li>`)}</ul>
+      ${then.more && html`<p class="meta">More files differ; these are the first ${then.files.length.toLocaleString("en")}.</p>`}`}
   </div>`;
 }

@@ -1,0 +1,73 @@
+// Requests to the server of `cas web`: JSON in both directions.
+
+/** @import {Outcome, Refusal} from "./types.d.ts" */
+
+/** A request that the server refused, or that didn't reach it (status 0). */
+export class Refused extends Error {
+  /** @param {number} status @param {string} message */
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/** Whom to tell that the server didn't answer, or doesn't know us. @type {(status: number) => void} */
+let whenLost = () => {};
+
+/** Say whom to tell that the server is gone (status 0) or has another token (401). @param {(status: number) => void} tell */
+export function onLost(tell) {
+  whenLost = tell;
+}
+
+/** Send a request; return the answer's JSON. @param {string} address @param {RequestInit} [options] @returns {Promise<any>} */
+async function request(address, options) {
+  let answer;
+  try {
+    answer = await fetch(address, { credentials: "same-origin", ...options });
+  } catch {
+    whenLost(0);
+    throw new Refused(0, "No answer from the server. Once it is back, the page shows whether this was done.");
+  }
+  if (answer.status === 401) whenLost(401);
+  let body;
+  try {
+    body = await answer.json();
+  } catch {
+    body = { error: `The server answered with status ${answer.status}.` };
+  }
+  if (!answer.ok) throw new Refused(answer.status, /** @type {Refusal} */ (body).error);
+  return body;
+}
+
+/**
+ * Get what is at an address. Undefined values are left out of the query.
+ * @param {string} name such as "queue" @param {Record<string, string | number | undefined | null>} [query]
+ */
+export function get(name, query = {}) {
+  return request(address(`/api/${name}`, query));
+}
+
+/** Return an address with its query. @param {string} path @param {Record<string, string | number | undefined | null>} query */
+export function address(path, query) {
+  const words = [];
+  for (const [key, value] of Object.entries(query)) {
+    if (value !== undefined && value !== null) words.push(`${key}=${encodeURIComponent(value)}`);
+  }
+  return words.length ? `${path}?${words.join("&")}` : path;
+}
+
+/** Post a body; return the answer. @param {string} name @param {object} body */
+export function post(name, body) {
+  const headers = { "Content-Type": "application/json" };
+  return request(`/api/${name}`, { method: "POST", headers, body: JSON.stringify(body) });
+}
+
+/** Post what has an outcome; a request that is refused has the outcome "failed". @param {string} name @param {object} body @returns {Promise<Outcome>} */
+export async function decide(name, body) {
+  try {
+    return await post(name, body);
+  } catch (error) {
+    if (error instanceof Refused) return { outcome: "failed", message: error.message };
+    throw error;
+  }
+}

@@ -1,0 +1,398 @@
+// The review itself: which file and change are shown, what is asked for anew, and the decisions.
+
+/** @import {Change, File as ChangedFile, Outcome, Queue, Row, Status, Syntax} from "./types.d.ts" */
+/** @import {DiffView} from "./diff_view.js" */
+import { decide, get, post, Refused } from "./api.js";
+import { whereOf } from "./change_head.js";
+import { sameChange } from "./diff_view.js";
+import { fileAddress } from "./routes.js";
+import { CHUNK, Rows } from "./sections.js";
+import { say, set, state } from "./state.js";
+
+const side_by_side = matchMedia("(min-width: 1100px)");
+
+/** @type {DiffView | null} */
+let view = null;
+/** @type {Rows | null} */
+let rows = null;
+/** What was drawn: rows are drawn anew only if this changes. */
+let drawn = "";
+/** Whether the next file is entered at its last change. */
+let is_backwards = false;
+/** Whether lines of this file have no syntax that is known. */
+let is_plain = false;
+
+/** Say where a file's changes are drawn. @param {DiffView | null} made */
+export function drawIn(made) {
+  view?.close();
+  view = made;
+  drawn = "";
+  if (view && state.file) draw(state.file);
+}
+
+side_by_side.addEventListener("change", () => {
+  drawn = "";
+  if (state.file) draw(state.file);
+});
+
+// ---- asking anew
+
+/** What goes on asking, until nothing was asked for meanwhile. @type {Promise<void> | null} */
+let asking = null;
+let is_asked = false;
+/** The change to go to with the next answer. @type {string | null | undefined} */
+let wanted;
+/** Whether a decision is under way: what is read now may be of before or after it, and is not shown. */
+let is_deciding = false;
+
+/**
+ * Ask for the queue and the shown file again, and show them. What is asked for meanwhile is asked once more.
+ * @param {string | null} [want] key of the change that is to be the current one; null: the first that came back
+ * @returns {Promise<void>}
+ */
+export function refresh(want) {
+  if (want !== undefined) wanted = want;
+  is_asked = true;
+  asking ??= ask();
+  return asking;
+}
+
+async function ask() {
+  try {
+    while (is_asked) {
+      is_asked = false;
+      const want = wanted;
+      wanted = undefined;
+      await refreshed(want);
+    }
+  } finally {
+    asking = null;
+  }
+}
+
+/** @param {string | null} [want] */
+async function refreshed(want) {
+  try {
+    const before = state.queue;
+    /** @type {Queue} */
+    const queue = await get("queue");
+    if (is_deciding) return; // the decision asks anew
+    if (!before || before.version !== queue.version || before.unseen !== queue.unseen || JSON.stringify(before) !== JSON.stringify(queue)) set({ queue });
+    await load(want, before);
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    if (error.status && error.status !== 401) say(error.message, { is_failure: true });
+  }
+}
+
+/**
+ * Ask for the file that the address names, and show it.
+ * @param {string | null} [want] @param {Queue | null} [before] the queue as it was, to find the next file
+ */
+async function load(want, before = state.queue) {
+  const { route } = state;
+  if (route.screen !== "file") return;
+  const old = state.file?.document === route.document ? state.file : null;
+  const turn = route.turn ?? undefined;
+  if (!state.queue?.files.some(({ document }) => document === route.document)) {
+    leave(old !== null, before, "Nothing awaits review in this file.");
+    return;
+  }
+  /** @type {ChangedFile} */
+  let file;
+  try {
+    const first = Math.floor((old?.all[state.cursor]?.row ?? 0) / CHUNK) * CHUNK;
+    file = await get("file", { document: route.document, turn, first, count: CHUNK });
+  } catch (error) {
+    if (!(error instanceof Refused) || (error.status !== 404 && error.status !== 400)) throw error;
+    if (route === state.route && !is_deciding) leave(old !== null, before, error.message);
+    return;
+  }
+  if (route !== state.route || is_deciding) return;
+  if (!file.all.length && !file.cancelled.length && !file.kept_on.length && !file.taken_out.length) {
+    leave(old !== null, before, `Nothing awaits review in ${file.name}.`);
+    return;
+  }
+  const cursor = placed(file, old, want);
+  const found = new Rows(async (first, count) => {
+    const more = await get("file", { document: route.document, turn, first, count });
+    if (more.version !== file.version) refresh();
+    return more.rows;
+  });
+  found.take(file.first, file.rows);
+  const row = file.all[cursor]?.row ?? 0;
+  if (file.total) await found.chunk(Math.floor(row / CHUNK)).catch(() => []);
+  if (route !== state.route || is_deciding) return;
+  const was = old?.all[state.cursor];
+  const now = file.all[cursor];
+  if (was && now && want === undefined && was.key !== now.key) {
+    if (now.units.some((unit) => was.units.includes(unit))) {
+      view?.altered.add(now.key);
+      say(`The change at ${whereOf(now)} changed since you looked.`);
+    } else say(`The change at ${whereOf(was)} was decided or taken back meanwhile.`);
+  }
+  is_backwards = false;
+  const is_other = !old || state.file?.document !== file.document;
+  if (drawing(file) !== drawn) rows = found;
+  if (is_other) is_plain = false;
+  set({ file, file_error: "", cursor });
+  draw(file);
+  if (is_other || want !== undefined) view?.select(cursor, { focus: !state.sheet });
+}
+
+/** Return the index of the change that is to be current. @param {ChangedFile} file @param {ChangedFile | null} old @param {string | null} [want] */
+function placed(file, old, want) {
+  if (want === null && old) {
+    const back = file.all.findIndex(({ key }) => !old.all.some((other) => other.key === key));
+    if (back >= 0) return back;
+  }
+  const wanted = want === undefined ? -1 : file.all.findIndex(({ key }) => key === want);
+  if (wanted >= 0) return wanted;
+  if (!old) {
+    const last = file.all.length - 1;
+    const first = Math.max(0, file.all.findIndex(({ seen }) => !seen));
+    return is_backwards ? last : first;
+  }
+  const same = sameChange(old.all[state.cursor], file.all);
+  return same >= 0 ? same : Math.min(Math.max(0, state.cursor), file.all.length - 1);
+}
+
+/** Return what rows and headings are drawn of. @param {ChangedFile} file */
+function drawing(file) {
+  const changes = file.all.map(({ key, row, rows: count, line_after: line }) => `${key} ${row} ${count} ${line}`);
+  return [file.document, file.blob, file.blob_before, file.total, side_by_side.matches, ...changes].join("\n");
+}
+
+/** Draw the file, or only the headings if its rows are the same. @param {ChangedFile} file */
+function draw(file) {
+  if (!view || !rows) return;
+  if (drawing(file) === drawn && view.file) {
+    view.file = file;
+    view.acts = acts(file);
+    file.all.forEach((_, index) => view?.headAgain(index));
+    return;
+  }
+  drawn = drawing(file);
+  view.show(file, state.cursor, acts(file), side_by_side.matches);
+}
+
+/** What the headings and rows of a file can ask for. @param {ChangedFile} file @returns {import("./diff_view.js").ViewActs} */
+function acts(file) {
+  const turn = state.route.screen === "file" ? (state.route.turn ?? undefined) : undefined;
+  const { document } = file;
+  return {
+    rows: /** @type {Rows} */ (rows),
+    select,
+    accept: (index) => decideOn("accept", index),
+    reject: (index) => decideOn("reject", index),
+    fold: () => undefined,
+    resolve: (comment) => speak("comment/resolve", { number: comment.number, resolved: comment.state !== "resolved" }),
+    answer: async (comment, text) => {
+      if (await speak("comment", { answers: comment.number, text })) sessionStorage.removeItem(`answer:${comment.number}`);
+    },
+    prompt: (number) => state.queue?.turns.find((one) => one.number === number)?.prompt ?? "",
+    read_only: state.queue?.read_only ?? "",
+    syntax: async (first, count) => {
+      if (is_plain) return [];
+      /** @type {Syntax} */
+      const found = await get("syntax", { document, turn, first, count });
+      if (!found.rows.length) is_plain = true;
+      return found.rows;
+    },
+    lines: async (first, count) => /** @type {Row[]} */ ((await get("lines", { document, turn, first, count })).rows),
+    rest: (row, from) => get("line", { document, turn, row, first: from, count: 100_000 }),
+  };
+}
+
+// ---- where one is
+
+/** Return the documents in the order in which they are gone through. @param {Queue | null} queue @param {number | null} turn */
+export function order(queue, turn) {
+  if (turn === null) return (queue?.files ?? []).map(({ document }) => document);
+  return queue?.turns.find(({ number }) => number === turn)?.files.map(({ document }) => document) ?? [];
+}
+
+/** Show a file. @param {number} document @param {number | null} turn */
+export function openFile(document, turn) {
+  location.hash = fileAddress(document, turn);
+}
+
+/** Go on to the next file, or back to the queue: nothing is left in this one. @param {boolean} was_shown @param {Queue | null} before @param {string} why */
+function leave(was_shown, before, why) {
+  const { route } = state;
+  if (route.screen !== "file") return;
+  const left = order(state.queue, route.turn);
+  const was = order(before, route.turn);
+  const next = was.slice(was.indexOf(route.document) + 1).find((one) => left.includes(one)) ?? left.find((one) => one !== route.document);
+  if (!was_shown) set({ file: null, cursor: -1, file_error: why });
+  else if (next !== undefined) openFile(next, route.turn);
+  else location.hash = "#/";
+}
+
+/** Make a change the current one. @param {number} index */
+export function select(index) {
+  leaving();
+  set({ cursor: index });
+  view?.select(index);
+}
+
+/** A change that was wholly on the screen counts as seen when one goes on. */
+function leaving() {
+  const change = state.file?.all[state.cursor];
+  if (change && !change.seen && view?.isWhole(state.cursor)) markSeen(change);
+}
+
+/** Go to another change; beyond the last, to the next file. @param {1 | -1} step */
+export function move(step) {
+  const to = state.cursor + step;
+  if (state.file?.all[to]) select(to);
+  else if (moveFile(step)) is_backwards = step < 0;
+  else say(step > 0 ? "That was the last change." : "That was the first change.");
+}
+
+/** Go to another file; return whether there is one. @param {1 | -1} step */
+export function moveFile(step) {
+  const { route } = state;
+  if (route.screen !== "file") return false;
+  leaving();
+  const all = order(state.queue, route.turn);
+  const to = all[all.indexOf(route.document) + step];
+  if (to === undefined) return false;
+  openFile(to, route.turn);
+  return true;
+}
+
+/** Mark a change as seen, as it is shown. @param {Change} change */
+async function markSeen(change) {
+  try {
+    await post("seen", { keys: [change.key] });
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    say(error.message, { is_failure: true });
+    return;
+  }
+  await refresh();
+}
+
+/** Mark the current change as seen; it stays pending. */
+export function seeCurrent() {
+  const change = state.file?.all[state.cursor];
+  if (change?.seen) say("It is marked as seen until it changes.");
+  else if (change) markSeen(change);
+}
+
+// ---- deciding
+
+/** Return a change's index with those that are decided with it. @param {number} index */
+export function together(index) {
+  const change = state.file?.all[index];
+  return change ? [index, ...change.shares_with] : [];
+}
+
+/** Accept or reject a change, and go on to the next. @param {"accept" | "reject"} action @param {number} index @param {string} [reason] */
+export async function decideOn(action, index, reason) {
+  const { file } = state;
+  if (!file?.all[index] || acting || state.queue?.read_only) return;
+  const these = together(index);
+  const next = file.all.find((_, at) => at > index && !these.includes(at)) ?? file.all.findLast((_, at) => !these.includes(at));
+  leaving();
+  await perform("decide", { action, keys: these.map((at) => file.all[at].key), ...(reason ? { reason } : {}) }, next?.key);
+}
+
+/** Accept or reject every change of the shown file. @param {"accept" | "reject"} action */
+export async function decideOnFile(action) {
+  const { file } = state;
+  if (file?.all.length && !acting) await perform("decide", { action, keys: file.all.map(({ key }) => key) });
+}
+
+/** Decide on single hunks. @param {"accept" | "reject" | "reset"} action @param {Record<string, Status>} units each with its status as shown */
+export function decideOnUnits(action, units) {
+  return perform("decide", { action, units });
+}
+
+/** Undo the newest decision: the one that the page shows as newest once what goes on has ended. */
+export async function undo() {
+  await acting;
+  const number = state.queue?.undo ?? 0;
+  if (!number) say("There is no decision to undo.");
+  else await perform("undo", { number }, null);
+}
+
+/** Redo what was undone last. */
+export async function redo() {
+  await acting;
+  await perform("redo", {}, null);
+}
+
+/** The decision that goes on: until its result is shown, keys decide nothing else. @type {Promise<Outcome> | null} */
+let acting = null;
+
+/**
+ * Send what has an outcome, and show how it ended. What asks back is answered by the same request with more said.
+ * @param {string} name @param {object} body
+ * @param {string | null} [next] key of the change to go to when it is done; null: to what came back
+ * @returns {Promise<Outcome>}
+ */
+export async function perform(name, body, next) {
+  const made = performed(name, body, next);
+  acting = made;
+  try {
+    return await made;
+  } finally {
+    if (acting === made) acting = null;
+  }
+}
+
+/** @param {string} name @param {object} body @param {string | null} [next] @returns {Promise<Outcome>} */
+async function performed(name, body, next) {
+  is_deciding = true;
+  const outcome = await decide(name, body);
+  is_deciding = false;
+  const again = (/** @type {object} */ extra) => {
+    set({ sheet: null });
+    perform(name, { ...body, ...extra }, next);
+  };
+  switch (outcome.outcome) {
+    case "conflicted":
+      set({ sheet: { kind: "conflicted", outcome, again } });
+      await refresh();
+      break;
+    case "external":
+      set({ sheet: { kind: "external", outcome, again } });
+      await refresh();
+      break;
+    case "running":
+      set({ sheet: { kind: "running", outcome, again } });
+      await refresh();
+      break;
+    case "decided":
+      await refresh(next);
+      say([outcome.message, ...outcome.notes].join(" "), { can_undo: name !== "undo" && name !== "restore" });
+      break;
+    case "waiting":
+      await refresh(next);
+      say(outcome.message);
+      break;
+    case "nothing":
+      await refresh();
+      say(outcome.message);
+      break;
+    default:
+      await refresh();
+      say(outcome.message, { is_failure: true });
+  }
+  return outcome;
+}
+
+/** Send a comment, an answer or what resolves one; return whether that went well. @param {string} name @param {object} body */
+export async function speak(name, body) {
+  try {
+    await post(name, body);
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    say(error.message, { is_failure: true });
+    return false;
+  }
+  await refresh();
+  return true;
+}

@@ -1,0 +1,56 @@
+// Search through the history: edits that inserted or removed a text, by path, or by prompt.
+
+/** @import {Search} from "./types.d.ts" */
+import { get, Refused } from "./api.js";
+import { EditLine, Lines } from "./lines.js";
+import { blameAddress, searchAddress, timelineAddress } from "./routes.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "./vendor/preact-htm.js";
+import { counted } from "./words.js";
+
+/** The search and what it found. @param {{ text: string, where: "text" | "path" | "prompt" }} properties */
+export function SearchScreen({ text, where }) {
+  const [found, show] = useState(/** @type {Search | null} */ (null));
+  const [error, fail] = useState("");
+  const [is_asking, wait] = useState(false);
+  const field = useRef(/** @type {HTMLInputElement | null} */ (null));
+  const choice = useRef(/** @type {HTMLSelectElement | null} */ (null));
+  const ask = async (/** @type {number | undefined} */ before) => {
+    wait(true);
+    try {
+      const more = /** @type {Search} */ (await get("search", { q: text, in: where, before }));
+      show((/** @type {Search | null} */ known) => (known && before !== undefined ? { ...more, hits: [...known.hits, ...more.hits] } : more));
+      fail("");
+    } catch (refusal) {
+      if (!(refusal instanceof Refused)) throw refusal;
+      fail(refusal.message);
+    }
+    wait(false);
+  };
+  useEffect(() => {
+    show(null);
+    if (text) ask(undefined);
+  }, [text, where]);
+  useLayoutEffect(() => field.current?.focus(), []);
+  const submit = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    location.hash = searchAddress(field.current?.value ?? "", choice.current?.value ?? "text");
+  };
+  return html`<div class="screen"><div class="pane" tabindex="0" role="region" aria-label="Search">
+    <div class="filehead"><h2>Search</h2>
+      <form role="search" class="acts" onSubmit=${submit}>
+        <input type="search" ref=${field} defaultValue=${text} aria-label="What to search for" required />
+        <select ref=${choice} aria-label="Where to search">
+          ${[["text", "in lines that came or went"], ["path", "in paths"], ["prompt", "in prompts"]].map(([value, words]) => html`<option key=${value} value=${value} selected=${value === where}>${words}</option>`)}
+        </select>
+        <button type="submit">Search</button>
+      </form>
+      <p class="facts" role="status">${is_asking ? "Searching …" : found ? `${counted(found.hits.length, "edit")}${found.more ? " so far" : ""}` : "Every text that an edit inserted or removed can be found, decided or not."}</p>
+      ${error && html`<p role="alert" class="note warn">${error}</p>`}
+    </div>
+    ${found && html`<ol class="pad hits items">${found.hits.map(({ edit, rows }) => html`<li key=${edit.seq}>
+      <p><a href=${timelineAddress(edit.path)}><span class="name">${edit.name}</span></a> · <${EditLine} edit=${edit} /></p>
+      <${Lines} rows=${rows} label=${`Lines of edit ${edit.seq}`} />
+      <p><a href=${blameAddress(edit.path)}>Blame</a></p></li>`)}</ol>
+      ${found.more && html`<p class="pad"><button type="button" disabled=${is_asking} onClick=${() => ask(found.before)}>Search further back</button></p>`}`}
+  </div></div>`;
+}

@@ -1,0 +1,140 @@
+// Timeline: a slider over the history of a file or of the workspace, what was there then, and the way back to it.
+
+/** @import {EditSummary, Moment, State, Timeline} from "./types.d.ts" */
+import { address, decide, get, Refused } from "./api.js";
+import { EditLine, Lines } from "./lines.js";
+import { FileName } from "./queue.js";
+import { perform } from "./review.js";
+import { blameAddress, timelineAddress } from "./routes.js";
+import { say, set, state } from "./state.js";
+import { html, useEffect, useState } from "./vendor/preact-htm.js";
+import { clock, counted, size } from "./words.js";
+
+/** The history of a file, or of everything (""). @param {{ path: string }} properties */
+export function TimelineScreen({ path }) {
+  const [timeline, show] = useState(/** @type {Timeline | null} */ (null));
+  const [at, go] = useState(-1);
+  const [error, fail] = useState("");
+  const version = state.queue?.version;
+  const ask = async (/** @type {number | undefined} */ before) => {
+    try {
+      const found = /** @type {Timeline} */ (await get("timeline", { path: path || undefined, before }));
+      if (before === undefined) show(found);
+      else {
+        show((/** @type {Timeline | null} */ known) => ({ ...found, points: [...found.points, ...(known?.points ?? [])] }));
+        go((/** @type {number} */ n) => n + found.points.length);
+      }
+      fail("");
+    } catch (refusal) {
+      if (!(refusal instanceof Refused)) throw refusal;
+      fail(refusal.message);
+    }
+  };
+  useEffect(() => {
+    go(-1);
+    show(null);
+  }, [path]);
+  useEffect(() => {
+    ask(undefined);
+  }, [path, version]);
+  const points = timeline?.points ?? [];
+  const last = points.length - 1;
+  const here = at < 0 ? last : Math.min(at, last);
+  const point = points[here];
+  return html`<div class="screen"><div class="pane" tabindex="0" role="region" aria-label="Timeline">
+    <div class="filehead"><h2>Timeline: ${path ? html`<${FileName} name=${timeline?.name ?? ""} />` : "the whole workspace"}</h2>
+      ${error && html`<p role="alert" class="note warn">${error}</p>`}
+      ${!timeline && !error && html`<p role="status">Loading …</p>`}
+      ${timeline && !point && html`<p class="empty">Nothing is recorded here yet.</p>`}
+      ${point && html`<${Slider} points=${points} here=${here} go=${go} />`}
+      ${timeline?.more && html`<button type="button" onClick=${() => ask(points[0].seq)}>Show what came before</button>`}
+      ${path && html`<div class="acts"><a class="button" href=${blameAddress(path)}>Blame</a><a class="button" href=${timelineAddress("")}>Whole workspace</a></div>`}
+      ${point && html`<p class="point" aria-live="polite"><${EditLine} edit=${point} />${!path && html`<br /><span class="name">${point.name}</span>`}</p>`}
+    </div>
+    ${point && (path ? html`<${StateThen} point=${point} />` : html`<${MomentThen} point=${point} />`)}
+  </div></div>`;
+}
+
+/** Choose a moment. @param {{ points: EditSummary[], here: number, go: (at: number) => void }} properties */
+function Slider({ points, here, go }) {
+  const last = points.length - 1;
+  const moved = (/** @type {Event} */ event) => go(Number(/** @type {HTMLInputElement} */ (event.target).value));
+  return html`<div class="slider">
+    <button type="button" disabled=${here <= 0} onClick=${() => go(here - 1)} aria-label="Earlier">‹</button>
+    <input type="range" min="0" max=${last} value=${here} onInput=${moved} aria-label="Moment"
+      aria-valuetext=${`${here + 1} of ${last + 1}: edit ${points[here].seq}, ${clock(points[here].time)}`} />
+    <button type="button" disabled=${here >= last} onClick=${() => go(here + 1)} aria-label="Later">›</button>
+    <span class="of">${clock(points[here].time)}, ${here + 1} of ${last + 1}</span>
+  </div>`;
+}
+
+/** Ask for something anew whenever what it depends on changes. @template T @param {string} name @param {Record<string, string | number>} query @returns {[T | null, string]} */
+function useAnswer(name, query) {
+  const [found, show] = useState(/** @type {T | null} */ (null));
+  const [error, fail] = useState("");
+  const asked = address(name, query);
+  useEffect(() => {
+    let is_current = true;
+    get(name, query).then(
+      (answer) => {
+        if (!is_current) return;
+        show(answer);
+        fail("");
+      },
+      (refusal) => is_current && fail(refusal instanceof Refused ? refusal.message : String(refusal)),
+    );
+    return () => {
+      is_current = false;
+    };
+  }, [asked, state.queue?.version]);
+  return [found, error];
+}
+
+/** The file as it was, against how it is now. @param {{ point: EditSummary }} properties */
+function StateThen({ point }) {
+  const [before, turn] = useState(0);
+  const [then, error] = /** @type {[State | null, string]} */ (useAnswer("state", { path: point.path, seq: point.seq, before, count: 2000 }));
+  const restore = async () => {
+    const body = { path: point.path, seq: point.seq, before: before === 1, dry_run: true };
+    const outcome = await decide("restore", body);
+    if (outcome.outcome === "decided") {
+      const again = (/** @type {object} */ extra) => {
+        set({ sheet: null });
+        perform("restore", { ...body, ...extra });
+      };
+      set({ sheet: { kind: "restore", message: outcome.message, effects: outcome.files, again } });
+    } else say(outcome.message, { is_failure: outcome.outcome !== "nothing" });
+  };
+  const word = before ? "before" : "after";
+  return html`<div class="pad">
+    <div class="acts">
+      <label class="check"><input type="checkbox" checked=${before === 1} onChange=${() => turn(before ? 0 : 1)} /> before this edit</label>
+      <button type="button" disabled=${!!state.queue?.read_only || !then || then.same || !then.kept} onClick=${restore}>Restore the file as it was ${word} edit ${point.seq}</button>
+    </div>
+    ${error && html`<p role="alert" class="note warn">${error}</p>`}
+    ${then && html`<p>${stateInWords(then, word)}</p>
+      ${then.total > then.rows.length && html`<p class="meta">The first ${counted(then.rows.length, "row")} of ${then.total.toLocaleString("en")} are shown.</p>`}
+      <${Lines} rows=${then.rows} label="How it differs from now" />`}
+  </div>`;
+}
+
+/** @param {State} then @param {string} word */
+function stateInWords(then, word) {
+  if (!then.kept) return "Its text isn't kept any more.";
+  if (!then.exists) return `The file did not exist ${word} this edit.`;
+  if (then.same) return "The file is like that now.";
+  if (then.too_large) return `It was ${size(then.size)}: too large to be compared here.`;
+  if (then.binary) return `It was ${size(then.size)}, and is no text.`;
+  return "What a restore would take out (−) and bring back (+):";
+}
+
+/** The files that differ between a moment and now. @param {{ point: EditSummary }} properties */
+function MomentThen({ point }) {
+  const [then, error] = /** @type {[Moment | null, string]} */ (useAnswer("moment", { seq: point.seq }));
+  return html`<div class="pad">
+    ${error && html`<p role="alert" class="note warn">${error}</p>`}
+    ${then && html`<h3>${then.files.length ? `${counted(then.files.length, "file")} ${then.files.length === 1 ? "differs" : "differ"} from now` : "Everything is like that now"}</h3>
+      <ul class="items">${then.files.map(({ path, name, what }) => html`<li key=${path}><a href=${timelineAddress(path)}><${FileName} name=${name} /></a> ${what}</li>`)}</ul>
+      ${then.more && html`<p class="meta">More files differ; these are the first ${then.files.length.toLocaleString("en")}.</p>`}`}
+  </div>`;
+}

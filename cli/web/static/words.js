@@ -1,0 +1,58 @@
+// Numbers, times and counts in words.
+
+/** Return a number with its noun, such as "1 change" or "3 changes". @param {number} n @param {string} noun */
+export function counted(n, noun) {
+  const many = /(s|sh|ch)$/.test(noun) ? `${noun}es` : noun.replace(/y$/, "ie") + "s";
+  return `${n.toLocaleString("en")} ${n === 1 ? noun : many}`;
+}
+
+/** Return line counts with their signs. @param {number} added @param {number} removed */
+export function net(added, removed) {
+  return `+${added.toLocaleString("en")} −${removed.toLocaleString("en")}`;
+}
+
+/** Return line counts as they are read out. @param {number} added @param {number} removed */
+export function netInWords(added, removed) {
+  return `${added.toLocaleString("en")} added, ${removed.toLocaleString("en")} removed`;
+}
+
+/** Return a size in bytes as a person reads it. @param {number} bytes */
+export function size(bytes) {
+  if (bytes < 1000) return counted(bytes, "byte");
+  const units = ["kB", "MB", "GB", "TB"];
+  let value = bytes;
+  let unit = -1;
+  while (value >= 1000 && unit < units.length - 1) {
+    value /= 1000;
+    unit += 1;
+  }
+  return `${value.toPrecision(3)} ${units[unit]}`;
+}
+
+/** Return how long ago a moment was. @param {number} time in seconds since 1970 */
+export function ago(time) {
+  const passed = Math.max(0, Date.now() / 1000 - time);
+  if (passed < 60) return "just now";
+  if (passed < 3600) return `${Math.floor(passed / 60)} min ago`;
+  if (passed < 86400) return `${Math.floor(passed / 3600)} h ago`;
+  return clock(time);
+}
+
+/** Return a moment as date and time. @param {number} time in seconds since 1970 */
+export function clock(time) {
+  const date = new Date(time * 1000);
+  const two = (/** @type {number} */ n) => String(n).padStart(2, "0");
+  const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+  return `${day} ${two(date.getHours())}:${two(date.getMinutes())}`;
+}
+
+/** Return the beginning of a text in one line. @param {string} text @param {number} most characters */
+export function short(text, most) {
+  const line = text.replace(/\s+/g, " ").trim();
+  return line.length <= most ? line : `${line.slice(0, most - 1)}…`;
+}
+
+/** Return permission bits as `ls` and git show them. @param {number} mode */
+export function octal(mode) {
+  return mode.toString(8).padStart(4, "0");
+}

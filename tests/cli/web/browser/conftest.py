@@ -1,0 +1,77 @@
+"""One browser for a module of tests, a project that is copied for each test, and pages of a server of it."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import pytest
+
+from tests.support.review_browser import ReviewPage, browser
+from tests.support.review_project import agents_worked, new_project
+from tests.support.review_server import ReviewServer, review_server
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+Opener: TypeAlias = Callable[..., ReviewPage]
+
+
+@pytest.fixture(scope="module")
+def chromium() -> "Iterator[Browser]":
+    """Return a browser."""
+    with browser() as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def reviewed_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a project in which agents have worked; it is only copied."""
+    root = new_project(tmp_path_factory.mktemp("reviewed") / "shop")
+    agents_worked(root)
+    return root
+
+
+@pytest.fixture
+def project(reviewed_project: Path, tmp_path: Path) -> Path:
+    """Return a project of the test's own in which agents have worked."""
+    return Path(shutil.copytree(reviewed_project, tmp_path / "shop"))
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., ReviewServer]]:
+    """Return what starts servers; they end with the test, and may not have said anything."""
+    with ExitStack() as stack:
+        servers: list[ReviewServer] = []
+
+        def started(root: Path, *options: str, is_cold: bool = False) -> ReviewServer:
+            servers.append(stack.enter_context(review_server(root, *options, is_cold=is_cold)))
+            return servers[-1]
+
+        yield started
+        said = [server.end()[1] for server in servers if server.process.returncode is None]
+        assert "".join(said) == ""
+
+
+@pytest.fixture
+def opened(chromium: "Browser") -> Iterator[Opener]:
+    """Return what opens pages of a server; no script may fail on them."""
+    pages: list[ReviewPage] = []
+
+    def page(
+        server: ReviewServer, screen: str = "", *, width: int = 1440, height: int = 900, scheme: str = "light"
+    ) -> ReviewPage:
+        context = chromium.new_context(
+            viewport={"width": width, "height": height},
+            color_scheme="dark" if scheme == "dark" else "light",
+            reduced_motion="reduce",
+        )
+        pages.append(ReviewPage(context.new_page(), server))
+        return pages[-1].open(screen)
+
+    yield page
+    wrong = [words for each in pages for words in each.wrong]
+    for each in pages:
+        each.page.context.close()
+    assert wrong == []

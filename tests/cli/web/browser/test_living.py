@@ -1,0 +1,176 @@
+"""What happens while a person reads: an agent goes on, another page decides, the server ends and comes back."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.cli.web.browser.conftest import Opener
+from tests.support.hooked_agents import ClaudeCode
+from tests.support.mcp_agent import connected
+from tests.support.review_browser import ReviewPage, needs_browser
+from tests.support.review_project import done
+from tests.support.review_server import ReviewServer
+
+pytestmark = needs_browser
+
+LINES = [f"line {number}\n" for number in range(1, 401)]
+
+
+def edited(*changed: int, word: str = "LINE") -> list[str]:
+    """Return the lines with some of them changed, counted from 1."""
+    return [f"{word} {number}\n" if number in changed else line for number, line in enumerate(LINES, start=1)]
+
+
+@pytest.fixture
+def long_file(tmp_path: Path) -> Path:
+    """Return a project with a file of 400 lines, of which an agent changed every tenth."""
+    root = tmp_path / "long"
+    root.mkdir()
+    (root / "a.txt").write_text("".join(LINES))
+    done(root, "init")
+    done(root, "record")
+    agent = ClaudeCode(root, "one")
+    agent.start()
+    agent.ask("Shout")
+    agent.write("a.txt", "".join(edited(*range(10, 400, 10))))
+    agent.stop()
+    return root
+
+
+def test_edits_of_a_running_agent_appear_and_the_line_under_the_cursor_stays(
+    long_file: Path, serve: Callable[..., ReviewServer], opened: Opener
+) -> None:
+    review = opened(serve(long_file))
+    review.file("a.txt")
+    for _ in range(20):
+        review.press("j")
+    expect(review.current).to_contain_text("Line 210")
+    row = review.page.locator(".row.ins", has_text="LINE 210")
+    before = review.top(row)
+    with connected(long_file.resolve()) as agent:
+        for number in range(5):
+            new = f"line 1\nabove {number}\n" if number == 0 else f"above {number - 1}\nabove {number}\n"
+            old = "line 1\n" if number == 0 else f"above {number - 1}\n"
+            edits = [{"old_string": old, "new_string": new}]
+            agent.done("multi_edit_text_file", path=str(long_file.resolve() / "a.txt"), edits=edits)
+            expect(review.current).to_contain_text(f"Line {211 + number}")
+            assert review.top(row) == pytest.approx(before, abs=1)
+    expect(review.heads.first).to_contain_text("Line 2")
+
+
+def test_a_reader_who_scrolled_away_from_the_cursor_keeps_the_line(
+    long_file: Path, serve: Callable[..., ReviewServer], opened: Opener
+) -> None:
+    review = opened(serve(long_file), width=900)
+    review.file("a.txt")
+    row = review.page.locator(".row.ins", has_text="LINE 300")
+    row.scroll_into_view_if_needed()
+    before = review.top(row)
+    agent = ClaudeCode(long_file, "two")
+    agent.start()
+    agent.ask("More")
+    agent.write("a.txt", "".join(["new 1\n", "new 2\n", *edited(*range(10, 400, 10))]))
+    expect(review.page.locator("header .counts")).to_contain_text("40 changes")
+    expect(review.heads.nth(1)).to_contain_text("Line 12")
+    assert review.top(row) == pytest.approx(before, abs=1)
+
+
+def test_a_change_that_the_agent_altered_stays_current_and_says_so(
+    long_file: Path, serve: Callable[..., ReviewServer], opened: Opener
+) -> None:
+    review = opened(serve(long_file))
+    review.file("a.txt")
+    for _ in range(3):
+        review.press("j")
+    expect(review.current).to_contain_text("Line 40")
+    before = review.top(review.current)
+    agent = ClaudeCode(long_file, "two")
+    agent.start()
+    agent.ask("More")
+    lines = edited(*range(10, 400, 10))
+    agent.write("a.txt", "".join([*lines[:40], "after forty\n", *lines[40:]]))
+    expect(review.current).to_contain_text("changed since you looked")
+    expect(review.current).to_contain_text("+2 −1")
+    assert review.top(review.current) == pytest.approx(before, abs=1)
+    review.press("x")
+    expect(review.said).to_contain_text("Rejected")
+    assert "after forty" not in (long_file / "a.txt").read_text()
+    assert "line 40\n" in (long_file / "a.txt").read_text()
+
+
+def test_an_edit_after_the_decision_was_asked_for_is_never_decided_with_it(
+    long_file: Path, serve: Callable[..., ReviewServer], opened: Opener
+) -> None:
+    review = opened(serve(long_file))
+    review.file("a.txt")
+    expect(review.current).to_contain_text("Line 10")
+    review.page.route("**/api/queue", lambda route: route.abort())  # this page hears of nothing
+    lines = edited(*range(10, 400, 10))
+    agent = ClaudeCode(long_file, "two")
+    agent.start()
+    agent.ask("More")
+    agent.write("a.txt", "".join([*lines[:10], "not shown yet\n", *lines[10:]]))
+    review.press("a")
+    expect(review.page.locator(".said.failure")).not_to_be_empty()
+    review.wrong.clear()
+    assert "accepted" not in done(long_file, "show", "1").partition("1:2")[0]
+
+
+def test_a_decision_in_one_tab_shows_in_the_other(
+    project: Path, serve: Callable[..., ReviewServer], opened: Opener
+) -> None:
+    server = serve(project)
+    one, two = opened(server), opened(server)
+    one.file("README.md")
+    two.file("README.md")
+    one.press("x")
+    expect(one.said).to_contain_text("Rejected")
+    expect(two.heads).to_have_count(1)
+    expect(two.current).to_contain_text("Line 11")
+    two.press("u")
+    expect(two.said).to_contain_text("Undid")
+    expect(one.heads).to_have_count(2)
+
+
+def test_a_reload_in_the_middle_returns_to_the_same_file(
+    project: Path, serve: Callable[..., ReviewServer], opened: Opener
+) -> None:
+    review = opened(serve(project))
+    review.file("shop/cart.py", turn=1)
+    review.press("a")
+    expect(review.said).to_contain_text("Accepted")
+    review.page.reload()
+    expect(review.page.locator(".filehead h2")).to_contain_text("shop/cart.py")
+    expect(review.heads).to_have_count(2)
+    review.page.go_back()
+    expect(review.page.locator(".queue")).to_contain_text("Large orders")
+
+
+def test_a_server_that_ended_and_came_back_is_said_and_nothing_typed_is_lost(
+    project: Path, serve: Callable[..., ReviewServer], opened: Opener
+) -> None:
+    server = serve(project, is_cold=True)
+    review = opened(server)
+    review.file("tests/test_cart.py")
+    review.press("c")
+    review.sheet.get_by_role("textbox").fill("A long thought")
+    server.process.kill()
+    server.process.wait()
+    banner = review.page.locator(".banner")
+    expect(banner).to_contain_text("The server is gone")
+    review.sheet.get_by_role("button", name="Comment").click()
+    expect(review.page.locator(".said.failure")).to_contain_text("No answer")
+    assert review.sheet.get_by_role("textbox").input_value() == "A long thought"
+    again = serve(project, "--port", str(server.port))
+    review.press("Escape")
+    expect(banner).to_contain_text("Open the new address", timeout=15_000)
+    review.page.context.new_page().goto(f"{again.origin}/?token={again.token}")
+    banner.get_by_role("button", name="Try now").click()
+    expect(banner).to_be_hidden()
+    review.press("c")
+    assert review.sheet.get_by_role("textbox").input_value() == "A long thought"
+    review.sheet.get_by_role("button", name="Comment").click()
+    expect(review.current.locator(".comment")).to_contain_text("A long thought")
+    review.wrong.clear()

@@ -1,0 +1,130 @@
+"""A browser for tests of the review page: the system's Chromium, driven by playwright."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from tests.support.review_server import ReviewServer
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, ConsoleMessage, Locator, Page
+
+__all__ = ["CHROMIUM", "MILLISECONDS", "ReviewPage", "browser", "needs_browser"]
+
+CHROMIUM: Final = os.environ.get("EDITLEDGER_CHROMIUM") or next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+IS_REQUIRED: Final = "chromium" in os.environ.get("EDITLEDGER_REQUIRES", "").split()
+MILLISECONDS: Final = 15_000.0
+"""How long a test waits for something to appear."""
+
+OPTIONS: Final = (
+    "--headless",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+)
+
+needs_browser = pytest.mark.skipif(
+    not IS_REQUIRED and (CHROMIUM is None or find_spec("playwright") is None),
+    reason="playwright (`make screenshots` installs it) or Chromium (on PATH, or named by EDITLEDGER_CHROMIUM) is missing",
+)
+
+
+@contextmanager
+def browser() -> "Iterator[Browser]":
+    """Start a browser; end it after use."""
+    from playwright.sync_api import sync_playwright
+
+    root = ("--no-sandbox",) if hasattr(os, "geteuid") and os.geteuid() == 0 else ()
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=[*OPTIONS, *root])
+        try:
+            yield started
+        finally:
+            started.close()
+
+
+class ReviewPage:
+    """The page as a person uses it. Whatever a script reports as an error is kept for the test to look at."""
+
+    def __init__(self, page: "Page", server: ReviewServer) -> None:
+        self.page: Final = page
+        self.server: Final = server
+        self.wrong: Final[list[str]] = []
+        page.set_default_timeout(MILLISECONDS)
+        page.on("pageerror", lambda error: self.wrong.append(str(error)))
+        page.on("console", self._note)
+        page.on("dialog", lambda dialog: self.wrong.append(f"dialog: {dialog.message}"))
+
+    def _note(self, said: "ConsoleMessage") -> None:
+        # A file may have been decided between two requests: the page goes on to the next one.
+        if said.type == "error" and "/api/file?" not in said.location["url"]:
+            self.wrong.append(f"{said.text} {said.location['url']}")
+
+    def open(self, screen: str = "") -> "ReviewPage":
+        """Open the page with its token, and a screen of it."""
+        self.page.goto(f"{self.server.origin}/?token={self.server.token}")
+        self.page.locator(".queue h2").wait_for()
+        if screen:
+            self.go(screen)
+        return self
+
+    def go(self, screen: str) -> None:
+        """Go to a screen by its address."""
+        self.page.goto(f"{self.server.origin}/{screen}")
+
+    def file(self, name: str, *, turn: int | None = None) -> None:
+        """Open a file's changes by its link in the queue."""
+        if turn is None:
+            if self.page.locator("details.all").get_attribute("open") is None:
+                self.page.locator("details.all summary").click()
+            where = self.page.locator("details.all")
+        else:
+            where = self.page.locator("section.turn").filter(has_text=f"turn {turn} ")
+        where.get_by_role("link", name=name).first.click()
+        self.page.locator(".filehead h2", has_text=name).wait_for()
+        self.current.wait_for()
+
+    def press(self, key: str) -> None:
+        """Press a key."""
+        self.page.keyboard.press(key)
+
+    @property
+    def heads(self) -> "Locator":
+        """The headings of the changes."""
+        return self.page.locator(".head")
+
+    @property
+    def current(self) -> "Locator":
+        """The heading of the current change."""
+        return self.page.locator(".head.current")
+
+    @property
+    def said(self) -> "Locator":
+        """What the status line says."""
+        return self.page.locator("p.said:not(:empty)")
+
+    @property
+    def sheet(self) -> "Locator":
+        """The dialog that is open."""
+        return self.page.locator("dialog[open]")
+
+    def top(self, what: "Locator") -> float:
+        """Return where on the screen something begins, in pixels."""
+        box = what.bounding_box()
+        assert box is not None
+        return box["y"]
+
+    def overflow(self) -> int:
+        """Return by how many pixels the page is wider than the screen."""
+        wide: int = self.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        return wide
+

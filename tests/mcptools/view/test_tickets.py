@@ -324,6 +324,15 @@ def test_only_decisions_of_the_window_can_be_taken_back_in_it(agent: Agent, root
     assert statuses(root) == [Status.ACCEPTED, Status.PENDING]
 
 
+def test_a_ticket_is_used_up_before_the_next_one_is_made() -> None:
+    """Otherwise two calls at the same time could decide with it."""
+    tickets = Tickets()
+    ticket = tickets.issue(Shown(root="/w", path="", turn=1))
+    tickets.redeem(ticket)
+    with pytest.raises(Failure, match="its ticket is not valid"):
+        tickets.redeem(ticket)
+
+
 def test_a_ticket_expires_after_half_a_day() -> None:
     now = [0.0]
     tickets = Tickets(lambda: now[0])

@@ -15,7 +15,7 @@ from objstore.clock import now
 from objstore.errors import CasError
 from objstore.fastclass import field, replace, value
 from objstore.fs.processes import ProcessName, has_ended, lineage, valid_process_name
-from objstore.fs.reserved_names import OPEN_CALL_PREFIX
+from objstore.fs.reserved_names import JOINED_NAME, OPEN_CALL_PREFIX
 from objstore.fs.writer_lock import WriterLock
 from objstore.model.basic_types import MAX_INT, RESERVED_CONVERSATIONS
 from objstore.model.results import CallInfo, TurnInfo
@@ -35,7 +35,6 @@ _OVER: Final = "over-"
 _SESSION: Final = "session-"
 _DONE: Final = "done-"
 _REPORTED: Final = "told-"
-_JOINED: Final = "joined"
 _LOCK: Final = "lock"
 _REVIEW: Final = "review"
 _RELEASED: Final = "released"
@@ -278,10 +277,6 @@ class OpenCalls:
             units, joined = self.reported_rejections(conversation)
             self._write_reported(conversation, (units | set(new)) - set(gone), joined)
 
-    def has_joined(self) -> bool:
-        """Return whether any conversation has joined another one."""
-        return bool(self._files.read(_JOINED).get("joined"))
-
     def join(self, conversation: str, other: str) -> None:
         """Report another conversation's rejections to this one, unless a third one has joined that. Raises as `note`.
 
@@ -289,14 +284,14 @@ class OpenCalls:
         """
         with self._sessions_locked():
             units, joined = self.reported_rejections(conversation)
-            held = self._files.read(_JOINED).get("joined")
+            held = self._files.read(JOINED_NAME).get("joined")
             owners = [
                 (name, owner) for name, owner in (held if isinstance(held, dict) else {}).items() if name != other
             ]
             own = key_of(sanitized_name(conversation))
             if other in joined or (isinstance(held, dict) and held.get(other, own) != own):
                 return
-            self._files.write(_JOINED, {"joined": dict([*owners, (other, own)][-_MOST_JOINED_OF_ALL:])})
+            self._files.write(JOINED_NAME, {"joined": dict([*owners, (other, own)][-_MOST_JOINED_OF_ALL:])})
             self._write_reported(conversation, units, [*joined, other][-_MOST_JOINED:])
 
     @property

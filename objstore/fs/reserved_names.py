@@ -14,6 +14,7 @@ __all__ = [
     "APPLIED_MARKER_NAME",
     "IGNORE_NAME",
     "INDEX_NAME",
+    "JOINED_NAME",
     "LOG_NAME",
     "NET_CACHE_NAME",
     "OPEN_CALL_PREFIX",
@@ -49,6 +50,8 @@ AGENTS_NAME: Final = "agents"
 """The folder with the files about agents."""
 OPEN_CALL_PREFIX: Final = "open-"
 """Prefix of the files in that folder that hold open calls."""
+JOINED_NAME: Final = "joined"
+"""The file in that folder that says which conversation has joined which other one."""
 
 _SCRATCH_NAME: Final = "tmp"
 

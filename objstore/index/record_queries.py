@@ -36,6 +36,12 @@ from objstore.model.ids import BlobId, RecordId
 
 __all__ = ["DecisionQueries", "EditQueries", "HolderQueries"]
 
+_PENDING: Final = (
+    "SELECT seq, document, path, conversation, turn, session, added, removed FROM edits "
+    "JOIN documents ON documents.id = document WHERE status = 'p' AND NOT void AND NOT expired"
+)
+"""The query for the columns of `PendingEdit`, to which conditions can be added."""
+
 _BEGINS: Final = "conversation >= ? AND conversation < CAST(? AS TEXT)"
 """Condition for conversations whose names begin with a prefix, with two values from `_prefix_bounds`."""
 
@@ -228,11 +234,7 @@ class EditQueries:
 
     def pending(self) -> list[PendingEdit]:
         """Return the pending edits, oldest first, without expired ones."""
-        rows = self._db.execute(
-            "SELECT seq, document, path, conversation, turn, session, added, removed FROM edits "
-            "JOIN documents ON documents.id = document WHERE status = 'p' AND NOT void AND NOT expired ORDER BY seq"
-        )
-        return list(map(PendingEdit._make, rows))
+        return list(map(PendingEdit._make, self._db.execute(f"{_PENDING} ORDER BY seq")))
 
     def pending_unattributed(self) -> int:
         """Return the number of pending edits that are neither a session's nor claimed by the person."""
@@ -251,19 +253,15 @@ class EditQueries:
         )
         return [DocumentPosition._make(row) for row in rows]
 
-    def colliding(self) -> list[tuple[bytes, int, list[Seq]]]:
-        """Return the pending edits of each session in the files in which several have some, by file and session.
-
-        Each is (current path, number of the session, edits).
-        """
+    def colliding(self) -> list[PendingEdit]:
+        """Return the pending edits of sessions in the files in which several have some, oldest first."""
         # The plus keeps SQLite from reading the edits of all sessions instead of the pending ones.
         rows = self._db.execute(
-            "SELECT documents.path, session, group_concat(seq) FROM edits JOIN documents ON documents.id = document "
-            "WHERE status = 'p' AND NOT void AND NOT expired AND +session > 0 AND document IN (SELECT document "
-            "FROM edits WHERE status = 'p' AND NOT void AND NOT expired AND +session > 0 GROUP BY document "
-            "HAVING count(DISTINCT session) > 1) GROUP BY document, session ORDER BY documents.path, session"
+            f"{_PENDING} AND +session > 0 AND document IN (SELECT document FROM edits "  # noqa: S608 - the query from here
+            "WHERE status = 'p' AND NOT void AND NOT expired AND +session > 0 GROUP BY document "
+            "HAVING count(DISTINCT session) > 1) ORDER BY seq"
         )
-        return [(row[0], row[1], sorted(Seq(int(n)) for n in row[2].split(","))) for row in rows]
+        return list(map(PendingEdit._make, rows))
 
     def long_documents(self, least: int) -> list[DocumentId]:
         """Return the documents that have at least `least` unexpired edits."""

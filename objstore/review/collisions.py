@@ -5,40 +5,54 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from objstore.calls.open_calls import OpenCalls
-from objstore.index.rows import EditConditions
+from objstore.fs.reserved_names import AGENTS_NAME, JOINED_NAME, STORE_NAME
+from objstore.index.rows import EditConditions, PendingEdit
 from objstore.model.views import Collision
 
 if TYPE_CHECKING:
-    from objstore.model.basic_types import Seq
+    from collections.abc import Collection, Iterable
+
+    from objstore.model.basic_types import DocumentId, Seq
     from objstore.transaction.journal import Journal
 
 __all__ = ["collisions"]
 
 
-def collisions(journal: Journal) -> list[Collision]:
+def collisions(journal: Journal, pending: Collection[PendingEdit]) -> list[Collision]:
     """Return the files in which several sessions have pending edits, by path.
 
-    An agent with hooks may also use our server, which is another session: both count as the one with hooks.
+    `pending`: the pending edits, oldest first; those of files in which only one session has some may be missing. An
+    agent with hooks may also use our server, which is another session: both count as the one with hooks.
     """
-    rows = journal.store.index.edits.colliding()
-    if not rows:
+    sessions: dict[DocumentId, set[int]] = {}
+    for edit in pending:
+        if edit.session:
+            sessions.setdefault(edit.document, set()).add(edit.session)
+    shared = {document: numbers for document, numbers in sessions.items() if len(numbers) > 1}
+    if not shared:
         return []
-    owners = _owners(journal, {number for _, number, _ in rows})
-    found: dict[str, dict[int, tuple[Seq, ...]]] = {}
-    for path, number, seqs in rows:
-        edits = found.setdefault(os.fsdecode(path), {})
-        owner = owners.get(number, number)
-        edits[owner] = tuple(sorted((*edits.get(owner, ()), *seqs)))
-    return [Collision(path=path, edits=edits) for path, edits in found.items() if len(edits) > 1]
+    owners = _owners(journal, set().union(*shared.values()))
+    found: dict[bytes, dict[int, list[Seq]]] = {}
+    for edit in pending:
+        if edit.session and edit.document in shared:
+            owner = owners.get(edit.session, edit.session)
+            found.setdefault(edit.path, {}).setdefault(owner, []).append(edit.seq)
+    return [
+        Collision(path=os.fsdecode(path), edits={number: tuple(seqs) for number, seqs in sorted(edits.items())})
+        for path, edits in sorted(found.items())
+        if len(edits) > 1
+    ]
 
 
-def _owners(journal: Journal, numbers: set[int]) -> dict[int, int]:
+def _owners(journal: Journal, numbers: Iterable[int]) -> dict[int, int]:
     """Return the session with hooks of each session of our server that it has joined."""
+    if not os.path.lexists(os.path.join(journal.tree.root, STORE_NAME, AGENTS_NAME, JOINED_NAME)):
+        return {}
+    # Imported only now: a status would wait for it, and mostly no conversation has joined another one.
+    from objstore.calls.open_calls import OpenCalls
+
     index, calls = journal.store.index, OpenCalls(journal)
     owners: dict[int, int] = {}
-    if not calls.has_joined():  # and so no session has to be looked up
-        return owners
     for number in sorted(numbers):
         row = index.sessions.get(number)
         for joined in calls.reported_rejections(row.name)[1] if row is not None else ():

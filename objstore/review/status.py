@@ -12,7 +12,6 @@ from objstore.errors import CasError, DiskFailed, PathError, StoreDamaged
 from objstore.fs.reserved_names import AGENTS_NAME, OPEN_CALL_PREFIX, STORE_NAME
 from objstore.model.basic_types import CommentState, Status
 from objstore.model.views import (
-    Collision,
     ExternalChange,
     PendingGroup,
     PendingTurn,
@@ -52,6 +51,7 @@ def report(journal: Journal) -> StatusReport:
 
 
 def _status_report(journal: Journal, external: tuple[ExternalChange, ...], unreadable: tuple[str, ...]) -> StatusReport:
+    from objstore.review.collisions import collisions
     from objstore.worktree.secret_files import secret_files
 
     index = journal.store.index
@@ -79,7 +79,7 @@ def _status_report(journal: Journal, external: tuple[ExternalChange, ...], unrea
         store_bytes=store_bytes,
         blobs=blobs,
         reclaimable=_reclaimable(journal),
-        collisions=_collisions(journal, pending),
+        collisions=tuple(collisions(journal, pending)),
         comments=_comments(journal),
         policies=_changed_policies(journal),
         secrets=secret_files(journal),
@@ -140,36 +140,28 @@ def _comments(journal: Journal) -> dict[str, int]:
 
 
 def _groups(pending: list[PendingEdit]) -> tuple[PendingGroup, ...]:
-    seqs: dict[tuple[str, int, DocumentId, bytes], list[Seq]] = {}
-    lines: dict[tuple[str, int, DocumentId, bytes], tuple[int, int]] = {}
-    sessions: dict[tuple[str, int, DocumentId, bytes], int] = {}
+    """Return the edits by turn and file, or by conversation and file where no turn is known, the oldest group first."""
+    groups: dict[tuple[str, int, DocumentId], tuple[bytes, int, list[Seq], list[int]]] = {}
     for seq, document, path, conversation, turn, session, added, removed in pending:
-        group = (conversation, turn, document, path)
-        sessions.setdefault(group, 0 if turn else session)
-        seqs.setdefault(group, []).append(seq)
-        before = lines.get(group, (0, 0))
-        lines[group] = (before[0] + added, before[1] + removed)
+        key = conversation, turn, document
+        if key not in groups:
+            groups[key] = path, session, [], [0, 0]
+        _, _, seqs, lines = groups[key]
+        seqs.append(seq)
+        lines[0] += added
+        lines[1] += removed
     return tuple(
         PendingGroup(
             conversation=conversation,
             turn=turn,
             path=os.fsdecode(path),
-            seqs=tuple(seqs[conversation, turn, document, path]),
+            seqs=tuple(seqs),
             added=added,
             removed=removed,
-            session=sessions[conversation, turn, document, path],
+            session=0 if turn else session,
         )
-        for (conversation, turn, document, path), (added, removed) in lines.items()
+        for (conversation, turn, _), (path, session, seqs, (added, removed)) in groups.items()
     )
-
-
-def _collisions(journal: Journal, pending: list[PendingEdit]) -> tuple[Collision, ...]:
-    sessions = {(edit.document, edit.session) for edit in pending if edit.session}
-    if len(sessions) == len({document for document, _ in sessions}):
-        return ()  # no file has those of two sessions
-    from objstore.review.collisions import collisions
-
-    return tuple(collisions(journal))
 
 
 def _commits(journal: Journal) -> tuple[UnreviewedCommit, ...]:

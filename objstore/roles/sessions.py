@@ -33,8 +33,8 @@ class Sessions:
         """Return the files in which several sessions have pending edits, by path."""
         from objstore.review import collisions
 
-        with self._journal.reading():
-            return collisions.collisions(self._journal)
+        with self._journal.reading() as store:
+            return collisions.collisions(self._journal, store.index.edits.colliding())
 
     def running_calls(self) -> tuple[RunningCall, ...]:
         """Return the calls of agents' own programs whose end was not reported, oldest first."""

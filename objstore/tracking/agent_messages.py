@@ -226,7 +226,8 @@ class AgentMessages:
         """
         with self._journal.reading() as store:
             own = store.index.sessions.number(sanitized_name(conversation))
-            if not own or not store.index.edits.colliding():
+            colliding = store.index.edits.colliding() if own else []
+            if not colliding:
                 return []
             # Imported only now, because mostly there is nothing to report.
             from objstore.review.collisions import collisions
@@ -241,7 +242,7 @@ class AgentMessages:
                         if number != own and _collision_name(collision, number) not in known
                     },
                 )
-                for collision in collisions(self._journal)
+                for collision in collisions(self._journal, colliding)
                 if own in collision.edits
             ]
             return [collision for collision in found if collision.edits]

@@ -52,7 +52,10 @@ def test_an_agent_does_not_collide_with_its_own_calls_of_our_server(folder: Path
         call.write("a.txt", b"1\n")
         call.commit()
     with Workspace.open(folder) as workspace:
-        assert len(workspace.sessions.collisions()) == 1
+        (collision,) = workspace.sessions.collisions()
+        assert (collision.path, collision.edits) == ("a.txt", {1: (1,), 2: (2,)})
+        assert workspace.review.status().collisions == (collision,)
         workspace.hooks.join("session-1", "turn", "mcp__editledger__write_file")
         assert workspace.sessions.collisions() == []
+        assert workspace.review.status().collisions == ()
     assert session.ask("go on") == ""

@@ -233,16 +233,25 @@ class Workspace:
         Where none has, this reads a few small files. Raises what `record_changes` raises.
         """
         from objstore.tracking.git_positions import GitPositions
-        from objstore.tracking.record import returned_files
 
         with self._journal.mutex:
             positions = GitPositions(self._journal)
             if not positions.movements():
                 positions.save()
                 with self._journal.translating_index_errors():
-                    if not returned_files(self._journal):
+                    if not self._has_returned_files():
                         return
         self.hooks.notice_git()
+
+    def _has_returned_files(self) -> bool:
+        """Return whether a file with edits that are away differs, or may differ, from its record."""
+        with self._journal.reading() as store:
+            if not store.index.edits.documents_away():
+                return False
+        # Imported only now: every status asks this, and mostly no edit is away.
+        from objstore.tracking.record import returned_files
+
+        return bool(returned_files(self._journal))
 
     # ---- roles
 

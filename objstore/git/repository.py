@@ -23,9 +23,10 @@ _MAX_PACKED_REFS: Final = 1 << 26
 _MAX_REFLOG: Final = 1 << 20
 """Bytes of the newest part of the log of HEAD that are read."""
 
-# Patterns are compiled where they are used: every command looks for a repository, and there may be none.
-_COMMIT: Final = r"[0-9a-f]{40}(?:[0-9a-f]{24})?"
-_REF: Final = r"refs/[^\x00-\x20\x7f~^:?*\[\\]+"
+# Patterns are compiled where they are used: every command reads a position, and mostly nothing has moved.
+_HEX_DIGITS: Final = frozenset("0123456789abcdef")
+_HASH_LENGTHS: Final = (40, 64)  # of SHA-1 and SHA-256, in hexadecimal digits
+_NOT_IN_REFS: Final = frozenset((*map(chr, range(0x21)), *"\x7f~^:?*[\\"))
 _REFLOG_LINE: Final = (
     rb"(?P<old>[0-9a-f]{40,64}) (?P<new>[0-9a-f]{40,64}) .*> (?P<time>[0-9]{1,12}) [+-][0-9]{4}(?:\t(?P<message>.*))?"
 )
@@ -118,7 +119,7 @@ def position_of(repository: Repository) -> Position | None:
     text = head.decode("utf-8", "surrogateescape").rstrip("\n")
     ref = text.removeprefix("ref: ")
     if ref == text:
-        if not re.fullmatch(_COMMIT, text):
+        if not _is_commit(text):
             return None
         branch, commit = "", text
     elif _is_ref(ref):
@@ -164,16 +165,23 @@ def _printable(name: str) -> str:
 
 
 def _is_ref(name: str) -> bool:
-    return bool(re.fullmatch(_REF, name)) and not any(part in {"", ".", ".."} for part in name.split("/"))
+    is_below = name.startswith("refs/") and not any(part in {"", ".", ".."} for part in name.split("/"))
+    return is_below and _NOT_IN_REFS.isdisjoint(name)
+
+
+def _is_commit(text: str) -> bool:
+    return len(text) in _HASH_LENGTHS and _HEX_DIGITS.issuperset(text)
 
 
 def _resolved(repository: Repository, ref: str) -> str:
     """Return the commit that a ref names ("": none)."""
     for folder in dict.fromkeys([repository.git_dir, repository.common_dir]):
         text = (_read(os.path.join(folder, ref)) or b"").decode("ascii", "replace").rstrip("\n")
-        if re.fullmatch(_COMMIT, text):
+        if _is_commit(text):
             return text
-    packed = _read(os.path.join(repository.common_dir, "packed-refs"), _MAX_PACKED_REFS) or b""
+    packed = _read(os.path.join(repository.common_dir, "packed-refs"), _MAX_PACKED_REFS)
+    if not packed:
+        return ""
     found = re.search(rb"^([0-9a-f]{40,64}) " + re.escape(os.fsencode(ref)) + rb"$", packed, re.MULTILINE)
     return "" if found is None else found[1].decode()
 

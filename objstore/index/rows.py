@@ -8,10 +8,8 @@ from objstore.errors import RecordInvalid
 from objstore.fastclass import NamedTuple
 from objstore.index.database import unusable
 from objstore.log.segment_files import Place
-from objstore.model import canonical_msgpack
 from objstore.model.basic_types import CommentState, DocumentId, FileState, Seq, Status, Unit
 from objstore.model.ids import BlobId, RecordId
-from objstore.model.ranges import ranges_of
 
 if TYPE_CHECKING:
     from objstore.model.records import Record
@@ -245,6 +243,10 @@ def encode_reasons(reasons: Sequence[str]) -> bytes:
             units.setdefault(reason, []).append(unit)
     if not units:
         return NO_REASONS
+    # Imported here, as in `decode_reasons`: a status reads no reasons, and would wait 1 ms for these modules.
+    from objstore.model import canonical_msgpack
+    from objstore.model.ranges import ranges_of
+
     return canonical_msgpack.encode({reason: list(chain(*ranges_of(numbers))) for reason, numbers in units.items()})
 
 
@@ -253,6 +255,8 @@ def decode_reasons(encoded: bytes, count: int) -> tuple[str, ...]:
     reasons = [""] * count
     if encoded == NO_REASONS:
         return tuple(reasons)
+    from objstore.model import canonical_msgpack
+
     try:
         found = canonical_msgpack.unpack(encoded)
     except RecordInvalid as error:

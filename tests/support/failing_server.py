@@ -1,4 +1,4 @@
-"""A server whose disk fails while a certain file exists: `python -m tests.support.failing_server FILE DIR…`.
+"""A server whose disk fails while a certain file exists, which is its first argument.
 
 An empty file makes every sync fail; one with a number n, the n-th change of a user's file from then on.
 """
@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from mcptools.server.command import main
+from mcptools.server import command
 from objstore import workspace
 from objstore.errors import DiskFailed
 from objstore.fs.disk import Disk
@@ -44,6 +44,7 @@ def step(relative_name: str) -> None:
             raise DiskFailed(relative_name, "Input/output error")
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Run the server."""
     vars(workspace)["Disk"] = FailingDisk
-    main()
+    command.main()

@@ -28,12 +28,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple, NoReturn
 
-__all__ = ["ForkServer", "ForkedProcess", "ProcessResult", "forked_program"]
+__all__ = ["INSTEAD", "ForkServer", "ForkedProcess", "ProcessResult", "forked_program"]
 
 REPOSITORY: Final = Path(__file__).resolve().parents[2]
 LAUNCHER: Final = Path(__file__).with_name("process_launcher.py")
 PACKAGES: Final = {"cli": ("cli", "objstore"), "mcptools": ("mcptools", "objstore")}
 MAINS: Final = {"cli": "cli.shell.entry", "mcptools": "mcptools.server.command"}
+INSTEAD: Final = "CAS_TEST_MAIN"
+"""Variable that names a module whose `main` a process runs in place of the program's, if it is not to run again."""
+
 BESIDE: Final = {
     "cli": ("rich.console", "filelock"),
     "mcptools": ("rich.logging", "anyio._backends._asyncio", "filelock"),
@@ -311,12 +314,12 @@ def main(program: str, address: str) -> int:
     start = _asked(address)
     if start is None:
         return 0
-    run = import_module(MAINS[program]).main
     if isinstance(start, socket.socket):
-        return _run_repeatedly(program, run, start)
+        return _run_repeatedly(program, import_module(MAINS[program]).main, start)
     _become(start)
-    sys.argv = [MAINS[program], *start.words]
-    ended: int | None = run()
+    name = os.environ.pop(INSTEAD, MAINS[program])
+    sys.argv = [name, *start.words]
+    ended: int | None = import_module(name).main()
     # To take the interpreter apart would cost as much as the command itself: all that it has in common would be copied.
     sys.stdout.flush()
     sys.stderr.flush()

@@ -28,7 +28,7 @@ from mcp.types import (
 from pydantic import FileUrl
 
 from objstore import EditView, NotAWorkspace, Workspace
-from tests.support.fork_server import forked_program
+from tests.support.fork_server import INSTEAD, forked_program
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -157,12 +157,15 @@ def connected(  # noqa: PLR0913 - each is one thing that a test may choose
 
     `served`: the directories on the command line, if they are not `roots`. `client_roots`: returns the addresses that
     the client answers whenever it is asked for its roots. `on_message`: gets the notifications of the server.
-    `program`: another module to run as the server, and its first arguments. `extensions`: of the client. All tools are
-    offered, unless `options` choose.
+    `program`: another module whose `main` runs as the server, and its first arguments. `extensions`: of the client. All
+    tools are offered, unless `options` choose.
     """
     log = roots[0].parent / f"{roots[0].name}.log"
-    command, *arguments = (sys.executable, "-m", *program) if program else server_command()
-    if not program and "--tools" not in options:
+    command, *arguments = server_command()
+    if program:
+        arguments += program[1:]
+        environment = {**(environment or {}), INSTEAD: program[0]}
+    elif "--tools" not in options:
         arguments += ["--tools", "all"]
     arguments += [*options, *map(str, roots if served is None else served)]
     server = StdioServerParameters(command=command, args=arguments, cwd=REPOSITORY, env=environment)

@@ -15,6 +15,7 @@ from mcptools.catalog.descriptions import encode_descriptions, load_descriptions
 from mcptools.catalog.instructions import instructions
 from mcptools.catalog.tool_list import DEFAULT_SET, SETS, chosen
 from mcptools.server.write_descriptions import describe_tools
+from tests.support.fork_server import forked_program
 from tests.support.mcp_agent import REPOSITORY, Agent, connected
 
 TOOL_NAMES = [
@@ -130,7 +131,7 @@ def test_default_set_has_at_most_14_tools_and_2500_tokens(tmp_path: Path) -> Non
 def test_server_without_the_option_offers_the_default_set(tmp_path: Path) -> None:
     root = tmp_path / "root"
     root.mkdir()
-    with connected(root, program=("mcptools",)) as agent:
+    with connected(root, program=("mcptools.server.command",)) as agent:
         assert [tool.name for tool in agent.tools()] == list(chosen([DEFAULT_SET]))
         assert {tool.output_schema for tool in agent.tools()} == {None}
 
@@ -331,7 +332,7 @@ def test_clients_of_both_protocol_versions_are_served(tmp_path: Path, mode: str)
 
 def editledger(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "mcptools", *arguments],
+        [*forked_program("mcptools").command, *arguments],
         cwd=REPOSITORY,
         check=False,
         capture_output=True,

@@ -10,13 +10,14 @@ from typing import IO, Any
 import pytest
 
 from objstore import Action, CallInfo, Unit, Workspace
+from tests.support.fork_server import forked_program
 from tests.support.mcp_agent import REPOSITORY, connected
 
 
 def export(root: Path, shape: str) -> list[dict[str, Any]]:
     """Return the parsed lines that the command prints."""
     done = subprocess.run(
-        [sys.executable, "-m", "mcptools", "--export-acp", shape, str(root)],
+        [*forked_program("mcptools").command, "--export-acp", shape, str(root)],
         cwd=REPOSITORY,
         check=True,
         capture_output=True,
@@ -213,7 +214,7 @@ def test_export_ends_quietly_when_its_reader_closes_the_pipe(root: Path) -> None
 def run_export(*options: str, stdout: int | IO[bytes] = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
     """Run the command until it ends; return its result."""
     return subprocess.run(
-        [sys.executable, "-m", "mcptools", "--export-acp", "contract", *options],
+        [*forked_program("mcptools").command, "--export-acp", "contract", *options],
         cwd=REPOSITORY,
         check=False,
         stdout=stdout,

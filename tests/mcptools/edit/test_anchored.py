@@ -28,7 +28,7 @@ from mcptools.edit.anchored import (
 from mcptools.edit.hashline import line_tag
 from objstore import hunks_fit, hunks_from_spans, split_lines
 from objstore.text.lines import closed
-from tests.objstore.weave.test_weave_costs import count_calls
+from tests.support.call_counts import count_calls
 
 BOM = b"\xef\xbb\xbf"
 

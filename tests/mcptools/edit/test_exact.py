@@ -17,7 +17,7 @@ from mcptools.edit.exact import (
     apply_edits,
 )
 from objstore.text.hunks import Span, hunks_fit, hunks_from_spans
-from tests.objstore.weave.test_weave_costs import count_calls
+from tests.support.call_counts import count_calls
 
 CONFIG = b'[server]\nhost = "localhost"\nport = 8080\n\n[app]\ndebug = false\n'
 

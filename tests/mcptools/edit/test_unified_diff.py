@@ -11,7 +11,7 @@ from mcptools.edit.unified_diff import AmbiguousContext, Applied, ContextMismatc
 from objstore.text.diff import diff_lines
 from objstore.text.hunks import Span, hunks_fit, hunks_from_spans
 from objstore.text.unified_diff import numbered_diff, quoted_name, unified_diff
-from tests.objstore.weave.test_weave_costs import count_calls
+from tests.support.call_counts import count_calls
 
 HEAD = "--- a/f\n+++ b/f\n"
 ABC = b"a\nb\nc\n"

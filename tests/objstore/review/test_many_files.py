@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
 from objstore import Action, CallInfo, Decided, Operation, Unit, Workspace
+from tests.support.call_counts import count_calls
 from tests.support.faulty_disk import UnsyncedDisk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
-    from types import FrameType
-
-
-def count_calls(act: Callable[[], object]) -> int:
-    """Return how many calls, of Python and of C, `act` makes."""
-    count = 0
-
-    def called(_frame: FrameType, event: str, _argument: object) -> None:
-        nonlocal count
-        count += event in {"call", "c_call"}
-
-    sys.setprofile(called)
-    try:
-        act()
-    finally:
-        sys.setprofile(None)
-    return count
 
 
 def costs_by_files(root: Path, files: int) -> dict[str, int]:

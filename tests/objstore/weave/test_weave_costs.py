@@ -13,11 +13,11 @@ import pytest
 from objstore.text.diff import Hunk, diff_lines
 from objstore.weave.dependents import cascade
 from objstore.weave.line_weave import UnitIndex, Weave
+from tests.support.call_counts import count_calls
 from tests.support.weave_statuses import set_live
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from types import FrameType
 
 ROOT: Final = Path(__file__).parents[3]
 
@@ -50,23 +50,6 @@ def test_a_thousand_whole_rewrites_of_a_thousand_lines_take_less_than_60_mb() ->
     """The texts alone are 31 MB: the cost of a run shows here, and a cost per line would show even more."""
     ran = subprocess.run([sys.executable, "-c", REWRITES], cwd=ROOT, capture_output=True, check=True)
     assert int(ran.stdout) < 60_000  # kilobytes
-
-
-def count_calls(act: Callable[[], object]) -> int:
-    """Return how many Python and C calls `act` makes: the same number each time, on any machine."""
-    count = 0
-
-    def called(_frame: FrameType, event: str, _argument: object) -> None:
-        nonlocal count
-        count += event in {"call", "c_call"}
-
-    before = sys.getprofile()
-    sys.setprofile(called)
-    try:
-        act()
-    finally:
-        sys.setprofile(before)
-    return count
 
 
 LINES: Final = 3_000

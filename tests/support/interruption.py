@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
+from tests.support.faulty_disk import WHOLE
+
 __all__ = ["InterruptionPoint", "interrupted_at", "interruption_points"]
 
 
@@ -21,7 +23,11 @@ class InterruptionPoint:
 
 
 def interruption_points(stride: int = 1) -> Iterator[InterruptionPoint]:
-    """Yield successive moments until one was not reached. Raises AssertionError if the first was not."""
+    """Yield successive moments until one was not reached. Raises AssertionError if the first was not.
+
+    `stride`: of so many moments, only one is tried, but all of them for `make crash`.
+    """
+    stride = 1 if WHOLE else stride
     moment = InterruptionPoint(0)
     yield moment
     assert moment.came

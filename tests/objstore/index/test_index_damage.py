@@ -437,7 +437,7 @@ def reviewed(once_reviewed: Path, tmp_path: Path) -> Path:
     return shutil.copytree(once_reviewed, tmp_path / "reviewed", symlinks=True)
 
 
-@pytest.mark.parametrize(("table", "column"), columns())
+@pytest.mark.parametrize(("table", "column"), columns()[:: 1 if WHOLE else 2])
 def test_impossible_value_in_the_index_is_a_fault_and_repaired(reviewed: Path, table: str, column: str) -> None:
     values = ("'text'", "NULL", "-1")
     for value in values if WHOLE else values[columns().index((table, column)) % 3 :][:1]:

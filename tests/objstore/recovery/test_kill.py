@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from objstore import Workspace, blob_id
+from tests.support.faulty_disk import WHOLE
 from tests.support.kill_target import sums
 
-KILLS: Final = int(os.environ.get("CAS_KILLS", "15"))
-KILLS_IN_ONE: Final = 5
+KILLS: Final = int(os.environ.get("CAS_KILLS", "60" if WHOLE else "9"))
+KILLS_IN_ONE: Final = 3
 """Kills in one workspace, each of a writer that goes on where the last one was killed."""
 
 HOUSE: Final = Path(__file__).resolve().parents[3]

@@ -10,7 +10,7 @@ import pytest
 
 from objstore import CasError, Operation, Workspace, check_store
 from tests.support.crash_scenarios import LOOK, SNAPSHOT, CrashScenario, Files, files
-from tests.support.faulty_disk import CountdownDisk, PowerCut, broken_disk, full_disk, power_cut
+from tests.support.faulty_disk import WHOLE, CountdownDisk, PowerCut, broken_disk, full_disk, power_cut
 
 Failure = Callable[[str], BaseException]
 WAYS = pytest.mark.parametrize(
@@ -36,8 +36,11 @@ def prepared(scene: CrashScenario, folder: Path) -> Path:
 def cut_off(
     scene: CrashScenario, start: Path, folder: Path, failure: Failure, *, torn: float | None, lasting: bool
 ) -> Iterator[Path]:
-    """Yield a copy of the workspace for each step at which the scene failed; what was not synced is lost in half."""
-    for step in count():
+    """Yield a copy of the workspace for each third step at which the scene failed, and for all with `make crash`.
+
+    What was not synced is lost in half of them.
+    """
+    for step in count(step=1 if WHOLE else 3):
         for loses in (False, True):
             root = folder / f"{step}{loses}"
             shutil.copytree(start, root, symlinks=True)

@@ -19,6 +19,7 @@ from objstore.packing.repack import repack
 from objstore.retention.compaction import compact, plan_compaction
 from objstore.transaction.journal import Journal
 from objstore.transaction.prestore import prestore_blob, prestore_large_files
+from tests.support.faulty_disk import WHOLE
 
 NOISE: Final = os.urandom(6 << 20)
 LARGE: Final = NOISE + bytes(MAX_BLOB - len(NOISE)) + b"the end\n"
@@ -50,7 +51,7 @@ with Workspace.open(root) as workspace:
                 others.append(repr(error))
     thread = threading.Thread(target=take)
     thread.start()
-    until = time.monotonic() + 3
+    until = time.monotonic() + float(sys.argv[2])
     while time.monotonic() < until:
         for suffix in ("", "-wal", "-shm"):
             (root / ".cas" / f"index.sqlite{suffix}").unlink(missing_ok=True)
@@ -272,7 +273,7 @@ def test_large_file_that_changes_while_it_is_stored_does_not_delay_a_snapshot(ro
 def test_the_index_may_be_deleted_while_a_large_file_is_stored(root: Path) -> None:
     # In another process, because SQLite crashes if a database is closed during a query.
     child = subprocess.run(
-        [sys.executable, "-c", STORE_WHILE_DELETING_THE_INDEX, str(root)],
+        [sys.executable, "-c", STORE_WHILE_DELETING_THE_INDEX, str(root), "10" if WHOLE else "1.5"],
         cwd=SOURCE,
         capture_output=True,
         text=True,

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -446,19 +447,20 @@ def test_an_error_reports_that_nothing_changed_only_if_nothing_did(
     tmp_path: Path, act: Act, failure: Callable[[str], BaseException]
 ) -> None:
     """Each operation of the disk fails in turn, and from then on all do."""
+    start = tmp_path / "start"
+    start.mkdir()
+    with Workspace.init(start, CountdownDisk(None)) as workspace:
+        write(workspace, "b.txt", b"first\n")
+        for version in range(VERSIONS):
+            write(workspace, "a.txt", text(version))
+        write(workspace, "b.txt", b"second\n")
+        write(workspace, "b.txt", b"third\n")
+        if act in {ACTS["gc"], ACTS["undo"]}:
+            accept_all(workspace)
+    (start / "c.txt").write_bytes(b"a person's\n")
     seen = 0
     for step in (0, 1, 2, 3, 5, 8, 13, 21, 34, 55):
-        root = tmp_path / str(step)
-        root.mkdir()
-        with Workspace.init(root, CountdownDisk(None)) as workspace:
-            write(workspace, "b.txt", b"first\n")
-            for version in range(VERSIONS):
-                write(workspace, "a.txt", text(version))
-            write(workspace, "b.txt", b"second\n")
-            write(workspace, "b.txt", b"third\n")
-            if act in {ACTS["gc"], ACTS["undo"]}:
-                accept_all(workspace)
-        (root / "c.txt").write_bytes(b"a person's\n")
+        root = shutil.copytree(start, tmp_path / str(step), symlinks=True)
         disk = CountdownDisk(step, failure)
         workspace = Workspace.open(root, disk)
         before = visible_state(root)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 EXAMPLES: Final = settings().max_examples
-"""Of the profile: 25 in `make test`, 2,000 in `make laws`."""
+"""Of the profile: 18 in `make test`, 2,000 in `make laws`."""
 
 WAYS: Final = ("whole", "exact", "by hand")
 """How an edit is made: the whole file is written, the lines are named by the tool, or a person types."""

@@ -264,7 +264,7 @@ def test_restore_leaves_a_file_with_a_lost_blob_and_restores_the_others(
 
 def test_a_file_that_changes_during_a_diff_is_not_shown_with_mixed_content(runner_with_files: CommandRunner) -> None:
     runner_with_files.done("snapshot")
-    write_file(runner_with_files, "a", b"more\n" * (1 << 20))
+    write_file(runner_with_files, "a", b"more\n" * (1 << 17))
     write_file(runner_with_files, "src/b", b"found\n")
     reader = subprocess.Popen(
         [*PROGRAM, "snapshot", "diff", "1", "-p"],

@@ -9,7 +9,7 @@ import pytest
 from tests.support.command_runner import CommandRunner, cas
 from tests.support.git_repository import git, new_repository
 
-FILES = 300
+FILES = 40
 
 
 def write_by_agent(runner: CommandRunner, name: str, text: str) -> None:
@@ -25,7 +25,7 @@ def write_by_agent(runner: CommandRunner, name: str, text: str) -> None:
 
 @pytest.fixture
 def repository(runner: CommandRunner) -> CommandRunner:
-    """Return a workspace in a repository whose branch `feature` differs in 300 files."""
+    """Return a workspace in a repository whose branch `feature` differs in 40 files."""
     folder = new_repository(runner.folder)
     (folder / ".gitignore").write_text(".cas/\n")
     for number in range(FILES):

@@ -7,9 +7,12 @@ from typing import Final
 from tests.support.command_runner import SOURCE, CommandResult, cas
 from tests.support.fork_server import forked_program
 
+PROGRAMS: Final = {"cas": "cli", "editledger": "mcptools"}
+"""The package that each program runs."""
+
 WARM_SCRIPTS: Final = Path(__file__).with_name("warm_scripts")
 
-__all__ = ["SERVER_FILES", "files", "put", "run"]
+__all__ = ["SERVER_FILES", "files", "put", "run", "warm_programs"]
 
 SERVER_FILES: Final = {
     "claude-code": ".mcp.json",
@@ -31,10 +34,17 @@ def run(project: Path, home: Path, *words: str) -> CommandResult:
         words = (*words, "--server")
     settings = {"HOME": str(home), "XDG_CONFIG_HOME": str(home / ".config")}
     if "doctor" in words:
-        warm = {"cas": forked_program("cli").command, "editledger": forked_program("mcptools").command}
-        settings["CAS_TEST_WARM"] = "\n\n".join("\n".join((name, *command)) for name, command in warm.items())
-        settings["PYTHONPATH"] = os.pathsep.join((str(WARM_SCRIPTS), SOURCE))
+        settings |= warm_programs()
     return cas(*words, folder=project, settings=settings)
+
+
+def warm_programs(*names: str) -> dict[str, str]:
+    """Return the variables with which the programs that a doctor runs start warm, or only those that are named."""
+    warm = {name: forked_program(package).command for name, package in PROGRAMS.items() if name in (names or PROGRAMS)}
+    return {
+        "CAS_TEST_WARM": "\n\n".join("\n".join((name, *command)) for name, command in warm.items()),
+        "PYTHONPATH": os.pathsep.join((str(WARM_SCRIPTS), SOURCE)),
+    }
 
 
 def files(*folders: Path) -> dict[Path, bytes]:

@@ -22,6 +22,7 @@ from mcptools.catalog.tool_list import TOOLS
 from mcptools.server.results import success
 from mcptools.tools.notes import outcome_notes
 from objstore import CallInfo, EditFilter, EditView, Operation, Origin, Status, UnreportedRejections, Workspace
+from tests.support.client_files import warm_programs
 from tests.support.command_runner import PATIENCE, PROGRAM, SOURCE, CommandRunner, cas, environment, unforked_cas
 from tests.support.hooked_agents import (
     AGENTS,
@@ -472,10 +473,10 @@ def test_a_field_of_the_wrong_type_counts_as_empty(client: str) -> None:
 def test_a_fault_is_logged_and_shown_by_status_and_doctor(folder: Path) -> None:
     assert hook("claude-code", b"{", folder=folder).status == 0
     assert "hooks: 1 error," in cas("status", folder=folder).text
-    found = cas("doctor", folder=folder)
+    found = cas("doctor", folder=folder, settings=warm_programs())
     assert found.status == 1
     assert "errors of hooks" in found.text
-    after_forget = cas("doctor", "--forget", folder=folder)
+    after_forget = cas("doctor", "--forget", folder=folder, settings=warm_programs())
     assert after_forget.status == 0
     assert "ok   errors of hooks" in after_forget.text
     assert "faults" not in cas("status", folder=folder).text
@@ -486,7 +487,8 @@ def test_doctor_reports_a_failing_hook_and_does_not_log_its_fault(
     existing_log: str, folder: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(Path(SOURCE) / "cli", tmp_path / "cli")
-    settings = {"PYTHONPATH": os.pathsep.join([str(tmp_path), SOURCE])}
+    settings = warm_programs("editledger")  # and hooks of the copy, started cold
+    settings["PYTHONPATH"] = os.pathsep.join([str(tmp_path), settings["PYTHONPATH"]])
     module, log = tmp_path / "cli" / "hooks" / "clients" / "codex.py", folder / ".cas" / "hook.log"
     source = module.read_text()
     module.write_text("raise ValueError('half of an update')\n")

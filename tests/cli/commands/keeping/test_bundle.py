@@ -403,12 +403,12 @@ def test_paths_of_a_snapshot_of_a_folder_count_with_that_folders_path(runner: Co
 def test_a_baseline_that_repeats_a_large_file_beyond_the_free_space_is_refused(
     runner: CommandRunner, tmp_path: Path
 ) -> None:
-    piece, names = bytes(MAX_CHUNK), [b"%03d" % number for number in range(300)]
+    piece, names = bytes(MAX_CHUNK), [b"%03d" % number for number in range(150)]
     hasher = BlobHasher()
-    for _ in range(128):
+    for _ in range(512):
         hasher.update(piece)
     with closing(Journal(str(runner.folder), Disk())) as journal, journal.writing() as batch:
-        chunks = [Chunk(blob_id(piece), len(piece))] * 128
+        chunks = [Chunk(blob_id(piece), len(piece))] * 512
         export_with_creations = (encode_blob(piece)[1], encode_chunks(hasher.blob_id(), chunks)[1])
         journal.store.log.append(journal.store.end, [(FrameKind.BLOB, payload) for payload in export_with_creations])
         journal.store.catch_up()

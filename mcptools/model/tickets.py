@@ -2,7 +2,7 @@
 
 A decision belongs to the person, so a call of a tool can't be enough: a model can call tools. A ticket is random, is
 used once, and is valid only in the session that it was made in, for the changes that were shown with it, and for half
-a day. It travels in the `_meta` of a result, which clients give to the window and not to the model. Decision 42 says
+a day. It travels in the `_meta` of a result, which clients give to the window and not to the model. Decision 40 says
 what that keeps out, and what it doesn't.
 """
 

@@ -50,7 +50,7 @@ format: setup ## let ruff fix what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-demo: setup ## run the demonstration: an agent edits a copy of real source, a person reviews it
+demo: setup ## run the demonstration: an agent edits a copy of real source, a person reviews it (ARGS=--web: in a browser)
 	$(BIN)/cas demo $(ARGS)
 
 man: setup ## write the manual pages into build/man

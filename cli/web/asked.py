@@ -125,8 +125,10 @@ class Asked:
     def lines(self, name: str) -> tuple[int, int]:
         """Return the first and the last line of a range, from 1; (0, 0) if the field is not given."""
         match self._given.get(name, [0, 0]):
+            case [bool(), _] | [_, bool()]:  # a bool is an int, too
+                pass
             case [int(first), int(last)] if 0 <= first <= last <= MAX_INT and (first or not last):
-                return int(first), int(last)
+                return first, last
         raise BadRequest(f"{name} has to be the first and the last line of a range.")
 
     def _items(self, name: str) -> list[object]:

@@ -21,7 +21,7 @@ from cli.app.permission_hints import message_of
 from cli.screen.terminal import visible
 from cli.web.asked import Asked, BadRequest, NotThere, body_of
 from cli.web.desk import Desk
-from objstore import CasError, FileMissing, NoSuchName, NotAWorkspace
+from objstore import CasError, FileMissing, LineMissing, NoSuchName, NotAWorkspace, PathError
 
 __all__ = ["Handler", "Json", "answered", "failed", "get", "post", "refusal"]
 
@@ -29,7 +29,7 @@ Json: TypeAlias = object
 """What `json` can write: dicts with texts as keys, lists, texts, numbers, booleans."""
 
 Handler: TypeAlias = Callable[[Desk, Asked], Json]
-"""Answers a request. Raises BadRequest, CasError, OSError."""
+"""Answers a request. Raises BadRequest, NotThere, CasError, OSError."""
 
 _MOST_BYTES: Final = 4 << 20
 """Bytes of a request's body: the keys of more than 100,000 changes."""
@@ -95,18 +95,24 @@ async def _called(request: Request, handler: Handler, asked: Callable[[], Asked]
         return await run_sync(call)
     except ClientDisconnect:
         raise
-    except BadRequest as error:
-        return refusal(400, visible(str(error)))
-    except NotThere as error:
-        return refusal(404, str(error))
-    except (NoSuchName, FileMissing) as error:
-        return refusal(404, visible(message_of(error)))
-    except NotAWorkspace as error:
-        return refusal(410, visible(message_of(error)))
-    except (CasError, OSError) as error:
-        return refusal(503, visible(message_of(error)))
-    except click.ClickException as error:
-        return refusal(409, visible(error.format_message()))
-    except Exception as error:  # noqa: BLE001 -- the outermost layer: it is reported, and the server goes on
-        print_exception(error, file=sys.stderr)
-        return refusal(500, f"Internal error: {type(error).__name__}. The terminal of `cas web` shows where.")
+    except Exception as error:  # noqa: BLE001 -- the outermost layer: each has its status, and the server goes on
+        return _refused(error)
+
+
+def _refused(error: Exception) -> Response:
+    """Return the answer to a request that an error has ended."""
+    match error:
+        case BadRequest():
+            status = 400
+        case NotThere() | NoSuchName() | FileMissing() | LineMissing():
+            status = 404
+        case NotAWorkspace():
+            status = 410
+        case PathError():
+            status = 409
+        case CasError() | OSError():
+            status = 503
+        case _:
+            print_exception(error, file=sys.stderr)
+            return refusal(500, f"Internal error: {type(error).__name__}. The terminal of `cas web` shows where.")
+    return refusal(status, visible(message_of(error)))

@@ -1,7 +1,7 @@
 """Compute the queue: what awaits review by turn and by file, and all else that a reviewer has to know."""
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from cli.screen.terminal import shown_name, visible
 from cli.web.desk import Desk
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 __all__ = ["queue_shape"]
 
 Shape = dict[str, Any]
+
+_NEWEST: Final = 20
+"""Sessions that are listed so that edits can be claimed for them."""
 
 
 def queue_shape(desk: Desk, workspace: "Workspace", version: str) -> Shape:
@@ -32,6 +35,9 @@ def queue_shape(desk: Desk, workspace: "Workspace", version: str) -> Shape:
     sessions = {turn["session"] for turn in shown_turns} | {call.session for call in report.running}
     sessions.update(number for each in report.collisions for number in each.edits)
     sessions.update(each["session"] for each in waiting)
+    unattributed = _unattributed(workspace, files)
+    if unattributed:  # any session may be said to have made them
+        sessions.update([session.number for session in workspace.sessions.sessions()][-_NEWEST:])
     in_force = review.in_force()
     changes = sum(len(file.changes) for file in files)
     return {
@@ -47,7 +53,7 @@ def queue_shape(desk: Desk, workspace: "Workspace", version: str) -> Shape:
         "sessions": _sessions(workspace, sessions),
         "turns": shown_turns,
         "files": [_file_shape(file, turns, seen) for file in files],
-        "unattributed": _unattributed(workspace, files),
+        "unattributed": unattributed,
         "outside": [{**named(change.path), "what": _what(change)} for change in report.external],
         "comments": [comment_shape(view) for view in comments],
         "markers": [

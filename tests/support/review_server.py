@@ -55,7 +55,7 @@ class ReviewServer:
         """Return the queue."""
         return self.get("/api/queue")
 
-    def file(self, name: str, **parameters: object) -> Any:  # noqa: ANN401 -- as above
+    def file(self, name: str, /, **parameters: object) -> Any:  # noqa: ANN401 -- as above
         """Return the changes of the file that is shown by this name."""
         files = self.queue()["files"]
         (document,) = (file["document"] for file in files if file["name"] == name)

@@ -35,6 +35,7 @@ export interface Queue {
   pending: number;
   accepted: number;
   rejected: number;
+  /** Those that turns, calls, collisions or waiting rejections name; with unattributed files also the newest ones. */
   sessions: Session[];
   /** With pending changes, the oldest first; those without a turn come last, as turn 0 of their session. */
   turns: Turn[];
@@ -44,13 +45,14 @@ export interface Queue {
   unattributed: Document[];
   /** Files whose bytes on disk are not recorded. */
   outside: { path: Path; name: string; what: "changed" | "gone" | "new" }[];
+  /** Those that are not resolved. */
   comments: Comment[];
   markers: { path: Path; name: string; lines: number[]; aside: Unit[] }[];
   collisions: { path: Path; name: string; sessions: number[] }[];
   running: RunningCall[];
   /** Decisions that wait for the end of a turn. They are kept by this server only. */
   waiting: { id: number; action: "reject"; units: Unit[]; names: string[]; session: number }[];
-  /** What could not be read, each a sentence. */
+  /** What could not be read, and what became of rejections that waited and were not made, each a sentence. */
   unreadable: string[];
 }
 
@@ -98,7 +100,7 @@ export interface Change {
   words: string;
   line_before: number; line_after: number; removed: number; inserted: number;
   units: Unit[]; turns: number[];
-  /** Indices of other changes of the file that are decided with this one. */
+  /** Indices of other changes of the file that are decided with this one, whether their keys are sent or not. */
   shares_with: number[];
   seen: boolean;
   whitespace_only: boolean;
@@ -123,7 +125,7 @@ export interface Row {
   /** How the line ends, if not with a line feed. */
   end?: "no newline" | "CRLF" | "CR";
 }
-/** GET /api/lines?document=D&first=1&count=100: context rows of the current text, for an opened gap. */
+/** GET /api/lines?document=D[&turn=T]&first=1&count=100: lines of the current text as context, for an opened gap. */
 export interface Lines { rows: Row[] }
 /** GET /api/line?document=D[&turn=T][&context=3]&row=R[&first=F&count=N]: characters of one row, from F on. */
 export interface Line { t: string; cut: number }
@@ -137,10 +139,13 @@ export interface Comment {
   answers: Comment[];
 }
 
-/** POST /api/decide. Exactly one of keys and units. */
+/** POST /api/decide. Exactly one of keys and units. cascade and on_external need the ticket of what they answer. */
 export interface Decide {
   action: "accept" | "reject" | "reset";
-  /** Net changes as they were shown: if one is no longer there, the outcome is "overtaken". */
+  /**
+   * Net changes as they were shown: if one is no longer there, or one that is decided with it, the outcome is
+   * "overtaken". With the last changes of a file go its `cancelled` units.
+   */
   keys?: Key[];
   /** Single hunks, each with the status that was shown. */
   units?: Record<Unit, Status>;
@@ -150,7 +155,10 @@ export interface Decide {
   on_external?: "abort" | "keep" | "discard";
   /** Of the outcome that is answered: it names the conflict or the outside changes that were shown. */
   ticket?: string;
-  /** When a call of an agent that may change the files is open: ask (the default is the setting), do it now, or wait. */
+  /**
+   * When a call of an agent is open that may change the files, and is not in the background: reject now, or wait for
+   * the end of its turn. Without it the setting `review.running` decides, which mostly asks.
+   */
   running?: "now" | "wait";
 }
 /** POST /api/undo {number: the decision shown as newest, on_external?, ticket?}, POST /api/redo {}. Answer: Outcome. */
@@ -188,7 +196,10 @@ export interface EditSummary {
   operation: string; added: number; removed: number; reason: string;
 }
 export interface EditDetail extends EditSummary { hunks: { unit: Unit; status: Status; words: string; rows: Row[]; splits: Row[][] }[] }
-/** POST /api/split {unit, part: index of the hunk's `splits`, status: the hunk's}: Outcome. It takes that part out. */
+/**
+ * POST /api/split {unit, part: index of the hunk's `splits`, status: the hunk's}: Outcome. It takes that part out, by an
+ * edit and not by a decision: `number` is 0.
+ */
 
 /** GET /api/blame?path=P[&first=1&count=2000]. */
 export interface Blame {

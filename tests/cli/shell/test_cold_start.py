@@ -41,7 +41,7 @@ COMMANDS_IN_ORDER: Final = (
 COLD_IN_OTHER_TESTS: Final = {"review", "watch", "mcp", "demo"}
 """Commands that every test starts cold."""
 
-WITH_TESTS_OF_THEIR_OWN: Final = {"hook", "doctor"}
+WITH_TESTS_OF_THEIR_OWN: Final = {"hook", "doctor", "web"}
 OTHER_NAMES: Final = {"store", "reopen"}
 """Names under which other commands of this list are found as well."""
 

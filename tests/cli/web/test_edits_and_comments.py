@@ -1,0 +1,168 @@
+"""Single edits and their parts, comments, claims."""
+
+from pathlib import Path
+
+import pytest
+
+from objstore import Status
+from tests.support.command_runner import CommandRunner
+from tests.support.hooked_agents import ClaudeCode, recorded_project
+from tests.support.review_server import ReviewServer, review_server
+
+TEN = b"1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n"
+
+
+def accepted(runner: CommandRunner, path: str, content: bytes) -> None:
+    runner.done("accept", str(runner.write(path, content)))
+
+
+@pytest.fixture
+def edited(runner: CommandRunner) -> CommandRunner:
+    """Return a workspace in which edit 2 replaced three lines, and edit 3 one of them."""
+    accepted(runner, "a", TEN)
+    runner.edit("a", b"2\n3\n4\n", b"two\n3\nfour\n")
+    runner.edit("a", b"two\n", b"TWO\n")
+    return runner
+
+
+# ---- edits
+
+
+def test_the_edits_behind_a_change_have_their_own_diffs(edited: CommandRunner, server: ReviewServer) -> None:
+    units = ",".join(server.file("a")["all"][0]["units"])
+    edits = server.get("/api/edits", units=units)["edits"]
+    assert [(edit["seq"], edit["tool"], edit["status"], edit["name"]) for edit in edits] == [
+        (2, "edit_file_diff", "pending", "a"),
+        (3, "edit_file_diff", "pending", "a"),
+    ]
+    rows = [[row["k"] + row["t"] for hunk in edit["hunks"] for row in hunk["rows"]] for edit in edits]
+    assert rows == [["-2", "+two"], ["-two", "+TWO"]]
+    edited.done("accept", "3")
+    (accepted_edit,) = server.get("/api/edits", units="3:1")["edits"]
+    assert accepted_edit["hunks"][0]["status"] == "accepted"
+
+
+def test_an_edit_that_creates_moves_or_deletes_says_so_in_words(runner: CommandRunner, server: ReviewServer) -> None:
+    accepted(runner, "a", TEN)
+    runner.move("a", "b")
+    runner.delete("b")
+    edits = server.get("/api/edits", units="1:0,2:0,3:0")["edits"]
+    words = [hunk["words"] for edit in edits for hunk in edit["hunks"]]
+    assert words == ["new file, mode 0644", "moved from a", "file deleted"]
+    assert len(edits[0]["hunks"][0]["rows"]) == len(edits[2]["hunks"][0]["rows"]) == 10
+
+
+@pytest.mark.parametrize(("units", "status"), [("", 400), ("1", 400), ("99:1", 404), ("1:7", 200)])
+def test_hunks_that_are_not_there(edited: CommandRunner, server: ReviewServer, units: str, status: int) -> None:
+    assert edited.statuses()["2:1"] is Status.PENDING
+    assert server.client.get("/api/edits", params={"units": units}).status_code == status
+
+
+# ---- splitting
+
+
+def test_a_part_of_a_hunk_is_taken_out(runner: CommandRunner, server: ReviewServer) -> None:
+    accepted(runner, "a", TEN)
+    runner.edit("a", b"5\n", b"5\nfirst\n\nsecond\n")
+    (edit,) = server.get("/api/edits", units="2:1")["edits"]
+    splits = edit["hunks"][0]["splits"]
+    assert ["".join(row["t"] for row in part) for part in splits] == ["first", "second"]
+    outcome = server.post("/api/split", unit="2:1", part=1, status="pending")
+    assert (outcome["outcome"], outcome["action"]) == ("decided", "split")
+    assert "Recorded edit 3, which amends edit 2." in outcome["message"]
+    assert runner.bytes("a") == TEN.replace(b"5\n", b"5\nfirst\n\n")
+    assert runner.statuses()["2:1"] is Status.PENDING
+    assert server.decide("reject", units={"3:1": "accepted"})["outcome"] == "decided"
+    assert b"second" in runner.bytes("a")
+
+
+def test_a_part_is_not_taken_out_of_what_was_decided_or_changed(edited: CommandRunner, server: ReviewServer) -> None:
+    refused = server.post("/api/split", unit="2:1", part=0, status="pending")
+    assert refused["outcome"] in {"failed", "overtaken"}
+    edited.done("accept", "3")
+    assert server.post("/api/split", unit="3:1", part=0, status="pending")["outcome"] == "overtaken"
+    assert server.post("/api/split", unit="3:1", part=9, status="accepted")["outcome"] in {"overtaken", "failed"}
+    assert edited.bytes("a").startswith(b"1\nTWO\n3\nfour\n")
+
+
+# ---- comments
+
+
+def test_a_comment_is_shown_at_its_change_and_answered_and_resolved(
+    edited: CommandRunner, server: ReviewServer
+) -> None:
+    first, _ = server.file("a")["all"]
+    made = server.post("/api/comment", keys=[first["key"]], text=" Why <b>shout</b>?\n")
+    assert (made["text"], made["by_agent"], made["state"], made["lines"]) == (
+        "Why <b>shout</b>?",
+        False,
+        "open",
+        [2, 2],
+    )
+    assert [comment["number"] for comment in server.file("a")["all"][0]["comments"]] == [made["number"]]
+    answered = server.post("/api/comment", answers=made["number"], text="Because.")
+    assert [answer["text"] for answer in answered["answers"]] == ["Because."]
+    assert server.post("/api/comment/resolve", number=made["number"], resolved=True)["state"] == "resolved"
+    assert server.queue()["comments"] == []
+    assert server.post("/api/comment/resolve", number=made["number"], resolved=False)["state"] == "open"
+    assert [comment["number"] for comment in server.queue()["comments"]] == [made["number"]]
+    with edited.workspace() as workspace:
+        assert workspace.comments.get(made["number"]).comment.text == "Why <b>shout</b>?"
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        ({"text": "x"}, 400),
+        ({"text": "", "units": ["2:1"]}, 400),
+        ({"text": "x", "units": ["2:1"], "answers": 1}, 400),
+        ({"text": "x", "units": ["99:1"]}, 404),
+        ({"text": "x", "answers": 99}, 404),
+        ({"text": "x", "keys": ["0" * 32]}, 404),
+        ({"text": "x", "path": "a", "lines": [3, 2]}, 400),
+        ({"text": "x", "path": "a", "lines": [1]}, 400),
+        ({"text": "x", "path": "a", "lines": [True, True]}, 400),
+        ({"text": "x", "path": "../a"}, 409),
+        ({"text": "x", "path": "a%00"}, 400),
+        ({"text": "x", "path": "a", "lines": [900, 901]}, 404),
+    ],
+)
+def test_a_comment_on_nothing_is_refused(
+    edited: CommandRunner, server: ReviewServer, fields: dict[str, object], status: int
+) -> None:
+    answer = server.client.post("/api/comment", json=fields)
+    assert (answer.status_code, list(answer.json())) == (status, ["error"])
+    with edited.workspace() as workspace:
+        assert workspace.comments.all() == []
+
+
+def test_a_comment_on_lines_records_what_is_on_disk_first(edited: CommandRunner, server: ReviewServer) -> None:
+    path = edited.folder / "a"
+    path.write_bytes(b"0\n" + path.read_bytes())
+    made = server.post("/api/comment", path="a", lines=[1, 2], text="Mine.")
+    assert made["lines"] == [1, 2]
+
+
+# ---- claims
+
+
+def test_a_change_without_a_known_author_is_claimed(tmp_path: Path) -> None:
+    agent = ClaudeCode(recorded_project(tmp_path / "project", "a.txt"))
+    other = ClaudeCode(agent.folder, "session-2")
+    begun = [each.another_call(is_shell=True) for each in (agent, other)]
+    for each, (begin, _) in zip((agent, other), begun, strict=True):
+        each.tell(begin)
+    (agent.folder / "a.txt").write_text("1\nwho?\n3\n")
+    for each, (_, end) in zip((agent, other), begun, strict=True):
+        each.tell(end)
+    with review_server(agent.folder) as server:
+        queue = server.queue()
+        names = {file["document"]: file["name"] for file in queue["files"]}
+        assert [names[document] for document in queue["unattributed"]] == ["a.txt"]
+        (change,) = server.file("a.txt")["all"]
+        seq = int(change["units"][0].partition(":")[0])
+        assert server.client.post("/api/claim", json={"edits": [seq]}).status_code == 400
+        assert server.post("/api/claim", edits=[99], session=None)["outcome"] == "failed"
+        outcome = server.post("/api/claim", edits=[seq], session=None)
+        assert (outcome["outcome"], outcome["action"]) == ("decided", "claim")
+        assert server.queue()["unattributed"] == []

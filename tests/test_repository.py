@@ -48,6 +48,9 @@ REGISTRY_HOSTS: Final = tuple(
 FOREIGN_PATH: Final = re.compile(r"(?<![\w.~-])/(?:work|farm|tmp/venv)/")
 
 NAMES_WITHOUT_A_CONCEPT: Final = {"common", "helper", "helpers", "manager", "misc", "util", "utils"}
+OTHERWISE_NAMED: Final = {"markdown_it": "markdown-it-py"}
+"""Distributions whose packages have another name."""
+
 IMPURE: Final = {
     "ctypes",
     "fcntl",
@@ -208,6 +211,7 @@ def test_packages_import_exactly_the_declared_dependencies() -> None:
     declared = {Requirement(text).name for text in (*stated["dependencies"], *optional)}
     shipped = [path for path in modules() if path.relative_to(ROOT).parts[0] in PACKAGES]
     used = {name for path in shipped for name in imported(ast.parse(path.read_bytes()))}
+    used = {OTHERWISE_NAMED.get(name, name) for name in used}
     assert used - sys.stdlib_module_names - set(PACKAGES) == declared
 
 

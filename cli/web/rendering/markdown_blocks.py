@@ -53,7 +53,7 @@ def _top_level(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
 def _renderer() -> MarkdownIt:
     made = MarkdownIt("commonmark", {"html": False, "linkify": False, "maxNesting": _DEEPEST})
     made.enable(["table", "strikethrough"])
-    made.validateLink = _is_link  # type: ignore[method-assign]
+    made.validateLink = _is_link  # type: ignore[method-assign]  # as the library's documentation has it
     for name, rule in (("image", _image), ("link_open", _link_open), ("link_close", _link_close)):
         made.add_render_rule(name, rule)
     for name in ("th_open", "td_open"):

@@ -4,8 +4,10 @@ The library needs a second for some texts of 100 kB, and nothing in it can be in
 """
 
 import json
+import resource
 import subprocess
 import sys
+import threading
 from typing import Final
 
 from cli.web.rendering.rendered_page import note_page, rendered_page
@@ -16,6 +18,12 @@ MOST_BYTES: Final = 1_000_000
 """Bytes of a text that is rendered at most."""
 
 MOST_SECONDS: Final = 10
+_MOST_PAGE: Final = 10_000_000
+"""Bytes of a page that is sent: two texts of the largest size, with plain paragraphs."""
+
+_AT_ONCE: Final = threading.Semaphore(2)
+"""So many texts are rendered at once; others wait for their turn."""
+
 _DEEPEST_CALLS: Final = 5_000
 
 
@@ -31,16 +39,21 @@ def rendered(name: str, kind: str, before: bytes | None, after: bytes | None, *,
     # -P: a module of that name in the current folder, which agents write to, must not be run.
     command = [sys.executable, "-P", "-m", __name__]
     try:
-        ran = subprocess.run(command, input=asked, capture_output=True, timeout=seconds, check=False)  # noqa: S603 -- this very module
+        with _AT_ONCE:
+            ran = subprocess.run(command, input=asked, capture_output=True, timeout=seconds, check=False)  # noqa: S603 -- this very module
     except subprocess.TimeoutExpired:
         return note_page(name, f"Rendering took more than {seconds:g} seconds and was ended. Look at its lines.")
     if ran.returncode:
         sys.stderr.write(ran.stderr.decode("utf-8", "replace"))
         return note_page(name, "Rendering failed; the terminal of `cas web` shows why. Look at its lines.")
+    if len(ran.stdout) > _MOST_PAGE:
+        return note_page(name, f"Rendered, this has more than {_MOST_PAGE // 1_000_000} MB. Look at its lines.")
     return ran.stdout.decode()
 
 
 def _main() -> None:
+    # In case the server ends meanwhile, and nobody is left to end this.
+    resource.setrlimit(resource.RLIMIT_CPU, (2 * MOST_SECONDS, 2 * MOST_SECONDS))
     sys.setrecursionlimit(_DEEPEST_CALLS)
     page = rendered_page(*json.loads(sys.stdin.buffer.read()))
     sys.stdout.buffer.write(page.encode("utf-8", "backslashreplace"))

@@ -1,5 +1,5 @@
 # Every task of a developer, on a machine with python3 (3.11 or newer) and make.
-# Once `make setup` has run, the other targets need no network, but for lock, conformance, clients, bench and mutants.
+# Once `make setup` has run, the other targets need no network, but for lock, conformance, clients, screenshots, bench and mutants.
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -29,7 +29,7 @@ TOO_OLD := editledger needs Python 3.11 or newer, and none of $(PYTHONS) is: ins
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup test lint format demo man bench conformance clients fuzz laws mutants large crash soak powercut lock clean
+.PHONY: help setup test lint format demo man screenshots bench conformance clients fuzz laws mutants large crash soak powercut lock clean
 
 help: ## print this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -56,6 +56,9 @@ demo: setup ## run the demonstration: an agent edits a copy of real source, a pe
 
 man: setup ## write the manual pages into build/man
 	$(BIN)/python -m tests.support.man_pages build/man
+
+screenshots: $(VENV)/.browser ## draw the pictures of docs/web.md anew, from a real server, in the system's Chromium
+	$(BIN)/python -m tests.screenshots $(ARGS)
 
 bench: $(VENV)/.peers ## run the benchmarks against git and other stores (they are fetched once)
 	$(BIN)/python -m tests.bench $(ARGS)
@@ -121,6 +124,10 @@ $(VENV)/.peers: requirements/bench.txt $(VENV)/.project
 	@$(call install,--require-hashes --requirement $<)
 	@touch $@
 
+$(VENV)/.browser: requirements/browser.txt $(VENV)/.project
+	@$(call install,--require-hashes --requirement $<)
+	@touch $@
+
 $(VENV)/.mutants: requirements/mutants.txt $(VENV)/.project
 	@$(call install,--require-hashes --requirement $<)
 	@touch $@
@@ -135,4 +142,5 @@ lock: ## write requirements/ again from pyproject.toml (needs uv and the network
 	'$(UV)' $(COMPILE) --group dev -o requirements/dev.txt pyproject.toml
 	'$(UV)' $(COMPILE) --constraint requirements/dev.txt -o requirements/runtime.txt pyproject.toml
 	'$(UV)' $(COMPILE) --constraint requirements/dev.txt --group bench -o requirements/bench.txt pyproject.toml
+	'$(UV)' $(COMPILE) --constraint requirements/dev.txt --group browser -o requirements/browser.txt pyproject.toml
 	'$(UV)' $(COMPILE) --constraint requirements/dev.txt --group mutants -o requirements/mutants.txt pyproject.toml

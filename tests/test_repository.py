@@ -27,6 +27,7 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 PACKAGES: Final = ("objstore", "mcptools", "cli")
 LOCKS: Final = (
     "requirements/bench.txt",
+    "requirements/browser.txt",
     "requirements/dev.txt",
     "requirements/mutants.txt",
     "requirements/runtime.txt",
@@ -150,6 +151,7 @@ def test_lock_files_satisfy_the_requirements_of_the_project() -> None:
         + project()["build-system"]["requires"],
         "requirements/runtime.txt": project()["project"]["dependencies"],
         "requirements/bench.txt": project()["dependency-groups"]["bench"],
+        "requirements/browser.txt": project()["dependency-groups"]["browser"],
         "requirements/mutants.txt": project()["dependency-groups"]["mutants"],
     }
     for lock, requirements in wanted.items():

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from cli.render.comments import comments_by_change
 from cli.screen.terminal import shown_name
+from cli.selection.turn_selection import TurnSelection
 from cli.web.asked import NotThere
 from cli.web.desk import Desk, ShownChange
 from cli.web.net_rows import CONTEXT, DiffRows, is_whitespace_only
@@ -12,7 +13,7 @@ from cli.web.shapes import change_words, comment_shape, kind_of, named, unit_nam
 from objstore import ChangeKind, blob_id, is_placeholder, replace, value
 
 if TYPE_CHECKING:
-    from objstore import NetFile, Workspace
+    from objstore import NetFile, Unit, Workspace
 
 __all__ = ["ShownFile", "file_view", "shown_file"]
 
@@ -37,8 +38,8 @@ def shown_file(desk: Desk, workspace: "Workspace", document: int, turn: int = 0,
     version = desk.version()
 
     def computed() -> ShownFile:
-        file = _found(desk, workspace, document)
-        file = _of_turn(workspace, file, turn) if turn else file
+        units = TurnSelection(turns=(turn,)).pending_units(workspace) if turn else None
+        file = _found(desk, workspace, document, units)
         rows = DiffRows(file, context)
         return ShownFile(file=file, keys=tuple(change.key for change in file.changes), rows=rows, longest=rows.longest)
 
@@ -116,45 +117,22 @@ def file_view(desk: Desk, workspace: "Workspace", shown: ShownFile, first: int, 
 # ---- inside
 
 
-def _found(desk: Desk, workspace: "Workspace", document: int) -> "NetFile":
-    """Return a file with all its pending changes. Raises NotThere."""
+def _found(desk: Desk, workspace: "Workspace", document: int, units: "frozenset[Unit] | None") -> "NetFile":
+    """Return a file with its pending changes. `units`: as for Review.changes. Raises NotThere."""
     paths = desk.places(document)
     if paths:
-        for file in workspace.review.changes(paths):
+        for file in workspace.review.changes(paths, units):
             if file.document == document:
                 return file
     files = workspace.review.change_summaries(unreadable=lambda _: None)
     desk.note_places(files)
     for summary in files:
         if summary.document == document:
-            for file in workspace.review.changes({summary.path, summary.path_before}):
+            for file in workspace.review.changes({summary.path, summary.path_before}, units):
                 if file.document == document:
                     return file
-    raise NotThere("Nothing is pending in this file any more.")
-
-
-def _of_turn(workspace: "Workspace", file: "NetFile", turn: int) -> "NetFile":
-    """Return a file with only the changes of a turn, and those that are decided with them. Raises NoSuchName."""
-    own = {at for at, change in enumerate(file.changes) if turn in change.turns}
-    own |= {other for at in own for other in file.changes[at].shares_with}
-    seqs = set(workspace.sessions.turn(turn).seqs)
-    places = {at: place for place, at in enumerate(sorted(own))}
-    cancelled, taken_out, kept_on = (
-        tuple(unit for unit in units if unit.seq in seqs) for units in (file.cancelled, file.taken_out, file.kept_on)
-    )
-    if not own and not cancelled and not kept_on:
-        raise NotThere("Nothing of this turn is pending in this file any more.")
-    return replace(
-        file,
-        changes=tuple(
-            replace(file.changes[at], shares_with=tuple(places[other] for other in file.changes[at].shares_with))
-            for at in places
-        ),
-        cancelled=cancelled,
-        taken_out=taken_out,
-        kept_on=kept_on,
-        left_out=(*file.left_out, *(change for at, change in enumerate(file.changes) if at not in own)),
-    )
+    what = "in this file" if units is None else "of this turn in this file"
+    raise NotThere(f"Nothing is pending {what} any more.")
 
 
 def _blobs(file: "NetFile") -> Shape:

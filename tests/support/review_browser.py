@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
@@ -12,9 +11,12 @@ import pytest
 from tests.support.review_server import ReviewServer
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, ConsoleMessage, Locator, Page
+    from collections.abc import Iterator
 
-__all__ = ["CHROMIUM", "MILLISECONDS", "ReviewPage", "browser", "needs_browser"]
+    from playwright.sync_api import Browser, ConsoleMessage, Locator, Page
+    from playwright.sync_api._generated import LocatorAssertions
+
+__all__ = ["CHROMIUM", "MILLISECONDS", "ReviewPage", "browser", "expect", "needs_browser"]
 
 CHROMIUM: Final = os.environ.get("EDITLEDGER_CHROMIUM") or next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
@@ -34,14 +36,14 @@ OPTIONS: Final = (
 
 needs_browser = pytest.mark.skipif(
     not IS_REQUIRED and (CHROMIUM is None or find_spec("playwright") is None),
-    reason="playwright (`make screenshots` installs it) or Chromium (on PATH, or named by EDITLEDGER_CHROMIUM) is missing",
+    reason="playwright (`make screenshots` installs it) or Chromium (on PATH or in EDITLEDGER_CHROMIUM) is missing",
 )
 
 
 @contextmanager
 def browser() -> "Iterator[Browser]":
     """Start a browser; end it after use."""
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415 -- tests are collected without it too
 
     root = ("--no-sandbox",) if hasattr(os, "geteuid") and os.geteuid() == 0 else ()
     with sync_playwright() as playwright:
@@ -50,6 +52,14 @@ def browser() -> "Iterator[Browser]":
             yield started
         finally:
             started.close()
+
+
+def expect(what: "Locator") -> "LocatorAssertions":
+    """Return assertions that wait until they hold, as playwright's own."""
+    from playwright.sync_api import expect as expected  # noqa: PLC0415 -- as above
+
+    expected.set_options(timeout=MILLISECONDS)
+    return expected(what)
 
 
 class ReviewPage:
@@ -127,4 +137,3 @@ class ReviewPage:
         """Return by how many pixels the page is wider than the screen."""
         wide: int = self.page.evaluate("document.documentElement.scrollWidth - innerWidth")
         return wide
-

@@ -170,4 +170,3 @@ def changed_outside(folder: Path) -> None:
     """Change a file as no agent does, without recording it."""
     path = folder / "tests/test_cart.py"
     path.write_text(path.read_text() + "\n\ndef test_by_hand():\n    pass\n")
-

@@ -104,9 +104,8 @@ function Whose({ file, queue }) {
     const units = file.all.flatMap((change) => change.units);
     /** @type {{ edits: EditDetail[] }} */
     const { edits } = await get("edits", { units: units.join(",") });
-    const unclaimed = edits.filter(({ turn, who }) => !turn && !who).map(({ seq }) => seq);
-    const all = unclaimed.length ? unclaimed : edits.map(({ seq }) => seq);
-    await perform("claim", { edits: all, session: whose ? Number(whose) : null });
+    const unclaimed = edits.filter(({ tool }) => tool === "unattributed").map(({ seq }) => seq);
+    await perform("claim", { edits: unclaimed, session: whose ? Number(whose) : null });
   };
   return html`<form class="note" onSubmit=${claim}>
     <label>No call of an agent is known to have changed this file. It is the work of
@@ -140,7 +139,7 @@ function Bar({ file }) {
     <${Act} letter="j" words="Next" act=${() => move(1)} />
     <${Act} letter="a" words="Accept" kind="accept" why=${why} act=${() => decideOn("accept", cursor)} />
     <${Act} letter="x" words="Reject" kind="reject" why=${why} act=${() => decideOn("reject", cursor)} />
-    <${Act} letter="X" words="Reject…" label="Reject and say why" why=${why} act=${() => set({ sheet: { kind: "reject", keys, where } })} />
+    <${Act} letter="X" words="Reject…" more="and say why" why=${why} act=${() => set({ sheet: { kind: "reject", keys, where } })} />
     <${Act} letter="c" words="Comment" why=${why} act=${() => set({ sheet: { kind: "comment", keys, where } })} />
     <${Act} letter="e" words="Edits" act=${() => set({ sheet: { kind: "edits", units: change.units, splitting: false } })} />
     <${Act} letter="s" words="Split" why=${why} act=${() => set({ sheet: { kind: "edits", units: change.units, splitting: true } })} />
@@ -149,10 +148,10 @@ function Bar({ file }) {
 }
 
 /**
- * A button of the bar, with its key.
- * @param {{ letter: string, words: string, act: () => void, kind?: string, why?: string, label?: string }} properties
+ * A button of the bar, with its key. `more`: words that are only read out.
+ * @param {{ letter: string, words: string, act: () => void, kind?: string, why?: string, more?: string }} properties
  */
-function Act({ letter, words, act, kind = "", why = "", label = words }) {
-  return html`<button type="button" class=${kind} onClick=${act} disabled=${!!why} title=${why || null} aria-label=${label}
-    aria-keyshortcuts=${letter}>${words} <kbd aria-hidden="true">${letter}</kbd></button>`;
+function Act({ letter, words, act, kind = "", why = "", more = "" }) {
+  return html`<button type="button" class=${kind} onClick=${act} disabled=${!!why} title=${why || null}
+    aria-keyshortcuts=${letter}>${words}${more && html`<span class="unshown"> ${more}</span>`} <kbd aria-hidden="true">${letter}</kbd></button>`;
 }

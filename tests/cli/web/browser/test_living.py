@@ -4,12 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
 
 from tests.cli.web.browser.conftest import Opener
 from tests.support.hooked_agents import ClaudeCode
 from tests.support.mcp_agent import connected
-from tests.support.review_browser import ReviewPage, needs_browser
+from tests.support.review_browser import expect, needs_browser
 from tests.support.review_project import done
 from tests.support.review_server import ReviewServer
 
@@ -92,7 +91,7 @@ def test_a_change_that_the_agent_altered_stays_current_and_says_so(
     lines = edited(*range(10, 400, 10))
     agent.write("a.txt", "".join([*lines[:40], "after forty\n", *lines[40:]]))
     expect(review.current).to_contain_text("changed since you looked")
-    expect(review.current).to_contain_text("+2 −1")
+    expect(review.current).to_contain_text("+2 \u22121")
     assert review.top(review.current) == pytest.approx(before, abs=1)
     review.press("x")
     expect(review.said).to_contain_text("Rejected")
@@ -165,7 +164,7 @@ def test_a_server_that_ended_and_came_back_is_said_and_nothing_typed_is_lost(
     assert review.sheet.get_by_role("textbox").input_value() == "A long thought"
     again = serve(project, "--port", str(server.port))
     review.press("Escape")
-    expect(banner).to_contain_text("Open the new address", timeout=15_000)
+    expect(banner).to_contain_text("Open the new address")
     review.page.context.new_page().goto(f"{again.origin}/?token={again.token}")
     banner.get_by_role("button", name="Try now").click()
     expect(banner).to_be_hidden()

@@ -1,0 +1,223 @@
+"""Each screen of the page: what it shows, at every size, and that everybody can use it."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.cli.web.browser.conftest import Opener
+from tests.support.command_runner import cas
+from tests.support.hooked_agents import ClaudeCode
+from tests.support.review_browser import ReviewPage, expect, needs_browser
+from tests.support.review_project import changed_outside
+from tests.support.review_server import ReviewServer
+from tests.support.review_tour import SCREENS
+
+pytestmark = needs_browser
+
+NPM: Final = Path(os.environ.get("EDITLEDGER_NPM", Path(__file__).resolve().parents[4] / "build" / "npm"))
+AXE: Final = NPM / "node_modules" / "axe-core" / "axe.min.js"
+IS_AXE_REQUIRED: Final = "axe-core" in os.environ.get("EDITLEDGER_REQUIRES", "").split()
+RULES: Final = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+
+TARGETS: Final = """
+() => [...document.querySelectorAll("button, a, summary, select, input")]
+  .filter((each) => each.checkVisibility() && !each.closest("[inert]"))
+  .map((each) => [each.textContent || each.getAttribute("aria-label"), each.getBoundingClientRect(), each])
+  .filter(([, box, each]) => box.width && getComputedStyle(each).display !== "inline")
+  .filter(([, box]) => Math.min(box.width, box.height) < 24)
+  .map(([name, box]) => `${name}: ${box.width} x ${box.height}`)
+"""
+
+
+@pytest.fixture
+def review(project: Path, serve: Callable[..., ReviewServer], opened: Opener) -> ReviewPage:
+    """Return the page of a project in which agents have worked, and one file was changed outside."""
+    changed_outside(project)
+    return opened(serve(project))
+
+
+@pytest.mark.skipif(not IS_AXE_REQUIRED and not AXE.exists(), reason="axe-core is not below EDITLEDGER_NPM")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_screen_has_a_barrier_that_axe_knows(
+    project: Path, serve: Callable[..., ReviewServer], opened: Opener, scheme: str
+) -> None:
+    changed_outside(project)
+    review = opened(serve(project), scheme=scheme)
+    script = AXE.read_text()
+    # All that differs in the dark is the colours.
+    asked = {
+        "runOnly": RULES if scheme == "light" else ["color-contrast"],
+        "iframes": False,
+        "resultTypes": ["violations"],
+    }
+    found: dict[str, object] = {}
+    for name, show in SCREENS.items():
+        if name == "running":
+            continue  # the other sheets are of the same parts
+        show(review)
+        review.page.evaluate(f"() => {{ if (!window.axe) {{ {script} }} }}")
+        result = review.page.evaluate("asked => axe.run(document, asked)", asked)
+        for each in result["violations"]:
+            nodes = [(node["html"][:200], node["failureSummary"]) for node in each["nodes"][:3]]
+            found[f"{name}: {each['id']}"] = nodes
+        if review.sheet.count():
+            review.press("Escape")
+    assert found == {}
+
+
+@pytest.mark.parametrize(("width", "height"), [(390, 844), (1440, 900)])
+def test_no_screen_scrolls_sideways_or_has_a_target_too_small(
+    project: Path, serve: Callable[..., ReviewServer], opened: Opener, width: int, height: int
+) -> None:
+    changed_outside(project)
+    review = opened(serve(project), width=width, height=height)
+    for name, show in SCREENS.items():
+        if name == "running":
+            continue
+        show(review)
+        assert review.overflow() <= 0, name
+        assert review.page.evaluate(TARGETS) == [], name
+        if review.sheet.count():
+            review.press("Escape")
+
+
+def test_focus_goes_into_a_dialog_and_back(review: ReviewPage) -> None:
+    review.file("shop/cart.py")
+    review.press("j")
+    expect(review.current).to_be_focused()
+    review.press("c")
+    expect(review.sheet.get_by_role("textbox")).to_be_focused()
+    review.press("Escape")
+    expect(review.current).to_be_focused()
+    review.press("?")
+    expect(review.sheet.get_by_role("button", name="Close")).to_be_focused()
+
+
+def test_a_phone_shows_the_queue_or_a_file(project: Path, serve: Callable[..., ReviewServer], opened: Opener) -> None:
+    review = opened(serve(project), width=390, height=844)
+    review.file("tests/test_cart.py", turn=1)
+    expect(review.page.locator(".queue")).to_be_hidden()
+    assert review.page.locator(".row.ins").bounding_box() is not None
+    review.page.get_by_role("link", name="Queue").click()
+    expect(review.page.locator(".queue")).to_be_visible()
+
+
+def test_side_by_side_from_1100_pixels_on(project: Path, serve: Callable[..., ReviewServer], opened: Opener) -> None:
+    review = opened(serve(project), width=1100)
+    review.file("tests/test_cart.py")
+    removed, inserted = review.page.locator(".row.del"), review.page.locator(".row.ins")
+    assert review.top(removed) == review.top(inserted)
+    review.page.set_viewport_size({"width": 1099, "height": 900})
+    expect(review.page.locator(".pair")).to_have_count(0)
+    assert review.top(removed) < review.top(inserted)
+
+
+def test_syntax_and_words_that_differ_are_marked(review: ReviewPage) -> None:
+    review.file("shop/cart.py")
+    expect(review.page.locator(".row.ins .word").first).to_have_text("85 // 100")
+    expect(review.page.locator(".keyword", has_text="return").first).to_be_visible()
+
+
+def test_images_and_documents_are_shown_before_and_after(review: ReviewPage) -> None:
+    review.file("logo.png")
+    for image in review.page.locator(".images img").all():
+        assert image.evaluate("image => image.decode().then(() => image.naturalWidth)") == 48
+    review.file("README.md")
+    review.page.get_by_role("button", name="Rendered").click()
+    frame = review.page.locator("iframe")
+    assert frame.get_attribute("sandbox") == ""
+    expect(frame.content_frame.locator("strong:visible", has_text="15 %")).to_have_count(1)
+    review.page.get_by_role("button", name="Rendered").click()
+    expect(frame).to_have_count(0)
+    expect(review.heads).to_have_count(2)
+
+
+def test_blame_shows_the_prompt_behind_a_line(review: ReviewPage) -> None:
+    review.file("shop/cart.py")
+    review.press("b")
+    behind = review.page.locator(".blame", has_text="85 // 100")
+    expect(behind.locator(".why")).to_contain_text("Large orders should cost less")
+
+
+def test_timeline_goes_back_and_restores(review: ReviewPage, project: Path) -> None:
+    review.file("shop/cart.py")
+    review.press("t")
+    slider = review.page.get_by_role("slider", name="Moment")
+    expect(slider).to_have_attribute(
+        "aria-valuetext", "3 of 3: edit 11, " + str(slider.get_attribute("aria-valuetext"))[17:]
+    )
+    slider.press("Home")
+    expect(review.page.locator(".point")).to_contain_text("Edit 1")
+    review.page.get_by_role("button", name="Restore the file as it was after edit 1").click()
+    expect(review.sheet).to_contain_text("shop/cart.py")
+    assert "country" in (project / "shop/cart.py").read_text()  # nothing was done yet
+    review.sheet.get_by_role("button", name="Restore").click()
+    expect(review.said).to_contain_text("estored")
+    assert "country" not in (project / "shop/cart.py").read_text()
+    review.go("#/timeline")
+    expect(review.page.locator(".point")).to_contain_text("shop/cart.py")
+
+
+def test_timeline_of_the_workspace_lists_what_differs(review: ReviewPage) -> None:
+    review.press("t")
+    review.page.get_by_role("slider", name="Moment").press("Home")
+    expect(review.page.locator(".items")).to_contain_text("README.md")
+    review.page.locator(".items").get_by_role("link", name="README.md").click()
+    expect(review.page.locator(".filehead h2")).to_contain_text("README.md")
+
+
+def test_search_finds_what_came_and_went(review: ReviewPage) -> None:
+    review.press("/")
+    review.page.get_by_role("searchbox").fill("saved")
+    review.press("Enter")
+    expect(review.page.locator(".hits")).to_contain_text("You save {saved}")
+    review.page.get_by_role("combobox").select_option("prompt")
+    review.page.get_by_role("searchbox").fill("country")
+    review.page.get_by_role("button", name="Search").click()
+    expect(review.page.locator(".hits")).to_contain_text("shop/countries.py")
+
+
+def test_store_shows_plots_with_their_tables(review: ReviewPage) -> None:
+    review.go("#/store")
+    plot = review.page.locator(".plot").first
+    expect(plot).to_contain_text("The store over time")
+    assert plot.locator("img").evaluate("image => image.decode().then(() => image.naturalWidth)") > 0
+    plot.locator("summary").click()
+    assert plot.locator("tbody tr").count() > 0
+
+
+def test_whose_an_unattributed_edit_is_can_be_said(
+    project: Path, serve: Callable[..., ReviewServer], opened: Opener
+) -> None:
+    agent = ClaudeCode(project, "third")
+    agent.start()
+    agent.ask("Make it")
+    (project / "who.txt").write_text("x\n")
+    agent.tell(agent.another_call(is_shell=True, command="make")[1])  # the end of a call whose beginning nobody heard
+    agent.stop()
+    review = opened(serve(project))
+    whose = review.page.locator("section", has_text="Whose are these?")
+    whose.get_by_role("link", name="who.txt").click()
+    review.page.get_by_role("combobox").select_option("session 2, codex")
+    review.page.get_by_role("button", name="Say so").click()
+    expect(whose).to_have_count(0)
+
+
+def test_a_workspace_that_can_only_be_read_says_why(
+    project: Path, serve: Callable[..., ReviewServer], opened: Opener
+) -> None:
+    review = opened(serve(project))
+    review.page.route(
+        "**/api/queue",
+        lambda route: route.fulfill(json={**review.server.queue(), "read_only": "The disk is read-only."}),
+    )
+    review.page.reload()
+    expect(review.page.locator(".notices")).to_contain_text("The disk is read-only.")
+    review.file("README.md")
+    expect(review.page.get_by_role("button", name="Accept file")).to_be_disabled()
+    review.press("a")
+    expect(review.heads).to_have_count(2)
+    assert cas("show", "7", "--json", folder=project).json()["edits"][0]["status"] == "pending"

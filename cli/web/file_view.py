@@ -10,7 +10,7 @@ from cli.web.asked import NotThere
 from cli.web.desk import Desk, ShownChange
 from cli.web.net_rows import CONTEXT, DiffRows, is_whitespace_only
 from cli.web.shapes import change_words, comment_shape, kind_of, named, unit_names
-from objstore import ChangeKind, blob_id, is_placeholder, replace, value
+from objstore import ChangeKind, blob_id, is_placeholder, value
 
 if TYPE_CHECKING:
     from objstore import NetFile, Unit, Workspace

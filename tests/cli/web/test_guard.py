@@ -271,7 +271,7 @@ def test_a_parameter_that_makes_no_sense_is_refused(served: ReviewServer, query:
         "/static/%2e%2e/guard.py",
         "/static//etc/passwd",
         "/static/%2fetc%2fpasswd",
-        "/static/vendor/../index.html",
+        "/static/vendor/../../guard.py",
         "/static/vendor/README.md",
         "/static/%00",
         "/..%2f..%2fetc/passwd",

@@ -22,6 +22,7 @@ Shape = dict[str, Any]
 Step: TypeAlias = "Callable[[Workspace, OnExternal, tuple[ExternalChange, ...]], DecisionOutcome]"
 """Undoes or redoes, given what to do about changes from outside and which of them the reviewer was shown."""
 
+_FEW_PATHS: Final = 50
 _NONE: Final = Ticket()
 _TOO_OLD: Final = "That was shown too long ago, or before the server was started again. Look at the changes again."
 
@@ -45,6 +46,8 @@ def resolved(desk: Desk, workspace: "Workspace", request: Request) -> Resolved |
         named = {os.fsdecode(path) for edit in edits for path in (edit.path, edit.source) if path is not None}
         return Resolved(shown=request.units, paths=tuple(sorted(named)))
     known_paths = {path for key in request.keys for path in _paths(desk, key)}
+    if len(known_paths) > _FEW_PATHS:
+        known_paths = set()  # all files are looked up faster than that many by name
     files = workspace.review.change_summaries(known_paths, unreadable=lambda _: None)
     if known_paths and not set(request.keys) <= {change.key for file in files for change in file.changes}:
         files = workspace.review.change_summaries(unreadable=lambda _: None)  # some may have moved

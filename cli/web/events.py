@@ -5,8 +5,10 @@ Nothing is looked at while no page is open and nothing waits.
 
 import asyncio
 import json
+import sys
 from collections.abc import AsyncIterator
 from time import monotonic
+from traceback import print_exception
 from typing import Final
 
 from anyio.to_thread import run_sync
@@ -45,11 +47,18 @@ class Watcher:
         """Look until cancelled."""
         while True:
             if self._listeners or self._desk.waiting:
-                has_changed = await self._look()
-                if self._desk.waiting and (has_changed or monotonic() - self._made > _MAKING):
-                    self._made = monotonic()
-                    await run_sync(make_due, self._desk)
+                try:
+                    await self._look_and_make()
+                except Exception as error:  # noqa: BLE001 -- it is reported, and the pages must hear of what comes next
+                    print_exception(error, file=sys.stderr)
             await asyncio.sleep(_PAUSE)
+
+    async def _look_and_make(self) -> None:
+        """Wake the streams if the version has changed, and make what waits if it is time to ask."""
+        has_changed = await self._look()
+        if self._desk.waiting and (has_changed or monotonic() - self._made > _MAKING):
+            self._made = monotonic()
+            await run_sync(make_due, self._desk)
 
     async def end(self) -> None:
         """End all streams."""

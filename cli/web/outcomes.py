@@ -41,6 +41,9 @@ Preview = Callable[[Conflicted, bool], "DecisionOutcome"]
 """Tries a refused decision, with the conflict that was found, by cascade or (False) with markers; changes nothing."""
 
 _CONFLICTS: Final = 50
+_EDITS: Final = 20
+"""Edits of one conflict that are summarized; its units are all named."""
+
 _QUOTED_LINES: Final = 8
 _EXTERNAL_FILES: Final = 20
 _EXTERNAL_ROWS: Final = 400
@@ -159,6 +162,7 @@ def _distinct(outcome: Conflicted) -> "list[Conflict]":
 
 def _conflict(edits: Edits, conflict: "Conflict") -> Shape:
     is_binary = is_of_binary(conflict)
+    seqs = dict.fromkeys([conflict.unit.seq, *(unit.seq for unit in conflict.needs)])
     return {
         "unit": str(conflict.unit),
         "needs": unit_names(conflict.needs),
@@ -167,7 +171,7 @@ def _conflict(edits: Edits, conflict: "Conflict") -> Shape:
         "words": visible(str(conflict)),
         "removed": [] if is_binary else _quoted(conflict.removed),
         "inserted": [] if is_binary else _quoted(conflict.inserted),
-        "edits": edits.of({conflict.unit.seq, *(unit.seq for unit in conflict.needs)}.difference(conflict.outside)),
+        "edits": edits.of([seq for seq in seqs if seq not in conflict.outside][:_EDITS]),
     }
 
 

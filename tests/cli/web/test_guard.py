@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx2
 import pytest
 
+import cli.web
 from tests.support.command_runner import CommandRunner
 from tests.support.review_server import ReviewServer, cookie_of, review_server
 
@@ -271,7 +273,7 @@ def test_a_parameter_that_makes_no_sense_is_refused(served: ReviewServer, query:
         "/static/%2e%2e/guard.py",
         "/static//etc/passwd",
         "/static/%2fetc%2fpasswd",
-        "/static/vendor/../index.html",
+        "/static/vendor/..%2findex.html",
         "/static/vendor/README.md",
         "/static/%00",
         "/..%2f..%2fetc/passwd",
@@ -282,3 +284,16 @@ def test_a_parameter_that_makes_no_sense_is_refused(served: ReviewServer, query:
 def test_only_the_files_of_the_page_are_served(served: ReviewServer, path: str) -> None:
     answer = asked(served, path)
     assert (answer.status_code, list(answer.json())) == (404, ["error"])
+
+
+def test_a_file_of_the_page_is_sent_again_only_when_it_has_changed(served: ReviewServer) -> None:
+    for path in (Path(cli.web.__file__).parent / "static").rglob("*"):
+        address = f"/static/{path.relative_to(Path(cli.web.__file__).parent / 'static').as_posix()}"
+        answer = asked(served, address)
+        if path.suffix not in {".html", ".js", ".css", ".svg", ".png"}:
+            assert answer.status_code == 404
+            continue
+        assert (answer.status_code, answer.content) == (200, path.read_bytes())
+        again = asked(served, address, If_None_Match=answer.headers["etag"])
+        assert (again.status_code, again.content) == (304, b"")
+        assert asked(served, address, Cookie="").status_code == 401

@@ -41,6 +41,32 @@ def test_syntax_leaves_no_process_and_no_complaint(runner: CommandRunner) -> Non
         assert server.end() == (0, "")
 
 
+SLOW = """
+import re
+class Lexer:
+    def get_tokens_unprocessed(self, text):
+        re.match("(a+)+$", "a" * 60 + "b")  # for longer than anybody lives
+        yield 0, (), text
+def get_lexer_for_filename(name):
+    return Lexer()
+"""
+
+
+def test_a_text_that_a_lexer_takes_too_long_for_is_sent_without_marks(runner: CommandRunner, tmp_path: Path) -> None:
+    package = tmp_path / "pygments"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "lexers.py").write_text(SLOW)
+    (package / "token.py").write_text("Comment = Keyword = String = ()\n")
+    (package / "util.py").write_text("class ClassNotFound(Exception): ...\n")
+    runner.write("a.py", b"def f():\n    pass\n")
+    with review_server(runner.folder, is_cold=True, settings={"PYTHONPATH": str(tmp_path)}) as server:
+        document = server.file("a.py")["document"]
+        assert server.get("/api/syntax", document=document)["rows"] == []
+        assert server.queue()["changes"] == 1
+        assert server.end() == (0, "")
+
+
 def test_outside_a_workspace_the_status_says_so(tmp_path: Path) -> None:
     ran = cas("web", "--no-browser", folder=tmp_path)
     assert (ran.status, ran.text) == (10, "")

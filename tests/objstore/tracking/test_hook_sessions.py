@@ -347,3 +347,17 @@ def test_a_session_s_late_start_does_not_take_the_prompt_of_its_first_turn(tmp_p
         again = workspace.hooks.turn("c")
         assert again is not None
         assert again.prompt == ""
+
+
+def test_an_agent_awaits_a_prompt_from_the_end_of_its_turn_to_the_next(root: Path) -> None:
+    with Workspace.open(root, UnsyncedDisk()) as workspace:
+        hooks = workspace.hooks
+        assert not hooks.awaits_prompt("c")
+        hooks.note_turn(TurnInfo(session="c", began=0, prompt="Work."), has_begun=True)
+        hooks.begin(CALL)
+        hooks.end(CALL)
+        assert not hooks.awaits_prompt("c")
+        hooks.pause("c")
+        assert hooks.awaits_prompt("c")
+        hooks.note_turn(TurnInfo(session="c", began=0, prompt="Go on."), has_begun=True)
+        assert not hooks.awaits_prompt("c")

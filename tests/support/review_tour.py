@@ -8,6 +8,13 @@ from tests.support.review_browser import ReviewPage
 __all__ = ["SCREENS"]
 
 
+def shown(review: ReviewPage, document: int, name: str) -> None:
+    """Show the changes of a file."""
+    review.go(f"#/file/{document}")
+    review.page.locator(".filehead h2", has_text=name).wait_for()
+    review.current.wait_for()
+
+
 def queue(review: ReviewPage) -> None:
     """Show the queue."""
     review.go("#/")
@@ -16,8 +23,7 @@ def queue(review: ReviewPage) -> None:
 
 def changes(review: ReviewPage) -> None:
     """Show the changes of a file."""
-    review.go("#/file/1")
-    review.current.wait_for()
+    shown(review, 1, "cart.py")
     review.page.locator(".keyword").first.wait_for()
 
 
@@ -56,16 +62,14 @@ def conflict(review: ReviewPage) -> None:
 
 def outside(review: ReviewPage) -> None:
     """Show a change outside that is in the way."""
-    review.go("#/file/3")
-    review.current.wait_for()
+    shown(review, 3, "test_cart.py")
     review.press("x")
     review.sheet.get_by_role("button", name="Keep the changes").wait_for()
 
 
 def running(review: ReviewPage) -> None:
     """Show that an agent is at work on what is rejected."""
-    review.go("#/file/6")
-    review.current.wait_for()
+    shown(review, 6, "limits.ini")
     review.press("x")
     review.sheet.get_by_role("button", name="Wait for the end").wait_for()
 
@@ -97,14 +101,14 @@ def search(review: ReviewPage) -> None:
 
 def rendered(review: ReviewPage) -> None:
     """Show a document as it is read."""
-    review.go("#/file/7")
+    shown(review, 7, "README.md")
     review.page.get_by_role("button", name="Rendered").click()
     review.page.frame_locator("iframe").locator("h2:visible, h1:visible, p:visible").first.wait_for()
 
 
 def image(review: ReviewPage) -> None:
     """Show an image before and after."""
-    review.go("#/file/8")
+    shown(review, 8, "logo.png")
     review.page.locator(".images img").nth(1).wait_for()
 
 

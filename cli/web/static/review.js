@@ -264,6 +264,7 @@ export function moveFile(step) {
 
 /** Mark a change as seen, as it is shown. @param {Change} change */
 async function markSeen(change) {
+  if (state.queue?.read_only) return;
   try {
     await post("seen", { keys: [change.key] });
   } catch (error) {
@@ -346,8 +347,9 @@ export async function perform(name, body, next) {
 /** @param {string} name @param {object} body @param {string | null} [next] @returns {Promise<Outcome>} */
 async function performed(name, body, next) {
   is_deciding = true;
-  const outcome = await decide(name, body);
-  is_deciding = false;
+  const outcome = await decide(name, body).finally(() => {
+    is_deciding = false;
+  });
   const again = (/** @type {object} */ extra) => {
     set({ sheet: null });
     perform(name, { ...body, ...extra }, next);
@@ -355,15 +357,12 @@ async function performed(name, body, next) {
   switch (outcome.outcome) {
     case "conflicted":
       set({ sheet: { kind: "conflicted", outcome, again } });
-      await refresh();
       break;
     case "external":
       set({ sheet: { kind: "external", outcome, again } });
-      await refresh();
       break;
     case "running":
       set({ sheet: { kind: "running", outcome, again } });
-      await refresh();
       break;
     case "decided":
       await refresh(next);
@@ -381,6 +380,7 @@ async function performed(name, body, next) {
       await refresh();
       say(outcome.message, { is_failure: true });
   }
+  if (state.sheet) refresh();
   return outcome;
 }
 

@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
@@ -45,8 +45,8 @@ def serve() -> Iterator[Callable[..., ReviewServer]]:
     with ExitStack() as stack:
         servers: list[ReviewServer] = []
 
-        def started(root: Path, *options: str, is_cold: bool = False) -> ReviewServer:
-            servers.append(stack.enter_context(review_server(root, *options, is_cold=is_cold)))
+        def started(root: Path, *options: str, **how: Any) -> ReviewServer:  # noqa: ANN401 -- as review_server
+            servers.append(stack.enter_context(review_server(root, *options, **how)))
             return servers[-1]
 
         yield started

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from tests.cli.web.browser.conftest import Opener
-from tests.support.command_runner import cas
+from tests.support.command_runner import AS_ANYBODY, cas
 from tests.support.hooked_agents import ClaudeCode
 from tests.support.review_browser import ReviewPage, expect, needs_browser
 from tests.support.review_project import changed_outside
@@ -39,49 +39,33 @@ def review(project: Path, serve: Callable[..., ReviewServer], opened: Opener) ->
     return opened(serve(project))
 
 
-@pytest.mark.skipif(not IS_AXE_REQUIRED and not AXE.exists(), reason="axe-core is not below EDITLEDGER_NPM")
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_screen_has_a_barrier_that_axe_knows(
-    project: Path, serve: Callable[..., ReviewServer], opened: Opener, scheme: str
+@pytest.mark.parametrize(("width", "height", "scheme"), [(1440, 900, "light"), (390, 844, "dark")])
+def test_no_screen_has_a_barrier_scrolls_sideways_or_has_too_small_a_target(
+    project: Path, serve: Callable[..., ReviewServer], opened: Opener, width: int, height: int, scheme: str
 ) -> None:
     changed_outside(project)
-    review = opened(serve(project), scheme=scheme)
-    script = AXE.read_text()
-    # All that differs in the dark is the colours.
-    asked = {
-        "runOnly": RULES if scheme == "light" else ["color-contrast"],
-        "iframes": False,
-        "resultTypes": ["violations"],
-    }
+    review = opened(serve(project), width=width, height=height, scheme=scheme)
+    script = AXE.read_text() if AXE.exists() or IS_AXE_REQUIRED else ""
     found: dict[str, object] = {}
     for name, show in SCREENS.items():
         if name == "running":
             continue  # the other sheets are of the same parts
         show(review)
-        review.page.evaluate(f"() => {{ if (!window.axe) {{ {script} }} }}")
-        result = review.page.evaluate("asked => axe.run(document, asked)", asked)
-        for each in result["violations"]:
-            nodes = [(node["html"][:200], node["failureSummary"]) for node in each["nodes"][:3]]
-            found[f"{name}: {each['id']}"] = nodes
+        found[f"{name}: pixels too wide"] = max(0, review.overflow())
+        found[f"{name}: targets too small"] = review.page.evaluate(TARGETS)
+        if script:
+            found |= {f"{name}: {rule}": nodes for rule, nodes in barriers(review, script).items()}
         if review.sheet.count():
             review.press("Escape")
-    assert found == {}
+    assert {what: value for what, value in found.items() if value} == {}
 
 
-@pytest.mark.parametrize(("width", "height"), [(390, 844), (1440, 900)])
-def test_no_screen_scrolls_sideways_or_has_a_target_too_small(
-    project: Path, serve: Callable[..., ReviewServer], opened: Opener, width: int, height: int
-) -> None:
-    changed_outside(project)
-    review = opened(serve(project), width=width, height=height)
-    for name, show in SCREENS.items():
-        if name == "running":
-            continue
-        show(review)
-        assert review.overflow() <= 0, name
-        assert review.page.evaluate(TARGETS) == [], name
-        if review.sheet.count():
-            review.press("Escape")
+def barriers(review: ReviewPage, script: str) -> dict[str, object]:
+    """Return what axe finds to be wrong on the screen, by its rules."""
+    review.page.evaluate(f"() => {{ if (!window.axe) {{ {script} }} }}")
+    asked = {"runOnly": RULES, "iframes": False, "resultTypes": ["violations"]}
+    found = review.page.evaluate("asked => axe.run(document, asked)", asked)["violations"]
+    return {rule["id"]: [(node["html"][:200], node["failureSummary"]) for node in rule["nodes"][:3]] for rule in found}
 
 
 def test_focus_goes_into_a_dialog_and_back(review: ReviewPage) -> None:
@@ -209,15 +193,21 @@ def test_whose_an_unattributed_edit_is_can_be_said(
 def test_a_workspace_that_can_only_be_read_says_why(
     project: Path, serve: Callable[..., ReviewServer], opened: Opener
 ) -> None:
-    review = opened(serve(project))
-    review.page.route(
-        "**/api/queue",
-        lambda route: route.fulfill(json={**review.server.queue(), "read_only": "The disk is read-only."}),
-    )
-    review.page.reload()
-    expect(review.page.locator(".notices")).to_contain_text("The disk is read-only.")
-    review.file("README.md")
-    expect(review.page.get_by_role("button", name="Accept file")).to_be_disabled()
-    review.press("a")
-    expect(review.heads).to_have_count(2)
-    assert cas("show", "7", "--json", folder=project).json()["edits"][0]["status"] == "pending"
+    modes = {path: path.stat().st_mode & 0o7777 for path in [project / ".cas", *(project / ".cas").rglob("*")]}
+    for path, mode in modes.items():
+        path.chmod(mode & 0o555)
+    try:
+        review = opened(serve(project, begun_by=AS_ANYBODY))
+        expect(review.page.locator(".notices")).to_contain_text("can't be written")
+        review.file("README.md")
+        expect(review.page.get_by_role("button", name="Accept file")).to_be_disabled()
+        expect(review.current.get_by_role("button", name="Reject")).to_be_disabled()
+        review.press("a")
+        review.press("j")
+        expect(review.current).to_contain_text("Line 11")
+        expect(review.heads).to_have_count(2)
+    finally:
+        for path, mode in modes.items():
+            path.chmod(mode)
+    (edit,) = cas("show", "7", "--json", folder=project).json()["edits"]
+    assert edit["status"] == "pending"

@@ -125,11 +125,7 @@ def _conflicted(
     edits = Edits(workspace)
     return {
         "outcome": "conflicted",
-        "message": next(iter(conflict_text(outcome, [], FOR_STDERR)))
-        .decode()
-        .removeprefix("cas: ")
-        .strip()
-        .capitalize(),
+        "message": _sentence(next(iter(conflict_text(outcome, [], FOR_STDERR))).decode()),
         "conflicts": [_conflict(edits, conflict) for conflict in _distinct(outcome)],
         "accept_first": unit_names(outcome.accept_first),
         "reject_first": unit_names(unit for unit in outcome.reject_first if unit.seq not in outcome.outside),

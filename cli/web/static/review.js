@@ -70,24 +70,42 @@ async function ask() {
 async function refreshed(want) {
   const began = epoch;
   try {
-    const before = state.queue;
+    const { queue: before, route } = state;
+    const file = asksFile() ? getFile() : null;
+    file?.catch(() => undefined); // said where it is waited for
     /** @type {Queue} */
     const queue = await get("queue");
     if (began !== epoch) return; // the decision asks anew
-    if (!before || before.version !== queue.version || before.unseen !== queue.unseen || JSON.stringify(before) !== JSON.stringify(queue)) set({ queue });
-    await load(began, want, before);
+    if (JSON.stringify(before) !== JSON.stringify(queue)) set({ queue });
+    await load(began, want, before, route === state.route ? file : null);
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
     if (error.status && error.status !== 401) say(error.message, { is_failure: true });
   }
 }
 
+/** Return whether the shown file can be asked for together with the queue: it is known to be there. */
+function asksFile() {
+  const { route, queue } = state;
+  return route.screen === "file" && Boolean(queue?.files.some(({ document }) => document === route.document));
+}
+
+/** Ask for the file that the address names, with the rows next to the current change. @returns {Promise<ChangedFile>} */
+function getFile() {
+  const { route, file, cursor } = state;
+  if (route.screen !== "file") throw new TypeError("no file is shown");
+  const row = file?.document === route.document ? (file.all[cursor]?.row ?? 0) : 0;
+  const first = Math.floor(row / CHUNK) * CHUNK;
+  return get("file", { document: route.document, turn: route.turn ?? undefined, first, count: CHUNK });
+}
+
 /**
  * Ask for the file that the address names, and show it.
  * @param {number} began the epoch in which it was asked for
- * @param {string | null | undefined} want @param {Queue | null} before the queue as it was, to find the next file
+ * @param {string | null | undefined} want @param {Promise<ChangedFile> | null} asked the file, if it was asked for already
+ * @param {Queue | null} before the queue as it was, to find the next file
  */
-async function load(began, want, before) {
+async function load(began, want, before, asked) {
   const { route } = state;
   if (route.screen !== "file") return;
   const old = state.file?.document === route.document ? state.file : null;
@@ -99,8 +117,7 @@ async function load(began, want, before) {
   /** @type {ChangedFile} */
   let file;
   try {
-    const first = Math.floor((old?.all[state.cursor]?.row ?? 0) / CHUNK) * CHUNK;
-    file = await get("file", { document: route.document, turn, first, count: CHUNK });
+    file = await (asked ?? getFile());
   } catch (error) {
     if (!(error instanceof Refused) || (error.status !== 404 && error.status !== 400)) throw error;
     if (route === state.route && began === epoch) leave(old !== null, before, error.message);
@@ -294,7 +311,6 @@ export async function decideOn(action, index, reason) {
   if (!file?.all[index] || acting || state.queue?.read_only) return;
   const these = together(index);
   const next = file.all.find((_, at) => at > index && !these.includes(at)) ?? file.all.findLast((_, at) => !these.includes(at));
-  leaving();
   await perform("decide", { action, keys: these.map((at) => file.all[at].key), ...(reason ? { reason } : {}) }, next?.key);
 }
 

@@ -111,6 +111,7 @@ class Desk:
         self._shown: Final[OrderedDict[bytes, ShownChange]] = OrderedDict()
         self._places: Final[OrderedDict[int, tuple[str, ...]]] = OrderedDict()
         self._diffs: Final[OrderedDict[object, Any]] = OrderedDict()
+        self._put_off = self._put_off_before = 0
         self._taken: Final[set[int]] = set()
         self._number = 0
         self._touched = 0
@@ -206,6 +207,17 @@ class Desk:
             while len(self._diffs) > _MOST_DIFFS:
                 self._diffs.popitem(last=False)
         return made
+
+    def may_put_off(self) -> bool:
+        """Return whether the queue may leave files for the next look: not if the last look got no further."""
+        return self._put_off != self._put_off_before or not self._put_off
+
+    def note_put_off(self, files: int) -> None:
+        """Note how many files the queue has left for the next look, and let pages look again."""
+        with self._inner:
+            self._put_off_before, self._put_off = self._put_off, files
+        if files:
+            self.touch()
 
     # ---- what waits
 

@@ -1,16 +1,16 @@
 """Compute the queue: what awaits review by turn and by file, and all else that a reviewer has to know."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from cli.screen.terminal import shown_name, visible
 from cli.web.desk import Desk
 from cli.web.shapes import comment_shape, kind_of, named, prose, running_shape, time_shape, unit_names
 from cli.web.waiting import waiting_shapes
-from objstore import DocumentId, EditFilter, NoSuchName, Seq, Status, StoreError
+from objstore import DocumentId, EditFilter, NoSuchName, Operation, Seq, Status, StoreError
 
 if TYPE_CHECKING:
-    from objstore import ExternalChange, FileSummary, StatusReport, Workspace
+    from objstore import ExternalChange, FileSummary, PendingGroup, StatusReport, Workspace
 
 __all__ = ["queue_shape"]
 
@@ -25,11 +25,16 @@ def queue_shape(desk: Desk, workspace: "Workspace", version: str) -> Shape:
     unreadable: list[StoreError] = []
     review = workspace.review
     report, seen = review.status(), review.seen_changes()
-    files = review.change_summaries(unreadable=unreadable.append)
+    put_off: dict[str, DocumentId] = {}
+    files = review.change_summaries(
+        unreadable=unreadable.append,
+        put_off=(lambda document, path: put_off.update({path: document})) if desk.may_put_off() else None,
+    )
+    desk.note_put_off(len(put_off))
     desk.note_places(files)
     turns = {seq: group.turn for group in report.groups for seq in group.seqs}
     running = {call.session for call in report.running if not call.is_behind and not call.is_abandoned}
-    shown_turns = _turns(workspace, report, files, seen, running)
+    shown_turns = _turns(workspace, report, files, put_off, seen, running)
     comments = [view for view in workspace.comments.all() if not view.is_resolved]
     waiting = waiting_shapes(desk)
     sessions = {turn["session"] for turn in shown_turns} | {call.session for call in report.running}
@@ -52,7 +57,14 @@ def queue_shape(desk: Desk, workspace: "Workspace", version: str) -> Shape:
         "rejected": report.rejected,
         "sessions": _sessions(workspace, sessions),
         "turns": shown_turns,
-        "files": [_file_shape(file, turns, seen) for file in files],
+        "files": [
+            shape
+            for _, shape in sorted(
+                [*((file.path, _file_shape(file, turns, seen)) for file in files), *_unread_files(report, put_off)],
+                key=lambda each: (each[0], each[1]["document"]),
+            )
+        ],
+        "reading": len(put_off),
         "unattributed": unattributed,
         "outside": [{**named(change.path), "what": _what(change)} for change in report.external],
         "comments": [comment_shape(view) for view in comments],
@@ -105,32 +117,63 @@ def _turns(
     workspace: "Workspace",
     report: "StatusReport",
     files: "list[FileSummary]",
+    put_off: Mapping[str, DocumentId],
     seen: Collection[bytes],
     running: Collection[int],
 ) -> list[Shape]:
     """Return the turns with pending changes, the oldest first; those without a turn come last, by session."""
     by_seq = {unit.seq: file for file in files for unit in (*file.units, *file.kept_on)}
-    edits: dict[tuple[int, int], dict[DocumentId, set[Seq]]] = {}
+    edits: dict[tuple[int, int], dict[str, tuple[FileSummary, set[Seq]]]] = {}
+    unread: dict[tuple[int, int], list[PendingGroup]] = {}
     sessions = {turn.number: turn.session for turn in report.turns}
     for group in report.groups:
         turn = (group.turn, sessions.get(group.turn, group.session))
+        if group.path in put_off:
+            unread.setdefault(turn, []).append(group)
         for seq in group.seqs:
             if seq in by_seq:
-                edits.setdefault(turn, {}).setdefault(by_seq[seq].document, set()).add(seq)
-    documents = {file.document: file for file in files}
+                edits.setdefault(turn, {}).setdefault(by_seq[seq].path, (by_seq[seq], set()))[1].add(seq)
     found: list[Shape] = []
-    for (number, session), changed in sorted(edits.items(), key=lambda each: (not each[0][0], each[0])):
+    for number, session in sorted({*edits, *unread}, key=lambda turn: (not turn[0], turn)):
         shape = _turn(workspace, number, session)
         shape["running"] = session in running
         shape["files"] = [
-            {
-                "document": document,
-                **_net_counts(documents[document], _turn_changes(documents[document], seqs), seen),
-            }
-            for document, seqs in sorted(changed.items(), key=lambda each: documents[each[0]].path)
+            {"document": file.document, **_net_counts(file, _turn_changes(file, seqs), seen)}
+            for _, (file, seqs) in sorted(edits.get((number, session), {}).items())
+        ]
+        shape["files"] += [
+            {"document": put_off[group.path], **_own_counts([group])} for group in unread.get((number, session), ())
         ]
         found.append(shape)
     return found
+
+
+def _unread_files(report: "StatusReport", put_off: Mapping[str, DocumentId]) -> Iterator[tuple[str, Shape]]:
+    """Yield path and summary of each file that is left for the next look, as far as its edits tell."""
+    groups: dict[str, list[PendingGroup]] = {}
+    for group in report.groups:
+        groups.setdefault(group.path, []).append(group)
+    for path, document in put_off.items():
+        own = groups.get(path, [])
+        yield (
+            path,
+            {
+                "document": document,
+                **named(path),
+                "name_before": "",
+                "operation": Operation.EDIT.value,
+                **_own_counts(own),
+                "turns": sorted({group.turn for group in own} - {0}),
+                "kind": kind_of(path, is_binary=False),
+                "unrecorded": False,
+            },
+        )
+
+
+def _own_counts(groups: "list[PendingGroup]") -> Shape:
+    """Return how many lines edits add and remove, while their changes are not known."""
+    added, removed = sum(group.added for group in groups), sum(group.removed for group in groups)
+    return {"added": added, "removed": removed, "changes": 0, "unseen": 0}
 
 
 def _turn(workspace: "Workspace", number: int, session: int) -> Shape:

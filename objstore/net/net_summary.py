@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+import time
+from typing import TYPE_CHECKING, Final
 
 from objstore.errors import StoreError
 from objstore.model.net_file import ChangeSummary, FileSummary
@@ -21,16 +23,24 @@ if TYPE_CHECKING:
 
 __all__ = ["seen_counts", "summaries"]
 
+_MOST_SECONDS: Final = 1.0
+"""Seconds of computing after which the rest is put off, if the caller wants that."""
+
 
 def summaries(
     journal: Journal,
     paths: Collection[str] = (),
     units: Collection[Unit] | None = None,
     unreadable: Callable[[StoreError], object] | None = None,
+    put_off: Callable[[DocumentId, str], object] | None = None,
 ) -> list[FileSummary]:
-    """Return what `net_files` does without texts: of documents without new records it is read from a cache."""
+    """Return what `net_files` does without texts: of documents without new records it is read from a cache.
+
+    `put_off`: called with each document, and its path, that is left out because others took a second to be computed;
+    the next call computes more. None: all are computed.
+    """
     unrecorded = {change.document for change in external_changes(journal)}
-    return selected(_summaries(journal, unrecorded, paths, units, unreadable), paths, units)
+    return selected(_summaries(journal, unrecorded, paths, units, unreadable, put_off), paths, units)
 
 
 def seen_counts(journal: Journal) -> tuple[int, int] | None:
@@ -52,7 +62,9 @@ def _summaries(
     paths: Collection[str],
     units: Collection[Unit] | None,
     unreadable: Callable[[StoreError], object] | None,
+    put_off: Callable[[DocumentId, str], object] | None = None,
 ) -> list[FileSummary]:
+    until: float | None = None  # when the documents that are still to be computed are put off
     with journal.reading() as store, store.index.still():
         cache = NetCache(journal)
         found: list[FileSummary] = []
@@ -60,6 +72,10 @@ def _summaries(
             is_unrecorded = position.document in unrecorded
             summary = cache.get(position, is_unrecorded=is_unrecorded)
             if summary is None:
+                if put_off is not None and until is not None and time.monotonic() > until:
+                    put_off(position.document, os.fsdecode(store.index.documents.tip(position.document).path))
+                    continue
+                until = time.monotonic() + _MOST_SECONDS if until is None else until  # one is always computed
                 from objstore.net.net_view import net_file
 
                 try:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from objstore.calls.policies import Policies
-    from objstore.model.basic_types import Seq, Unit
+    from objstore.model.basic_types import DocumentId, Seq, Unit
     from objstore.model.ids import BlobId
     from objstore.model.net_file import ChangesAtLine, FileSummary, NetFile
     from objstore.model.records import SettingChange
@@ -122,12 +122,17 @@ class Review:
         paths: Collection[str] = (),
         units: Collection[Unit] | None = None,
         unreadable: Callable[[StoreError], object] | None = None,
+        put_off: Callable[[DocumentId, str], object] | None = None,
     ) -> list[FileSummary]:
-        """Return what `changes` does without texts, and much faster: it reads only documents with new records."""
+        """Return what `changes` does without texts, and much faster: it reads only documents with new records.
+
+        `put_off`: called with each document, and its path, that is left out because others took a second to be read;
+        the next call reads more. None: all are read.
+        """
         from objstore.net.net_summary import summaries
 
         with self._journal.translating_index_errors():
-            return summaries(self._journal, paths, units, unreadable)
+            return summaries(self._journal, paths, units, unreadable, put_off)
 
     def seen_changes(self) -> frozenset[bytes]:
         """Return the keys of the changes that a reviewer has looked at."""

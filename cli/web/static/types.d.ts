@@ -41,6 +41,11 @@ export interface Queue {
   turns: Turn[];
   /** Every file with pending changes, by path. */
   files: FileSummary[];
+  /**
+   * How many of these are still to be read, as at the first look at a long history: they have the counts of their edits,
+   * and 0 `changes`. A `changed` event follows at once, and the next queue has more of them.
+   */
+  reading: number;
   /** Files that no call is known to have changed: documents of `files`. */
   unattributed: Document[];
   /** Files whose bytes on disk are not recorded. */

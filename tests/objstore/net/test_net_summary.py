@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given, settings, strategies as st
 
 from objstore import Action, EditTakenOut, FileSummary, Unit, blob_id
-from objstore.net import net_view
+from objstore.net import net_summary, net_view
 from tests.support.scene import TEN, Scene, writes
 
 if TYPE_CHECKING:
@@ -122,6 +122,18 @@ def test_only_documents_with_new_records_are_computed(scene: Scene, monkeypatch:
     scene.reopen()
     assert [file.added for file in scene.workspace.review.change_summaries()] == [10, 10, 10]
     assert computed == [2, 2]
+
+
+def test_what_takes_long_is_put_off_until_the_next_calls(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(5):
+        scene.write(f"f{number}", TEN)
+    monkeypatch.setattr(net_summary, "_MOST_SECONDS", -1.0)
+    review = scene.workspace.review
+    for rest in (4, 3, 2, 1, 0):
+        put_off: list[str] = []
+        files = review.change_summaries(put_off=lambda _, path, found=put_off: found.append(path))  # type: ignore[misc]  # the list is bound
+        assert len(put_off) == rest
+        assert sorted([*put_off, *(file.path for file in files)]) == [f"f{number}" for number in range(5)]
 
 
 def test_summaries_are_filtered_as_changes_are(scene: Scene) -> None:

@@ -10,7 +10,7 @@ import tempfile
 import threading
 import webbrowser
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Final
 
@@ -72,9 +72,8 @@ async def _served(desk: Desk, listener: socket.socket, token: str, address: str,
         timeout_graceful_shutdown=_GRACE,
     )
     web = _Web(config, watcher, f"{shown_name(desk.root)} is at\n{address}")
-    with _forward_page(address) as page:
-        if opens_browser:
-            web.browser = page
+    with _forward_page(address) if opens_browser else nullcontext("") as page:
+        web.browser = page
         await web.serve(sockets=[listener])
 
 

@@ -27,6 +27,7 @@ from tests.bench.snapshot import bench_snapshot
 from tests.bench.status import bench_status
 from tests.bench.store import bench_store
 from tests.bench.toggle import bench_toggle
+from tests.bench.web import bench_web
 from tests.bench.write import bench_write
 
 BENCHES: Final[dict[str, Callable[[Report], None]]] = {
@@ -44,6 +45,7 @@ BENCHES: Final[dict[str, Callable[[Report], None]]] = {
     "large": bench_large,
     "server": bench_server,
     "store": bench_store,
+    "web": bench_web,
 }
 
 

@@ -37,59 +37,75 @@ side_by_side.addEventListener("change", () => {
 
 // ---- asking anew
 
-/** What goes on asking, until nothing was asked for meanwhile. @type {Promise<void> | null} */
-let asking = null;
-let is_asked = false;
+/** What is being asked now, and what is asked as soon as that has ended. @type {Promise<void> | null} */
+let current = null;
+/** @type {Promise<void> | null} */
+let upcoming = null;
 /** The change to go to with the next answer. @type {string | null | undefined} */
 let wanted;
-/** Whether a decision is under way: what is read now may be of before or after it, and is not shown. */
-let is_deciding = false;
+/** Counts beginnings and ends of decisions: what was asked for before the newest of them is not shown. */
+let epoch = 0;
 
 /**
- * Ask for the queue and the shown file again, and show them. What is asked for meanwhile is asked once more.
+ * Ask for the queue and the shown file, and show them; return when that is done. One question at a time: those that come
+ * meanwhile are one afterwards.
  * @param {string | null} [want] key of the change that is to be the current one; null: the first that came back
  * @returns {Promise<void>}
  */
 export function refresh(want) {
   if (want !== undefined) wanted = want;
-  is_asked = true;
-  asking ??= ask();
-  return asking;
+  upcoming ??= (current ?? Promise.resolve()).catch(() => undefined).then(ask);
+  return upcoming;
 }
 
 async function ask() {
-  try {
-    while (is_asked) {
-      is_asked = false;
-      const want = wanted;
-      wanted = undefined;
-      await refreshed(want);
-    }
-  } finally {
-    asking = null;
-  }
+  current = upcoming;
+  upcoming = null;
+  const want = wanted;
+  wanted = undefined;
+  await refreshed(want);
 }
 
 /** @param {string | null} [want] */
 async function refreshed(want) {
+  const began = epoch;
   try {
-    const before = state.queue;
+    const { queue: before, route } = state;
+    const file = asksFile() ? getFile() : null;
+    file?.catch(() => undefined); // said where it is waited for
     /** @type {Queue} */
     const queue = await get("queue");
-    if (is_deciding) return; // the decision asks anew
-    if (!before || before.version !== queue.version || before.unseen !== queue.unseen || JSON.stringify(before) !== JSON.stringify(queue)) set({ queue });
-    await load(want, before);
+    if (began !== epoch) return; // the decision asks anew
+    if (JSON.stringify(before) !== JSON.stringify(queue)) set({ queue });
+    await load(began, want, before, route === state.route ? file : null);
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
     if (error.status && error.status !== 401) say(error.message, { is_failure: true });
   }
 }
 
+/** Return whether the shown file can be asked for together with the queue: it is known to be there. */
+function asksFile() {
+  const { route, queue } = state;
+  return route.screen === "file" && Boolean(queue?.files.some(({ document }) => document === route.document));
+}
+
+/** Ask for the file that the address names, with the rows next to the current change. @returns {Promise<ChangedFile>} */
+function getFile() {
+  const { route, file, cursor } = state;
+  if (route.screen !== "file") throw new TypeError("no file is shown");
+  const row = file?.document === route.document ? (file.all[cursor]?.row ?? 0) : 0;
+  const first = Math.floor(row / CHUNK) * CHUNK;
+  return get("file", { document: route.document, turn: route.turn ?? undefined, first, count: CHUNK });
+}
+
 /**
  * Ask for the file that the address names, and show it.
- * @param {string | null} [want] @param {Queue | null} [before] the queue as it was, to find the next file
+ * @param {number} began the epoch in which it was asked for
+ * @param {string | null | undefined} want @param {Promise<ChangedFile> | null} asked the file, if it was asked for already
+ * @param {Queue | null} before the queue as it was, to find the next file
  */
-async function load(want, before = state.queue) {
+async function load(began, want, before, asked) {
   const { route } = state;
   if (route.screen !== "file") return;
   const old = state.file?.document === route.document ? state.file : null;
@@ -101,14 +117,13 @@ async function load(want, before = state.queue) {
   /** @type {ChangedFile} */
   let file;
   try {
-    const first = Math.floor((old?.all[state.cursor]?.row ?? 0) / CHUNK) * CHUNK;
-    file = await get("file", { document: route.document, turn, first, count: CHUNK });
+    file = await (asked ?? getFile());
   } catch (error) {
     if (!(error instanceof Refused) || (error.status !== 404 && error.status !== 400)) throw error;
-    if (route === state.route && !is_deciding) leave(old !== null, before, error.message);
+    if (route === state.route && began === epoch) leave(old !== null, before, error.message);
     return;
   }
-  if (route !== state.route || is_deciding) return;
+  if (route !== state.route || began !== epoch) return;
   if (!file.all.length && !file.cancelled.length && !file.kept_on.length && !file.taken_out.length) {
     leave(old !== null, before, `Nothing awaits review in ${file.name}.`);
     return;
@@ -122,7 +137,7 @@ async function load(want, before = state.queue) {
   found.take(file.first, file.rows);
   const row = file.all[cursor]?.row ?? 0;
   if (file.total) await found.chunk(Math.floor(row / CHUNK)).catch(() => []);
-  if (route !== state.route || is_deciding) return;
+  if (route !== state.route || began !== epoch) return;
   const was = old?.all[state.cursor];
   const now = file.all[cursor];
   if (was && now && want === undefined && was.key !== now.key) {
@@ -296,7 +311,6 @@ export async function decideOn(action, index, reason) {
   if (!file?.all[index] || acting || state.queue?.read_only) return;
   const these = together(index);
   const next = file.all.find((_, at) => at > index && !these.includes(at)) ?? file.all.findLast((_, at) => !these.includes(at));
-  leaving();
   await perform("decide", { action, keys: these.map((at) => file.all[at].key), ...(reason ? { reason } : {}) }, next?.key);
 }
 
@@ -346,9 +360,9 @@ export async function perform(name, body, next) {
 
 /** @param {string} name @param {object} body @param {string | null} [next] @returns {Promise<Outcome>} */
 async function performed(name, body, next) {
-  is_deciding = true;
+  epoch += 1;
   const outcome = await decide(name, body).finally(() => {
-    is_deciding = false;
+    epoch += 1;
   });
   const again = (/** @type {object} */ extra) => {
     set({ sheet: null });

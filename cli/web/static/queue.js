@@ -43,6 +43,7 @@ function Notices({ queue }) {
   /** @type {Child[]} */
   const notices = [];
   if (queue.read_only) notices.push(html`<li class="warn"><b>Nothing can be decided here.</b> ${queue.read_only}</li>`);
+  if (queue.reading) notices.push(html`<li>Reading ${counted(queue.reading, "more file")} …</li>`);
   for (const sentence of queue.unreadable) notices.push(html`<li class="warn">${sentence}</li>`);
   for (const { client, tool, names, began } of queue.running) {
     const where = names.length ? ` on ${names.slice(0, 3).join(", ")}` : "";

@@ -45,15 +45,19 @@ export function Sheets() {
 function Dialog({ title, children }) {
   const own = useRef(/** @type {HTMLDialogElement | null} */ (null));
   useLayoutEffect(() => {
+    const dialog = own.current;
     const before = document.activeElement;
-    own.current?.showModal();
+    dialog?.showModal();
     return () => {
+      dialog?.close(); // what is behind an open dialog can't have the focus
       const current = document.querySelector(".head.current");
       const back = before?.isConnected && before !== document.body ? before : current;
       if (back instanceof HTMLElement) back.focus({ preventScroll: true });
     };
   }, []);
-  return html`<dialog ref=${own} aria-labelledby="sheet-title" onClose=${closeSheet}>
+  // The event comes late: of a dialog that has gone, it must not close the one that came after it.
+  const closed = (/** @type {Event} */ event) => /** @type {Element} */ (event.target).isConnected && closeSheet();
+  return html`<dialog ref=${own} aria-labelledby="sheet-title" onCancel=${closeSheet} onClose=${closed}>
     <div class="top"><h2 id="sheet-title">${title}</h2>
     <button type="button" onClick=${closeSheet}>Close</button></div>
     ${children}

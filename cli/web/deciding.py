@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from cli.app.invocation import reviewer
 from cli.render.outcomes import shown_units
 from cli.screen.terminal import shown_name
+from cli.selection.turn_selection import TurnSelection
 from cli.web.desk import Desk, Request, Ticket
 from cli.web.outcomes import failure_shape, outcome_shape, overtaken
+from cli.web.shapes import changes_digest
 from objstore import Action, CasError, Conflicted, DecisionOutcome, NoSuchName, OnExternal, Status, Unit, value
 
 if TYPE_CHECKING:
@@ -37,6 +39,8 @@ class Resolved:
 
 def resolved(desk: Desk, workspace: "Workspace", request: Request) -> Resolved | str:
     """Return what a request is about now, or in a sentence why it is no longer as it was shown."""
+    if request.turn:
+        return _of_turn(workspace, request.turn, request.shown)
     if not request.keys:
         seqs = dict.fromkeys(unit.seq for unit, _ in request.units)
         try:
@@ -155,6 +159,20 @@ def _previewed(
         return NothingToDo()
     tried = replace(request, cascade=by_cascade, markers=not by_cascade)
     return _outcome(workspace, tried, found, answered, refused=refused, dry_run=True)
+
+
+def _of_turn(workspace: "Workspace", turn: int, shown: str) -> Resolved | str:
+    """Return the hunks of all changes of a turn and of what cancels out in it, if they are as they were shown."""
+    try:
+        units = TurnSelection(turns=(turn,)).pending_units(workspace)
+    except NoSuchName as error:
+        return str(error)
+    files = workspace.review.change_summaries(units=units)
+    if changes_digest(change.key for file in files for change in file.changes) != shown:
+        return "The changes of this turn are not as shown any more: the agent, or you, changed some since you looked."
+    paths = sorted({path for file in files for path in (file.path, file.path_before)})
+    found = sorted({unit for file in files for unit in file.units})
+    return Resolved(shown=tuple((unit, Status.PENDING) for unit in found), paths=tuple(paths))
 
 
 def _paths(desk: Desk, key: bytes) -> tuple[str, ...]:

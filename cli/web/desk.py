@@ -72,7 +72,9 @@ class Request:
 
     action: Action
     keys: tuple[bytes, ...] = ()  # of net changes, as they were shown
-    units: tuple[tuple[Unit, Status], ...] = ()  # single hunks, with the statuses that were shown; either or
+    units: tuple[tuple[Unit, Status], ...] = ()  # single hunks, with the statuses that were shown
+    turn: int = 0  # all changes of a turn; exactly one of these three is given
+    shown: str = ""  # what identified the changes of the turn when they were shown
     reason: str = ""
     cascade: bool = False
     markers: bool = False

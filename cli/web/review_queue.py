@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cli.screen.terminal import shown_name, visible
 from cli.web.desk import Desk
-from cli.web.shapes import comment_shape, kind_of, named, prose, running_shape, time_shape, unit_names
+from cli.web.shapes import changes_digest, comment_shape, kind_of, named, prose, running_shape, time_shape, unit_names
 from cli.web.waiting import waiting_shapes
 from objstore import DocumentId, EditFilter, NoSuchName, Operation, Seq, Status, StoreError
 
@@ -137,13 +137,13 @@ def _turns(
     for number, session in sorted({*edits, *unread}, key=lambda turn: (not turn[0], turn)):
         shape = _turn(workspace, number, session)
         shape["running"] = session in running
-        shape["files"] = [
-            {"document": file.document, **_net_counts(file, _turn_changes(file, seqs), seen)}
-            for _, (file, seqs) in sorted(edits.get((number, session), {}).items())
+        left = unread.get((number, session), [])
+        own = [
+            (file, _turn_changes(file, seqs)) for _, (file, seqs) in sorted(edits.get((number, session), {}).items())
         ]
-        shape["files"] += [
-            {"document": put_off[group.path], **_own_counts([group])} for group in unread.get((number, session), ())
-        ]
+        shape["files"] = [{"document": file.document, **_net_counts(file, places, seen)} for file, places in own]
+        shape["files"] += [{"document": put_off[group.path], **_own_counts([group])} for group in left]
+        shape["shown"] = "" if left else changes_digest(file.changes[at].key for file, places in own for at in places)
         found.append(shape)
     return found
 

@@ -7,7 +7,7 @@ from urllib.parse import quote_from_bytes
 
 from cli.render.turns import session_name
 from cli.screen.terminal import shown_name, visible
-from objstore import EditAway, NoSuchName, Unit
+from objstore import EditAway, NoSuchName, Unit, blob_id
 
 if TYPE_CHECKING:
     from objstore import CommentView, EditView, NetChange, NetFile, RunningCall, SessionView, TurnView, Workspace
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Edits",
     "change_words",
+    "changes_digest",
     "comment_shape",
     "kind_of",
     "named",
@@ -50,6 +51,11 @@ def prose(text: str) -> str:
 def time_shape(microseconds: int) -> float:
     """Return a time in seconds."""
     return microseconds / 1_000_000
+
+
+def changes_digest(keys: Iterable[bytes]) -> str:
+    """Return what identifies changes all together, given their keys, in hex."""
+    return blob_id(b"".join(sorted(set(keys)))).hex()[:32]
 
 
 def unit_names(units: Iterable[Unit]) -> list[str]:

@@ -25,12 +25,15 @@ def decide(desk: Desk, asked: Asked) -> Json:
     """Accept, reject or reset net changes or hunks."""
     action = Action(asked.choice("action", ["accept", "reject", "reset"]))
     keys, units = tuple(asked.keys("keys")), tuple(asked.shown_units("units").items())
-    if bool(keys) == bool(units):
-        raise BadRequest("Give either keys or units.")
+    turn, shown = asked.number("turn", 0), asked.text("shown", "", most=100)
+    if sum(map(bool, (keys, units, turn))) != 1 or bool(turn) != bool(shown):
+        raise BadRequest("Give one of keys, units, and turn with shown.")
     request = Request(
         action=action,
         keys=keys,
         units=units,
+        turn=turn,
+        shown=shown,
         reason=asked.text("reason", ""),
         cascade=asked.flag("cascade"),
         markers=asked.flag("markers"),
@@ -92,7 +95,19 @@ ROUTES: Final[list[Route]] = [
     post(
         "/api/decide",
         decide,
-        *("action", "keys", "units", "reason", "cascade", "markers", "on_external", "ticket", "running"),
+        *(
+            "action",
+            "keys",
+            "units",
+            "turn",
+            "shown",
+            "reason",
+            "cascade",
+            "markers",
+            "on_external",
+            "ticket",
+            "running",
+        ),
     ),
     post("/api/undo", undo, "number", "on_external", "ticket"),
     post("/api/redo", redo, "on_external", "ticket"),

@@ -5,7 +5,7 @@ import { address, get } from "./api.js";
 import { whereOf } from "./change_head.js";
 import { DiffView } from "./diff_view.js";
 import { FileName } from "./queue.js";
-import { decideOn, decideOnFile, decideOnUnits, drawIn, move, moveFile, order, perform, seeCurrent, together } from "./review.js";
+import { decideOn, decideOnFile, decideOnTurn, decideOnUnits, drawIn, move, moveFile, order, perform, seeCurrent, together } from "./review.js";
 import { blameAddress, timelineAddress } from "./routes.js";
 import { set, state } from "./state.js";
 import { html, useLayoutEffect, useRef, useState } from "./vendor/preact-htm.js";
@@ -47,10 +47,10 @@ function FileHead({ file, turn }) {
   const queue = /** @type {Queue} */ (state.queue);
   const all = order(queue, turn);
   const at = all.indexOf(file.document);
-  const prompt = queue.turns.find(({ number }) => number === turn && turn !== null)?.prompt;
+  const own = turn === null ? undefined : queue.turns.find(({ number }) => number === turn);
   const why = queue.read_only;
   return html`<div class="filehead">
-    ${turn !== null && html`<p class="prompt"><b>Turn ${turn}</b> ${prompt && short(prompt, 400)}</p>`}
+    ${turn !== null && html`<p class="prompt"><b>Turn ${turn}</b> ${own?.prompt && short(own.prompt, 400)}</p>`}
     <h2><${FileName} name=${file.name} /></h2>
     <p class="facts">${facts(file).join(" · ")}</p>
     ${file.unrecorded && html`<p class="note warn">The file on disk was changed outside and isn't recorded yet; what you see is the recorded text.</p>`}
@@ -61,6 +61,9 @@ function FileHead({ file, turn }) {
     <div class="acts">
       <button type="button" disabled=${!!why || !file.all.length} onClick=${() => decideOnFile("accept")}>Accept file</button>
       <button type="button" disabled=${!!why || !file.all.length} onClick=${() => decideOnFile("reject")}>Reject file</button>
+      ${turn !== null && own && html`
+        <button type="button" disabled=${!!why || !own.shown} onClick=${() => decideOnTurn("accept", turn)}>Accept turn</button>
+        <button type="button" disabled=${!!why || !own.shown} onClick=${() => decideOnTurn("reject", turn)}>Reject turn</button>`}
       ${isRenderable(file) && html`<button type="button" aria-pressed=${state.tab === "rendered"}
         onClick=${() => set({ tab: state.tab === "rendered" ? "changes" : "rendered" })}>Rendered</button>`}
       <a class="button" href=${blameAddress(file.path)}>Blame</a>

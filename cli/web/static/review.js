@@ -320,6 +320,12 @@ export async function decideOnFile(action) {
   if (file?.all.length && !acting) await perform("decide", { action, keys: file.all.map(({ key }) => key) });
 }
 
+/** Accept or reject every change of a turn. @param {"accept" | "reject"} action @param {number} turn */
+export async function decideOnTurn(action, turn) {
+  const shown = state.queue?.turns.find(({ number }) => number === turn)?.shown;
+  if (shown && !acting) await perform("decide", { action, turn, shown });
+}
+
 /** Decide on single hunks. @param {"accept" | "reject" | "reset"} action @param {Record<string, Status>} units each with its status as shown */
 export function decideOnUnits(action, units) {
   return perform("decide", { action, units });

@@ -67,6 +67,8 @@ export interface Turn {
   /** Whether a call of its session has not ended. */
   running: boolean;
   files: { document: Document; added: number; removed: number; changes: number; unseen: number }[];
+  /** What identifies all its changes as they are now, to decide on them together; "": they are not all read yet. */
+  shown: string;
 }
 export interface RunningCall { session: number; client: string; tool: string; state: string; began: Time; names: string[] }
 
@@ -144,7 +146,7 @@ export interface Comment {
   answers: Comment[];
 }
 
-/** POST /api/decide. Exactly one of keys and units. cascade and on_external need the ticket of what they answer. */
+/** POST /api/decide. Exactly one of keys, units and turn. cascade and on_external need the ticket of what they answer. */
 export interface Decide {
   action: "accept" | "reject" | "reset";
   /**
@@ -154,6 +156,9 @@ export interface Decide {
   keys?: Key[];
   /** Single hunks, each with the status that was shown. */
   units?: Record<Unit, Status>;
+  /** All changes of a turn, and `shown` of the turn: if they are others by now, the outcome is "overtaken". */
+  turn?: number;
+  shown?: string;
   reason?: string;
   cascade?: boolean;
   markers?: boolean;

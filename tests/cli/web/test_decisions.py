@@ -12,7 +12,7 @@ import pytest
 
 from cli.web.desk import Desk
 from cli.web.outcomes import failure_shape
-from objstore import Status, StoreLocked, Workspace
+from objstore import Status, StoreLocked, TurnInfo, Workspace
 from objstore.fs.writer_lock import WriterLock
 from tests.support.command_runner import AS_ANYBODY, CommandRunner
 from tests.support.review_server import ReviewServer, review_server
@@ -43,6 +43,33 @@ def stacked(runner: CommandRunner) -> CommandRunner:
 
 
 # ---- decided
+
+
+def test_all_changes_of_a_turn_are_decided_together_as_they_were_shown(
+    runner: CommandRunner, server: ReviewServer
+) -> None:
+    accepted(runner, "a", TEN)
+
+    def wrote(path: str, content: bytes, number: int) -> None:
+        turn = TurnInfo(session="s", began=number * 1_000_000, prompt=f"prompt {number}")
+        runner.call(lambda call: call.write(path, content), conversation="conv", turn=turn)
+
+    wrote("a", TEN.replace(b"2\n", b"two\n"), 1)
+    wrote("b", b"new\n", 1)
+    wrote("b", b"newer\n", 1)
+    wrote("a", TEN.replace(b"2\n", b"two\n").replace(b"9\n", b"nine\n"), 2)
+    one, two = server.queue()["turns"]
+    assert server.decide("reject", turn=1, shown=two["shown"])["outcome"] == "overtaken"
+    wrote("c", b"of turn 2\n", 2)
+    assert server.decide("accept", turn=2, shown=two["shown"])["outcome"] == "overtaken"
+    assert (runner.bytes("a").count(b"two"), (runner.folder / "b").exists()) == (1, True)
+    assert server.decide("reject", turn=1, shown=one["shown"])["outcome"] == "decided"
+    assert (runner.bytes("a"), (runner.folder / "b").exists()) == (TEN.replace(b"9\n", b"nine\n"), False)
+    [two] = server.queue()["turns"]
+    assert server.decide("accept", turn=2, shown=two["shown"])["outcome"] == "decided"
+    queue = server.queue()
+    assert (queue["turns"], queue["pending"]) == ([], 0)
+    assert server.decide("accept", turn=99, shown="x")["outcome"] == "overtaken"
 
 
 def test_a_change_is_accepted_and_rejected_by_its_key(edited: CommandRunner, server: ReviewServer) -> None:

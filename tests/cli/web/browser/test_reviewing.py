@@ -95,6 +95,18 @@ def test_a_file_is_accepted_as_a_whole_and_the_next_is_shown(review: ReviewPage,
     assert statuses(project, 7) == ["accepted", "accepted"]
 
 
+def test_a_turn_is_rejected_as_a_whole_and_comes_back(review: ReviewPage, project: Path) -> None:
+    before = (project / "README.md").read_bytes()
+    review.file("README.md", turn=2)
+    review.page.get_by_role("button", name="Reject turn").click()
+    expect(review.said).to_contain_text("Rejected")
+    expect(review.page.get_by_role("heading", name="Now tidy up")).to_have_count(0)
+    assert (project / "README.md").read_bytes() != before
+    review.page.get_by_role("button", name="Undo").click()
+    expect(review.page.get_by_role("heading", name="Now tidy up")).to_have_count(1)
+    assert (project / "README.md").read_bytes() == before
+
+
 def test_a_rejection_gives_its_reason(review: ReviewPage, project: Path) -> None:
     review.file("tests/test_cart.py")
     review.press("X")

@@ -48,7 +48,7 @@ function Top() {
     aria-current=${route.screen === screen ? "page" : null}>${words}</a>`;
   return html`<header>
     <h1><a href="#/">editledger</a></h1>
-    <p class="counts">${queue && html`<span class="root">${queue.root}</span> ${counted(queue.changes, "change")}${queue.unseen > 0 && `, ${queue.unseen.toLocaleString("en")} not seen`}`}</p>
+    <p class="counts">${queue && html`<span class="root">${queue.root}</span> · ${counted(queue.changes, "change")}${queue.unseen > 0 && `, ${queue.unseen.toLocaleString("en")} not seen`}`}</p>
     <nav aria-label="Screens">
       ${link("queue", "#/", "Queue")}${link("timeline", "#/timeline", "Timeline")}${link("search", "#/search", "Search")}${link("store", "#/store", "Store")}
       <button type="button" onClick=${() => set({ sheet: { kind: "keys" } })} aria-label="Keys" aria-keyshortcuts="?">?</button>

@@ -71,7 +71,7 @@ function Conflicted({ sheet: { outcome, again } }) {
     <p>${outcome.message}</p>
     <ul class="conflicts">${[...all].map(([name, conflict]) => html`<li key=${name}><${Need} conflict=${conflict} /></li>`)}</ul>
     ${outcome.accept_first.length > 0 && html`<p>To keep them, accept ${outcome.accept_first.join(", ")} first.</p>`}
-    ${outcome.reject_first.length > 0 && html`<p>Or reject ${outcome.reject_first.join(", ")} first.</p>`}
+    ${outcome.reject_first.length > 0 && html`<p>${outcome.accept_first.length > 0 ? "Or reject" : "Reject"} ${outcome.reject_first.join(", ")} first.</p>`}
     ${outcome.can_cascade && html`<${Effects} title="With the edits that need it, this happens:" effects=${outcome.cascade} />`}
     <div class="acts">
       ${outcome.can_cascade && html`<button type="button" onClick=${() => again({ cascade: true, ticket: outcome.ticket })}>Reject these too</button>`}

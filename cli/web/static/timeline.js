@@ -3,6 +3,7 @@
 /** @import {EditSummary, Moment, State, Timeline} from "./types.d.ts" */
 import { address, decide, get, Refused } from "./api.js";
 import { EditLine, Lines } from "./lines.js";
+import { PlotFigure } from "./plot.js";
 import { FileName } from "./queue.js";
 import { perform } from "./review.js";
 import { blameAddress, timelineAddress } from "./routes.js";
@@ -52,6 +53,7 @@ export function TimelineScreen({ path }) {
       ${point && html`<p class="point" aria-live="polite"><${EditLine} edit=${point} />${!path && html`<br /><span class="name">${point.name}</span>`}</p>`}
     </div>
     ${point && (path ? html`<${StateThen} point=${point} />` : html`<${MomentThen} point=${point} />`)}
+    ${point && path && html`<div class="pad"><${PlotFigure} name="file" path=${path} /></div>`}
   </div></div>`;
 }
 

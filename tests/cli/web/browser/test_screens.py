@@ -135,6 +135,10 @@ def test_timeline_goes_back_and_restores(review: ReviewPage, project: Path) -> N
     )
     slider.press("Home")
     expect(review.page.locator(".point")).to_contain_text("Edit 1")
+    life = review.page.locator(".plot")
+    assert life.locator("img").evaluate("image => image.decode().then(() => image.naturalWidth)") > 0
+    life.locator("summary").click()
+    expect(life.locator("tbody tr")).to_have_count(3)
     review.page.get_by_role("button", name="Restore the file as it was after edit 1").click()
     expect(review.sheet).to_contain_text("shop/cart.py")
     assert "country" in (project / "shop/cart.py").read_text()  # nothing was done yet

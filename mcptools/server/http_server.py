@@ -276,6 +276,8 @@ class _Web(uvicorn.Server):
     async def shutdown(self, sockets: list[socket] | None = None) -> None:
         """End; running requests get the grace period to finish."""
         logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+        # After a want of descriptors the loop tries to accept again, a second later, also from a socket that is closed.
+        logging.getLogger("asyncio").setLevel(logging.CRITICAL)
         await super().shutdown(sockets)
 
 

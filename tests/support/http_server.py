@@ -248,4 +248,5 @@ def serving(root: Path, *options: str, environment: dict[str, str] | None = None
                 pytest.fail("the server did not say where it listens")
         finally:
             process.terminate()
-        assert process.stderr.read() == ""
+        left = process.stderr.read()
+        assert left == "", left

@@ -128,10 +128,13 @@ class ReviewPage:
         return self.page.locator("dialog[open]")
 
     def top(self, what: "Locator") -> float:
-        """Return where on the screen something begins, in pixels."""
-        box = what.bounding_box()
-        assert box is not None
-        return box["y"]
+        """Return where on the screen something begins, in pixels; what is drawn anew has no place for a moment."""
+        for _ in range(10):
+            expect(what).to_be_visible()
+            box = what.bounding_box()
+            if box is not None:
+                return float(box["y"])
+        raise AssertionError("It is drawn anew all the time.")
 
     def overflow(self) -> int:
         """Return by how many pixels the page is wider than the screen."""

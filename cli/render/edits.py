@@ -37,6 +37,7 @@ __all__ = [
     "diff_text",
     "edit_diff",
     "edit_header",
+    "existence_changes",
     "extended_header",
     "hunk_body",
     "hunk_head",
@@ -280,6 +281,11 @@ def _shown_hash(digits: str, behind: str) -> str:
 def _whole_changes(edit: "Edit") -> Iterator[str]:
     if edit.operation is Operation.MOVE:
         yield f"move {shown_move(edit.source, edit.path)}"
+    yield from existence_changes(edit)
+
+
+def existence_changes(edit: "Edit") -> Iterator[str]:
+    """Yield in words what an edit does to its file as a whole, except for a move."""
     if edit.before is None and edit.after is not None:
         yield f"new file, mode {edit.after.mode:04o}"
     elif edit.before is not None and edit.after is None:

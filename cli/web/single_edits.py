@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from cli.app.invocation import reviewer
+from cli.render.edits import existence_changes
 from cli.render.outcomes import effect_line
 from cli.review_ui.hunk_place import located_hunk
 from cli.review_ui.split_hunk import Part, parts
@@ -169,11 +170,4 @@ def _whole_words(edit: "Edit") -> Iterator[str]:
     """Yield in words what an edit does to the file as a whole."""
     if edit.operation is Operation.MOVE and edit.source is not None:
         yield f"moved from {shown_name(os.fsdecode(edit.source))}"
-    if edit.before is None and edit.after is not None:
-        yield f"new file, mode {edit.after.mode:04o}"
-    elif edit.before is not None and edit.after is None:
-        yield "file deleted"
-    elif edit.before is not None and edit.after is not None and edit.before.mode != edit.after.mode:
-        yield f"mode {edit.before.mode:04o} -> {edit.after.mode:04o}"
-    if edit.newline:
-        yield "final newline added or removed"
+    yield from existence_changes(edit)

@@ -12,7 +12,10 @@ from mcp.server.apps import APP_MIME_TYPE, EXTENSION_ID
 from tests.support.command_runner import cas
 from tests.support.mcp_agent import Agent, connected
 
-__all__ = ["TICKET", "allow_deciding", "raw_call", "ticket_of", "windowed"]
+__all__ = ["LINES", "TICKET", "allow_deciding", "raw_call", "ticket_of", "windowed"]
+
+LINES: Final = "".join(f"{number}\n" for number in range(1, 21))
+"""The text of the file that the tests of the window change."""
 
 TICKET: Final = "editledger/ticket"
 """The member of a result's `_meta` that has the ticket."""

@@ -1,33 +1,30 @@
-"""A browser for the tests of the window, where there is one."""
+"""A browser for the tests of the window, and a project with one file."""
 
-import os
-import shutil
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.support import review_browser
+from tests.support.windowed_agent import LINES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from playwright.sync_api import Browser
 
-IS_REQUIRED: Final = "chromium" in os.environ.get("EDITLEDGER_REQUIRES", "")
-
 
 @pytest.fixture(scope="module")
 def browser() -> "Iterator[Browser]":
-    """Start Chromium. Without it, or without playwright, the tests are skipped, unless EDITLEDGER_REQUIRES names it."""
-    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if program is None and not IS_REQUIRED:
-        pytest.skip("no Chromium on PATH")
-    try:
-        from playwright.sync_api import sync_playwright  # noqa: PLC0415 -- it need not be installed
-    except ImportError:
-        if IS_REQUIRED:
-            raise
-        pytest.skip("playwright is not installed")
-    assert program is not None, "Chromium is required, and not on PATH"
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield browser
-        browser.close()
+    """Return a browser."""
+    with review_browser.browser() as started:
+        yield started
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Return a folder with a file of twenty lines."""
+    root = tmp_path / "project"
+    root.mkdir()
+    (root / "a.txt").write_text(LINES)
+    return root

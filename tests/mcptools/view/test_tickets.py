@@ -15,17 +15,7 @@ from tests.support.command_runner import cas
 from tests.support.http_server import LegacyHttpSession, serving
 from tests.support.mcp_agent import Agent, connected
 from tests.support.raw_client import NEWER_VERSION_META, started, tool_call
-from tests.support.windowed_agent import TICKET, allow_deciding, raw_call, ticket_of, windowed
-
-LINES = "".join(f"{number}\n" for number in range(1, 21))
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    root = tmp_path / "project"
-    root.mkdir()
-    (root / "a.txt").write_text(LINES)
-    return root
+from tests.support.windowed_agent import LINES, TICKET, allow_deciding, raw_call, ticket_of, windowed
 
 
 @pytest.fixture

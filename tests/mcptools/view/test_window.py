@@ -10,21 +10,14 @@ import pytest
 from objstore import Status, Workspace
 from tests.support.command_runner import cas
 from tests.support.mcp_agent import Agent
+from tests.support.review_browser import needs_browser
 from tests.support.window_host import WindowHost, hosting
-from tests.support.windowed_agent import allow_deciding, windowed
+from tests.support.windowed_agent import LINES, allow_deciding, windowed
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, FrameLocator, Page
 
-LINES = "".join(f"{number}\n" for number in range(1, 21))
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    root = tmp_path / "project"
-    root.mkdir()
-    (root / "a.txt").write_text(LINES)
-    return root
+pytestmark = needs_browser
 
 
 @pytest.fixture

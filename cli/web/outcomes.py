@@ -1,4 +1,4 @@
-"""What became of a decision, as a page is told: each outcome of the core has its words and what can be answered."""
+"""Describe outcomes of decisions for the page: the words for each outcome of the core, and the possible answers."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress

@@ -42,7 +42,7 @@ _FORWARD: Final = (
 
 
 def serve(root: str, context: click.Context, *, port: int, opens_browser: bool) -> None:
-    """Serve the workspace at `root` until the process is told to end.
+    """Serve the workspace at `root` until a signal ends the process.
 
     `port`: of this machine; 0: a free one. Raises ClickException if the port is taken.
     """

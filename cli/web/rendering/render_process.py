@@ -52,7 +52,7 @@ def rendered(name: str, kind: str, before: bytes | None, after: bytes | None, *,
 
 
 def _main() -> None:
-    # In case the server ends meanwhile, and nobody is left to end this.
+    # In case the server ends meanwhile, and can no longer end this process.
     resource.setrlimit(resource.RLIMIT_CPU, (2 * MOST_SECONDS, 2 * MOST_SECONDS))
     sys.setrecursionlimit(_DEEPEST_CALLS)
     page = rendered_page(*json.loads(sys.stdin.buffer.read()))

@@ -17,7 +17,9 @@ from mcptools.edit.patch_parser import InvalidPatch, parse_patches
 from mcptools.edit.unified_diff import AmbiguousContext, Applied, ContextMismatch, apply_patch
 from objstore.errors import BlobDamaged, BundleRefused, FormatTooNew, RecordInvalid, StoreDamaged, TreeInvalid
 from objstore.fs.disk import Disk
+from objstore.git.index_file import has_path, index_paths
 from objstore.history.document_loader import loaded_from_cache
+from objstore.ignore_rules.gitignore import IgnoreTexts, Rules
 from objstore.log.blob_codec import decode_blob, parse_blob_header
 from objstore.log.frames import (
     SEGMENT_HEADER_SIZE,
@@ -39,8 +41,6 @@ from objstore.text.lines import split_lines
 from objstore.transfer.bundle import unpack_bundle
 from objstore.transfer.mcpdiff_format import BadLine, candidate_results, entries
 from objstore.weave.document import Document
-from objstore.worktree.git_index import has_path, index_paths
-from objstore.worktree.gitignore import IgnoreTexts, Rules
 from objstore.worktree.stat_cache import StatCache
 
 __all__ = ["STORE", "TARGETS"]

@@ -39,6 +39,7 @@ from objstore.fs.confined_path import FileOnDisk, ResolvedPath, missing_at
 from objstore.fs.content_source import MemorySource
 from objstore.fs.file_state import contents_below, file_at, large_files, state_at
 from objstore.history.ancestry import steps_since
+from objstore.ignore_rules.scan_rules import rules_of_workspace
 from objstore.model.basic_types import RESERVED_CONVERSATIONS, DocumentId, FileState, Operation, Origin
 from objstore.model.ids import BlobId, blob_id
 from objstore.model.large_file_placeholder import MAX_BLOB, is_placeholder, placeholder
@@ -51,7 +52,6 @@ from objstore.text.hunks import Hunk, VerifiedHunks, hunks_fit, hunks_through
 from objstore.text.rebase import RebaseConflict, Rebased, rebased
 from objstore.transaction.journal import Journal
 from objstore.transaction.prestore import prestore_large_files
-from objstore.worktree.scan_rules import rules_of_workspace
 
 __all__ = ["Call", "open_call"]
 

@@ -26,6 +26,7 @@ from objstore.fs.file_state import file_at
 from objstore.history.document_loader import delete_cached_documents
 from objstore.history.past_states import all_states, past_states
 from objstore.history.snapshot_check import naming_snapshot
+from objstore.ignore_rules.scan_rules import rules_of_workspace
 from objstore.index.refcounts import held_blobs
 from objstore.index.rows import Tip
 from objstore.log.blob_codec import parse_blob_header
@@ -45,7 +46,6 @@ from objstore.transaction.index_repair import retry_with_rebuilt_index
 from objstore.transaction.journal import Journal
 from objstore.transaction.space_reserve import with_compaction_space
 from objstore.worktree.external_changes import found_changes
-from objstore.worktree.scan_rules import rules_of_workspace
 
 __all__ = ["PurgePlan", "PurgeTarget", "blobs_of_paths", "plan_purge", "purge"]
 

@@ -51,8 +51,8 @@ def report(journal: Journal) -> StatusReport:
 
 
 def _status_report(journal: Journal, external: tuple[ExternalChange, ...], unreadable: tuple[str, ...]) -> StatusReport:
+    from objstore.ignore_rules.secret_files import secret_files
     from objstore.review.collisions import collisions
-    from objstore.worktree.secret_files import secret_files
 
     index = journal.store.index
     counts = index.edits.counts()
@@ -311,7 +311,7 @@ def _scanned(journal: Journal, found: list[ExternalChange], naming: Collection[s
     unnamed = [change for change in found if change.path not in naming]
     if not unnamed:
         return found
-    from objstore.worktree.rule_files import files_left_out
+    from objstore.ignore_rules.rule_files import files_left_out
 
     left_out = files_left_out(journal.tree, [(os.fsencode(change.path), change.found is None) for change in unnamed])
     return [change for change in found if change.path in naming or os.fsencode(change.path) not in left_out]

@@ -1,7 +1,7 @@
 """The user's files as they are now, compared with what the store knows of them.
 
-Read `baseline` (the known state of a file) and `gitignore` first, then `stat_cache` and `changed_dirs` (what need not
-be read again), `walk` (one pass over the folders), `scan` (a walk with its saved cache) and `tree_writer` (what a
-snapshot adds). `dirty_files` and `external_changes` answer a status, with the table of `batch_stat`. Nothing here
-changes the user's files, or knows of reviews, calls or snapshots.
+Read `baseline` (the known state of a file) first, then `stat_cache` and `changed_dirs` (what need not be read again),
+`walk` (one pass over the folders), `scan` (a walk with its saved cache) and `tree_writer` (what a snapshot adds).
+`dirty_files` and `external_changes` answer a status, with the table of `batch_stat`. Nothing here changes the user's
+files, decides which names are left out, or knows of reviews, calls or snapshots.
 """

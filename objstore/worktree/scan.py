@@ -8,14 +8,14 @@ from typing import Final
 from objstore.errors import CasError, DiskFailed, PermissionRefused, StoreLinked, StoreNotRegular
 from objstore.fs.nofollow import open_store_folder, read_store_file, write_derived_file
 from objstore.fs.reserved_names import STAT_CACHE_NAME, STORE_NAME
+from objstore.ignore_rules.rule_files import IgnoreReader, RepositoryIndex
+from objstore.ignore_rules.scan_rules import ScanRules, rules_of_workspace
+from objstore.ignore_rules.secret_files import note_left_out
 from objstore.index.stat_queries import JournalPosition
 from objstore.model.ids import BlobId
 from objstore.model.relpath import folders_above, joined
 from objstore.model.tree import ExcludedEntry, TreeEntry, entry_at
 from objstore.transaction.journal import Journal
-from objstore.worktree.rule_files import IgnoreReader, RepositoryIndex
-from objstore.worktree.scan_rules import ScanRules, rules_of_workspace
-from objstore.worktree.secret_files import note_left_out
 from objstore.worktree.stat_cache import UNKNOWN, StatCache
 from objstore.worktree.walk import Keep, ReadFile, ScanLimits, TreeWalk
 
@@ -101,7 +101,7 @@ class WorktreeScan:
         encoded = self.stat_cache.encoded(self._journal.store.log.store, self._number)
         with suppress(CasError, OSError):
             write_derived_file(self._journal.disk, self._folder, *os.path.split(STAT_CACHE_NAME), encoded)
-            note_left_out(self._journal, self._rules or self._rules_now(), self.stat_cache)
+            note_left_out(self._journal, self._rules or self._rules_now(), self.stat_cache.secrets())
 
     # ---- inside
 

@@ -19,10 +19,10 @@ from objstore.fs.stat_signature import (
     inodes_of,
     unpack_signatures,
 )
+from objstore.ignore_rules.gitignore import IgnoreTexts
 from objstore.model.basic_types import MAX_INT
 from objstore.model.ids import HASH_SIZE, BlobId, blob_id
 from objstore.model.relpath import folders_above, is_within, joined
-from objstore.worktree.gitignore import IgnoreTexts
 
 __all__ = ["UNKNOWN", "CachedFolder", "ChangedNames", "StatCache"]
 

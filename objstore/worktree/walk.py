@@ -24,20 +24,20 @@ from objstore.fs.disk import failure, is_absence
 from objstore.fs.file_state import state_at
 from objstore.fs.reserved_names import is_reserved
 from objstore.fs.stat_signature import StatSignature, pack_signatures, read_signature_fields
-from objstore.model.basic_types import Progress, ignore_progress
-from objstore.model.ids import BlobId, blob_id
-from objstore.model.large_file_placeholder import is_placeholder
-from objstore.model.relpath import folders_above, is_within, joined
-from objstore.worktree.changed_dirs import changed_folders, key_of
-from objstore.worktree.gitignore import REBUILT_FOLDERS, TAGS, IgnoreTexts, Rules, Verdict
-from objstore.worktree.rule_files import (
+from objstore.ignore_rules.gitignore import REBUILT_FOLDERS, TAGS, IgnoreTexts, Rules, Verdict
+from objstore.ignore_rules.rule_files import (
     RULE_FILES,
     IgnoreReader,
     RepositoryIndex,
     folder_at,
     nearest_repository,
 )
-from objstore.worktree.scan_rules import ScanRules
+from objstore.ignore_rules.scan_rules import ScanRules
+from objstore.model.basic_types import Progress, ignore_progress
+from objstore.model.ids import BlobId, blob_id
+from objstore.model.large_file_placeholder import is_placeholder
+from objstore.model.relpath import folders_above, is_within, joined
+from objstore.worktree.changed_dirs import changed_folders, key_of
 from objstore.worktree.stat_cache import UNKNOWN, CachedFolder, ChangedNames, StatCache
 
 __all__ = ["COARSEST_TIMESTAMP_NS", "Keep", "ReadFile", "ScanLimits", "SkippedPath", "TreeWalk"]

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from objstore.fs.confined_path import Tree
+from objstore.ignore_rules.rule_files import IgnoreReader
+from objstore.ignore_rules.scan_rules import ScanRules
 from objstore.model.ids import blob_id
 from objstore.worktree.changed_dirs import changed_folders
-from objstore.worktree.rule_files import IgnoreReader
-from objstore.worktree.scan_rules import ScanRules
 from objstore.worktree.stat_cache import UNKNOWN, StatCache
 from objstore.worktree.walk import ReadFile, ScanLimits, TreeWalk
 from tests.support.path_sandbox import as_unprivileged_user

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 from hypothesis import example, given, strategies as st
 
-from objstore.worktree.gitignore import IgnoreTexts, Rules, Verdict
+from objstore.ignore_rules.gitignore import IgnoreTexts, Rules, Verdict
 
 PATTERNS = (
     b"*.pyc\n",

@@ -6,19 +6,16 @@ derived data: without them, the next scan and the next status find the same agai
 
 import os
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgpack import packb, unpackb
 
 from objstore.errors import CasError, StoreLinked, StoreNotRegular
 from objstore.fs.nofollow import read_store_file, write_derived_file
 from objstore.fs.reserved_names import STORE_NAME
+from objstore.ignore_rules.scan_rules import ScanRules, rules_of_workspace
 from objstore.model.views import SecretFiles
 from objstore.transaction.journal import Journal
-from objstore.worktree.scan_rules import ScanRules, rules_of_workspace
-
-if TYPE_CHECKING:
-    from objstore.worktree.stat_cache import StatCache
 
 __all__ = ["note_left_out", "secret_files"]
 
@@ -32,9 +29,9 @@ _MOST: Final = 1000
 """Paths that are remembered. A tree with more of them has a pattern that fits something else."""
 
 
-def note_left_out(journal: Journal, rules: ScanRules, stat_cache: "StatCache") -> None:
+def note_left_out(journal: Journal, rules: ScanRules, paths: list[bytes]) -> None:
     """Remember the files that a scan left out because they look like secrets. A failure loses nothing else."""
-    found = stat_cache.secrets()[:_MOST]
+    found = paths[:_MOST]
     if not found and _read(journal, _LEFT_OUT) is None:
         return
     with suppress(CasError), journal.reading():

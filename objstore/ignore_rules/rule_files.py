@@ -11,11 +11,11 @@ from typing import Final
 
 from objstore.errors import CasError, FileMissing
 from objstore.fs.confined_path import ResolvedPath, Tree, read_at
+from objstore.ignore_rules.git_repository import Repository, enclosing_repository, read_text, repository_at
+from objstore.ignore_rules.gitignore import GIT_IGNORE_FILE, IGNORE_FILE, NO_TEXTS, IgnoreTexts, Rules, Verdict
+from objstore.ignore_rules.scan_rules import ScanRules, rules_of_workspace
 from objstore.model.ids import BlobId, blob_id
 from objstore.model.relpath import folders_above, joined
-from objstore.worktree.git_repository import Repository, enclosing_repository, read_text, repository_at
-from objstore.worktree.gitignore import GIT_IGNORE_FILE, IGNORE_FILE, NO_TEXTS, IgnoreTexts, Rules, Verdict
-from objstore.worktree.scan_rules import ScanRules, rules_of_workspace
 
 __all__ = [
     "ABOVE",

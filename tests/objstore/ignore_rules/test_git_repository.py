@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from objstore.worktree.git_index import has_path, index_paths
-from objstore.worktree.git_repository import Repository, enclosing_repository, repository_at
+from objstore.git.index_file import has_path, index_paths
+from objstore.ignore_rules.git_repository import Repository, enclosing_repository, repository_at
 
 
 @pytest.fixture(autouse=True)

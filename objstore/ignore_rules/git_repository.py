@@ -15,8 +15,8 @@ from typing import Final
 from objstore.fs.disk import read_all
 from objstore.fs.stat_signature import read_signature_fields
 from objstore.git import repository
+from objstore.git.index_file import has_path, index_paths, may_be_split
 from objstore.model.ids import BlobId, blob_id
-from objstore.worktree.git_index import has_path, index_paths, may_be_split
 
 __all__ = ["Repository", "enclosing_repository", "read_text", "repository_at"]
 

@@ -11,8 +11,8 @@ from enum import StrEnum
 from typing import Final, Protocol
 
 from objstore.fastclass import NamedTuple
+from objstore.ignore_rules.pattern import IgnorePattern
 from objstore.model.ids import BlobId, blob_id
-from objstore.worktree.ignore_pattern import IgnorePattern
 
 __all__ = ["GIT_IGNORE_FILE", "IGNORE_FILE", "NO_TEXTS", "REBUILT_FOLDERS", "TAGS", "IgnoreTexts", "Rules", "Verdict"]
 

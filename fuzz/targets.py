@@ -15,10 +15,10 @@ from mcptools.edit.anchored import AnchoredEdit, Op, Placed, apply_operations, p
 from mcptools.edit.hashline import hashlines
 from mcptools.edit.patch_parser import InvalidPatch, parse_patches
 from mcptools.edit.unified_diff import AmbiguousContext, Applied, ContextMismatch, apply_patch
+from objstore.documents.loader import loaded_from_cache
 from objstore.errors import BlobDamaged, BundleRefused, FormatTooNew, RecordInvalid, StoreDamaged, TreeInvalid
 from objstore.fs.disk import Disk
 from objstore.git.index_file import has_path, index_paths
-from objstore.history.document_loader import loaded_from_cache
 from objstore.ignore_rules.gitignore import IgnoreTexts, Rules
 from objstore.log.blob_codec import decode_blob, parse_blob_header
 from objstore.log.frames import (

@@ -31,7 +31,7 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 TEXT: Final = "text/test_diff text/test_rebase text/test_splice ../mcptools/edit/test_unified_diff"
 WEAVE: Final = (
     "weave/test_line_weave weave/test_conflict_markers weave/test_neighbours weave/test_weave_laws "
-    "history/test_document_loader planning/test_planner review/test_diagrams"
+    "documents/test_loader planning/test_planner review/test_diagrams"
 )
 CRASH: Final = "file_changes/test_apply recovery/test_power_loss review/test_refusals recovery/test_reboot"
 LOG: Final = "log/test_frames log/test_segments store/test_object_store log/test_read_ahead"

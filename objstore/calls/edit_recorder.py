@@ -263,7 +263,7 @@ class Recorder:
             return change  # markers are never about the mode
         if not self._store.index.edits.with_markers(change.document):
             return change
-        from objstore.history.marked_text import marker_edit_around
+        from objstore.documents.marked_text import marker_edit_around
 
         hunks, _ = _hunks(change.before, change.after, None, None)
         return replace(change, amends=marker_edit_around(self._store, change.document, change.before.content, hunks))

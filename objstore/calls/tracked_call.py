@@ -22,6 +22,7 @@ from objstore.calls.edit_recorder import (
     new_conversation,
     version_of,
 )
+from objstore.documents.ancestry import steps_since
 from objstore.errors import (
     UNREADABLE,
     CasError,
@@ -38,7 +39,6 @@ from objstore.file_changes.apply import FileStep
 from objstore.fs.confined_path import FileOnDisk, ResolvedPath, missing_at
 from objstore.fs.content_source import MemorySource
 from objstore.fs.file_state import contents_below, file_at, large_files, state_at
-from objstore.history.ancestry import steps_since
 from objstore.ignore_rules.scan_rules import rules_of_workspace
 from objstore.model.basic_types import RESERVED_CONVERSATIONS, DocumentId, FileState, Operation, Origin
 from objstore.model.ids import BlobId, blob_id

@@ -1,8 +1,8 @@
 """Answer questions about the past of a workspace from its journal; nothing here changes a file or records an edit.
 
-Read `revspec` first (what a person's name for an edit or state means), then `state_reader` and `document_loader`
-(replay a document), `edit_queries` and `expired` (edits and decisions as views), `state_at` and `past_states` (what was
-at a path), `ancestry`, `patch_series`, `marked_text`, `snapshot_check` and `completions`.
+Read `revspec` first (what a person's name for an edit or state means), then `edit_queries`, `session_queries` and
+`expired` (edits, decisions, sessions and turns as views), `state_at`, `past_states` and `differing_files` (what was at
+a path), `git_events`, `patch_series`, `snapshot_check` and `completions`.
 
-It must not know how decisions are planned, applied or shown.
+It must not know how documents are replayed, or how decisions are planned, applied or shown.
 """

@@ -7,9 +7,9 @@ in order. What each adds is a patch; all patches together lead to the present te
 import os
 from collections.abc import Iterator, Mapping, Sequence
 
+from objstore.documents.loader import load_document
 from objstore.errors import FileTooLarge, SeriesBroken
 from objstore.fastclass import value
-from objstore.history.document_loader import load_document
 from objstore.history.edit_queries import edit
 from objstore.model.basic_types import DocumentId, Seq, Status, Unit
 from objstore.model.large_file_placeholder import MAX_BLOB, blob_of_text, is_placeholder

@@ -14,6 +14,11 @@ from functools import partial
 from itertools import zip_longest
 from typing import Final
 
+from objstore.documents.loader import (
+    cached_document_differs,
+    decisions_differing_on_replay,
+    delete_cached_document,
+)
 from objstore.errors import (
     UNREADABLE,
     BlobDamaged,
@@ -32,11 +37,6 @@ from objstore.fs.confined_path import find_root
 from objstore.fs.disk import Disk
 from objstore.fs.nofollow import refuse_links
 from objstore.fs.reserved_names import INDEX_NAME, STORE_NAME
-from objstore.history.document_loader import (
-    cached_document_differs,
-    decisions_differing_on_replay,
-    delete_cached_document,
-)
 from objstore.history.snapshot_check import UnreadablePart, unreadable_parts
 from objstore.index.database import COMPARED, remove_index
 from objstore.index.log_index import Index

@@ -5,10 +5,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
+from objstore.documents.loader import load_document, load_past
 from objstore.errors import FileTooLarge, NoSuchName, StoreDamaged
 from objstore.fastclass import field, value, variable
 from objstore.history import edit_queries
-from objstore.history.document_loader import load_document, load_past
 from objstore.history.revspec import recorded_path, recorded_paths
 from objstore.index.ingest import decoded
 from objstore.log.blob_codec import Encoding, parse_blob_header

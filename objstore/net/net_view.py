@@ -6,9 +6,9 @@ import os
 from itertools import repeat
 from typing import TYPE_CHECKING
 
+from objstore.documents.loader import load_document
 from objstore.errors import NoChangeAtLine, StoreError
 from objstore.fs.file_state import file_at
-from objstore.history.document_loader import load_document
 from objstore.model.basic_types import Operation
 from objstore.model.large_file_placeholder import blob_of_placeholder, is_placeholder
 from objstore.model.net_file import ChangeKind, ChangesAtLine, NetChange, NetFile

@@ -12,8 +12,8 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from objstore.calls.edit_recorder import Change, Recorder, Version
+from objstore.documents.marked_text import recorded_edit
 from objstore.fastclass import replace, variable
-from objstore.history.marked_text import recorded_edit
 from objstore.model.basic_types import DocumentId, FileState, Operation, Origin, Seq, Status, Unit
 from objstore.model.large_file_placeholder import MAX_BLOB
 from objstore.model.records import Decision, Edit, Marks, WrittenFile

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from objstore.documents.marked_text import markers_removed_by, markers_removed_by_step_back
 from objstore.fastclass import value
-from objstore.history.marked_text import markers_removed_by, markers_removed_by_step_back
 from objstore.model.basic_types import Status
 
 if TYPE_CHECKING:

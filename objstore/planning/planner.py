@@ -11,10 +11,10 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from objstore.documents.loader import load_document
 from objstore.errors import UNREADABLE, FileChanged, FileTooLarge, HistoryBroken, NoSuchName
 from objstore.fastclass import field, replace, variable
 from objstore.fs.file_state import file_at
-from objstore.history.document_loader import load_document
 from objstore.index.rows import Tip
 from objstore.model.basic_types import (
     Action,

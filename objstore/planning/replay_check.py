@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from objstore.documents.state_reader import records_of
 from objstore.errors import BlobMissing
-from objstore.history.state_reader import records_of
 from objstore.model.basic_types import Status
 from objstore.model.large_file_placeholder import is_placeholder
 from objstore.model.replay_records import ReplayEdit

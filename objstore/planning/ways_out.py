@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from objstore.history.marked_text import markers_removed_by
+from objstore.documents.marked_text import markers_removed_by
 from objstore.model.basic_types import ConflictKind, Status
 from objstore.planning.marker_removal import without_markers
 from objstore.planning.path_conflicts import find_path_conflicts

@@ -13,9 +13,9 @@ from operator import itemgetter
 from typing import Final, NamedTuple
 
 from objstore.config.settings import RetentionLimits
+from objstore.documents.loader import delete_cached_document
 from objstore.errors import CasError
 from objstore.fastclass import value
-from objstore.history.document_loader import delete_cached_document
 from objstore.index.refcounts import held_blobs
 from objstore.log.segment_files import GENERATION, Place
 from objstore.model.basic_types import MAX_INT, Progress, Unit

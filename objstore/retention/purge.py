@@ -20,10 +20,10 @@ from typing import Final, Self
 from objstore.calls.edit_recorder import Change, Recorder, Version, version_of
 from objstore.config.config_files import Configuration
 from objstore.config.patterns import escaped
+from objstore.documents.loader import delete_cached_documents
 from objstore.errors import CasError, DiskFull, IndexDamaged, PurgeRefused, PurgeUnfinished, StoreError, StoreLocked
 from objstore.fastclass import replace, value
 from objstore.fs.file_state import file_at
-from objstore.history.document_loader import delete_cached_documents
 from objstore.history.past_states import all_states, past_states
 from objstore.history.snapshot_check import naming_snapshot
 from objstore.ignore_rules.scan_rules import rules_of_workspace

@@ -9,9 +9,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from objstore.calls.edit_recorder import new_conversation
+from objstore.documents.loader import load_document
 from objstore.errors import UNREADABLE, FileChanged, HistoryBroken, LineMissing, NoSuchName
 from objstore.fastclass import replace
-from objstore.history.document_loader import load_document
 from objstore.history.expired import refuse_expired
 from objstore.history.revspec import recorded_path
 from objstore.index.rows import CommentRow

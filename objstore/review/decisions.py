@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
+from objstore.documents.marked_text import units_set_aside, written_by
 from objstore.errors import DecidedMeanwhile, DiskFull, EditAway, NoSpaceToRecord, NoSuchName
 from objstore.fastclass import field, replace, value
 from objstore.history.edit_queries import decisions, edit, statuses_before
 from objstore.history.expired import refuse_expired
-from objstore.history.marked_text import units_set_aside, written_by
 from objstore.index.rows import EditRow
 from objstore.model.basic_types import Action, OnExternal, Origin, Seq, Status, Unit
 from objstore.model.ids import BlobId

@@ -188,7 +188,7 @@ def unresolved_markers(journal: Journal) -> tuple[UnresolvedMarkers, ...]:
     marker_rows = [row for row in journal.store.index.edits.with_markers() if row.status.is_live]
     if not marker_rows:
         return ()
-    from objstore.history.marked_text import markers_still_in_file
+    from objstore.documents.marked_text import markers_still_in_file
 
     found = (markers_still_in_file(journal, row) for row in marker_rows)
     return tuple(markers for markers in found if markers is not None)

@@ -279,7 +279,7 @@ class History:
 
     def cache_documents(self) -> None:
         """Store replayed documents, so that a review of files with long histories starts fast. Raises HistoryBroken."""
-        from objstore.history import document_loader
+        from objstore.documents import loader
 
         with self._journal.reading():
-            document_loader.cache_documents(self._journal)
+            loader.cache_documents(self._journal)

@@ -19,6 +19,8 @@ from typing import Final
 
 from objstore.calls.attribution import CANDIDATES
 from objstore.calls.edit_recorder import Change, Recorder, Version
+from objstore.documents.earlier_states import DocumentHistory, EarlierState
+from objstore.documents.loader import load_document
 from objstore.errors import HistoryBroken
 from objstore.fastclass import field, value, variable
 from objstore.git.contents import (
@@ -33,8 +35,6 @@ from objstore.git.contents import (
     texts_of,
 )
 from objstore.git.repository import Repository
-from objstore.history.document_loader import load_document
-from objstore.history.document_states import DocumentHistory, EarlierState
 from objstore.history.git_events import GIT_EVENT_NOTE, decisions_of_git
 from objstore.model.basic_types import (
     EXTERNAL_CONVERSATION,

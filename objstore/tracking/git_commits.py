@@ -12,11 +12,11 @@ from typing import Final
 
 from objstore.calls.policies import Policies
 from objstore.config.config_files import Configuration
+from objstore.documents.loader import load_document
 from objstore.errors import EditTakenOut, HistoryBroken
 from objstore.fastclass import value
 from objstore.git.contents import TreeEntry, entries_at, is_content_of, texts_of
 from objstore.git.repository import ReflogEntry
-from objstore.history.document_loader import load_document
 from objstore.index.rows import Tip
 from objstore.model.basic_types import UNKNOWN_AGENT, Action, DocumentId, OnExternal, Seq, Status, Unit
 from objstore.model.large_file_placeholder import is_placeholder

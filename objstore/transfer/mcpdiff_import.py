@@ -14,12 +14,12 @@ from heapq import merge
 from typing import Final, NamedTuple
 
 from objstore.calls.edit_recorder import Change, Recorder, Version, version_of
+from objstore.documents.loader import load_document
 from objstore.errors import PathError, PathInvalid, PathReserved
 from objstore.fastclass import value, variable
 from objstore.fs.confined_path import Tree
 from objstore.fs.file_state import file_at
 from objstore.fs.reserved_names import is_reserved
-from objstore.history.document_loader import load_document
 from objstore.history.edit_queries import edits
 from objstore.model.basic_types import (
     EXTERNAL_CONVERSATION,

@@ -29,8 +29,8 @@ from objstore import (
     check_store,
     repair_store,
 )
+from objstore.documents import loader
 from objstore.fs.disk import Disk
-from objstore.history import document_loader
 from objstore.index.rows import EditConditions
 from objstore.integrity.fsck import StorePart
 from objstore.integrity.segment_scan import SegmentScan
@@ -441,12 +441,12 @@ def test_statuses_are_unchanged_by_a_repair(root: Path) -> None:
 
 def test_a_cached_weave_that_differs_from_the_journal_is_found_and_rebuilt(root: Path) -> None:
     with closing(Journal(str(root), Disk())) as journal, journal.reading():
-        loaded = document_loader.load_document(journal, DocumentId(1))
+        loaded = loader.load_document(journal, DocumentId(1))
         edits = journal.store.index.edits.matching(EditConditions(paths=[b"a.txt"]))
         last = journal.store.index.decisions.id(1)
         loaded.set_statuses({Unit(Seq(2), 1): Status.ACCEPTED})
-        position = document_loader._Position(edits[-1].seq, edits[-1].id, 1, last)  # noqa: SLF001 - a wrong one has to be forged
-        document_loader._cache(journal, loaded, position)  # noqa: SLF001 - as above
+        position = loader._Position(edits[-1].seq, edits[-1].id, 1, last)  # noqa: SLF001 - a wrong one has to be forged
+        loader._cache(journal, loaded, position)  # noqa: SLF001 - as above
     assert parts(root, quick=True) == set()
     report = check_store(str(root))
     assert {fault.part for fault in report.faults} == {StorePart.WEAVES}

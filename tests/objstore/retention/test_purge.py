@@ -26,9 +26,9 @@ from objstore import (
     blob_id,
     check_store,
 )
+from objstore.documents import loader
 from objstore.fs.disk import Disk
 from objstore.fs.writer_lock import WriterLock
-from objstore.history import document_loader
 from objstore.integrity.segment_scan import SegmentScan
 from objstore.model.ids import BlobId
 from objstore.model.tree import names_of
@@ -114,8 +114,8 @@ def test_a_process_that_has_replayed_a_file_caches_no_purged_text(
             other.retention.purge(secrets)
 
         secrets = [blob_id(SECRET), blob_id(b"%d\n" % (last - 4))]
-        checked = document_loader._check  # noqa: SLF001 - between the replay and what is kept of it
-        patch.setattr(document_loader, "_check", purge_in_another_process)
+        checked = loader._check  # noqa: SLF001 - between the replay and what is kept of it
+        patch.setattr(loader, "_check", purge_in_another_process)
         workspace.history.blame("a.txt")
         assert workspace.history.edit(2).expired is not None
         assert not holds_secret(start)

@@ -13,10 +13,10 @@ from contextlib import contextmanager, suppress
 from struct import error as StructError  # noqa: N812 - as classes are named
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from objstore.documents.state_reader import StateReader, records_of
 from objstore.errors import CasError, HistoryBroken, StoreLinked, StoreNotRegular
 from objstore.fs.nofollow import open_store_folder, read_store_file, write_derived_file
 from objstore.fs.reserved_names import NET_CACHE_NAME, SEEN_NAME, STORE_NAME
-from objstore.history.state_reader import StateReader, records_of
 from objstore.model.basic_types import DocumentId, FileState, Seq, Unit
 from objstore.model.ids import HASH_SIZE, RecordId, blob_id
 from objstore.model.large_file_placeholder import blob_of_text

@@ -30,8 +30,8 @@ from objstore import (
     check_store,
 )
 from objstore.calls.edit_recorder import Change, Recorder, Version
+from objstore.documents.loader import load_document
 from objstore.fs.disk import Disk
-from objstore.history.document_loader import load_document
 from objstore.log.blob_codec import Base, encode_blob
 from objstore.log.frames import FrameKind
 from objstore.model.basic_types import DocumentId
@@ -44,8 +44,8 @@ from tests.support.scene import TEN, Scene
 DECIDING: Final = """
 import gc, sys
 from objstore import Action, Unit, Workspace
-from objstore.history import document_loader
-document_loader._MOST_OLD = 50_000
+from objstore.documents import loader
+loader._MOST_OLD = 50_000
 with Workspace.open(sys.argv[1]) as workspace:
     for _ in range(60):
         workspace.decide(Action.REJECT, [Unit(40, 1)])

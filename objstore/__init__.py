@@ -210,6 +210,10 @@ if TYPE_CHECKING:
     from objstore.retention.garbage_collection import GcPlan as GcPlan, GcResult as GcResult
     from objstore.retention.pins import PinView as PinView
     from objstore.retention.purge import PurgePlan as PurgePlan
+    from objstore.snapshots.catalog import PathState as PathState, SnapshotView as SnapshotView
+    from objstore.snapshots.create import SnapshotResult as SnapshotResult
+    from objstore.snapshots.diff import SnapshotChange as SnapshotChange
+    from objstore.snapshots.restore import RestoreResult as RestoreResult
     from objstore.text.diff import (
         diff_lines as diff_lines,
     )
@@ -241,10 +245,6 @@ if TYPE_CHECKING:
     from objstore.tracking.hook_sessions import HookSessions as HookSessions
     from objstore.tracking.record import Recorded as Recorded
     from objstore.tracking.server_calls import arguments_digest as arguments_digest
-    from objstore.tracking.snapshot_create import SnapshotResult as SnapshotResult
-    from objstore.tracking.snapshot_diff import SnapshotChange as SnapshotChange
-    from objstore.tracking.snapshot_list import PathState as PathState, SnapshotView as SnapshotView
-    from objstore.tracking.snapshot_restore import RestoreResult as RestoreResult
     from objstore.transfer.import_export import Imported as Imported, import_bundle as import_bundle
     from objstore.transfer.mcpdiff_export import McpdiffExport as McpdiffExport
     from objstore.transfer.mcpdiff_import import ImportProblem as ImportProblem, McpdiffImport as McpdiffImport
@@ -450,10 +450,10 @@ _HOMES: Final = {
     "calls.tracked_call": ("Call",),
     "dates": ("date_of", "is_moment", "moment_of"),
     "tracking.record": ("Recorded",),
-    "tracking.snapshot_create": ("SnapshotResult",),
-    "tracking.snapshot_diff": ("SnapshotChange",),
-    "tracking.snapshot_list": ("PathState", "SnapshotView"),
-    "tracking.snapshot_restore": ("RestoreResult",),
+    "snapshots.create": ("SnapshotResult",),
+    "snapshots.diff": ("SnapshotChange",),
+    "snapshots.catalog": ("PathState", "SnapshotView"),
+    "snapshots.restore": ("RestoreResult",),
     "worktree.walk": ("ScanLimits", "SkippedPath"),
     "workspace": ("Workspace",),
 }

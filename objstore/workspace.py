@@ -141,10 +141,10 @@ class Workspace:
         Files.relative raises, and NoSuchName and SnapshotUnreadable for a snapshot.
         """
         if held_by:
-            from objstore.tracking import snapshot_restore
+            from objstore.snapshots import restore
 
             with self._journal.reading():
-                written = snapshot_restore.held_literal_path(self._journal, path, held_by)
+                written = restore.held_literal_path(self._journal, path, held_by)
             if written is not None:
                 return written
         found = self.files.relative(path, gone=True)

@@ -12,10 +12,10 @@ from objstore.model.basic_types import Origin
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from objstore.tracking.snapshot_create import SnapshotResult
-    from objstore.tracking.snapshot_diff import SnapshotChange
-    from objstore.tracking.snapshot_list import PathState, SnapshotView
-    from objstore.tracking.snapshot_restore import RestoreResult
+    from objstore.snapshots.catalog import PathState, SnapshotView
+    from objstore.snapshots.create import SnapshotResult
+    from objstore.snapshots.diff import SnapshotChange
+    from objstore.snapshots.restore import RestoreResult
     from objstore.transaction.journal import Journal
     from objstore.worktree.walk import ScanLimits, SkippedPath
 
@@ -35,35 +35,35 @@ class Snapshots:
 
         Raises SnapshotIncomplete, FileMissing, and what paths and Call.commit raise.
         """
-        from objstore.tracking import snapshot_create
+        from objstore.snapshots import create
         from objstore.transaction import index_repair
 
         def taken() -> SnapshotResult:
             with self._journal.translating_index_errors():
-                return snapshot_create.create(self._journal, path, title=title, who=who, limits=limits)[0]
+                return create.create(self._journal, path, title=title, who=who, limits=limits)[0]
 
         return index_repair.rebuild_index_and_retry(self._journal, taken)
 
     def all(self) -> list[SnapshotView]:
         """Return every snapshot that has not been deleted, oldest first."""
-        from objstore.tracking import snapshot_list
+        from objstore.snapshots import catalog
 
         with self._journal.reading():
-            return snapshot_list.listed(self._journal)
+            return catalog.listed(self._journal)
 
     def get(self, number: int) -> SnapshotView:
         """Return one snapshot. Raises NoSuchName."""
-        from objstore.tracking import snapshot_list
+        from objstore.snapshots import catalog
 
         with self._journal.reading():
-            return snapshot_list.find(self._journal, number)
+            return catalog.find(self._journal, number)
 
     def files(self, number: int) -> list[tuple[str, PathState]]:
         """Return every path in a snapshot except folders, with its state. Raises NoSuchName."""
-        from objstore.tracking import snapshot_list
+        from objstore.snapshots import catalog
 
         with self._journal.reading():
-            return list(snapshot_list.listing(self._journal, number))
+            return list(catalog.listing(self._journal, number))
 
     def changes(
         self, number: int, other: int | None = None, *, paths: Sequence[str] = (), limits: ScanLimits | None = None
@@ -73,10 +73,10 @@ class Snapshots:
         With `paths`, only at and below these. Raises NoSuchName, NotInSnapshot, SnapshotsNotComparable,
         SnapshotIncomplete.
         """
-        from objstore.tracking import snapshot_diff
+        from objstore.snapshots import diff
 
         with self._journal.reading():
-            return snapshot_diff.changes(self._journal, number, other, paths=paths, limits=limits)
+            return diff.changes(self._journal, number, other, paths=paths, limits=limits)
 
     def restore(
         self,
@@ -92,17 +92,15 @@ class Snapshots:
         not cover are left alone. Raises NoSuchName, SnapshotIncomplete, FileChanged, and what Call.commit raises.
         """
         from objstore.model.results import CallInfo
-        from objstore.tracking import snapshot_restore
+        from objstore.snapshots import restore
 
         with self._journal.reading():
-            plan = snapshot_restore.plan_restore(self._journal, number, paths, limits=limits)
+            plan = restore.plan_restore(self._journal, number, paths, limits=limits)
         if dry_run or not plan.changes:
             return plan
         info = CallInfo(tool="snapshot restore", origin=Origin.PERSON, notes={"snapshot": str(number)})
         with open_call(self._journal, info) as call:
-            return replace(
-                plan, outcome=snapshot_restore.carry_out(plan, call, self._journal.tree, self._journal.progress)
-            )
+            return replace(plan, outcome=restore.carry_out(plan, call, self._journal.tree, self._journal.progress))
 
     def delete(self, numbers: Sequence[int], *, who: str) -> list[SnapshotView]:
         """Delete snapshots and return them; gc may then remove what only they held.
@@ -110,7 +108,8 @@ class Snapshots:
         If one is the baseline, changes against it are first recorded as external edits, and a new baseline is taken.
         Raises NoSuchName, and then what `record_changes` raises.
         """
-        from objstore.tracking import snapshot_delete
+        from objstore.snapshots import catalog
+        from objstore.tracking.record import renew_baseline
 
         with self._journal.translating_index_errors():
-            return snapshot_delete.delete(self._journal, numbers, who=who)
+            return catalog.delete(self._journal, numbers, who=who, renew_baseline=renew_baseline)

@@ -16,8 +16,8 @@ from objstore.model.ids import BlobId, blob_id
 from objstore.model.records import Expiry, Snapshot
 from objstore.model.relpath import folders_above, folders_of, joined
 from objstore.model.tree import FOLDER, ExcludedEntry, TreeEntry, encode_tree
+from objstore.snapshots.catalog import find
 from objstore.store.write_batch import Batch, now
-from objstore.tracking.snapshot_list import find
 from objstore.transaction.journal import Journal
 from objstore.worktree.baseline import KnownStates
 from objstore.worktree.stat_cache import UNKNOWN, CachedFolder, StatCache

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from objstore.model.ids import BlobId
     from objstore.model.results import Attributor, CallInfo
     from objstore.model.views import EditView
+    from objstore.snapshots.catalog import SnapshotView
+    from objstore.snapshots.create import SnapshotResult
     from objstore.tracking.git_changes import GitChanges
-    from objstore.tracking.snapshot_create import SnapshotResult
-    from objstore.tracking.snapshot_list import SnapshotView
     from objstore.transaction.journal import Journal
     from objstore.worktree.scan import WorktreeScan
     from objstore.worktree.walk import ScanLimits, SkippedPath
@@ -240,8 +240,8 @@ def _readable_baseline(journal: Journal, lost: BlobId, limits: ScanLimits | None
     """
     from objstore.history.snapshot_check import is_tree_readable
     from objstore.model.records import Expiry
+    from objstore.snapshots.catalog import listed
     from objstore.store.write_batch import now
-    from objstore.tracking.snapshot_list import listed
 
     with journal.reading() as store:
         if is_tree_readable(store, lost):
@@ -301,7 +301,7 @@ def _find_suspects(
 
 def _take_baseline(journal: Journal, limits: ScanLimits | None) -> SnapshotResult:
     """Take the baseline: from now on, the current state of every file is its known state."""
-    from objstore.tracking.snapshot_create import create
+    from objstore.snapshots.create import create
 
     taken, scan = create(journal, "", title="baseline", who="", limits=limits)
     # Files with documents are still compared with the journal.

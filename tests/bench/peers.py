@@ -16,9 +16,10 @@ from objstore import BlobId, blob_id
 from objstore.fs.disk import Disk
 from objstore.model.records import Snapshot
 from objstore.model.tree import FOLDER, TreeEntry, encode_tree
+from objstore.snapshots.catalog import delete
 from objstore.store.create import create_workspace
 from objstore.store.write_batch import now
-from objstore.tracking.snapshot_delete import delete
+from objstore.tracking.record import renew_baseline
 from objstore.transaction.journal import Journal
 
 __all__ = ["OpenStore", "Peer", "content", "is_kept", "keys_of", "peers"]
@@ -129,7 +130,7 @@ found = journal.store.blob(bytes.fromhex(KEY))
                 root_tree = batch.blob(encode_tree(mine))
                 batch.record(Snapshot(number=number, time=now(), root=root_tree, path=None, who="bench", title=""))
                 journal.commit(batch, ())
-        delete(journal, [2], who="bench")
+        delete(journal, [2], who="bench", renew_baseline=renew_baseline)
         journal.close()
 
     def key(self, data: bytes) -> str:

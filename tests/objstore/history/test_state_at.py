@@ -312,7 +312,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0
-        recorders = "calls.edit_recorder", "planning.planner", "tracking.snapshot_create", "tracking.snapshot_delete"
+        recorders = "calls.edit_recorder", "planning.planner", "snapshots.create", "snapshots.catalog"
         for module in recorders:
             monkeypatch.setattr(f"objstore.{module}.now", lambda: self.now)
 

@@ -14,8 +14,8 @@ from objstore.history.completions import paths_near
 from objstore.history.snapshot_check import naming_snapshot
 from objstore.model.ids import BlobId
 from objstore.model.tree import ExcludedEntry, TreeChange, TreeEntry, entry_at, tree_changes, tree_files
-from objstore.tracking.snapshot_create import are_held, refuse_part
-from objstore.tracking.snapshot_list import PathState, SnapshotView, contains, find, prefix, state_of
+from objstore.snapshots.catalog import PathState, SnapshotView, contains, find, prefix, state_of
+from objstore.snapshots.create import are_held, refuse_part
 from objstore.transaction.journal import Journal
 from objstore.worktree.scan import WorktreeScan, discard_content
 from objstore.worktree.stat_cache import StatCache

@@ -1,12 +1,13 @@
-"""List the recorded snapshots, and the files that one of them holds.
+"""List the recorded snapshots and the files that one of them holds, and delete snapshots.
 
-A snapshot is one small record that names a tree.
+A snapshot is one small record that names a tree. Once it is deleted, garbage collection may remove what only it held.
 """
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from objstore.clock import now
 from objstore.errors import (
     NoSuchName,
 )
@@ -14,15 +15,17 @@ from objstore.fastclass import value
 from objstore.history.snapshot_check import naming_snapshot
 from objstore.index.rows import HolderRow
 from objstore.model.ids import BlobId, RecordId
-from objstore.model.records import Snapshot
+from objstore.model.records import Expiry, Snapshot
 from objstore.model.relpath import beginning
 from objstore.model.tree import ExcludedEntry, TreeEntry, tree_files
 from objstore.transaction.journal import Journal
+from objstore.transaction.space_reserve import with_reserve
 
 __all__ = [
     "PathState",
     "SnapshotView",
     "contains",
+    "delete",
     "find",
     "listed",
     "listing",
@@ -82,6 +85,32 @@ def newest(journal: Journal, scope: str) -> SnapshotView | None:
     """Return the newest snapshot of a folder that a person or tool took (None: there is none)."""
     rows = reversed(journal.store.index.holders.snapshots())
     return next((view for view in _views(journal, rows) if view.path == scope and view.who), None)
+
+
+def delete(
+    journal: Journal, numbers: Sequence[int], *, who: str, renew_baseline: Callable[[Journal], None]
+) -> list[SnapshotView]:
+    """Delete snapshots by number, and return them.
+
+    Before the baseline is deleted, `renew_baseline` takes a new one, and records what changed against the old one as
+    far as it can be read. Raises NoSuchName, and what `renew_baseline` raises.
+    """
+    with journal.reading() as store:
+        baseline = store.index.holders.baseline()
+        is_baseline_among = baseline is not None and baseline.number in {find(journal, n).number for n in numbers}
+    if is_baseline_among:
+        renew_baseline(journal)
+
+    def expire() -> list[SnapshotView]:
+        with journal.writing(may_use_reserve=True) as batch:
+            gone = [find(journal, number) for number in sorted(set(numbers))]
+            batch.record(
+                Expiry(time=now(), snapshots=tuple(view.number for view in gone), reason="snapshot deleted", who=who)
+            )
+            journal.commit(batch, ())
+        return gone
+
+    return with_reserve(journal, expire)
 
 
 def view_of(snapshot: Snapshot, name: RecordId) -> SnapshotView:

@@ -24,8 +24,8 @@ from objstore.model.ids import BlobId
 from objstore.model.relpath import folders_of
 from objstore.model.results import CallOutcome
 from objstore.model.tree import ExcludedEntry, TreeChange, TreeEntry, tree_changes
-from objstore.tracking.snapshot_diff import SnapshotChange, change_of, entries_at, entry_in, loader, now_in
-from objstore.tracking.snapshot_list import PathState, SnapshotView, contains, find, prefix, state_of
+from objstore.snapshots.catalog import PathState, SnapshotView, contains, find, prefix, state_of
+from objstore.snapshots.diff import SnapshotChange, change_of, entries_at, entry_in, loader, now_in
 from objstore.transaction.journal import Journal
 from objstore.worktree.stat_cache import StatCache
 from objstore.worktree.walk import ScanLimits, SkippedPath

@@ -41,8 +41,8 @@ from objstore.fs.confined_path import Tree
 from objstore.fs.disk import Disk
 from objstore.model.records import Snapshot
 from objstore.model.tree import TreeEntry, encode_tree
-from objstore.tracking.snapshot_create import ConcurrentWrites
-from objstore.tracking.snapshot_restore import carry_out
+from objstore.snapshots.create import ConcurrentWrites
+from objstore.snapshots.restore import carry_out
 from objstore.transaction.journal import Journal
 from objstore.worktree.stat_cache import StatCache
 from tests.support.faulty_disk import WHOLE, CountdownDisk, PowerCut, UnsyncedDisk, broken_disk

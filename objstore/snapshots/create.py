@@ -21,8 +21,8 @@ from objstore.fs.writer_lock import GAP_SECONDS
 from objstore.index.rows import Baseline
 from objstore.model.ids import BlobId
 from objstore.model.records import Decision, Edit, Snapshot
+from objstore.snapshots.catalog import SnapshotView, newest, view_of
 from objstore.store.write_batch import Batch, now
-from objstore.tracking.snapshot_list import SnapshotView, newest, view_of
 from objstore.transaction.journal import Journal
 from objstore.worktree.scan import WorktreeScan
 from objstore.worktree.stat_cache import StatCache

@@ -1,4 +1,4 @@
-"""Which names scans and snapshots leave out: what git ignores, what looks like a secret, what a rule excludes.
+"""The names that scans and snapshots leave out: what git ignores, what looks like a secret, what a rule excludes.
 
 Read `scan_rules` (the settings) and `gitignore` (the decision on a name, by `pattern`) first, then `git_repository`
 (what git itself says) and `rule_files` (all of these, for the folders of a workspace). `secret_files` remembers for a

@@ -16,7 +16,7 @@ from mcptools.edit.hashline import hashlines
 from mcptools.edit.patch_parser import InvalidPatch, parse_patches
 from mcptools.edit.unified_diff import AmbiguousContext, Applied, ContextMismatch, apply_patch
 from objstore.documents.loader import loaded_from_cache
-from objstore.errors import BlobDamaged, BundleRefused, FormatTooNew, RecordInvalid, StoreDamaged, TreeInvalid
+from objstore.errors import BlobDamaged, FormatTooNew, RecordInvalid, StoreDamaged, TreeInvalid
 from objstore.fs.disk import Disk
 from objstore.git.index_file import has_path, index_paths
 from objstore.ignore_rules.gitignore import IgnoreTexts, Rules
@@ -37,6 +37,7 @@ from objstore.log.frames import (
 from objstore.model.ids import HASH_SIZE, BlobId, blob_id
 from objstore.model.record_codec import decode_record, encode_record
 from objstore.model.tree import decode_tree, encode_tree, named_blobs, names_of
+from objstore.request_errors import BundleRefused
 from objstore.text.lines import split_lines
 from objstore.transfer.bundle import unpack_bundle
 from objstore.transfer.mcpdiff_format import BadLine, candidate_results, entries

@@ -13,7 +13,8 @@ from typing import Final
 
 from objstore.config.config_files import Configuration, ConfiguredValue
 from objstore.config.patterns import PathPatterns
-from objstore.config.settings import SETTINGS, is_anything_set, settings_files, value_of
+from objstore.config.setting_sources import is_anything_set, settings_files
+from objstore.config.settings import SETTINGS, value_of
 from objstore.errors import CasError
 from objstore.model.basic_types import Origin
 from objstore.model.records import SettingChange

@@ -13,23 +13,12 @@ from contextlib import contextmanager
 from typing import Any, Final, Self, TypeAlias
 
 from objstore.config.patterns import PathPatterns
-from objstore.config.settings import (
-    FORMER_NAMES,
-    OBSOLETE,
-    SETTINGS,
-    RetentionLimits,
-    Setting,
-    SettingValue,
-    is_anything_set,
-    settings_files,
-    spelling_of,
-    stored_value,
-    value_of,
-    variable_of,
-)
-from objstore.errors import NoSuchSetting, PermissionRefused, SettingInvalid, SettingsUnreadable
+from objstore.config.setting_sources import FORMER_NAMES, RetentionLimits, is_anything_set, settings_files, variable_of
+from objstore.config.settings import OBSOLETE, SETTINGS, Setting, SettingValue, spelling_of, stored_value, value_of
+from objstore.errors import PermissionRefused
 from objstore.fastclass import value
 from objstore.fs.disk import Disk, read_all
+from objstore.request_errors import NoSuchSetting, SettingInvalid, SettingsUnreadable
 
 __all__ = ["Configuration", "ConfiguredValue", "denied_paths", "limits_of"]
 

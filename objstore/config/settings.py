@@ -1,32 +1,25 @@
-"""Define the settings: their names, units and defaults, the files that may set them, and a store's retention limits."""
+"""Define the settings: their names, kinds, defaults and meanings, and what a text or a TOML value means."""
 
-import os
 import re
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from objstore.config.patterns import PathPatterns, expanded
-from objstore.fastclass import NamedTuple, value
-from objstore.fs.reserved_names import STORE_NAME
-from objstore.fs.store_owner import SETTINGS_FILE, user_settings_path
+from objstore.config.setting_sources import variable_of
+from objstore.fastclass import value
 from objstore.model.basic_types import MAX_INT
 
 __all__ = [
-    "FORMER_NAMES",
     "OBSOLETE",
     "SETTINGS",
-    "RetentionLimits",
     "Setting",
     "SettingKind",
     "SettingValue",
-    "is_anything_set",
     "limit_of",
-    "settings_files",
     "spelling_of",
     "stored_value",
     "value_of",
-    "variable_of",
 ]
 
 SettingValue: TypeAlias = int | bool | str | tuple[str, ...] | None
@@ -106,11 +99,6 @@ class Setting:
     def variable(self) -> str:
         """Return the name of its environment variable."""
         return variable_of(self.name)
-
-
-def variable_of(name: str) -> str:
-    """Return the name of the environment variable of a setting."""
-    return "CAS_" + name.replace(".", "_").upper()
 
 
 SETTINGS: Final = MappingProxyType(
@@ -228,31 +216,8 @@ SETTINGS: Final = MappingProxyType(
 """Every setting by name, in the order in which they are listed."""
 
 
-FORMER_NAMES: Final = MappingProxyType({"snapshot.gitignored": "record.ignored"})
-"""Names that settings had in earlier versions, with their names now: both can be read and set."""
-
-
 OBSOLETE: Final = frozenset({"hook.resident"})
 """Settings of earlier versions: a file that still has one loads, and the value is ignored."""
-
-
-class RetentionLimits(NamedTuple):
-    """The age and the size beyond which history expires."""
-
-    older_than: int | None = None  # seconds; None: nothing expires because of its age
-    max_size: int | None = 2_000_000_000  # bytes of all segments; None: nothing expires because of the size
-
-
-def settings_files(root: str | None) -> tuple[str, ...]:
-    """Return the paths of the settings files for the workspace at `root` (None: for none), in order of precedence."""
-    own = user_settings_path()
-    return (own,) if root is None else (os.path.join(root, STORE_NAME, SETTINGS_FILE), own)
-
-
-def is_anything_set(root: str) -> bool:
-    """Return whether a settings file exists or a variable sets a retention limit; `root` is the workspace."""
-    is_written = any(map(os.path.lexists, settings_files(root)))
-    return is_written or any(name.startswith("CAS_RETENTION_") for name in os.environ)
 
 
 def value_of(setting: Setting, given: object) -> SettingValue:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from objstore.errors import BlobDamaged, BlobMissing, NoSuchName, PathError
+from objstore.errors import BlobDamaged, BlobMissing, PathError
 from objstore.fs.file_state import file_at
 from objstore.model.basic_types import DocumentId, Seq, Status, Unit
 from objstore.model.records import Edit
-from objstore.model.views import UnresolvedMarkers
+from objstore.model.status_report import UnresolvedMarkers
+from objstore.request_errors import NoSuchName
 from objstore.weave.conflict_markers import labels_in, regions_in
 
 if TYPE_CHECKING:

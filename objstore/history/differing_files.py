@@ -7,10 +7,10 @@ import os
 from collections.abc import Iterator
 from itertools import islice
 
-from objstore.errors import NoSuchName
 from objstore.model.basic_types import DocumentId, FileState
 from objstore.model.records import Decision, Edit
 from objstore.model.results import FileEffect
+from objstore.request_errors import NoSuchName
 from objstore.transaction.journal import Journal
 
 __all__ = ["files_changed_since"]

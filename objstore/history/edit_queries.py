@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable
 
-from objstore.errors import NoSuchName
 from objstore.history.expired import expiration, expiration_by
 from objstore.history.revspec import find_session, recorded_paths
 from objstore.index.rows import EditConditions, EditRow, decode_reasons
 from objstore.model.basic_types import Status, Unit
 from objstore.model.records import Decision, Edit
 from objstore.model.views import DecisionView, EditFilter, EditView, Expiration, Rejection, Seen
+from objstore.request_errors import NoSuchName
 from objstore.transaction.journal import Journal
 
 __all__ = ["changed_since", "decisions", "edit", "edits", "rejections", "seen", "statuses_before"]

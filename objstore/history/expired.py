@@ -1,9 +1,9 @@
 """Find out when and why an edit's content expired, and refuse requests that need it."""
 
-from objstore.errors import EditExpired
 from objstore.index.database import unusable
 from objstore.index.rows import EditRow
 from objstore.model.views import Expiration
+from objstore.request_errors import EditExpired
 from objstore.transaction.journal import Journal
 
 __all__ = ["expiration", "expiration_by", "refuse_expired"]

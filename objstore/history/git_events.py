@@ -4,12 +4,13 @@ import re
 from collections.abc import Container
 from typing import Final
 
-from objstore.errors import AmbiguousName, NoSuchName
 from objstore.git.command import run_git
 from objstore.git.repository import find_repository
 from objstore.model.basic_types import Action, DocumentId, Seq, Status
 from objstore.model.records import Decision, Edit
-from objstore.model.views import GitEvent, UnreviewedCommit
+from objstore.model.status_report import UnreviewedCommit
+from objstore.model.views import GitEvent
+from objstore.request_errors import AmbiguousName, NoSuchName
 from objstore.transaction.journal import Journal
 
 __all__ = ["GIT_EVENT_NOTE", "commits_of_edits", "decisions_of_git", "find_commit", "git_events", "unreviewed_commits"]

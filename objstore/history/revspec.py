@@ -6,7 +6,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Final
 
-from objstore.errors import AmbiguousName, FileMissing, NoSuchName, PathError, PathInvalid, PathOutside
+from objstore.errors import FileMissing, PathError, PathInvalid, PathOutside
 from objstore.file_changes.open_dirs import first_symlink_on
 from objstore.history.expired import refuse_expired
 from objstore.index.rows import EditRow
@@ -15,6 +15,7 @@ from objstore.model.ids import BlobId, hex_prefix_bounds
 from objstore.model.records import Edit
 from objstore.model.relpath import beginning
 from objstore.model.views import State
+from objstore.request_errors import AmbiguousName, NoSuchName
 from objstore.transaction.journal import Journal
 
 __all__ = [

@@ -4,10 +4,10 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from objstore.errors import NoSuchName
 from objstore.history.edit_queries import edit
 from objstore.index.rows import SessionRow, TurnEdit, TurnRow
 from objstore.model.views import SessionView, TurnLines, TurnView
+from objstore.request_errors import NoSuchName
 from objstore.transaction.journal import Journal
 
 __all__ = ["session", "sessions", "turn", "turn_lines", "turns"]

@@ -5,7 +5,7 @@ from functools import cache, lru_cache
 from typing import Final
 
 from objstore.config.patterns import NO_PATTERNS, SECRET_NAMES, PathPatterns, expanded
-from objstore.config.settings import FORMER_NAMES, settings_files, variable_of
+from objstore.config.setting_sources import FORMER_NAMES, settings_files, variable_of
 from objstore.fastclass import value
 from objstore.fs.stat_signature import StatSignature, read_signature_fields
 from objstore.model.ids import blob_id

@@ -14,7 +14,7 @@ from objstore.errors import CasError, StoreLinked, StoreNotRegular
 from objstore.fs.nofollow import read_store_file, write_derived_file
 from objstore.fs.reserved_names import STORE_NAME
 from objstore.ignore_rules.scan_rules import ScanRules, rules_of_workspace
-from objstore.model.views import SecretFiles
+from objstore.model.status_report import SecretFiles
 from objstore.transaction.journal import Journal
 
 __all__ = ["note_left_out", "secret_files"]

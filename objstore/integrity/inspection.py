@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from objstore.documents.loader import load_document, load_past
-from objstore.errors import FileTooLarge, NoSuchName, StoreDamaged
+from objstore.errors import FileTooLarge, StoreDamaged
 from objstore.fastclass import field, value, variable
 from objstore.history import edit_queries
 from objstore.history.revspec import recorded_path, recorded_paths
@@ -20,6 +20,7 @@ from objstore.model.ids import RecordId
 from objstore.model.large_file_placeholder import MAX_BLOB, is_placeholder
 from objstore.model.records import Decision, Edit, Record, Void, VoidedRecords
 from objstore.model.views import EditView
+from objstore.request_errors import NoSuchName
 from objstore.transaction.journal import Journal
 
 __all__ = [

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from objstore.fastclass import field, value
 from objstore.model.basic_types import Action, ConflictKind, DocumentId, Origin, Seq, Status, Unit
 from objstore.model.ids import BlobId
-from objstore.model.views import EditView, ExternalChange
+from objstore.model.status_report import ExternalChange
+from objstore.model.views import EditView
 
 if TYPE_CHECKING:
     from objstore.model.records import Edit

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from objstore.errors import EditExpired
 from objstore.fastclass import value
 from objstore.model.basic_types import UNKNOWN_AGENT, Origin, Unit
+from objstore.request_errors import EditExpired
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from objstore.model.basic_types import CommentState, DocumentId, Seq, Status
+    from objstore.model.basic_types import CommentState, Seq, Status
     from objstore.model.ids import BlobId, RecordId
     from objstore.model.records import Comment, Decision, Edit
 
 __all__ = [
-    "Collision",
     "CommentView",
     "Content",
     "DecisionView",
@@ -25,22 +23,15 @@ __all__ = [
     "EditFilter",
     "EditView",
     "Expiration",
-    "ExternalChange",
     "GitEvent",
     "PathInfo",
-    "PendingGroup",
-    "PendingTurn",
     "Reason",
-    "Reclaimable",
     "Rejection",
-    "RunningCall",
     "SessionView",
     "State",
-    "StatusReport",
     "TurnLines",
     "TurnView",
     "UnreportedComments",
-    "UnresolvedMarkers",
 ]
 
 _NAMED: Final = 10
@@ -328,95 +319,6 @@ class PathInfo:
 
 
 @value
-class ExternalChange:
-    """A file that differs from its recorded state."""
-
-    document: DocumentId
-    path: str
-    recorded: BlobId | None  # None: the journal says that there is no file
-    recorded_mode: int
-    found: BlobId | None  # None: the file is gone
-    found_mode: int
-
-
-@value
-class PendingGroup:
-    """The pending edits of one turn in one file, or of one conversation if its turns are not known."""
-
-    conversation: str
-    turn: int  # number of the turn; 0: none is known
-    path: str
-    seqs: tuple[Seq, ...]
-    added: int  # lines
-    removed: int
-    session: int = 0  # number of the session, if no turn is known; 0: nor is a session
-
-
-@value
-class PendingTurn:
-    """A turn that has pending edits."""
-
-    number: int
-    session: int  # number of its session
-    client: str  # texts may be empty: not known
-    prompt: str
-
-
-@value
-class UnresolvedMarkers:
-    """Conflict markers that a decision wrote into a file and that are still in it."""
-
-    edit: Seq  # the edit that wrote them
-    decision: int  # the decision that it belongs to
-    path: str
-    lines: tuple[int, ...]  # where the marked places begin, from 1, in the present file
-    decided: tuple[Unit, ...]  # the units that the decision named
-    aside: tuple[Unit, ...]  # the units that conflict with it
-
-
-@value
-class Reclaimable:
-    """An estimate of what a garbage collection could free, computed without planning one."""
-
-    free_blobs: int  # blobs that nothing holds
-    free_bytes: int  # approximate size of their frames
-    older_than: int | None  # seconds, the age limit in force; None: there is none
-    old_edits: int  # decided edits older than that: most of them may expire
-    max_size: int | None  # bytes, the size limit in force; None: there is none
-    unreadable: str  # why the limits could not be read; "": they could
-
-
-@value
-class Collision:
-    """A file in which several sessions have pending edits."""
-
-    path: str
-    edits: Mapping[int, tuple[Seq, ...]]  # by the number of the session, ascending
-
-
-@value
-class RunningCall:
-    """A call of an agent's own program whose end was not reported."""
-
-    session: int  # its number; 0: the session has no turn or edit yet
-    conversation: str
-    client: str  # "": not known
-    tool: str
-    paths: tuple[str, ...] | None  # files that it may change; None: any
-    began: int  # microseconds since 1970-01-01 UTC
-    is_asked: bool  # whether a person was asked if it may run
-    is_behind: bool  # whether it runs on after its answer
-    is_abandoned: bool  # whether its client's process has ended; the next scan ends the call
-
-    @property
-    def state(self) -> str:
-        """What is known of it, in words."""
-        if self.is_abandoned:
-            return "its program has ended"
-        return "waits for a person" if self.is_asked else "in the background" if self.is_behind else "running"
-
-
-@value
 class WaitingMessage:
     """How much a session is yet to be sent about its edits."""
 
@@ -424,48 +326,3 @@ class WaitingMessage:
     rejections: int  # number of edits that were rejected, as a whole or in part
     comments: int
     has_hooks: bool  # whether it is sent anything by itself; without hooks, it has to ask
-
-
-@value
-class UnreviewedCommit:
-    """A git commit that an agent made, with edits that nobody reviewed yet."""
-
-    commit: str  # hexadecimal
-    conversation: str
-    edits: tuple[Seq, ...]  # pending edits that it contains, ascending
-
-
-@value
-class SecretFiles:
-    """Files whose names look like secrets."""
-
-    left_out: tuple[str, ...]  # that the last scan left out, and of which nothing is stored
-    stored: tuple[str, ...]  # whose bytes are stored: a tool named them, or they were recorded before
-
-
-@value
-class StatusReport:
-    """An overview of a workspace."""
-
-    root: str
-    edits: int
-    pending: int
-    accepted: int
-    rejected: int
-    away: int  # their effect is not in the files now, because git put other bytes there
-    conversations: int
-    sessions: int  # with edits: those of people belong to none
-    groups: tuple[PendingGroup, ...]  # pending edits by turn and file, in order of their first edit
-    turns: tuple[PendingTurn, ...]  # the turns of these groups, ascending
-    external: tuple[ExternalChange, ...]
-    markers: tuple[UnresolvedMarkers, ...]  # by edit
-    unreadable: tuple[str, ...]  # recorded files that can't be read, each with the reason
-    store_bytes: int  # of all segments
-    blobs: int
-    reclaimable: Reclaimable
-    secrets: SecretFiles
-    collisions: tuple[Collision, ...] = ()  # by path
-    comments: Mapping[str, int] = MappingProxyType({})  # how many are open, sent and answered
-    policies: tuple[str, ...] = ()  # settings about reviews that were changed, but not by `cas config`
-    running: tuple[RunningCall, ...] = ()  # calls of agents' own programs that have not ended, oldest first
-    commits: tuple[UnreviewedCommit, ...] = ()  # newest first

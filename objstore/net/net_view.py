@@ -7,12 +7,13 @@ from itertools import repeat
 from typing import TYPE_CHECKING
 
 from objstore.documents.loader import load_document
-from objstore.errors import NoChangeAtLine, StoreError
+from objstore.errors import StoreError
 from objstore.fs.file_state import file_at
 from objstore.model.basic_types import Operation
 from objstore.model.large_file_placeholder import blob_of_placeholder, is_placeholder
 from objstore.model.net_file import ChangeKind, ChangesAtLine, NetChange, NetFile
 from objstore.net.net_selection import pending_documents, selected, shared_units
+from objstore.request_errors import NoChangeAtLine
 from objstore.review.status import external_changes
 from objstore.text.diff import diff_lines
 from objstore.text.lines import split_lines

@@ -8,10 +8,10 @@ is accepted that nobody can see.
 import os
 from collections.abc import Iterable, Mapping
 
-from objstore.errors import EditTakenOut
 from objstore.history.edit_queries import edit
 from objstore.model.basic_types import Origin, Status, Unit
 from objstore.model.records import Edit
+from objstore.request_errors import EditTakenOut
 from objstore.transaction.journal import Journal
 from objstore.weave.document import Document
 

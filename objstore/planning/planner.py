@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from objstore.documents.loader import load_document
-from objstore.errors import UNREADABLE, FileChanged, FileTooLarge, HistoryBroken, NoSuchName
+from objstore.errors import UNREADABLE, FileChanged, FileTooLarge, HistoryBroken
 from objstore.fastclass import field, replace, variable
 from objstore.fs.file_state import file_at
 from objstore.index.rows import Tip
@@ -29,7 +29,7 @@ from objstore.model.basic_types import (
 from objstore.model.large_file_placeholder import MAX_BLOB
 from objstore.model.records import Decision, Edit, WrittenFile
 from objstore.model.results import Conflict, Conflicted, MarkersWritten, Notice
-from objstore.model.views import ExternalChange
+from objstore.model.status_report import ExternalChange
 from objstore.planning.left_units import refusal_of_taken_out, without_left_units
 from objstore.planning.marker_files import MarkerWriter
 from objstore.planning.marker_removal import without_markers
@@ -37,6 +37,7 @@ from objstore.planning.path_conflicts import find_path_conflicts
 from objstore.planning.plan import Plan
 from objstore.planning.replay_check import find_doubt, live_units
 from objstore.planning.ways_out import WaysOut
+from objstore.request_errors import NoSuchName
 from objstore.store.write_batch import Batch, now
 from objstore.worktree.external_changes import concerns_disk, external_view, found_changes
 

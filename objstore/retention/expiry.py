@@ -12,7 +12,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Final, NamedTuple
 
-from objstore.config.settings import RetentionLimits
+from objstore.config.setting_sources import RetentionLimits
 from objstore.documents.loader import delete_cached_document
 from objstore.errors import CasError
 from objstore.fastclass import value

@@ -6,7 +6,7 @@ blobs that nothing holds any more; no query gives another answer after it.
 
 from typing import Final
 
-from objstore.config.settings import RetentionLimits
+from objstore.config.setting_sources import RetentionLimits
 from objstore.fastclass import value
 from objstore.model.basic_types import Progress
 from objstore.retention.compaction import CompactionResult, compact, plan_compaction

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable
 
-from objstore.errors import BlobMissing, NoSuchName
+from objstore.errors import BlobMissing
 from objstore.fastclass import value
 from objstore.history.expired import refuse_expired
 from objstore.index.rows import HolderRow
 from objstore.model.basic_types import Seq
 from objstore.model.ids import BlobId, RecordId
 from objstore.model.records import Expiry, Pin
+from objstore.request_errors import NoSuchName
 from objstore.store.write_batch import now
 from objstore.transaction.journal import Journal
 from objstore.transaction.space_reserve import with_reserve

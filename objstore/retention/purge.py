@@ -21,7 +21,7 @@ from objstore.calls.edit_recorder import Change, Recorder, Version, version_of
 from objstore.config.config_files import Configuration
 from objstore.config.patterns import escaped
 from objstore.documents.loader import delete_cached_documents
-from objstore.errors import CasError, DiskFull, IndexDamaged, PurgeRefused, PurgeUnfinished, StoreError, StoreLocked
+from objstore.errors import CasError, DiskFull, IndexDamaged, PurgeUnfinished, StoreError, StoreLocked
 from objstore.fastclass import replace, value
 from objstore.fs.file_state import file_at
 from objstore.history.past_states import all_states, past_states
@@ -38,6 +38,7 @@ from objstore.model.ranges import Range, ranges_of
 from objstore.model.records import Expiry, Pin, Snapshot
 from objstore.model.relpath import is_within
 from objstore.model.tree import ExcludedEntry, TreeEntry, decode_tree, encode_tree, names_of
+from objstore.request_errors import PurgeRefused
 from objstore.retention.compaction import CompactionResult, compact, plan_compaction
 from objstore.retention.expiry import dated_decisions, ordinal_of
 from objstore.store.object_store import Store

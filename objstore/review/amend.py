@@ -4,11 +4,12 @@ import os
 from collections.abc import Sequence
 
 from objstore.calls.tracked_call import Call
-from objstore.errors import EditAway, FileChanged, NotAmendable
+from objstore.errors import FileChanged
 from objstore.history.edit_queries import edit
 from objstore.model.basic_types import Operation, Origin, Seq, Status
 from objstore.model.ids import BlobId
 from objstore.model.results import CallInfo, CallOutcome
+from objstore.request_errors import EditAway, NotAmendable
 from objstore.text.diff import diff_lines
 from objstore.text.hunks import Hunk
 from objstore.text.rebase import RebaseConflict

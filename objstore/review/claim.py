@@ -5,7 +5,6 @@ A claim changes no file. What a person claims is accepted; what is claimed for a
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from objstore.errors import NotClaimable
 from objstore.fastclass import value
 from objstore.history.edit_queries import edit
 from objstore.history.session_queries import session as session_view
@@ -13,6 +12,7 @@ from objstore.model.basic_types import UNKNOWN_AGENT, Action, Origin, Seq, Statu
 from objstore.model.records import Decision, Edit, WrittenFile
 from objstore.model.results import Decided, NothingToDo
 from objstore.model.views import EditView
+from objstore.request_errors import NotClaimable
 from objstore.store.write_batch import now
 from objstore.transaction.journal import Journal
 

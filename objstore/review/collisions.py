@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from objstore.fs.reserved_names import AGENTS_NAME, JOINED_NAME, STORE_NAME
 from objstore.index.rows import EditConditions, PendingEdit
-from objstore.model.views import Collision
+from objstore.model.status_report import Collision
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -24,21 +24,20 @@ def collisions(journal: Journal, pending: Collection[PendingEdit]) -> list[Colli
     `pending`: the pending edits, oldest first; those of files in which only one session has some may be missing. An
     agent with hooks may also use our server, which is another session: both count as the one with hooks.
     """
-    sessions: dict[DocumentId, set[int]] = {}
-    for edit in pending:
-        if edit.session:
-            sessions.setdefault(edit.document, set()).add(edit.session)
-    shared = {document: numbers for document, numbers in sessions.items() if len(numbers) > 1}
+    sessions: dict[tuple[DocumentId, bytes], dict[int, list[Seq]]] = {}
+    for seq, document, path, _, _, session, _, _ in pending:
+        if session:
+            sessions.setdefault((document, path), {}).setdefault(session, []).append(seq)
+    shared = [(path, edits) for (_, path), edits in sessions.items() if len(edits) > 1]
     if not shared:
         return []
-    owners = _owners(journal, set().union(*shared.values()))
+    owners = _owners(journal, {number for _, edits in shared for number in edits})
     found: dict[bytes, dict[int, list[Seq]]] = {}
-    for edit in pending:
-        if edit.session and edit.document in shared:
-            owner = owners.get(edit.session, edit.session)
-            found.setdefault(edit.path, {}).setdefault(owner, []).append(edit.seq)
+    for path, edits in shared:
+        for number, seqs in edits.items():
+            found.setdefault(path, {}).setdefault(owners.get(number, number), []).extend(seqs)
     return [
-        Collision(path=os.fsdecode(path), edits={number: tuple(seqs) for number, seqs in sorted(edits.items())})
+        Collision(path=os.fsdecode(path), edits={number: tuple(sorted(seqs)) for number, seqs in sorted(edits.items())})
         for path, edits in sorted(found.items())
         if len(edits) > 1
     ]

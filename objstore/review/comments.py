@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from objstore.calls.edit_recorder import new_conversation
 from objstore.documents.loader import load_document
-from objstore.errors import UNREADABLE, FileChanged, HistoryBroken, LineMissing, NoSuchName
+from objstore.errors import UNREADABLE, FileChanged, HistoryBroken
 from objstore.fastclass import replace
 from objstore.history.expired import refuse_expired
 from objstore.history.revspec import recorded_path
@@ -18,6 +18,7 @@ from objstore.index.rows import CommentRow
 from objstore.model.basic_types import CommentState, DocumentId, Seq, Unit
 from objstore.model.records import Anchor, Comment, Mark
 from objstore.model.views import CommentView, UnreportedComments
+from objstore.request_errors import LineMissing, NoSuchName
 from objstore.store.write_batch import now
 from objstore.transaction.journal import Journal
 from objstore.transaction.space_reserve import with_reserve

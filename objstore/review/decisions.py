@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 
 from objstore.documents.marked_text import units_set_aside, written_by
-from objstore.errors import DecidedMeanwhile, DiskFull, EditAway, NoSpaceToRecord, NoSuchName
+from objstore.errors import DiskFull, NoSpaceToRecord
 from objstore.fastclass import field, replace, value
 from objstore.history.edit_queries import decisions, edit, statuses_before
 from objstore.history.expired import refuse_expired
@@ -12,9 +12,11 @@ from objstore.model.basic_types import Action, OnExternal, Origin, Seq, Status, 
 from objstore.model.ids import BlobId
 from objstore.model.records import Decision
 from objstore.model.results import Conflicted, Decided, DecisionOutcome, ExternalChanges, NothingToDo
-from objstore.model.views import DecisionInForce, ExternalChange, Seen
+from objstore.model.status_report import ExternalChange
+from objstore.model.views import DecisionInForce, Seen
 from objstore.planning.plan import Plan
 from objstore.planning.planner import Planner
+from objstore.request_errors import DecidedMeanwhile, EditAway, NoSuchName
 from objstore.store.write_batch import Batch
 from objstore.transaction.journal import Journal
 from objstore.transaction.space_reserve import release_reserve

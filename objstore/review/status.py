@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from objstore.errors import CasError, DiskFailed, PathError, StoreDamaged
 from objstore.fs.reserved_names import AGENTS_NAME, OPEN_CALL_PREFIX, STORE_NAME
 from objstore.model.basic_types import CommentState, Status
-from objstore.model.views import (
+from objstore.model.status_report import (
     ExternalChange,
     PendingGroup,
     PendingTurn,
@@ -141,26 +141,19 @@ def _comments(journal: Journal) -> dict[str, int]:
 
 def _groups(pending: list[PendingEdit]) -> tuple[PendingGroup, ...]:
     """Return the edits by turn and file, or by conversation and file where no turn is known, the oldest group first."""
-    groups: dict[tuple[str, int, DocumentId], tuple[bytes, int, list[Seq], list[int]]] = {}
+    groups: dict[tuple[str, int, DocumentId], tuple[bytes, int, list[Seq], list[int], list[int]]] = {}
     for seq, document, path, conversation, turn, session, added, removed in pending:
         key = conversation, turn, document
-        if key not in groups:
-            groups[key] = path, session, [], [0, 0]
-        _, _, seqs, lines = groups[key]
-        seqs.append(seq)
-        lines[0] += added
-        lines[1] += removed
+        group = groups.get(key)
+        if group is None:
+            groups[key] = path, 0 if turn else session, [seq], [added], [removed]
+        else:
+            group[2].append(seq)
+            group[3].append(added)
+            group[4].append(removed)
     return tuple(
-        PendingGroup(
-            conversation=conversation,
-            turn=turn,
-            path=os.fsdecode(path),
-            seqs=tuple(seqs),
-            added=added,
-            removed=removed,
-            session=0 if turn else session,
-        )
-        for (conversation, turn, _), (path, session, seqs, (added, removed)) in groups.items()
+        PendingGroup(conversation, turn, path, tuple(seqs), sum(added), sum(removed), session)
+        for (conversation, turn, _), (path, session, seqs, added, removed) in groups.items()
     )
 
 
@@ -173,7 +166,7 @@ def _commits(journal: Journal) -> tuple[UnreviewedCommit, ...]:
 
 
 def _changed_policies(journal: Journal) -> tuple[str, ...]:
-    from objstore.config.settings import settings_files
+    from objstore.config.setting_sources import settings_files
 
     is_written = os.path.lexists(settings_files(journal.tree.root)[0])
     if not is_written and not journal.store.index.settings.changes():
@@ -196,7 +189,7 @@ def unresolved_markers(journal: Journal) -> tuple[UnresolvedMarkers, ...]:
 
 def _reclaimable(journal: Journal) -> Reclaimable:
     """Return what garbage collection could free, from numbers that the index keeps."""
-    from objstore.config.settings import RetentionLimits, is_anything_set
+    from objstore.config.setting_sources import RetentionLimits, is_anything_set
 
     index = journal.store.index
     unheld, free_bytes = index.blobs.unheld()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from objstore.config.settings import RetentionLimits
+    from objstore.config.setting_sources import RetentionLimits
     from objstore.model.basic_types import Progress, Seq
     from objstore.model.ids import BlobId
     from objstore.packing.repack import Repacked, RepackPlan

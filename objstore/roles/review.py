@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from objstore.errors import FileChanged, StoreError
+from objstore.fs.reserved_names import SEEN_NAME, STORE_NAME
 from objstore.model.basic_types import Action, FileState, OnExternal, Origin, Status
 from objstore.model.large_file_placeholder import MAX_BLOB
 
@@ -27,15 +28,8 @@ if TYPE_CHECKING:
         FileEffect,
         NothingToDo,
     )
-    from objstore.model.views import (
-        Content,
-        DecisionInForce,
-        ExternalChange,
-        Seen,
-        State,
-        StatusReport,
-        UnresolvedMarkers,
-    )
+    from objstore.model.status_report import ExternalChange, StatusReport, UnresolvedMarkers
+    from objstore.model.views import Content, DecisionInForce, Seen, State
     from objstore.review.decisions import DecisionRequest
     from objstore.text.hunks import Hunk
     from objstore.transaction.journal import Journal
@@ -151,8 +145,10 @@ class Review:
 
         None: no change was ever looked at. Histories that can't be read are left out.
         """
-        if not self.seen_changes():
-            return None  # without the import, which a status would wait for
+        # Mostly no change is marked, and a status must not wait for the modules that know of marks.
+        seen = os.path.join(self._journal.tree.root, STORE_NAME, SEEN_NAME)
+        if not os.path.lexists(seen) or not self.seen_changes():
+            return None
         from objstore.net.net_summary import seen_counts
 
         with self._journal.translating_index_errors():

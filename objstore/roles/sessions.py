@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from objstore.model.basic_types import Seq
-    from objstore.model.views import Collision, RunningCall, SessionView, TurnLines, TurnView
+    from objstore.model.status_report import Collision, RunningCall
+    from objstore.model.views import SessionView, TurnLines, TurnView
     from objstore.transaction.journal import Journal
 
 __all__ = ["Sessions"]

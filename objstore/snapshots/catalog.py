@@ -8,9 +8,6 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from objstore.clock import now
-from objstore.errors import (
-    NoSuchName,
-)
 from objstore.fastclass import value
 from objstore.history.snapshot_check import naming_snapshot
 from objstore.index.rows import HolderRow
@@ -18,6 +15,7 @@ from objstore.model.ids import BlobId, RecordId
 from objstore.model.records import Expiry, Snapshot
 from objstore.model.relpath import beginning
 from objstore.model.tree import ExcludedEntry, TreeEntry, tree_files
+from objstore.request_errors import NoSuchName
 from objstore.transaction.journal import Journal
 from objstore.transaction.space_reserve import with_reserve
 

@@ -10,10 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from objstore.errors import (
-    PathInvalid,
-    SnapshotIncomplete,
-)
+from objstore.errors import PathInvalid
 from objstore.fastclass import value
 from objstore.fs.confined_path import look_at
 from objstore.fs.file_state import linked
@@ -21,6 +18,7 @@ from objstore.fs.writer_lock import GAP_SECONDS
 from objstore.index.rows import Baseline
 from objstore.model.ids import BlobId
 from objstore.model.records import Decision, Edit, Snapshot
+from objstore.request_errors import SnapshotIncomplete
 from objstore.snapshots.catalog import SnapshotView, newest, view_of
 from objstore.store.write_batch import Batch, now
 from objstore.transaction.journal import Journal

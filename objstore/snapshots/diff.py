@@ -4,16 +4,13 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from objstore.errors import (
-    FileMissing,
-    NotInSnapshot,
-    SnapshotsNotComparable,
-)
+from objstore.errors import FileMissing
 from objstore.fastclass import value
 from objstore.history.completions import paths_near
 from objstore.history.snapshot_check import naming_snapshot
 from objstore.model.ids import BlobId
 from objstore.model.tree import ExcludedEntry, TreeChange, TreeEntry, entry_at, tree_changes, tree_files
+from objstore.request_errors import NotInSnapshot, SnapshotsNotComparable
 from objstore.snapshots.catalog import PathState, SnapshotView, contains, find, prefix, state_of
 from objstore.snapshots.create import are_held, refuse_part
 from objstore.transaction.journal import Journal

@@ -21,13 +21,14 @@ from objstore.fastclass import replace
 from objstore.fs.nofollow import open_store_file
 from objstore.fs.writer_lock import GAP_SECONDS
 from objstore.model.records import Decision
-from objstore.model.views import Collision, UnreportedComments, UnreportedRejections, WaitingMessage
+from objstore.model.views import UnreportedComments, UnreportedRejections, WaitingMessage
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from objstore.index.rows import SessionRow
     from objstore.model.basic_types import Unit
+    from objstore.model.status_report import Collision
     from objstore.store.object_store import Store
     from objstore.transaction.journal import Journal
 

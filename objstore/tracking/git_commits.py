@@ -13,7 +13,7 @@ from typing import Final
 from objstore.calls.policies import Policies
 from objstore.config.config_files import Configuration
 from objstore.documents.loader import load_document
-from objstore.errors import EditTakenOut, HistoryBroken
+from objstore.errors import HistoryBroken
 from objstore.fastclass import value
 from objstore.git.contents import TreeEntry, entries_at, is_content_of, texts_of
 from objstore.git.repository import ReflogEntry
@@ -22,6 +22,7 @@ from objstore.model.basic_types import UNKNOWN_AGENT, Action, DocumentId, OnExte
 from objstore.model.large_file_placeholder import is_placeholder
 from objstore.model.records import Decision
 from objstore.model.results import Attributor, CallInfo
+from objstore.request_errors import EditTakenOut
 from objstore.review.decisions import DecisionRequest, decide
 from objstore.store.write_batch import now
 from objstore.text.diff import diff_lines

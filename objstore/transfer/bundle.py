@@ -14,7 +14,7 @@ from typing import Final
 
 from blake3 import blake3
 
-from objstore.errors import BundleRefused, FormatTooNew, RecordInvalid, StoreDamaged
+from objstore.errors import FormatTooNew, RecordInvalid, StoreDamaged
 from objstore.fastclass import value
 from objstore.fs.disk import Disk
 from objstore.log.frames import FRAME_HEADER_SIZE, SEGMENT_HEADER_SIZE, FrameKind, RawFrame, SegmentHeader
@@ -23,6 +23,7 @@ from objstore.log.segments import Log
 from objstore.model.basic_types import Progress
 from objstore.model.canonical_msgpack import unpack
 from objstore.model.ids import HASH_SIZE, RecordId, record_id
+from objstore.request_errors import BundleRefused
 
 __all__ = ["BUNDLE_VERSION", "Bundle", "bundle_pieces", "unpack_bundle"]
 

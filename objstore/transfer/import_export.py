@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Final
 
-from objstore.errors import BundleRefused, CasError, FileExists, NotBundled
+from objstore.errors import CasError, FileExists
 from objstore.fastclass import value
 from objstore.file_changes.apply import FileStep
 from objstore.fs.confined_path import MAX_PATH, require_not_reserved
@@ -27,6 +27,7 @@ from objstore.model.relpath import beginning, folders_of
 from objstore.model.tree import TreeEntry, decode_tree, walk_trees
 from objstore.recovery.applied_marker import reset_applied_marker
 from objstore.recovery.durable_horizon import write_durable_horizon
+from objstore.request_errors import BundleRefused, NotBundled
 from objstore.store.create import (
     creation_folder_name,
     discard_creation_folder,

@@ -38,7 +38,7 @@ from objstore import (
     Workspace,
 )
 from objstore.calls.edit_recorder import Recorder, external_change, version_of
-from objstore.config.settings import RetentionLimits
+from objstore.config.setting_sources import RetentionLimits
 from objstore.errors import DiskFailed
 from objstore.fs.disk import Disk
 from objstore.fs.file_state import file_at

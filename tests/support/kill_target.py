@@ -33,7 +33,7 @@ from objstore import (
     Unit,
     Workspace,
 )
-from objstore.config.settings import RetentionLimits
+from objstore.config.setting_sources import RetentionLimits
 from objstore.fs.disk import Disk
 from objstore.log import segments
 from tests.support.crash_scenarios import files

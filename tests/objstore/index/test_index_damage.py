@@ -26,7 +26,7 @@ from objstore import (
     check_store,
     repair_store,
 )
-from objstore.config.settings import RetentionLimits
+from objstore.config.setting_sources import RetentionLimits
 from objstore.errors import IndexUnusable
 from objstore.index.database import COMPARED, SCHEMA, UNHELD, IndexErrors
 from objstore.integrity.fsck import StorePart

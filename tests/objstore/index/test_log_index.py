@@ -34,7 +34,7 @@ from objstore import (
     blob_id,
     check_store,
 )
-from objstore.config.settings import RetentionLimits
+from objstore.config.setting_sources import RetentionLimits
 from objstore.errors import StoreDamaged, StoreLocked
 from objstore.fastclass import replace
 from objstore.fs.disk import Disk

@@ -14,7 +14,7 @@ from blake3 import blake3
 from hypothesis import given, settings, strategies as st
 
 from objstore import Action, Unit, Workspace, blob_id, check_store
-from objstore.config.settings import RetentionLimits
+from objstore.config.setting_sources import RetentionLimits
 from objstore.fs.disk import Disk
 from objstore.index.relocate import relocation_batches
 from objstore.log.frame_moves import FrameMoves

@@ -30,7 +30,7 @@ from objstore import (
     check_store,
     salvage_store,
 )
-from objstore.config.settings import RetentionLimits
+from objstore.config.setting_sources import RetentionLimits
 from objstore.fs.disk import Disk, Pieces
 from objstore.index.refcounts import recount
 from objstore.log.blob_codec import MAX_DEPTH, Base, Encoding, encode_blob, parse_blob_header

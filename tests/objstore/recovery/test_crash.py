@@ -17,7 +17,7 @@ from typing import Final
 import pytest
 
 from objstore import Action, CallInfo, CasError, DiskFull, Origin, PermissionRefused, Unit, Workspace
-from objstore.config.settings import RetentionLimits
+from objstore.config.setting_sources import RetentionLimits
 from objstore.errors import FileUninspectable
 from objstore.fs.boot_id import BOOT_ID_SIZE
 from objstore.store.write_batch import now

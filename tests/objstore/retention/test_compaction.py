@@ -39,7 +39,7 @@ from objstore import (
     repair_store,
     salvage_store,
 )
-from objstore.config.settings import RetentionLimits
+from objstore.config.setting_sources import RetentionLimits
 from objstore.errors import CasError
 from objstore.fs.disk import Disk
 from objstore.fs.writer_lock import WriterLock

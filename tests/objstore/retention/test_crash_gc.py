@@ -16,7 +16,7 @@ from typing import Final
 import pytest
 
 from objstore import Action, BlobId, CallInfo, CasError, Unit, Workspace, blob_id, check_store
-from objstore.config.settings import RetentionLimits
+from objstore.config.setting_sources import RetentionLimits
 from objstore.index.refcounts import recount
 from objstore.integrity.segment_scan import SegmentScan
 from objstore.transaction.journal import Journal

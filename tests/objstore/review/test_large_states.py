@@ -34,7 +34,7 @@ from objstore import (
     is_binary,
     salvage_store,
 )
-from objstore.config.settings import RetentionLimits
+from objstore.config.setting_sources import RetentionLimits
 from objstore.fastclass import replace
 from objstore.fs.disk import Disk, Pieces
 from objstore.integrity.fsck import StorePart

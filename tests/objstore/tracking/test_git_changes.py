@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from objstore import Action, AgentCall, Configuration, Decided, EditFilter, Origin, TurnInfo, Workspace
-from objstore.errors import EditAway
+from objstore.request_errors import EditAway
 from tests.support.git_project import PERSON, GitProject
 from tests.support.git_repository import git, new_repository
 

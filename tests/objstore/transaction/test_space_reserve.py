@@ -26,7 +26,7 @@ from objstore import (
     blob_id,
     check_store,
 )
-from objstore.config.settings import RetentionLimits
+from objstore.config.setting_sources import RetentionLimits
 from objstore.transaction.space_reserve import MAX_RESERVE_BYTES, RESERVE_NAME
 from tests.objstore.recovery.test_crash import recorded_before_power_cut
 from tests.support.crash_scenarios import write

@@ -1,0 +1,41 @@
+"""Say where settings are set: in which files and environment variables, and by which earlier names.
+
+`cas status` needs no more than this if nothing is set, so it doesn't wait for `settings`.
+"""
+
+import os
+from types import MappingProxyType
+from typing import Final
+
+from objstore.fastclass import NamedTuple
+from objstore.fs.reserved_names import STORE_NAME
+from objstore.fs.store_owner import SETTINGS_FILE, user_settings_path
+
+__all__ = ["FORMER_NAMES", "RetentionLimits", "is_anything_set", "settings_files", "variable_of"]
+
+FORMER_NAMES: Final = MappingProxyType({"snapshot.gitignored": "record.ignored"})
+"""Names that settings had in earlier versions, with their names now: both can be read and set."""
+
+
+class RetentionLimits(NamedTuple):
+    """The age and the size beyond which history expires."""
+
+    older_than: int | None = None  # seconds; None: nothing expires because of its age
+    max_size: int | None = 2_000_000_000  # bytes of all segments; None: nothing expires because of the size
+
+
+def settings_files(root: str | None) -> tuple[str, ...]:
+    """Return the paths of the settings files for the workspace at `root` (None: for none), in order of precedence."""
+    own = user_settings_path()
+    return (own,) if root is None else (os.path.join(root, STORE_NAME, SETTINGS_FILE), own)
+
+
+def variable_of(name: str) -> str:
+    """Return the name of the environment variable of a setting."""
+    return "CAS_" + name.replace(".", "_").upper()
+
+
+def is_anything_set(root: str) -> bool:
+    """Return whether a settings file exists or a variable sets a retention limit; `root` is the workspace."""
+    is_written = any(map(os.path.lexists, settings_files(root)))
+    return is_written or any(name.startswith("CAS_RETENTION_") for name in os.environ)

@@ -1,0 +1,316 @@
+"""Define the errors of requests that can't be met: names that match nothing, decisions, settings, bundles and purges.
+
+They are separate from `errors` because most commands end without one, and `cas status` must not wait for them to load.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from objstore.errors import CasError, StoreError
+
+__all__ = [
+    "AmbiguousName",
+    "BundleRefused",
+    "DecidedMeanwhile",
+    "EditAway",
+    "EditExpired",
+    "EditTakenOut",
+    "LineMissing",
+    "NoChangeAtLine",
+    "NoSuchName",
+    "NoSuchSetting",
+    "NotAmendable",
+    "NotBundled",
+    "NotClaimable",
+    "NotInSnapshot",
+    "PurgeRefused",
+    "SeriesBroken",
+    "SettingInvalid",
+    "SettingsUnreadable",
+    "SnapshotIncomplete",
+    "SnapshotUnreadable",
+    "SnapshotsNotComparable",
+]
+
+
+# ---- names
+
+
+class NoSuchName(CasError):
+    """No edit, hunk, conversation, state or blob of this workspace has a name."""
+
+    def __init__(self, spelling: str, kind: str) -> None:
+        self.spelling = spelling
+        self.kind = kind
+        super().__init__(f"No {kind} is named {spelling!r} here.")
+
+
+class NoChangeAtLine(CasError):
+    """No pending change covers a line of a file."""
+
+    def __init__(self, path: str, line: int, reason: str, near: Sequence[int] = ()) -> None:
+        self.path = path
+        self.line = line
+        self.near = tuple(near)  # lines of the current file with a change, the nearest first
+        more = f" The nearest change is at {path}:{self.near[0]}." if self.near else ""
+        super().__init__(f"{path}:{line} {reason}.{more}")
+
+
+class LineMissing(CasError):
+    """A file has fewer lines than a comment names."""
+
+    def __init__(self, path: str, line: int, count: int) -> None:
+        self.path = path
+        self.line = line
+        self.count = count
+        super().__init__(f"{path} has no line {line}: it has {count} line{'' if count == 1 else 's'}.")
+
+
+class NotInSnapshot(NoSuchName):
+    """A path names nothing in a snapshot, and nothing created since in the folder that the snapshot covers."""
+
+    def __init__(self, spelling: str, number: int, near: Sequence[str]) -> None:
+        self.number = number
+        self.near = tuple(near)  # similar paths in the snapshot
+        super().__init__(spelling, f"file or folder of snapshot {number}")
+
+
+class AmbiguousName(CasError):
+    """A prefix matches more than one name."""
+
+    def __init__(self, spelling: str, kind: str, candidates: Sequence[str]) -> None:
+        self.spelling = spelling
+        self.kind = kind
+        self.candidates = tuple(candidates)
+        shown = ", ".join(self.candidates[:5])
+        super().__init__(f"{spelling!r} matches more than one {kind}: {shown}. Type more of the name.")
+
+
+# ---- edits and decisions
+
+
+class EditExpired(CasError):
+    """An edit has expired: retention deleted its text, so it can be neither shown nor decided."""
+
+    def __init__(self, seq: int, time: int, reason: str) -> None:
+        self.seq = seq
+        self.time = time  # of the expiry, in microseconds since 1970-01-01 UTC
+        self.reason = reason
+        super().__init__(f"Edit {seq} expired on {_day(time)}: {reason}. Its record is kept, but not its text.")
+
+
+class NotClaimable(CasError):
+    """It is recorded who made an edit, so that it can't be claimed."""
+
+    def __init__(self, seq: int, origin: str) -> None:
+        self.seq = seq
+        self.origin = origin
+        super().__init__(
+            f"It is recorded who made edit {seq} (origin {origin}), so it can't be claimed: "
+            "only changes that were found on disk can be."
+        )
+
+
+class EditAway(CasError):
+    """Hunks can't be decided on: git put other bytes in place of their file's, so they have no effect now."""
+
+    def __init__(self, units: Sequence[str]) -> None:
+        self.units = tuple(units)  # their names, such as 12:2
+        shown = 5
+        more = len(self.units) - shown
+        named = ", ".join(self.units[:shown]) + (f" and {more} more" if more > 0 else "")
+        it, its = ("it", "its") if len(self.units) == 1 else ("they", "their")
+        super().__init__(
+            f"{named} {'is' if it == 'it' else 'are'} away: git put other bytes in place of the file's. "
+            f"When {its} file has its bytes again (for example after `git checkout` of the branch where {it} "
+            f"{'was' if it == 'it' else 'were'} made), {it} can be decided on again."
+        )
+
+
+class EditTakenOut(CasError):
+    """Hunks can't be accepted: later accepted changes took what they did out of the file."""
+
+    def __init__(self, units: Sequence[str], path: str, *, by_person: bool, is_recorded: bool = True) -> None:
+        self.units = tuple(units)  # names for `cas reject`, such as 12:2
+        self.path = path  # of one of the files
+        self.by_person = by_person  # whether a person's changes took all of it out
+        shown = 5
+        more = len(self.units) - shown
+        named = " ".join(self.units[:shown])
+        it, change = ("it", "its change is") if len(self.units) == 1 else ("them", "their changes are")
+        rest = f" ({more} more: `cas diff` names them)" if more > 0 else ""
+        super().__init__(
+            f"{named.replace(' ', ', ')} can't be accepted: {change} not in {path} any more, "
+            f"because {'you' if by_person else 'later accepted edits'} took {it} out. "
+            f"To reject {it}, run `cas reject {named}{'' if is_recorded else ' --my-changes keep'}`{rest}."
+        )
+
+
+class NotAmendable(CasError):
+    """An edit has no result that can be amended."""
+
+    def __init__(self, seq: int, reason: str) -> None:
+        self.seq = seq
+        self.reason = reason
+        super().__init__(f"Edit {seq} can't be amended: {reason}.")
+
+
+class DecidedMeanwhile(CasError):
+    """Hunks were decided elsewhere after the reviewer saw them; nothing was changed."""
+
+    def __init__(self, decided: Mapping[str, str]) -> None:
+        self.decided = decided  # the names of the hunks, each with its present status
+        shown = 5
+        named = ", ".join([*decided][:shown]) + (f" and {len(decided) - shown} more" if len(decided) > shown else "")
+        was, statuses = "was" if len(decided) == 1 else "were", ", ".join(sorted(set(decided.values())))
+        super().__init__(f"{named} {was} decided elsewhere meanwhile ({statuses} now); nothing was changed.")
+
+
+class SeriesBroken(CasError):
+    """Edits were chosen without a later edit that depends on them."""
+
+    def __init__(self, seq: int, needs: tuple[int, ...]) -> None:
+        self.seq = seq
+        self.needs = needs
+        named = f"{'edit' if len(needs) == 1 else 'edits'} {' '.join(map(str, needs))}"
+        super().__init__(f"Edit {seq} depends on {named}, but was not chosen: choose {seq} too, or leave out {named}.")
+
+
+# ---- settings
+
+
+class NoSuchSetting(CasError):
+    """No setting has this name."""
+
+    def __init__(self, name: str, origin: str, near: str) -> None:
+        self.name = name
+        self.origin = origin  # path of the file that has the name; "": it was given in a command
+        self.near = near  # a setting with a similar name; "": none
+        where = f" (in {origin})" if origin else ""
+        hint = f" Did you mean {near}?" if near else " `cas config` lists all settings."
+        super().__init__(f"There is no setting {name!r}{where}.{hint}")
+
+
+class SettingInvalid(CasError):
+    """The value of a setting is not allowed."""
+
+    def __init__(self, name: str, spelling: str, origin: str, reason: str) -> None:
+        self.name = name
+        self.spelling = spelling
+        self.origin = origin  # path of a file or name of a variable; "": it was given in a command
+        self.reason = reason
+        where = f" in {origin}" if origin else ""
+        super().__init__(f"{name} can't be {spelling!r}{where}: it takes {reason}.")
+
+
+class SettingsUnreadable(CasError):
+    """A settings file can't be read or can't be changed."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        self.path = path
+        self.reason = reason
+        super().__init__(f"The settings in {path} can't be used: {reason}.")
+
+
+# ---- snapshots, bundles and purges
+
+
+class SnapshotIncomplete(StoreError):
+    """A snapshot could not include everything in its folder, and was not recorded."""
+
+    def __init__(self, reason: str, *, is_over_limit: bool = True) -> None:
+        self.reason = reason
+        over = "Snapshot a smaller folder, or list in .casignore what it may leave out."
+        super().__init__(f"No snapshot was taken: {reason}. {over if is_over_limit else 'Try again.'}")
+
+
+class SnapshotUnreadable(StoreError):
+    """A tree of a snapshot is lost or damaged, so its contents are not completely known."""
+
+    def __init__(self, number: int, reason: str) -> None:
+        self.number = number
+        self.reason = reason
+        super().__init__(
+            f"Snapshot {number} can't be read: {reason.rstrip('.')}. Delete it with `cas snapshot delete {number}`."
+        )
+
+
+class SnapshotsNotComparable(StoreError):
+    """Two snapshots have no folder in common: neither is inside the other, or one omitted the other's folder."""
+
+    def __init__(self, number: int, path: str, other: int, other_path: str) -> None:
+        self.number = number
+        self.path = path  # the folder that it covers, relative to the workspace; "": all of it
+        self.other = other
+        self.other_path = other_path
+        super().__init__(
+            f"Snapshots {number} and {other} cover nothing in common: one covers {path or 'the workspace'}, "
+            f"the other {other_path or 'the workspace'}."
+        )
+
+
+class NotBundled(StoreError):
+    """Blobs that the store needs are lost, so an import would refuse its bundle."""
+
+    def __init__(self, lost: Sequence[bytes]) -> None:
+        self.lost = tuple(lost)  # ids of blobs
+        more = len(lost) - 1
+        others = f" and {more} more are" if more else " is"
+        them = "them" if more else "it"
+        super().__init__(
+            f"No bundle was written: blob {lost[0].hex()}{others} lost, and an import would refuse the bundle. `cas "
+            f"fsck` names what refers to {them}. Then remove that: `cas purge PATH@N` for the state after edit N, `cas "
+            "snapshot delete N` for a snapshot."
+        )
+
+
+class BundleRefused(StoreError):
+    """A bundle is malformed, damaged or unsafe."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"The bundle is refused, and nothing was imported: {reason}.")
+
+
+class PurgeRefused(CasError):
+    """Bytes can't be purged: a file, edit, snapshot or pin holds them, and only a person may give that up."""
+
+    def __init__(
+        self,
+        files: Sequence[str],
+        changed_outside: Sequence[str],
+        pending: Sequence[int],
+        pins: Sequence[int],
+    ) -> None:
+        self.files = tuple(files)
+        self.changed_outside = tuple(changed_outside)
+        self.pending = tuple(pending)
+        self.pins = tuple(pins)
+        reasons = []
+        if self.files:
+            one = len(self.files) == 1
+            reasons.append(f"{', '.join(self.files)} still {'contains' if one else 'contain'} these bytes")
+        if self.changed_outside:
+            was = "was" if len(self.changed_outside) == 1 else "were"
+            reasons.append(
+                f"{', '.join(self.changed_outside)} {was} last recorded with them and changed since (see `cas record`)"
+            )
+        if reasons:
+            super().__init__(
+                f"Nothing was purged: {'. '.join(reasons)}. Name these files too, to remove all that is stored of "
+                "them; or change them; or keep the bytes that they have, with --keep-shared."
+            )
+            return
+        kinds = {"pending edit": self.pending, "pin": self.pins}
+        held = "; ".join(
+            f"{kind}{'' if len(numbers) == 1 else 's'} {' '.join(map(str, numbers))}"
+            for kind, numbers in kinds.items()
+            if numbers
+        )
+        super().__init__(f"Nothing was purged, because this would be removed too: {held}. Use --yes to remove it.")
+
+
+def _day(microseconds: int) -> str:
+    """Return the date of a moment, in UTC, as YYYY-MM-DD."""
+    from objstore.dates import date_of
+
+    return date_of(microseconds).strftime("%Y-%m-%d")

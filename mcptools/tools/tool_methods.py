@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from mcptools.answers.edits import Answer
 from mcptools.tools.backups import BackupTools
-from mcptools.tools.collisions import collision_notes
+from mcptools.tools.calls.notes import collision_notes
 from mcptools.tools.comments import CommentTools
 from mcptools.tools.context import ToolContext
 from mcptools.tools.editing import EditingTools

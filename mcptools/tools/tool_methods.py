@@ -18,7 +18,7 @@ from mcptools.tools.history import HistoryTools
 from mcptools.tools.patch_strategies import PatchStrategyTools
 from mcptools.tools.patching import PatchTools
 from mcptools.tools.reading import ReadingTools
-from mcptools.tools.review import ReviewTools
+from mcptools.tools.review.review_tools import ReviewTools
 from mcptools.tools.searching import SearchTools
 from mcptools.tools.undoing import UndoTools
 

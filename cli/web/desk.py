@@ -16,7 +16,7 @@ import click
 
 from cli.app.permission_hints import permission_advice
 from cli.screen.terminal import visible
-from cli.web.syntax_marks import SyntaxMarks
+from cli.web.diff_rows.syntax_marks import SyntaxMarks
 from objstore import (
     Action,
     CasError,

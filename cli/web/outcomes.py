@@ -9,7 +9,7 @@ from cli.render.external_prompt import external_sides
 from cli.render.outcomes import conflict_text, decided_text, effect_line, external_refusal, is_of_binary
 from cli.screen.terminal import FOR_STDERR, visible
 from cli.web.desk import Desk, Ticket
-from cli.web.net_rows import line_row, shown_line
+from cli.web.diff_rows.net_rows import line_row, shown_line
 from cli.web.shapes import Edits, named, unit_names
 from objstore import (
     CasError,

@@ -16,8 +16,8 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
+from cli.web.decisions.waiting_rejections import make_due
 from cli.web.desk import Desk
-from cli.web.waiting import make_due
 
 __all__ = ["ROUTES", "Watcher"]
 

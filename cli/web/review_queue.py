@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from cli.screen.terminal import shown_name, visible
+from cli.web.decisions.waiting_rejections import waiting_shapes
 from cli.web.desk import Desk
 from cli.web.shapes import changes_digest, comment_shape, kind_of, named, prose, running_shape, time_shape, unit_names
-from cli.web.waiting import waiting_shapes
 from objstore import DocumentId, EditFilter, NoSuchName, Operation, Seq, Status, StoreError
 
 if TYPE_CHECKING:

@@ -19,9 +19,9 @@ import uvicorn
 
 from cli.screen.terminal import flush, shown_name, write
 from cli.web.application import application
+from cli.web.decisions.waiting_rejections import waiting_words
 from cli.web.desk import Desk
 from cli.web.events import Watcher
-from cli.web.waiting import waiting_words
 
 __all__ = ["serve"]
 

@@ -10,9 +10,9 @@ from cli.render.outcomes import effect_line
 from cli.review_ui.hunk_place import located_hunk
 from cli.review_ui.split_hunk import Part, parts
 from cli.screen.terminal import shown_name, visible
+from cli.web.decisions.outcomes import failure_shape, overtaken
 from cli.web.desk import Desk
 from cli.web.diff_rows.net_rows import Row, line_row
-from cli.web.outcomes import failure_shape, overtaken
 from cli.web.shapes import Edits, named, unit_names
 from objstore import (
     CasError,

@@ -7,10 +7,10 @@ from starlette.routing import Route
 
 from cli.app.invocation import reviewer
 from cli.web.asked import Asked, BadRequest, NotThere
-from cli.web.deciding import resolved
+from cli.web.decisions.decision_requests import resolved
+from cli.web.decisions.outcomes import failure_shape, outcome_shape
 from cli.web.desk import Desk, Request, Ticket
 from cli.web.endpoints import Json, post
-from cli.web.outcomes import failure_shape, outcome_shape
 from cli.web.shapes import comment_shape
 from objstore import Action, CallInfo, CasError, FileChanged, Origin
 

@@ -6,11 +6,11 @@ from starlette.routing import Route
 
 from cli.app.invocation import reviewer
 from cli.web.asked import Asked, BadRequest
-from cli.web.deciding import Step, stepped
+from cli.web.decisions.decision_requests import Step, stepped
+from cli.web.decisions.outcomes import overtaken
+from cli.web.decisions.waiting_rejections import decided_or_asked, settled
 from cli.web.desk import Desk, Request
 from cli.web.endpoints import Json, post
-from cli.web.outcomes import overtaken
-from cli.web.waiting import decided_or_asked, settled
 from objstore import Action, OnExternal
 
 if TYPE_CHECKING:

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Final
 from starlette.routing import Route
 
 from cli.web.asked import Asked, BadRequest, NotThere
+from cli.web.decisions.outcomes import failure_shape
 from cli.web.desk import Desk
 from cli.web.diff_rows.net_rows import CONTEXT, shown_line
 from cli.web.diff_rows.row_syntax import rows_syntax
 from cli.web.endpoints import Json, get, post
 from cli.web.file_view import ShownFile, file_view, shown_file
-from cli.web.outcomes import failure_shape
 from cli.web.review_queue import queue_shape
 from cli.web.single_edits import edits_shape, part_taken_out
 from objstore import CasError, Status

@@ -9,8 +9,8 @@ from cli.app.invocation import reviewer
 from cli.render.outcomes import shown_units
 from cli.screen.terminal import shown_name
 from cli.selection.turn_selection import TurnSelection
+from cli.web.decisions.outcomes import failure_shape, outcome_shape, overtaken
 from cli.web.desk import Desk, Request, Ticket
-from cli.web.outcomes import failure_shape, outcome_shape, overtaken
 from cli.web.shapes import changes_digest
 from objstore import Action, CasError, Conflicted, DecisionOutcome, NoSuchName, OnExternal, Status, Unit, value
 

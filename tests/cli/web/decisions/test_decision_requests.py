@@ -10,8 +10,8 @@ from typing import Any
 import click
 import pytest
 
+from cli.web.decisions.outcomes import failure_shape
 from cli.web.desk import Desk
-from cli.web.outcomes import failure_shape
 from objstore import Status, StoreLocked, TurnInfo, Workspace
 from objstore.fs.writer_lock import WriterLock
 from tests.support.command_runner import AS_ANYBODY, CommandRunner

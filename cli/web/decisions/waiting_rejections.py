@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from cli.screen.terminal import shown_name
-from cli.web.deciding import decided, resolved
+from cli.web.decisions.decision_requests import decided, resolved
+from cli.web.decisions.outcomes import failure_shape, overtaken
 from cli.web.desk import Desk, Request, WaitingRejection
-from cli.web.outcomes import failure_shape, overtaken
 from cli.web.shapes import running_shape, unit_names
 from objstore import Action, CasError, Configuration, replace
 

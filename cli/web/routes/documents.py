@@ -9,10 +9,10 @@ from cli.screen.terminal import shown_name
 from cli.web.asked import Asked, BadRequest, NotThere
 from cli.web.desk import Desk
 from cli.web.endpoints import Json, get
-from cli.web.file_view import shown_file
 from cli.web.rendering.render_process import rendered
 from cli.web.rendering.rendered_page import POLICY
 from cli.web.shapes import kind_of
+from cli.web.views.file_view import shown_file
 from objstore import UNREADABLE, BlobId, blob_id, is_placeholder
 
 __all__ = ["ROUTES"]

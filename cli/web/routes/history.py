@@ -9,9 +9,9 @@ from cli.web.asked import Asked, BadRequest, NotThere
 from cli.web.desk import Desk
 from cli.web.diff_rows.net_rows import CONTEXT, shown_line
 from cli.web.endpoints import Json, get, post
-from cli.web.past_states import PastState, restored, state_named, state_shape
-from cli.web.search_hits import search_hits
 from cli.web.shapes import Edits, named, time_shape
+from cli.web.views.past_states import PastState, restored, state_named, state_shape
+from cli.web.views.search_hits import search_hits
 from objstore import (
     EditExpired,
     EditFilter,

@@ -10,9 +10,9 @@ from cli.web.desk import Desk
 from cli.web.diff_rows.net_rows import CONTEXT, shown_line
 from cli.web.diff_rows.row_syntax import rows_syntax
 from cli.web.endpoints import Json, get, post
-from cli.web.file_view import ShownFile, file_view, shown_file
-from cli.web.review_queue import queue_shape
-from cli.web.single_edits import edits_shape, part_taken_out
+from cli.web.views.file_view import ShownFile, file_view, shown_file
+from cli.web.views.review_queue import queue_shape
+from cli.web.views.single_edits import edits_shape, part_taken_out
 from objstore import CasError, Status
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 from cli.render.comments import comments_by_change
 from cli.screen.terminal import shown_name
 from cli.selection.turn_selection import TurnSelection
-from cli.web.asked import NotThere
 from cli.web.desk import Desk, ShownChange
 from cli.web.diff_rows.net_rows import CONTEXT, DiffRows, is_whitespace_only
+from cli.web.request_fields import NotThere
 from cli.web.shapes import change_words, comment_shape, kind_of, named, unit_names
 from objstore import ChangeKind, blob_id, is_placeholder, value
 

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cli.render.outcomes import effect_line
 from cli.screen.terminal import shown_name, visible
-from cli.web.asked import NotThere
 from cli.web.decisions.outcomes import failure_shape, outcome_shape, overtaken
 from cli.web.desk import Desk, Ticket
 from cli.web.diff_rows.net_rows import DiffRows
+from cli.web.request_fields import NotThere
 from cli.web.shapes import named, unit_names
 from objstore import (
     UNREADABLE,

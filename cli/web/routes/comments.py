@@ -8,9 +8,9 @@ from starlette.routing import Route
 from cli.app.invocation import reviewer
 from cli.web.decisions.decision_requests import resolved
 from cli.web.decisions.outcomes import failure_shape, outcome_shape
-from cli.web.desk import Desk, Request, Ticket
 from cli.web.endpoints import Json, post
 from cli.web.request_fields import BadRequest, Fields, NotThere
+from cli.web.server_state import DecisionRequest, ServerState, Ticket
 from cli.web.shapes import comment_shape
 from objstore import Action, CallInfo, CasError, FileChanged, Origin
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["ROUTES"]
 
 
-def comment(desk: Desk, fields: Fields) -> Json:
+def comment(server: ServerState, fields: Fields) -> Json:
     """Record a comment on changes, hunks or lines, or an answer to one."""
     text, who = fields.text("text").strip(), reviewer()
     if not text:
@@ -28,11 +28,13 @@ def comment(desk: Desk, fields: Fields) -> Json:
     targets = [name for name in ("keys", "units", "path", "answers") if fields.has(name)]
     if len(targets) != 1:
         raise BadRequest("Give one of keys, units, path and answers.")
-    with desk.workspace(notes_git=True) as workspace:
+    with server.workspace(notes_git=True) as workspace:
         comments = workspace.comments
         match targets[0]:
             case "keys":
-                found = resolved(desk, workspace, Request(action=Action.ACCEPT, keys=tuple(fields.keys("keys"))))
+                found = resolved(
+                    server, workspace, DecisionRequest(action=Action.ACCEPT, keys=tuple(fields.keys("keys")))
+                )
                 if isinstance(found, str):
                     raise NotThere(found)
                 view = comments.add_to_units([unit for unit, _ in found.shown], text, who=who)
@@ -47,26 +49,26 @@ def comment(desk: Desk, fields: Fields) -> Json:
         return comment_shape(view)
 
 
-def resolve(desk: Desk, fields: Fields) -> Json:
+def resolve(server: ServerState, fields: Fields) -> Json:
     """Resolve a comment, or open it again."""
     number, is_resolved = fields.number("number", least=1), fields.flag("resolved")
-    with desk.workspace(notes_git=True) as workspace:
+    with server.workspace(notes_git=True) as workspace:
         comments = workspace.comments
         comments.get(number)
         (view,) = (comments.resolve if is_resolved else comments.reopen)([number], who=reviewer())
         return comment_shape(view)
 
 
-def claim(desk: Desk, fields: Fields) -> Json:
+def claim(server: ServerState, fields: Fields) -> Json:
     """Say whose edits are that were found on disk: a session's, or (null) the user's."""
     seqs = fields.seqs("edits")
     session = None if fields.is_null("session") else fields.number("session", least=1)
     try:
-        with desk.workspace(notes_git=True) as workspace:
+        with server.workspace(notes_git=True) as workspace:
             outcome = workspace.review.claim(seqs, session=session, who=reviewer())
-            return outcome_shape(desk, workspace, outcome, answered=Ticket())
+            return outcome_shape(server, workspace, outcome, answered=Ticket())
     except (CasError, OSError) as error:
-        return failure_shape(desk, error)
+        return failure_shape(server, error)
 
 
 # ---- inside

@@ -11,9 +11,9 @@ from cli.plots.file_life import draw_file, file_plot
 from cli.plots.store_size import draw_store, store_plot
 from cli.render.status import counted, size_text
 from cli.screen.terminal import visible
-from cli.web.desk import Desk
 from cli.web.endpoints import Json, get
 from cli.web.request_fields import Fields, NotThere
+from cli.web.server_state import ServerState
 from objstore import NoSuchName, PathError, Status
 
 if TYPE_CHECKING:
@@ -26,9 +26,9 @@ _DRAWING: Final = {"content-security-policy": "default-src 'none'; style-src 'un
 """What a drawing may do that is opened by itself: have its own colours."""
 
 
-def store(desk: Desk, _: Fields) -> Json:
+def store(server: ServerState, _: Fields) -> Json:
     """Answer with the store in numbers, and what `cas gc` would free."""
-    with desk.workspace() as workspace:
+    with server.workspace() as workspace:
         plan = workspace.retention.plan_gc(workspace.retention.limits())
         lines = workspace.sessions.turn_lines()
         next_edit = workspace.history.seen()
@@ -63,9 +63,9 @@ def _gc_words(plan: "GcPlan") -> str:
     return " ".join([frees, *expiring, *filter(None, [missing])])
 
 
-def _plot(make: "Callable[[Workspace, Fields], Plot]") -> "Callable[[Desk, Fields], Plot]":
-    def made(desk: Desk, fields: Fields) -> "Plot":
-        with desk.workspace() as workspace:
+def _plot(make: "Callable[[Workspace, Fields], Plot]") -> "Callable[[ServerState, Fields], Plot]":
+    def made(server: ServerState, fields: Fields) -> "Plot":
+        with server.workspace() as workspace:
             return make(workspace, fields)
 
     return made
@@ -79,16 +79,18 @@ def _file_plot(workspace: "Workspace", fields: Fields) -> "Plot":
         raise NotThere(str(error)) from None
 
 
-def _drawing(plot: "Callable[[Desk, Fields], Plot]", draw: "Callable[[Plot], bytes]") -> Callable[[Desk, Fields], Json]:
-    def drawn(desk: Desk, fields: Fields) -> Json:
-        return Response(draw(plot(desk, fields)), media_type="image/svg+xml", headers=_DRAWING)
+def _drawing(
+    plot: "Callable[[ServerState, Fields], Plot]", draw: "Callable[[Plot], bytes]"
+) -> Callable[[ServerState, Fields], Json]:
+    def drawn(server: ServerState, fields: Fields) -> Json:
+        return Response(draw(plot(server, fields)), media_type="image/svg+xml", headers=_DRAWING)
 
     return drawn
 
 
-def _table(plot: "Callable[[Desk, Fields], Plot]") -> Callable[[Desk, Fields], Json]:
-    def table(desk: Desk, fields: Fields) -> Json:
-        found = plot(desk, fields)
+def _table(plot: "Callable[[ServerState, Fields], Plot]") -> Callable[[ServerState, Fields], Json]:
+    def table(server: ServerState, fields: Fields) -> Json:
+        found = plot(server, fields)
         shape: dict[str, Any] = {
             "title": found.title,
             "summary": found.summary,

@@ -1,4 +1,4 @@
-"""Edits and diffs as text for a person: lines, as bytes to write."""
+"""Edits as text for a person: lines, as bytes to write."""
 
 import os
 import time
@@ -7,10 +7,9 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from cli.screen.syntax import PLAIN_SYNTAX, Mark, Syntax
+from cli.screen.diffs import CONTEXT, diff_name, diff_text, hunk_body, hunk_head, shown_syntax
 from cli.screen.terminal import Screen, shown_name, width_of_terminal
 from objstore import (
-    Hunk,
     Operation,
     Origin,
     Status,
@@ -19,40 +18,27 @@ from objstore import (
     date_of,
     is_either_binary,
     numbered_hunks,
-    quoted_name,
     split_lines,
     touching_hunks,
-    unified_diff,
 )
 
 if TYPE_CHECKING:
-    from objstore import Edit, EditView, Expiration, FileState, Marks, SkippedPath, State, UnresolvedMarkers, Workspace
+    from objstore import Edit, EditView, Expiration, FileState, Marks, State, UnresolvedMarkers, Workspace
 
 __all__ = [
-    "CONTEXT",
     "SHORT_HASH",
     "STATUS_COLOR",
     "concerns",
-    "diff_name",
-    "diff_text",
     "edit_diff",
     "edit_header",
     "existence_changes",
-    "extended_header",
-    "hunk_body",
-    "hunk_head",
     "line_counts",
     "moment",
-    "not_looked_at",
     "short_moment",
     "shown_move",
-    "shown_syntax",
     "states_diff",
     "status_word",
 ]
-
-CONTEXT: Final = 3
-"""Unchanged lines that are shown above a change, and below it."""
 
 RECENT: Final = 250 * 86_400
 """Seconds for which a time is shown without its year, as in listings of files."""
@@ -75,8 +61,6 @@ STATUS_COLOR: Final = {
 """Colour of each status."""
 
 EMPTY: Final = blob_id(b"")
-NO_NEWLINE: Final = b"\\ No newline at end of file"
-SIGN_COLOR: Final = {b"-": "red", b"+": "green", b"@": "cyan"}
 
 # ---- one edit
 
@@ -199,49 +183,6 @@ def edit_diff(
                 yield from remarks.get(Unit(view.seq, number), ())
 
 
-def hunk_body(
-    old: Sequence[bytes],
-    new: Sequence[bytes],
-    hunks: Sequence[Hunk],
-    lead: int,
-    trail: int,
-    screen: Screen,
-    syntax: Syntax = PLAIN_SYNTAX,
-) -> Iterator[bytes]:
-    """Yield hunks under one header, with `lead` lines above them and `trail` below."""
-    first, last = hunks[0], hunks[-1]
-    at = first.old_start - lead
-    if screen.columns:
-        from cli.screen.side_by_side import hunk_rows
-
-        for hunk in hunks:
-            yield from hunk_rows(old, new, hunk, hunk.old_start - at, trail if hunk is last else 0, screen, syntax)
-            at = hunk.old_end
-        return
-    for hunk in hunks:
-        yield from _side(b" ", old[at : hunk.old_start], screen, syntax.old[at : hunk.old_start])
-        at = hunk.old_end
-        old_lines, new_lines = slice(hunk.old_start, hunk.old_end), slice(hunk.new_start, hunk.new_end)
-        own = Syntax(old=syntax.old[old_lines], new=syntax.new[new_lines])
-        yield from _sides(old[old_lines], new[new_lines], screen, own)
-    below = slice(last.old_end, last.old_end + trail)
-    yield from _side(b" ", old[below], screen, syntax.old[below])
-
-
-def shown_syntax(path_before: str, path: str, old: Sequence[bytes], new: Sequence[bytes], screen: Screen) -> Syntax:
-    """Return the syntax of both sides of a change, for a coloured screen."""
-    if not screen.color:
-        return PLAIN_SYNTAX
-    from cli.screen.side_by_side import TAB
-    from cli.screen.syntax import syntax_of
-
-    def shown(lines: Sequence[bytes]) -> list[str]:
-        texts = [screen.content(line.removesuffix(b"\n")).decode() for line in lines]
-        return [text.expandtabs(TAB) for text in texts] if screen.columns else texts
-
-    return syntax_of(path_before, path, shown(old), shown(new))
-
-
 def shown_move(source: bytes | None, path: bytes) -> str:
     """Return a file's name, with its previous name if it was moved."""
     name = shown_name(os.fsdecode(path))
@@ -296,177 +237,7 @@ def existence_changes(edit: "Edit") -> Iterator[str]:
         yield "final newline added or removed"
 
 
-def hunk_head(hunks: Sequence[Hunk], lead: int, trail: int, label: str, screen: Screen) -> bytes:
-    """Return the header of hunks with `lead` lines above them and `trail` below, followed by a label."""
-    first, last = hunks[0], hunks[-1]
-    old = _span(first.old_start - lead, lead + last.old_end - first.old_start + trail)
-    new = _span(first.new_start - lead, lead + last.new_end - first.new_start + trail)
-    return screen.line(f"{screen.paint(f'@@ -{old} +{new} @@', 'cyan')} {label}".rstrip())
-
-
-def _span(start: int, count: int) -> str:
-    # Lines are counted from 1; a span of none names the line before it.
-    return f"{start + 1 if count else start},{count}"
-
-
-def _sides(
-    old: Sequence[bytes], new: Sequence[bytes], screen: Screen, syntax: Syntax = PLAIN_SYNTAX
-) -> Iterator[bytes]:
-    """Yield both sides of a change, coloured, with the words marked that differ within lines."""
-    if not screen.color or not old or not new:
-        yield from _side(b"-", old, screen, syntax.old)
-        yield from _side(b"+", new, screen, syntax.new)
-        return
-    from cli.screen.word_diff import Span, emphasis, paired_lines
-
-    old_shown, new_shown = ([screen.content(line.removesuffix(b"\n")).decode() for line in side] for side in (old, new))
-    old_spans: dict[int, tuple[Span, ...]] = {}
-    new_spans: dict[int, tuple[Span, ...]] = {}
-    for i, j in paired_lines(old, new):
-        found = emphasis(old_shown[i], new_shown[j])
-        if found is not None:
-            old_spans[i], new_spans[j] = found
-    sides = (("-", old, old_shown, old_spans, syntax.old), ("+", new, new_shown, new_spans, syntax.new))
-    for sign, lines, shown, spans, marks in sides:
-        for at, (line, text) in enumerate(zip(lines, shown, strict=True)):
-            marked = screen.emphasize(text, spans.get(at, ()), marks[at] if marks else ())
-            yield screen.line(screen.paint(sign + marked, SIGN_COLOR[sign.encode()]))
-            if not line.endswith(b"\n"):
-                yield NO_NEWLINE + b"\n"
-
-
-def _side(
-    sign: bytes, lines: Iterable[bytes], screen: Screen, syntax: Sequence[Sequence[Mark]] = ()
-) -> Iterator[bytes]:
-    for at, line in enumerate(lines):
-        yield _content_line(sign + line.removesuffix(b"\n"), screen, syntax[at] if syntax else ())
-        if not line.endswith(b"\n"):
-            yield NO_NEWLINE + b"\n"
-
-
-def _content_line(line: bytes, screen: Screen, marks: Sequence[Mark] = ()) -> bytes:
-    shown = screen.content(line)
-    color = SIGN_COLOR.get(line[:1])
-    if screen.color and (marks or color is not None):
-        sign, text = line[:1].decode(), shown[1:].decode()
-        if color is None:
-            shown = f"{sign}{screen.highlight(text, marks)}".encode()
-        else:
-            shown = screen.paint(sign + screen.emphasize(text, (), marks), color).encode()
-    return shown + b"\n"
-
-
-# ---- diffs between two states
-
-
-def diff_text(
-    before: bytes | None,
-    after: bytes | None,
-    path_before: str,
-    path_after: str,
-    screen: Screen,
-    *,
-    modes: tuple[int, int] | None = None,
-    is_move: bool = True,
-) -> Iterator[bytes]:
-    """Yield the unified diff of a file, with git's extended header lines for what no hunk can express.
-
-    None means no file. `modes` are the permission bits before and after. `is_move`: whether two paths are those of one
-    file that was moved, and not of two files that are compared.
-    """
-    yield from extended_header(
-        path_before,
-        path_after,
-        *(modes or (0o644, 0o644)),
-        screen,
-        is_new=before is None,
-        is_gone=after is None,
-        is_move=is_move,
-    )
-    if screen.columns and not is_either_binary(before or b"", after or b""):
-        yield from _diff_columns(before or b"", after or b"", screen)
-        return
-    diff = unified_diff(
-        before,
-        after,
-        path_before=f"a/{path_before}",
-        path_after=f"b/{path_after}",
-    )
-    # Only b"\n" ends a line here; splitlines() would cut at CR too.
-    rows = diff.removesuffix(b"\n").split(b"\n") if diff else []
-    names = 2 if rows and rows[0].startswith(b"--- ") else 0
-    for row in rows[:names]:
-        yield screen.line(screen.paint(row.decode(), bold=True))
-    yield from _diff_rows(rows[names:], screen)
-
-
-def extended_header(
-    path_before: str,
-    path_after: str,
-    mode_before: int,
-    mode_after: int,
-    screen: Screen,
-    *,
-    is_new: bool,
-    is_gone: bool,
-    is_move: bool = True,
-) -> Iterator[bytes]:
-    """Yield the lines above the names of a file in git's form. `is_move`: as for `diff_text`."""
-    header = [f"diff --git {diff_name('a', path_before)} {diff_name('b', path_after)}"]
-    if is_new:
-        header.append(f"new file mode 100{mode_after:03o}")
-    elif is_gone:
-        header.append(f"deleted file mode 100{mode_before:03o}")
-    elif mode_before != mode_after:
-        header += [f"old mode 100{mode_before:03o}", f"new mode 100{mode_after:03o}"]
-    if is_move and not is_new and not is_gone and path_before != path_after:
-        header += [f"rename from {diff_name('', path_before)}", f"rename to {diff_name('', path_after)}"]
-    for line in header:
-        yield screen.line(screen.paint(line, bold=True))
-
-
-def _diff_columns(before: bytes, after: bytes, screen: Screen) -> Iterator[bytes]:
-    from objstore import diff_lines
-
-    old, new = split_lines(before), split_lines(after)
-    hunks = [hunk for _, hunk in numbered_hunks(old, new, diff_lines(before, after))]
-    if not hunks:
-        return  # an empty file was created or deleted, or only a name or mode differs
-    shown = 0
-    for hunk, following in zip(hunks, [*(later.old_start for later in hunks[1:]), len(old)], strict=True):
-        lead, trail = min(CONTEXT, hunk.old_start - shown), min(CONTEXT, following - hunk.old_end)
-        yield hunk_head([hunk], lead, trail, "", screen)
-        yield from hunk_body(old, new, [hunk], lead, trail, screen)
-        shown = hunk.old_end + trail
-
-
-def _diff_rows(rows: Sequence[bytes], screen: Screen) -> Iterator[bytes]:
-    """Yield the lines of hunks, each change as one piece."""
-    if not screen.color:
-        yield from (_content_line(row, screen) for row in rows)
-        return
-    at = 0
-    while at < len(rows):
-        change, old, new = at, list[bytes](), list[bytes]()
-        # A remark about a missing newline belongs to the line before it.
-        for side, sign in ((old, b"-"), (new, b"+")):
-            while at < len(rows) and (rows[at][:1] == sign or (side and rows[at] == NO_NEWLINE)):
-                if rows[at] == NO_NEWLINE:
-                    side[-1] = side[-1].removesuffix(b"\n")
-                else:
-                    side.append(rows[at][1:] + b"\n")
-                at += 1
-        if at > change:
-            yield from _sides(old, new, screen)
-        else:
-            yield _content_line(rows[at], screen)
-            at += 1
-
-
-def diff_name(side: str, path: str) -> str:
-    """Return a file's name as a header of a diff shows it."""
-    # In the form of `unified_diff`, so that one parser understands both.
-    return quoted_name(f"{side}/{path}" if side else path).decode()
+# ---- two states
 
 
 def states_diff(workspace: "Workspace", before: "State", after: "State", screen: Screen) -> Iterator[bytes]:
@@ -498,9 +269,3 @@ def short_moment(microseconds: int) -> str:
     when = date_of(microseconds).astimezone()
     is_recent = 0 <= time.time() - microseconds / 1e6 < RECENT
     return when.strftime("%m-%d %H:%M" if is_recent else "%Y-%m-%d ")
-
-
-def not_looked_at(place: "SkippedPath") -> str:
-    """Return the message about a path that a scan could not read."""
-    where = f"{shown_name(place.path)}: " if place.path else ""
-    return f"cas: skipped: {where}{shown_name(place.reason)}"

@@ -37,7 +37,7 @@ def settled(workspace: "Workspace", decide: Decide, on_external: OnExternal | No
 
 def external_diff(workspace: "Workspace", change: "ExternalChange", screen: Screen) -> Iterator[bytes]:
     """Yield the diff between the last recorded state of a file and the file on disk."""
-    from cli.render.edits import diff_text
+    from cli.screen.diffs import diff_text
 
     try:
         recorded, found = external_sides(workspace, change)

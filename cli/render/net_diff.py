@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from cli.render.comments import comments_text
 from cli.render.diffstat import cancel_out
-from cli.render.edits import CONTEXT, STATUS_COLOR, diff_name, extended_header, hunk_body, hunk_head, shown_syntax
+from cli.render.edits import STATUS_COLOR
 from cli.render.status import counted
+from cli.screen.diffs import CONTEXT, diff_name, extended_header, hunk_body, hunk_head, shown_syntax
 from cli.screen.quoting import typed
 from cli.screen.terminal import Screen, shown_name
 from objstore import ChangeKind, Hunk, Status, split_lines, touching_hunks

@@ -186,7 +186,7 @@ def _markers_text(outcome: "Decided", screen: Screen, *, dry_run: bool) -> Itera
 
 def effect_text(files: Iterable["FileEffect"], preview: Preview, screen: Screen) -> Iterator[bytes]:
     """Yield, as a diff, exactly what a decision changes on disk."""
-    from cli.render.edits import diff_text
+    from cli.screen.diffs import diff_text
 
     for effect in files:
         before, after = preview(effect)

@@ -1,11 +1,13 @@
-"""Collect read errors of edits in a list: the readable ones are shown, and the command fails at the end."""
+"""Word what could not be read, and collect read errors, so that a command shows the rest and fails at the end."""
 
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from objstore import StoreError
+from cli.screen.terminal import shown_name
 
-__all__ = ["ReadErrors"]
+if TYPE_CHECKING:
+    from objstore import SkippedPath, StoreError
+
+__all__ = ["ReadErrors", "not_looked_at"]
 
 
 class ReadErrors:
@@ -23,3 +25,9 @@ class ReadErrors:
         """Raise the noted error: the command ends with it, after all its output."""
         if self.first is not None:
             raise self.first
+
+
+def not_looked_at(place: "SkippedPath") -> str:
+    """Return the message about a path that a scan could not read."""
+    where = f"{shown_name(place.path)}: " if place.path else ""
+    return f"cas: skipped: {where}{shown_name(place.reason)}"

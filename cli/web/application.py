@@ -10,11 +10,11 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from cli.web import events, static_files
-from cli.web.desk import Desk
 from cli.web.endpoints import failed
 from cli.web.events import Watcher
 from cli.web.guard import Guard
 from cli.web.routes import comments, decisions, documents, history, review, store
+from cli.web.server_state import ServerState
 
 __all__ = ["ROUTES", "application"]
 
@@ -31,7 +31,7 @@ ROUTES: Final[list[Route]] = [
 """Every route, in the order in which they are tried."""
 
 
-def application(desk: Desk, watcher: Watcher, port: int, token: str) -> Guard:
+def application(server: ServerState, watcher: Watcher, port: int, token: str) -> Guard:
     """Return the application for a port of this machine. `token`: what the printed address has."""
 
     @asynccontextmanager
@@ -46,5 +46,5 @@ def application(desk: Desk, watcher: Watcher, port: int, token: str) -> Guard:
 
     app = Starlette(routes=ROUTES, lifespan=lifespan, exception_handlers={HTTPException: failed})
     app.router.redirect_slashes = False
-    app.state.desk, app.state.watcher = desk, watcher
+    app.state.server, app.state.watcher = server, watcher
     return Guard(app, port, token)

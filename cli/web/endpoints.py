@@ -1,7 +1,7 @@
 """Turn a request into a call of a plain function, and what that returns or raises into an answer.
 
-Such a function takes the desk and what was asked, and runs on a thread of its own; it opens the workspace itself, so
-that two tabs and the terminal never share a connection.
+Such a function takes the server's state and the request's fields, and runs on a thread of its own; it opens the
+workspace itself, so that two tabs and the terminal never share a connection.
 """
 
 import json
@@ -19,8 +19,8 @@ from starlette.routing import Route
 
 from cli.app.permission_hints import message_of
 from cli.screen.terminal import visible
-from cli.web.asked import Asked, BadRequest, NotThere, body_of
-from cli.web.desk import Desk
+from cli.web.request_fields import BadRequest, Fields, NotThere, body_of
+from cli.web.server_state import ServerState
 from objstore import CasError, FileMissing, LineMissing, NoSuchName, NotAWorkspace, PathError
 
 __all__ = ["Handler", "Json", "answered", "failed", "get", "post", "refusal"]
@@ -28,7 +28,7 @@ __all__ = ["Handler", "Json", "answered", "failed", "get", "post", "refusal"]
 Json: TypeAlias = object
 """What `json` can write: dicts with texts as keys, lists, texts, numbers, booleans."""
 
-Handler: TypeAlias = Callable[[Desk, Asked], Json]
+Handler: TypeAlias = Callable[[ServerState, Fields], Json]
 """Answers a request. Raises BadRequest, NotThere, CasError, OSError."""
 
 _MOST_BYTES: Final = 4 << 20
@@ -42,7 +42,7 @@ def get(path: str, handler: Handler, *known: str) -> Route:
         given = request.query_params
         if len(given.multi_items()) > len(given):
             return refusal(400, "A parameter is given twice.")
-        return await _called(request, handler, lambda: Asked(dict(given), known, are_texts=True))
+        return await _called(request, handler, lambda: Fields(dict(given), known, are_texts=True))
 
     return Route(path, endpoint, methods=["GET"])
 
@@ -59,7 +59,7 @@ def post(path: str, handler: Handler, *known: str) -> Route:
             content += piece
             if len(content) > _MOST_BYTES:
                 return refusal(413, f"The body has more than {_MOST_BYTES} bytes.")
-        return await _called(request, handler, lambda: Asked(body_of(bytes(content)), known))
+        return await _called(request, handler, lambda: Fields(body_of(bytes(content)), known))
 
     return Route(path, endpoint, methods=["POST"])
 
@@ -83,12 +83,14 @@ async def failed(request: Request, error: Exception) -> Response:
     return refusal(error.status_code, words, error.headers)
 
 
-async def _called(request: Request, handler: Handler, asked: Callable[[], Asked]) -> Response:
-    desk: Desk = request.app.state.desk
+async def _called(request: Request, handler: Handler, fields: Callable[[], Fields]) -> Response:
+    server: ServerState = request.app.state.server
 
     def call() -> Response:
-        with click.Context(desk.context.command, parent=desk.context):  # what renders asks for the command's options
-            found = handler(desk, asked())
+        with click.Context(
+            server.context.command, parent=server.context
+        ):  # what renders asks for the command's options
+            found = handler(server, fields())
             return found if isinstance(found, Response) else answered(found)
 
     try:

@@ -16,8 +16,8 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from cli.web.desk import Desk
-from cli.web.waiting import make_due
+from cli.web.decisions.waiting_rejections import make_due
+from cli.web.server_state import ServerState
 
 __all__ = ["ROUTES", "Watcher"]
 
@@ -32,11 +32,11 @@ _ALIVE: Final = 15.0
 
 
 class Watcher:
-    """Looks at the store of one desk and wakes the streams."""
+    """Looks at the store of one server and wakes the streams."""
 
-    def __init__(self, desk: Desk) -> None:
-        """Watch for a desk; `run` has to run."""
-        self._desk: Final = desk
+    def __init__(self, server: ServerState) -> None:
+        """Watch for a server; `run` has to run."""
+        self._server: Final = server
         self._version = ""
         self._listeners = 0
         self._has_ended = False
@@ -46,7 +46,7 @@ class Watcher:
     async def run(self) -> None:
         """Look until cancelled."""
         while True:
-            if self._listeners or self._desk.waiting:
+            if self._listeners or self._server.waiting:
                 try:
                     await self._look_and_make()
                 except Exception as error:  # noqa: BLE001 -- it is reported, and the pages must hear of what comes next
@@ -56,9 +56,9 @@ class Watcher:
     async def _look_and_make(self) -> None:
         """Wake the streams if the version has changed, and make what waits if it is time to ask."""
         has_changed = await self._look()
-        if self._desk.waiting and (has_changed or monotonic() - self._made > _MAKING):
+        if self._server.waiting and (has_changed or monotonic() - self._made > _MAKING):
             self._made = monotonic()
-            await run_sync(make_due, self._desk)
+            await run_sync(make_due, self._server)
 
     async def end(self) -> None:
         """End all streams."""
@@ -83,7 +83,7 @@ class Watcher:
 
     async def _look(self) -> bool:
         """Read the version, wake the streams if it is a new one, and return whether it is."""
-        version = await run_sync(self._desk.version)
+        version = await run_sync(self._server.version)
         async with self._condition:
             has_changed = version != self._version
             if has_changed:

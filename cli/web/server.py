@@ -19,9 +19,9 @@ import uvicorn
 
 from cli.screen.terminal import flush, shown_name, write
 from cli.web.application import application
-from cli.web.desk import Desk
+from cli.web.decisions.waiting_rejections import waiting_words
 from cli.web.events import Watcher
-from cli.web.waiting import waiting_words
+from cli.web.server_state import ServerState
 
 __all__ = ["serve"]
 
@@ -50,18 +50,20 @@ def serve(root: str, context: click.Context, *, port: int, opens_browser: bool) 
         bound: int = listener.getsockname()[1]
         token = secrets.token_urlsafe(32)
         address = f"http://{HOST}:{bound}/?token={token}"
-        desk = Desk(root, context)
+        server = ServerState(root, context)
         try:
-            asyncio.run(_served(desk, listener, token, address, opens_browser=opens_browser))
+            asyncio.run(_served(server, listener, token, address, opens_browser=opens_browser))
         finally:
-            desk.syntax.close()
-    for words in waiting_words(desk):
+            server.syntax.close()
+    for words in waiting_words(server):
         click.echo(f"cas: {words}", err=True)
 
 
-async def _served(desk: Desk, listener: socket.socket, token: str, address: str, *, opens_browser: bool) -> None:
-    watcher = Watcher(desk)
-    guarded = application(desk, watcher, listener.getsockname()[1], token)
+async def _served(
+    server: ServerState, listener: socket.socket, token: str, address: str, *, opens_browser: bool
+) -> None:
+    watcher = Watcher(server)
+    guarded = application(server, watcher, listener.getsockname()[1], token)
     config = uvicorn.Config(
         guarded,
         ws="none",
@@ -71,7 +73,7 @@ async def _served(desk: Desk, listener: socket.socket, token: str, address: str,
         limit_concurrency=_MOST_CONNECTIONS,
         timeout_graceful_shutdown=_GRACE,
     )
-    web = _Web(config, watcher, f"{shown_name(desk.root)} is at\n{address}")
+    web = _Web(config, watcher, f"{shown_name(server.root)} is at\n{address}")
     with _forward_page(address) if opens_browser else nullcontext("") as page:
         web.browser = page
         await web.serve(sockets=[listener])

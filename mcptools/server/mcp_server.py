@@ -66,7 +66,7 @@ from mcptools.server.elicitation import (
     nobody_to_ask,
     with_readable_roots,
 )
-from mcptools.server.registered_tools import ToolsOnDemand, give_signature
+from mcptools.server.registered_tools import ToolsOnDemand, give_signature, registered_tool
 from mcptools.server.request_client import is_stateless, key_of, named, on_session_end
 from mcptools.server.results import annotations, invalid_arguments, refused, success
 from mcptools.server.review_window import draws_windows, review_apps, window_meta
@@ -321,7 +321,7 @@ class EditServer(MCPServer):
 
     def _tool(self, name: str, traits: Traits, *, asks: bool) -> Tool:
         """Return a tool as the SDK registers it. `asks`: it asks the person first."""
-        from mcptools.catalog.schemas import described, flat, output_schema, parameters_of
+        from mcptools.catalog.schemas import parameters_of
         from mcptools.tools.context import GivenCall, ToolContext
         from mcptools.tools.tool_methods import REVIEW_METHODS, TOOL_METHODS
 
@@ -371,19 +371,7 @@ class EditServer(MCPServer):
                 ElicitationResult[Approval], Resolve(self._approval(name, traits, parameters))
             ]
         give_signature(run, parameters, hidden)
-        tool = Tool.from_function(
-            run,
-            title=traits.title,
-            description=run.__doc__,
-            annotations=annotations(traits),
-            structured_output=False,
-        )
-        arguments = tool.fn_metadata.arg_model
-        arguments.model_config["extra"] = "forbid"
-        arguments.model_rebuild(force=True)
-        tool.parameters = described(flat(arguments.model_json_schema()), method.function)
-        tool.fn_metadata.output_schema = output_schema(method.function, traits)
-        return tool
+        return registered_tool(run, method.function, traits)
 
     # ---- resources
 

@@ -5,7 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from mcp.server.mcpserver.tools import Tool, ToolManager
 
-__all__ = ["ToolsOnDemand", "give_signature"]
+from mcptools.catalog.tool_list import Traits
+from mcptools.server.results import annotations
+
+__all__ = ["ToolsOnDemand", "give_signature", "registered_tool"]
 
 
 class ToolsOnDemand(ToolManager):
@@ -31,3 +34,22 @@ def give_signature(
     added = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=hint) for name, hint in hidden.items()]
     vars(run)["__signature__"] = inspect.Signature([*shown, *added])
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in [*shown, *added]}
+
+
+def registered_tool(run: Callable[..., object], method: Callable[..., object], traits: Traits) -> Tool:
+    """Return a tool as the SDK registers it, with the flat schemas of its method. `run`: what is called then."""
+    from mcptools.catalog.schemas import described, flat, output_schema
+
+    tool = Tool.from_function(
+        run,
+        title=traits.title,
+        description=run.__doc__,
+        annotations=annotations(traits),
+        structured_output=False,
+    )
+    arguments = tool.fn_metadata.arg_model
+    arguments.model_config["extra"] = "forbid"
+    arguments.model_rebuild(force=True)
+    tool.parameters = described(flat(arguments.model_json_schema()), method)
+    tool.fn_metadata.output_schema = output_schema(method, traits)
+    return tool

@@ -15,10 +15,10 @@ from mcptools.answers.patches import BackupRestored, FileBackedUp
 from mcptools.edit.display import shown
 from mcptools.model.cancellation import checkpoint
 from mcptools.model.failures import Failure, FailureKind
+from mcptools.tools.calls.notes import UNCHANGED, edit_number, outcome_notes
+from mcptools.tools.calls.safety import SafetyChecks, refusing
+from mcptools.tools.calls.tracked_calls import TrackedCalls, existing_file
 from mcptools.tools.context import ConversationArgument, ToolContext, converting_errors
-from mcptools.tools.notes import UNCHANGED, edit_number, outcome_notes
-from mcptools.tools.safety import SafetyChecks, refusing
-from mcptools.tools.tracked_calls import TrackedCalls, existing_file
 from objstore import Call, CasError, Content, FileMissing, Operation, PathInfo, Workspace, blob_id
 
 __all__ = ["BackupTools", "keep_times", "stage_backup"]

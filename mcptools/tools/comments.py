@@ -10,8 +10,8 @@ from mcptools.answers.reading import AnswerGiven, CommentAnswered, CommentListed
 from mcptools.edit.display import cut, one_line, shown
 from mcptools.files.workspaces import Directories
 from mcptools.model.failures import Failure, FailureKind
+from mcptools.tools.calls.tracked_calls import refuse_reserved
 from mcptools.tools.context import ConversationArgument, ToolContext, absolute, converting_errors
-from mcptools.tools.tracked_calls import refuse_reserved
 from objstore import MAX_TEXT, CasError, CommentView, NoSuchName, Workspace
 
 __all__ = ["CommentTools", "comment_line", "comment_listed", "list_comments", "mark_listed"]

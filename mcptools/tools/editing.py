@@ -48,6 +48,9 @@ from mcptools.files.workspaces import not_absolute
 from mcptools.model import refusals
 from mcptools.model.cancellation import checkpoint
 from mcptools.model.failures import Failure, FailureKind
+from mcptools.tools.calls.notes import UNCHANGED, edit_number, nothing_to_change, outcome_notes
+from mcptools.tools.calls.text_edits import EditedFile, TextEdits
+from mcptools.tools.calls.tracked_calls import TrackedCalls, existing_file
 from mcptools.tools.context import (
     ConversationArgument,
     PathArgument,
@@ -57,10 +60,7 @@ from mcptools.tools.context import (
     converting_errors,
     sha256,
 )
-from mcptools.tools.notes import UNCHANGED, edit_number, nothing_to_change, outcome_notes
 from mcptools.tools.patching import applied, placement_notes
-from mcptools.tools.text_edits import EditedFile, TextEdits
-from mcptools.tools.tracked_calls import TrackedCalls, existing_file
 from objstore import CallOutcome, FileExists, FileMissing, split_lines, unified_diff
 
 __all__ = ["AnchorOp", "EditOp", "EditingTools"]

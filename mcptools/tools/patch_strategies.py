@@ -32,12 +32,12 @@ from mcptools.model.cancellation import progress
 from mcptools.model.failures import Failure, FailureKind
 from mcptools.model.session import FileKey, Knowledge
 from mcptools.tools.backups import keep_times, stage_backup
+from mcptools.tools.calls.notes import UNCHANGED, nothing_to_change, outcome_notes
+from mcptools.tools.calls.safety import SafetyChecks, refusing
+from mcptools.tools.calls.text_edits import MemoizedChange, TextEdits, is_expensive
+from mcptools.tools.calls.tracked_calls import TrackedCalls
 from mcptools.tools.context import ConversationArgument, ToolContext, absolute
-from mcptools.tools.notes import UNCHANGED, nothing_to_change, outcome_notes
 from mcptools.tools.patching import PatchTools, applied, changes_of, corrections_of, part_among, parts_of, preview_of
-from mcptools.tools.safety import SafetyChecks, refusing
-from mcptools.tools.text_edits import MemoizedChange, TextEdits, is_expensive
-from mcptools.tools.tracked_calls import TrackedCalls
 from objstore import BlobId, Call, CallOutcome, Content, Operation, Workspace, blob_id, hunks_from_spans
 
 __all__ = ["PatchOp", "PatchStrategyTools", "Strategy"]

@@ -31,11 +31,11 @@ from mcptools.edit.unified_diff import AmbiguousContext, Applied, ContextMismatc
 from mcptools.model import refusals
 from mcptools.model.cancellation import checkpoint
 from mcptools.model.failures import Failure, FailureKind
+from mcptools.tools.calls.notes import not_applied
+from mcptools.tools.calls.safety import SafetyChecks, refusing
+from mcptools.tools.calls.text_edits import TextEdits
+from mcptools.tools.calls.tracked_calls import TrackedCalls
 from mcptools.tools.context import ConversationArgument, ToolContext, absolute
-from mcptools.tools.notes import not_applied
-from mcptools.tools.safety import SafetyChecks, refusing
-from mcptools.tools.text_edits import TextEdits
-from mcptools.tools.tracked_calls import TrackedCalls
 from objstore import BlobMissing, Content, EditFilter, blob_id, is_binary, unified_diff
 
 __all__ = [

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from mcptools.answers.edits import Answer
 from mcptools.tools.backups import BackupTools
-from mcptools.tools.collisions import collision_notes
+from mcptools.tools.calls.notes import collision_notes
 from mcptools.tools.comments import CommentTools
 from mcptools.tools.context import ToolContext
 from mcptools.tools.editing import EditingTools
@@ -18,7 +18,7 @@ from mcptools.tools.history import HistoryTools
 from mcptools.tools.patch_strategies import PatchStrategyTools
 from mcptools.tools.patching import PatchTools
 from mcptools.tools.reading import ReadingTools
-from mcptools.tools.review import ReviewTools
+from mcptools.tools.review.review_tools import ReviewTools
 from mcptools.tools.searching import SearchTools
 from mcptools.tools.undoing import UndoTools
 

@@ -31,7 +31,7 @@ def record(*, paths: tuple[str, ...], conversation: str, note: str, agent: str, 
     scan of a workspace saves a baseline and records nothing for files that no tool has edited. Files that git ignores,
     or that look like secrets, are recorded only if PATH names them.
     """
-    from cli.render.edits import not_looked_at
+    from cli.render.unreadable import not_looked_at
     from cli.selection.selectors import path_named, places_named
     from objstore import CallInfo, Origin
 

@@ -282,7 +282,7 @@ def _patches(
 
     `until_now`: whether the second side is the current files, and not a snapshot.
     """
-    from cli.render.edits import diff_text
+    from cli.screen.diffs import diff_text
     from objstore import UNREADABLE, PathError
 
     for change in found:

@@ -193,7 +193,7 @@ class _Watched:
 
     def _found(self, info: "CallInfo") -> "tuple[EditView, ...]":
         """Scan once, report each unreadable path once, and return the edits."""
-        from cli.render.edits import not_looked_at
+        from cli.render.unreadable import not_looked_at
 
         found = self._workspace.hooks.notice(info)
         for said in map(not_looked_at, found.skipped):

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Final
 from starlette.routing import Route
 
 from cli.app.invocation import reviewer
-from cli.web.asked import Asked, BadRequest, NotThere
-from cli.web.deciding import resolved
-from cli.web.desk import Desk, Request, Ticket
+from cli.web.decisions.decision_requests import resolved
+from cli.web.decisions.outcomes import failure_shape, outcome_shape
 from cli.web.endpoints import Json, post
-from cli.web.outcomes import failure_shape, outcome_shape
+from cli.web.request_fields import BadRequest, Fields, NotThere
+from cli.web.server_state import DecisionRequest, ServerState, Ticket
 from cli.web.shapes import comment_shape
 from objstore import Action, CallInfo, CasError, FileChanged, Origin
 
@@ -20,53 +20,55 @@ if TYPE_CHECKING:
 __all__ = ["ROUTES"]
 
 
-def comment(desk: Desk, asked: Asked) -> Json:
+def comment(server: ServerState, fields: Fields) -> Json:
     """Record a comment on changes, hunks or lines, or an answer to one."""
-    text, who = asked.text("text").strip(), reviewer()
+    text, who = fields.text("text").strip(), reviewer()
     if not text:
         raise BadRequest("text has to say something.")
-    targets = [name for name in ("keys", "units", "path", "answers") if asked.has(name)]
+    targets = [name for name in ("keys", "units", "path", "answers") if fields.has(name)]
     if len(targets) != 1:
         raise BadRequest("Give one of keys, units, path and answers.")
-    with desk.workspace(notes_git=True) as workspace:
+    with server.workspace(notes_git=True) as workspace:
         comments = workspace.comments
         match targets[0]:
             case "keys":
-                found = resolved(desk, workspace, Request(action=Action.ACCEPT, keys=tuple(asked.keys("keys"))))
+                found = resolved(
+                    server, workspace, DecisionRequest(action=Action.ACCEPT, keys=tuple(fields.keys("keys")))
+                )
                 if isinstance(found, str):
                     raise NotThere(found)
                 view = comments.add_to_units([unit for unit, _ in found.shown], text, who=who)
             case "units":
-                view = comments.add_to_units(asked.units("units"), text, who=who)
+                view = comments.add_to_units(fields.units("units"), text, who=who)
             case "path":
-                view = _on_lines(workspace, asked.path("path"), asked.lines("lines"), text)
+                view = _on_lines(workspace, fields.path("path"), fields.lines("lines"), text)
             case _:
-                number = asked.number("answers", least=1)
+                number = fields.number("answers", least=1)
                 comments.get(number)
                 view = comments.answer(number, text, who=who)
         return comment_shape(view)
 
 
-def resolve(desk: Desk, asked: Asked) -> Json:
+def resolve(server: ServerState, fields: Fields) -> Json:
     """Resolve a comment, or open it again."""
-    number, is_resolved = asked.number("number", least=1), asked.flag("resolved")
-    with desk.workspace(notes_git=True) as workspace:
+    number, is_resolved = fields.number("number", least=1), fields.flag("resolved")
+    with server.workspace(notes_git=True) as workspace:
         comments = workspace.comments
         comments.get(number)
         (view,) = (comments.resolve if is_resolved else comments.reopen)([number], who=reviewer())
         return comment_shape(view)
 
 
-def claim(desk: Desk, asked: Asked) -> Json:
+def claim(server: ServerState, fields: Fields) -> Json:
     """Say whose edits are that were found on disk: a session's, or (null) the user's."""
-    seqs = asked.seqs("edits")
-    session = None if asked.is_null("session") else asked.number("session", least=1)
+    seqs = fields.seqs("edits")
+    session = None if fields.is_null("session") else fields.number("session", least=1)
     try:
-        with desk.workspace(notes_git=True) as workspace:
+        with server.workspace(notes_git=True) as workspace:
             outcome = workspace.review.claim(seqs, session=session, who=reviewer())
-            return outcome_shape(desk, workspace, outcome, answered=Ticket())
+            return outcome_shape(server, workspace, outcome, answered=Ticket())
     except (CasError, OSError) as error:
-        return failure_shape(desk, error)
+        return failure_shape(server, error)
 
 
 # ---- inside

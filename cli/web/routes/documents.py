@@ -6,13 +6,13 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from cli.screen.terminal import shown_name
-from cli.web.asked import Asked, BadRequest, NotThere
-from cli.web.desk import Desk
 from cli.web.endpoints import Json, get
-from cli.web.file_view import shown_file
 from cli.web.rendering.render_process import rendered
 from cli.web.rendering.rendered_page import POLICY
+from cli.web.request_fields import BadRequest, Fields, NotThere
+from cli.web.server_state import ServerState
 from cli.web.shapes import kind_of
+from cli.web.views.file_view import shown_file
 from objstore import UNREADABLE, BlobId, blob_id, is_placeholder
 
 __all__ = ["ROUTES"]
@@ -32,11 +32,11 @@ _BEGINNINGS: Final = {
 _NOTHING: Final = {"content-security-policy": "default-src 'none'; sandbox"}
 
 
-def rendered_document(desk: Desk, asked: Asked) -> Json:
+def rendered_document(server: ServerState, fields: Fields) -> Json:
     """Answer with a page of a file as it reads before and after its pending changes."""
-    document, turn = asked.number("document"), asked.number("turn", 0)
-    with desk.workspace() as workspace:
-        file = shown_file(desk, workspace, document, turn).file
+    document, turn = fields.number("document"), fields.number("turn", 0)
+    with server.workspace() as workspace:
+        file = shown_file(server, workspace, document, turn).file
     kind = kind_of(file.path, is_binary=file.is_binary)
     if kind not in {"markdown", "notebook"}:
         raise NotThere(f"{shown_name(file.path)} is neither Markdown nor a notebook.")
@@ -45,10 +45,10 @@ def rendered_document(desk: Desk, asked: Asked) -> Json:
     return Response(page, media_type="text/html", headers={"content-security-policy": POLICY})
 
 
-def image(desk: Desk, asked: Asked) -> Json:
+def image(server: ServerState, fields: Fields) -> Json:
     """Answer with an image that a recorded state of a file is."""
-    blob = _blob(asked)
-    with desk.workspace() as workspace:
+    blob = _blob(fields)
+    with server.workspace() as workspace:
         try:
             is_image = workspace.history.is_mentioned(blob) and workspace.history.size(blob) <= _MOST_IMAGE
             content = b"".join(workspace.history.pieces(blob)) if is_image else b""
@@ -63,8 +63,8 @@ def image(desk: Desk, asked: Asked) -> Json:
 # ---- inside
 
 
-def _blob(asked: Asked) -> BlobId:
-    spelled = asked.text("blob", most=2 * _HASH)
+def _blob(fields: Fields) -> BlobId:
+    spelled = fields.text("blob", most=2 * _HASH)
     try:
         content = bytes.fromhex(spelled)
     except ValueError:

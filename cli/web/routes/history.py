@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any, Final
 from starlette.routing import Route
 
 from cli.screen.terminal import shown_name
-from cli.web.asked import Asked, BadRequest, NotThere
-from cli.web.desk import Desk
+from cli.web.diff_rows.net_rows import CONTEXT, shown_line
 from cli.web.endpoints import Json, get, post
-from cli.web.net_rows import CONTEXT, shown_line
-from cli.web.past_states import PastState, restored, state_named, state_shape
-from cli.web.search_hits import search_hits
+from cli.web.request_fields import BadRequest, Fields, NotThere
+from cli.web.server_state import ServerState
 from cli.web.shapes import Edits, named, time_shape
+from cli.web.views.past_states import PastState, restored, state_named, state_shape
+from cli.web.views.search_hits import search_hits
 from objstore import (
     EditExpired,
     EditFilter,
@@ -37,11 +37,11 @@ _MOST_FILES: Final = 1_000
 _SHORTEST_TEXT: Final = 1
 
 
-def blame(desk: Desk, asked: Asked) -> Json:
+def blame(server: ServerState, fields: Fields) -> Json:
     """Answer with the lines of a file as last recorded, and the edit behind each."""
-    path = asked.path("path")
-    first, count = asked.number("first", 1, least=1), asked.number("count", _PAGE, least=1, most=_MOST_ROWS)
-    with desk.workspace(notes_git=True) as workspace:
+    path = fields.path("path")
+    first, count = fields.number("first", 1, least=1), fields.number("count", _PAGE, least=1, most=_MOST_ROWS)
+    with server.workspace(notes_git=True) as workspace:
         try:
             content, parts = workspace.history.blame(path)
         except (NoSuchName, PathError, FileTooLarge, EditExpired, HistoryBroken) as error:
@@ -61,11 +61,11 @@ def blame(desk: Desk, asked: Asked) -> Json:
     return {**named(path), "total": len(lines), "first": first, "lines": rows, "edits": edits}
 
 
-def timeline(desk: Desk, asked: Asked) -> Json:
+def timeline(server: ServerState, fields: Fields) -> Json:
     """Answer with a page of what happened to a file, or everywhere, the oldest first."""
-    path = asked.path("path") if asked.has("path") else ""
-    before, count = asked.number("before", 0), asked.number("count", 500, least=1, most=_MOST_POINTS)
-    with desk.workspace(notes_git=True) as workspace:
+    path = fields.path("path") if fields.has("path") else ""
+    before, count = fields.number("before", 0), fields.number("count", 500, least=1, most=_MOST_POINTS)
+    with server.workspace(notes_git=True) as workspace:
         wanted = EditFilter(path=path, before=before, newest_first=True, limit=count + 1)
         try:
             views = workspace.history.edits(wanted)
@@ -78,44 +78,44 @@ def timeline(desk: Desk, asked: Asked) -> Json:
     return {**(named(path) if path else {"path": "", "name": ""}), "points": points, "more": len(views) > count}
 
 
-def state(desk: Desk, asked: Asked) -> Json:
+def state(server: ServerState, fields: Fields) -> Json:
     """Answer with a file as it was after or before an edit, and what a restore would change."""
-    path, seq, before = asked.path("path"), asked.number("seq", least=1), asked.number("before", 0, most=1)
-    first, count = asked.number("first", 0), asked.number("count", _PAGE, most=_MOST_ROWS)
-    context = asked.number("context", CONTEXT, most=_MOST_CONTEXT)
-    with desk.workspace() as workspace:
+    path, seq, before = fields.path("path"), fields.number("seq", least=1), fields.number("before", 0, most=1)
+    first, count = fields.number("first", 0), fields.number("count", _PAGE, most=_MOST_ROWS)
+    context = fields.number("context", CONTEXT, most=_MOST_CONTEXT)
+    with server.workspace() as workspace:
         found = state_named(workspace, PastState(path, seq, bool(before)))
         return state_shape(workspace, found, first=first, count=count, context=context)
 
 
-def moment(desk: Desk, asked: Asked) -> Json:
+def moment(server: ServerState, fields: Fields) -> Json:
     """Answer with the files that differ between the moment after an edit and now."""
-    seq = asked.number("seq", least=1)
-    with desk.workspace(notes_git=True) as workspace:
+    seq = fields.number("seq", least=1)
+    with server.workspace(notes_git=True) as workspace:
         effects = workspace.history.files_changed_since(seq, _MOST_FILES + 1)
         time = workspace.history.edit(seq).edit.time
     files = sorted(map(_difference, effects[:_MOST_FILES]), key=lambda file: str(file["name"]))
     return {"time": time_shape(time), "files": files, "more": len(effects) > _MOST_FILES}
 
 
-def restore(desk: Desk, asked: Asked) -> Json:
+def restore(server: ServerState, fields: Fields) -> Json:
     """Restore a file to its state after or before an edit, or say what that would change."""
-    path, seq = asked.path("path"), asked.number("seq", least=1)
-    before, dry_run = asked.flag("before"), asked.flag("dry_run")
-    on_external = OnExternal(asked.choice("on_external", [choice.value for choice in OnExternal], "abort"))
-    ticket = asked.text("ticket", "", most=100)
+    path, seq = fields.path("path"), fields.number("seq", least=1)
+    before, dry_run = fields.flag("before"), fields.flag("dry_run")
+    on_external = OnExternal(fields.choice("on_external", [choice.value for choice in OnExternal], "abort"))
+    ticket = fields.text("ticket", "", most=100)
     if on_external is not OnExternal.ABORT and not ticket:
         raise BadRequest("on_external answers what was shown: give its ticket.")
-    return restored(desk, PastState(path, seq, before), on_external, ticket, dry_run=dry_run)
+    return restored(server, PastState(path, seq, before), on_external, ticket, dry_run=dry_run)
 
 
-def search(desk: Desk, asked: Asked) -> Json:
+def search(server: ServerState, fields: Fields) -> Json:
     """Answer with a page of the edits that inserted or removed a text, or whose file or prompt has it."""
-    text, kind = asked.text("q", most=1_000), asked.choice("in", ["text", "path", "prompt"], "text")
-    before = asked.number("before", 0)
+    text, kind = fields.text("q", most=1_000), fields.choice("in", ["text", "path", "prompt"], "text")
+    before = fields.number("before", 0)
     if len(text) < _SHORTEST_TEXT:
         raise BadRequest("q has to be a text of at least one character.")
-    with desk.workspace() as workspace:
+    with server.workspace() as workspace:
         return search_hits(workspace, text, kind, before)
 
 

@@ -4,15 +4,15 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.routing import Route
 
-from cli.web.asked import Asked, BadRequest, NotThere
-from cli.web.desk import Desk
+from cli.web.decisions.outcomes import failure_shape
+from cli.web.diff_rows.net_rows import CONTEXT, shown_line
+from cli.web.diff_rows.row_syntax import rows_syntax
 from cli.web.endpoints import Json, get, post
-from cli.web.file_view import ShownFile, file_view, shown_file
-from cli.web.net_rows import CONTEXT, shown_line
-from cli.web.outcomes import failure_shape
-from cli.web.review_queue import queue_shape
-from cli.web.row_syntax import rows_syntax
-from cli.web.single_edits import edits_shape, part_taken_out
+from cli.web.request_fields import BadRequest, Fields, NotThere
+from cli.web.server_state import ServerState
+from cli.web.views.file_view import ShownFile, file_view, shown_file
+from cli.web.views.review_queue import queue_shape
+from cli.web.views.single_edits import edits_shape, part_taken_out
 from objstore import CasError, Status
 
 if TYPE_CHECKING:
@@ -27,74 +27,74 @@ _CHARACTERS: Final = 100_000
 _MOST_UNITS: Final = 500
 
 
-def queue(desk: Desk, _: Asked) -> Json:
+def queue(server: ServerState, _: Fields) -> Json:
     """Answer with what awaits review."""
-    version = desk.version()
-    with desk.workspace(notes_git=True) as workspace:
-        return queue_shape(desk, workspace, version)
+    version = server.version()
+    with server.workspace(notes_git=True) as workspace:
+        return queue_shape(server, workspace, version)
 
 
-def file(desk: Desk, asked: Asked) -> Json:
+def file(server: ServerState, fields: Fields) -> Json:
     """Answer with the changes of a file and rows of its diff."""
-    first, count = _page(asked)
-    version = desk.version()
-    with desk.workspace() as workspace:
-        return {"version": version, **file_view(desk, workspace, _shown(desk, workspace, asked), first, count)}
+    first, count = _page(fields)
+    version = server.version()
+    with server.workspace() as workspace:
+        return {"version": version, **file_view(server, workspace, _shown(server, workspace, fields), first, count)}
 
 
-def lines(desk: Desk, asked: Asked) -> Json:
+def lines(server: ServerState, fields: Fields) -> Json:
     """Answer with lines of the current text of a file, for a gap that is opened."""
-    first, count = asked.number("first", 1, least=1), asked.number("count", 100, most=_MOST_ROWS)
-    with desk.workspace() as workspace:
-        return {"rows": _shown(desk, workspace, asked).rows.context_rows(first, count)}
+    first, count = fields.number("first", 1, least=1), fields.number("count", 100, most=_MOST_ROWS)
+    with server.workspace() as workspace:
+        return {"rows": _shown(server, workspace, fields).rows.context_rows(first, count)}
 
 
-def line(desk: Desk, asked: Asked) -> Json:
+def line(server: ServerState, fields: Fields) -> Json:
     """Answer with characters of one row, for a line that was cut."""
-    first, count = asked.number("first", 0), asked.number("count", _CHARACTERS, most=_CHARACTERS)
-    number = asked.number("row")
-    with desk.workspace() as workspace:
-        row = _shown(desk, workspace, asked).rows.line(number)
+    first, count = fields.number("first", 0), fields.number("count", _CHARACTERS, most=_CHARACTERS)
+    number = fields.number("row")
+    with server.workspace() as workspace:
+        row = _shown(server, workspace, fields).rows.line(number)
     if row is None:
         raise NotThere("The diff has no such row any more.")
     text, cut = shown_line(row, first, count)
     return {"t": text, "cut": cut}
 
 
-def syntax(desk: Desk, asked: Asked) -> Json:
+def syntax(server: ServerState, fields: Fields) -> Json:
     """Answer with the kinds of words in rows of a diff."""
-    first, count = _page(asked)
-    with desk.workspace() as workspace:
-        shown = _shown(desk, workspace, asked)
-    return {"first": first, "rows": rows_syntax(desk.syntax, shown.file, shown.rows, first, count)}
+    first, count = _page(fields)
+    with server.workspace() as workspace:
+        shown = _shown(server, workspace, fields)
+    return {"first": first, "rows": rows_syntax(server.syntax, shown.file, shown.rows, first, count)}
 
 
-def edits(desk: Desk, asked: Asked) -> Json:
+def edits(server: ServerState, fields: Fields) -> Json:
     """Answer with the single edits behind some hunks."""
-    units = asked.units("units")
+    units = fields.units("units")
     if not 0 < len(units) <= _MOST_UNITS:
         raise BadRequest(f"units has to name 1 to {_MOST_UNITS} hunks.")
-    with desk.workspace() as workspace:
+    with server.workspace() as workspace:
         return {"edits": edits_shape(workspace, units)}
 
 
-def split(desk: Desk, asked: Asked) -> Json:
+def split(server: ServerState, fields: Fields) -> Json:
     """Take a part of a hunk out of its file."""
-    units = asked.units("unit")
+    units = fields.units("unit")
     if len(units) != 1:
         raise BadRequest("unit has to name one hunk.")
-    part, status = asked.number("part"), Status(asked.choice("status", [each.value for each in Status]))
+    part, status = fields.number("part"), Status(fields.choice("status", [each.value for each in Status]))
     try:
-        with desk.workspace(notes_git=True) as workspace:
-            return part_taken_out(desk, workspace, units[0], part, status)
+        with server.workspace(notes_git=True) as workspace:
+            return part_taken_out(server, workspace, units[0], part, status)
     except (CasError, OSError) as error:
-        return failure_shape(desk, error)
+        return failure_shape(server, error)
 
 
-def seen(desk: Desk, asked: Asked) -> Json:
+def seen(server: ServerState, fields: Fields) -> Json:
     """Note which changes were looked at."""
-    keys = asked.keys("keys")
-    with desk.workspace() as workspace:
+    keys = fields.keys("keys")
+    with server.workspace() as workspace:
         workspace.review.mark_seen(keys)
     return {}
 
@@ -102,14 +102,14 @@ def seen(desk: Desk, asked: Asked) -> Json:
 # ---- inside
 
 
-def _page(asked: Asked) -> tuple[int, int]:
-    return asked.number("first", 0), asked.number("count", _PAGE, most=_MOST_ROWS)
+def _page(fields: Fields) -> tuple[int, int]:
+    return fields.number("first", 0), fields.number("count", _PAGE, most=_MOST_ROWS)
 
 
-def _shown(desk: Desk, workspace: "Workspace", asked: Asked) -> ShownFile:
+def _shown(server: ServerState, workspace: "Workspace", fields: Fields) -> ShownFile:
     """Return the file that is asked for, as it is shown."""
-    context = asked.number("context", CONTEXT, most=_MOST_CONTEXT)
-    return shown_file(desk, workspace, asked.number("document"), asked.number("turn", 0), context)
+    context = fields.number("context", CONTEXT, most=_MOST_CONTEXT)
+    return shown_file(server, workspace, fields.number("document"), fields.number("turn", 0), context)
 
 
 ROUTES: Final[list[Route]] = [

@@ -11,9 +11,9 @@ from cli.plots.file_life import draw_file, file_plot
 from cli.plots.store_size import draw_store, store_plot
 from cli.render.status import counted, size_text
 from cli.screen.terminal import visible
-from cli.web.asked import Asked, NotThere
-from cli.web.desk import Desk
 from cli.web.endpoints import Json, get
+from cli.web.request_fields import Fields, NotThere
+from cli.web.server_state import ServerState
 from objstore import NoSuchName, PathError, Status
 
 if TYPE_CHECKING:
@@ -26,9 +26,9 @@ _DRAWING: Final = {"content-security-policy": "default-src 'none'; style-src 'un
 """What a drawing may do that is opened by itself: have its own colours."""
 
 
-def store(desk: Desk, _: Asked) -> Json:
+def store(server: ServerState, _: Fields) -> Json:
     """Answer with the store in numbers, and what `cas gc` would free."""
-    with desk.workspace() as workspace:
+    with server.workspace() as workspace:
         plan = workspace.retention.plan_gc(workspace.retention.limits())
         lines = workspace.sessions.turn_lines()
         next_edit = workspace.history.seen()
@@ -63,32 +63,34 @@ def _gc_words(plan: "GcPlan") -> str:
     return " ".join([frees, *expiring, *filter(None, [missing])])
 
 
-def _plot(make: "Callable[[Workspace, Asked], Plot]") -> "Callable[[Desk, Asked], Plot]":
-    def made(desk: Desk, asked: Asked) -> "Plot":
-        with desk.workspace() as workspace:
-            return make(workspace, asked)
+def _plot(make: "Callable[[Workspace, Fields], Plot]") -> "Callable[[ServerState, Fields], Plot]":
+    def made(server: ServerState, fields: Fields) -> "Plot":
+        with server.workspace() as workspace:
+            return make(workspace, fields)
 
     return made
 
 
-def _file_plot(workspace: "Workspace", asked: Asked) -> "Plot":
-    path = asked.path("path")
+def _file_plot(workspace: "Workspace", fields: Fields) -> "Plot":
+    path = fields.path("path")
     try:
         return file_plot(workspace, path)
     except (NoSuchName, PathError) as error:
         raise NotThere(str(error)) from None
 
 
-def _drawing(plot: "Callable[[Desk, Asked], Plot]", draw: "Callable[[Plot], bytes]") -> Callable[[Desk, Asked], Json]:
-    def drawn(desk: Desk, asked: Asked) -> Json:
-        return Response(draw(plot(desk, asked)), media_type="image/svg+xml", headers=_DRAWING)
+def _drawing(
+    plot: "Callable[[ServerState, Fields], Plot]", draw: "Callable[[Plot], bytes]"
+) -> Callable[[ServerState, Fields], Json]:
+    def drawn(server: ServerState, fields: Fields) -> Json:
+        return Response(draw(plot(server, fields)), media_type="image/svg+xml", headers=_DRAWING)
 
     return drawn
 
 
-def _table(plot: "Callable[[Desk, Asked], Plot]") -> Callable[[Desk, Asked], Json]:
-    def table(desk: Desk, asked: Asked) -> Json:
-        found = plot(desk, asked)
+def _table(plot: "Callable[[ServerState, Fields], Plot]") -> Callable[[ServerState, Fields], Json]:
+    def table(server: ServerState, fields: Fields) -> Json:
+        found = plot(server, fields)
         shape: dict[str, Any] = {
             "title": found.title,
             "summary": found.summary,

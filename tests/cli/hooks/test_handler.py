@@ -20,7 +20,7 @@ from cli.hooks.handler import CLIENTS, client_of
 from mcptools.answers.edits import Answer, FileWritten
 from mcptools.catalog.tool_list import TOOLS
 from mcptools.server.results import success
-from mcptools.tools.notes import outcome_notes
+from mcptools.tools.calls.notes import outcome_notes
 from objstore import CallInfo, EditFilter, EditView, Operation, Origin, Status, UnreportedRejections, Workspace
 from tests.support.client_files import warm_programs
 from tests.support.command_runner import PATIENCE, PROGRAM, SOURCE, CommandRunner, cas, environment, unforked_cas

@@ -11,7 +11,7 @@ from urllib.parse import unquote_to_bytes
 
 from objstore import MAX_INT, MAX_TEXT, Seq, Status, Unit
 
-__all__ = ["Asked", "BadRequest", "NotThere", "body_of"]
+__all__ = ["BadRequest", "Fields", "NotThere", "body_of"]
 
 _UNIT: Final = re.compile(r"([1-9][0-9]{0,17}):(0|[1-9][0-9]{0,8})")
 _KEY: Final = re.compile(r"[0-9a-f]{32}")
@@ -27,7 +27,7 @@ class NotThere(Exception):
     """Raised when a request is about something that is not there, or no longer; says what."""
 
 
-class Asked:
+class Fields:
     """The parameters of an address, or the fields of a body."""
 
     def __init__(self, given: Mapping[str, object], known: Sequence[str], *, are_texts: bool = False) -> None:

@@ -15,9 +15,9 @@ from mcptools.files.workspaces import of_directory
 from mcptools.model import refusals
 from mcptools.model.failures import Failure, FailureKind, failure_of, resolving_lazy_failures
 from mcptools.model.session import FileKey, Knowledge
+from mcptools.tools.calls.notes import UNCHANGED, edit_number, not_applied, outcome_notes
+from mcptools.tools.calls.tracked_calls import TrackedCalls, refuse_reserved
 from mcptools.tools.context import ToolContext, absolute, converting_errors, sha256
-from mcptools.tools.notes import UNCHANGED, edit_number, not_applied, outcome_notes
-from mcptools.tools.tracked_calls import TrackedCalls, refuse_reserved
 from objstore import (
     MAX_BLOB,
     BlobId,

@@ -9,8 +9,8 @@ from cli.app.invocation import reviewer
 from cli.render.outcomes import shown_units
 from cli.screen.terminal import shown_name
 from cli.selection.turn_selection import TurnSelection
-from cli.web.desk import Desk, Request, Ticket
-from cli.web.outcomes import failure_shape, outcome_shape, overtaken
+from cli.web.decisions.outcomes import failure_shape, outcome_shape, overtaken
+from cli.web.server_state import DecisionRequest, ServerState, Ticket
 from cli.web.shapes import changes_digest
 from objstore import Action, CasError, Conflicted, DecisionOutcome, NoSuchName, OnExternal, Status, Unit, value
 
@@ -37,7 +37,7 @@ class Resolved:
     paths: tuple[str, ...]  # of the files that it may change, before and after
 
 
-def resolved(desk: Desk, workspace: "Workspace", request: Request) -> Resolved | str:
+def resolved(server: ServerState, workspace: "Workspace", request: DecisionRequest) -> Resolved | str:
     """Return what a request is about now, or in a sentence why it is no longer as it was shown."""
     if request.turn:
         return _of_turn(workspace, request.turn, request.shown)
@@ -49,7 +49,7 @@ def resolved(desk: Desk, workspace: "Workspace", request: Request) -> Resolved |
             return str(error)
         named = {os.fsdecode(path) for edit in edits for path in (edit.path, edit.source) if path is not None}
         return Resolved(shown=request.units, paths=tuple(sorted(named)))
-    known_paths = {path for key in request.keys for path in _paths(desk, key)}
+    known_paths = {path for key in request.keys for path in _paths(server, key)}
     if len(known_paths) > _FEW_PATHS:
         known_paths = set()  # all files are looked up faster than that many by name
     files = workspace.review.change_summaries(known_paths, unreadable=lambda _: None)
@@ -59,13 +59,13 @@ def resolved(desk: Desk, workspace: "Workspace", request: Request) -> Resolved |
     wanted = set(request.keys)
     gone = [key for key in request.keys if key not in places]
     if gone:
-        return _what_happened(desk, workspace, gone)
+        return _what_happened(server, workspace, gone)
     chosen: dict[int, set[int]] = {}
     touched: dict[int, FileSummary] = {}
     for key in request.keys:
         file, at = places[key]
         together = {at, *file.changes[at].shares_with}
-        known = desk.change(key)
+        known = server.change(key)
         unseen = {file.changes[other].key for other in together} - wanted - (known.together if known else {key})
         if unseen:
             return f"A change that is decided with this one, in {shown_name(file.path)}, is not as it was shown."
@@ -80,35 +80,35 @@ def resolved(desk: Desk, workspace: "Workspace", request: Request) -> Resolved |
     return Resolved(shown=tuple((unit, Status.PENDING) for unit in sorted(units)), paths=tuple(paths))
 
 
-def decided(desk: Desk, workspace: "Workspace", request: Request) -> Shape:
+def decided(server: ServerState, workspace: "Workspace", request: DecisionRequest) -> Shape:
     """Make a decision, and return its outcome. Every refusal of the core is an outcome, too."""
-    answered = desk.shown(request.ticket) if request.ticket else _NONE
+    answered = server.shown(request.ticket) if request.ticket else _NONE
     if answered is None:
         return overtaken(_TOO_OLD)
     try:
-        found = resolved(desk, workspace, request)
+        found = resolved(server, workspace, request)
         if isinstance(found, str):
             return overtaken(found)
         outcome = _outcome(workspace, request, found, answered)
         preview = None
         if not (request.cascade or request.markers):
             preview = partial(_previewed, workspace, request, found, answered)
-        return outcome_shape(desk, workspace, outcome, answered=answered, preview=preview)
+        return outcome_shape(server, workspace, outcome, answered=answered, preview=preview)
     except (CasError, OSError) as error:
-        return failure_shape(desk, error)
+        return failure_shape(server, error)
 
 
-def stepped(desk: Desk, on_external: OnExternal, ticket: str, step: Step) -> Shape:
+def stepped(server: ServerState, on_external: OnExternal, ticket: str, step: Step) -> Shape:
     """Undo or redo, and return the outcome."""
-    answered = desk.shown(ticket) if ticket else _NONE
+    answered = server.shown(ticket) if ticket else _NONE
     if answered is None:
         return overtaken(_TOO_OLD)
     try:
-        with desk.workspace(notes_git=True) as workspace:
+        with server.workspace(notes_git=True) as workspace:
             outcome = step(workspace, on_external, answered.expected)
-            return outcome_shape(desk, workspace, outcome, answered=answered)
+            return outcome_shape(server, workspace, outcome, answered=answered)
     except (CasError, OSError) as error:
-        return failure_shape(desk, error)
+        return failure_shape(server, error)
 
 
 # ---- inside
@@ -116,7 +116,7 @@ def stepped(desk: Desk, on_external: OnExternal, ticket: str, step: Step) -> Sha
 
 def _outcome(
     workspace: "Workspace",
-    request: Request,
+    request: DecisionRequest,
     found: Resolved,
     answered: Ticket,
     *,
@@ -146,7 +146,7 @@ def _outcome(
 
 def _previewed(
     workspace: "Workspace",
-    request: Request,
+    request: DecisionRequest,
     found: Resolved,
     answered: Ticket,
     refused: Conflicted,
@@ -175,16 +175,16 @@ def _of_turn(workspace: "Workspace", turn: int, shown: str) -> Resolved | str:
     return Resolved(shown=tuple((unit, Status.PENDING) for unit in found), paths=tuple(paths))
 
 
-def _paths(desk: Desk, key: bytes) -> tuple[str, ...]:
-    known = desk.change(key)
+def _paths(server: ServerState, key: bytes) -> tuple[str, ...]:
+    known = server.change(key)
     return known.paths if known else ()
 
 
-def _what_happened(desk: Desk, workspace: "Workspace", gone: Collection[bytes]) -> str:
+def _what_happened(server: ServerState, workspace: "Workspace", gone: Collection[bytes]) -> str:
     """Return in a sentence why changes are not there any more."""
     decided: dict[Unit, Status] = {}
     for key in gone:
-        known = desk.change(key)
+        known = server.change(key)
         for unit in known.units if known else ():
             try:
                 status = workspace.history.edit(unit.seq).units[unit.hunk]

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from cli.screen.terminal import shown_name
-from cli.web.deciding import decided, resolved
-from cli.web.desk import Desk, Request, WaitingRejection
-from cli.web.outcomes import failure_shape, overtaken
+from cli.web.decisions.decision_requests import decided, resolved
+from cli.web.decisions.outcomes import failure_shape, overtaken
+from cli.web.server_state import DecisionRequest, ServerState, WaitingRejection
 from cli.web.shapes import running_shape, unit_names
 from objstore import Action, CasError, Configuration, replace
 
@@ -32,65 +32,65 @@ _TRIES: Final = 5
 _CHOICES: Final = frozenset({"ask", "now", "wait"})
 
 
-def decided_or_asked(desk: Desk, request: Request, running: str) -> Shape:
+def decided_or_asked(server: ServerState, request: DecisionRequest, running: str) -> Shape:
     """Make a decision; if an agent is at work on its files and it rejects, ask, or let it wait.
 
     `running`: what to do then: "now", "wait", or "" for what the setting `review.running` says.
     """
     try:
-        with desk.workspace(notes_git=True) as workspace:
+        with server.workspace(notes_git=True) as workspace:
             if request.action is Action.REJECT and running != "now":
                 calls = _at_work(workspace)
                 if calls:
-                    found = resolved(desk, workspace, request)
+                    found = resolved(server, workspace, request)
                     if isinstance(found, str):
                         return overtaken(found)
-                    calls = [call for call in calls if _may_change(desk.root, call, found.paths)]
-                    wanted = running or _setting(desk.root)
+                    calls = [call for call in calls if _may_change(server.root, call, found.paths)]
+                    wanted = running or _setting(server.root)
                     if calls and wanted == "ask":
                         words = "An agent is at work and may change what you reject."
                         return {"outcome": "running", "message": words, "calls": list(map(running_shape, calls))}
                     if calls and wanted == "wait":
-                        return _kept(desk, request, calls, found.paths, [unit for unit, _ in found.shown])
-            return decided(desk, workspace, request)
+                        return _kept(server, request, calls, found.paths, [unit for unit, _ in found.shown])
+            return decided(server, workspace, request)
     except (CasError, OSError) as error:
-        return failure_shape(desk, error)
+        return failure_shape(server, error)
 
 
-def settled(desk: Desk, number: int, *, is_made: bool) -> Shape:
+def settled(server: ServerState, number: int, *, is_made: bool) -> Shape:
     """Make a rejection now that waits, or cancel it."""
-    waiting = desk.take(number)
+    waiting = server.take(number)
     if waiting is None:
         return overtaken("This rejection does not wait any more.")
     try:
         if not is_made:
             return {"outcome": "nothing", "message": "Cancelled: nothing was rejected."}
-        with desk.workspace(notes_git=True) as workspace:
-            return decided(desk, workspace, waiting.request)
+        with server.workspace(notes_git=True) as workspace:
+            return decided(server, workspace, waiting.request)
     except (CasError, OSError) as error:
-        return failure_shape(desk, error)
+        return failure_shape(server, error)
     finally:
-        desk.settle(number)
+        server.settle(number)
 
 
-def make_due(desk: Desk) -> None:
+def make_due(server: ServerState) -> None:
     """Make the rejections whose agents have ended their turns. What can't be made is noted for the queue."""
-    if not desk.all_waiting():
+    if not server.all_waiting():
         return
-    with click.Context(desk.context.command, parent=desk.context):
+    with click.Context(server.context.command, parent=server.context):
         try:
-            with desk.workspace(notes_git=True) as workspace:
+            with server.workspace(notes_git=True) as workspace:
                 at_work = {call.conversation for call in _at_work(workspace)}
-                for number, waiting in desk.all_waiting().items():
+                for number, waiting in server.all_waiting().items():
                     if _is_due(workspace, waiting, at_work):
-                        _make(desk, workspace, number)
+                        _make(server, workspace, number)
                     else:
-                        _note_quiet(desk, number, is_quiet=at_work.isdisjoint(waiting.conversations))
+                        _note_quiet(server, number, is_quiet=at_work.isdisjoint(waiting.conversations))
         except (CasError, OSError):
             return  # the store can't be read now; they go on waiting, and the page says why nothing works
 
 
-def waiting_shapes(desk: Desk) -> list[Shape]:
+def waiting_shapes(server: ServerState) -> list[Shape]:
     """Return the rejections that wait."""
     return [
         {
@@ -100,13 +100,13 @@ def waiting_shapes(desk: Desk) -> list[Shape]:
             "names": list(waiting.names),
             "session": waiting.session,
         }
-        for number, waiting in desk.all_waiting().items()
+        for number, waiting in server.all_waiting().items()
     ]
 
 
-def waiting_words(desk: Desk) -> list[str]:
+def waiting_words(server: ServerState) -> list[str]:
     """Return a sentence for each rejection that waits and is lost with the server."""
-    return [f"The rejection in {_names(waiting)} was not made." for waiting in desk.all_waiting().values()]
+    return [f"The rejection in {_names(waiting)} was not made." for waiting in server.all_waiting().values()]
 
 
 # ---- inside
@@ -133,7 +133,11 @@ def _setting(root: str) -> str:
 
 
 def _kept(
-    desk: Desk, request: Request, calls: "list[RunningCall]", paths: Collection[str], units: "list[Any]"
+    server: ServerState,
+    request: DecisionRequest,
+    calls: "list[RunningCall]",
+    paths: Collection[str],
+    units: "list[Any]",
 ) -> Shape:
     waiting = WaitingRejection(
         request=request,
@@ -143,7 +147,7 @@ def _kept(
         conversations=tuple(dict.fromkeys(call.conversation for call in calls)),
         quiet_since=0.0,
     )
-    number = desk.keep(waiting)
+    number = server.keep(waiting)
     words = f"The rejection in {_names(waiting)} waits for the end of the agent's turn."
     return {"outcome": "waiting", "id": number, "message": words}
 
@@ -156,27 +160,27 @@ def _is_due(workspace: "Workspace", waiting: WaitingRejection, at_work: Collecti
     return bool(waiting.quiet_since) and time.monotonic() - waiting.quiet_since > _QUIET
 
 
-def _note_quiet(desk: Desk, number: int, *, is_quiet: bool) -> None:
+def _note_quiet(server: ServerState, number: int, *, is_quiet: bool) -> None:
     """Remember since when no call of the agents is open."""
-    with desk.lock:
-        waiting = desk.waiting.get(number)
+    with server.lock:
+        waiting = server.waiting.get(number)
         if waiting is not None and is_quiet != bool(waiting.quiet_since):
-            desk.waiting[number] = replace(waiting, quiet_since=time.monotonic() if is_quiet else 0.0)
+            server.waiting[number] = replace(waiting, quiet_since=time.monotonic() if is_quiet else 0.0)
 
 
-def _make(desk: Desk, workspace: "Workspace", number: int) -> None:
-    waiting = desk.take(number)
+def _make(server: ServerState, workspace: "Workspace", number: int) -> None:
+    waiting = server.take(number)
     if waiting is None:
         return  # made or cancelled by the user at this moment
     again: WaitingRejection | None = None
     try:
-        shape = decided(desk, workspace, waiting.request)
+        shape = decided(server, workspace, waiting.request)
         if shape["outcome"] == "failed" and waiting.tries < _TRIES:
             again = replace(waiting, tries=waiting.tries + 1)
         elif shape["outcome"] not in {"decided", "nothing"}:
-            desk.note(f"The rejection in {_names(waiting)}, which waited, was not made: {shape['message']}")
+            server.note(f"The rejection in {_names(waiting)}, which waited, was not made: {shape['message']}")
     finally:
-        desk.settle(number, again)
+        server.settle(number, again)
 
 
 def _names(waiting: WaitingRejection) -> str:

@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from cli.screen.terminal import shown_name, visible
-from cli.web.desk import Desk
+from cli.web.decisions.waiting_rejections import waiting_shapes
+from cli.web.server_state import ServerState
 from cli.web.shapes import changes_digest, comment_shape, kind_of, named, prose, running_shape, time_shape, unit_names
-from cli.web.waiting import waiting_shapes
 from objstore import DocumentId, EditFilter, NoSuchName, Operation, Seq, Status, StoreError
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _NEWEST: Final = 20
 """Sessions that are listed so that edits can be claimed for them."""
 
 
-def queue_shape(desk: Desk, workspace: "Workspace", version: str) -> Shape:
+def queue_shape(server: ServerState, workspace: "Workspace", version: str) -> Shape:
     """Return what awaits review. `version`: of the store, from before it was read."""
     unreadable: list[StoreError] = []
     review = workspace.review
@@ -28,15 +28,15 @@ def queue_shape(desk: Desk, workspace: "Workspace", version: str) -> Shape:
     put_off: dict[str, DocumentId] = {}
     files = review.change_summaries(
         unreadable=unreadable.append,
-        put_off=(lambda document, path: put_off.update({path: document})) if desk.may_put_off() else None,
+        put_off=(lambda document, path: put_off.update({path: document})) if server.may_put_off() else None,
     )
-    desk.note_put_off(len(put_off))
-    desk.note_places(files)
+    server.note_put_off(len(put_off))
+    server.note_places(files)
     turns = {seq: group.turn for group in report.groups for seq in group.seqs}
     running = {call.session for call in report.running if not call.is_behind and not call.is_abandoned}
     shown_turns = _turns(workspace, report, files, put_off, seen, running)
     comments = [view for view in workspace.comments.all() if not view.is_resolved]
-    waiting = waiting_shapes(desk)
+    waiting = waiting_shapes(server)
     sessions = {turn["session"] for turn in shown_turns} | {call.session for call in report.running}
     sessions.update(number for each in report.collisions for number in each.edits)
     sessions.update(each["session"] for each in waiting)
@@ -48,7 +48,7 @@ def queue_shape(desk: Desk, workspace: "Workspace", version: str) -> Shape:
     return {
         "version": version,
         "root": shown_name(report.root),
-        "read_only": desk.read_only(),
+        "read_only": server.read_only(),
         "undo": in_force[0].number if in_force else 0,
         "changes": changes,
         "unseen": sum(change.key not in seen for file in files for change in file.changes),
@@ -74,7 +74,7 @@ def queue_shape(desk: Desk, workspace: "Workspace", version: str) -> Shape:
         "collisions": [{**named(each.path), "sessions": list(each.edits)} for each in report.collisions],
         "running": [running_shape(call) for call in report.running],
         "waiting": waiting,
-        "unreadable": [*map(visible, map(str, unreadable)), *map(shown_name, report.unreadable), *desk.notes],
+        "unreadable": [*map(visible, map(str, unreadable)), *map(shown_name, report.unreadable), *server.notes],
     }
 
 

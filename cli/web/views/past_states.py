@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cli.render.outcomes import effect_line
 from cli.screen.terminal import shown_name, visible
-from cli.web.asked import NotThere
-from cli.web.desk import Desk, Ticket
-from cli.web.net_rows import DiffRows
-from cli.web.outcomes import failure_shape, outcome_shape, overtaken
+from cli.web.decisions.outcomes import failure_shape, outcome_shape, overtaken
+from cli.web.diff_rows.net_rows import DiffRows
+from cli.web.request_fields import NotThere
+from cli.web.server_state import ServerState, Ticket
 from cli.web.shapes import named, unit_names
 from objstore import (
     UNREADABLE,
@@ -98,17 +98,17 @@ def state_shape(workspace: "Workspace", state: State, *, first: int, count: int,
     return shape
 
 
-def restored(desk: Desk, named: PastState, on_external: OnExternal, ticket: str, *, dry_run: bool) -> Shape:
+def restored(server: ServerState, named: PastState, on_external: OnExternal, ticket: str, *, dry_run: bool) -> Shape:
     """Restore a state as an edit of the person's, or say what that would change, and return the outcome.
 
     A change of the file that is not recorded yet is shown first; an answer that has its ticket records it, and then
     restores the state all the same. Raises NotThere as `state_named`.
     """
-    answered = desk.shown(ticket) if ticket else _NONE
+    answered = server.shown(ticket) if ticket else _NONE
     if answered is None:
         return overtaken("That was shown too long ago. Look at the file again.")
     try:
-        with desk.workspace(notes_git=True) as workspace:
+        with server.workspace(notes_git=True) as workspace:
             state = state_named(workspace, named)
             if state.blob is not None:
                 workspace.history.edit(named.seq).refuse_if_expired()
@@ -116,17 +116,17 @@ def restored(desk: Desk, named: PastState, on_external: OnExternal, ticket: str,
             is_answered = on_external is not OnExternal.ABORT and answered.expected == outside
             if outside and not dry_run and not is_answered:
                 changes = ExternalChanges(changes=outside)
-                return outcome_shape(desk, workspace, changes, answered=_NONE)
+                return outcome_shape(server, workspace, changes, answered=_NONE)
             outcome = workspace.review.restore(state, dry_run=dry_run)
-            return _restored(desk, state, outcome, dry_run=dry_run)
+            return _restored(server, state, outcome, dry_run=dry_run)
     except (CasError, OSError) as error:
-        return failure_shape(desk, error)
+        return failure_shape(server, error)
 
 
 # ---- inside
 
 
-def _restored(desk: Desk, state: State, outcome: "CallOutcome", *, dry_run: bool) -> Shape:
+def _restored(server: ServerState, state: State, outcome: "CallOutcome", *, dry_run: bool) -> Shape:
     name = shown_name(state.path)
     if not outcome.edits:
         return {"outcome": "nothing", "message": f"Nothing to restore: {name} is in this state already."}
@@ -151,7 +151,7 @@ def _restored(desk: Desk, state: State, outcome: "CallOutcome", *, dry_run: bool
         "files": effects,
         "notes": [f"The change from outside {recorded}."] if outcome.external else [],
         "message": message,
-        "version": desk.version(),
+        "version": server.version(),
     }
 
 

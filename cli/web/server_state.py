@@ -16,7 +16,7 @@ import click
 
 from cli.app.permission_hints import permission_advice
 from cli.screen.terminal import visible
-from cli.web.syntax_marks import SyntaxMarks
+from cli.web.diff_rows.syntax_marks import SyntaxMarks
 from objstore import (
     Action,
     CasError,
@@ -34,7 +34,7 @@ from objstore import (
 if TYPE_CHECKING:
     from objstore import FileSummary, NetFile
 
-__all__ = ["Desk", "Request", "ShownChange", "Ticket", "WaitingRejection"]
+__all__ = ["DecisionRequest", "ServerState", "ShownChange", "Ticket", "WaitingRejection"]
 
 Computed = TypeVar("Computed")
 
@@ -67,7 +67,7 @@ class ShownChange:
 
 
 @value
-class Request:
+class DecisionRequest:
     """A decision that a page asks for."""
 
     action: Action
@@ -86,7 +86,7 @@ class Request:
 class WaitingRejection:
     """A rejection that is made when the agents that were at work have ended their turns."""
 
-    request: Request
+    request: DecisionRequest
     units: tuple[Unit, ...]
     names: tuple[str, ...]  # of its files, as they are shown
     session: int  # of the first of these agents; 0: not known
@@ -95,7 +95,7 @@ class WaitingRejection:
     tries: int = 0  # how often it failed, as because of a lock
 
 
-class Desk:
+class ServerState:
     """The state of one server. Safe to use from several threads."""
 
     def __init__(self, root: str, context: click.Context) -> None:

@@ -8,8 +8,8 @@ from cli.app.permission_hints import message_of, permission_advice
 from cli.render.external_prompt import external_sides
 from cli.render.outcomes import conflict_text, decided_text, effect_line, external_refusal, is_of_binary
 from cli.screen.terminal import FOR_STDERR, visible
-from cli.web.desk import Desk, Ticket
-from cli.web.net_rows import line_row, shown_line
+from cli.web.diff_rows.net_rows import line_row, shown_line
+from cli.web.server_state import ServerState, Ticket
 from cli.web.shapes import Edits, named, unit_names
 from objstore import (
     CasError,
@@ -55,7 +55,12 @@ def overtaken(message: str) -> Shape:
 
 
 def outcome_shape(
-    desk: Desk, workspace: "Workspace", outcome: DecisionOutcome, *, answered: Ticket, preview: Preview | None = None
+    server: ServerState,
+    workspace: "Workspace",
+    outcome: DecisionOutcome,
+    *,
+    answered: Ticket,
+    preview: Preview | None = None,
 ) -> Shape:
     """Return an outcome with words. `answered`: what the reviewer was shown before, whose answers go on to apply.
 
@@ -63,16 +68,16 @@ def outcome_shape(
     """
     match outcome:
         case Decided():
-            return _decided(desk, workspace, outcome)
+            return _decided(server, workspace, outcome)
         case NothingToDo():
             return {"outcome": "nothing", "message": "Nothing to do: that is already so."}
         case Conflicted():
-            return _conflicted(desk, workspace, outcome, answered, preview)
+            return _conflicted(server, workspace, outcome, answered, preview)
         case ExternalChanges():
-            return _external(desk, workspace, outcome)
+            return _external(server, workspace, outcome)
 
 
-def failure_shape(desk: Desk, error: CasError | OSError) -> Shape:
+def failure_shape(server: ServerState, error: CasError | OSError) -> Shape:
     """Return the outcome of a decision that an error has ended: nothing was decided."""
     words = visible(message_of(error))
     match error:
@@ -82,16 +87,16 @@ def failure_shape(desk: Desk, error: CasError | OSError) -> Shape:
             return {"outcome": "failed", "message": f"{words} Nothing was decided."}
         case PermissionRefused():
             with suppress(OSError):
-                words = f"{words}. {permission_advice(error, desk.root)}".strip()
-    if desk.read_only():
-        return {"outcome": "read_only", "message": desk.read_only()}
+                words = f"{words}. {permission_advice(error, server.root)}".strip()
+    if server.read_only():
+        return {"outcome": "read_only", "message": server.read_only()}
     return {"outcome": "failed", "message": words}
 
 
 # ---- inside
 
 
-def _decided(desk: Desk, workspace: "Workspace", outcome: Decided) -> Shape:
+def _decided(server: ServerState, workspace: "Workspace", outcome: Decided) -> Shape:
     effects = [visible(effect_line(effect, dry_run=False)) for effect in outcome.files]
     text = decided_text(outcome, workspace.history.edit, FOR_STDERR, dry_run=False, says_unchanged=False)
     message, *notes = [line.decode().rstrip("\n") for line in text]
@@ -104,7 +109,7 @@ def _decided(desk: Desk, workspace: "Workspace", outcome: Decided) -> Shape:
         "files": _effects(outcome, dry_run=False),
         "notes": [note for note in notes if note not in effects],
         "message": message,
-        "version": desk.version(),
+        "version": server.version(),
     }
 
 
@@ -119,7 +124,7 @@ def _effects(outcome: Decided, *, dry_run: bool) -> list[Shape]:
 
 
 def _conflicted(
-    desk: Desk, workspace: "Workspace", outcome: Conflicted, answered: Ticket, preview: Preview | None
+    server: ServerState, workspace: "Workspace", outcome: Conflicted, answered: Ticket, preview: Preview | None
 ) -> Shape:
     cascade, marked = (_tried(preview, outcome, by_cascade=by_cascade) for by_cascade in (True, False))
     edits = Edits(workspace)
@@ -132,7 +137,7 @@ def _conflicted(
         "can_cascade": cascade is not None,
         "can_mark": marked is not None,
         "cascade": [] if cascade is None else _effects(cascade, dry_run=True),
-        "ticket": desk.ticket(Ticket(refused=outcome, expected=answered.expected)),
+        "ticket": server.ticket(Ticket(refused=outcome, expected=answered.expected)),
     }
 
 
@@ -178,7 +183,7 @@ def _quoted(text: bytes) -> list[str]:
     return [*quoted, f"and {more} more lines"] if more > 0 else quoted
 
 
-def _external(desk: Desk, workspace: "Workspace", outcome: ExternalChanges) -> Shape:
+def _external(server: ServerState, workspace: "Workspace", outcome: ExternalChanges) -> Shape:
     return {
         "outcome": "external",
         "message": _sentence(visible(external_refusal(outcome.changes).partition("\n")[0])),
@@ -190,7 +195,7 @@ def _external(desk: Desk, workspace: "Workspace", outcome: ExternalChanges) -> S
             }
             for at, change in enumerate(outcome.changes)
         ],
-        "ticket": desk.ticket(Ticket(expected=outcome.changes)),
+        "ticket": server.ticket(Ticket(expected=outcome.changes)),
     }
 
 

@@ -16,9 +16,9 @@ from mcptools.model.failures import Failure, FailureKind, failure_of
 from mcptools.model.tickets import Shown
 from mcptools.tools.context import ToolContext, converting_errors
 from mcptools.tools.history import DirectoryArgument
-from mcptools.tools.pending_changes import newest_turn, pending_files, refusal_to_decide, review_of
 from mcptools.tools.reading import OffsetArgument
-from mcptools.tools.review_words import counted, review_notes, review_text, sentence, taken
+from mcptools.tools.review.pending_changes import newest_turn, pending_files, refusal_to_decide, review_of
+from mcptools.tools.review.review_words import counted, review_notes, review_text, sentence, taken
 from objstore import (
     MAX_INT,
     MAX_TEXT,

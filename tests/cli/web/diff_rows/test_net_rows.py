@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from cli.web.net_rows import DiffRows
+from cli.web.diff_rows.net_rows import DiffRows
 from objstore import Action, CallInfo, NetFile, TurnInfo, Workspace, replace
 from tests.support.faulty_disk import UnsyncedDisk
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from cli.screen.syntax import Mark
-from cli.web.net_rows import DiffRows, shown_line, utf16
-from cli.web.syntax_marks import SyntaxMarks
+from cli.web.diff_rows.net_rows import DiffRows, shown_line, utf16
+from cli.web.diff_rows.syntax_marks import SyntaxMarks
 
 if TYPE_CHECKING:
     from objstore import NetFile

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 from cli.render.comments import comments_by_change
 from cli.screen.terminal import shown_name
 from cli.selection.turn_selection import TurnSelection
-from cli.web.asked import NotThere
-from cli.web.desk import Desk, ShownChange
-from cli.web.net_rows import CONTEXT, DiffRows, is_whitespace_only
+from cli.web.diff_rows.net_rows import CONTEXT, DiffRows, is_whitespace_only
+from cli.web.request_fields import NotThere
+from cli.web.server_state import ServerState, ShownChange
 from cli.web.shapes import change_words, comment_shape, kind_of, named, unit_names
 from objstore import ChangeKind, blob_id, is_placeholder, value
 
@@ -30,20 +30,22 @@ class ShownFile:
     longest: int  # characters of its longest row
 
 
-def shown_file(desk: Desk, workspace: "Workspace", document: int, turn: int = 0, context: int = CONTEXT) -> ShownFile:
+def shown_file(
+    server: ServerState, workspace: "Workspace", document: int, turn: int = 0, context: int = CONTEXT
+) -> ShownFile:
     """Return a file with pending changes. `turn`: only its changes, and those decided with them (0: all).
 
     Raises NotThere if nothing is pending, and what Review.changes raises.
     """
-    version = desk.version()
+    version = server.version()
 
     def computed() -> ShownFile:
         units = TurnSelection(turns=(turn,)).pending_units(workspace) if turn else None
-        file = _found(desk, workspace, document, units)
+        file = _found(server, workspace, document, units)
         rows = DiffRows(file, context)
         return ShownFile(file=file, keys=tuple(change.key for change in file.changes), rows=rows, longest=rows.longest)
 
-    return desk.computed((version, document, turn, context), computed)
+    return server.computed((version, document, turn, context), computed)
 
 
 def file_shape(shown: ShownFile, seen: Collection[bytes]) -> Shape:
@@ -64,14 +66,14 @@ def file_shape(shown: ShownFile, seen: Collection[bytes]) -> Shape:
     }
 
 
-def file_view(desk: Desk, workspace: "Workspace", shown: ShownFile, first: int, count: int) -> Shape:
+def file_view(server: ServerState, workspace: "Workspace", shown: ShownFile, first: int, count: int) -> Shape:
     """Return a file's changes, and rows of its diff."""
     file, keys, rows = shown.file, shown.keys, shown.rows
     seen = workspace.review.seen_changes()
     comments = comments_by_change(workspace, file)
     paths = (file.path, file.path_before)
     groups = [frozenset(keys[at] for at in (place, *change.shares_with)) for place, change in enumerate(file.changes)]
-    desk.note_shown(
+    server.note_shown(
         [
             (key, ShownChange(units=change.units, together=group, paths=paths))
             for key, change, group in zip(keys, file.changes, groups, strict=True)
@@ -117,15 +119,15 @@ def file_view(desk: Desk, workspace: "Workspace", shown: ShownFile, first: int, 
 # ---- inside
 
 
-def _found(desk: Desk, workspace: "Workspace", document: int, units: "frozenset[Unit] | None") -> "NetFile":
+def _found(server: ServerState, workspace: "Workspace", document: int, units: "frozenset[Unit] | None") -> "NetFile":
     """Return a file with its pending changes. `units`: as for Review.changes. Raises NotThere."""
-    paths = desk.places(document)
+    paths = server.places(document)
     if paths:
         for file in workspace.review.changes(paths, units):
             if file.document == document:
                 return file
     files = workspace.review.change_summaries(unreadable=lambda _: None)
-    desk.note_places(files)
+    server.note_places(files)
     for summary in files:
         if summary.document == document:
             for file in workspace.review.changes({summary.path, summary.path_before}, units):

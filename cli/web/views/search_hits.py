@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cli.render.unreadable import ReadErrors
 from cli.screen.progress import Progress
 from cli.search.pickaxe import Pickaxe
-from cli.web.net_rows import line_row, utf16
+from cli.web.diff_rows.net_rows import line_row, utf16
 from cli.web.shapes import Edits
 from objstore import UNREADABLE, EditFilter, is_either_binary, split_lines
 

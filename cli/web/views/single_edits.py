@@ -10,9 +10,9 @@ from cli.render.outcomes import effect_line
 from cli.review_ui.hunk_place import located_hunk
 from cli.review_ui.split_hunk import Part, parts
 from cli.screen.terminal import shown_name, visible
-from cli.web.desk import Desk
-from cli.web.net_rows import Row, line_row
-from cli.web.outcomes import failure_shape, overtaken
+from cli.web.decisions.outcomes import failure_shape, overtaken
+from cli.web.diff_rows.net_rows import Row, line_row
+from cli.web.server_state import ServerState
 from cli.web.shapes import Edits, named, unit_names
 from objstore import (
     CasError,
@@ -56,7 +56,7 @@ def edits_shape(workspace: "Workspace", units: Iterable[Unit]) -> list[Shape]:
     return found
 
 
-def part_taken_out(desk: Desk, workspace: "Workspace", unit: Unit, index: int, status: Status) -> Shape:
+def part_taken_out(server: ServerState, workspace: "Workspace", unit: Unit, index: int, status: Status) -> Shape:
     """Take a part of a hunk out of its file, by an amendment of its edit, and return the outcome.
 
     `index`: of the part among those that `edits_shape` sent. `status`: that of the hunk which was shown.
@@ -83,7 +83,7 @@ def part_taken_out(desk: Desk, workspace: "Workspace", unit: Unit, index: int, s
             who=reviewer(),
         )
     except (CasError, OSError) as error:
-        return failure_shape(desk, error)
+        return failure_shape(server, error)
     made = [edit.seq for edit in outcome.edits]
     words = f"Recorded edit {made[0]}, which amends edit {unit.seq}." if made else "Nothing was changed."
     return {
@@ -98,7 +98,7 @@ def part_taken_out(desk: Desk, workspace: "Workspace", unit: Unit, index: int, s
         ],
         "notes": [f"To take it back, reject edit {made[0]}."] if made else [],
         "message": f"Took that part out. {words} {unit} itself is still {status.value}.",
-        "version": desk.version(),
+        "version": server.version(),
     }
 
 

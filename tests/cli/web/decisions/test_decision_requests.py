@@ -10,8 +10,8 @@ from typing import Any
 import click
 import pytest
 
-from cli.web.desk import Desk
-from cli.web.outcomes import failure_shape
+from cli.web.decisions.outcomes import failure_shape
+from cli.web.server_state import ServerState
 from objstore import Status, StoreLocked, TurnInfo, Workspace
 from objstore.fs.writer_lock import WriterLock
 from tests.support.command_runner import AS_ANYBODY, CommandRunner
@@ -367,8 +367,8 @@ def test_reads_go_on_while_another_process_writes_and_a_decision_waits_for_it(
 
 
 def test_a_lock_that_stays_held_says_what_to_do(edited: CommandRunner) -> None:
-    desk = Desk(str(edited.folder), click.Context(click.Command("web")))
-    outcome = failure_shape(desk, StoreLocked("/ws", 30))
+    server = ServerState(str(edited.folder), click.Context(click.Command("web")))
+    outcome = failure_shape(server, StoreLocked("/ws", 30))
     assert outcome["outcome"] == "failed"
     assert outcome["message"].endswith("Try again. Nothing was decided.")
 

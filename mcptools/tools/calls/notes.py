@@ -1,0 +1,70 @@
+"""Word the notes that several tools add to an answer.
+
+A file was left as it was, a conversation is new, a patch was not applied, another session has changed the same files.
+"""
+
+from contextlib import suppress
+from shlex import quote
+from typing import Final
+
+from mcptools.edit.display import one_line, shown
+from mcptools.tools.context import ToolContext, absolute
+from objstore import CallOutcome, CasError
+
+__all__ = ["UNCHANGED", "collision_notes", "edit_number", "not_applied", "nothing_to_change", "outcome_notes"]
+
+UNCHANGED: Final = "The file already has this content: no edit was recorded, and there is nothing to undo."
+"""The note of a call that left its file as it was."""
+
+_COLLIDED: Final = (
+    "Another agent has changed files that you have changed too, and neither is reviewed yet. "
+    "Read them again before you edit them:"
+)
+_MOST_NAMED: Final = 20
+
+
+def edit_number(outcome: CallOutcome) -> int:
+    """Return the number of a call's first edit, or 0 if the call changed nothing."""
+    return outcome.edits[0].seq if outcome.edits else 0
+
+
+def nothing_to_change(*places: str) -> str:
+    """Return the text that replaces a success message where the files already had the wanted content."""
+    return f"Nothing to change in {', '.join(places)}"
+
+
+def not_applied(why: str) -> tuple[str, ...]:
+    """Return the note for a patch that fits in a dry run but would be refused if applied."""
+    return (f"The patch fits, but applying it now would be refused: {why}",)
+
+
+def outcome_notes(outcome: CallOutcome) -> tuple[str, ...]:
+    """Return the notes that give a client the id of a conversation that its call began, and name stored secrets."""
+    notes = []
+    if outcome.new_conversation:
+        notes.append(f"New conversation. Pass mcp_conversation_id={outcome.conversation} with your further changes.")
+    for path in outcome.secrets:
+        place = shown(path)
+        notes.append(
+            f"{place} looks like a secret by its name. Its bytes are stored, so that the edit can be undone; "
+            f"`cas purge {quote(place)}` removes them."
+        )
+    return tuple(notes)
+
+
+def collision_notes(context: ToolContext) -> tuple[str, ...]:
+    """Return a note about each file that other sessions have changed, once; of files that the client may see."""
+    found: list[str] = []
+    for workspace in context.directories.opened() if context.session.has_turns() else ():
+        # What the tool did is done: if this can't be determined or remembered, the answer is without it.
+        with suppress(CasError, OSError):
+            collisions = [
+                collision
+                for collision in workspace.messages.collisions(context.session.name)
+                if context.directories.allows(workspace, collision.path)
+            ]
+            if collisions:
+                workspace.messages.mark_collisions_reported(context.session.name, collisions)
+                found += [f"- {one_line(absolute(workspace, collision.path))}" for collision in collisions]
+    more = [f"- and {len(found) - _MOST_NAMED} more"] if len(found) > _MOST_NAMED else []
+    return (_COLLIDED, *found[:_MOST_NAMED], *more) if found else ()

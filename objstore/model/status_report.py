@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -45,16 +44,11 @@ class PendingGroup(NamedTuple):
 
     conversation: str
     turn: int  # number of the turn; 0: none is known
-    stored_path: bytes  # current path of the file
+    path: str  # current path of the file
     seqs: tuple[Seq, ...]  # ascending
     added: int  # lines
     removed: int
     session: int  # number of the session, if no turn is known; 0: nor is a session
-
-    @property
-    def path(self) -> str:
-        """Return the current path of the file."""
-        return os.fsdecode(self.stored_path)  # only if asked: of thousands of groups, a status shows a few
 
 
 @value

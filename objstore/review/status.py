@@ -141,12 +141,13 @@ def _comments(journal: Journal) -> dict[str, int]:
 
 def _groups(pending: list[PendingEdit]) -> tuple[PendingGroup, ...]:
     """Return the edits by turn and file, or by conversation and file where no turn is known, the oldest group first."""
-    groups: dict[tuple[str, int, DocumentId], tuple[bytes, int, list[Seq], list[int], list[int]]] = {}
-    for seq, document, path, conversation, turn, session, added, removed in pending:
-        key = conversation, turn, document
-        group = groups.get(key)
+    paths: dict[bytes, str] = {}
+    groups: dict[tuple[str, int, DocumentId], tuple[str, int, list[Seq], list[int], list[int]]] = {}
+    for seq, document, stored_path, conversation, turn, session, added, removed in pending:
+        group = groups.get((conversation, turn, document))
         if group is None:
-            groups[key] = path, 0 if turn else session, [seq], [added], [removed]
+            path = paths.get(stored_path) or paths.setdefault(stored_path, os.fsdecode(stored_path))
+            groups[conversation, turn, document] = path, 0 if turn else session, [seq], [added], [removed]
         else:
             group[2].append(seq)
             group[3].append(added)

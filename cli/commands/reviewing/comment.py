@@ -50,7 +50,7 @@ def comment(
 
     A comment follows its lines. It is sent to the agent that wrote them with the agent's next message, once; `cas send`
     shows what waits. Without -m, your editor opens. Without a target, the comments that are not resolved are listed. A
-    comment on a turn or session is about all of its edits, and is shown beside those of its first file.
+    comment on a turn or session is about all of its edits, and is shown with those of its first file.
     """
     if sum(map(bool, (target, by.is_given, reply, resolve or reopen))) > 1:
         raise click.UsageError("Give one of these: a target, --turn or --session, --reply, or --resolve and --reopen.")

@@ -1,4 +1,4 @@
-"""The value that a plot is drawn from, and that a table beside it shows."""
+"""The value from which a plot is drawn, and from which its table is made."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -11,7 +11,7 @@ __all__ = ["MAX_COLUMNS", "STATUSES", "Plot", "binned", "day_and_minute"]
 Item = TypeVar("Item")
 
 MAX_COLUMNS: Final = 60
-"""Columns that a plot has at most, so that the table beside it can be read and the drawing stays small."""
+"""Columns that a plot has at most, so that its table can be read and the drawing stays small."""
 
 STATUSES: Final = tuple(each.value for each in (Status.ACCEPTED, Status.PENDING, Status.REJECTED, Status.AWAY))
 """The statuses of edits, in the order in which plots stack them."""

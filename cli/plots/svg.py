@@ -40,7 +40,7 @@ MARK: Final = "<!-- Drawn by cas stats. -->"
 
 _TITLE_COLUMNS: Final = 54
 _LABEL_COLUMNS: Final = 27
-"""Columns of a label below an axis: two of them fit beside each other."""
+"""Characters of a label below an axis: two such labels fit next to each other."""
 
 _SHOWN_AT_ONCE: Final = 1.5
 """Scale at which a browser shows a drawing that is opened by itself."""
@@ -126,7 +126,7 @@ def ticks(most: int, intervals: int = 4) -> list[int]:
 
 
 def level_lines(levels: Iterable[int], y_of: Callable[[int], float], shown: Callable[[int], str]) -> Iterable[str]:
-    """Yield a line across for each level, with what it stands for at its left end."""
+    """Yield a horizontal line for each level, with the level's value at its left end."""
     for level in levels:
         y = y_of(level)
         kind = "level" if level else "zero"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["Authors"]
 
 _PROMPT: Final = 32
-"""Columns of a prompt that are shown beside each line of a file."""
+"""Columns of a prompt that are shown in front of each line of a file."""
 
 
 class Authors:

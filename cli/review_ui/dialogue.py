@@ -177,7 +177,7 @@ class ReviewDialogue(ABC, Generic[Shown]):
 
     def _note(self, units: Sequence[Unit], outcome: Decided) -> None:
         """Report a decision, and remember how to undo it."""
-        says_unchanged = outcome.action is not Action.ACCEPT  # nobody expects that of an accept
+        says_unchanged = outcome.action is not Action.ACCEPT  # most accepts leave files as they are
         edit = self._workspace.history.edit
         self._write(decided_text(outcome, edit, self._screen, dry_run=False, says_unchanged=says_unchanged))
         self._steps.append(Step(units=tuple(units), decision=outcome.number, verdicts=outcome.verdicts))

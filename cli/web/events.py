@@ -1,4 +1,4 @@
-"""Tell pages that something has changed: one task looks at the store, and every open page hears of it.
+"""Send events to the open pages when the store has changed; one task watches the store for all of them.
 
 Nothing is looked at while no page is open and nothing waits.
 """

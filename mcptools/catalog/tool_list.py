@@ -116,7 +116,7 @@ SETS: Final[Mapping[str, tuple[str, ...]]] = {
 """Sets of tools. A model chooses worse from a longer list, and every description costs it tokens.
 
 `classic` and `patch` are the tools of documents 000 and 004; `multi` and `hashline` those of 001 and 003 with what is
-needed beside them.
+needed in addition.
 """
 
 

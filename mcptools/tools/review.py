@@ -190,7 +190,7 @@ class ReviewTools:
                     done = self._acted(workspace, selection, act)
                 decisions = _in_force(workspace, (*decisions, done.number))
                 review = review_of(self._context, workspace, selection, offset)
-        except Failure as failure:  # what was decided is decided: the window has to hear of it
+        except Failure as failure:  # a decision that was made stays: the window has to get it
             if not done.outcome:
                 done = DecisionTaken(outcome="failed", message=sentence(str(failure)), number=0)
             review = _empty(str(failure))

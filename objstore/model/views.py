@@ -428,7 +428,7 @@ class WaitingMessage:
 
 @value
 class UnreviewedCommit:
-    """A git commit that an agent made, with edits that nobody reviewed yet."""
+    """A git commit that an agent made, with edits that are still to be reviewed."""
 
     commit: str  # hexadecimal
     conversation: str

@@ -142,7 +142,7 @@ def handle(client: Client, event: Event, say: Callable[[Payload | None], object]
             messages.mark_collisions_reported(event.conversation, collisions)
         if comments:
             workspace.comments.mark_sent(
-                [view.number for view in comments.comments], messages.conversations_heard(event.conversation)[0]
+                [view.number for view in comments.comments], messages.conversations_of(event.conversation)[0]
             )
 
 

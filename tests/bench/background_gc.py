@@ -1,7 +1,7 @@
 """How long an edit waits while another process brings the store back within its limits.
 
-The disk's own stalls are told apart: a sync of an edit's few bytes takes as long as the disk has to do for whoever else
-is at work, on this machine or beside it, and no store can give that back.
+The disk's own stalls are counted separately: a sync of an edit's few bytes waits for the work of all other processes on
+that disk, of this machine or another, and no store can change that.
 """
 
 import gc
@@ -70,7 +70,7 @@ class _Waits:
 
 def bench_upkeep(report: Report) -> None:
     """Edit one file while a process expires 2,000 edits of 50 others, or removes half of 50,000 blobs."""
-    # Beside this file, not in /tmp: that may be a memory file system, where a sync costs nothing.
+    # In this file's folder, not in /tmp: that may be a memory file system, where a sync costs nothing.
     with tempfile.TemporaryDirectory(dir=Path(__file__).parent, prefix="bench-") as folder:
         root = Path(folder)
         with Workspace.init(root) as workspace:

@@ -128,13 +128,13 @@ class ReviewPage:
         return self.page.locator("dialog[open]")
 
     def top(self, what: "Locator") -> float:
-        """Return where on the screen something begins, in pixels; what is drawn anew has no place for a moment."""
+        """Return where on the screen an element begins, in pixels; one that is redrawn has no place for a moment."""
         for _ in range(10):
             expect(what).to_be_visible()
             box = what.bounding_box()
             if box is not None:
                 return float(box["y"])
-        raise AssertionError("It is drawn anew all the time.")
+        raise AssertionError("It is redrawn all the time.")
 
     def overflow(self) -> int:
         """Return by how many pixels the page is wider than the screen."""

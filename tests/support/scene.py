@@ -291,6 +291,6 @@ class Scene:
         self.workspace = Workspace.open(self.root, self.disk())
 
     def copy_to(self, root: Path) -> "Scene":
-        """Return a scene in a copy of the folder, taken while nobody writes."""
+        """Return a scene in a copy of the folder, taken while no process writes."""
         shutil.copytree(self.root, root, symlinks=True)
         return Scene(root)

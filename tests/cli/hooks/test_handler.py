@@ -824,7 +824,7 @@ def test_a_session_in_another_folder_still_ends_its_calls_in_its_project(folder:
 
 
 def rejections_reported_to(session: ClaudeCode) -> list[str]:
-    """Return the rejections that the agent is told about at the next prompt."""
+    """Return the rejections that the agent reads at the next prompt."""
     return session.ask("go on").splitlines()[1:]
 
 

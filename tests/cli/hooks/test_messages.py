@@ -122,8 +122,8 @@ def test_what_a_review_says_is_one_message_at_its_end(folder: Path, review: Revi
         end = press(terminal, "q", r"next prompt or tool\.")
         assert "2 rejections and 1 comment go to claude-code 1 (count on) at its next prompt or tool." in end
         assert terminal.wait_for_exit() == 0
-    told = session.run("true")
-    assert (told.count("- edit"), told.count("- comment"), told.count("no four")) == (2, 1, 1)
+    message = session.run("true")
+    assert (message.count("- edit"), message.count("- comment"), message.count("no four")) == (2, 1, 1)
     assert session.run("true") == ""
 
 
@@ -168,12 +168,12 @@ def test_manual_waits_for_cas_send(folder: Path, review: Review) -> None:
     assert sent.text.endswith("1 rejection and 1 comment go to claude-code 1 (count on) at its next prompt or tool.\n")
     assert cas("reject", "3", folder=folder).status == 0  # after it: waits for the next one
     assert cas("comment", "b.txt:4", "-m", "and why?", folder=folder).status == 0
-    told = session.run("true")
-    assert (told.count("- edit"), told.count("- comment"), "edit 1" in told) == (1, 1, True)
+    message = session.run("true")
+    assert (message.count("- edit"), message.count("- comment"), "edit 1" in message) == (1, 1, True)
     assert session.run("true") == ""
     assert cas("send", folder=folder).status == 0
-    told = session.run("true")
-    assert (told.count("- edit"), told.count("- comment"), "edit 3" in told) == (1, 1, True)
+    message = session.run("true")
+    assert (message.count("- edit"), message.count("- comment"), "edit 3" in message) == (1, 1, True)
 
 
 def test_what_is_rejected_once_more_waits_again(folder: Path) -> None:

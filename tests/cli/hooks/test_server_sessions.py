@@ -53,7 +53,7 @@ def server(folder: Path) -> Iterator[Agent]:
 
 
 def report(session: Session, tool: str, given: dict[str, Any], answer: Result | None = None) -> str:
-    """Report that a call of our server begins, or has ended with an answer; return what the agent is told."""
+    """Report that a call of our server begins, or has ended with an answer; return what the agent reads."""
     event = session.write_event("a.txt", "x", before=answer is None)
     named = PREFIXES[type(session)] + tool
     fields = {"tool": named, "args": given} if type(session) is OpenCode else {"tool_name": named, "tool_input": given}

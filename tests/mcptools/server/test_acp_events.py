@@ -275,7 +275,7 @@ def test_official_client_hears_them_if_it_knows_them_and_ignores_them_if_not(con
     with connected(config.parent, mode=mode, options=options, extensions=[listener]) as agent:
         agent.done("multi_edit_text_file", path=str(config), edits=EDITS)
         agent.tools()  # is answered after the notifications were read
-    assert [each.update["sessionUpdate"] for each in listener.heard] == ["tool_call", "tool_call_update"]
+    assert [each.update["sessionUpdate"] for each in listener.updates] == ["tool_call", "tool_call_update"]
     with connected(config.parent, mode=mode, options=options) as agent:
         agent.done("read_file", path=str(config))
 

@@ -285,9 +285,9 @@ def test_no_ticket_is_in_the_notifications_of_an_agents_calls(root: Path) -> Non
             shown = raw_call(agent, "review_page", ticket=tickets[-1])
             tickets.append(ticket_of(shown))
         agent.tools()  # is answered after the notifications were read
-    assert len(listener.heard) == 4  # of the two calls of the agent
-    heard = json.dumps([each.update for each in listener.heard])
-    assert not [ticket for ticket in tickets if not ticket or ticket in heard]
+    assert len(listener.updates) == 4  # of the two calls of the agent
+    sent = json.dumps([each.update for each in listener.updates])
+    assert not [ticket for ticket in tickets if not ticket or ticket in sent]
 
 
 def test_an_arguments_error_uses_up_no_ticket(agent: Agent, root: Path) -> None:

@@ -3,7 +3,7 @@
 1. What an agent wrote is never accepted unless a person decides so.
 2. What a person wrote while no agent's call was open is accepted.
 
-Of a call whose beginning no hook reported, nobody knows before its end is: the first law holds from then on.
+A call whose beginning no hook reported becomes known when its end is reported: the first law holds from then on.
 """
 
 from collections.abc import Callable
@@ -155,7 +155,7 @@ class Day:
 
     @said
     def begin_unannounced(self, session: str, agent: str, path: str, found_by: str) -> None:
-        """Begin a shell without a report, and let it change a file. `found_by`: as for `look`, or "": nobody looks."""
+        """Begin a shell without a report, and let it change a file. `found_by`: as for `look`, or "": no look."""
         call = AgentCall(conversation=session, id=str(self.next()), tool="tool", paths=None, agent=agent)
         self.unannounced[call.id] = Running(call=call, is_working=True)
         if agent:

@@ -621,7 +621,7 @@ def taken(scene: Scene) -> Scene:
 
 
 def kind(state: PathState | None) -> str:
-    """Return the kind of what stands at a path."""
+    """Return what kind of file is at a path."""
     return "nothing" if state is None else state.kind
 
 

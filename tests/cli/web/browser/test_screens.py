@@ -184,7 +184,8 @@ def test_whose_an_unattributed_edit_is_can_be_said(
     agent.start()
     agent.ask("Make it")
     (project / "who.txt").write_text("x\n")
-    agent.tell(agent.another_call(is_shell=True, command="make")[1])  # the end of a call whose beginning nobody heard
+    # The end of a call whose beginning no hook reported.
+    agent.tell(agent.another_call(is_shell=True, command="make")[1])
     agent.stop()
     review = opened(serve(project))
     whose = review.page.locator("section", has_text="Whose are these?")

@@ -19,10 +19,10 @@ STATUSES: Final = tuple(each.value for each in (Status.ACCEPTED, Status.PENDING,
 
 @value
 class Plot:
-    """What one plot shows. It has at most some 60 rows, however long the history is."""
+    """A plot as a value. It has at most some 60 rows, however long the history is."""
 
     title: str
-    summary: str  # one or two sentences, which say what one sees
+    summary: str  # one or two sentences that describe the plot
     columns: tuple[str, ...]  # their headings
     rows: tuple[tuple[str | int, ...], ...]  # a cell for each column: texts, and numbers that are drawn
 
@@ -37,12 +37,12 @@ class Plot:
 
 
 def binned(items: Sequence[Item], count: int = MAX_COLUMNS) -> list[Sequence[Item]]:
-    """Return the items in at most `count` bins of neighbours, as even as can be; no bin is empty."""
+    """Return the items in at most `count` bins of neighbours, of about equal size; no bin is empty."""
     bins = min(count, len(items))
     edges = [len(items) * at // bins for at in range(bins + 1)] if bins else []
     return [items[start:end] for start, end in pairwise(edges)]
 
 
 def day_and_minute(microseconds: int) -> str:
-    """Return a moment in the person's time zone, such as 2026-11-20 14:30."""
+    """Return a time in the user's time zone, such as 2026-11-20 14:30."""
     return date_of(microseconds).astimezone().strftime("%Y-%m-%d %H:%M")

@@ -1,4 +1,4 @@
-"""Decide, undo and redo."""
+"""Routes that decide, undo and redo."""
 
 from typing import TYPE_CHECKING, Any, Final
 
@@ -60,7 +60,11 @@ def undo(desk: Desk, asked: Asked) -> Json:
         return workspace.review.undo(number, who=reviewer(), on_external=on_external, expected=expected)
 
     shape = _stepped(desk, asked, undone)
-    return overtaken("Something else was decided or undone since.") if shape["outcome"] == "nothing" else shape
+    return (
+        overtaken("Something else was decided or undone since. Look at the changes, then undo again.")
+        if shape["outcome"] == "nothing"
+        else shape
+    )
 
 
 def redo(desk: Desk, asked: Asked) -> Json:
@@ -76,7 +80,7 @@ def redo(desk: Desk, asked: Asked) -> Json:
 
 
 def waiting(desk: Desk, asked: Asked) -> Json:
-    """Make a decision now that waits, or cancel it."""
+    """Make a waiting rejection now, or cancel it."""
     return settled(desk, asked.number("id", least=1), is_made=asked.choice("do", ["now", "cancel"]) == "now")
 
 

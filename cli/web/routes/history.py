@@ -1,4 +1,4 @@
-"""Answer what happened: blame, timeline, past states, search; and restore a past state."""
+"""Routes for the history: blame, timeline, past states, search, and the restore of a past state."""
 
 from typing import TYPE_CHECKING, Any, Final
 
@@ -62,7 +62,7 @@ def blame(desk: Desk, asked: Asked) -> Json:
 
 
 def timeline(desk: Desk, asked: Asked) -> Json:
-    """Answer with a page of what happened to a file, or everywhere, the oldest first."""
+    """Answer with a page of the edits of a file, or of the workspace, the oldest first."""
     path = asked.path("path") if asked.has("path") else ""
     before, count = asked.number("before", 0), asked.number("count", 500, least=1, most=_MOST_POINTS)
     with desk.workspace(notes_git=True) as workspace:
@@ -99,7 +99,7 @@ def moment(desk: Desk, asked: Asked) -> Json:
 
 
 def restore(desk: Desk, asked: Asked) -> Json:
-    """Restore a file to its state after or before an edit, or say what that would change."""
+    """Restore a file to its state after or before an edit, or preview that."""
     path, seq = asked.path("path"), asked.number("seq", least=1)
     before, dry_run = asked.flag("before"), asked.flag("dry_run")
     on_external = OnExternal(asked.choice("on_external", [choice.value for choice in OnExternal], "abort"))
@@ -110,7 +110,7 @@ def restore(desk: Desk, asked: Asked) -> Json:
 
 
 def search(desk: Desk, asked: Asked) -> Json:
-    """Answer with a page of the edits that inserted or removed a text, or whose file or prompt has it."""
+    """Answer with a page of the edits that inserted or removed a text, or whose path or prompt contains it."""
     text, kind = asked.text("q", most=1_000), asked.choice("in", ["text", "path", "prompt"], "text")
     before = asked.number("before", 0)
     if len(text) < _SHORTEST_TEXT:

@@ -1,4 +1,4 @@
-"""Answer what awaits review: the queue, the changes and rows of a file, and what was seen."""
+"""Routes for the review: the queue, a file's changes and rows, single edits, splitting, and marks of what was seen."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -28,7 +28,7 @@ _MOST_UNITS: Final = 500
 
 
 def queue(desk: Desk, _: Asked) -> Json:
-    """Answer with what awaits review."""
+    """Answer with the queue."""
     version = desk.version()
     with desk.workspace(notes_git=True) as workspace:
         return queue_shape(desk, workspace, version)
@@ -43,14 +43,14 @@ def file(desk: Desk, asked: Asked) -> Json:
 
 
 def lines(desk: Desk, asked: Asked) -> Json:
-    """Answer with lines of the current text of a file, for a gap that is opened."""
+    """Answer with lines of a file's current text, to fill an opened gap."""
     first, count = asked.number("first", 1, least=1), asked.number("count", 100, most=_MOST_ROWS)
     with desk.workspace() as workspace:
         return {"rows": _shown(desk, workspace, asked).rows.context_rows(first, count)}
 
 
 def line(desk: Desk, asked: Asked) -> Json:
-    """Answer with characters of one row, for a line that was cut."""
+    """Answer with further characters of a row whose line was cut."""
     first, count = asked.number("first", 0), asked.number("count", _CHARACTERS, most=_CHARACTERS)
     number = asked.number("row")
     with desk.workspace() as workspace:
@@ -62,7 +62,7 @@ def line(desk: Desk, asked: Asked) -> Json:
 
 
 def syntax(desk: Desk, asked: Asked) -> Json:
-    """Answer with the kinds of words in rows of a diff."""
+    """Answer with the syntax marks of rows of a diff."""
     first, count = _page(asked)
     with desk.workspace() as workspace:
         shown = _shown(desk, workspace, asked)
@@ -92,7 +92,7 @@ def split(desk: Desk, asked: Asked) -> Json:
 
 
 def seen(desk: Desk, asked: Asked) -> Json:
-    """Note which changes were looked at."""
+    """Mark changes as seen."""
     keys = asked.keys("keys")
     with desk.workspace() as workspace:
         workspace.review.mark_seen(keys)
@@ -107,7 +107,7 @@ def _page(asked: Asked) -> tuple[int, int]:
 
 
 def _shown(desk: Desk, workspace: "Workspace", asked: Asked) -> ShownFile:
-    """Return the file that is asked for, as it is shown."""
+    """Return the requested file as it is shown."""
     context = asked.number("context", CONTEXT, most=_MOST_CONTEXT)
     return shown_file(desk, workspace, asked.number("document"), asked.number("turn", 0), context)
 

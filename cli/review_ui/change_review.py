@@ -196,7 +196,7 @@ class ChangeReview(ReviewDialogue[Stop]):
                 self._is_group = False
                 return None
             case NothingToDo():
-                self._say("Nothing to do: that is already so.")
+                self._say("Nothing to do: this is already decided that way.")
                 return None
             case None:
                 return Same.STAY

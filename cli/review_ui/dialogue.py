@@ -214,7 +214,7 @@ class ReviewDialogue(ABC, Generic[Shown]):
             outcome = self._outcome(Action.REJECT, units, {}, reason="")
             if isinstance(outcome, NothingToDo):  # someone else has rejected it
                 self._steps.pop()
-                self._say("Nothing to do: that is already so.")
+                self._say("Nothing to do: this is already decided that way.")
                 return None
         else:
             undo = partial(self._workspace.review.undo, step.decision, past=self._withdrawn, who=reviewer())

@@ -191,7 +191,7 @@ def test_whose_an_unattributed_edit_is_can_be_said(
     whose = review.page.locator("section", has_text="Whose are these?")
     whose.get_by_role("link", name="who.txt").click()
     review.page.get_by_role("combobox").select_option("session 2, codex")
-    review.page.get_by_role("button", name="Say so").click()
+    review.page.get_by_role("button", name="Claim").click()
     expect(whose).to_have_count(0)
 
 

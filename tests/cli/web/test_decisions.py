@@ -1,4 +1,4 @@
-"""Every outcome that a decision in the browser can have, and that nothing else happens then."""
+"""Every outcome that a decision in the browser can have, without any other effect."""
 
 import os
 from collections.abc import Iterator
@@ -317,7 +317,7 @@ def test_of_two_who_decide_at_once_one_is_overtaken(edited: CommandRunner, serve
 
 @contextmanager
 def writable_again(folder: Path) -> Iterator[None]:
-    """Take the right to write from the store, and give it back."""
+    """Make the store read-only, and writable again after use."""
     paths = [folder / ".cas", *(folder / ".cas").rglob("*")]
     modes = {path: path.stat().st_mode & 0o7777 for path in paths}
     for path, mode in modes.items():

@@ -1,4 +1,4 @@
-"""What a server remembers between requests is bounded, and never keeps a page from being answered."""
+"""What a server remembers between requests is bounded, and never prevents an answer."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from tests.support.command_runner import CommandRunner
 
 @pytest.fixture
 def desk(runner: CommandRunner) -> Desk:
-    """Return the desk of a workspace."""
+    """Return the state of a server for a workspace."""
     return Desk(str(runner.folder), click.Context(click.Command("web")))
 
 

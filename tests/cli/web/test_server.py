@@ -1,4 +1,4 @@
-"""The start and the end of `cas web`: the address, the browser, signals, kills."""
+"""`cas web` starts and ends: the address, the browser, signals, kills."""
 
 import random
 import re

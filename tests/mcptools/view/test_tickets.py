@@ -1,4 +1,4 @@
-"""Nothing but the window decides: a call without the window's ticket decides nothing, whoever makes it, and however."""
+"""Only the window decides: a call without the window's ticket decides nothing, whoever makes it."""
 
 import json
 from collections.abc import Iterator
@@ -176,7 +176,7 @@ def test_a_model_that_is_listed_the_windows_tools_still_needs_the_ticket(root: P
 
 
 def test_a_process_of_the_agents_own_decides_nothing_unless_the_person_has_allowed_it(root: Path) -> None:
-    """The agent is client and window at once here: it reads the ticket itself."""
+    """Here the agent is client and window at once: it reads the ticket itself."""
     with windowed(root) as agent:
         change(agent)
         shown = raw_call(agent, "review_edits")

@@ -1,4 +1,4 @@
-"""What happens while a person reads: an agent goes on, another page decides, the server ends and comes back."""
+"""Changes while a person reads: an agent edits, another page decides, the server ends and is started again."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Review in the browser: each key and button of the change list, and each outcome of a decision."""
+"""Reviewing in the browser: each key and button for changes, and each outcome of a decision."""
 
 from collections.abc import Callable
 from pathlib import Path

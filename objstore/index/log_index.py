@@ -259,7 +259,7 @@ class Index:
 
     @contextmanager
     def changing(self) -> Iterator[sqlite3.Connection]:
-        """Give the database to change it in one transaction; afterwards this process loads the position again."""
+        """Yield the database for changes in one transaction; afterwards this process loads the position again."""
         with self._transaction():
             yield self._db.connection
         self._load_position()

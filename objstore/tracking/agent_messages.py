@@ -44,7 +44,7 @@ _NOT_OF_HOOKS: Final = frozenset({"collisions"})
 
 
 class AgentMessages:
-    """What agents are yet to be sent about their edits."""
+    """The messages about their edits that agents are still to be sent."""
 
     def __init__(self, journal: Journal) -> None:
         """Take the journal of the workspace; read nothing yet."""

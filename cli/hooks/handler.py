@@ -241,7 +241,7 @@ def _record_elsewhere(roots: list[str], event: Event, recorded_in: set[str]) -> 
 
 
 def _note_call_begun_elsewhere(event: Event, roots: list[str]) -> None:
-    """Tell the workspaces that may get the turn's end where a tool begins, if they would not know; never raise.
+    """Report a tool's beginning to workspaces that will get the end of its turn and may not know of it; never raise.
 
     The agent may end its turn where it is now, or where its session began, and all workspaces above get that event.
     The workspaces where the tool begins receive the turn now.

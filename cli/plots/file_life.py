@@ -28,7 +28,7 @@ _NAME_COLUMNS: Final = 36
 
 @value
 class Step:
-    """What is drawn of one edit of the file."""
+    """The values that are drawn for one edit of the file."""
 
     seq: int
     time: int  # microseconds since 1970-01-01 UTC

@@ -1,4 +1,4 @@
-"""Name whose an edit is as a person reads it: by its turn or session, and not by an id."""
+"""Name the author of an edit for people: by turn or session, not by id."""
 
 from typing import TYPE_CHECKING, Final
 

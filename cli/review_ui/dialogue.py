@@ -1,4 +1,4 @@
-"""The dialogue that both reviews are: ask, read a key, decide, remember what can be undone."""
+"""The dialogue of both reviews: ask, read a key, decide, remember what can be undone."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -194,7 +194,7 @@ class ReviewDialogue(ABC, Generic[Shown]):
 
     @contextmanager
     def _forgetting(self, what: str) -> Iterator[None]:
-        """Continue if something can't be saved for the next review, and say so once."""
+        """Continue if something can't be saved for the next review, and report that once."""
         try:
             yield
         except (CasError, OSError) as error:
@@ -271,7 +271,7 @@ class ReviewDialogue(ABC, Generic[Shown]):
                 self._say("The file changed meanwhile: your text was carried over to the new version.")
 
     def _tell_what_is_sent(self) -> None:
-        """Say what goes to which agent, and when; ask first if the setting says so."""
+        """Report which messages are sent to which agent, and when; ask first if the setting says so."""
         decided = {unit for step in self._steps for unit, _ in step.verdicts}
         waiting = self._workspace.messages.waiting(decided=decided, said=self._said)
         sending = self._workspace.messages.sending

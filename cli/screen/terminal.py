@@ -181,7 +181,7 @@ IN_PLAIN: Final = {
 
 @value
 class Screen:
-    """How to write to standard output."""
+    """The properties of standard output: colour, escaping, width."""
 
     color: bool
     guarded: bool  # a person reads it: control characters in files are escaped

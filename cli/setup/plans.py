@@ -1,4 +1,4 @@
-"""Plan which settings files of an agent's program get what, so that it calls our hooks, and starts our server if asked.
+"""Plan the changes to an agent program's settings that make it call our hooks and, if wanted, start our server.
 
 Hooks are called for prompts, stops, sessions, and tools that can change files: each call costs a process, so where a
 client's matchers allow it, tools that only read are left out. A tool that this version doesn't know is not left out.

@@ -51,7 +51,7 @@ _STORE: Final = ".cas"
 
 @value
 class Ticket:
-    """What a reviewer was shown in place of a decision, and now answers."""
+    """The conflict or external changes that a reviewer was shown in place of a decision, and now answers."""
 
     refused: Conflicted | None = None  # None: there was no conflict
     expected: tuple[ExternalChange, ...] = ()
@@ -59,7 +59,7 @@ class Ticket:
 
 @value
 class ShownChange:
-    """What a key identified when it was sent."""
+    """The change that a key identified when it was sent."""
 
     units: tuple[Unit, ...]
     together: frozenset[bytes]  # keys of the changes that are decided with it, itself included

@@ -9,7 +9,7 @@ __all__ = ["DEFAULT_SET", "REVIEW_TOOLS", "SETS", "TOOLS", "Traits", "chosen", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traits:
-    """What a client can know of a tool before it calls the tool."""
+    """The traits of a tool that a client can know before it calls the tool."""
 
     title: str
     read_only: bool = False

@@ -32,7 +32,7 @@ _HINT: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """What a window shows, and so what its ticket may decide on."""
+    """The changes that a window shows, on which its ticket may decide."""
 
     root: str  # of the workspace
     path: str  # only changes of this file, or below this folder, named as in the workspace; "": of all

@@ -236,7 +236,7 @@ class Scene:
         )
 
     def claim(self, *names: str | int, status: Status = Status.ACCEPTED, conversation: str = "") -> None:
-        """Say whose some edits are, without a change of any file."""
+        """Claim edits, without changing any file."""
         number = self.workspace._journal.store.index.numbers.next_decision()  # noqa: SLF001 - as above
         self.record(
             Decision(

@@ -23,7 +23,7 @@ MOST_FILES: Final = 10
 
 
 class _Target(NamedTuple):
-    """What the names on the command line mean."""
+    """The resolved names on the command line."""
 
     blobs: "list[BlobId]"
     paths: list[str]  # all that is stored of what is or was there goes

@@ -134,7 +134,7 @@ class Stage:
     # ---- what is shown
 
     def say(self, sentence: str) -> None:
-        """Tell what happens next."""
+        """Print what happens next."""
         click.secho(f"\n{sentence}", bold=True)
 
     def must(self, condition: object, otherwise: str) -> None:

@@ -63,7 +63,7 @@ _SHAPES: Final = ("groups", "list", "programs")
 
 
 class SettingsFile(NamedTuple):
-    """Where a client keeps its hooks, and in which shape."""
+    """The file in which a client keeps its hooks, and its format."""
 
     project: str  # relative to the project; of shape "programs": a folder
     user: str  # relative to the home; "": the client has none

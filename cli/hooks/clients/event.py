@@ -156,7 +156,7 @@ class Event(NamedTuple):
 
 
 class Client(Protocol):
-    """What each client's module provides."""
+    """The interface of each client's module."""
 
     def read(self, payload: Payload) -> Event:
         """Return the event that a payload describes. Fields that are missing or of another type count as empty."""

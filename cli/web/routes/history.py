@@ -38,7 +38,7 @@ _SHORTEST_TEXT: Final = 1
 
 
 def blame(desk: Desk, asked: Asked) -> Json:
-    """Answer with the lines of a file as last recorded, and the edit behind each."""
+    """Answer with the lines of a file as last recorded, and the edit that wrote each."""
     path = asked.path("path")
     first, count = asked.number("first", 1, least=1), asked.number("count", _PAGE, least=1, most=_MOST_ROWS)
     with desk.workspace(notes_git=True) as workspace:

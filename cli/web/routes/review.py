@@ -70,7 +70,7 @@ def syntax(desk: Desk, asked: Asked) -> Json:
 
 
 def edits(desk: Desk, asked: Asked) -> Json:
-    """Answer with the single edits behind some hunks."""
+    """Answer with the single edits of some hunks."""
     units = asked.units("units")
     if not 0 < len(units) <= _MOST_UNITS:
         raise BadRequest(f"units has to name 1 to {_MOST_UNITS} hunks.")

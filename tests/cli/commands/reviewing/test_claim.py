@@ -125,8 +125,8 @@ def test_all_unattributed_edits_are_claimed_at_once(found: CommandRunner) -> Non
     ("words", "status", "said"),
     [
         (["5", "--mine"], 1, "It is recorded who made edit 5 (origin agent)"),
-        (["6"], 2, "Say whose it is"),
-        (["6", "--mine", "--session", "1"], 2, "Say whose it is"),
+        (["6"], 2, "Pass --mine, or --session N"),
+        (["6", "--mine", "--session", "1"], 2, "Pass --mine, or --session N"),
         (["--mine"], 2, "Name edits"),
         (["6", "--session", "9"], 1, "No session is named '9' here"),
         (["99", "--mine"], 1, "'99'"),

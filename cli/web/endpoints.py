@@ -65,7 +65,7 @@ def post(path: str, handler: Handler, *known: str) -> Route:
 
 
 def answered(content: Json, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Return an answer in JSON. A lone surrogate, which stands in for a byte of a name on disk, becomes an escape."""
+    """Return an answer in JSON. A lone surrogate, which represents a byte of a name on disk, becomes an escape."""
     body = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace")
     return Response(body, status, dict(headers or {}), media_type="application/json")
 

@@ -90,7 +90,8 @@ class _Web(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start to accept connections, then print the address."""
         await super().startup(sockets)
-        for line in (*self._words.split("\n"), "Keep the address to yourself: it lets in whoever has it. Ctrl-C ends."):
+        advice = "Keep the address secret: whoever has it can review. Ctrl-C ends the server."
+        for line in (*self._words.split("\n"), advice):
             write([f"{line}\n".encode()])
         flush()
         if self.browser:

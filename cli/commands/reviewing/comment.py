@@ -86,7 +86,7 @@ def comment(
 @click.option("--any", "to_any", is_flag=True, help="Send the comments to whichever agent works next.")
 @json_option
 def send(*, numbers: tuple[int, ...], session: str, to_any: bool, as_json: bool) -> None:
-    """Send what waits to the agents, and show it; or choose which agent gets comments.
+    """Send the waiting messages to the agents, and show them; or choose which agent gets comments.
 
     Comments and rejections are one message to the agent that wrote the lines, with its next prompt or tool, once. With
     `review.send` at ask or manual, they wait for this command. With --session or --any, the comments with these

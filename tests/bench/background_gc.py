@@ -77,7 +77,7 @@ def bench_upkeep(report: Report) -> None:
             _fill(workspace)
         Configuration(str(root)).set("retention.older_than", "0s")
         command = [sys.executable, "-c", CHILD, str(root), "limits"]
-        workspace = _edit_beside(report, f"{EDITS} edits are let go", root, command, 0.0)
+        workspace = _edit_during(report, f"{EDITS} edits are let go", root, command, 0.0)
         with workspace:
             gone = sum(view.expired is not None for view in workspace.history.edits())
             left = workspace.review.status().reclaimable.free_bytes
@@ -89,10 +89,10 @@ def bench_upkeep(report: Report) -> None:
             root = Path(folder) / "store"
             ours.fill(root, BLOBS)
             what = f"half of {BLOBS} blobs go, {how}"
-            _edit_beside(report, what, root, ours.collect(root), pause).close()
+            _edit_during(report, what, root, ours.collect(root), pause).close()
 
 
-def _edit_beside(report: Report, what: str, root: Path, command: list[str], pause: float) -> Workspace:
+def _edit_during(report: Report, what: str, root: Path, command: list[str], pause: float) -> Workspace:
     """Edit one file until a command has ended, and report how long that took; return the workspace."""
     waits = _Waits(root)
     gc.collect()  # what filling it has left is no part of an edit

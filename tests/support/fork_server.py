@@ -416,7 +416,7 @@ def _asked(address: str) -> _Start | socket.socket | None:
                         _tell(asked.pop(child), os.waitstatus_to_exitcode(status))
             if listener.fileno() in ready:
                 connection, _ = listener.accept()
-                start = _told(connection)
+                start = _received_start(connection)
                 child = os.fork()
                 if child == 0:
                     signal.set_wakeup_fd(-1)
@@ -435,7 +435,7 @@ def _asked(address: str) -> _Start | socket.socket | None:
                 asked[child] = connection
 
 
-def _told(connection: socket.socket) -> _Start | socket.socket:
+def _received_start(connection: socket.socket) -> _Start | socket.socket:
     """Return what a process is to begin with, or where it is asked to run."""
     kind, files, _, _ = socket.recv_fds(connection, 1, 3)
     if kind == REPEATEDLY:

@@ -17,7 +17,7 @@ from objstore import Hunk
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["History", "Line", "functions", "repeated", "text_of", "undone_beside_another_change"]
+__all__ = ["History", "Line", "functions", "repeated", "text_of", "undone_next_to_another_change"]
 
 SHAPES: Final = {
     "javascript": ("", ("function {}(a, b) {{", "  if (!a) {{", "    return b;", "  }}", "  return a;", "}}", ""), ""),
@@ -199,7 +199,7 @@ def functions(seed: int) -> History | None:
     return History(lines=tuple(states), order=tuple(order), changes=tuple(changes))
 
 
-def undone_beside_another_change(seed: int) -> Sequence[bytes]:
+def undone_next_to_another_change(seed: int) -> Sequence[bytes]:
     """Return three states: to the second, an edit only inserted a part; the third lacks it, and changes one more."""
     draw = random.Random(seed)
     file = _File(draw)

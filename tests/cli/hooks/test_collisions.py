@@ -14,7 +14,7 @@ def folder(tmp_path: Path) -> Path:
     return recorded_project(tmp_path / "project", "a.txt")
 
 
-def test_each_session_is_told_once_of_a_file_that_another_one_changed(folder: Path) -> None:
+def test_each_session_gets_one_message_about_a_file_that_another_one_changed(folder: Path) -> None:
     one, other = ClaudeCode(folder, "one"), Codex(folder, "other")
     assert one.run("echo 4 >> a.txt") == ""
     message = other.run("echo 5 >> a.txt")
@@ -38,7 +38,7 @@ def test_decided_edits_collide_with_nothing(folder: Path) -> None:
     assert cas("status", "--json", folder=folder).json()["collisions"] == []
 
 
-def test_sessions_in_different_files_are_told_nothing(folder: Path) -> None:
+def test_sessions_in_different_files_get_no_message(folder: Path) -> None:
     one, other = ClaudeCode(folder, "one"), ClaudeCode(folder, "other")
     assert one.run("echo 4 >> a.txt") == ""
     assert other.run("echo 5 >> b.txt") == ""

@@ -604,7 +604,7 @@ def test_rejections_are_reported_to_the_parent_session_and_not_to_its_subagent(f
         assert "two is a word" in session.run("true")
 
 
-def test_opencode_hears_of_a_rejection_only_where_its_plugin_has_a_place_for_it(folder: Path) -> None:
+def test_opencode_gets_a_rejection_only_where_its_plugin_has_a_place_for_it(folder: Path) -> None:
     session = OpenCode(folder)
     session.run("echo 1 >> a.txt")
     assert cas("reject", "1", "--reason", "not wanted", folder=folder).status == 0

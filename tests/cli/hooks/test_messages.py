@@ -64,7 +64,7 @@ def changed(folder: Path, name: str = "session-1") -> ClaudeCode:
 
 
 @pytest.mark.parametrize("agent", [ClaudeCode, Codex, Gemini])
-def test_a_person_is_told_at_the_end_of_a_turn_how_much_there_is_to_review(folder: Path, agent: type[Session]) -> None:
+def test_the_end_of_a_turn_shows_the_person_how_much_there_is_to_review(folder: Path, agent: type[Session]) -> None:
     session = agent(folder)
     session.ask("count on")
     assert session.stop() == ""
@@ -148,7 +148,7 @@ def test_two_reviews_hold_back_until_both_have_ended(folder: Path) -> None:
         assert "rejected" in session.run("true")
 
 
-def test_a_collision_is_told_of_during_a_review(folder: Path) -> None:
+def test_a_collision_is_reported_during_a_review(folder: Path) -> None:
     session = changed(folder)
     with Workspace.open(folder) as workspace, workspace.messages.held():
         assert "Another agent" in ClaudeCode(folder, "other").run("echo 5 >> a.txt")

@@ -200,7 +200,7 @@ def test_an_accept_that_needs_others_offers_no_cascade(stacked: CommandRunner, s
     assert (refused["accept_first"], refused["can_cascade"]) == (["2:1"], False)
 
 
-def test_a_ticket_that_nobody_was_given_is_overtaken(stacked: CommandRunner, server: ReviewServer) -> None:
+def test_an_unknown_ticket_is_overtaken(stacked: CommandRunner, server: ReviewServer) -> None:
     outcome = server.decide("reject", units={"2:1": "pending"}, cascade=True, ticket="x" * 22)
     assert outcome["outcome"] == "overtaken"
     assert stacked.statuses()["2:1"] is Status.PENDING

@@ -130,7 +130,7 @@ def test_from_another_site_the_token_leads_on_by_a_page_of_the_server(served: Re
 @pytest.mark.parametrize(
     "query", ["token=", "token=wrong", "token={token}x", "token={token}&token={token}", "t={token}"]
 )
-def test_a_wrong_token_lets_nobody_in(served: ReviewServer, query: str) -> None:
+def test_a_wrong_token_is_refused(served: ReviewServer, query: str) -> None:
     answer = asked(served, f"/?{query.format(token=served.token)}", Cookie="")
     assert (answer.status_code, answer.headers.get("set-cookie")) == (401, None)
 

@@ -39,7 +39,7 @@ def colliding_files(result: Result) -> list[str]:
     return notes[notes.index(COLLIDED) :].splitlines()[1:] if COLLIDED in notes else []
 
 
-def test_each_agent_is_told_once_at_its_next_tool(folder: Path, agents: tuple[Agent, Agent]) -> None:
+def test_each_agent_gets_one_note_at_its_next_tool(folder: Path, agents: tuple[Agent, Agent]) -> None:
     one, other = agents
     assert colliding_files(edit(one, "1", "one")) == []
     second = edit(other, "3", "three")
@@ -52,7 +52,7 @@ def test_each_agent_is_told_once_at_its_next_tool(folder: Path, agents: tuple[Ag
         assert colliding_files(edit(agent, "2", "2")) == []
 
 
-def test_a_hooked_agent_and_one_of_the_server_are_both_told(folder: Path, agents: tuple[Agent, Agent]) -> None:
+def test_a_hooked_agent_and_one_of_the_server_both_get_a_note(folder: Path, agents: tuple[Agent, Agent]) -> None:
     hooked, (served, _) = ClaudeCode(folder), agents
     assert hooked.run("echo 4 >> a.txt") == ""
     assert colliding_files(edit(served, "1", "one")) == [f"- {folder / 'a.txt'}"]
@@ -61,7 +61,7 @@ def test_a_hooked_agent_and_one_of_the_server_are_both_told(folder: Path, agents
     assert hooked.run("true") == ""
 
 
-def test_an_agent_that_only_reads_or_works_elsewhere_is_told_nothing(folder: Path, agents: tuple[Agent, Agent]) -> None:
+def test_an_agent_that_only_reads_or_works_elsewhere_gets_no_note(folder: Path, agents: tuple[Agent, Agent]) -> None:
     one, other = agents
     edit(one, "1", "one")
     ClaudeCode(folder).run("echo 4 >> a.txt")
@@ -69,7 +69,7 @@ def test_an_agent_that_only_reads_or_works_elsewhere_is_told_nothing(folder: Pat
     assert colliding_files(other.done("write_file", path=str(folder / "b.txt"), content="x\n")) == []
 
 
-def test_an_agent_is_told_nothing_of_files_that_it_may_no_longer_see(folder: Path) -> None:
+def test_an_agent_gets_no_note_about_files_that_it_may_no_longer_see(folder: Path) -> None:
     (folder / "sub").mkdir()
     directories, session = Directories([str(folder)]), Session()
     wide = Tools(directories, session, ServerLimits())

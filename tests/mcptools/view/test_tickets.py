@@ -266,7 +266,7 @@ def test_a_ticket_is_good_in_its_own_session_only(root: Path) -> None:
     assert statuses(root) == [Status.ACCEPTED]
 
 
-def test_a_server_without_a_token_lets_nobody_decide(root: Path) -> None:
+def test_no_window_of_a_server_without_a_token_can_decide(root: Path) -> None:
     """Every program of this machine can be its client."""
     shown, _, done = over_http(root, "--no-token")
     assert not shown["structuredContent"]["decides"]

@@ -151,7 +151,7 @@ class EditExpired(CasError):
 
 
 class NotClaimable(CasError):
-    """An edit can't be claimed, because its author is recorded."""
+    """It is recorded who made an edit, so that it can't be claimed."""
 
     def __init__(self, seq: int, origin: str) -> None:
         self.seq = seq

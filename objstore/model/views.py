@@ -410,7 +410,7 @@ class RunningCall:
 
     @property
     def state(self) -> str:
-        """The state of the call, in words."""
+        """What is known of it, in words."""
         if self.is_abandoned:
             return "its program has ended"
         return "waits for a person" if self.is_asked else "in the background" if self.is_behind else "running"
@@ -428,7 +428,7 @@ class WaitingMessage:
 
 @value
 class UnreviewedCommit:
-    """A git commit that an agent made, with edits that are still to be reviewed."""
+    """A git commit that an agent made, with edits that nobody reviewed yet."""
 
     commit: str  # hexadecimal
     conversation: str

@@ -57,7 +57,7 @@ demo: setup ## run the demonstration: an agent edits a copy of real source, a pe
 man: setup ## write the manual pages into build/man
 	$(BIN)/python -m tests.support.man_pages build/man
 
-screenshots: $(VENV)/.browser ## draw the pictures of docs/web.md anew, from a real server, in the system's Chromium
+screenshots: $(VENV)/.browser ## redraw the pictures of docs/web.md from a real server, in the system's Chromium
 	$(BIN)/python -m tests.screenshots $(ARGS)
 
 bench: $(VENV)/.peers ## run the benchmarks against git and other stores (they are fetched once)

@@ -278,7 +278,7 @@ class Workspace:
 
     @cached_property
     def comments(self) -> Comments:
-        """Comment on lines and hunks, and keep what becomes of each comment."""
+        """Comment on lines and hunks, and track the state of each comment."""
         from objstore.roles.comments import Comments
 
         return Comments(self._journal)

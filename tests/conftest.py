@@ -19,7 +19,7 @@ for interrupting in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
     if signal.getsignal(interrupting) is signal.SIG_IGN:
         signal.signal(interrupting, signal.default_int_handler if interrupting is signal.SIGINT else signal.SIG_DFL)
 
-# Without bytecode pytest would rewrite every test anew in each process and each run.
+# Without bytecode pytest would rewrite every test again in each process and each run.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 

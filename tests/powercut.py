@@ -4,7 +4,7 @@ Run as root on Linux: `python -m tests.powercut [--cuts N] [--seed N] [--unsynce
 `make powercut`. A writer edits, decides, takes snapshots, lets history go, sweeps and purges, on an ext4 whose disk
 remembers all that it is sent (`recorder.py`). A cut leaves what was flushed and any part of the rest: each later write
 whole, torn or not at all. The image is mounted, ext4 replays its own journal, and the workspace is opened as after a
-start of the machine. Then the journal and the files must stand exactly as after one of the writer's calls, none earlier
+start of the machine. Then the journal and the files must be exactly as after one of the writer's calls, none earlier
 than the last that was acknowledged before the cut, and fsck must find nothing.
 """
 

@@ -1,7 +1,7 @@
 """Soak: a server, a watcher, a hooked agent and a reviewer stay in one workspace for long, and nothing piles up.
 
-Run as `python -m tests.soak [--seconds N] [--seed N]` (`make soak`). Nobody is killed here, as in `make crash`: the
-processes live on, while agents write through the server and through a shell, a person types, a reviewer who has the
+Run as `python -m tests.soak [--seconds N] [--seed N]` (`make soak`). No process is killed here, unlike in `make crash`:
+all run on, while agents write through the server and through a shell, a person types, a reviewer who has the
 workspace open all the time decides and takes back, and the server keeps the store within its size. All the while the
 memory and the open files of each process and the bytes of the store are read. In the end every acknowledged edit must
 be in the journal, every file as recorded, fsck clean, no process much larger than it was when it had settled, and the
@@ -337,8 +337,8 @@ def _staying(root: Path, *words: str, ready: Callable[[Path], bool]) -> Iterator
 
 def _child(module: str) -> int:
     """Return the child process that runs a module."""
-    for told in Path("/proc/self/task").glob("*/children"):
-        for process in told.read_text().split():
+    for children in Path("/proc/self/task").glob("*/children"):
+        for process in children.read_text().split():
             if module.encode() in Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0"):
                 return int(process)
     raise AssertionError(f"no process runs {module}")
@@ -346,8 +346,8 @@ def _child(module: str) -> int:
 
 def _sample(process: int) -> Sample:
     place = Path(f"/proc/{process}")
-    told = (place / "status").read_text()
-    resident = next(line for line in told.splitlines() if line.startswith("VmRSS"))
+    status = (place / "status").read_text()
+    resident = next(line for line in status.splitlines() if line.startswith("VmRSS"))
     files = 0
     for descriptor in (place / "fd").iterdir():
         with suppress(FileNotFoundError):  # closed meanwhile
@@ -369,7 +369,7 @@ def _growth(name: str, samples: list[Sample]) -> list[str]:
 def _store_bytes(root: Path) -> int:
     total = 0
     for path in (root / ".cas" / "segments").iterdir():
-        with suppress(FileNotFoundError):  # written anew meanwhile
+        with suppress(FileNotFoundError):  # rewritten meanwhile
             total += path.stat().st_size
     return total
 

@@ -213,7 +213,7 @@ def test_documented_limits_match_the_code(what: str, limit: bool) -> None:  # no
 
 
 def test_example_equals_what_the_program_writes_today() -> None:
-    assert with_example(PAGE) == PAGE, "python -m tests.support.format_example writes it anew"
+    assert with_example(PAGE) == PAGE, "python -m tests.support.format_example writes it again"
 
 
 def test_program_reads_the_example_store(tmp_path: Path) -> None:

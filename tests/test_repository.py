@@ -103,7 +103,7 @@ PURE_PACKAGES: Final = ("objstore/text", "objstore/model", "objstore/weave", "mc
 
 
 def imported(source: ast.Module) -> Iterator[str]:
-    """Yield the top-level package of each import, wherever in the module it stands."""
+    """Yield the top-level package of each import, wherever it is in the module."""
     for node in ast.walk(source):
         if isinstance(node, ast.Import):
             yield from (alias.name.partition(".")[0] for alias in node.names)

@@ -111,7 +111,7 @@ def test_the_reason_of_a_reject_and_its_markers_reach_the_agent(tmp_path: Path) 
 
 
 def hooked(session: Session, rounds: int) -> None:
-    """Let an agent with tools of its own write a file and run a shell in turn, each told by its hooks."""
+    """Let an agent with tools of its own write a file and run a shell in turn, each reported by its hooks."""
     session.start()
     session.ask(f"the work of {session.name}")
     for number in range(rounds):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from tests.support.similar_lines import LETTERS, functions, repeated, undone_beside_another_change
+from tests.support.similar_lines import LETTERS, functions, repeated, undone_next_to_another_change
 
 SEEDS = range(60)
 
@@ -20,7 +20,7 @@ def states(made: Iterable[object]) -> list[bytes]:
         lambda: states(map(functions, SEEDS)),
         lambda: states(repeated(seed, alike=0.35) for seed in SEEDS),
         lambda: states(repeated(seed, alike=0.7) for seed in SEEDS),
-        lambda: [state for seed in SEEDS for state in undone_beside_another_change(seed)],
+        lambda: [state for seed in SEEDS for state in undone_next_to_another_change(seed)],
     ],
     ids=["functions", "few repeated", "many repeated", "undone"],
 )

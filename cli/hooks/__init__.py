@@ -1,4 +1,4 @@
-"""Recording of what agents do with their own tools, from the hook events of their programs.
+"""Recording of agents' own tools, from the hook events of their programs.
 
 Read `clients.event` first: the common form of an event. Each module of `clients` reads one program's events into it;
 `handler` records them. `descriptions` holds TOML files: each describes a program, for `clients.described`. An event

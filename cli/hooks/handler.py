@@ -109,7 +109,7 @@ def handle(client: Client, event: Event, say: Callable[[Payload | None], object]
 
     roots = [] if event.moment is HookMoment.OTHER or not event.conversation else _roots(event)
     for other in roots[1:]:
-        # The agent hears of one workspace: that of the first named file. A failure in another one must not affect it.
+        # The agent gets messages of one workspace: that of the first named file. Failures in others must not affect it.
         try:
             with Workspace.open(other) as workspace:
                 _record(workspace.hooks, event)
@@ -127,11 +127,11 @@ def handle(client: Client, event: Event, say: Callable[[Payload | None], object]
         _record_elsewhere(_roots_visited_by_tools(calls, event), event, recorded_in)
         _record(calls, event)
         # A subagent would keep the text to itself: its session gets it, at the latest when the subagent reports back.
-        hears = not event.agent and client.reply(event, "") is not None
+        takes_context = not event.agent and client.reply(event, "") is not None
         messages = workspace.messages
-        rejected = messages.rejected(event.conversation, _MAX_REPORTED) if hears else None
-        comments = messages.comments(event.conversation, _MAX_REPORTED) if hears else None
-        collisions = messages.collisions(event.conversation) if hears else []
+        rejected = messages.rejected(event.conversation, _MAX_REPORTED) if takes_context else None
+        comments = messages.comments(event.conversation, _MAX_REPORTED) if takes_context else None
+        collisions = messages.collisions(event.conversation) if takes_context else []
         message = [_rejections(rejected)] if rejected else []
         message += [_comments(comments)] if comments else []
         message += [_collisions(collisions)] if collisions else []
@@ -142,7 +142,7 @@ def handle(client: Client, event: Event, say: Callable[[Payload | None], object]
             messages.mark_collisions_reported(event.conversation, collisions)
         if comments:
             workspace.comments.mark_sent(
-                [view.number for view in comments.comments], messages.conversations_heard(event.conversation)[0]
+                [view.number for view in comments.comments], messages.conversations_of(event.conversation)[0]
             )
 
 
@@ -236,25 +236,25 @@ def _record_elsewhere(roots: list[str], event: Event, recorded_in: set[str]) -> 
                 if calls.knows(event.conversation):
                     waiting += _roots_visited_by_tools(calls, event)
                     _record(calls, event)
-        except Exception as error:  # noqa: BLE001 - it must not keep the agent's own workspace from hearing of the event
+        except Exception as error:  # noqa: BLE001 - the agent's own workspace must get the event all the same
             log_fault(root, [event.name], error)
 
 
 def _note_call_begun_elsewhere(event: Event, roots: list[str]) -> None:
-    """Tell the workspaces that may hear of the turn's end where a tool begins, if they would not know; never raise.
+    """Report a tool's beginning to workspaces that will get the end of its turn and may not know of it; never raise.
 
-    The agent may end its turn where it is now, or where its session began, and all workspaces above hear of that. The
-    workspaces where the tool begins receive the turn now.
+    The agent may end its turn where it is now, or where its session began, and all workspaces above get that event.
+    The workspaces where the tool begins receive the turn now.
     """
     from objstore import TurnInfo, Workspace
 
     try:
         end = event._replace(moment=HookMoment.PAUSE, tool="", touched=NOWHERE)
         own = _roots(end) + (_roots(end._replace(place=event.home, others=())) if event.home else [])
-        hearing = dict.fromkeys(own + _roots_elsewhere(end, own[:1]))
+        receiving = dict.fromkeys(own + _roots_elsewhere(end, own[:1]))
         news: dict[str, None] = {}
         turn: TurnInfo | None = None
-        for root in hearing:
+        for root in receiving:
             known = {os.path.realpath(each) for each in [root, *_roots_elsewhere(end, [root])]}
             apart = [real for each in roots if (real := os.path.realpath(each)) not in known]
             if not apart:

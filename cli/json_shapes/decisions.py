@@ -1,4 +1,4 @@
-"""JSON shapes of what a decision or a restore did, would do, or why it was refused. docs/json.md describes them.
+"""JSON shapes of the outcomes of decisions and restores. docs/json.md describes them.
 
 Line numbers are zero-based; hashes are hex; paths are absolute.
 """

@@ -14,16 +14,16 @@ __all__ = ["activity_plot", "draw_activity", "plot_of_lines"]
 
 _HEIGHT: Final = BOTTOM + 42
 _WIDEST: Final = 40
-"""Width of a column where there are few."""
+"""Greatest width of a column, used if there are few."""
 
 
 def activity_plot(workspace: "Workspace") -> Plot:
-    """Return the activity in a workspace, for all of its history."""
+    """Return the plot of all activity in a workspace."""
     return plot_of_lines(workspace.sessions.turn_lines())
 
 
 def plot_of_lines(found: "Sequence[TurnLines]") -> Plot:
-    """Return the activity that lines by turn and status amount to; if there are many turns, several make a row."""
+    """Return the plot of line counts by turn and status; if there are many turns, several share a row."""
     turns: dict[tuple[int, int], list[TurnLines]] = {}
     for each in found:
         turns.setdefault((each.turn, each.session), []).append(each)
@@ -36,7 +36,7 @@ def plot_of_lines(found: "Sequence[TurnLines]") -> Plot:
 
 
 def draw_activity(plot: Plot) -> bytes:
-    """Return the plot as SVG: a column for each row, what was added above zero, what was removed below."""
+    """Return the plot as SVG: a column for each row, with added lines above zero and removed lines below."""
     added, removed = ([plot.column(heading) for heading in _headings(what)] for what in ("added", "removed"))
     up, down = (max(map(sum, zip(*sides, strict=True)), default=0) for sides in (added, removed))
     step = ticks(max(up, down, 1))[1]
@@ -70,7 +70,7 @@ def _row(turns: "Sequence[Sequence[TurnLines]]") -> tuple[str | int, ...]:
 
 
 def _named(turns: "Sequence[Sequence[TurnLines]]") -> str:
-    """Return what some turns are called together, such as `turns 3 to 9`, or what edits without a turn belong to."""
+    """Return the label of a row: its turns, such as `turns 3 to 9`, or the session of edits without a turn."""
     first = turns[0][0]
     if len(turns) == 1 and not first.turn:
         return f"session {first.session}" if first.session else "no session"
@@ -100,7 +100,7 @@ def _signed(lines: int) -> str:
 def _stacked(
     amounts: Sequence[Sequence[int]], unit: float, zero: float, *, is_up: bool
 ) -> Iterator[list[tuple[float, float, float, float]]]:
-    """Yield the boxes of each status, on those of the statuses before it."""
+    """Yield the boxes of each status, stacked on those of the statuses before it."""
     heights = [0.0] * max(map(len, amounts))
     wide = (RIGHT - LEFT) / max(len(heights), 1)
     broad = min(wide - min(wide * 0.2, 4), _WIDEST)

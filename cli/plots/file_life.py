@@ -1,4 +1,4 @@
-"""The plot of a file's life: its size edit by edit, what happened to it, and what was decided."""
+"""The plot of a file's life: its size after each edit, moves and other events, and the decisions on its edits."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 __all__ = ["NEWEST", "Step", "draw_file", "file_plot", "plot_of_steps"]
 
 NEWEST: Final = 2_000
-"""Edits of a file that are looked at, so that a plot takes less than a second or two."""
+"""Edits of a file that a plot reads at most, so that it takes no more than a second or two."""
 
 _EVENTS: Final = ("created", "moved", "deleted", "restored")
 _FLOOR: Final = 150
-"""Where the curve has its zero."""
+"""Vertical position of size zero."""
 
 _LANE: Final = 14
 _NAME_COLUMNS: Final = 36
@@ -28,7 +28,7 @@ _NAME_COLUMNS: Final = 36
 
 @value
 class Step:
-    """One edit of the file, as far as it is drawn."""
+    """The values that are drawn for one edit of the file."""
 
     seq: int
     time: int  # microseconds since 1970-01-01 UTC
@@ -39,9 +39,9 @@ class Step:
 
 
 def file_plot(workspace: "Workspace", name: str) -> Plot:
-    """Return the life of the file that is at a path, or was there last, through its renames.
+    """Return the plot of the file that is at a path, or was there last, through its renames.
 
-    Only its newest 2,000 edits are looked at. Raises NoSuchName, and what path lookups raise.
+    It covers the newest 2,000 edits. Raises NoSuchName, and what path lookups raise.
     """
     views = workspace.history.edits(EditFilter(path=name, newest_first=True, limit=NEWEST + 1))
     own = [view for view in views if view.edit.document == views[0].edit.document]
@@ -62,7 +62,7 @@ def file_plot(workspace: "Workspace", name: str) -> Plot:
 
 
 def plot_of_steps(name: str, steps: Sequence[Step], *, is_cut: bool = False) -> Plot:
-    """Return the life that the edits of a file, at least one, amount to. `is_cut`: it has earlier ones too."""
+    """Return the plot of a file's edits, at least one. `is_cut`: the file has earlier ones that are left out."""
     counts = Counter(step.status for step in steps)
     decided = ", ".join(f"{counts[status]} {status}" for status in STATUSES if counts[status])
     edits = f"the newest {counted(len(steps), 'edit')}" if is_cut else counted(len(steps), "edit")

@@ -1,4 +1,4 @@
-"""The value that a plot is drawn from, and that a table beside it shows."""
+"""The value from which a plot is drawn, and from which its table is made."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -11,7 +11,7 @@ __all__ = ["MAX_COLUMNS", "STATUSES", "Plot", "binned", "day_and_minute"]
 Item = TypeVar("Item")
 
 MAX_COLUMNS: Final = 60
-"""Columns that a plot has at most, so that the table beside it can be read and the drawing stays small."""
+"""Columns that a plot has at most, so that its table can be read and the drawing stays small."""
 
 STATUSES: Final = tuple(each.value for each in (Status.ACCEPTED, Status.PENDING, Status.REJECTED, Status.AWAY))
 """The statuses of edits, in the order in which plots stack them."""
@@ -19,10 +19,10 @@ STATUSES: Final = tuple(each.value for each in (Status.ACCEPTED, Status.PENDING,
 
 @value
 class Plot:
-    """What one plot shows. It has at most some 60 rows, however long the history is."""
+    """A plot as a value. It has at most some 60 rows, however long the history is."""
 
     title: str
-    summary: str  # one or two sentences, which say what one sees
+    summary: str  # one or two sentences that describe the plot
     columns: tuple[str, ...]  # their headings
     rows: tuple[tuple[str | int, ...], ...]  # a cell for each column: texts, and numbers that are drawn
 
@@ -37,12 +37,12 @@ class Plot:
 
 
 def binned(items: Sequence[Item], count: int = MAX_COLUMNS) -> list[Sequence[Item]]:
-    """Return the items in at most `count` bins of neighbours, as even as can be; no bin is empty."""
+    """Return the items in at most `count` bins of neighbours, of about equal size; no bin is empty."""
     bins = min(count, len(items))
     edges = [len(items) * at // bins for at in range(bins + 1)] if bins else []
     return [items[start:end] for start, end in pairwise(edges)]
 
 
 def day_and_minute(microseconds: int) -> str:
-    """Return a moment in the person's time zone, such as 2026-11-20 14:30."""
+    """Return a time in the user's time zone, such as 2026-11-20 14:30."""
     return date_of(microseconds).astimezone().strftime("%Y-%m-%d %H:%M")

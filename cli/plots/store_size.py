@@ -1,4 +1,4 @@
-"""The plot of the store over time, and of what `cas gc` would free of it now."""
+"""The plot of the store's size over time, and of the bytes that `cas gc` would free now."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 __all__ = ["draw_store", "plot_of_growth", "store_plot"]
 
 _POINTS: Final = 600
-"""Edits that are looked up: more of them than columns, because many may have been made at once."""
+"""Edits that are looked up: more of them than columns, because many may have the same time."""
 
 _SECONDS: Final = "seconds after the first edit"
 _FREED: Final = "bytes that gc would free"
 _HEIGHT: Final = BOTTOM + 27
 _MARGIN: Final = 26
-"""Width at the right that is left for the column of what there is now."""
+"""Width at the right that is left for the column of the current size."""
 
 
 def store_plot(workspace: "Workspace") -> Plot:
-    """Return the size of the store over time, with what a collection would free. Raises StoreDamaged."""
+    """Return the plot of the store's size over time, with the bytes that gc would free. Raises StoreDamaged."""
     plan = workspace.retention.plan_gc(workspace.retention.limits())
     return plot_of_growth(workspace.history.growth(_POINTS), plan.store_bytes, plan.free_bytes)
 
@@ -31,7 +31,7 @@ def store_plot(workspace: "Workspace") -> Plot:
 def plot_of_growth(growth: Sequence[tuple[int, int]], size: int, freed: int) -> Plot:
     """Return the plot of a store. `growth`: times (µs since 1970-01-01 UTC) and bytes, as the store grew.
 
-    `size` and `freed`: bytes of the store now, and those that a collection would free.
+    `size` and `freed`: bytes of the store now, and those that gc would free.
     """
     grown = _by_time(growth)
     first, last = (grown[0][0], grown[-1][0]) if grown else (0, 0)
@@ -47,7 +47,7 @@ def plot_of_growth(growth: Sequence[tuple[int, int]], size: int, freed: int) -> 
 
 
 def draw_store(plot: Plot) -> bytes:
-    """Return the plot as SVG: a rising curve, and at its end a column of what stays and what would be freed."""
+    """Return the plot as SVG: a rising curve, and at its end a column of bytes to keep and bytes to free."""
     times, sizes = plot.column(_SECONDS)[:-1], plot.column("bytes")
     size, freed = sizes.pop(), plot.column(_FREED)[-1]
     levels = ticks(max(size, *sizes, 1))
@@ -75,7 +75,7 @@ def draw_store(plot: Plot) -> bytes:
 
 
 def _by_time(growth: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return at most as many points as a plot has columns: the last one of each of that many spans of time."""
+    """Return at most as many points as a plot has columns: the last one in each of that many equal spans of time."""
     if not growth:
         return []
     ordered = sorted(growth)

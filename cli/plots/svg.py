@@ -1,7 +1,7 @@
-"""Parts of SVG documents: page, axes, legends, bars. Texts are escaped here, and nowhere else.
+"""Parts of SVG documents: page, axes, legends, bars. This module alone escapes texts.
 
-A drawing is 420 units wide, the width of a phone's screen, so that its text can be read there; a wider page scales it.
-It contains neither scripts nor anything to be fetched, and follows the reader's light or dark colours by itself.
+A drawing is 420 units wide, as a phone's screen is, so that its text can be read there; a wider page scales it. It has
+no scripts and loads nothing, and its style sheet follows the reader's light or dark colours.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -40,10 +40,10 @@ MARK: Final = "<!-- Drawn by cas stats. -->"
 
 _TITLE_COLUMNS: Final = 54
 _LABEL_COLUMNS: Final = 27
-"""Columns of a label below an axis: two of them fit beside each other."""
+"""Characters of a label below an axis: two such labels fit next to each other."""
 
 _SHOWN_AT_ONCE: Final = 1.5
-"""Scale at which a browser shows a drawing that is opened by itself."""
+"""Scale at which a browser shows a drawing that is a page of its own."""
 
 # Fills differ in pattern as well as in colour: solid, slanted lines, crossed lines, dots. Each has 3:1 to the ground.
 _STYLE: Final = """
@@ -91,25 +91,25 @@ def drawing(title: str, summary: str, body: Iterable[str], height: int) -> bytes
 
 
 def is_drawing(content: bytes) -> bool:
-    """Return whether a file's bytes begin as those of a drawing made here do."""
+    """Return whether a file's first bytes are those of a drawing of this module."""
     lines = content[:1000].split(b"\n")
     return lines[0].startswith(b"<svg ") and lines[1:2] == [MARK.encode()]
 
 
 def text(x: float, y: float, said: str, anchor: str = "start", kind: str = "") -> str:
-    """Return a line of text. `anchor`: which of its places is at `x`: start, middle or end."""
+    """Return a line of text. `anchor`: the part of it that is at `x`: start, middle or end."""
     named = f' class="{kind}"' if kind else ""
     return f'<text x="{_number(x)}" y="{_number(y)}" text-anchor="{anchor}"{named}>{_escaped(said)}</text>'
 
 
 def path(kind: str, steps: Iterable[str]) -> str:
-    """Return one shape of the given kind, made of path commands; nothing if there are none."""
+    """Return one shape of the given kind from path commands; "" if there are none."""
     joined = "".join(steps)
     return f'<path class="{kind}" d="{joined}"/>' if joined else ""
 
 
 def bars(boxes: Iterable[tuple[float, float, float, float]]) -> Iterable[str]:
-    """Yield the path commands of boxes, each with left, top, width and height; empty ones are left out."""
+    """Yield the path commands of boxes, each with left, top, width and height; empty boxes give none."""
     for x, y, width, height in boxes:
         if height > 0:
             yield f"M{_number(x)} {_number(y)}h{_number(width)}v{_number(height)}h{_number(-width)}z"
@@ -126,7 +126,7 @@ def ticks(most: int, intervals: int = 4) -> list[int]:
 
 
 def level_lines(levels: Iterable[int], y_of: Callable[[int], float], shown: Callable[[int], str]) -> Iterable[str]:
-    """Yield a line across for each level, with what it stands for at its left end."""
+    """Yield a horizontal line for each level, with the level's value at its left end."""
     for level in levels:
         y = y_of(level)
         kind = "level" if level else "zero"

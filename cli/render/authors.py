@@ -1,4 +1,4 @@
-"""Name whose an edit is as a person reads it: by its turn or session, and not by an id."""
+"""Name the author of an edit for people: by turn or session, not by id."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["Authors"]
 
 _PROMPT: Final = 32
-"""Columns of a prompt that are shown beside each line of a file."""
+"""Columns of a prompt that are shown in front of each line of a file."""
 
 
 class Authors:

@@ -29,7 +29,7 @@ LONGEST_LINE: Final = 80
 
 @value
 class FileChange:
-    """How much changed in one file."""
+    """Counts of the changes in one file."""
 
     name: str
     added: int  # lines

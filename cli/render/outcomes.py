@@ -1,4 +1,4 @@
-"""What a decision did, would do, or why it was refused, as text for a person: lines, as bytes to write."""
+"""Outcomes of decisions, made, previewed or refused, as text for a person: lines, as bytes to write."""
 
 import os
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence

@@ -59,7 +59,7 @@ def zoom(view: "EditView", unit: Unit, place: str, workspace: "Workspace", scree
 
 
 class Screenful(NamedTuple):
-    """What fits, and how much does not."""
+    """The lines that fit on the screen, and the number of those that don't."""
 
     lines: list[bytes]
     is_cut: bool  # whether only the beginning of the last line fits

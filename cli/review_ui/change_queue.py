@@ -17,7 +17,7 @@ MOST_MISSES: Final = 2
 
 @value
 class Stop:
-    """What a review shows at once: changes of a file that are decided together, or what has no net effect in it."""
+    """One step of a review: changes of a file that are decided together, or its hunks without a net effect."""
 
     file: "NetFile"  # with all its changes
     changes: "tuple[NetChange, ...]"  # (): the stop is about the file's pending hunks without a net effect

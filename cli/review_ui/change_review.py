@@ -109,7 +109,7 @@ class ChangeReview(ReviewDialogue[Stop]):
         self._close()
 
     def _note_seen(self, stop: Stop) -> None:
-        """Note that a person has looked at the changes; the review continues even if that can't be saved."""
+        """Mark the changes as seen; the review continues even if that can't be saved."""
         keys = [change.key for change in stop.changes if change.key not in self._seen]
         if keys:
             self._seen.update(keys)
@@ -196,7 +196,7 @@ class ChangeReview(ReviewDialogue[Stop]):
                 self._is_group = False
                 return None
             case NothingToDo():
-                self._say("Nothing to do: that is already so.")
+                self._say("Nothing to do: this is already decided that way.")
                 return None
             case None:
                 return Same.STAY

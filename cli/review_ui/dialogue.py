@@ -1,4 +1,4 @@
-"""The dialogue that both reviews are: ask, read a key, decide, remember what can be undone."""
+"""The dialogue of both reviews: ask, read a key, decide, remember what can be undone."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -177,7 +177,7 @@ class ReviewDialogue(ABC, Generic[Shown]):
 
     def _note(self, units: Sequence[Unit], outcome: Decided) -> None:
         """Report a decision, and remember how to undo it."""
-        says_unchanged = outcome.action is not Action.ACCEPT  # nobody expects that of an accept
+        says_unchanged = outcome.action is not Action.ACCEPT  # most accepts leave files as they are
         edit = self._workspace.history.edit
         self._write(decided_text(outcome, edit, self._screen, dry_run=False, says_unchanged=says_unchanged))
         self._steps.append(Step(units=tuple(units), decision=outcome.number, verdicts=outcome.verdicts))
@@ -194,7 +194,7 @@ class ReviewDialogue(ABC, Generic[Shown]):
 
     @contextmanager
     def _forgetting(self, what: str) -> Iterator[None]:
-        """Continue if something can't be saved for the next review, and say so once."""
+        """Continue if something can't be saved for the next review, and report that once."""
         try:
             yield
         except (CasError, OSError) as error:
@@ -214,7 +214,7 @@ class ReviewDialogue(ABC, Generic[Shown]):
             outcome = self._outcome(Action.REJECT, units, {}, reason="")
             if isinstance(outcome, NothingToDo):  # someone else has rejected it
                 self._steps.pop()
-                self._say("Nothing to do: that is already so.")
+                self._say("Nothing to do: this is already decided that way.")
                 return None
         else:
             undo = partial(self._workspace.review.undo, step.decision, past=self._withdrawn, who=reviewer())
@@ -271,7 +271,7 @@ class ReviewDialogue(ABC, Generic[Shown]):
                 self._say("The file changed meanwhile: your text was carried over to the new version.")
 
     def _tell_what_is_sent(self) -> None:
-        """Say what goes to which agent, and when; ask first if the setting says so."""
+        """Report which messages are sent to which agent, and when; ask first if the setting says so."""
         decided = {unit for step in self._steps for unit, _ in step.verdicts}
         waiting = self._workspace.messages.waiting(decided=decided, said=self._said)
         sending = self._workspace.messages.sending

@@ -47,7 +47,7 @@ def located_hunk(workspace: "Workspace", unit: Unit) -> Split | str:
         text,
         _first_line(workspace, unit, planned.files[0].path_before or "", text),
     )
-    return "its lines can't be told apart from the lines around them" if found is None else found
+    return "its lines read like other lines around them, so their place is not certain" if found is None else found
 
 
 def _first_line(workspace: "Workspace", unit: Unit, path: str, text: bytes) -> int | None:

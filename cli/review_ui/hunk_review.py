@@ -164,7 +164,7 @@ class Review(ReviewDialogue[Unit]):
                 self._review_queue.leave(unit)
                 return None
             case NothingToDo():
-                self._say("Nothing to do: that is already so.")
+                self._say("Nothing to do: this is already decided that way.")
                 return None
             case Conflicted():
                 self._write(conflict_text(outcome, [], self._screen))

@@ -13,7 +13,7 @@ __all__ = ["columns_option", "for_pager", "in_columns", "takes_layout"]
 Function = TypeVar("Function", bound=Callable[..., object])
 
 _WIDE: Final = 160
-"""Columns of a terminal from which on both sides of a change are shown next to each other, unless told otherwise."""
+"""Columns of a terminal from which on both sides of a change are shown next to each other, if no option says else."""
 
 columns_option: Final = click.option(
     "-y",

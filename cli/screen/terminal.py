@@ -181,7 +181,7 @@ IN_PLAIN: Final = {
 
 @value
 class Screen:
-    """How to write to standard output."""
+    """The properties of standard output: colour, escaping, width."""
 
     color: bool
     guarded: bool  # a person reads it: control characters in files are escaped
@@ -317,7 +317,7 @@ def is_delta_pager() -> bool:
 
 
 def _pager() -> tuple[str, list[str]]:
-    """Return the command line of the pager, and its words; none if they can't be told apart."""
+    """Return the command line of the pager, and its words; no words if its quotes don't match."""
     import shlex
 
     wanted = os.environ.get("CAS_PAGER", os.environ.get("PAGER", "less -FRX"))

@@ -27,7 +27,7 @@ class Span(NamedTuple):
 
 
 class Emphasis(NamedTuple):
-    """What differs within two lines that belong together."""
+    """The words that differ between two similar lines."""
 
     old: tuple[Span, ...]
     new: tuple[Span, ...]

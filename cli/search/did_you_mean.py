@@ -1,4 +1,4 @@
-"""Suggest what an unknown name, command or option may have been meant for, or say how far the names go."""
+"""Suggest names, commands and options near an unknown one, or give the range of valid names."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Filter the recorded edits by what is asked for, newest first, as they are read."""
+"""Filter the recorded edits by the given conditions, newest first, as they are read."""
 
 import os
 from collections.abc import Iterator

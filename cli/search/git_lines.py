@@ -1,4 +1,4 @@
-"""Put what git did into a list of edits, as one line for each event instead of one for each file."""
+"""Insert git's events into a list of edits, one line for each event instead of one for each file."""
 
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING

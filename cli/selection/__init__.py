@@ -1,4 +1,4 @@
-"""What names on the command line denote: edits, hunks, files and states.
+"""Resolution of the names on the command line: edits, hunks, files and states.
 
 Read `selectors` first; `addresses` resolves lines of files, `turn_selection` turns and sessions, `unit_selection` the
 names of a decision, and `net_selection` those of `cas diff`. Names are resolved through `objstore` and returned as its

@@ -17,7 +17,7 @@ FileView = TypeVar("FileView", "NetFile", "FileSummary")
 
 @value
 class NetSelection:
-    """What is to be shown. Nothing selected: all that is pending."""
+    """The changes to show. Nothing selected: all that are pending."""
 
     paths: dict[str, str]  # relative to the workspace, each with what was typed
     units: "frozenset[Unit]"

@@ -24,8 +24,8 @@ _TRACES: Final[Mapping[str, tuple[Sequence[str], Sequence[str]]]] = {
 
 def installed_clients(home: Path) -> list[str]:
     """Return the clients of `cas setup` that are there, in its order."""
-    told = [name for name in DESCRIBED if any(map(shutil.which, described(name).commands))]
-    return [*(client for client in _TRACES if _is_there(client, home)), *told]
+    found = [name for name in DESCRIBED if any(map(shutil.which, described(name).commands))]
+    return [*(client for client in _TRACES if _is_there(client, home)), *found]
 
 
 def _is_there(client: str, home: Path) -> bool:

@@ -118,7 +118,7 @@ function placeAfter(parts) {
   return (text) => parts.push({ id, sessionID, messageID, type: "text", text, synthetic: true })
 }
 
-// Events are not waited for, and are told one after the other nevertheless.
+// opencode doesn't wait for its events; this passes them on one after the other all the same.
 function inTurn() {
   let last = Promise.resolve()
   return (work) => (last = last.then(work).catch(() => {}))
@@ -150,10 +150,10 @@ const server = async ({ client, directory }) => {
     },
     event: async ({ event }) => {
       const turn = event.type === "session.idle" || event.type === "session.created"
-      const told = turn ? { hook: event.type } : question(event.type, event.properties ?? {})
-      if (!told) return
+      const report = turn ? { hook: event.type } : question(event.type, event.properties ?? {})
+      if (!report) return
       const sessionID = event.properties?.sessionID ?? event.properties?.info?.id
-      await next(async () => tell({ ...told, ...(await who(sessionID)), directory }))
+      await next(async () => tell({ ...report, ...(await who(sessionID)), directory }))
     },
   }
 }
@@ -183,15 +183,15 @@ async function setup(ctx) {
   })
   await ctx.tool.hook("execute.after", async (event) => {
     const content = event.status === "completed" ? event.result?.content : undefined
-    // What the agent is told once is not told where its words have no place. Whether a person let it run goes first.
+    // A message is sent once, so it waits for a result that has a place for it. Whether a person let it run goes first.
     if (content === undefined) {
       await next(() => pass("tool.execute.failed", event))
       return
     }
     const said = await pass("tool.execute.after", event, true)
     if (!said) return
-    const told = typeof content === "string" ? `${content}\\n\\n${said}` : [...content, { type: "text", text: said }]
-    event.result = { ...event.result, content: told }
+    const longer = typeof content === "string" ? `${content}\\n\\n${said}` : [...content, { type: "text", text: said }]
+    event.result = { ...event.result, content: longer }
   })
   const question = questions()
   const gone = new AbortController()

@@ -1,4 +1,4 @@
-"""Plan which settings files of an agent's program get what, so that it calls our hooks, and starts our server if asked.
+"""Plan the changes to an agent program's settings that make it call our hooks and, if wanted, start our server.
 
 Hooks are called for prompts, stops, sessions, and tools that can change files: each call costs a process, so where a
 client's matchers allow it, tools that only read are left out. A tool that this version doesn't know is not left out.
@@ -278,30 +278,30 @@ WIRED: Final[Mapping[str, Callable[[Scope, Programs], ClientSteps]]] = {
 
 
 def _described(client: str, scope: Scope, programs: Programs) -> ClientSteps:
-    told = described(client)
-    file, base = told.settings, scope.base
+    description = described(client)
+    file, base = description.settings, scope.base
     name = file.project if scope.project is not None else file.user
     if not name:
-        raise ValueError(f"{told.title} has no settings for all projects: leave --user out")
+        raise ValueError(f"{description.title} has no settings for all projects: leave --user out")
     if scope.project is None and name.startswith(".config/"):
         base, name = scope.configurations, name.removeprefix(".config/")
     command = " ".join(map(quote, [programs.cas, "hook", client]))
     companions = [_whole(base / path, content, content) for path, content in file.also.items()]
     if file.shape == "programs":
-        first = f"#!/bin/sh\n# Written by `cas setup` for {told.title}.\n"
+        first = f"#!/bin/sh\n# Written by `cas setup` for {description.title}.\n"
         return ClientSteps(
             hooks=[
                 replace(_whole(base / name / event, f"{first}exec {command}\n", first), is_program=True)
-                for event in told.events
+                for event in description.events
             ],
             server=None,
         )
     hook: dict[str, object] = {"type": "command"} if file.shape == "groups" else {}
     hook |= {"command": command} | ({"timeout": file.timeout} if file.timeout else {})
-    tools = {event for event, moment in told.events.items() if moment in {HookMoment.BEFORE, HookMoment.AFTER}}
+    tools = {event for event, moment in description.events.items() if moment in {HookMoment.BEFORE, HookMoment.AFTER}}
     matcher = {"matcher": file.matcher} if file.matcher else {}
     entries: dict[str, Mapping[str, object]] = {}
-    for event in told.events:
+    for event in description.events:
         entry = {"hooks": [hook]} if file.shape == "groups" else hook
         entries[event] = {**(matcher if event in tools else {}), **entry}
     return ClientSteps(hooks=[*companions, _entries(base / name, client, programs, entries)], server=None)

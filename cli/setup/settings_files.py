@@ -19,7 +19,7 @@ _LONGEST: Final = 16 << 20
 
 
 class SetupState(Enum):
-    """What exists in the files of a client that is not set up completely."""
+    """The parts of the setup that exist in the files of a client."""
 
     NOTHING = "nothing of ours"
     SOME = "our server alone, or our hooks alone"

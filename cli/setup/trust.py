@@ -1,4 +1,4 @@
-"""Find where a client loads nothing of ours because the user has not trusted the folder, or our hooks, yet.
+"""Find clients that don't load our hooks because the user has not trusted the folder or the hooks yet.
 
 Facts from the clients' own programs, tried with them (`make clients`): in a folder without trust, Gemini CLI and Codex
 ignore the project's settings, and Copilot's program ignores its hooks. Codex also ignores each hook whose present text
@@ -24,7 +24,7 @@ __all__ = ["MissingTrust", "missing_trust"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingTrust:
-    """What a client doesn't load, and how the user gives the trust for it."""
+    """A part of the setup that a client doesn't load, and how the user can trust it."""
 
     what: str
     way: str

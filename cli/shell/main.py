@@ -4,7 +4,7 @@
 |---|---|
 | 0 | done |
 | 1 | refused, or a problem was found: a conflict, an unsettled change from outside, an unknown name, damage |
-| 2 | the command line makes no sense |
+| 2 | the command line is not valid |
 | 10 | no workspace here |
 | 11 | another process held the lock |
 | 130 | interrupted |

@@ -1,4 +1,4 @@
-"""Put the routes together to the application that is served."""
+"""Build the ASGI application from the routes and the guard."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -32,7 +32,7 @@ ROUTES: Final[list[Route]] = [
 
 
 def application(server: ServerState, watcher: Watcher, port: int, token: str) -> Guard:
-    """Return the application for a port of this machine. `token`: what the printed address has."""
+    """Return the application for a port of this machine. `token`: the secret in the printed address."""
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:

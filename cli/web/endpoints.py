@@ -1,7 +1,7 @@
-"""Turn a request into a call of a plain function, and what that returns or raises into an answer.
+"""Turn a request into a call of a plain function, and its result or exception into an answer.
 
-Such a function takes the server's state and the request's fields, and runs on a thread of its own; it opens the
-workspace itself, so that two tabs and the terminal never share a connection.
+Such a function takes the server's state (`ServerState`) and the request's fields (`Fields`), and runs on a thread of
+its own. It opens the workspace itself, so that two tabs and the terminal never share a connection.
 """
 
 import json
@@ -26,17 +26,17 @@ from objstore import CasError, FileMissing, LineMissing, NoSuchName, NotAWorkspa
 __all__ = ["Handler", "Json", "answered", "failed", "get", "post", "refusal"]
 
 Json: TypeAlias = object
-"""What `json` can write: dicts with texts as keys, lists, texts, numbers, booleans."""
+"""A value that `json` can write: dicts with texts as keys, lists, texts, numbers, booleans."""
 
 Handler: TypeAlias = Callable[[ServerState, Fields], Json]
-"""Answers a request. Raises BadRequest, NotThere, CasError, OSError."""
+"""A function that answers a request. It may raise BadRequest, NotThere, CasError and OSError."""
 
 _MOST_BYTES: Final = 4 << 20
-"""Bytes of a request's body: the keys of more than 100,000 changes."""
+"""Most bytes of a request's body: room for the keys of more than 100,000 changes."""
 
 
 def get(path: str, handler: Handler, *known: str) -> Route:
-    """Return the route of a request that changes nothing. `known`: the parameters of its address."""
+    """Return a route for requests that change nothing. `known`: the allowed parameters of the address."""
 
     async def endpoint(request: Request) -> Response:
         given = request.query_params
@@ -48,7 +48,7 @@ def get(path: str, handler: Handler, *known: str) -> Route:
 
 
 def post(path: str, handler: Handler, *known: str) -> Route:
-    """Return the route of a request with a JSON body. `known`: the fields that it may have."""
+    """Return a route for requests with a JSON body. `known`: the allowed fields."""
 
     async def endpoint(request: Request) -> Response:
         kinds = request.headers.getlist("content-type")
@@ -65,7 +65,7 @@ def post(path: str, handler: Handler, *known: str) -> Route:
 
 
 def answered(content: Json, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Return an answer in JSON. Half a surrogate pair, which a name on disk may hold, becomes an escape."""
+    """Return an answer in JSON. A lone surrogate, which represents a byte of a name on disk, becomes an escape."""
     body = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace")
     return Response(body, status, dict(headers or {}), media_type="application/json")
 
@@ -76,7 +76,7 @@ def refusal(status: int, words: str, headers: Mapping[str, str] | None = None) -
 
 
 async def failed(request: Request, error: Exception) -> Response:
-    """Answer a request for which there is no route, or that a route refuses."""
+    """Answer a request that has no route, or that its route refuses."""
     if not isinstance(error, HTTPException):
         raise error
     words = {404: f"There is nothing at {visible(request.url.path)}."}.get(error.status_code, error.detail)
@@ -87,9 +87,7 @@ async def _called(request: Request, handler: Handler, fields: Callable[[], Field
     server: ServerState = request.app.state.server
 
     def call() -> Response:
-        with click.Context(
-            server.context.command, parent=server.context
-        ):  # what renders asks for the command's options
+        with click.Context(server.context.command, parent=server.context):  # has the command's options, for rendering
             found = handler(server, fields())
             return found if isinstance(found, Response) else answered(found)
 
@@ -97,12 +95,12 @@ async def _called(request: Request, handler: Handler, fields: Callable[[], Field
         return await run_sync(call)
     except ClientDisconnect:
         raise
-    except Exception as error:  # noqa: BLE001 -- the outermost layer: each has its status, and the server goes on
+    except Exception as error:  # noqa: BLE001 -- the outermost layer: each error gets a status, and the server goes on
         return _refused(error)
 
 
 def _refused(error: Exception) -> Response:
-    """Return the answer to a request that an error has ended."""
+    """Return the answer to a request whose function raised an error."""
     match error:
         case BadRequest():
             status = 400
@@ -116,5 +114,5 @@ def _refused(error: Exception) -> Response:
             status = 503
         case _:
             print_exception(error, file=sys.stderr)
-            return refusal(500, f"Internal error: {type(error).__name__}. The terminal of `cas web` shows where.")
+            return refusal(500, f"Internal error: {type(error).__name__}. See the terminal of `cas web`.")
     return refusal(status, visible(message_of(error)))

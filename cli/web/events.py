@@ -1,6 +1,6 @@
-"""Tell pages that something has changed: one task looks at the store, and every open page hears of it.
+"""Send events to the open pages when the store has changed; one task watches the store for all of them.
 
-Nothing is looked at while no page is open and nothing waits.
+The task does not read the store while no page is open and no rejection waits.
 """
 
 import asyncio
@@ -22,20 +22,20 @@ from cli.web.server_state import ServerState
 __all__ = ["ROUTES", "Watcher"]
 
 _PAUSE: Final = 0.1
-"""Seconds between two looks; a look takes some 50 µs."""
+"""Seconds between two reads of the store's version; one takes some 50 µs."""
 
 _MAKING: Final = 1.0
-"""Seconds after which it is asked again whether what waits can be made, though nothing has changed."""
+"""Seconds after which waiting rejections are tried again, though nothing has changed."""
 
 _ALIVE: Final = 15.0
-"""Seconds of silence after which a stream is shown to be alive."""
+"""Seconds of silence after which a comment is sent to keep a stream open."""
 
 
 class Watcher:
-    """Looks at the store of one server and wakes the streams."""
+    """Polls the version of the store and wakes the event streams when it has changed."""
 
     def __init__(self, server: ServerState) -> None:
-        """Watch for a server; `run` has to run."""
+        """Watch the store of `server` as long as `run` runs."""
         self._server: Final = server
         self._version = ""
         self._listeners = 0
@@ -44,17 +44,17 @@ class Watcher:
         self._made = 0.0
 
     async def run(self) -> None:
-        """Look until cancelled."""
+        """Poll until cancelled."""
         while True:
             if self._listeners or self._server.waiting:
                 try:
                     await self._look_and_make()
-                except Exception as error:  # noqa: BLE001 -- it is reported, and the pages must hear of what comes next
+                except Exception as error:  # noqa: BLE001 -- it is reported, and pages must get later events
                     print_exception(error, file=sys.stderr)
             await asyncio.sleep(_PAUSE)
 
     async def _look_and_make(self) -> None:
-        """Wake the streams if the version has changed, and make what waits if it is time to ask."""
+        """Wake the streams if the version has changed, and try waiting rejections if it is time."""
         has_changed = await self._look()
         if self._server.waiting and (has_changed or monotonic() - self._made > _MAKING):
             self._made = monotonic()
@@ -71,12 +71,12 @@ class Watcher:
         self._listeners += 1
         try:
             await self._look()
-            told = ""
+            sent = ""
             while not self._has_ended:
-                heard = await self._next(told)
+                version = await self._next(sent)
                 if not self._has_ended:
-                    yield _event("changed", version=heard) if heard else ": alive\n\n"
-                told = heard or told
+                    yield _event("changed", version=version) if version else ": alive\n\n"
+                sent = version or sent
             yield _event("end")
         finally:
             self._listeners -= 1
@@ -91,10 +91,10 @@ class Watcher:
                 self._condition.notify_all()
         return has_changed
 
-    async def _next(self, told: str) -> str:
-        """Return the version as soon as it is another than `told`; "" after some time, or when the streams end."""
+    async def _next(self, sent: str) -> str:
+        """Return the version as soon as it differs from `sent`; "" after a time limit, or when the streams end."""
         async with self._condition:
-            changed = self._condition.wait_for(lambda: self._has_ended or self._version != told)
+            changed = self._condition.wait_for(lambda: self._has_ended or self._version != sent)
             try:
                 await asyncio.wait_for(changed, _ALIVE)
             except TimeoutError:
@@ -103,7 +103,7 @@ class Watcher:
 
 
 async def events(request: Request) -> Response:
-    """Answer with server-sent events."""
+    """Answer with a stream of server-sent events."""
     watcher: Watcher = request.app.state.watcher
     if request.method == "HEAD":
         return Response(media_type="text/event-stream")

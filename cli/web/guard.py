@@ -1,9 +1,9 @@
-"""Refuse requests that are not the user's own, and give every answer the headers that keep a page to itself.
+"""Refuse requests that are not the user's own, and add the security headers to every answer.
 
 Any page in a browser can send requests to any port of the machine that it runs on, and can make its own host name
-resolve to that machine; other users of the machine can connect as well. So each request is checked before anything else
-looks at it: that its Host is this server, that no page of another origin sent it, and that it has the cookie. The
-address that `cas web` prints has a token, which is swapped for the cookie once.
+resolve to that machine. Other users of the machine can connect as well. So the guard checks each request first: its
+Host is this server, no page of another origin sent it, and it has the cookie. The address that `cas web` prints has a
+token, for which the browser gets the cookie.
 """
 
 import hmac
@@ -27,7 +27,7 @@ _LEFT_OUT: Final = 80
 
 _METHODS: Final = frozenset({"GET", "HEAD", "POST"})
 _OWN: Final = frozenset({b"same-origin", b"none"})
-"""What a browser says of a request that this server's own page made, or the user at the address bar."""
+"""Values of Sec-Fetch-Site for requests by this server's own page, or by the user at the address bar."""
 
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; frame-src 'self'; "
@@ -43,7 +43,7 @@ _HEADERS: Final = {
 }
 """The headers of every answer, unless the answer itself has one of that name."""
 
-_OPEN_AGAIN: Final = "Open the address that `cas web` printed in your terminal: the server does not know this browser."
+_OPEN_AGAIN: Final = "This browser is not connected. Open the address that `cas web` printed in your terminal."
 _UNKNOWN_PAGE: Final = (
     "<!doctype html><html lang=en><meta charset=utf-8><title>editledger</title><h1>Not connected</h1><p>{}</p></html>"
 )
@@ -54,21 +54,21 @@ _FORWARD_PAGE: Final = (
 
 
 class Guard:
-    """An ASGI middleware that serves requests of the user's own browser and refuses all others."""
+    """An ASGI middleware that passes on requests of the user's own browser and refuses all others."""
 
     def __init__(self, app: App, port: int, token: str) -> None:
-        """Guard `app`, which is served at `port` of 127.0.0.1. `token`: what the printed address has."""
+        """Guard `app`, which is served at `port` of 127.0.0.1. `token`: the secret in the printed address."""
         self._app: Final = app
         after = ("", ":80") if port == _LEFT_OUT else (f":{port}",)
         self._hosts: Final = {f"{name}{end}".encode() for name in ("127.0.0.1", "localhost") for end in after}
         self._origins: Final = {b"http://" + host for host in self._hosts}
         self._token: Final = token.encode()
-        # Cookies don't tell ports apart, so the name does.
+        # Browsers share cookies between ports, so the cookie's name has the port.
         self._cookie: Final = f"editledger-{port}".encode()
         self._secret: Final = secrets.token_urlsafe(32).encode()
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Serve a request, or refuse it."""
+        """Pass on a request, or refuse it."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
@@ -96,7 +96,7 @@ class Guard:
             await self._app(scope, receive, guarded)
 
     def _foreign(self, scope: Message, sent: Headers) -> tuple[int, str] | None:
-        """Return the status and reason with which a request is refused that may be another's; None: it is not."""
+        """Return the status and reason for refusing a request that may come from another site; None: it does not."""
         hosts = sent.get(b"host", [])
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
             return 421, "The Host header does not name this server."
@@ -112,7 +112,7 @@ class Guard:
         return None
 
     def _has_token(self, scope: Message) -> bool:
-        """Return whether it is the address that was printed."""
+        """Return whether a request is for the printed address, with its token."""
         if scope["path"] != "/" or scope["method"] == "POST" or not scope["query_string"]:
             return False
         given = parse_qs(scope["query_string"].decode("latin-1")).get(TOKEN, [])
@@ -124,10 +124,11 @@ class Guard:
         return any(name == self._cookie and hmac.compare_digest(value, self._secret) for name, _, value in pairs)
 
     async def _let_in(self, sent: Headers, send: Send) -> None:
-        """Give the browser the cookie, and send it to the page without the token.
+        """Give the browser the cookie, and send it on to the page without the token.
 
-        From another site, such as the file that `cas web` opens, a browser would follow a redirect without the new
-        cookie, because it is a strict one. A page of this server that goes on by itself makes the next request its own.
+        If the request came from another site, such as the file that `cas web` opens, a browser would follow a redirect
+        without the new cookie, because it is a strict one. A page that goes on by itself makes the next request one of
+        this site.
         """
         cookie = self._cookie + b"=" + self._secret + b"; Path=/; HttpOnly; SameSite=Strict"
         if all(site in _OWN for site in sent.get(b"sec-fetch-site", [])):

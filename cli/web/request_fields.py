@@ -1,6 +1,6 @@
-"""Read what a request asks for: parameters of its address, or fields of a JSON body, each checked.
+"""Read and check the parameters of a request's address, or the fields of its JSON body.
 
-What is unknown, of another type or out of bounds is refused by name, before anything is done.
+A field that is unknown, has another type or is out of bounds is refused by name, before anything is done.
 """
 
 import json
@@ -20,18 +20,18 @@ Choice = TypeVar("Choice", bound=str)
 
 
 class BadRequest(Exception):
-    """Raised when a request makes no sense; says why."""
+    """Raised when a request is not valid; its text says why."""
 
 
 class NotThere(Exception):
-    """Raised when a request is about something that is not there, or no longer; says what."""
+    """Raised when a request names something that does not exist, or no longer exists; its text says what."""
 
 
 class Fields:
-    """The parameters of an address, or the fields of a body."""
+    """The parameters of a request's address, or the fields of its body."""
 
     def __init__(self, given: Mapping[str, object], known: Sequence[str], *, are_texts: bool = False) -> None:
-        """Take what was given. `known`: the names that may be. `are_texts`: numbers are written as texts.
+        """Take the fields of a request. `known`: the names that are allowed. `are_texts`: numbers come as texts.
 
         Raises BadRequest for a name that is not known.
         """
@@ -81,7 +81,7 @@ class Fields:
         return found
 
     def choice(self, name: str, choices: Sequence[str], otherwise: str | None = None) -> str:
-        """Return one of some words. `otherwise`: if it is not given (None: it must be)."""
+        """Return one of `choices`. `otherwise`: if it is not given (None: it must be)."""
         found = self._given.get(name, otherwise)
         if not isinstance(found, str) or found not in (*choices, otherwise):
             raise BadRequest(f"{name} has to be one of {', '.join(choices)}.")
@@ -136,7 +136,7 @@ class Fields:
         if not isinstance(found, list):
             raise BadRequest(f"{name} has to be a list.")
         if any(isinstance(each, (dict, list)) for each in found):
-            raise BadRequest(f"{name} has to be a plain list.")
+            raise BadRequest(f"{name} has to be a list without lists or objects in it.")
         return found
 
 

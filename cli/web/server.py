@@ -1,4 +1,4 @@
-"""Run the server of one workspace: bind, print the address, open the browser, end."""
+"""Run the server of one workspace: bind the port, print the address, open the browser, serve until a signal."""
 
 import asyncio
 import logging
@@ -44,7 +44,7 @@ _FORWARD: Final = (
 def serve(root: str, context: click.Context, *, port: int, opens_browser: bool) -> None:
     """Serve the workspace at `root` until a signal ends the process.
 
-    `port`: of this machine; 0: a free one. Raises ClickException if the port is taken.
+    `port`: 0 chooses a free one. Raises ClickException if the port is taken.
     """
     with _listening(port) as listener:
         bound: int = listener.getsockname()[1]
@@ -80,7 +80,7 @@ async def _served(
 
 
 class _Web(uvicorn.Server):
-    """A server that says when it is ready, and ends its streams when it ends."""
+    """A uvicorn server that prints the address when it is ready, and ends its event streams when it ends."""
 
     def __init__(self, config: uvicorn.Config, watcher: Watcher, words: str) -> None:
         super().__init__(config)
@@ -90,23 +90,24 @@ class _Web(uvicorn.Server):
         self._words: Final = words
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start to accept connections, and say so."""
+        """Start to accept connections, then print the address."""
         await super().startup(sockets)
-        for line in (*self._words.split("\n"), "Keep the address to yourself: it lets in whoever has it. Ctrl-C ends."):
+        advice = "Keep the address secret: whoever has it can review. Ctrl-C ends the server."
+        for line in (*self._words.split("\n"), advice):
             write([f"{line}\n".encode()])
         flush()
         if self.browser:
             threading.Thread(target=_open, args=(self.browser,), daemon=True).start()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End; running requests get the grace period to finish."""
+        """End the server; running requests get the grace period to finish."""
         logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
         await self._watcher.end()
         await super().shutdown(sockets)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """End at the first signal, at once at the second; uvicorn itself would let the signal kill the process."""
+        """Shut down at the first signal, at once at the second; uvicorn would let the signal kill the process."""
         loop = asyncio.get_running_loop()
 
         def end() -> None:
@@ -122,29 +123,29 @@ class _Web(uvicorn.Server):
         finally:
             for number in held:
                 loop.remove_signal_handler(number)
-                signal.signal(number, signal.SIG_IGN)  # what is left is quick, and has to be tidied up
+                signal.signal(number, signal.SIG_IGN)  # the rest is quick, and has to clean up
 
 
 @contextmanager
 def _listening(port: int) -> Iterator[socket.socket]:
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     with listener:
-        # So that a server can be started again at once on the port of one that has ended.
+        # Lets a new server use the port of one that has just ended.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((HOST, port))
         except OSError as error:
             raise click.ClickException(
-                f"Port {port} can't be used: {error.strerror}. Without --port, a free one is chosen."
+                f"Port {port} can't be used: {error.strerror}. Leave --port out to use a free one."
             ) from error
         yield listener
 
 
 @contextmanager
 def _forward_page(address: str) -> Iterator[str]:
-    """Write a page that forwards to the address, and yield its own address.
+    """Write a file that forwards to the address, and yield the file's address.
 
-    The browser is given this one: what is on its command line can be read by every user of the machine.
+    The browser gets the file, because every user of the machine can read the browser's command line.
     """
     with tempfile.TemporaryDirectory(prefix="cas-web-") as folder:
         page = Path(folder, "review.html")
@@ -155,7 +156,7 @@ def _forward_page(address: str) -> Iterator[str]:
 
 
 def _open(address: str) -> None:
-    """Open an address in the user's browser, unless that would take over the terminal."""
+    """Open an address in the user's browser, unless that browser runs in the terminal."""
     with suppress(webbrowser.Error, OSError):
         browser = webbrowser.get()
         takes_terminal = type(browser) is webbrowser.GenericBrowser and "BROWSER" not in os.environ

@@ -1,7 +1,7 @@
-"""Keep what one server remembers between requests, and open the workspace for each.
+"""Keep the state of one server between requests, and open the workspace for each request.
 
-What is kept here is lost with the server, and nothing of the history depends on it: tickets for what a reviewer was
-shown, the changes behind the keys that were sent, and rejections that wait for the end of a turn.
+The state is in memory and ends with the server; the history does not depend on it. It has tickets for what a reviewer
+was shown, the changes whose keys were sent, and rejections that wait for the end of a turn.
 """
 
 import os
@@ -43,7 +43,7 @@ _MOST_SHOWN: Final = 200_000
 """Changes that are remembered by their keys: some 40 MB."""
 
 _MOST_DIFFS: Final = 4
-"""Diffs of files that are kept: a page of rows is mostly followed by the next one of the same file."""
+"""Diffs of files that are kept, because the next request mostly asks for more rows of the same file."""
 
 _MOST_NOTES: Final = 20
 _STORE: Final = ".cas"
@@ -51,15 +51,15 @@ _STORE: Final = ".cas"
 
 @value
 class Ticket:
-    """What a reviewer was shown instead of a decision, and answers."""
+    """The conflict or external changes that a reviewer was shown in place of a decision, and now answers."""
 
-    refused: Conflicted | None = None  # None: it was no conflict
+    refused: Conflicted | None = None  # None: there was no conflict
     expected: tuple[ExternalChange, ...] = ()
 
 
 @value
 class ShownChange:
-    """What a key stood for when it was sent."""
+    """The change that a key identified when it was sent."""
 
     units: tuple[Unit, ...]
     together: frozenset[bytes]  # keys of the changes that are decided with it, itself included
@@ -68,13 +68,13 @@ class ShownChange:
 
 @value
 class DecisionRequest:
-    """A decision that a page asks for."""
+    """A decision that the page requests."""
 
     action: Action
     keys: tuple[bytes, ...] = ()  # of net changes, as they were shown
     units: tuple[tuple[Unit, Status], ...] = ()  # single hunks, with the statuses that were shown
     turn: int = 0  # all changes of a turn; exactly one of these three is given
-    shown: str = ""  # what identified the changes of the turn when they were shown
+    shown: str = ""  # digest of the turn's changes as they were shown
     reason: str = ""
     cascade: bool = False
     markers: bool = False
@@ -84,7 +84,7 @@ class DecisionRequest:
 
 @value
 class WaitingRejection:
-    """A rejection that is made when the agents that were at work have ended their turns."""
+    """A rejection that is made when the agents with running calls have ended their turns."""
 
     request: DecisionRequest
     units: tuple[Unit, ...]
@@ -92,11 +92,11 @@ class WaitingRejection:
     session: int  # of the first of these agents; 0: not known
     conversations: tuple[str, ...]
     quiet_since: float  # when no call of these agents was open any more, by the monotonic clock; 0: one is
-    tries: int = 0  # how often it failed, as because of a lock
+    tries: int = 0  # how often it failed, for example because of a lock
 
 
 class ServerState:
-    """The state of one server. Safe to use from several threads."""
+    """The state that one server keeps between requests. Safe to use from several threads."""
 
     def __init__(self, root: str, context: click.Context) -> None:
         """Serve the workspace at `root`. `context`: the command that was started."""
@@ -106,7 +106,7 @@ class ServerState:
         """Guards `waiting` and `notes`."""
         self.waiting: Final[dict[int, WaitingRejection]] = {}
         self.notes: Final[list[str]] = []
-        """What became of rejections that waited and were not made, each a sentence."""
+        """Sentences about rejections that waited and were not made."""
         self.syntax: Final = SyntaxMarks()
         self._inner: Final = threading.Lock()
         self._tickets: Final[OrderedDict[str, Ticket]] = OrderedDict()
@@ -131,16 +131,16 @@ class ServerState:
             yield workspace
 
     def version(self) -> str:
-        """Return a text that changes with every record, every call of an agent, and what waits here."""
+        """Return a text that changes with every record, every call of an agent, and every waiting rejection."""
         return f"{store_version(self.root)}-{self._touched}"
 
     def touch(self) -> None:
-        """Let the version change: something that is kept here has."""
+        """Change the version, because the state of this server has changed."""
         with self._inner:
             self._touched += 1
 
     def read_only(self) -> str:
-        """Return in a sentence why nothing can be decided ("": it can)."""
+        """Return a sentence that says why the store can't be written ("": it can)."""
         store = os.path.join(self.root, _STORE)  # noqa: PTH118 -- as everywhere for names on disk
         if os.access(store, os.W_OK | os.X_OK) or not os.path.lexists(store):
             return ""
@@ -161,12 +161,12 @@ class ServerState:
         return name
 
     def shown(self, ticket: str) -> Ticket | None:
-        """Return what was shown with a ticket (None: the ticket is unknown, or too old)."""
+        """Return what was shown with a ticket (None: the ticket is unknown or too old)."""
         with self._inner:
             return self._tickets.get(ticket)
 
     def note_shown(self, changes: Sequence[tuple[bytes, ShownChange]]) -> None:
-        """Remember which changes were sent, by their keys."""
+        """Remember changes that were sent, by their keys."""
         with self._inner:
             for key, change in changes:
                 self._shown[key] = change
@@ -175,12 +175,12 @@ class ServerState:
                 self._shown.popitem(last=False)
 
     def change(self, key: bytes) -> ShownChange | None:
-        """Return what a key stood for when it was sent (None: not known)."""
+        """Return what a key identified when it was sent (None: not known)."""
         with self._inner:
             return self._shown.get(key)
 
     def note_places(self, files: Iterable["FileSummary | NetFile"]) -> None:
-        """Remember the paths of files, so that a single one is found without a look at all of them."""
+        """Remember the paths of files, so that one file is found without reading all of them."""
         with self._inner:
             for file in files:
                 self._places[file.document] = (file.path, file.path_before)
@@ -189,14 +189,14 @@ class ServerState:
                 self._places.popitem(last=False)
 
     def places(self, document: int) -> tuple[str, ...]:
-        """Return the paths at which a file was seen last; () if it was not seen."""
+        """Return the paths at which a document's file was last found; () if it was not."""
         with self._inner:
             return self._places.get(document, ())
 
     def computed(self, key: object, compute: Callable[[], Computed]) -> Computed:
-        """Return what `compute` returns, or what it returned for this key if that was one of the last few.
+        """Return the result of `compute`, or the cached result for this key if it is one of the last few.
 
-        `key`: has the version of the store, with which everything in it changes.
+        `key`: contains the version of the store, so that an entry is not used after a change.
         """
         with self._inner:
             if key in self._diffs:
@@ -211,20 +211,20 @@ class ServerState:
         return made
 
     def may_put_off(self) -> bool:
-        """Return whether the queue may leave files for the next look: not if the last look got no further."""
+        """Return whether the queue may leave files for the next request: not if the last one made no progress."""
         return self._put_off != self._put_off_before or not self._put_off
 
     def note_put_off(self, files: int) -> None:
-        """Note how many files the queue has left for the next look, and let pages look again."""
+        """Note how many files the queue has left for the next request, and let pages ask again."""
         with self._inner:
             self._put_off_before, self._put_off = self._put_off, files
         if files:
             self.touch()
 
-    # ---- what waits
+    # ---- waiting rejections
 
     def keep(self, rejection: WaitingRejection) -> int:
-        """Keep a rejection until its turn ends, and return the number by which it is known."""
+        """Keep a rejection until its turn ends, and return its number."""
         with self.lock:
             self._number += 1
             self.waiting[self._number] = rejection
@@ -233,9 +233,9 @@ class ServerState:
         return number
 
     def take(self, number: int) -> WaitingRejection | None:
-        """Return a rejection that waits, for the caller alone to settle (None: it does not wait, or another does so).
+        """Reserve a waiting rejection for the caller to settle (None: it is not waiting, or another caller has it).
 
-        It is among those that wait until `settle`.
+        It stays in the list until `settle`.
         """
         with self.lock:
             if number in self._taken:
@@ -246,7 +246,7 @@ class ServerState:
             return found
 
     def settle(self, number: int, again: WaitingRejection | None = None) -> None:
-        """Take a rejection out of those that wait, or let it wait on as `again`."""
+        """Remove a waiting rejection, or replace it by `again`, which goes on waiting."""
         with self.lock:
             self._taken.discard(number)
             if again is None:
@@ -256,12 +256,12 @@ class ServerState:
         self.touch()
 
     def all_waiting(self) -> dict[int, WaitingRejection]:
-        """Return the rejections that wait, by number."""
+        """Return the waiting rejections by number."""
         with self.lock:
             return dict(self.waiting)
 
     def note(self, sentence: str) -> None:
-        """Keep a sentence for the queue; only the newest twenty are kept."""
+        """Keep a sentence for the queue to show; only the newest twenty are kept."""
         with self.lock:
             self.notes.append(sentence)
             del self.notes[:-_MOST_NOTES]

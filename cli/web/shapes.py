@@ -1,4 +1,4 @@
-"""The parts that several answers have: paths, times, comments, running calls, edits. `static/types.d.ts` names them."""
+"""Parts of several answers: paths, times, comments, running calls, edits. `static/types.d.ts` describes them."""
 
 import os
 from collections.abc import Iterable
@@ -34,27 +34,27 @@ _NOTEBOOK: Final = ".ipynb"
 
 
 def path_key(path: str) -> str:
-    """Return a path percent-encoded byte by byte, by which a page names it."""
+    """Return a path percent-encoded byte by byte, as pages name it."""
     return quote_from_bytes(os.fsencode(path), safe="/")
 
 
 def named(path: str) -> Shape:
-    """Return a path, and how it is shown."""
+    """Return the fields for a path: its key and its text as shown."""
     return {"path": path_key(path), "name": shown_name(path)}
 
 
 def prose(text: str) -> str:
-    """Return a text of several lines as it is shown."""
+    """Return a text of several lines as shown, with control characters escaped."""
     return visible(text, keep="\t\n")
 
 
 def time_shape(microseconds: int) -> float:
-    """Return a time in seconds."""
+    """Return a time in seconds since 1970, given in microseconds."""
     return microseconds / 1_000_000
 
 
 def changes_digest(keys: Iterable[bytes]) -> str:
-    """Return what identifies changes all together, given their keys, in hex."""
+    """Return a digest that identifies a set of changes by their keys, in hex."""
     return blob_id(b"".join(sorted(set(keys)))).hex()[:32]
 
 
@@ -74,7 +74,7 @@ def kind_of(path: str, *, is_binary: bool) -> str:
 
 
 def change_words(file: "NetFile", change: "NetChange") -> str:
-    """Return in words what a change does to the file as a whole; "" for one of lines."""
+    """Return words for what a change does to the file as a whole; "" for a change of lines."""
     match change.kind.value:
         case "move":
             return f"moved from {shown_name(file.path_before)}"
@@ -111,7 +111,7 @@ def comment_shape(view: "CommentView") -> Shape:
 
 
 def running_shape(call: "RunningCall") -> Shape:
-    """Return a call that has not ended."""
+    """Return a running call."""
     return {
         "session": call.session,
         "client": visible(call.client or "agent"),
@@ -123,10 +123,10 @@ def running_shape(call: "RunningCall") -> Shape:
 
 
 class Edits:
-    """Summaries of edits, with what is known of their turns; each turn and session is looked up once."""
+    """Summaries of edits with their turns and sessions, each of which is looked up once."""
 
     def __init__(self, workspace: "Workspace") -> None:
-        """Summarize edits of a workspace that stays open."""
+        """Summarize edits of `workspace`, which must stay open."""
         self._workspace: Final = workspace
         self._turns: dict[int, TurnView | None] = {}
         self._sessions: dict[int, SessionView | None] = {}
@@ -150,7 +150,7 @@ class Edits:
         return self._sessions[number]
 
     def of(self, seqs: Iterable[int]) -> list[Shape]:
-        """Return the summaries of edits, ascending, without those that are not recorded."""
+        """Return the summaries of edits, ascending; numbers without an edit are left out."""
         found = []
         for seq in sorted(set(seqs)):
             try:
@@ -180,7 +180,7 @@ class Edits:
         }
 
     def _author(self, view: "EditView") -> str:
-        """Return who made an edit: a session, a person, or in a word what is known."""
+        """Return who made an edit: a session, a person, or a word such as `unattributed`."""
         if not view.owner:
             return view.edit.notes.get("who", "") or "you"
         numbers = self._workspace.sessions.of_edits([view.seq])

@@ -1,4 +1,4 @@
-"""Serve the page's own files: those of the package's list, and nothing that a path could lead to."""
+"""Serve the page's own files, by a fixed list, so that no path leads elsewhere."""
 
 from hashlib import blake2b
 from pathlib import Path

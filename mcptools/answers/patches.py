@@ -30,7 +30,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchChanges:
-    """Counts of what applying a patch changed."""
+    """Counts of the changes by applying a patch."""
 
     lines_added: int
     lines_removed: int
@@ -39,7 +39,7 @@ class PatchChanges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevertedChanges:
-    """Counts of what reverting a patch changed: the opposite of applying it."""
+    """Counts of the changes by reverting a patch: the opposite of applying it."""
 
     lines_added: int
     lines_removed: int
@@ -48,7 +48,7 @@ class RevertedChanges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GeneratedChanges:
-    """Counts of what a generated patch changes."""
+    """Counts of the changes in a generated patch."""
 
     lines_added: int
     lines_removed: int
@@ -80,7 +80,7 @@ class AffectedLineRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchPreview:
-    """What a patch would change."""
+    """A preview of the changes by a patch."""
 
     lines_to_add: int
     lines_to_remove: int
@@ -129,7 +129,7 @@ class PatchGenerated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileInfo:
-    """What a patch changes in one file."""
+    """The changes of a patch in one file."""
 
     source: str  # as its header names it, without git's `a/`; /dev/null: the patch creates the file
     target: str  # without git's `b/`; /dev/null: the patch deletes the file

@@ -164,7 +164,7 @@ class AnswerGiven:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommentListed:
-    """What a reviewer says about some lines."""
+    """A reviewer's comment on some lines."""
 
     comment: int
     state: str  # open (not sent before), sent, answered, resolved

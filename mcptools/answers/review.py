@@ -43,7 +43,7 @@ class ReviewShown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionTaken:
-    """What became of a decision."""
+    """The outcome of a decision."""
 
     outcome: (
         str  # decided, commented, nothing, overtaken, conflicted, external, refused, failed; "": none was asked for
@@ -54,7 +54,7 @@ class DecisionTaken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowShown:
-    """What the window gets: what became of a decision, the changes after it, and what can be undone."""
+    """The window's data: the outcome of a decision, the changes after it, and the decisions that can be undone."""
 
     success: bool = True
     taken: DecisionTaken

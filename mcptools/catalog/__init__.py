@@ -1,4 +1,4 @@
-"""What clients can know of the tools without calling them: names, traits, schemas and descriptions.
+"""The catalog of the tools, as clients see it before any call: names, traits, schemas and descriptions.
 
 Start with `tool_list`; then `descriptions`, which reads `tools.json`, and `schemas`, which makes its contents from the
 methods' signatures. `instructions` says in which order to choose from the tools. `acp` words calls for the Agent

@@ -1,4 +1,4 @@
-"""Say to a model, when its client connects, in which order to choose from the tools that it is offered."""
+"""Write the instructions that tell a model how to choose among the offered tools."""
 
 from collections.abc import Collection, Sequence
 from typing import Final

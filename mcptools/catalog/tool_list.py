@@ -9,7 +9,7 @@ __all__ = ["DEFAULT_SET", "REVIEW_TOOLS", "SETS", "TOOLS", "Traits", "chosen", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traits:
-    """What a client can know of a tool before it calls the tool."""
+    """The traits of a tool that a client can know before it calls the tool."""
 
     title: str
     read_only: bool = False
@@ -116,7 +116,7 @@ SETS: Final[Mapping[str, tuple[str, ...]]] = {
 """Sets of tools. A model chooses worse from a longer list, and every description costs it tokens.
 
 `classic` and `patch` are the tools of documents 000 and 004; `multi` and `hashline` those of 001 and 003 with what is
-needed beside them.
+needed in addition.
 """
 
 

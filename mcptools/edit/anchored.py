@@ -171,7 +171,7 @@ def parse_anchor(text: str) -> Anchor | None:
 def parse_range(text: str) -> tuple[Anchor, Anchor] | None:
     """Return the first and the last anchor of `text`, which has the form `{anchor}..{anchor}`, or None.
 
-    None also where the content of a line has that form too, so that it can't be told which lines are meant.
+    None also where the content of a line has that form too, so that it is not certain which lines are meant.
     """
     parts = _RANGE.split(text)
     anchors = [anchor for anchor in map(parse_anchor, parts) if anchor is not None]

@@ -30,7 +30,7 @@ _FILE: Final = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacedString:
-    """Where one edit replaced a string in the staged copy just before it."""
+    """The place where one edit replaced a string in the staged copy just before it."""
 
     lines: LineRange
     start: int | None  # the string's first byte; None: not known, because the call was carried over to a newer version

@@ -1,4 +1,4 @@
-"""What the server keeps in memory of a client and a call, and how failures are worded.
+"""The server's memory of a client and of a call, and the wording of failures.
 
 Start with `session` and `seen_versions` (which file versions a model knows), then `failures` and `refusals` (error
 codes, messages and hints), `roots`, `limits` and `cancellation`. Nothing here may open a file or know the protocol.

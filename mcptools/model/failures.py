@@ -35,7 +35,7 @@ __all__ = ["Failure", "FailureKind", "LazyFailure", "failure_of", "resolving_laz
 
 
 class FailureKind(Enum):
-    """What went wrong: a number (`code`) and a name (`type`), both of which stay the same across releases.
+    """The kind of a failure: a number (`code`) and a name (`type`), which stay the same across releases.
 
     Numbers that the document of `multi_edit_text_file` defines, and names that the patch tools' document defines, are
     used as they are.

@@ -40,7 +40,7 @@ class LastChange:
 
 
 class Session:
-    """What a server remembers of one client's model while it runs. Safe to use from several threads.
+    """The server's memory of one client's model while it runs. Safe to use from several threads.
 
     The session knows a version from a read, or from a write of a file that was known or new to it. If a file has
     changed since, the model must be shown all of its lines, in any number of parts, before the new version is known.

@@ -1,9 +1,9 @@
-"""Hand out the one-time tickets by which the review in a client's window decides, and check them.
+"""Issue and check the one-time tickets with which the review in a client's window decides.
 
-A decision belongs to the person, so a call of a tool can't be enough: a model can call tools. A ticket is random, is
-used once, and is valid only in the session that it was made in, for the changes that were shown with it, and for half
-a day. It travels in the `_meta` of a result, which clients give to the window and not to the model. Decision 40 says
-what that keeps out, and what it doesn't.
+Only a person decides, and a model can call tools, so a tool call alone must not decide. A ticket is random and is used
+once. It is valid in its session, for the changes that were shown with it, and for half a day. It is sent in the `_meta`
+of a result, which clients give to the window and not to the model. Decision 40 says which attacks this prevents, and
+which it doesn't.
 """
 
 import hmac
@@ -19,7 +19,7 @@ from mcptools.model.failures import Failure, FailureKind
 __all__ = ["Shown", "Tickets"]
 
 _BYTES: Final = 32
-"""Random bytes of a ticket."""
+"""Number of random bytes in a ticket."""
 
 _SECONDS: Final = 12 * 3600.0
 """Seconds for which a ticket is valid."""
@@ -32,7 +32,7 @@ _HINT: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """What a window shows, which is all that its ticket is good for."""
+    """The changes that a window shows, on which its ticket may decide."""
 
     root: str  # of the workspace
     path: str  # only changes of this file, or below this folder, named as in the workspace; "": of all
@@ -48,10 +48,10 @@ class Tickets:
         """`clock`: returns seconds."""
         self._clock: Final = clock
         self._lock: Final = Lock()
-        self._current: tuple[str, float, Shown] | None = None  # with when it was made; None: none is valid
+        self._current: tuple[str, float, Shown] | None = None  # ticket, time, what it covers; None: no valid one
 
     def issue(self, shown: Shown) -> str:
-        """Return a new ticket for what is shown."""
+        """Return a new ticket for what the window shows; it replaces the earlier one."""
         ticket = secrets.token_urlsafe(_BYTES)
         with self._lock:
             self._current = ticket, self._clock(), shown
@@ -60,7 +60,7 @@ class Tickets:
     def redeem(self, ticket: str) -> Shown:
         """Use up a ticket, and return what was shown with it.
 
-        Raises Failure if it is not this session's valid ticket, which stays valid then.
+        Raises Failure for any other text; the session's valid ticket then stays valid.
         """
         if not ticket:
             raise _refusal("This call has no ticket of a review that a person sees; nothing was decided")

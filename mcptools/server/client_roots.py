@@ -1,4 +1,4 @@
-"""Find out each client's roots, and narrow the server's directories to them.
+"""Request each client's roots, and narrow the server's directories to them.
 
 A client with a session is asked on its connection. A stateless client sends its roots with the call: the first answer
 asks for them, and the client repeats the call with them.

@@ -27,8 +27,8 @@ __all__ = [
     "approval",
     "approval_question",
     "asks_in_forms",
-    "nobody_to_ask",
     "roots_of",
+    "unanswerable_question",
     "with_readable_roots",
 ]
 
@@ -82,7 +82,7 @@ def asks_in_forms(context: Context[Any, Any]) -> bool:
     return asks is not None and (asks.form is not None or asks.url is None)
 
 
-def nobody_to_ask(tool: str) -> Failure:
+def unanswerable_question(tool: str) -> Failure:
     """Return the refusal of a tool that needs a person's approval, for a client that can't ask."""
     message = f"{tool} needs a person's approval, and this client can't ask for it; nothing was changed"
     hint = (

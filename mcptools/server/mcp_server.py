@@ -63,7 +63,7 @@ from mcptools.server.elicitation import (
     approval,
     approval_question,
     asks_in_forms,
-    nobody_to_ask,
+    unanswerable_question,
     with_readable_roots,
 )
 from mcptools.server.registered_tools import ToolsOnDemand, give_signature, registered_tool
@@ -309,7 +309,7 @@ class EditServer(MCPServer):
                 self._approval_context.set(ApprovalContext(change, accepted))
                 wish = undo_question(change, accepted)
             if not can_ask:
-                raise nobody_to_ask(name)
+                raise unanswerable_question(name)
             question = f"The agent wants to {wish}. Shall it go ahead?"
             return Elicit(question, Approval) if is_stateless(context) else await approval(context, question)
 

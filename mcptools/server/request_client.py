@@ -1,4 +1,4 @@
-"""Read from a message of the protocol what is known of the client that sent it."""
+"""Read the facts about a client from a message that it sent."""
 
 from collections.abc import Callable
 from typing import Any, Final

@@ -69,7 +69,7 @@ class SubscriptionFeed:
 
     async def begin(self) -> None:
         """Begin to watch: whatever is recorded or decided from now on is reported."""
-        async with self._beginning:  # a second listener must not reset what the first has yet to hear of
+        async with self._beginning:  # a second listener must not reset what the first is still to get
             if not self._is_on.is_set():
                 await anyio.to_thread.run_sync(self._change_feed.begin)
                 self._is_on.set()

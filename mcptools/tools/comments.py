@@ -1,4 +1,4 @@
-"""List what reviewers say about lines, and answer them."""
+"""List reviewers' comments, and answer them."""
 
 import os
 from collections.abc import Sequence

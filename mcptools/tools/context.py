@@ -1,4 +1,4 @@
-"""Hold what every tool of one call shares: the directories, the session, the limits and what the person was asked.
+"""The context that all tools of one call share: directories, session, limits and the approval of the person.
 
 Each family of tools is a class of its own and gets this context in its constructor. The module also has what all
 families use to name files: argument types, absolute paths, hashes, and errors converted to failures.
@@ -40,7 +40,7 @@ Recorded: TypeAlias = list[tuple[Workspace, EditView]]
 
 @dataclass(frozen=True, slots=True)
 class ApprovalContext:
-    """What a person was asked about before the session's last change is undone."""
+    """The facts on which a person was asked before the session's last change is undone."""
 
     change: LastChange | None  # None: there was nothing to undo, and so nothing to ask
     accepted: frozenset[Unit] = frozenset()  # parts of the change that a reviewer had accepted by then
@@ -68,7 +68,7 @@ class GivenCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """What the tools of one call work with. Several threads may share it."""
+    """The context of the tools of one call. Several threads may share it."""
 
     directories: Directories
     session: Session

@@ -32,7 +32,7 @@ _MOST_CANDIDATES: Final = 100
 
 
 class CallAttribution:
-    """Which of some open calls a change is attributed to."""
+    """The open calls to which a change can be attributed."""
 
     def __init__(self, open_calls: Iterable[AgentCall]) -> None:
         """Take the open calls."""

@@ -209,7 +209,7 @@ class Recorder:
         return self._policies.accepts(change.origin, change.path, change.source)
 
     def _turn(self, turn: TurnInfo, conversation: str) -> int:
-        """Return the number of a turn, and add its record to the batch if there is none yet."""
+        """Return the number of a turn, and add its record to the batch if it has none yet."""
         which = turn.session, conversation, turn.began
         number = self._turns.get(which) or self._store.turn_at(*which)
         if not number:

@@ -105,7 +105,7 @@ def _hunks_near(own: Edit, formatted: Edit, number: int) -> list[int]:
 
 
 def _together(statuses: Sequence[Status], *, is_any: bool) -> Status:
-    """Return the status that goes with these. `is_any`: one rejected one is enough to be rejected."""
+    """Return the combined status of some units. `is_any`: one rejected unit makes it rejected."""
     rejected = [status for status in statuses if not status.is_live]
     if rejected and (is_any or len(rejected) == len(statuses)):
         return Status.REJECTED

@@ -1,4 +1,4 @@
-"""Say which edits need no review, or always one, and where a person may decide; keep who changed that.
+"""Apply the review policies: which edits need no review or always one, and who changed these settings.
 
 The settings of a workspace are in a file that an agent with a shell can write. So `review.accept` and `review.in_chat`
 in that file count only as `cas config` set them, which the journal records; a change in another way is reported and
@@ -34,7 +34,7 @@ _IN_CHAT: Final = "review.in_chat"
 
 
 class Policies:
-    """What the settings of a workspace say about reviews, at one moment."""
+    """The review settings of a workspace at one moment."""
 
     def __init__(self, root: str, store: Store) -> None:
         """Take the root of a workspace and its store; settings are read when they are first needed."""

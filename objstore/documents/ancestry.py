@@ -1,4 +1,4 @@
-"""Find the recorded steps by which a version of a file became its present version."""
+"""Find the recorded steps that lead from one version of a file to its current version."""
 
 from collections.abc import Callable
 

@@ -76,7 +76,7 @@ _POSITIONS: Final = ([int, bytes, int, bytes], [int, bytes, int, type(None)])
 
 
 class _Position(NamedTuple):
-    """How far a document has followed the journal."""
+    """The place in the journal up to which a document was replayed."""
 
     seq: int  # its last edit
     edit: RecordId

@@ -73,7 +73,7 @@ def records_of(
 
 
 class StateReader:
-    """Read what a file was after each of some edits, asked for in order."""
+    """Reads the state of a file after each of some edits, requested in order."""
 
     def __init__(self, store: Store, places: Mapping[Seq, Place]) -> None:
         """Take the places of the blobs that edits led to; a state without a place is read and checked by its hash."""

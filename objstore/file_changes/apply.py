@@ -64,7 +64,7 @@ class FileStep:
 
 
 class Blobs(Protocol):
-    """Where a transition reads blobs."""
+    """The source from which a transition reads blobs."""
 
     def pieces(self, name: BlobId, /) -> Pieces:
         """Return the bytes of a blob."""

@@ -1,4 +1,4 @@
-"""Read the bytes of a large state piece by piece, from memory or from a file, before the store has them."""
+"""Read the bytes of a large file state piece by piece, from memory or from a file, before it is stored."""
 
 import os
 import stat

@@ -1,4 +1,4 @@
-"""Tell whether a store has changed, by the sizes and times of its files alone: cheap enough for ten looks a second."""
+"""Detect changes of a store by the sizes and times of its files, cheaply enough for ten checks a second."""
 
 import os
 from contextlib import suppress

@@ -54,7 +54,7 @@ class TreeEntry:
 
 @value
 class CommittedChanges:
-    """What some commits changed."""
+    """The changes of some commits."""
 
     blobs: frozenset[str]  # hexadecimal names of the blobs that they put at any path
     deleted: frozenset[bytes]  # paths that they deleted, relative to the work tree

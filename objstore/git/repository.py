@@ -44,7 +44,7 @@ class Repository:
 
 @value
 class Position:
-    """Where a repository is."""
+    """The position of a repository: branch, commit, stash, merge in progress, and the time of its index."""
 
     branch: str  # "": HEAD is detached
     commit: str  # hexadecimal; "": no commit yet

@@ -1,4 +1,4 @@
-"""Answer questions about the past of a workspace from its journal; nothing here changes a file or records an edit.
+"""Query the past of a workspace from its journal, without changing files or recording edits.
 
 Read `revspec` first (what a person's name for an edit or state means), then `edit_queries`, `session_queries` and
 `expired` (edits, decisions, sessions and turns as views), `state_at`, `past_states` and `differing_files` (what was at

@@ -24,7 +24,7 @@ _SHARE: Final = 0.6
 
 
 class NameKind(StrEnum):
-    """What a name refers to."""
+    """The kinds of things that a name can refer to."""
 
     EDIT = "edit"
     CONVERSATION = "conversation"

@@ -42,7 +42,7 @@ def edit(journal: Journal, seq: int) -> EditView:
 
 
 def rejections(journal: Journal, units: Iterable[Unit]) -> list[Rejection]:
-    """Return the rejections of these units, edit by edit, each with the reason of its own decision."""
+    """Return the rejections of these units, edit by edit, each with the reason of its decision."""
     by_edit: dict[int, list[Unit]] = {}
     for unit in units:
         by_edit.setdefault(unit.seq, []).append(unit)

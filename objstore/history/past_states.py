@@ -43,7 +43,7 @@ def all_states(journal: Journal, paths: Iterable[bytes], own: Iterable[DocumentI
 
 
 class _Reading:
-    """What the journal says about some files, read in order."""
+    """The state of a reading of the journal about some files, in order."""
 
     def __init__(
         self, journal: Journal, paths: Iterable[bytes], documents: Iterable[DocumentId], *, only_past: bool

@@ -33,7 +33,7 @@ class StepState:
 
 @value
 class SeriesStep:
-    """What edits of one file change when they follow the steps before them."""
+    """The change that edits of one file make when they follow the steps before them."""
 
     views: tuple[EditView, ...]  # more than one if the first can't be live without the others
     before: StepState | None  # None: no file

@@ -1,4 +1,4 @@
-"""Find what was at a path at a moment, as far as edits, decisions and snapshots record it.
+"""Find the state of a path at a moment, as edits, decisions and snapshots record it.
 
 The order of the journal counts, not the clock: a moment is after the last record that is not later than it. Only
 records imported from elsewhere are older than their place in the journal suggests. Expired edits count as before: their

@@ -59,7 +59,7 @@ _BOM: Final = b"\xef\xbb\xbf"
 
 
 class Verdict(StrEnum):
-    """What the rules say of a name."""
+    """The verdict of the rules on a name."""
 
     SCANNED = "scanned"
     IGNORED_BY_GIT = "ignored by git"  # unless git's index has it
@@ -77,7 +77,7 @@ NO_TEXTS: Final = IgnoreTexts(b"", b"")
 
 
 class GitIndex(Protocol):
-    """What git has in its index, for the names below the top folder of a repository."""
+    """The contents of git's index, for the names below the top folder of a repository."""
 
     def has(self, path: bytes, *, is_folder: bool) -> bool:
         """Return whether the index has a file, or a file below a folder. `path`: relative to the workspace."""
@@ -162,7 +162,7 @@ class Rules:
 
     @property
     def refused(self) -> list[str]:
-        """Why ignore files of the folder are not applied."""
+        """Reasons why ignore files of the folder are not applied."""
         return [lines.refused for lines in self.lines if lines is not None and lines.refused]
 
     def verdict(self, name: bytes, *, is_folder: bool) -> Verdict:

@@ -1,4 +1,4 @@
-"""Say which names scans leave out by the settings: names that look like secrets, and names that are excluded."""
+"""Decide which names scans leave out by the settings: names that look like secrets, and excluded names."""
 
 import os
 from functools import cache, lru_cache
@@ -18,7 +18,7 @@ _VARIABLES: Final = tuple(map(variable_of, (*_SETTINGS, *FORMER_NAMES)))
 
 @value
 class ScanRules:
-    """What the settings say of which names to leave out."""
+    """The settings about names that scans leave out."""
 
     uses_git: bool = False  # whether to leave out what git ignores
     secrets: PathPatterns = NO_PATTERNS  # of names that usually hold secrets

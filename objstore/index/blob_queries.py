@@ -33,7 +33,7 @@ class BlobQueries:
     """Look up blobs."""
 
     def __init__(self, db: SharedConnection, log: Log, places: CurrentPlaces) -> None:
-        """Answer for one index and its log."""
+        """Query one index and its log."""
         self._db: Final = db
         self._log: Final = log
         self._places: Final = places

@@ -43,7 +43,7 @@ __all__ = [
     "connect",
     "copy_in_memory",
     "empty_in_memory",
-    "is_beside_another",
+    "is_blocked_by_another",
     "is_broken",
     "is_unwritable",
     "malformed",
@@ -407,7 +407,7 @@ def malformed(why: str) -> sqlite3.DatabaseError:
     return error
 
 
-def is_beside_another(error: SqliteError, path: str) -> bool:
+def is_blocked_by_another(error: SqliteError, path: str) -> bool:
     """Return whether SQLite can't prepare a new database because other processes still have a former one open.
 
     The former one was emptied, or its file was removed without the files next to it. A process that has it open uses

@@ -15,7 +15,7 @@ class DatabaseChecks:
     """Check the rows of one index, for fsck."""
 
     def __init__(self, db: SharedConnection, stats: StatQueries) -> None:
-        """Answer for one index."""
+        """Query one index."""
         self._db: Final = db
         self._stats: Final = stats
 

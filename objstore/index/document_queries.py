@@ -25,7 +25,7 @@ class DocumentQueries:
     """Look up documents by path or number."""
 
     def __init__(self, db: SharedConnection) -> None:
-        """Answer for one index."""
+        """Query one index."""
         self._db: Final = db
 
     def tip_at(self, path: bytes) -> Tip | None:
@@ -146,7 +146,7 @@ class FolderQueries:
     """Look up which folders recorded edits created."""
 
     def __init__(self, db: SharedConnection) -> None:
-        """Answer for one index."""
+        """Query one index."""
         self._db: Final = db
 
     def was_created_by_edit(self, path: bytes) -> bool:
@@ -174,7 +174,7 @@ class HistoryQueries:
     def __init__(
         self, db: SharedConnection, places: CurrentPlaces, numbers: RecordNumbers, decisions: DecisionQueries
     ) -> None:
-        """Answer for one index."""
+        """Query one index."""
         self._db: Final = db
         self._places: Final = places
         self._numbers: Final = numbers

@@ -80,7 +80,7 @@ class _Owner(NamedTuple):
 
 
 class _Before(NamedTuple):
-    """What held of some units of one edit before a decision."""
+    """The statuses and reasons of some units of one edit before a decision."""
 
     letters: dict[int, str]
     reasons: dict[int, str]
@@ -247,7 +247,7 @@ class LogIngest:
             self._folders.empty(left, decision)
 
     def _set_verdicts(self, decision: Decision) -> bytes:
-        """Give units their statuses and reasons; return the previous ones, for a void, an undo or a redo.
+        """Set the statuses and reasons of units; return the previous ones, for a void, an undo or a redo.
 
         Also give edits their owners, if the decision is a claim, or reverses one.
         """
@@ -275,7 +275,7 @@ class LogIngest:
     def _decide(
         self, seq: Seq, letters: Mapping[int, str], said: Mapping[int, str | None], owner: _Owner | None
     ) -> tuple[object, ...]:
-        """Give units of an edit statuses and reasons; return the previous ones of the units in `said`.
+        """Set statuses and reasons of an edit's units; return the previous ones of the units in `said`.
 
         `owner`: whose the edit is from now on (None: as before).
         """
@@ -339,7 +339,7 @@ class LogIngest:
             raise unusable(f"row {row[0]} of {table} differs from what was written")
 
     def _update_checksums(self, table: str, number: str, first: int, last: int) -> None:
-        """Give changed rows their new checksums."""
+        """Update the checksums of changed rows."""
         statement = f"UPDATE {table} SET checksum = {SUMS[table]} WHERE {number} BETWEEN ? AND ?"  # noqa: S608 - as above
         self._db.execute(statement, (first, last))
 

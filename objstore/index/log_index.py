@@ -32,7 +32,7 @@ from objstore.index.database import (
     connect,
     copy_in_memory,
     empty_in_memory,
-    is_beside_another,
+    is_blocked_by_another,
     is_broken,
     is_unwritable,
     prepare,
@@ -259,7 +259,7 @@ class Index:
 
     @contextmanager
     def changing(self) -> Iterator[sqlite3.Connection]:
-        """Give the database to change it in one transaction; afterwards this process loads the position again."""
+        """Yield the database for changes in one transaction; afterwards this process loads the position again."""
         with self._transaction():
             yield self._db.connection
         self._load_position()
@@ -396,7 +396,7 @@ class Index:
                 if is_unwritable(error):
                     self._follow(copy_in_memory(self._path))
                     return
-                if not is_broken(error) and not is_beside_another(error, self._path):
+                if not is_broken(error) and not is_blocked_by_another(error, self._path):
                     raise
             else:
                 return

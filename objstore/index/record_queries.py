@@ -51,7 +51,7 @@ class EditQueries:
     """Look up edits, and the conversations that they belong to."""
 
     def __init__(self, db: SharedConnection, places: CurrentPlaces, numbers: RecordNumbers) -> None:
-        """Answer for one index."""
+        """Query one index."""
         self._db: Final = db
         self._places: Final = places
         self._numbers: Final = numbers
@@ -367,7 +367,7 @@ class DecisionQueries:
     """Look up decisions."""
 
     def __init__(self, db: SharedConnection, places: CurrentPlaces, numbers: RecordNumbers) -> None:
-        """Answer for one index."""
+        """Query one index."""
         self._db: Final = db
         self._places: Final = places
         self._numbers: Final = numbers
@@ -419,7 +419,7 @@ class HolderQueries:
     """Look up snapshots and pins, which hold blobs next to edits and decisions, and expiries, which let go of them."""
 
     def __init__(self, db: SharedConnection, places: CurrentPlaces, numbers: RecordNumbers) -> None:
-        """Answer for one index."""
+        """Query one index."""
         self._db: Final = db
         self._places: Final = places
         self._numbers: Final = numbers

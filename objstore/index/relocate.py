@@ -103,7 +103,7 @@ def relocate(index: "Index", log: "Log") -> None:
 
 
 class _Size:
-    """How many rows to change in one transaction."""
+    """The number of rows to change in one transaction."""
 
     def __init__(self) -> None:
         self._rows = _FEWEST

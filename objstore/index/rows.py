@@ -59,7 +59,7 @@ RecordedFileStat: TypeAlias = tuple[
 
 
 class BlobPlace(NamedTuple):
-    """Where a blob's frame is, and what a reader needs to know before reading it."""
+    """The place of a blob's frame, and the facts that a reader needs before reading it."""
 
     place: Place
     size: int
@@ -94,7 +94,7 @@ class NewestNumbers(NamedTuple):
 
 
 class EditConditions(NamedTuple):
-    """Which edits to list. Every given condition must hold."""
+    """The conditions for listing edits; all that are given must hold."""
 
     conversation: str = ""
     paths: Sequence[bytes] = ()  # documents that were ever at one of these
@@ -105,7 +105,7 @@ class EditConditions(NamedTuple):
 
 
 class DocumentPosition(NamedTuple):
-    """Up to which records a document is known: the same position of the same journal means the same document."""
+    """The newest records that a document includes: the same position of the same journal means the same document."""
 
     document: DocumentId
     oldest: Seq  # its first edit that has not expired
@@ -180,7 +180,7 @@ class TurnEdit(NamedTuple):
 
 
 class LinesRow(NamedTuple):
-    """How many lines the edits of one turn, session and status added and removed."""
+    """Counts of the lines that the edits of one turn, session and status added and removed."""
 
     turn: int  # 0: none
     session: int  # 0: none

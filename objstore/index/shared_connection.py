@@ -55,7 +55,7 @@ class CurrentPlaces:
     """Translate the places in rows to the places to which compaction has moved their frames since."""
 
     def __init__(self, db: SharedConnection, log: Log) -> None:
-        """Answer for one index and its log."""
+        """Query one index and its log."""
         self._db: Final = db
         self._log: Final = log
 
@@ -84,7 +84,7 @@ class RecordNumbers:
     """The newest and the next number of each kind of record."""
 
     def __init__(self, db: SharedConnection) -> None:
-        """Answer for one index."""
+        """Query one index."""
         self._db: Final = db
 
     def newest(self) -> NewestNumbers:

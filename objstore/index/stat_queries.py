@@ -38,7 +38,7 @@ _FOLDER_END: Final = ord("/") + 1
 
 
 class JournalPosition(NamedTuple):
-    """How far the journal had been written: two states of the journal with different recorded files differ in this."""
+    """The end of the journal at one moment; it differs between states of the journal with different recorded files."""
 
     edit: int  # number of the newest edit
     decision: int  # number of the newest decision
@@ -65,7 +65,7 @@ class StatQueries:
     """Look up what the index remembers of files on disk."""
 
     def __init__(self, db: SharedConnection) -> None:
-        """Answer for one index."""
+        """Query one index."""
         self._db: Final = db
 
     def recorded_file_stats(self, folder: bytes | None = None) -> Iterator[RecordedFileStat]:

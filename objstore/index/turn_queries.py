@@ -28,7 +28,7 @@ class TurnQueries:
     """Look up turns."""
 
     def __init__(self, db: SharedConnection) -> None:
-        """Answer for one index."""
+        """Query one index."""
         self._db: Final = db
 
     def turn(self, number: int) -> TurnRow | None:
@@ -95,7 +95,7 @@ class SessionQueries:
     """Look up sessions, which are numbered in the order of their first records."""
 
     def __init__(self, db: SharedConnection) -> None:
-        """Answer for one index."""
+        """Query one index."""
         self._db: Final = db
 
     def all(self) -> list[SessionRow]:
@@ -157,10 +157,10 @@ class SessionQueries:
 
 
 class CommentQueries:
-    """Look up comments and what became of them."""
+    """Look up comments and their states."""
 
     def __init__(self, db: SharedConnection, numbers: RecordNumbers) -> None:
-        """Answer for one index."""
+        """Query one index."""
         self._db: Final = db
         self._numbers: Final = numbers
 
@@ -198,7 +198,7 @@ class SettingQueries:
     """Look up changes of settings."""
 
     def __init__(self, db: SharedConnection) -> None:
-        """Answer for one index."""
+        """Query one index."""
         self._db: Final = db
 
     def changes(self, name: str = "") -> list[SettingRow]:

@@ -93,7 +93,7 @@ class Fault:
 
 @value
 class CheckReport:
-    """What was checked, and what was found."""
+    """The result of a check: counts of what was checked, and the faults."""
 
     root: str
     segments: int

@@ -66,7 +66,7 @@ class SegmentView:
 
 @value
 class ChangeCount:
-    """How many lines some edits added and removed."""
+    """Counts of the lines that some edits added and removed."""
 
     edits: int
     added: int  # lines
@@ -74,7 +74,7 @@ class ChangeCount:
 
 
 class Activity(NamedTuple):
-    """What was recorded in one minute."""
+    """The edits and bytes that were recorded in one minute."""
 
     edits: int
     stored_bytes: int  # of frames

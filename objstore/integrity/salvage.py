@@ -83,7 +83,7 @@ class RecoveredFile(NamedTuple):
 
 @value
 class Salvage:
-    """What can be saved of a store, and what can't."""
+    """The plan of a salvage: what can be saved of a store, and what is lost."""
 
     store: StoreId
     segments: tuple[str, ...]  # names of the files that were read

@@ -363,7 +363,7 @@ class SegmentFiles:
         return path
 
     def adopt(self, prepared: str, segment: int) -> str:
-        """Give a prepared file its final name; return the path of the generation that it supersedes."""
+        """Rename a prepared file to its final name; return the path of the generation that it supersedes."""
         old = self.path(segment, self._generations[segment])
         final = prepared.removesuffix(_PREPARED)
         with open_store_folder(self._folder) as folder:

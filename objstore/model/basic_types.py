@@ -74,7 +74,7 @@ def ignore_progress(_what: str, _done: int, _total: int, /) -> None:
 
 
 class Operation(StrEnum):
-    """What an edit does to its file."""
+    """The kind of change that an edit makes to its file."""
 
     CREATE = "create"
     REPLACE = "replace"
@@ -84,7 +84,7 @@ class Operation(StrEnum):
 
 
 class Origin(StrEnum):
-    """Who made a change."""
+    """The kind of author of a change."""
 
     AGENT = "agent"  # a tool call
     EXTERNAL = "external"  # found on disk while no agent worked, recorded by no tool: the person's
@@ -105,7 +105,7 @@ class Origin(StrEnum):
 
 
 class Status(StrEnum):
-    """What holds of an edit or a hunk: what a reviewer decided, or that its effect is away. See `is_live`."""
+    """The status of an edit or a hunk: pending, accepted, rejected or away. See `is_live`."""
 
     PENDING = "pending"
     ACCEPTED = "accepted"
@@ -131,7 +131,7 @@ class Action(StrEnum):
 
 
 class CommentState(StrEnum):
-    """What became of a comment."""
+    """The state of a comment."""
 
     OPEN = "open"
     SENT = "sent"
@@ -139,7 +139,7 @@ class CommentState(StrEnum):
 
 
 class ConflictKind(StrEnum):
-    """Why live edits have no text together: the rule of the weave that one of them breaks, or two files at one path.
+    """The kind of a conflict: the rule of the weave that a live edit breaks, or two files at one path.
 
     `weave.conflicts` defines the rules.
     """
@@ -153,7 +153,7 @@ class ConflictKind(StrEnum):
 
 
 class OnExternal(StrEnum):
-    """What to do about external edits before a decision."""
+    """The choice of what to do about external edits before a decision."""
 
     KEEP = "keep"  # record each as an edit and keep it in the result
     DISCARD = "discard"  # record each, then restore the last recorded state

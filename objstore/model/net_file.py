@@ -18,7 +18,7 @@ KEY_SIZE: Final = 16
 
 
 class ChangeKind(StrEnum):
-    """What a change is about: lines of the file, or the file as a whole."""
+    """The subject of a change: lines of the file, or the file as a whole."""
 
     LINES = "lines"
     NEWLINE = "newline"  # the last line, otherwise unchanged, lost or gained its newline
@@ -69,7 +69,7 @@ class NetChange:
 
 @value
 class NetFile:
-    """What pending units change in one file, all together."""
+    """The net changes of all pending units in one file."""
 
     path: str  # current path, or the last one
     path_before: str  # accepted path
@@ -107,7 +107,7 @@ class NetFile:
 
 
 class ChangeSummary(NamedTuple):
-    """What is known of a net change without its text. The fields are those of `NetChange`."""
+    """A net change without its text. The fields are those of `NetChange`."""
 
     kind: ChangeKind
     line_before: int
@@ -120,7 +120,7 @@ class ChangeSummary(NamedTuple):
 
 
 class FileSummary(NamedTuple):
-    """What is known of the net changes of a file without its text. The fields are those of `NetFile`."""
+    """The net changes of a file without its text. The fields are those of `NetFile`."""
 
     path: str
     path_before: str

@@ -49,7 +49,7 @@ MCPDIFF_SOURCE: Final = "mcpdiff"
 
 @value
 class Marks:
-    """Why an edit wrote conflict markers into its file."""
+    """The reason why an edit wrote conflict markers into its file: a decision and the units of both sides."""
 
     decision: int  # the decision that would otherwise have been refused
     against: tuple[Unit, ...]  # the decided units that conflict with the others; ascending
@@ -99,7 +99,7 @@ class Edit:
 
 @value
 class WrittenFile:
-    """What a decision did to one file, or the state that it left unchanged."""
+    """The effect of a decision on one file, or the state that it left unchanged."""
 
     document: DocumentId
     path_before: bytes | None  # None: the file did not exist
@@ -230,7 +230,7 @@ class Comment:
 
 @value
 class Mark:
-    """What becomes of some comments: they are sent to an agent, resolved, or open again."""
+    """A change of the state of some comments: they are sent to an agent, resolved, or open again."""
 
     time: int  # microseconds since 1970-01-01 UTC
     who: str

@@ -44,7 +44,7 @@ class TurnInfo:
 
 @value
 class CallInfo:
-    """Who asks for a change, and as part of what."""
+    """The author of a change, and the conversation, tool and turn that it belongs to."""
 
     tool: str
     conversation: str = ""  # "": a new conversation
@@ -65,7 +65,7 @@ Attributor: TypeAlias = Callable[[str, int, int], CallInfo]
 
 @value
 class CallOutcome:
-    """What a tracked call recorded and changed."""
+    """The result of a tracked call: what it recorded and changed."""
 
     conversation: str
     new_conversation: bool
@@ -82,7 +82,7 @@ class CallOutcome:
 
 @value
 class FileEffect:
-    """What a decision or an edit does, or would do, to one file on disk."""
+    """The effect of a decision or an edit on one file on disk, made or previewed."""
 
     document: DocumentId
     path_before: str | None  # None: no file

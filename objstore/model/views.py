@@ -59,7 +59,7 @@ class State:
 
 @value
 class Expiration:
-    """When and why an edit's content expired."""
+    """The time and the reason of an edit's expiry."""
 
     time: int  # microseconds since 1970-01-01 UTC
     reason: str
@@ -67,7 +67,7 @@ class Expiration:
 
 @value
 class Reason:
-    """Why some units of one edit are decided as they are."""
+    """The reason of the decision on some units of one edit."""
 
     units: tuple[Unit, ...]
     text: str  # never ""
@@ -145,7 +145,7 @@ class Rejection:
 
 @value
 class UnreportedRejections:
-    """What is rejected of a conversation's edits and was not reported to it yet."""
+    """The rejections of a conversation's edits that were not reported to it yet."""
 
     rejections: tuple[Rejection, ...]  # the first of them, by edit
     more: int  # how many further edits are rejected, as a whole or in part
@@ -199,7 +199,7 @@ class UnreportedComments:
 
 @value
 class EditFilter:
-    """Which edits to list. Every given condition must hold."""
+    """The conditions for listing edits; all that are given must hold."""
 
     conversation: str = ""
     path: str = ""  # the file's path now, before or after the edit
@@ -214,7 +214,7 @@ class EditFilter:
 
 @value
 class Seen:
-    """How much of a history a reader has seen."""
+    """The part of a history that a reader has seen."""
 
     next_edit: int = 1  # the number that the next edit gets
     next_decision: int = 1
@@ -270,7 +270,7 @@ class TurnView:
 
 @value
 class TurnLines:
-    """How many lines the edits of one turn, session and status added and removed; git's edits are left out."""
+    """Counts of the lines that the edits of one turn, session and status added and removed, without git's edits."""
 
     turn: int  # number of the turn; 0: none is known, or the edits were claimed since
     session: int  # number of the session; 0: none
@@ -284,7 +284,7 @@ class TurnLines:
 
 @value
 class GitEvent:
-    """What git did to the recorded files at once, or a commit that an agent made."""
+    """One event of git that changed recorded files, or a commit that an agent made."""
 
     decision: int  # number of the decision that records it
     time: int  # when it was recorded, in microseconds since 1970-01-01 UTC
@@ -307,7 +307,7 @@ class DirectoryEntry:
 
 @value
 class PathInfo:
-    """What is known of a name without reading its content."""
+    """The facts about a file that are known without reading its content."""
 
     path: str  # canonical, relative to the root
     kind: str  # file, directory, symlink, other
@@ -320,7 +320,7 @@ class PathInfo:
 
 @value
 class WaitingMessage:
-    """How much a session is yet to be sent about its edits."""
+    """Counts of the messages that a session is still to be sent about its edits."""
 
     session: int  # its number; 0: whichever agent works next
     rejections: int  # number of edits that were rejected, as a whole or in part

@@ -44,7 +44,7 @@ def summaries(
 
 
 def seen_counts(journal: Journal) -> tuple[int, int] | None:
-    """Return how many changes are pending, and how many of them were not looked at. None: none ever was.
+    """Return how many changes are pending, and how many of them are not seen; None: none was ever seen.
 
     Files with unreadable histories have none. No file on disk is compared.
     """

@@ -1,4 +1,4 @@
-"""Remember which changes a reviewer has looked at, by their keys.
+"""Remember which changes a review has shown, by their keys.
 
 The file `.cas/cache/seen` has one key a line, in hex, the newest last. Reviewers append to it without a lock: a line is
 written at once, and what is no key is passed over. Losing a mark only means that its change counts as new once more,
@@ -30,12 +30,12 @@ _MOST_BYTES: Final = 1 << 20
 
 
 def seen_changes(journal: Journal) -> frozenset[bytes]:
-    """Return the keys of the changes that were looked at; a file that is missing or damaged has none, or fewer."""
+    """Return the keys of the seen changes; a missing or damaged file gives none, or fewer."""
     return frozenset(_keys(_path(journal)))
 
 
 def mark_seen(journal: Journal, keys: Iterable[bytes]) -> None:
-    """Note that changes were looked at. Raises what the disk raises, and StoreLinked."""
+    """Mark changes as seen. Raises what the disk raises, and StoreLinked."""
     path = _path(journal)
     known = _keys(path)
     new = [key for key in dict.fromkeys(keys) if key not in known]

@@ -36,7 +36,7 @@ _AGE: Final = 4096
 
 
 class _Half:
-    """What is remembered of some of the files."""
+    """The remembered features of some of the files."""
 
     def __init__(self) -> None:
         self.count = 0

@@ -61,7 +61,7 @@ _Due: TypeAlias = "tuple[RawFrame, _Payload]"
 
 @value
 class RepackPlan:
-    """What a repack would achieve."""
+    """The sizes that a repack would achieve."""
 
     blobs: int  # that were encoded to measure them
     bytes_before: int  # of all segments
@@ -70,7 +70,7 @@ class RepackPlan:
 
 @value
 class Repacked:
-    """What a repack did."""
+    """The result of a repack."""
 
     segments: int  # rewritten
     blobs: int  # that were encoded

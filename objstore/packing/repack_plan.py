@@ -77,7 +77,7 @@ class _Known(NamedTuple):
 
 
 class _Choice(NamedTuple):
-    """How a blob should be encoded."""
+    """The chosen encoding of a blob."""
 
     base: Base | None  # None: as a keyframe
     level: int  # of zstd

@@ -1,8 +1,8 @@
 """Find the units that a decision leaves as they are, although it names them.
 
 An undo or redo leaves a unit rejected where a live one makes the same change: else its lines would be there twice. And
-an accept leaves a unit pending that has no effect in the file any more, because accepted changes took it out: nothing
-is accepted that nobody can see.
+an accept leaves a unit pending that has no effect in the file any more, because accepted changes took it out: an
+accept covers only what a person can see.
 """
 
 import os

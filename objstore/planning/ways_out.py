@@ -1,4 +1,4 @@
-"""Find what else would have to be decided to make a refused decision possible.
+"""Find the further verdicts that would make a refused decision possible.
 
 Conflicts name hunks, but deciding only on these can lead to further conflicts. So each answer is tried on the loaded
 documents before it is given, and their statuses are restored afterwards.

@@ -1,4 +1,4 @@
-"""Decide whether a file is what one of our steps left at its path, or what that step is to start from.
+"""Decide whether a file has the result of a recorded step, or the state from which that step starts.
 
 A process that died leaves each file in its state before or after. After a power cut, a file must also show by its times
 and its size that the cut may have left it so: docs/decisions/0030-power-cuts.md. Everything else is someone else's.
@@ -131,7 +131,7 @@ def _change_time(found: os.stat_result) -> int:
 
 @value
 class StepStatus:
-    """Whether a step is still to be done, and from which state."""
+    """The status of a step: whether it is still to be done, and from which state."""
 
     is_due: bool
     found: FileState | None = None  # the current state; None: no file

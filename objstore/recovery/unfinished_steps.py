@@ -48,7 +48,7 @@ _POWER_CUT_RECORDS: Final = 10_000
 
 @value
 class MachineStop:
-    """What is known of the time before the machine stopped. Times in microseconds since 1970-01-01 UTC."""
+    """The facts about the time before the machine stopped. Times in microseconds since 1970-01-01 UTC."""
 
     clock: Callable[[], int]  # returns the file system's current time, in nanoseconds
     files_matched_at: int = 0  # when files last matched all that was recorded, by the clock of records; 0: unknown

@@ -64,7 +64,7 @@ Progress = Callable[[str, int, int], None]
 
 @value
 class CompactionPlan:
-    """What a compaction would do."""
+    """The plan of a compaction."""
 
     segments: tuple[int, ...]  # to be rewritten, in this order
     dropped: frozenset[BlobId]  # the blobs to be removed
@@ -75,7 +75,7 @@ class CompactionPlan:
 
 @value
 class CompactionResult:
-    """What a compaction did."""
+    """The result of a compaction."""
 
     segments: int  # rewritten
     freed: int  # bytes by which the log became smaller

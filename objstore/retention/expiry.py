@@ -67,7 +67,7 @@ _EVER: Final = MAX_INT
 
 @value
 class ExpiryBatch:
-    """What expires for one reason."""
+    """The history that expires for one reason."""
 
     reason: str  # as it is recorded
     edits: tuple[Range, ...]  # ascending
@@ -83,7 +83,7 @@ class ExpiryBatch:
 
 @value
 class ExpiryPlan:
-    """What should expire, and the state of the journal for which that was computed."""
+    """The plan of an expiry, and the state of the journal for which it was computed."""
 
     batches: tuple[ExpiryBatch, ...]
     blobs: int  # that nothing will hold any more, besides those that nothing holds already

@@ -79,7 +79,7 @@ class ExpiryTimeTable(NamedTuple):
 
 
 class ExpiryTimes(NamedTuple):
-    """Since when each edit and each decision is eligible for expiry, and by when it was made."""
+    """For each edit and decision, since when it is eligible for expiry, and the latest time at which it was made."""
 
     edits: ExpiryTimeTable
     decisions: ExpiryTimeTable

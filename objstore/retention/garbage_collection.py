@@ -23,7 +23,7 @@ _TRIES: Final = 5
 
 @value
 class GcPlan:
-    """What a garbage collection would do."""
+    """The plan of a garbage collection."""
 
     limits: RetentionLimits
     expiry: ExpiryPlan
@@ -34,7 +34,7 @@ class GcPlan:
 
 @value
 class GcResult:
-    """What a garbage collection did."""
+    """The result of a garbage collection."""
 
     edits: int  # that expired
     bytes_before: int  # of all segments

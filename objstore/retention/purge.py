@@ -57,7 +57,7 @@ _EMPTY: Final = blob_id(b"")
 
 @value
 class PurgeTarget:
-    """What to purge."""
+    """The target of a purge."""
 
     blobs: frozenset[BlobId] = frozenset()
     paths: tuple[bytes, ...] = ()  # relative to the workspace: every state of what is or was at them and below them
@@ -66,7 +66,7 @@ class PurgeTarget:
 
 @value
 class PurgePlan:
-    """What has to go with some blobs."""
+    """The plan of a purge: everything that has to be removed with the blobs."""
 
     blobs: tuple[BlobId, ...]
     edits: tuple[Range, ...]  # that can no longer be shown or decided afterwards

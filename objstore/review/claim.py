@@ -1,4 +1,4 @@
-"""Record whose some found changes are: a person's, or an agent session's.
+"""Record claims: a person's word on who made changes that were found on disk.
 
 A claim changes no file. What a person claims is accepted; what is claimed for a session awaits review.
 """
@@ -27,7 +27,7 @@ _SCANS = frozenset({"record", "watch"})
 
 @value
 class Claim:
-    """What a person says about some edits."""
+    """A person's claim about some edits."""
 
     seqs: tuple[Seq, ...]
     session: int | None  # number of the session that made them; None: the person did

@@ -47,7 +47,7 @@ _WHOLE: Final = Anchor(0, 0, 0)
 
 
 class _Place(NamedTuple):
-    """What a comment is about."""
+    """The subject of a comment: a file, and the lines or units."""
 
     document: DocumentId
     path: bytes
@@ -124,7 +124,7 @@ def mark_sent(journal: Journal, numbers: Iterable[int], *, conversation: str) ->
 
 
 def address(journal: Journal, numbers: Iterable[int], conversation: str, *, who: str) -> list[CommentView]:
-    """Let comments be sent, again or for the first time, to a conversation or ANY_AGENT; return them.
+    """Address comments to a conversation or ANY_AGENT, sent before or not, and return them.
 
     Raises NoSuchName with nothing recorded, and what Journal.commit raises.
     """

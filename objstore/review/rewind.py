@@ -1,4 +1,4 @@
-"""Go back to before a turn of an agent's session: what to reject for that, or the files as they were then.
+"""Rewind to before a turn of an agent's session, by rejecting edits or by restoring files.
 
 Rejecting what the session did from the turn on keeps what others did. Restoring the files does not: it is recorded as
 edits of the person's own, together with a decision on them, so that an undo can take them out in one step.

@@ -1,4 +1,4 @@
-"""Comment on lines and hunks, and keep what becomes of each comment."""
+"""Comment on lines and hunks, and track the state of each comment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Comments"]
 
 
 class Comments:
-    """Comment on lines and hunks, and keep what becomes of each comment.
+    """Comment on lines and hunks, and track the state of each comment.
 
     A comment follows its lines through later edits and decisions. Its number names it.
     """
@@ -110,7 +110,7 @@ class Comments:
         comments.mark_sent(self._journal, numbers, conversation=conversation)
 
     def address(self, numbers: Iterable[int], conversation: str = "", *, who: str = "") -> list[CommentView]:
-        """Let comments be sent, even again, to a conversation ("": to whichever agent works next); return them.
+        """Address comments to a conversation ("": the agent that works next), sent before or not, and return them.
 
         Raises NoSuchName with nothing recorded, and what Call.commit raises.
         """

@@ -126,7 +126,7 @@ class History:
             return git_events.find_commit(self._journal, spelling)
 
     def seen(self) -> Seen:
-        """Return how far the history goes now: cheap enough to be called twice a second."""
+        """Return the newest numbers of the history; cheap enough to be called twice a second."""
         from objstore.history import edit_queries
 
         with self._journal.reading():

@@ -129,19 +129,19 @@ class Review:
             return summaries(self._journal, paths, units, unreadable, put_off)
 
     def seen_changes(self) -> frozenset[bytes]:
-        """Return the keys of the changes that a reviewer has looked at."""
+        """Return the keys of the seen changes."""
         from objstore.net.seen_changes import seen_changes
 
         return seen_changes(self._journal)
 
     def mark_seen(self, keys: Iterable[bytes]) -> None:
-        """Note that a reviewer has looked at changes, given by their keys. Raises what the disk raises."""
+        """Mark changes as seen by a reviewer, given their keys. Raises what the disk raises."""
         from objstore.net.seen_changes import mark_seen
 
         mark_seen(self._journal, keys)
 
     def seen_counts(self) -> tuple[int, int] | None:
-        """Return how many changes are pending, and how many of them no reviewer has looked at.
+        """Return how many changes are pending, and how many of them are not seen.
 
         None: no change was ever looked at. Histories that can't be read are left out.
         """
@@ -155,7 +155,7 @@ class Review:
             return seen_counts(self._journal)
 
     def unseen(self, files: Iterable[FileView], seen: Collection[bytes] | None = None) -> list[FileView]:
-        """Return the files with only the changes that no reviewer has looked at, and those decided with them.
+        """Return the files with only the changes that are not seen, and those decided with them.
 
         `seen`: the keys of those that were looked at; None: as `seen_changes` returns them.
         """

@@ -35,7 +35,7 @@ __all__ = ["RestoreResult", "carry_out", "held_literal_path", "plan_restore"]
 
 @value
 class RestoreResult:
-    """What a restore did, or would do."""
+    """The result of a restore, made or previewed."""
 
     changes: tuple[SnapshotChange, ...]  # restored paths: from the state on disk to the snapshot's
     left: tuple[SnapshotChange, ...]  # differences that a restore leaves: symlinks, and what the snapshot doesn't hold

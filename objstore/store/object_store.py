@@ -245,7 +245,7 @@ class Store:
 
     @contextmanager
     def second_index(self) -> Iterator[Index | None]:
-        """Yield a second index, in memory, of the log as it is now, for `Index.make_anew` (None: it can't be built).
+        """Yield a second index, in memory, of the log as it is now, for `Index.recreate` (None: it can't be built).
 
         Needs no lock, and other threads may use the store meanwhile.
         """

@@ -87,7 +87,7 @@ def same_bytes(old: bytes, old_at: int, new: bytes, new_at: int, size: int) -> b
 
 
 class Affixes(NamedTuple):
-    """How many bytes two texts share at the start (`prefix`) and, beyond those, at the end (`suffix`)."""
+    """The numbers of bytes that two texts share at the start (`prefix`) and, beyond those, at the end (`suffix`)."""
 
     prefix: int
     suffix: int

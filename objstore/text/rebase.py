@@ -126,7 +126,7 @@ def compared(before: bytes, after: bytes) -> tuple[TextStep, ...]:
 
 
 class _Lines:
-    """What is known of each line of the text as it goes through the steps: the bits above."""
+    """The flags of each line of the text while it is carried through the steps: the bits above."""
 
     def __init__(self, base: bytes, made: bytes, hunks: Sequence[Hunk]) -> None:
         """Start with the lines of `base`, which the change turns into `made`."""

@@ -45,7 +45,7 @@ _NOT_OF_HOOKS: Final = frozenset({"collisions"})
 
 
 class AgentMessages:
-    """What agents are yet to be sent about their edits."""
+    """The messages about their edits that agents are still to be sent."""
 
     def __init__(self, journal: Journal) -> None:
         """Take the journal of the workspace; read nothing yet."""
@@ -82,7 +82,7 @@ class AgentMessages:
                 rejections=tuple(described), more=len(edits) - len(first), units=frozenset(unreported)
             )
 
-    def conversations_heard(self, conversation: str) -> list[str]:
+    def conversations_of(self, conversation: str) -> list[str]:
         """Return a conversation and those whose edits are reported to it too."""
         return [sanitized_name(conversation), *self._open.reported_rejections(conversation)[1]]
 
@@ -102,7 +102,7 @@ class AgentMessages:
                 return None
             from objstore.review import comments
 
-            return comments.unsent_for(self._journal, self.conversations_heard(conversation), most, since)
+            return comments.unsent_for(self._journal, self.conversations_of(conversation), most, since)
 
     def mark_reported(self, conversation: str, reported: UnreportedRejections) -> None:
         """Remember that rejections have been reported to the conversation. Raises what the disk raises.
@@ -121,9 +121,9 @@ class AgentMessages:
         from objstore.review import comments
 
         with self._journal.reading() as store:
-            hooked = {row.number: self.conversations_heard(row.name) for row in self._hooked_sessions(store)}
-            owners = {name: number for number, heard in reversed(hooked.items()) for name in heard}
-            rejections = {number: self._count_unreported(store, heard) for number, heard in hooked.items()}
+            hooked = {row.number: self.conversations_of(row.name) for row in self._hooked_sessions(store)}
+            owners = {name: number for number, names in reversed(hooked.items()) for name in names}
+            rejections = {number: self._count_unreported(store, names) for number, names in hooked.items()}
             meant: Counter[int] = Counter()
             wanted: set[int] = set()
             for unit in dict.fromkeys(unit.seq for unit in decided or ()):
@@ -280,10 +280,10 @@ class AgentMessages:
         rows = store.index.sessions.all()
         return [row for row in rows if not _NOT_OF_HOOKS.issuperset(self._open.session(row.name))]
 
-    def _count_unreported(self, store: Store, heard: list[str]) -> int:
+    def _count_unreported(self, store: Store, conversations: list[str]) -> int:
         """Return how many edits of these conversations are rejected without a report of it to the first of them."""
-        known, _ = self._open.reported_rejections(heard[0])
-        rows = store.index.edits.rejected(heard)
+        known, _ = self._open.reported_rejections(conversations[0])
+        rows = store.index.edits.rejected(conversations)
         return sum(any(str(unit) not in known for unit in edit.rejected) for edit in rows)
 
     def _session_of(self, store: Store, seqs: Collection[int]) -> int:

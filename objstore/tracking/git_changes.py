@@ -76,7 +76,7 @@ _NOTE: Final = "git"
 
 @value
 class _Trees:
-    """What git may have put into the files of one repository."""
+    """The trees whose contents git may have put into the files of one repository."""
 
     repository: Repository
     head: Mapping[bytes, TreeEntry]  # by path in the repository, as in the following
@@ -90,7 +90,7 @@ class _Trees:
 
 @variable
 class _Found:
-    """What is to be recorded of one event."""
+    """The changes to record for one event of git."""
 
     verdicts: dict[Unit, Status] = field(default_factory=dict)
     written: list[WrittenFile] = field(default_factory=list)
@@ -364,7 +364,7 @@ class GitChanges:
 
 @variable
 class _Entries:
-    """What commits hold at some paths."""
+    """The entries of commits at some paths."""
 
     repository: Repository
     paths: Sequence[bytes]

@@ -28,7 +28,7 @@ _MAX_REPOSITORIES: Final = 200
 
 @value
 class Movement:
-    """What git did in one repository between two looks."""
+    """The movement of one repository between two looks."""
 
     repository: Repository
     old: Position

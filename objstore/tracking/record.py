@@ -46,7 +46,7 @@ _TRIES: Final = 3
 
 @value
 class Recorded:
-    """What a scan found and recorded."""
+    """The result of a scan: what it found and recorded."""
 
     conversation: str  # "": nothing was recorded
     edits: tuple[EditView, ...]

@@ -1,4 +1,4 @@
-"""Leave open what agents' calls changed whose beginning no hook reported.
+"""Make changes unattributed that were made during agents' calls whose beginning no hook reported.
 
 While such a call runs, nothing says that an agent works, so that scans take its changes for a person's.
 """

@@ -37,7 +37,7 @@ Take = Callable[[str, Iterable[bytes]], None]
 
 @value
 class McpdiffExport:
-    """What was written, and what the format can't express."""
+    """The result of an export: what was written, and what the format can't express."""
 
     edits: int
     conversations: int

@@ -47,7 +47,7 @@ _LONGEST_LOG: Final = 256 << 20
 
 
 class ImportProblem(NamedTuple):
-    """What could not be imported, and why."""
+    """A part of a history that could not be imported, and the reason."""
 
     place: str  # a log and a line, or an edit's id
     reason: str
@@ -60,7 +60,7 @@ class _Elsewhere(PathInvalid):
 
 @value
 class McpdiffImport:
-    """What was found in a history, and what of it was recorded, or would be in a dry run."""
+    """The result of an import: what was found in a history, and what was recorded, or would be in a dry run."""
 
     edits: int  # imported
     accepted: int  # of these edits

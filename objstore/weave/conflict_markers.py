@@ -31,7 +31,7 @@ _SIGNS: Final = (b"<", b"|", b"=", b">")
 
 @value
 class Labels:
-    """What is written after the markers of one region."""
+    """The labels after the markers of one region."""
 
     ours: bytes
     base: bytes

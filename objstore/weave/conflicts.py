@@ -65,7 +65,7 @@ ConflictFinding = tuple[ConflictKind, frozenset["WeaveUnit"]]
 
 
 class UnitChanges:
-    """What has changed around a unit since it was last checked."""
+    """The changes around a unit since it was last checked."""
 
     __slots__ = ("authors", "deleters", "is_all", "runs")
 

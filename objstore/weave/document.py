@@ -44,7 +44,7 @@ _OPPOSITE: Final = {ord("a"): ord("r"), ord("r"): ord("a")}
 
 @value
 class DocumentVersion:
-    """What a document is under its present verdicts."""
+    """The path, text and mode of a document under its current verdicts."""
 
     path: bytes  # where the file is, or would be if it existed
     mode: int
@@ -279,7 +279,7 @@ class Document:
         return {self._unit(index): _STATUSES[self._statuses[index]] for index in changed}
 
     def set_statuses(self, verdicts: Mapping[Unit, Status]) -> None:
-        """Give units new statuses. The result may be in conflict: see `conflicts`."""
+        """Set new statuses of units. The result may be in conflict: see `conflicts`."""
         self._weave.flip(self._flips(verdicts))
         self._set_status(verdicts)
 
@@ -298,7 +298,7 @@ class Document:
     def set_with_markers(
         self, verdicts: Mapping[Unit, Status], labels: Callable[[Mapping[Unit, Status], list[Unit]], Labels]
     ) -> tuple[MarkedText, dict[Unit, Status]] | None:
-        """Give units new statuses, set conflicting ones aside, and return the text with markers and those set aside.
+        """Set new statuses of units, set conflicting ones aside, and return the text with markers and those set aside.
 
         Units set aside are rejected; they are returned with the status that they had. `labels`: called for each region
         with the decided units that have a part in it, and the units set aside there. None if nothing had to be set

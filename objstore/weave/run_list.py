@@ -28,7 +28,7 @@ _STRIDE_BLOCKS: Final = 32
 
 
 class _Stride:
-    """What consecutive blocks show together."""
+    """Counts of what consecutive blocks show together."""
 
     __slots__ = ("lines", "size")
 

@@ -36,7 +36,7 @@ _NOTHING: Final[Mapping[WeaveUnit, set[WeaveUnit]]] = MappingProxyType({})
 
 
 class WeaveUnit:
-    """What one unit inserted and deleted, where, and when it was live."""
+    """The insertions and deletions of one unit, and when it was live."""
 
     # Most of ten thousand units never need more than these slots; the other attributes take memory only where set.
     __slots__ = ("__dict__", "deleted", "index", "inserted", "live", "since", "tracks_returns")

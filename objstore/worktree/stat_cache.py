@@ -41,7 +41,7 @@ class ChangedNames(NamedTuple):
 
 @variable
 class CachedFolder:
-    """What one folder held when it was last scanned. Partly packed, because most folders are only compared."""
+    """The contents of one folder at its last scan. Partly packed, because most folders are only compared."""
 
     path: bytes  # relative to the workspace; b"": its root
     key: FolderKey

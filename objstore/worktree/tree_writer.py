@@ -37,7 +37,7 @@ class ContentWriter:
         self.large: Final[list[bytes]] = []  # paths of large files that were not stored
 
     def use_callers_lock(self) -> None:
-        """From now on the caller holds the writer lock, so large files are only listed: storing them takes long."""
+        """Use the caller's writer lock. From now on, large files are only listed, because storing them takes long."""
         self._is_locked, self._store_large = True, False
 
     def keep(self, read: ReadFile) -> None:

@@ -74,7 +74,7 @@ COARSEST_TIMESTAMP_NS: Final = 2_000_000_000
 
 @value
 class ScanLimits:
-    """How much one walk may take. It stops at the first limit, and reports that."""
+    """The limits of one walk, which stops at the first of them and reports that."""
 
     files: int = 1_000_000
     bytes: int = 16 << 30  # read
@@ -213,7 +213,7 @@ class TreeWalk:
         return len(paths) + sum(len(folder.names) + len(folder.folders) for folder in cached) <= _FEW
 
     def rescan(self, paths: Iterable[bytes]) -> None:
-        """After a run, list again the folders of the given files, as far as the run covered them.
+        """List the folders of the given files again after a run, as far as the run covered them.
 
         For a file in a folder that is not cached, that is the nearest cached folder above. Raises what `run` raises.
         """

@@ -1,7 +1,7 @@
 """Run the benchmarks that are named, or all: `python -m tests.bench [NAME…]`.
 
 They are the names in BENCHES. CAS_BENCH_BLOBS=1000000 has `store` go up to a million blobs, in more than an hour; its
-peers beside git are installed by the group `bench` of pyproject.toml.
+peers other than git are installed by the group `bench` of pyproject.toml.
 """
 
 import compileall

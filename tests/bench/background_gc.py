@@ -1,7 +1,7 @@
 """How long an edit waits while another process brings the store back within its limits.
 
-The disk's own stalls are told apart: a sync of an edit's few bytes takes as long as the disk has to do for whoever else
-is at work, on this machine or beside it, and no store can give that back.
+The disk's own stalls are counted separately: a sync of an edit's few bytes waits for the work of all other processes on
+that disk, of this machine or another, and no store can change that.
 """
 
 import gc
@@ -70,14 +70,14 @@ class _Waits:
 
 def bench_upkeep(report: Report) -> None:
     """Edit one file while a process expires 2,000 edits of 50 others, or removes half of 50,000 blobs."""
-    # Beside this file, not in /tmp: that may be a memory file system, where a sync costs nothing.
+    # In this file's folder, not in /tmp: that may be a memory file system, where a sync costs nothing.
     with tempfile.TemporaryDirectory(dir=Path(__file__).parent, prefix="bench-") as folder:
         root = Path(folder)
         with Workspace.init(root) as workspace:
             _fill(workspace)
         Configuration(str(root)).set("retention.older_than", "0s")
         command = [sys.executable, "-c", CHILD, str(root), "limits"]
-        workspace = _edit_beside(report, f"{EDITS} edits are let go", root, command, 0.0)
+        workspace = _edit_during(report, f"{EDITS} edits are let go", root, command, 0.0)
         with workspace:
             gone = sum(view.expired is not None for view in workspace.history.edits())
             left = workspace.review.status().reclaimable.free_bytes
@@ -89,10 +89,10 @@ def bench_upkeep(report: Report) -> None:
             root = Path(folder) / "store"
             ours.fill(root, BLOBS)
             what = f"half of {BLOBS} blobs go, {how}"
-            _edit_beside(report, what, root, ours.collect(root), pause).close()
+            _edit_during(report, what, root, ours.collect(root), pause).close()
 
 
-def _edit_beside(report: Report, what: str, root: Path, command: list[str], pause: float) -> Workspace:
+def _edit_during(report: Report, what: str, root: Path, command: list[str], pause: float) -> Workspace:
     """Edit one file until a command has ended, and report how long that took; return the workspace."""
     waits = _Waits(root)
     gc.collect()  # what filling it has left is no part of an edit

@@ -78,7 +78,7 @@ def _again(words: list[str], _: int) -> None:
 
 def _watched(report: Report, root: Path) -> None:
     """Time how long a change in one of very many files takes to be found."""
-    # Its housekeeping would go on in the background, on one of the processors, beside what is timed.
+    # Its housekeeping would go on in the background, on one of the processors, while the other is timed.
     quietly = ["-c", "gc.auto=0"]
     git = ["git", "-c", "user.name=b", "-c", "user.email=b@localhost", *quietly, "-C", str(root)]
     names = [f"d{i // 200}/file{i}" for i in range(WATCHED)]

@@ -21,7 +21,7 @@ PIECE: Final = 1 << 20
 
 def bench_large(report: Report) -> None:
     """Half of the file is noise and half is text; the change inserts a line in the middle."""
-    # Beside this file, not in /tmp: that may be a memory file system, where a sync costs nothing.
+    # In this file's folder, not in /tmp: that may be a memory file system, where a sync costs nothing.
     with tempfile.TemporaryDirectory(dir=Path(__file__).parent, prefix="bench-") as folder:
         base = Path(folder)
         tracked, shadow = base / "tracked", base / "shadow"

@@ -35,12 +35,12 @@ HALVES: Final = 10
 
 
 def bench_releases(report: Report) -> None:
-    """Toggle any hunk of a package's releases, reject a random half, record, reopen; merge replay beside it."""
+    """Toggle any hunk of a package's releases, reject a random half, record, reopen; compare with merge replay."""
     states = fetched_releases()
     if len(states) < FEWEST:
         print("  left out: the package index can't be reached, or there is no pip")
         return
-    # Beside this file, not in /tmp: that may be a memory file system.
+    # In this file's folder, not in /tmp: that may be a memory file system.
     with tempfile.TemporaryDirectory(dir=Path(__file__).parent, prefix="bench-") as folder:
         root = Path(folder)
         _record(report, root, states)

@@ -74,7 +74,7 @@ def bench_repack(report: Report) -> None:
     if len(wheels) < FEWEST or shutil.which("git") is None:
         print("  left out: the package index can't be reached, or there is no pip, or no git")
         return
-    # Beside this file, not in /tmp: that may be a memory file system, where a sync costs nothing.
+    # In this file's folder, not in /tmp: that may be a memory file system, where a sync costs nothing.
     with tempfile.TemporaryDirectory(dir=Path(__file__).parent, prefix="bench-") as folder:
         tracked, shadow = Path(folder) / "tracked", Path(folder) / "shadow"
         tracked.mkdir()

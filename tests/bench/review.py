@@ -32,8 +32,8 @@ CLICK: Final = "a click command that says hello"
 
 
 def bench_review(report: Report) -> None:
-    """Open it with and without a kept weave, decide, record, run `cas reject`; replay by git merge-file beside it."""
-    # Beside this file, not in /tmp: that may be a memory file system.
+    """Open it with and without a kept weave, decide, record, run `cas reject`; compare with git merge-file."""
+    # In this file's folder, not in /tmp: that may be a memory file system.
     with tempfile.TemporaryDirectory(dir=Path(__file__).parent, prefix="bench-") as folder:
         root = Path(folder)
         states = _history(root)

@@ -44,7 +44,7 @@ def bench_store(report: Report) -> None:
         ours: dict[str, float] = {}
         for peer in peers():
             if size <= peer.most:
-                # Beside this file, not in /tmp: that may be a memory file system.
+                # In this file's folder, not in /tmp: that may be a memory file system.
                 with tempfile.TemporaryDirectory(dir=Path(__file__).parent, prefix="bench-") as folder:
                     found = _measured(report, peer, Path(folder) / "store", size)
                 ours = ours or found

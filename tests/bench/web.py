@@ -1,4 +1,4 @@
-"""The review page in a browser: first paint, 50,000 rows, from an edit to its pixels, a rejection by key; beside difit.
+"""The review page in a browser, next to difit: first paint, 50,000 rows, edit to pixels, a rejection by key.
 
 The peer, difit, shows a diff of git in a browser. It decides nothing and follows nothing, so it is timed where it does
 the same: until a change is on the screen. It runs if npm put it below the folder that EDITLEDGER_NPM names.

@@ -30,7 +30,7 @@ def source(changed: int) -> bytes:
 def bench_write(report: Report) -> None:
     """Change one line of a 400-line file: tracked, untracked (write, fsync, rename), git add and commit."""
     texts = [source(i + 1) for i in range(2 * ROUNDS)]
-    # Beside this file, not in /tmp: that may be a memory file system, where a sync costs nothing.
+    # In this file's folder, not in /tmp: that may be a memory file system, where a sync costs nothing.
     with tempfile.TemporaryDirectory(dir=Path(__file__).parent, prefix="bench-") as folder:
         base = Path(folder)
         tracked, untracked, shadow = (base / name for name in ("tracked", "untracked", "shadow"))

@@ -89,7 +89,7 @@ def examples(page: Path) -> list[tuple[str, str]]:
 
 
 def pattern_of(shown: str) -> str:
-    """Return what matches `shown`, in which `...` stands for anything: alone on a line, for any lines."""
+    """Return a pattern for `shown`, in which `...` matches anything within a line, and alone on a line any lines."""
     return "".join(
         r"(?:.*\n)*?" if line == "..." else ".*".join(map(re.escape, line.split("..."))) + r"\n"
         for line in shown.splitlines()

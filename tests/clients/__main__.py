@@ -1,6 +1,6 @@
 """Run the clients through the scenarios: `python -m tests.clients [--write] [--only SCENARIO] [CLIENT]...`.
 
-Prints a table of clients and scenarios, and why what failed did. `--write` keeps what the clients told their hooks in
+Prints a table of clients and scenarios, and why what failed did. `--write` keeps the events of the clients' hooks in
 `tests/cli/hooks/recorded`, where `make test` replays it; otherwise a difference in the events' shape is a failure.
 """
 

@@ -77,7 +77,7 @@ class Terminal:
         self.process.wait(PATIENCE)
 
     def _read(self) -> None:
-        # What nobody reads would stop the client; the system says when it has closed its side.
+        # Output that is not read would block the client; the system says when it has closed its side.
         with suppress(OSError):
             while self._open:
                 if select.select([self._master], [], [], PAUSE)[0] and not os.read(self._master, 65536):
@@ -151,7 +151,7 @@ class ClientRun:
         return found
 
     def events(self) -> list[dict[str, Any]]:
-        """Return what the client has told its hooks, in order."""
+        """Return the events that the client has passed to its hooks, in order."""
         files = sorted(self._kept.iterdir(), key=lambda file: float(file.name.rpartition(".")[0]))
         return [json.loads(file.read_bytes()) for file in files]
 

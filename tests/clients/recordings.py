@@ -1,4 +1,4 @@
-"""Keep what clients told their hooks, and compare it with what they tell now: by names and types, not by values."""
+"""Keep the events of clients' hooks, and compare them with today's: by names and types, not by values."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -38,15 +38,15 @@ def differences(run: ClientRun, scenario: str) -> list[str]:
     """Return how the events of a scenario differ from those that were kept."""
     shapes = [list(map(_shape, events)) for events in (recorded(run.program.command).get(scenario, []), _events(run))]
     kept, found = ({json.dumps(shape, sort_keys=True) for shape in each} for each in shapes)
-    gone = [f"no longer told: {shape}" for shape in sorted(kept - found)]
-    return gone + [f"told now: {shape}" for shape in sorted(found - kept)]
+    gone = [f"no longer reported: {shape}" for shape in sorted(kept - found)]
+    return gone + [f"reported now: {shape}" for shape in sorted(found - kept)]
 
 
 def _events(run: ClientRun) -> list[Any]:
     names = {str(run.project): PROJECT, str(run.home): HOME}
     # How often a client had to wait for our server says nothing.
-    told = [event for event in run.events() if WAITING not in json.dumps(event)]
-    return [_without(event, names) for event in told]
+    comparable = [event for event in run.events() if WAITING not in json.dumps(event)]
+    return [_without(event, names) for event in comparable]
 
 
 def _without(held: Any, names: Mapping[str, str]) -> Any:  # noqa: ANN401 - any JSON

@@ -65,7 +65,7 @@ def session(run: ClientRun) -> None:
     _equal(len({view.edit.conversation for view in found}), 1)
     _equal({view.edit.notes.get("prompt", "").strip('"') for view in found}, {PROMPT})
     others = [name for name, by in run.authors().items() if "agent" not in by]
-    assert others == [], f"changes that nobody asked for: {others}"
+    assert others == [], f"changes that were not asked for: {others}"
     assert not (project / ".cas" / "hook.log").exists(), (project / ".cas" / "hook.log").read_text()
     _equal(run.running(), [])
 
@@ -82,17 +82,17 @@ def rejection(run: ClientRun) -> None:
     )
     run.work(PROMPT, script)
     asked = run.model.asked(script)
-    _told(asked[-1], REASON)
-    _told(asked[-1], "say more here")
+    _check_words(asked[-1], REASON)
+    _check_words(asked[-1], "say more here")
     later = run.script(program.shell("true"))
     run.cas("reject", run.edit_of("two.txt"), "--reason", "nor was that")
     run.work("go on", later, continuing=True)
     # Copilot's program doesn't pass on what a prompt's hook prints.
-    _told(run.model.asked(later)[1 if program.name == "vscode" else 0], "nor was that")
+    _check_words(run.model.asked(later)[1 if program.name == "vscode" else 0], "nor was that")
 
 
 def server(run: ClientRun) -> None:
-    """Edit by our server: the edits are the session's, and a rejection is told with our server's next result."""
+    """Edit by our server: the edits are the session's, and our server's next result has a rejection."""
     program = run.program.with_servers
     script = run.script(
         program.ours("write_file", path="one.txt", content="1\n"),
@@ -101,7 +101,7 @@ def server(run: ClientRun) -> None:
     )
     printed = run.work(PROMPT, script, program=program)
     _equal({name: by for name, by in run.authors().items() if name in {"one.txt", "two.txt"}}, AGENTS_BOTH, printed)
-    _told(run.model.asked(script)[-1], REASON)
+    _check_words(run.model.asked(script)[-1], REASON)
     _equal(run.turns(), [(PROMPT, 2)])
 
 
@@ -165,7 +165,7 @@ def trust(run: ClientRun) -> None:
     """Work without trust, which doctor reports, and with it."""
     program = run.program.untrusted
     if program is None:
-        raise NotTried("it loads a project's settings without being told to trust it")
+        raise NotTried("it loads a project's settings before a person says that it is trusted")
     check = f"{program.name} is trusted"
     run.work(PROMPT, run.script(program.shell("echo 1 > one.txt")), program=program)
     _equal(run.events(), [])
@@ -217,9 +217,9 @@ def _ended(run: ClientRun) -> None:
     assert run.authors()["slow.txt"] in (["agent"], ["unattributed"]), run.authors()
 
 
-def _told(body: str, words: str) -> None:
+def _check_words(body: str, words: str) -> None:
     """Check that a request holds some words."""
-    assert words in body, f"the model was not told {words!r}"
+    assert words in body, f"the model did not read {words!r}"
 
 
 def _equal(found: Any, wanted: Any, context: object = "") -> None:  # noqa: ANN401 - whatever is compared

@@ -1,4 +1,4 @@
-"""A model on loopback that asks for the tools of a script, one step a request, whatever it is told."""
+"""A model on loopback that asks for the tools of a script, one step a request, whatever the request says."""
 
 import gzip
 import json

@@ -26,7 +26,7 @@ STORIES: Final = {
     "branch_and_back": "Switch the branch and come back, then undo",
     "killed": "The undo is killed halfway through many files",
     "next_day": "Restart everything, and go on reviewing the next day",
-    "reason": "Reject with a reason that the agent hears",
+    "reason": "Reject with a reason that the agent reads",
     "formatter": "A formatter ran after the edit: undo both",
     "part_of_a_commit": "Commit a part, and review the rest later",
     "same_lines_later": "Undo an edit alone whose lines a later edit changed again",

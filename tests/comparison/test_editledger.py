@@ -26,11 +26,11 @@ CELLS: Final = {
     "branch_and_back": "yes; to switch branches you use git, with the stash where git asks for it",
     "killed": "all files or none, once any `cas` command has run again",
     "next_day": "yes: what is pending, accepted and rejected is recorded",
-    "reason": "yes: `cas reject -m`; the agent hears it with the next prompt, once",
+    "reason": "yes: `cas reject -m`; the agent reads it with the next prompt, once",
     "formatter": "yes: it belongs to the edit before it",
     "part_of_a_commit": "yes, with git: edits that are in the commit as a whole become accepted, others stay pending",
     "same_lines_later": "refused, nothing changes; both edits and the command to go on are named",
-    "conversation_too": "files only; the agent hears what was taken out",
+    "conversation_too": "files only; the agent reads what was taken out",
 }
 
 

@@ -1,1 +1,1 @@
-"""The server before outside judges: the Inspector, the conformance suite, validators of what registries are told."""
+"""The server under outside tests: the Inspector, the conformance suite, validators of what is sent to registries."""

@@ -142,7 +142,7 @@ def bundle(tools: Tools) -> Iterator[Verdict]:
 
 
 def described(tools: Tools, folder: Path) -> Iterator[Verdict]:
-    """Validate what the registry is told against its schema; and let the validator show that it sees what is wrong."""
+    """Validate what is sent to the registry against its schema, and show that the validator finds what is wrong."""
     folder.mkdir()
     entry = folder / "server.json"
     shutil.copyfile(ROOT / "docs" / "registry" / "server.json", entry)
@@ -184,10 +184,10 @@ def inspected(tools: Tools, workspace: Path) -> Iterator[Verdict]:
         found, words = ask("tools/call", "--tool-name", tool, *options)
         refused = tool in {"read_file", "Undo"}  # nothing to read, and nothing to undo in a new session
         passed = "structuredContent" in found and bool(found.get("isError")) is refused
-        told = "refused, as it should be" if refused else "done"
+        outcome = "refused, as it should be" if refused else "done"
         if not passed:
-            told = _last(json.dumps(found))
-        yield Verdict(judge="Inspector", what=f"tools/call {tool}", passed=passed, words=words or told)
+            outcome = _last(json.dumps(found))
+        yield Verdict(judge="Inspector", what=f"tools/call {tool}", passed=passed, words=words or outcome)
     found, words = ask("resources/templates/list")
     passed = "resourceTemplates" in found
     yield Verdict(judge="Inspector", what="resources/templates/list", passed=passed, words=words)

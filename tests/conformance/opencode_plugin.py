@@ -1,4 +1,4 @@
-"""The plugin for opencode in a real Node process: what its hooks are told becomes edits, and a rejection comes back."""
+"""The plugin for opencode in a real Node process: events of its hooks become edits, and a rejection comes back."""
 
 import json
 import os
@@ -97,8 +97,8 @@ async function tool(name, id, input, act, sessionID = "ses_1") {
 }
 """How each version of the client calls the plugin, as its pages say."""
 
-TOLD: Final = {"version 1": 3, "version 2": 4}
-"""At which result a rejection is told: the next, or, where an error has no place for it, the one after."""
+REPORTED_AT: Final = {"version 1": 3, "version 2": 4}
+"""The result that carries a rejection: the next, or, where an error has no place for it, the one after."""
 
 SESSION: Final = """\
 import { execSync } from "node:child_process"
@@ -124,7 +124,7 @@ const inner = () => tool("bash", "call_6", { command: "b" }, () => appendFileSyn
 await tool("bash", "call_5", { command: "a" }, inner, "ses_2")
 await question("bash", "call_7", { command: "c" }, "reject", () => appendFileSync(file, "mine\\n"))
 await question("bash", "call_8", { command: "d" }, "once", () => {})
-appendFileSync(file, "theirs\\n") // its end is never told
+appendFileSync(file, "theirs\\n") // its end is never reported
 await end()
 console.log(JSON.stringify(said))
 """
@@ -133,11 +133,11 @@ console.log(JSON.stringify(said))
 def played(node: str, folder: Path) -> Iterator[tuple[str, bool, str]]:
     """Play sessions of opencode in `folder` with that Node; yield what is asked, whether it holds, and words on it."""
     for version, host in HOSTS.items():
-        for what, holds, words in _played(node, folder / version, SESSION % host, TOLD[version]):
+        for what, holds, words in _played(node, folder / version, SESSION % host, REPORTED_AT[version]):
             yield f"{what} ({version})", holds, words
 
 
-def _played(node: str, folder: Path, script: str, heard: int) -> Iterator[tuple[str, bool, str]]:
+def _played(node: str, folder: Path, script: str, expected: int) -> Iterator[tuple[str, bool, str]]:
     workspace, program = folder / "project", folder / "cas"
     workspace.mkdir(parents=True)
     (workspace / "a.txt").write_text("one\ntwo\n")
@@ -170,8 +170,8 @@ def _played(node: str, folder: Path, script: str, heard: int) -> Iterator[tuple[
         views = opened.history.edits()
     yield "its tools' edits are recorded", _shape(views) == EXPECTED, f"{len(views)} edits"
     said = json.loads(done.stdout)
-    told = [number for number, words in enumerate(said, start=1) if "two is a word" in words]
-    yield "a rejection reaches it once", told == [heard], f"at result {told} of {len(said)}"
+    results = [number for number, words in enumerate(said, start=1) if "two is a word" in words]
+    yield "a rejection reaches it once", results == [expected], f"at result {results} of {len(said)}"
     log = workspace / ".cas" / "hook.log"
     yield "no hook had a fault", not log.exists(), log.read_text() if log.exists() else ""
 

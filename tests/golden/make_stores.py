@@ -306,7 +306,7 @@ def _rest(workspace: Workspace, root: Path, disk: _Failing) -> None:
 
 
 def _decided(workspace: Workspace) -> None:
-    """Reject edits below a change of the final newline, and beside alike lines; then go on from what that wrote."""
+    """Reject edits below a change of the final newline, and next to alike lines; then edit what that wrote."""
     _write(workspace, ("end.txt", b"one\ntwo"))
     (second,) = _write(workspace, ("end.txt", b"one\nTWO"))
     _write(workspace, ("end.txt", b"one\nTWO\n"))

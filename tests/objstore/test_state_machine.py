@@ -1,6 +1,6 @@
 """Random histories of a workspace against a simple model.
 
-The model knows no weave. It knows what was written, what stands on disk, what was said of each unit, and laws: what a
+The model knows no weave. It knows what was written, what is on disk, what was decided on each unit, and laws: what a
 file is depends only on its edits and on which of them are live; with all of them dead it is what it was before the
 first; with all of them live from the beginning it is what was last written.
 """
@@ -90,7 +90,7 @@ class Histories(RuleBasedStateMachine):
         self.disk: dict[str, ExpectedFile] = {}
         self.documents: dict[DocumentId, Document] = {}
         self.statuses: dict[Unit, Status] = {}
-        self.decided: list[ExpectedDecision] = []  # decisions that stand
+        self.decided: list[ExpectedDecision] = []  # decisions that were not taken back
         self.undone: list[tuple[ExpectedDecision, int]] = []  # those taken back, each with the number of its undo
         self.decisions = 0
         self.made: ExpectedDecision | None = None  # the last decision
@@ -142,7 +142,7 @@ class Histories(RuleBasedStateMachine):
     def repeat_what_was_rejected(self, data: st.DataObject) -> None:
         """Let the agent make an edit again that was rejected."""
         view = data.draw(st.sampled_from(self.repeatable()), label="rejected edit")
-        after = self.stands(view.edit.after)
+        after = self.file_of(view.edit.after)
         assert after is not None
         self.call([ModelStep("write", os.fsdecode(view.edit.path), "", after.content, after.mode, (0, 0))])
 
@@ -155,15 +155,15 @@ class Histories(RuleBasedStateMachine):
             and all(self.statuses[Unit(view.seq, hunk)] is Status.REJECTED for hunk in range(len(view.units)))
             and view.edit.after is not None
             and view.edit.source is None
-            and self.documents[view.edit.document].recorded == self.stands(view.edit.before)
-            and self.disk.get(os.fsdecode(view.edit.path)) == self.stands(view.edit.before)
+            and self.documents[view.edit.document].recorded == self.file_of(view.edit.before)
+            and self.disk.get(os.fsdecode(view.edit.path)) == self.file_of(view.edit.before)
         ]
 
     def recorded(self, view: EditView) -> None:
         """Take in a recorded edit: it must follow from what the model knows."""
         edit = view.edit
         source = os.fsdecode(edit.path if edit.source is None else edit.source)
-        before, after = self.stands(edit.before), self.stands(edit.after)
+        before, after = self.file_of(edit.before), self.file_of(edit.after)
         document = self.documents.get(edit.document)
         if document is None:
             assert int(edit.document) == int(edit.seq)
@@ -311,7 +311,7 @@ class Histories(RuleBasedStateMachine):
         return outcome
 
     def telling(self, wanted: dict[Unit, Status]) -> dict[Unit, Status]:
-        """Leave out whole-file parts that nobody is shown, of edits of which nothing else changes."""
+        """Leave out whole-file parts that no review shows, of edits of which nothing else changes."""
         idle = {Unit(view.seq, 0) for view in self.workspace.history.edits() if not view.whole and len(view.units) > 1}
         changed_edits = {
             unit.seq for unit, status in wanted.items() if unit not in idle and self.statuses[unit] is not status
@@ -389,7 +389,7 @@ class Histories(RuleBasedStateMachine):
             assert self.everything() == before
             return None
         if dry is None or outcome is None:
-            # Only a file that nobody recorded can stand in the way without being a conflict or an external change.
+            # Only an unrecorded file can be in the way without being a conflict or an external change.
             recorded = {d.path for d in self.documents.values() if d.recorded is not None}
             assert in_the_way in self.disk.keys() - recorded
             assert self.everything() == before
@@ -499,8 +499,8 @@ class Histories(RuleBasedStateMachine):
         document.edits.append(view)
         self.events += 1
         document.recorded_at[view.seq] = self.events
-        assert document.recorded == self.stands(edit.before)
-        document.recorded, document.path = self.stands(edit.after), os.fsdecode(edit.path)
+        assert document.recorded == self.file_of(edit.before)
+        document.recorded, document.path = self.file_of(edit.after), os.fsdecode(edit.path)
         self.statuses |= {Unit(view.seq, hunk): Status.ACCEPTED for hunk in range(len(view.units))}
 
     # ---- retention
@@ -514,7 +514,7 @@ class Histories(RuleBasedStateMachine):
             self.decision(Action.ACCEPT, pending, on_external=OnExternal.KEEP)
         waiting = {view.edit.conversation for view in self.workspace.history.edits() if view.status is Status.PENDING}
         wanted = {
-            name: [view.seq for view in document.ripe(lambda view: view.edit.conversation not in waiting)]
+            name: [view.seq for view in document.eligible(lambda view: view.edit.conversation not in waiting)]
             for name, document in self.documents.items()
         }
         before = observe_tree(self.root)
@@ -545,7 +545,7 @@ class Histories(RuleBasedStateMachine):
         document.edits = [view for view in document.edits if view.seq not in seqs]
         if document.edits:
             first = document.edits[0].edit
-            document.base = self.stands(first.before)
+            document.base = self.file_of(first.before)
             document.base_path = os.fsdecode(first.path if first.source is None else first.source)
         else:
             document.base, document.base_path = document.recorded, document.path
@@ -567,7 +567,7 @@ class Histories(RuleBasedStateMachine):
                 self.check_states()
 
     def rebuild(self) -> None:
-        """Make the index anew: it says the same."""
+        """Rebuild the index: it says the same."""
         reports_before = (
             self.workspace.history.edits(),
             self.workspace.history.decisions(),
@@ -641,7 +641,7 @@ class Histories(RuleBasedStateMachine):
                 and all(self.statuses[unit] is not Status.REJECTED for unit in document.units())
             ):
                 last = document.edits[-1].edit
-                assert document.recorded == self.stands(last.after)
+                assert document.recorded == self.file_of(last.after)
                 assert document.recorded is None or document.path == os.fsdecode(last.path)
 
     def with_nothing_live_a_file_is_what_it_was_before(self) -> None:
@@ -666,22 +666,22 @@ class Histories(RuleBasedStateMachine):
         assert self.known.setdefault((name, *document.span(), dead), state) == state
 
     def external(self) -> dict[DocumentId, tuple[str, bytes | None]]:
-        """Return what stands on disk otherwise than recorded, by document."""
+        """Return what is on disk otherwise than recorded, by document."""
         found: dict[DocumentId, tuple[str, bytes | None]] = {}
         existing = {d.path for d in self.documents.values() if d.recorded is not None}
         newest = {d.path: name for name, d in sorted(self.documents.items()) if d.recorded is None}
         for name, document in self.documents.items():
             if document.recorded is None and (document.path in existing or newest[document.path] != name):
                 continue
-            stands = self.disk.get(document.path)
-            if stands != document.recorded:
-                found[name] = (document.path, None if stands is None else blob_id(stands.content))
+            on_disk = self.disk.get(document.path)
+            if on_disk != document.recorded:
+                found[name] = (document.path, None if on_disk is None else blob_id(on_disk.content))
         return found
 
     def clean(self) -> bool:
         return not self.external()
 
-    def stands(self, state: object) -> ExpectedFile | None:
+    def file_of(self, state: object) -> ExpectedFile | None:
         blob, mode = getattr(state, "blob", None), getattr(state, "mode", 0)
         return self.blob(blob, mode)
 

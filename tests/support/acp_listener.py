@@ -21,12 +21,12 @@ class Listener(ClientExtension):
     identifier = "test/acp"
 
     def __init__(self) -> None:
-        self.heard: list[Update] = []
+        self.updates: list[Update] = []
 
     def notifications(self) -> list[NotificationBinding[Any]]:
         """Return what to do with the notifications."""
 
-        async def hear(params: Update) -> None:
-            self.heard.append(params)
+        async def receive(params: Update) -> None:
+            self.updates.append(params)
 
-        return [NotificationBinding(method="session/update", params_type=Update, handler=hear)]
+        return [NotificationBinding(method="session/update", params_type=Update, handler=receive)]

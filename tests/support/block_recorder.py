@@ -1,7 +1,7 @@
 """A file that records every write and flush, so that the state after a power cut can be constructed.
 
-It is served over /dev/fuse by a process of its own, for a loop device to stand on: the kernel's file system sits above,
-and what reaches the file is what a real disk would be sent. A disk with a volatile cache keeps, when the power goes,
+A process of its own serves it over /dev/fuse, as the file of a loop device. The kernel's file system is on that device,
+so the file gets what a real disk would be sent. A disk with a volatile cache keeps, when the power goes,
 all that was sent before the last flush that it has answered, and any part of what was sent since. Linux only, and only
 root may mount.
 """

@@ -70,13 +70,13 @@ class CommandResult:
 
 def environment(settings: dict[str, str]) -> dict[str, str]:
     """Return the environment of a process: this one's, without what would change how `cas` behaves."""
-    # Without bytecode every process would compile the program anew.
+    # Without bytecode every process would compile the program again.
     # readline puts a size of its own into the environment of whoever imports it, such as pytest.
-    heard = (
+    read_by_programs = (
         *("CAS_", "NO_COLOR", "PAGER", "LESS", "TERM", "COLUMNS", "LINES", "PYTHONDONTWRITEBYTECODE"),
         *("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "CLAUDE_PROJECT_DIR"),
     )
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(heard)}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(read_by_programs)}
     return kept | {"PYTHONPATH": SOURCE, "XDG_CONFIG_HOME": NOWHERE, "TERM": "xterm", "TZ": "UTC"} | settings
 
 
@@ -143,7 +143,7 @@ def cas_on_full_disk(*words: str, folder: Path, stdin: bytes = b"") -> CommandRe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What is typed on a terminal once a text stands there."""
+    """What is typed on a terminal once it shows a text."""
 
     after: str  # "": at once
     typed: Callable[[], str]
@@ -182,7 +182,7 @@ sys.exit(main(sys.argv[2:]))
 
 
 def with_progress(*words: str, folder: Path, patience: float) -> tuple[bytes, bytes]:
-    """Run `cas` where only stderr is a terminal, to be told how far it is after `patience` seconds.
+    """Run `cas` where only stderr is a terminal, so that it reports its progress after `patience` seconds.
 
     Returns what it printed, and what the terminal was sent.
     """

@@ -12,7 +12,7 @@ from tests.support.segment_scans import scan
 __all__ = ["damage", "lose"]
 
 ASIDE: Final = "damaged"
-"""What the damaged store is called beside the workspace while another one is made of it."""
+"""Name of the damaged store, next to the workspace, while another one is made of it."""
 
 
 def damage(root: Path, *blobs: BlobId) -> None:

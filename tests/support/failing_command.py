@@ -127,7 +127,7 @@ def _failing(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
         if counts and not (arguments and arguments[0] in {1, 2}):  # what is printed is no file
             SYSTEM.see(name, arguments[0] if arguments else None)
         if name in {"fsync", "fdatasync"}:
-            return None  # nobody cuts the power
+            return None  # the power stays on
         return call(*arguments, **named)
 
     return seen
@@ -191,11 +191,11 @@ def _answer(run: Run) -> Failed:
                 os._exit(99)
         os.close(writing)
         with os.fdopen(reading, "rb") as report:
-            told = report.read()
+            content = report.read()
         os.waitpid(child, 0)
         out.seek(0)
         err.seek(0)
-        status, failed, calls = json.loads(told) if told else (-1, SYSTEM.failed, 0)
+        status, failed, calls = json.loads(content) if content else (-1, SYSTEM.failed, 0)
         return Failed(status=status, out=out.read(), said=err.read(), failed=failed, calls=calls)
 
 

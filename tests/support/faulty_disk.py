@@ -39,7 +39,7 @@ class PowerCut(BaseException):
 
 
 def power_cut(_: str) -> BaseException:
-    """Return the exception that stands for a power cut or kill -9."""
+    """Return the exception that represents a power cut or kill -9."""
     return PowerCut()
 
 

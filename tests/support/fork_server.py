@@ -1,7 +1,7 @@
 """Warm starts: processes forked from one that has imported the program, which is most of what a short one does.
 
 What is started so is a process like any other, with files, environment, folder and end of its own; only its imports
-were made before it began. Tests of the start itself, and of what a process inherits beside these, start it cold.
+were made before it began. Tests of the start itself, and of what else a process inherits, start it cold.
 
 `python -P -m tests.support.fork_server PROGRAM SOCKET` is the process that the others are forked from.
 """
@@ -37,11 +37,11 @@ MAINS: Final = {"cli": "cli.shell.entry", "mcptools": "mcptools.server.command"}
 INSTEAD: Final = "CAS_TEST_MAIN"
 """Variable that names a module whose `main` a process runs in place of the program's, if it is not to run again."""
 
-BESIDE: Final = {
+IMPORTED_LATER: Final = {
     "cli": ("rich.console", "filelock"),
     "mcptools": ("rich.logging", "anyio._backends._asyncio", "filelock"),
 }
-"""What those import when they need it."""
+"""Modules that the program imports only when it needs them."""
 
 NOT_BEFOREHAND: Final = {
     "cli.commands.setting_up.demo",
@@ -89,13 +89,13 @@ class ForkServer:
         """Start the process that the others are forked from, by the command that is given."""
         self._folder = TemporaryDirectory(prefix="editledger-warm-")
         self._address = str(Path(self._folder.name, "socket"))
-        # Without bytecode it would compile the program anew.
+        # Without bytecode it would compile the program again.
         kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         self._idle: list[_Worker] = []
         os.register_at_fork(after_in_child=self._idle.clear)
         self._process = subprocess.Popen(
             [*begun_by, sys.executable, "-P", "-m", "tests.support.fork_server", program, self._address],
-            stdin=subprocess.PIPE,  # nothing is written there; its end tells that nobody asks any more
+            stdin=subprocess.PIPE,  # nothing is written there; its end says that there are no more requests
             stdout=subprocess.PIPE,
             cwd=REPOSITORY,
             env=kept | {"PYTHONPATH": str(REPOSITORY)},
@@ -212,8 +212,8 @@ class _Worker:
     def ended(self, deadline: float) -> tuple[int, bool]:
         """Return the status of the run that began, and whether another one may begin. Raises TimeoutError."""
         self._channel.settimeout(_remaining(deadline))
-        if told := _line(self._channel):
-            status, is_reusable = map(int, told.split())
+        if received := _line(self._channel):
+            status, is_reusable = map(int, received.split())
             return status, bool(is_reusable)
         self._forked.settimeout(_remaining(deadline))
         return int(_line(self._forked)), False  # the process has ended, by a signal or an exception
@@ -236,13 +236,13 @@ def _remaining(deadline: float) -> float:
 
 def _line(connection: socket.socket) -> bytes:
     """Return the line that is sent next, or nothing at the end."""
-    told = bytearray()
-    while not told.endswith(b"\n"):
+    received = bytearray()
+    while not received.endswith(b"\n"):
         piece = connection.recv(1)  # the next line may have been sent already
         if not piece:
             break
-        told += piece
-    return bytes(told)
+        received += piece
+    return bytes(received)
 
 
 def _exchanged(given: bytes, stdin: int, stdout: int, stderr: int, deadline: float) -> tuple[bytes, bytes]:
@@ -307,7 +307,7 @@ def main(program: str, address: str) -> int:
         for found in pkgutil.walk_packages(place, f"{package}."):
             if found.name not in NOT_BEFOREHAND:
                 import_module(found.name)
-    for name in BESIDE[program]:
+    for name in IMPORTED_LATER[program]:
         import_module(name)
     gc.collect()
     gc.freeze()  # what all have in common is not copied only to be counted
@@ -382,10 +382,10 @@ def _next_start(channel: socket.socket) -> _Start | None:
     length, files, _, _ = socket.recv_fds(channel, LENGTH, 3)
     if not length:
         return None
-    told = bytearray()
-    while len(told) < int.from_bytes(length, "big"):
-        told += channel.recv(PIECE)
-    return _parsed(bytes(told), files)
+    received = bytearray()
+    while len(received) < int.from_bytes(length, "big"):
+        received += channel.recv(PIECE)
+    return _parsed(bytes(received), files)
 
 
 def _asked(address: str) -> _Start | socket.socket | None:
@@ -416,7 +416,7 @@ def _asked(address: str) -> _Start | socket.socket | None:
                         _tell(asked.pop(child), os.waitstatus_to_exitcode(status))
             if listener.fileno() in ready:
                 connection, _ = listener.accept()
-                start = _told(connection)
+                start = _received_start(connection)
                 child = os.fork()
                 if child == 0:
                     signal.set_wakeup_fd(-1)
@@ -435,19 +435,19 @@ def _asked(address: str) -> _Start | socket.socket | None:
                 asked[child] = connection
 
 
-def _told(connection: socket.socket) -> _Start | socket.socket:
+def _received_start(connection: socket.socket) -> _Start | socket.socket:
     """Return what a process is to begin with, or where it is asked to run."""
     kind, files, _, _ = socket.recv_fds(connection, 1, 3)
     if kind == REPEATEDLY:
         return socket.socket(fileno=files[0])
-    told = bytearray()
+    received = bytearray()
     while piece := connection.recv(PIECE):
-        told += piece
-    return _parsed(bytes(told), files)._replace(leads_session=kind == ON_TERMINAL)
+        received += piece
+    return _parsed(bytes(received), files)._replace(leads_session=kind == ON_TERMINAL)
 
 
-def _parsed(told: bytes, files: list[int]) -> _Start:
-    folder, count, *parts = told.split(b"\0")
+def _parsed(received: bytes, files: list[int]) -> _Start:
+    folder, count, *parts = received.split(b"\0")
     words, variables = parts[: int(count)], parts[int(count) :]
     environment = dict(variable.split(b"=", 1) for variable in variables)
     return _Start(folder, [os.fsdecode(word) for word in words], environment, files)

@@ -146,12 +146,12 @@ def _blob(payload: bytes) -> Iterator[Part]:
 
 def _record(payload: bytes) -> Iterator[Part]:
     fields = msgpack.unpackb(payload)
-    yield Part(len(payload) - sum(_spelt_size(*item) for item in fields.items()), f"map of {len(fields)}")
+    yield Part(len(payload) - sum(_encoded_size(*item) for item in fields.items()), f"map of {len(fields)}")
     for name, value in fields.items():
-        yield Part(_spelt_size(name, value), f"{name}: {_shown(value)}")
+        yield Part(_encoded_size(name, value), f"{name}: {_shown(value)}")
 
 
-def _spelt_size(name: str, value: object) -> int:
+def _encoded_size(name: str, value: object) -> int:
     return len(msgpack.packb(name)) + len(msgpack.packb(value))
 
 
@@ -162,7 +162,7 @@ def _shown(value: object) -> str:
 
 
 def example() -> str:
-    """Return the dump as it stands in FORMAT.md."""
+    """Return the dump as FORMAT.md has it."""
     return _BEGIN + "".join(f"{line}\n" for line in dump(example_segment())) + _END
 
 

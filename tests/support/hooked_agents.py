@@ -63,24 +63,24 @@ class Session(ABC):
         self.tell(self.started())
 
     def ask(self, prompt: str) -> str:
-        """Let a person say something; return what the agent is told besides."""
+        """Let a person say something; return what its hooks tell the agent."""
         return self.tell(self.prompted(prompt))
 
     def stop(self) -> str:
-        """End the turn; return what the person is told."""
+        """End the turn; return what its hooks tell the person."""
         answer = self.answer(self.stopped())
         assert answer.keys() <= {"systemMessage"}  # nothing that makes the agent go on
         return str(answer.get("systemMessage", ""))
 
     def run(self, command: str) -> str:
-        """Run a shell command as a tool; return what the agent is told besides."""
+        """Run a shell command as a tool; return what its hooks tell the agent."""
         self.calls += 1
         self.tell(self.shell_event(command, before=True))
         shell(command, folder=self.folder)
         return self.tell(self.shell_event(command, before=False))
 
     def write(self, path: str, content: str) -> str:
-        """Write a file by the client's own tool; return what the agent is told besides."""
+        """Write a file by the client's own tool; return what its hooks tell the agent."""
         self.calls += 1
         self.tell(self.write_event(path, content, before=True))
         (self.folder / path).write_text(content)
@@ -98,7 +98,7 @@ class Session(ABC):
     def tell(self, event: Mapping[str, Any]) -> str:
         """Tell `cas` of an event; return what is in its answer for the agent."""
         answer = self.answer(event)
-        return self.told(answer) if answer.keys() - {"systemMessage"} else ""
+        return self.context_in(answer) if answer.keys() - {"systemMessage"} else ""
 
     def answer(self, event: Mapping[str, Any]) -> dict[str, Any]:
         """Tell `cas` of an event; return its whole answer, empty if there is none."""
@@ -106,7 +106,7 @@ class Session(ABC):
         assert (ran.status, ran.err) == (0, b"")
         return dict(ran.json()) if ran.out else {}
 
-    def told(self, answer: Mapping[str, Any]) -> str:
+    def context_in(self, answer: Mapping[str, Any]) -> str:
         """Return what an answer says to the agent."""
         found = answer["hookSpecificOutput"]["additionalContext"]
         assert isinstance(found, str)
@@ -186,7 +186,7 @@ class Codex(ClaudeCode):
 
 
 class VSCode(ClaudeCode):
-    """VS Code: events like Claude Code's, with names and tools of its own; hears nothing at a prompt."""
+    """VS Code: events like Claude Code's, with names and tools of its own; a prompt takes no context."""
 
     client = "vscode"
 
@@ -238,7 +238,7 @@ class Copilot(ClaudeCode):
     def write_event(self, path: str, content: str, *, before: bool) -> dict[str, Any]:
         return self.tool_event("create", {"path": str(self.folder / path), "file_text": content}, before=before)
 
-    def told(self, answer: Mapping[str, Any]) -> str:
+    def context_in(self, answer: Mapping[str, Any]) -> str:
         found = answer["additionalContext"]
         assert isinstance(found, str)
         return found
@@ -318,7 +318,7 @@ class Cursor(Session):
         self.tell(self.base("afterFileEdit") | {"file_path": str(self.folder / path), "edits": edits})
         return said
 
-    def told(self, answer: Mapping[str, Any]) -> str:
+    def context_in(self, answer: Mapping[str, Any]) -> str:
         found = answer["additional_context"]
         assert isinstance(found, str)
         return found
@@ -351,7 +351,7 @@ class OpenCode(Session):
     def write_event(self, path: str, content: str, *, before: bool) -> dict[str, Any]:
         return self.tool_event("write", {"filePath": str(self.folder / path), "content": content}, before=before)
 
-    def told(self, answer: Mapping[str, Any]) -> str:
+    def context_in(self, answer: Mapping[str, Any]) -> str:
         found = answer["context"]
         assert isinstance(found, str)
         return found

@@ -1,7 +1,7 @@
 """A process to be killed: it edits and decides endlessly, and acknowledges each call on its standard output.
 
 Run as `python -m tests.support.kill_target FOLDER SEED`. One JSON object a line: the edits, the number of the decision
-(0: none), the snapshots that there are and the SHA-256 of each file, as it stands when the call has returned.
+(0: none), the snapshots that there are and the SHA-256 of each file when the call has returned.
 `--rotate BYTES` makes segments that small; `--keeps` takes snapshots, brings them back and gives them up between the
 calls, and `--lets-go` lets history expire, sweeps and purges; `--unsynced` leaves out every sync, to show that what
 looks for losses finds them.
@@ -80,8 +80,8 @@ def main(words: list[str]) -> None:
             else:
                 seqs, decision = _reject(workspace, chance) if chance.random() < 0.3 else _edit(workspace, chance)
             kept = [view.number for view in workspace.snapshots.all()]
-            told = {"edits": seqs, "decision": decision, "snapshots": kept, "files": sums(root)}
-            sys.stdout.write(json.dumps(told) + "\n")
+            report = {"edits": seqs, "decision": decision, "snapshots": kept, "files": sums(root)}
+            sys.stdout.write(json.dumps(report) + "\n")
             sys.stdout.flush()
 
 
@@ -126,8 +126,8 @@ def _decided(workspace: Workspace, action: Action, edits: list[EditView]) -> int
 def _keep(workspace: Workspace, chance: random.Random) -> list[int]:
     """Take or restore a snapshot; return the edits of the restore."""
     snapshots = [view.number for view in workspace.snapshots.all()]
-    # Beside others that write, what was looked at may have changed, and who purges takes the first look anew, which is
-    # another snapshot then.
+    # Other writers may have changed what was looked at, and a purge takes the first snapshot again, which is another
+    # one then.
     with suppress(FileChanged, SnapshotIncomplete, NoSuchName):
         if snapshots and chance.random() < 0.4:
             restored = workspace.snapshots.restore(chance.choice(snapshots)).outcome

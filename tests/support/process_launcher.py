@@ -30,11 +30,11 @@ def main(address: str, *words: str) -> None:
         parts = [folder, str(len(words)).encode(), *map(os.fsencode, words), *variables]
         connection.sendall(b"\0".join(parts))
         connection.shutdown(socket.SHUT_WR)
-        with connection.makefile("rb") as told:
-            child = int(told.readline())
+        with connection.makefile("rb") as lines:
+            child = int(lines.readline())
             for early in asked:
                 os.kill(child, early)
-            status = int(told.readline())
+            status = int(lines.readline())
     if status < 0:
         final = -status
         signal.signal(final, signal.SIG_DFL)

@@ -23,7 +23,7 @@ CHROMIUM: Final = os.environ.get("EDITLEDGER_CHROMIUM") or next(
 )
 IS_REQUIRED: Final = "chromium" in os.environ.get("EDITLEDGER_REQUIRES", "").split()
 MILLISECONDS: Final = 15_000.0
-"""How long a test waits for something to appear."""
+"""Milliseconds for which a test waits for an element to appear."""
 
 OPTIONS: Final = (
     "--headless",
@@ -55,7 +55,7 @@ def browser() -> "Iterator[Browser]":
 
 
 def expect(what: "Locator") -> "LocatorAssertions":
-    """Return assertions that wait until they hold, as playwright's own."""
+    """Return playwright's assertions, which wait until they hold."""
     from playwright.sync_api import expect as expected  # noqa: PLC0415 -- as above
 
     expected.set_options(timeout=MILLISECONDS)
@@ -63,7 +63,7 @@ def expect(what: "Locator") -> "LocatorAssertions":
 
 
 class ReviewPage:
-    """The page as a person uses it. Whatever a script reports as an error is kept for the test to look at."""
+    """The page as a person uses it. Errors of scripts are kept for the test to check."""
 
     def __init__(self, page: "Page", server: ReviewServer) -> None:
         self.page: Final = page
@@ -75,7 +75,7 @@ class ReviewPage:
         page.on("dialog", lambda dialog: self.wrong.append(f"dialog: {dialog.message}"))
 
     def _note(self, said: "ConsoleMessage") -> None:
-        # A file may have been decided between two requests: the page goes on to the next one.
+        # A decision between two requests may leave a file without changes: the page then goes on to the next one.
         if said.type == "error" and "/api/file?" not in said.location["url"]:
             self.wrong.append(f"{said.text} {said.location['url']}")
 
@@ -128,13 +128,13 @@ class ReviewPage:
         return self.page.locator("dialog[open]")
 
     def top(self, what: "Locator") -> float:
-        """Return where on the screen something begins, in pixels; what is drawn anew has no place for a moment."""
+        """Return where on the screen an element begins, in pixels; one that is redrawn has no place for a moment."""
         for _ in range(10):
             expect(what).to_be_visible()
             box = what.bounding_box()
             if box is not None:
                 return float(box["y"])
-        raise AssertionError("It is drawn anew all the time.")
+        raise AssertionError("It is redrawn all the time.")
 
     def overflow(self) -> int:
         """Return by how many pixels the page is wider than the screen."""

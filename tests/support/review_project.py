@@ -1,4 +1,4 @@
-"""A project for the review page: two agents have worked in it, and everything that the page can show has happened."""
+"""A project for the review page in which two agents have worked, with a case of everything that the page can show."""
 
 import struct
 import zlib
@@ -91,7 +91,7 @@ def test_large_orders_cost_less():
 
 
 def done(folder: Path, *words: str) -> str:
-    """Run `cas`, which has to succeed; return what it printed."""
+    """Run `cas`, which must succeed; return its output."""
     ran = cas(*words, folder=folder)
     assert ran.status == 0, ran.said
     return ran.text
@@ -167,6 +167,6 @@ def agents_worked(folder: Path) -> tuple[ClaudeCode, Codex]:
 
 
 def changed_outside(folder: Path) -> None:
-    """Change a file as no agent does, without recording it."""
+    """Change a file as a person does, without recording it."""
     path = folder / "tests/test_cart.py"
     path.write_text(path.read_text() + "\n\ndef test_by_hand():\n    pass\n")

@@ -1,4 +1,4 @@
-"""`cas web` as a process of its own, and a browser that has its cookie: requests, decisions, events."""
+"""`cas web` as a process, and a client with its cookie: requests, decisions, events."""
 
 import re
 import signal
@@ -20,7 +20,7 @@ _ADDRESS: Final = re.compile(r"http://127\.0\.0\.1:(\d+)/\?token=(\S+)")
 
 
 class ReviewServer:
-    """A server that runs, and a client that is let in."""
+    """A running server, and a client with its cookie."""
 
     def __init__(self, process: "subprocess.Popen[str]", port: int, token: str) -> None:
         self.process: Final = process
@@ -31,7 +31,7 @@ class ReviewServer:
         self.client: Final = self.browser()
 
     def browser(self) -> httpx2.Client:
-        """Return another client that is let in, as a second browser."""
+        """Return another client with a cookie, like a second browser."""
         client = httpx2.Client(base_url=self.origin, headers={"Origin": self.origin}, timeout=PATIENCE)
         self._clients.append(client)
         assert client.get("/", params={"token": self.token}).status_code == 303
@@ -40,13 +40,13 @@ class ReviewServer:
     # ---- asking
 
     def get(self, path: str, /, **parameters: object) -> Any:  # noqa: ANN401 -- whatever the document holds
-        """Return what a request is answered, which must be well."""
+        """Return the answer to a request, which must succeed."""
         answer = self.client.get(path, params={name: str(value) for name, value in parameters.items()})
         assert answer.status_code == 200, answer.text
         return answer.json()
 
     def post(self, path: str, /, **fields: object) -> Any:  # noqa: ANN401 -- as above
-        """Return what a request with a body is answered, which must be well."""
+        """Return the answer to a request with a body, which must succeed."""
         answer = self.client.post(path, json=fields)
         assert answer.status_code == 200, answer.text
         return answer.json()
@@ -56,7 +56,7 @@ class ReviewServer:
         return self.get("/api/queue")
 
     def file(self, name: str, /, **parameters: object) -> Any:  # noqa: ANN401 -- as above
-        """Return the changes of the file that is shown by this name."""
+        """Return the changes of the file with this displayed name."""
         files = self.queue()["files"]
         (document,) = (file["document"] for file in files if file["name"] == name)
         return self.get("/api/file", document=document, **parameters)
@@ -79,13 +79,13 @@ class ReviewServer:
     # ---- ending
 
     def end(self, number: int = signal.SIGTERM) -> tuple[int, str]:
-        """End the server, and return its exit status and what it said on stderr."""
+        """End the server, and return its exit status and its stderr."""
         self.process.send_signal(number)
         _, said = self.process.communicate(timeout=PATIENCE)
         return self.process.returncode, said
 
     def close(self) -> None:
-        """End the server if it runs, and close everything."""
+        """End the server if it is running, and close all clients."""
         for client in self._clients:
             client.close()
         _close(self.process)
@@ -99,7 +99,7 @@ def review_server(
     is_cold: bool = False,
     begun_by: tuple[str, ...] = (),
 ) -> Iterator[ReviewServer]:
-    """Run `cas web` in a workspace. It is ended at the end, unless the test has ended it.
+    """Run `cas web` in a workspace until the end of the block, or until the test ends it.
 
     `is_cold`: start it cold instead of forked, so that the process can be killed. `begun_by`: as for `forked_program`.
     """
@@ -128,7 +128,7 @@ def review_server(
 
 
 def cookie_of(client: httpx2.Client) -> str:
-    """Return the cookie of a client that was let in, as a header."""
+    """Return the cookie of a client as a header."""
     return "; ".join(f"{cookie.name}={cookie.value}" for cookie in client.cookies.jar)
 
 

@@ -1,4 +1,4 @@
-"""Each screen of the review page, as a person comes to it: for pictures, and for checks that hold on all of them."""
+"""Steps that lead to each screen of the review page, for pictures and for checks of all screens."""
 
 from collections.abc import Callable
 from typing import Final
@@ -28,7 +28,7 @@ def changes(review: ReviewPage) -> None:
 
 
 def comment(review: ReviewPage) -> None:
-    """Show how a comment is written."""
+    """Show the dialog for a comment."""
     changes(review)
     review.page.get_by_role("button", name="Line 30", exact=True).click()
     review.press("c")
@@ -36,7 +36,7 @@ def comment(review: ReviewPage) -> None:
 
 
 def edits(review: ReviewPage) -> None:
-    """Show the single edits behind a change."""
+    """Show the single edits that make a change."""
     changes(review)
     review.page.get_by_role("button", name="Line 34", exact=True).click()
     review.press("e")
@@ -44,7 +44,7 @@ def edits(review: ReviewPage) -> None:
 
 
 def split(review: ReviewPage) -> None:
-    """Show how a hunk is split."""
+    """Show the dialog that splits a hunk."""
     changes(review)
     review.page.get_by_role("button", name="Line 44", exact=True).click()
     review.press("s")
@@ -52,7 +52,7 @@ def split(review: ReviewPage) -> None:
 
 
 def conflict(review: ReviewPage) -> None:
-    """Show what else needs what is rejected."""
+    """Show the conflict of a rejection."""
     changes(review)
     review.page.get_by_role("button", name="Line 34", exact=True).click()
     review.press("e")
@@ -61,21 +61,21 @@ def conflict(review: ReviewPage) -> None:
 
 
 def outside(review: ReviewPage) -> None:
-    """Show a change outside that is in the way."""
+    """Show the question about a change outside."""
     shown(review, 3, "test_cart.py")
     review.press("x")
     review.sheet.get_by_role("button", name="Keep the changes").wait_for()
 
 
 def running(review: ReviewPage) -> None:
-    """Show that an agent is at work on what is rejected."""
+    """Show the question about a running call."""
     shown(review, 6, "limits.ini")
     review.press("x")
     review.sheet.get_by_role("button", name="Wait for the end").wait_for()
 
 
 def blame(review: ReviewPage) -> None:
-    """Show the prompt behind each line."""
+    """Show the blame of a file."""
     review.go("#/blame/shop/cart.py?line=34")
     review.page.locator(".row.asked").wait_for()
 
@@ -94,13 +94,13 @@ def store(review: ReviewPage) -> None:
 
 
 def search(review: ReviewPage) -> None:
-    """Show what a search found."""
+    """Show the results of a search."""
     review.go("#/search?q=saved&in=text")
     review.page.locator(".hits .row").first.wait_for()
 
 
 def rendered(review: ReviewPage) -> None:
-    """Show a document as it is read."""
+    """Show a rendered document."""
     shown(review, 7, "README.md")
     review.page.get_by_role("button", name="Rendered").click()
     review.page.frame_locator("iframe").locator("h2:visible, h1:visible, p:visible").first.wait_for()

@@ -236,7 +236,7 @@ class Scene:
         )
 
     def claim(self, *names: str | int, status: Status = Status.ACCEPTED, conversation: str = "") -> None:
-        """Say whose some edits are, without a change of any file."""
+        """Claim edits, without changing any file."""
         number = self.workspace._journal.store.index.numbers.next_decision()  # noqa: SLF001 - as above
         self.record(
             Decision(
@@ -291,6 +291,6 @@ class Scene:
         self.workspace = Workspace.open(self.root, self.disk())
 
     def copy_to(self, root: Path) -> "Scene":
-        """Return a scene in a copy of the folder, taken while nobody writes."""
+        """Return a scene in a copy of the folder, taken while no process writes."""
         shutil.copytree(self.root, root, symlinks=True)
         return Scene(root)

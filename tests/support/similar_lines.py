@@ -1,8 +1,8 @@
 """Texts of lines that read alike, and histories of them of which it is known what each edit did.
 
-A line has an identity beside what it reads, so the text without an edit is known by construction: no line moves, and
+A line has an identity in addition to its text, so the text without an edit is known by construction: no line moves, and
 each has one edit that put it in and at most one that took it out. An edit of a history touches no line that another one
-touched, nor one directly beside such a line, so nothing is a matter of opinion.
+touched, nor one directly next to such a line, so each result is certain.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from objstore import Hunk
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["History", "Line", "functions", "repeated", "text_of", "undone_beside_another_change"]
+__all__ = ["History", "Line", "functions", "repeated", "text_of", "undone_next_to_another_change"]
 
 SHAPES: Final = {
     "javascript": ("", ("function {}(a, b) {{", "  if (!a) {{", "    return b;", "  }}", "  return a;", "}}", ""), ""),
@@ -85,7 +85,7 @@ class History:
         return found
 
     def held_by_all(self) -> dict[str, int]:
-        """Return how often each line stands at least in every state."""
+        """Return how often at least every state has each line."""
         counts = [{line.reads: 0 for line in self.order} for _ in self.lines]
         for counted, lines in zip(counts, self.lines, strict=True):
             for line in lines:
@@ -172,7 +172,7 @@ class _File:
 def functions(seed: int) -> History | None:
     """Return a history of functions and the like: each edit puts in, takes out or changes some that no other one does.
 
-    None: where one was put in, another was taken out directly beside it, so their order is open.
+    None: where one was put in, another was taken out directly next to it, so their order is open.
     """
     draw = random.Random(seed)
     file = _File(draw)
@@ -199,7 +199,7 @@ def functions(seed: int) -> History | None:
     return History(lines=tuple(states), order=tuple(order), changes=tuple(changes))
 
 
-def undone_beside_another_change(seed: int) -> Sequence[bytes]:
+def undone_next_to_another_change(seed: int) -> Sequence[bytes]:
     """Return three states: to the second, an edit only inserted a part; the third lacks it, and changes one more."""
     draw = random.Random(seed)
     file = _File(draw)

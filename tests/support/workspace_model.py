@@ -1,4 +1,4 @@
-"""What the model of random histories is made of: what stands where, lineages, decisions, and changes to be made."""
+"""The parts of the model of random histories: files, lineages, decisions, and changes to be made."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ __all__ = ["Document", "ExpectedDecision", "ExpectedFile", "ModelStep"]
 
 @dataclass(frozen=True)
 class ExpectedFile:
-    """What stands at a path."""
+    """The file that is at a path."""
 
     content: bytes
     mode: int
@@ -36,7 +36,7 @@ class Document:
         """Return the first and the last edit (0: there is none)."""
         return (self.edits[0].seq, self.edits[-1].seq) if self.edits else (0, 0)
 
-    def ripe(self, is_free: Callable[[EditView], bool]) -> list[EditView]:
+    def eligible(self, is_free: Callable[[EditView], bool]) -> list[EditView]:
         """Return the edits that may expire: free, and not taken out or back after the next one was recorded."""
         longest = 0
         for count in range(1, len(self.edits) + 1):
@@ -110,7 +110,7 @@ class ModelStep:
                 pass  # looking was all
 
     @staticmethod
-    def expect(error: type[Exception], wanted: bool, change: Callable[[], None]) -> None:  # noqa: FBT001 - what is expected, beside the error that shows it
+    def expect(error: type[Exception], wanted: bool, change: Callable[[], None]) -> None:  # noqa: FBT001 - what is expected, with the error that shows it
         try:
             change()
         except error:

@@ -23,7 +23,7 @@ MOST_FILES: Final = 10
 
 
 class _Target(NamedTuple):
-    """What the names on the command line mean."""
+    """The resolved names on the command line."""
 
     blobs: "list[BlobId]"
     paths: list[str]  # all that is stored of what is or was there goes
@@ -44,7 +44,7 @@ def purge(
 
     Edits that mention the bytes, and earlier edits of the same files, can then be neither shown nor decided. No file is
     changed. What is at PATH now is not recorded any more: it is added to the setting `record.exclude`. Copies
-    elsewhere, such as a backup of .cas, are yours to find.
+    elsewhere, such as a backup of .cas, are not removed.
     """
     invocation = Invocation.current()
     with invocation.workspace() as workspace:

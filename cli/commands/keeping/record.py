@@ -27,9 +27,9 @@ def record(*, paths: tuple[str, ...], conversation: str, note: str, agent: str, 
     """Scan the files once and record each change since the last scan as an edit of yours.
 
     While a hook reports that an agent's tool is running, changes that it may have made are recorded as the agent's,
-    unless you say whose they are. With PATH, only these files and everything below these folders are scanned. The first
-    scan of a workspace saves a baseline and records nothing for files that no tool has edited. Files that git ignores,
-    or that look like secrets, are recorded only if PATH names them.
+    unless --agent says whose they are. With PATH, only these files and everything below these folders are scanned. The
+    first scan of a workspace saves a baseline and records nothing for files that no tool has edited. Files that git
+    ignores, or that look like secrets, are recorded only if PATH names them.
     """
     from cli.render.unreadable import not_looked_at
     from cli.selection.selectors import path_named, places_named

@@ -23,7 +23,7 @@ __all__ = ["blame", "restore"]
 @takes_turns("Only lines")
 @json_option
 def blame(*, path: str, by: TurnSelection, as_json: bool) -> None:
-    """Show the hunk, time and turn behind each line of PATH as last recorded; without a turn, the tool and session.
+    """Show which hunk wrote each line of PATH as last recorded: with its time and turn, or its tool and session.
 
     PATH@12 is the file after edit 12, PATH@12^ before it. With --json, one object for each run of lines; lines are
     counted from zero.

@@ -1,4 +1,4 @@
-"""The command `cas claim`: say whose changes are that were found on disk."""
+"""The command `cas claim`: claim changes that were found on disk, for the user or for an agent's session."""
 
 from typing import TYPE_CHECKING
 
@@ -32,13 +32,13 @@ __all__ = ["claim"]
 @click.option("-n", "--dry-run", is_flag=True, help="Show what would be claimed; change nothing.")
 @json_option
 def claim(*, names: tuple[str, ...], mine: bool, session: str, everything: bool, dry_run: bool, as_json: bool) -> None:
-    """Say whose a change is that was found on disk (12, or 3..7): yours, or that of an agent's session.
+    """Claim changes that were found on disk (12, or 3..7): as yours, or as those of an agent's session.
 
-    What changed while an agent worked, and no call is known to have made, is unattributed and pending. `cas log` names
-    the sessions that may have made it. No file changes; `cas undo` takes a claim back.
+    A change that an agent may have made, though no call is known to have made it, is unattributed and pending. `cas
+    log` names the sessions that may have made it. No file changes; `cas undo` takes a claim back.
     """
     if mine == bool(session):
-        raise click.UsageError("Say whose it is: --mine, or --session N (`cas log --sessions` lists them).")
+        raise click.UsageError("Pass --mine, or --session N (`cas log --sessions` lists them).")
     if bool(names) == everything:
         raise click.UsageError("Name edits (12), or pass --all.")
     invocation = Invocation.current()

@@ -50,7 +50,7 @@ def comment(
 
     A comment follows its lines. It is sent to the agent that wrote them with the agent's next message, once; `cas send`
     shows what waits. Without -m, your editor opens. Without a target, the comments that are not resolved are listed. A
-    comment on a turn or session is about all of its edits, and is shown beside those of its first file.
+    comment on a turn or session is about all of its edits, and is shown with those of its first file.
     """
     if sum(map(bool, (target, by.is_given, reply, resolve or reopen))) > 1:
         raise click.UsageError("Give one of these: a target, --turn or --session, --reply, or --resolve and --reopen.")
@@ -86,7 +86,7 @@ def comment(
 @click.option("--any", "to_any", is_flag=True, help="Send the comments to whichever agent works next.")
 @json_option
 def send(*, numbers: tuple[int, ...], session: str, to_any: bool, as_json: bool) -> None:
-    """Send what waits to the agents, and show it; or choose which agent gets comments.
+    """Send the waiting messages to the agents, and show them; or choose which agent gets comments.
 
     Comments and rejections are one message to the agent that wrote the lines, with its next prompt or tool, once. With
     `review.send` at ask or manual, they wait for this command. With --session or --any, the comments with these

@@ -27,8 +27,8 @@ __all__ = ["review"]
     nargs=-1,
     shell_complete=names("path", "edit", "conversation"),
 )
-@takes_turns("Only what")
-@conversation_option("Only what edits of this conversation changed.")
+@takes_turns("Only changes")
+@conversation_option("Only changes by edits of this conversation.")
 @file_option("Only this file, files in a folder, or files of a pattern.")
 @takes_unseen
 @click.option("--each", is_flag=True, help="Go through the hunks, edit by edit, instead of what they change together.")

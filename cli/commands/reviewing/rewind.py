@@ -156,7 +156,7 @@ def _restored_text(
 
 @value
 class _Effect:
-    """What going back to before a turn would do."""
+    """The effect of rewinding to before a turn."""
 
     outcome: DecisionOutcome
     paths: tuple[str, ...]  # files that it would change

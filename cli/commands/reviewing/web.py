@@ -15,7 +15,7 @@ _LAST_PORT = 65_535
 def web(*, port: int | None, no_browser: bool) -> None:
     """Review in a browser on this machine, as edits come in: the same changes and decisions as `cas review`.
 
-    The address that is printed lets in whoever has it, and refuses all others. The server ends with Ctrl-C.
+    Keep the printed address secret: every program of this machine that has it can review. Ctrl-C ends the server.
     """
     with Invocation.current().reviewed_workspace() as workspace:
         root = workspace.root

@@ -80,10 +80,10 @@ def _story(stage: "Stage") -> None:
     )
     stage.say("About the third turn you have a question.")
     stage.cas("comment", f"{TOOL}:{line}", "-m", QUESTION)
-    stage.say("With your next prompt, the agent hears both, once.")
-    heard = stage.turn("Go on.")
-    stage.must(WHY in heard and QUESTION in heard, "the agent was not told")
-    click.echo(_indented(heard))
+    stage.say("With your next prompt, the agent gets both, once.")
+    received = stage.turn("Go on.")
+    stage.must(WHY in received and QUESTION in received, "the agent did not get the reason and the question")
+    click.echo(_indented(received))
     stage.stop()
     if stage.has_git:
         _branch_and_back(stage)
@@ -102,7 +102,7 @@ def _branch_and_back(stage: "Stage") -> None:
     stage.git("stash", "pop", "--quiet")
     stage.cas()
     pending = [edit for edit in stage.log() if edit["status"] == "pending"]
-    stage.must(len(pending) == 3, f"{len(pending)} edits are pending, and not 3")  # noqa: PLR2004 -- as told above
+    stage.must(len(pending) == 3, f"{len(pending)} edits are pending, and not 3")  # noqa: PLR2004 -- as said above
 
 
 class Stage:
@@ -134,7 +134,7 @@ class Stage:
     # ---- what is shown
 
     def say(self, sentence: str) -> None:
-        """Tell what happens next."""
+        """Print what happens next."""
         click.secho(f"\n{sentence}", bold=True)
 
     def must(self, condition: object, otherwise: str) -> None:

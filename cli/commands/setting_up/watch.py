@@ -70,7 +70,7 @@ def watch(*, agent: str, conversation: str, quiet_for: int) -> None:
                 flush()
                 watches = True
             elif has_happened:
-                watched.hear()
+                watched.note_event()
             watched.record_when_due()
         # A batch that has not ended yet, or that was not reported so far.
         watched.record()
@@ -146,7 +146,7 @@ class _Watched:
 
         self._found(CallInfo(tool="", origin=Origin.EXTERNAL))
 
-    def hear(self) -> None:
+    def note_event(self) -> None:
         """Note that something changed."""
         moment = time.monotonic()
         if self._due is None:

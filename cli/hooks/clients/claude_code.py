@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from cli.hooks.clients.event import (
-    HEARD,
+    CONTEXT_EVENTS,
     WITH_SUBAGENTS,
     Event,
     HookMoment,
@@ -62,7 +62,7 @@ READS: Final = frozenset(
 ENDS: Final = frozenset({"KillShell", "TaskStop"})
 """Tools that end what runs in the background."""
 
-_HEARD: Final = HEARD | {"PostToolUseFailure"}
+_CONTEXT_EVENTS: Final = CONTEXT_EVENTS | {"PostToolUseFailure"}
 
 
 def read(payload: Payload) -> Event:
@@ -72,7 +72,9 @@ def read(payload: Payload) -> Event:
 
 def reply(event: Event, message: str) -> Payload | None:
     """Return what to print so that the agent reads `message`."""
-    return context_in_copilot(event, message) if event.of_copilot else additional_context(event, message, _HEARD)
+    if event.of_copilot:
+        return context_in_copilot(event, message)
+    return additional_context(event, message, _CONTEXT_EVENTS)
 
 
 def notice(event: Event, message: str) -> Payload | None:

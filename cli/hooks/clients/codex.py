@@ -10,7 +10,7 @@ from typing import Final
 
 from cli.hooks.clients.event import (
     ANYWHERE,
-    HEARD,
+    CONTEXT_EVENTS,
     WITH_SUBAGENTS,
     Event,
     HookMoment,
@@ -69,7 +69,7 @@ def read(payload: Payload) -> Event:
 
 def reply(event: Event, message: str) -> Payload | None:
     """Return what to print so that the agent reads `message`."""
-    return additional_context(event, message, HEARD)
+    return additional_context(event, message, CONTEXT_EVENTS)
 
 
 def notice(event: Event, message: str) -> Payload | None:

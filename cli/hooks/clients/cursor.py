@@ -43,7 +43,7 @@ READS: Final = frozenset(
 )
 """Tools that change no file themselves: a subagent is a conversation of its own."""
 
-_HEARD: Final = frozenset({"postToolUse", "sessionStart"})
+_CONTEXT_EVENTS: Final = frozenset({"postToolUse", "sessionStart"})
 
 
 def read(payload: Payload) -> Event:
@@ -79,7 +79,7 @@ def read(payload: Payload) -> Event:
 
 def reply(event: Event, message: str) -> Payload | None:
     """Return what to print so that the agent reads `message`."""
-    return {"additional_context": message} if event.name in _HEARD else None
+    return {"additional_context": message} if event.name in _CONTEXT_EVENTS else None
 
 
 def notice(event: Event, message: str) -> None:

@@ -63,7 +63,7 @@ _SHAPES: Final = ("groups", "list", "programs")
 
 
 class SettingsFile(NamedTuple):
-    """Where a client keeps its hooks, and in which shape."""
+    """The file in which a client keeps its hooks, and its format."""
 
     project: str  # relative to the project; of shape "programs": a folder
     user: str  # relative to the home; "": the client has none
@@ -84,7 +84,7 @@ class Described(NamedTuple):
     fields: Mapping[str, Sequence[str]]
     reads: frozenset[str]
     writes: frozenset[str]
-    hearing: frozenset[str]
+    context_events: frozenset[str]
     notice_event: str  # at whose hook the client shows its user a `systemMessage`; "": at none
     answer: str  # the field in which the client takes context for its agent; "": that of Claude Code
 
@@ -111,9 +111,9 @@ class Described(NamedTuple):
 
     def reply(self, event: Event, message: str) -> Payload | None:
         """Return what to print so that the agent reads `message`."""
-        if self.answer and event.name in self.hearing:
+        if self.answer and event.name in self.context_events:
             return {self.answer: message}
-        return None if self.answer else additional_context(event, message, self.hearing)
+        return None if self.answer else additional_context(event, message, self.context_events)
 
     def notice(self, event: Event, message: str) -> Payload | None:
         """Return what to print so that the person reads `message` when the turn ends."""
@@ -202,7 +202,7 @@ def _parsed(table: Mapping[str, Any], name: str) -> Described:
         fields={field: _strings(fields, field) or places for field, places in _FIELDS.items()},
         reads=frozenset(_strings(tools, "reads")),
         writes=frozenset(_strings(tools, "writes")),
-        hearing=frozenset(_strings(reply, "events")),
+        context_events=frozenset(_strings(reply, "events")),
         notice_event=_string(reply, "notice", ""),
         answer=_string(reply, "field", ""),
     )

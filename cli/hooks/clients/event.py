@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 __all__ = [
     "ANYWHERE",
     "COMMON",
-    "HEARD",
+    "CONTEXT_EVENTS",
     "NOWHERE",
     "WITH_SUBAGENTS",
     "Client",
@@ -126,7 +126,7 @@ WITH_SUBAGENTS: Final[Mapping[str, HookMoment]] = MappingProxyType(
 )
 """The same, for clients that also report subagents and what they ask a person."""
 
-HEARD: Final = frozenset({"UserPromptSubmit", "SessionStart", "PostToolUse"})
+CONTEXT_EVENTS: Final = frozenset({"UserPromptSubmit", "SessionStart", "PostToolUse"})
 """The events of these clients that take context for the agent."""
 
 
@@ -151,12 +151,12 @@ class Event(NamedTuple):
     task: str = ""  # client's id of what this tool leaves running in the background; "": nothing, or not reported
     ended_task: str = ""  # client's id of what ran in the background and this tool has ended; "": nothing
     running: tuple[str, ...] | None = None  # client's ids of what runs in the background; None: not reported
-    hears: bool = False  # whether the client says itself that it has a place for a text to the agent
+    takes_context: bool = False  # whether the event itself says that its answer may have a text for the agent
     joins: str = ""  # conversation that a tool of our server reported working in; "": none
 
 
 class Client(Protocol):
-    """What each client's module provides."""
+    """The interface of each client's module."""
 
     def read(self, payload: Payload) -> Event:
         """Return the event that a payload describes. Fields that are missing or of another type count as empty."""
@@ -171,9 +171,9 @@ class Client(Protocol):
         ...
 
 
-def additional_context(event: Event, message: str, hearing: Collection[str]) -> Payload | None:
-    """Return what to print for events named in `hearing`, which take context for the agent as Claude Code's do."""
-    if event.name not in hearing:
+def additional_context(event: Event, message: str, names: Collection[str]) -> Payload | None:
+    """Return what to print for events of these names, which take context for the agent as Claude Code's do."""
+    if event.name not in names:
         return None
     return {"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": message}}
 

@@ -37,7 +37,7 @@ READS: Final = frozenset(
 )
 """Tools that change no file themselves: a subagent reports its own tools."""
 
-_HEARD: Final = frozenset({"BeforeAgent", "AfterTool", "SessionStart"})
+_CONTEXT_EVENTS: Final = frozenset({"BeforeAgent", "AfterTool", "SessionStart"})
 
 
 def read(payload: Payload) -> Event:
@@ -63,7 +63,7 @@ def read(payload: Payload) -> Event:
 
 def reply(event: Event, message: str) -> Payload | None:
     """Return what to print so that the agent reads `message`."""
-    return additional_context(event, message, _HEARD)
+    return additional_context(event, message, _CONTEXT_EVENTS)
 
 
 def notice(event: Event, message: str) -> Payload | None:

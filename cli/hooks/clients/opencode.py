@@ -73,13 +73,13 @@ def read(payload: Payload) -> Event:
             command=text(given, "command"),
         ),
         agent=agent,
-        hears=payload.get("hears") is True,
+        takes_context=payload.get("hears") is True,
     )
 
 
 def reply(event: Event, message: str) -> Payload | None:
     """Return what to print: the plugin adds it to what the agent reads next, if it said that there is a place."""
-    return {"context": message} if event.hears else None
+    return {"context": message} if event.takes_context else None
 
 
 def notice(event: Event, message: str) -> None:

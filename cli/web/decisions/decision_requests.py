@@ -1,4 +1,4 @@
-"""Make decisions that a page asks for: check that what was shown is still there, then ask the core."""
+"""Make the decisions that the page requests: check that the changes are still as shown, then call the core."""
 
 import os
 from collections.abc import Callable, Collection
@@ -22,23 +22,23 @@ __all__ = ["Resolved", "Step", "decided", "resolved", "stepped"]
 Shape = dict[str, Any]
 
 Step: TypeAlias = "Callable[[Workspace, OnExternal, tuple[ExternalChange, ...]], DecisionOutcome]"
-"""Undoes or redoes, given what to do about changes from outside and which of them the reviewer was shown."""
+"""Undoes or redoes, given what to do about external changes and which of them the reviewer was shown."""
 
 _FEW_PATHS: Final = 50
 _NONE: Final = Ticket()
-_TOO_OLD: Final = "That was shown too long ago, or before the server was started again. Look at the changes again."
+_TOO_OLD: Final = "The server no longer remembers what you were shown. Look at the changes again, then decide."
 
 
 @value
 class Resolved:
-    """The hunks that a request is about now."""
+    """The hunks and files that a request's decision covers."""
 
     shown: tuple[tuple[Unit, Status], ...]
-    paths: tuple[str, ...]  # of the files that it may change, before and after
+    paths: tuple[str, ...]  # of the files that the decision may change, before and after it
 
 
 def resolved(server: ServerState, workspace: "Workspace", request: DecisionRequest) -> Resolved | str:
-    """Return what a request is about now, or in a sentence why it is no longer as it was shown."""
+    """Return what a request's decision covers, or a sentence that says why the changes are no longer as shown."""
     if request.turn:
         return _of_turn(workspace, request.turn, request.shown)
     if not request.keys:
@@ -51,7 +51,7 @@ def resolved(server: ServerState, workspace: "Workspace", request: DecisionReque
         return Resolved(shown=request.units, paths=tuple(sorted(named)))
     known_paths = {path for key in request.keys for path in _paths(server, key)}
     if len(known_paths) > _FEW_PATHS:
-        known_paths = set()  # all files are looked up faster than that many by name
+        known_paths = set()  # to read all files is faster than to look up that many by name
     files = workspace.review.change_summaries(known_paths, unreadable=lambda _: None)
     if known_paths and not set(request.keys) <= {change.key for file in files for change in file.changes}:
         files = workspace.review.change_summaries(unreadable=lambda _: None)  # some may have moved
@@ -81,7 +81,7 @@ def resolved(server: ServerState, workspace: "Workspace", request: DecisionReque
 
 
 def decided(server: ServerState, workspace: "Workspace", request: DecisionRequest) -> Shape:
-    """Make a decision, and return its outcome. Every refusal of the core is an outcome, too."""
+    """Make a decision and return its outcome. A refusal by the core is an outcome, too."""
     answered = server.shown(request.ticket) if request.ticket else _NONE
     if answered is None:
         return overtaken(_TOO_OLD)
@@ -99,7 +99,7 @@ def decided(server: ServerState, workspace: "Workspace", request: DecisionReques
 
 
 def stepped(server: ServerState, on_external: OnExternal, ticket: str, step: Step) -> Shape:
-    """Undo or redo, and return the outcome."""
+    """Undo or redo a decision and return the outcome."""
     answered = server.shown(ticket) if ticket else _NONE
     if answered is None:
         return overtaken(_TOO_OLD)
@@ -152,7 +152,7 @@ def _previewed(
     refused: Conflicted,
     by_cascade: bool,  # noqa: FBT001 -- one of two ways out
 ) -> DecisionOutcome:
-    """Try a way out of a conflict, without changing anything."""
+    """Return what a way out of a conflict would do; nothing is changed."""
     from objstore import NothingToDo, replace
 
     if by_cascade and request.action is not Action.REJECT:
@@ -162,7 +162,7 @@ def _previewed(
 
 
 def _of_turn(workspace: "Workspace", turn: int, shown: str) -> Resolved | str:
-    """Return the hunks of all changes of a turn and of what cancels out in it, if they are as they were shown."""
+    """Return the hunks of all changes of a turn, with those that cancel out, or why they are not as shown."""
     try:
         units = TurnSelection(turns=(turn,)).pending_units(workspace)
     except NoSuchName as error:
@@ -181,7 +181,7 @@ def _paths(server: ServerState, key: bytes) -> tuple[str, ...]:
 
 
 def _what_happened(server: ServerState, workspace: "Workspace", gone: Collection[bytes]) -> str:
-    """Return in a sentence why changes are not there any more."""
+    """Return a sentence that says what happened to changes that are gone."""
     decided: dict[Unit, Status] = {}
     for key in gone:
         known = server.change(key)

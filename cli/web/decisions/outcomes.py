@@ -1,4 +1,4 @@
-"""Describe outcomes of decisions for the page: the words for each outcome of the core, and the possible answers."""
+"""Describe the outcomes of decisions for the page: a message for each, and the answers that are possible."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -38,7 +38,7 @@ __all__ = ["Preview", "failure_shape", "outcome_shape", "overtaken"]
 Shape = dict[str, Any]
 
 Preview = Callable[[Conflicted, bool], "DecisionOutcome"]
-"""Tries a refused decision, with the conflict that was found, by cascade or (False) with markers; changes nothing."""
+"""Computes what a refused decision would do by cascade (True) or with conflict markers (False); changes nothing."""
 
 _CONFLICTS: Final = 50
 _EDITS: Final = 20
@@ -50,7 +50,7 @@ _EXTERNAL_ROWS: Final = 400
 
 
 def overtaken(message: str) -> Shape:
-    """Return the outcome of a decision about what is no longer as it was shown."""
+    """Return the outcome of a decision about changes that are no longer as they were shown."""
     return {"outcome": "overtaken", "message": visible(message)}
 
 
@@ -62,15 +62,15 @@ def outcome_shape(
     answered: Ticket,
     preview: Preview | None = None,
 ) -> Shape:
-    """Return an outcome with words. `answered`: what the reviewer was shown before, whose answers go on to apply.
+    """Return an outcome with its message. `answered`: what the reviewer was shown before; its answers still apply.
 
-    `preview`: tries what a conflict leaves to choose (None: nothing).
+    `preview`: computes the ways out of a conflict (None: there are none).
     """
     match outcome:
         case Decided():
             return _decided(server, workspace, outcome)
         case NothingToDo():
-            return {"outcome": "nothing", "message": "Nothing to do: that is already so."}
+            return {"outcome": "nothing", "message": "Nothing to do: this is already decided that way."}
         case Conflicted():
             return _conflicted(server, workspace, outcome, answered, preview)
         case ExternalChanges():
@@ -78,7 +78,7 @@ def outcome_shape(
 
 
 def failure_shape(server: ServerState, error: CasError | OSError) -> Shape:
-    """Return the outcome of a decision that an error has ended: nothing was decided."""
+    """Return the outcome of a decision that failed with an error: nothing was decided."""
     words = visible(message_of(error))
     match error:
         case DecidedMeanwhile() | EditAway() | EditExpired() | FileChanged():
@@ -142,13 +142,13 @@ def _conflicted(
 
 
 def _sentence(line: str) -> str:
-    """Return a line of the command line's as a sentence of its own."""
+    """Return a line of `cas` output as a sentence."""
     line = line.removeprefix("cas: ").strip()
     return f"{line[:1].upper()}{line[1:]}"
 
 
 def _tried(preview: Preview | None, outcome: Conflicted, *, by_cascade: bool) -> Decided | None:
-    """Return what would be decided by a way out of a conflict (None: it is none)."""
+    """Return what a way out of a conflict would decide (None: it would be refused too)."""
     if preview is None:
         return None
     with suppress(CasError):
@@ -200,7 +200,7 @@ def _external(server: ServerState, workspace: "Workspace", outcome: ExternalChan
 
 
 def _external_rows(workspace: "Workspace", change: "ExternalChange") -> Iterator[Shape]:
-    """Yield rows of the diff between the recorded state of a file and the file on disk, but not many."""
+    """Yield the first rows of the diff between the recorded state of a file and the file on disk."""
     try:
         recorded, found = external_sides(workspace, change)
     except PathError:

@@ -1,7 +1,7 @@
-"""Let a rejection wait while an agent is at work on its files, and make it when the agent's turn has ended.
+"""Keep a rejection waiting while an agent may change its files, and make it when the agent's turn has ended.
 
-What waits is kept by the server alone. It is checked as any other decision when it is made: if what was shown is not
-there any more, nothing is decided, and the queue says so.
+Waiting rejections are in the server's memory only. When one is made, it is checked as any other decision: if the
+changes are not as they were shown, nothing is decided, and the queue says so.
 """
 
 import os
@@ -33,9 +33,9 @@ _CHOICES: Final = frozenset({"ask", "now", "wait"})
 
 
 def decided_or_asked(server: ServerState, request: DecisionRequest, running: str) -> Shape:
-    """Make a decision; if an agent is at work on its files and it rejects, ask, or let it wait.
+    """Make a decision; if it rejects and an agent may be changing its files, ask, or let it wait.
 
-    `running`: what to do then: "now", "wait", or "" for what the setting `review.running` says.
+    `running`: what to do in that case: "now", "wait", or "" to follow the setting `review.running`.
     """
     try:
         with server.workspace(notes_git=True) as workspace:
@@ -58,10 +58,10 @@ def decided_or_asked(server: ServerState, request: DecisionRequest, running: str
 
 
 def settled(server: ServerState, number: int, *, is_made: bool) -> Shape:
-    """Make a rejection now that waits, or cancel it."""
+    """Make a waiting rejection now, or cancel it."""
     waiting = server.take(number)
     if waiting is None:
-        return overtaken("This rejection does not wait any more.")
+        return overtaken("This rejection is no longer waiting: it was made or cancelled.")
     try:
         if not is_made:
             return {"outcome": "nothing", "message": "Cancelled: nothing was rejected."}
@@ -74,7 +74,7 @@ def settled(server: ServerState, number: int, *, is_made: bool) -> Shape:
 
 
 def make_due(server: ServerState) -> None:
-    """Make the rejections whose agents have ended their turns. What can't be made is noted for the queue."""
+    """Make the rejections whose agents have ended their turns. The queue reports those that can't be made."""
     if not server.all_waiting():
         return
     with click.Context(server.context.command, parent=server.context):
@@ -87,11 +87,11 @@ def make_due(server: ServerState) -> None:
                     else:
                         _note_quiet(server, number, is_quiet=at_work.isdisjoint(waiting.conversations))
         except (CasError, OSError):
-            return  # the store can't be read now; they go on waiting, and the page says why nothing works
+            return  # the store can't be read now; the rejections go on waiting, and the page reports the error
 
 
 def waiting_shapes(server: ServerState) -> list[Shape]:
-    """Return the rejections that wait."""
+    """Return the waiting rejections."""
     return [
         {
             "id": number,
@@ -105,7 +105,7 @@ def waiting_shapes(server: ServerState) -> list[Shape]:
 
 
 def waiting_words(server: ServerState) -> list[str]:
-    """Return a sentence for each rejection that waits and is lost with the server."""
+    """Return a sentence for each waiting rejection, all of which are lost when the server ends."""
     return [f"The rejection in {_names(waiting)} was not made." for waiting in server.all_waiting().values()]
 
 
@@ -113,7 +113,7 @@ def waiting_words(server: ServerState) -> list[str]:
 
 
 def _at_work(workspace: "Workspace") -> "list[RunningCall]":
-    """Return the open calls of agents, but for those in the background: these may run for days."""
+    """Return the running calls of agents, without background calls, which may run for days."""
     return [call for call in workspace.sessions.running_calls() if not (call.is_abandoned or call.is_behind)]
 
 
@@ -161,7 +161,7 @@ def _is_due(workspace: "Workspace", waiting: WaitingRejection, at_work: Collecti
 
 
 def _note_quiet(server: ServerState, number: int, *, is_quiet: bool) -> None:
-    """Remember since when no call of the agents is open."""
+    """Remember since when the agents have no running call."""
     with server.lock:
         waiting = server.waiting.get(number)
         if waiting is not None and is_quiet != bool(waiting.quiet_since):
@@ -171,7 +171,7 @@ def _note_quiet(server: ServerState, number: int, *, is_quiet: bool) -> None:
 def _make(server: ServerState, workspace: "Workspace", number: int) -> None:
     waiting = server.take(number)
     if waiting is None:
-        return  # made or cancelled by the user at this moment
+        return  # the user makes or cancels it at this moment
     again: WaitingRejection | None = None
     try:
         shape = decided(server, workspace, waiting.request)

@@ -1,7 +1,7 @@
-"""Lay out the net changes of a file as the rows of its diff, and make the rows that are asked for.
+"""Lay out the net changes of a file as the rows of its diff, and make the requested rows.
 
-The layout of the whole diff is a list of runs of rows, so that a page of a diff of a million rows costs what its own
-rows cost. Words are compared only for rows that are made, and only for as long as a budget lasts.
+The layout of the whole diff is a list of runs of rows, so that the cost of a page depends on its own rows, even in a
+diff of a million rows. Words are compared only for the requested rows, within a budget.
 """
 
 from bisect import bisect_left, bisect_right
@@ -23,13 +23,13 @@ Row = dict[str, Any]
 """A row as `static/types.d.ts` describes it."""
 
 CONTEXT: Final = 3
-"""Lines of context above and below a change, unless others are asked for."""
+"""Default number of context lines above and below a change."""
 
 MOST_CHARACTERS: Final = 2_000
-"""Characters of a line that are sent."""
+"""Most characters of a line that are sent."""
 
 _BUDGET: Final = 3_000_000
-"""Pairs of characters that are compared for one page of rows: some 0.4 s at worst."""
+"""Most pairs of characters that are compared for one page of rows: some 0.4 s."""
 
 
 @value
@@ -59,7 +59,7 @@ class DiffRows:
 
     @property
     def longest(self) -> int:
-        """Return the number of characters of the longest line in the rows, as far as lines are sent."""
+        """Return the number of characters of the longest line in the rows, at most MOST_CHARACTERS."""
         sizes = (
             len(line.decode("utf-8", "surrogateescape").rstrip("\r\n"))
             for run in self._runs
@@ -95,7 +95,7 @@ class DiffRows:
         return lines[row - self._starts[at]] if lines else None
 
     def texts(self, first: int, count: int) -> list[tuple[bool, int]]:
-        """Return for each row whether it is of the current text, and its zero-based line there; -1 for a gap."""
+        """Return for each row whether it is in the current text, and its zero-based line; -1 for a gap."""
         end = min(first + count, self.total)
         found: list[tuple[bool, int]] = []
         for run, start in zip(self._runs, self._starts, strict=False):
@@ -128,7 +128,7 @@ class DiffRows:
             yield from _between((old, new), (len(self.old), len(self.new)), left_out, below, 0)
 
     def _places_of_changes(self) -> list[tuple[int, int]]:
-        """Return for each change the first row of its own and their number."""
+        """Return for each change its first row and its number of rows."""
         found = [(0, 0)] * len(self._file.changes)
         for run, start in zip(self._runs, self._starts, strict=False):
             if run.change >= 0:
@@ -154,7 +154,7 @@ class DiffRows:
         return row
 
     def _word_spans(self, first: int, end: int) -> dict[tuple[str, int], tuple[Span, ...]]:
-        """Return the differing words of the lines of changes that have rows from `first` up to `end`."""
+        """Return the spans of words that differ, for changes with rows from `first` up to `end`."""
         found: dict[tuple[str, int], tuple[Span, ...]] = {}
         budget = _BUDGET
         for change, (start, count) in zip(self._file.changes, self.places, strict=True):
@@ -197,11 +197,11 @@ def line_row(sign: str, line: bytes, *, old: int = -1, new: int = -1) -> Row:
 
 
 def shown_line(line: bytes, first: int = 0, count: int = MOST_CHARACTERS) -> tuple[str, int]:
-    """Return so many characters of a line as they are shown, without its end, and how many follow them."""
+    """Return `count` characters of a line from `first` on, escaped and without its end, and how many follow."""
     text = line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "surrogateescape")
     cut = max(0, len(text) - first - count)
     text = text[first : first + count]
-    # Most lines are plain but for tabs, for which the escapes would take a page's time.
+    # Most lines need no escapes, and looking for escapes in each would take most of a page's time.
     is_plain = text.isascii() and text.replace("\t", "").isprintable()
     return text if is_plain else visible(text, keep="\t"), cut
 
@@ -238,7 +238,7 @@ def _between(
         below = min(below, hidden[0].line_after - 1 - new)
         above = min(above, end[1] - (hidden[-1].line_after - 1 + hidden[-1].inserted_lines))
     elif end[1] - new <= below + above + (1 if below + above else 0):
-        # A gap of one line would take the room of the line.
+        # A gap takes a row, so a gap of one line would save none.
         below, above = end[1] - new, 0
     if below:
         yield _Run(sign=" ", count=below, old=old, new=new)
@@ -250,14 +250,14 @@ def _between(
 
 
 def _word_pairs(removed: bytes, inserted: bytes, budget: int) -> tuple[int, list[tuple[int, int, Emphasis]]]:
-    """Return the pairs of lines of a change that belong together, with the words in which they differ, and the cost.
+    """Return the cost, and the pairs of similar lines of a change with the words in which they differ.
 
-    Cost and `budget` are pairs of characters.
+    Cost and `budget` are counted in pairs of characters.
     """
     old, new = split_lines(removed), split_lines(inserted)
     spent = 0
     if len(old) == len(new):
-        # Mostly each line replaces the one at its place; to compare all with all would cost the square of that.
+        # Mostly each line replaces the one at its place; comparing all with all would cost the square of that.
         spent = sum(len(one) * len(other) for one, other in zip(old, new, strict=True))
         if spent > budget:
             return 0, []

@@ -1,4 +1,4 @@
-"""Find the kinds of words in the rows that a page shows."""
+"""Compute the syntax marks of the rows that a page shows."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 __all__ = ["rows_syntax"]
 
 _WHOLE: Final = 100_000
-"""Bytes of a text up to which all of it is looked at, so that a string of several lines is known as one."""
+"""Most bytes of a text that is highlighted as a whole, so that strings of several lines are recognized."""
 
 _Marks = list[tuple[int, int, str]]
 
 
 def rows_syntax(marks: SyntaxMarks, file: "NetFile", rows: DiffRows, first: int, count: int) -> list[list[object]]:
-    """Return for each row the marks of its line, in UTF-16 units; [] where nothing is known of any."""
+    """Return for each row the marks of its line, in UTF-16 units; [] if no row has any."""
     places = rows.texts(first, count)
     sides = {}
     for is_new, path, lines in ((False, file.path_before, rows.old), (True, file.path, rows.new)):
@@ -37,7 +37,7 @@ def _of_lines(marks: SyntaxMarks, path: str, lines: list[bytes], wanted: list[in
     """Return the text and the marks of the wanted lines of a text."""
     if not wanted:
         return {}
-    # Of a long text only what is shown is looked at: a mark may then be wrong where a string began above.
+    # Of a long text only the shown lines are highlighted: marks may then be wrong where a string began above them.
     is_whole = sum(map(len, lines)) <= _WHOLE
     start = 0 if is_whole else min(wanted)
     end = len(lines) if is_whole else max(wanted) + 1
@@ -47,7 +47,7 @@ def _of_lines(marks: SyntaxMarks, path: str, lines: list[bytes], wanted: list[in
 
 
 def _joined(marks: Sequence[Mark]) -> _Marks:
-    """Return marks with those joined that follow each other: a string comes in pieces, with its quotes apart."""
+    """Return marks with adjacent ones of one kind joined: the lexer gives a string and its quotes as several."""
     found: _Marks = []
     for start, end, kind in marks:
         if found and found[-1][1:] == (start, kind):

@@ -1,7 +1,8 @@
-"""Find keywords, strings and comments in the lines of a file, in a process of its own.
+"""Find keywords, strings and comments in the lines of a file, in a separate process.
 
-Pygments' lexers are regular expressions, which a hostile text can make slow; `cli.screen.syntax` ends them by a signal,
-and signals come to a process's main thread alone. So one process does nothing else, and is started when it is needed.
+Pygments' lexers are regular expressions, which a hostile text can make slow. `cli.screen.syntax` interrupts them by a
+signal, which only the main thread of a process can handle. So one process does nothing else; the first request that
+needs it starts it.
 """
 
 import multiprocessing
@@ -20,23 +21,23 @@ from cli.screen.syntax import Mark, syntax_of
 __all__ = ["SyntaxMarks"]
 
 _PATIENCE: Final = 5.0
-"""Seconds to wait for the process: it starts within one, and gives up a text after a quarter."""
+"""Seconds to wait for the process: it starts within one second, and gives up a text after a quarter."""
 
 _MOST_TEXTS: Final = 64
-"""Texts whose marks are kept: rows of one diff are asked for page by page."""
+"""Texts whose marks are kept, because a page requests the rows of one diff in several steps."""
 
 
 class SyntaxMarks:
-    """Marks of texts. Safe to use from several threads."""
+    """Computes the syntax marks of texts. Safe to use from several threads."""
 
     def __init__(self) -> None:
-        """Start no process yet."""
+        """Start without a process."""
         self._lock: Final = threading.Lock()
         self._pool: ProcessPoolExecutor | None = None
         self._known: Final[OrderedDict[tuple[str, tuple[str, ...]], list[list[Mark]]]] = OrderedDict()
 
     def of(self, path: str, lines: Sequence[str]) -> list[list[Mark]]:
-        """Return the marks of each line of a file, given as they are shown; [] where nothing is known."""
+        """Return the marks of each line of a file, given as shown; [] for a file of no known language."""
         asked = (path, tuple(lines))
         with self._lock:
             if asked in self._known:
@@ -50,7 +51,7 @@ class SyntaxMarks:
         return found
 
     def close(self) -> None:
-        """End the process, which takes a moment."""
+        """End the process and wait for it."""
         with self._lock:
             pool, self._pool = self._pool, None
         if pool is not None:
@@ -76,7 +77,7 @@ class SyntaxMarks:
 
 
 def _follow_server() -> None:
-    """End with the server, even if that is killed, and not before: Ctrl-C in a terminal reaches both."""
+    """End when the server ends, even if it is killed, and ignore Ctrl-C, which a terminal sends to both."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     server = multiprocessing.parent_process()
 

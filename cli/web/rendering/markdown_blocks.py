@@ -1,4 +1,4 @@
-"""Render Markdown as a list of top-level blocks of HTML that can't do anything."""
+"""Render Markdown as a list of top-level blocks of inert HTML: no scripts, no images, no forms."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ from cli.screen.terminal import beginning_of, visible
 __all__ = ["block_text", "markdown_blocks"]
 
 _DEEPEST: Final = 40
-"""Quotes and lists in each other that are followed; what is deeper is left out, as the library has it."""
+"""Greatest depth of nested quotes and lists; the library leaves out what is deeper."""
 
 _KEPT_LINKS: Final = re.compile(r"(https?://|mailto:|#)", re.IGNORECASE)
 _ADDRESS_COLUMNS: Final = 200
@@ -25,8 +25,8 @@ _SIDES: Final = {"text-align:left": "left", "text-align:right": "right", "text-a
 def markdown_blocks(text: str) -> list[str]:
     """Return the HTML of each top-level block: headings, paragraphs, lists, tables and so on, in order.
 
-    Markup in the text is shown as text, images are named, and only links to the web, to mail and within the page stay.
-    Invisible and control characters are escaped, however they are written.
+    HTML in the text is shown as text, and an image as its name. Links to the web, to mail and within the page are kept;
+    others become text. Invisible and control characters are escaped, however they are written.
     """
     renderer, env = _renderer(), dict[str, Any]()
     tokens = renderer.parse(text.replace("\r\n", "\n"), env)
@@ -36,7 +36,7 @@ def markdown_blocks(text: str) -> list[str]:
 
 
 def block_text(text: str, kind: str = "") -> str:
-    """Return the HTML of a text that is shown as it is, line by line."""
+    """Return the HTML of a text that is shown unrendered, line by line."""
     named = f' class="{kind}"' if kind else ""
     return f"<pre{named}><code>{escape(visible(text, keep=chr(9) + chr(10)))}</code></pre>\n"
 
@@ -53,7 +53,7 @@ def _top_level(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
 def _renderer() -> MarkdownIt:
     made = MarkdownIt("commonmark", {"html": False, "linkify": False, "maxNesting": _DEEPEST})
     made.enable(["table", "strikethrough"])
-    made.validateLink = _is_link  # type: ignore[method-assign]  # as the library's documentation has it
+    made.validateLink = _is_link  # type: ignore[method-assign]  # as the library's documentation says
     for name, rule in (("image", _image), ("link_open", _link_open), ("link_close", _link_close)):
         made.add_render_rule(name, rule)
     for name in ("th_open", "td_open"):
@@ -62,7 +62,7 @@ def _renderer() -> MarkdownIt:
 
 
 def _is_link(url: str) -> bool:
-    """Let every link be read as one: what becomes of it is decided when it is shown."""
+    """Accept every link in parsing; `_link_open` decides how it is shown."""
     return bool(url)
 
 
@@ -90,6 +90,6 @@ def _link_close(_: Any, tokens: Sequence[Token], at: int, __: OptionsDict, ___: 
 
 
 def _cell_open(_: Any, tokens: Sequence[Token], at: int, __: OptionsDict, ___: EnvType) -> str:  # noqa: ANN401 -- as for _image
-    """Return the start of a table's cell; the page allows no styles in attributes."""
+    """Return the start of a table's cell, with its alignment as a class: the page allows no style attributes."""
     side = _SIDES.get(str(tokens[at].attrGet("style")), "left")
     return f'<{tokens[at].tag} class="{side}">'

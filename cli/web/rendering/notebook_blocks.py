@@ -1,4 +1,4 @@
-"""Render a notebook cell by cell: code as text, Markdown rendered, outputs of text, and everything else by its name."""
+"""Render a notebook cell by cell: code and text outputs as text, Markdown rendered, other outputs by name and size."""
 
 import json
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ __all__ = ["notebook_blocks"]
 
 _MOST_CELLS: Final = 2_000
 _MOST_CHARACTERS: Final = 20_000
-"""Characters of one output that are shown."""
+"""Most characters of one output that are shown."""
 
 _MOST_OUTPUTS: Final = 50
 _FORMAT: Final = 4
@@ -20,7 +20,7 @@ _NAME_COLUMNS: Final = 80
 
 
 def notebook_blocks(text: str) -> list[str]:
-    """Return the HTML of each cell, in order. What is no notebook becomes one block that says so."""
+    """Return the HTML of each cell, in order. A file that is no notebook gives one block that says so."""
     try:
         read = json.loads(text)
     except (ValueError, RecursionError):
@@ -63,7 +63,7 @@ def _outputs(outputs: list[Any]) -> Iterator[str]:
 
 
 def _data(data: dict[Any, Any]) -> Iterator[str]:
-    """Yield the text of an output, and what else it has by its kind and size."""
+    """Yield the text of an output, and the kind and size of each other part."""
     if "text/plain" in data:
         yield _output("Output", _text(data["text/plain"]))
     for kind, content in data.items():
@@ -81,7 +81,7 @@ def _output(label: str, text: str | None) -> str:
 
 
 def _text(written: object) -> str | None:
-    """Return a text, which a notebook may have in pieces (None: it is no text)."""
+    """Return a text, which a notebook may store as a list of pieces (None: it is no text)."""
     if isinstance(written, str):
         return written
     if isinstance(written, list) and all(isinstance(piece, str) for piece in written):

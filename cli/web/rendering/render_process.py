@@ -1,6 +1,6 @@
-"""Render two texts in a process of its own, which is ended if it takes too long.
+"""Render two texts in a separate process, which is ended if it takes too long.
 
-The library needs a second for some texts of 100 kB, and nothing in it can be interrupted; the server meanwhile goes on.
+The library takes a second for some texts of 100 kB and can't be interrupted; the server goes on meanwhile.
 """
 
 import json
@@ -15,22 +15,22 @@ from cli.web.rendering.rendered_page import note_page, rendered_page
 __all__ = ["MOST_BYTES", "MOST_SECONDS", "rendered"]
 
 MOST_BYTES: Final = 1_000_000
-"""Bytes of a text that is rendered at most."""
+"""Most bytes of a text that is rendered."""
 
 MOST_SECONDS: Final = 10
 _MOST_PAGE: Final = 10_000_000
-"""Bytes of a page that is sent: two texts of the largest size, with plain paragraphs."""
+"""Most bytes of a page that is sent: enough for two texts of the largest size, with plain paragraphs."""
 
 _AT_ONCE: Final = threading.Semaphore(2)
-"""So many texts are rendered at once; others wait for their turn."""
+"""Most pages that are rendered at the same time; others wait."""
 
 _DEEPEST_CALLS: Final = 5_000
 
 
 def rendered(name: str, kind: str, before: bytes | None, after: bytes | None, *, seconds: float = MOST_SECONDS) -> str:
-    """Return a page with both texts rendered (None: no file), or one that says why not.
+    """Return a page with both texts rendered (None: no file), or one that says why they are not.
 
-    `kind`: markdown or notebook. `seconds`: how long that may take.
+    `kind`: markdown or notebook. `seconds`: time limit.
     """
     if max(len(before or b""), len(after or b"")) > MOST_BYTES:
         return note_page(name, f"A text of more than {MOST_BYTES // 1_000_000} MB is not rendered. Look at its lines.")
@@ -52,7 +52,7 @@ def rendered(name: str, kind: str, before: bytes | None, after: bytes | None, *,
 
 
 def _main() -> None:
-    # In case the server ends meanwhile, and can no longer end this process.
+    # Ends this process if the server ended first and can no longer do it.
     resource.setrlimit(resource.RLIMIT_CPU, (2 * MOST_SECONDS, 2 * MOST_SECONDS))
     sys.setrecursionlimit(_DEEPEST_CALLS)
     page = rendered_page(*json.loads(sys.stdin.buffer.read()))

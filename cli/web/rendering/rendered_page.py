@@ -1,4 +1,4 @@
-"""Put the blocks of two texts side by side on a page, with those marked that differ."""
+"""Lay out the blocks of two texts side by side on a page, and mark those that differ."""
 
 import hashlib
 from base64 import b64encode
@@ -17,10 +17,10 @@ __all__ = ["POLICY", "note_page", "rendered_page"]
 _RENDERERS: Final[dict[str, Callable[[str], list[str]]]] = {"markdown": markdown_blocks, "notebook": notebook_blocks}
 
 _FOLDED: Final = 8
-"""Blocks without a change, in a row, from which on they are folded."""
+"""Fold this many or more consecutive blocks without a change."""
 
 _KEPT: Final = 2
-"""How many of these stay in view above and below."""
+"""Blocks that stay visible above and below a fold."""
 
 _STYLE: Final = """
 :root{color-scheme:light dark;--ground:#fff;--ink:#1d2026;--soft:#565d6b;--line:#d9dce2;--code:#f4f5f7;--link:#0b57c2;
@@ -54,11 +54,11 @@ POLICY: Final = (
     f"default-src 'none'; style-src 'sha256-{_DIGEST}'; sandbox; "
     "frame-ancestors 'self'; base-uri 'none'; form-action 'none'"
 )
-"""The policy of these pages: nothing runs, nothing is fetched, and only the review itself may show them."""
+"""Content security policy of these pages: no scripts, no requests, and only the review page may frame them."""
 
 
 def rendered_page(name: str, kind: str, before: str | None, after: str | None) -> str:
-    """Return a page with both texts as they read when rendered (None: no file). `kind`: markdown or notebook."""
+    """Return a page with both texts rendered (None: no file). `kind`: markdown or notebook."""
     old, new = ([] if text is None else _RENDERERS[kind](text) for text in (before, after))
     hunks = diff_lines(_comparable(old), _comparable(new))
     noun = "cell" if kind == "notebook" else "block"
@@ -66,7 +66,7 @@ def rendered_page(name: str, kind: str, before: str | None, after: str | None) -
     summary = (
         f"{differ} {noun}{'' if differ == 1 else 's'} differ{'s' if differ == 1 else ''}."
         if differ
-        else "Nothing differs as it is rendered: only what is not shown here has changed."
+        else "Nothing differs as it is rendered: look at the lines to see what has changed."
     )
     heads = '<div class="heads" aria-hidden="true"><div class="side">Before</div><div class="side">After</div></div>'
     return _page(name, [f'<p class="summary">{summary}</p>', heads, *_rows(old, new, hunks)])
@@ -84,7 +84,7 @@ def _page(name: str, body: Sequence[str]) -> str:
 
 
 def _comparable(blocks: Sequence[str]) -> bytes:
-    """Return a text of one line for each block, by which blocks are compared: in less time than whole blocks take."""
+    """Return a text with one line for each block, so that blocks are compared as lines, which is faster."""
     return b"".join(hashlib.sha256(block.encode()).hexdigest().encode() + b"\n" for block in blocks)
 
 
@@ -107,7 +107,7 @@ def _side(kind: str, mark: str, block: str | None) -> str:
 
 
 def _same(blocks: Sequence[str], *, is_first: bool, is_last: bool) -> Iterator[str]:
-    """Yield blocks without a change; of many, those that are not next to a change are folded."""
+    """Yield blocks without a change; if there are many, fold those that are not next to a change."""
     rows = [
         f'<div class="row same"><div class="side" inert>{block}</div><div class="side">{block}</div></div>'
         for block in blocks

@@ -1,4 +1,4 @@
-"""Comment on changes and lines, answer and resolve comments, claim edits."""
+"""Routes that comment on changes and lines, answer and resolve comments, and claim edits."""
 
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -24,7 +24,7 @@ def comment(server: ServerState, fields: Fields) -> Json:
     """Record a comment on changes, hunks or lines, or an answer to one."""
     text, who = fields.text("text").strip(), reviewer()
     if not text:
-        raise BadRequest("text has to say something.")
+        raise BadRequest("text must not be empty.")
     targets = [name for name in ("keys", "units", "path", "answers") if fields.has(name)]
     if len(targets) != 1:
         raise BadRequest("Give one of keys, units, path and answers.")
@@ -60,7 +60,7 @@ def resolve(server: ServerState, fields: Fields) -> Json:
 
 
 def claim(server: ServerState, fields: Fields) -> Json:
-    """Say whose edits are that were found on disk: a session's, or (null) the user's."""
+    """Claim edits that were found on disk, for a session or (null) for the user."""
     seqs = fields.seqs("edits")
     session = None if fields.is_null("session") else fields.number("session", least=1)
     try:
@@ -79,7 +79,7 @@ def _on_lines(workspace: "Workspace", path: str, lines: tuple[int, int], text: s
     try:
         return add()
     except FileChanged:
-        # What is on disk is what the user sees: it is recorded first, as a look at the file does.
+        # The user means the lines on disk, so these are recorded first.
         info = CallInfo(tool="comment", origin=Origin.PERSON, notes={"who": reviewer()})
         workspace.hooks.notice(info, [path])
         return add()

@@ -1,4 +1,4 @@
-"""Decide, undo and redo."""
+"""Routes that decide, undo and redo."""
 
 from typing import TYPE_CHECKING, Any, Final
 
@@ -60,7 +60,11 @@ def undo(server: ServerState, fields: Fields) -> Json:
         return workspace.review.undo(number, who=reviewer(), on_external=on_external, expected=expected)
 
     shape = _stepped(server, fields, undone)
-    return overtaken("Something else was decided or undone since.") if shape["outcome"] == "nothing" else shape
+    return (
+        overtaken("Something else was decided or undone since. Look at the changes, then undo again.")
+        if shape["outcome"] == "nothing"
+        else shape
+    )
 
 
 def redo(server: ServerState, fields: Fields) -> Json:
@@ -76,7 +80,7 @@ def redo(server: ServerState, fields: Fields) -> Json:
 
 
 def waiting(server: ServerState, fields: Fields) -> Json:
-    """Make a decision now that waits, or cancel it."""
+    """Make a waiting rejection now, or cancel it."""
     return settled(server, fields.number("id", least=1), is_made=fields.choice("do", ["now", "cancel"]) == "now")
 
 

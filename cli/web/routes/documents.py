@@ -1,4 +1,4 @@
-"""Answer with documents as they look: rendered Markdown and notebooks, and images."""
+"""Routes that serve rendered Markdown and notebooks, and images."""
 
 from typing import Final
 
@@ -18,7 +18,7 @@ from objstore import UNREADABLE, BlobId, blob_id, is_placeholder
 __all__ = ["ROUTES"]
 
 _MOST_IMAGE: Final = 20_000_000
-"""Bytes of an image that is sent at most."""
+"""Most bytes of an image that is sent."""
 
 _HASH: Final = len(blob_id(b""))
 _BEGINNINGS: Final = {
@@ -27,13 +27,13 @@ _BEGINNINGS: Final = {
     b"GIF87a": "image/gif",
     b"GIF89a": "image/gif",
 }
-"""How images begin; WebP has a length in between."""
+"""First bytes of each type of image; WebP has a length in between."""
 
 _NOTHING: Final = {"content-security-policy": "default-src 'none'; sandbox"}
 
 
 def rendered_document(server: ServerState, fields: Fields) -> Json:
-    """Answer with a page of a file as it reads before and after its pending changes."""
+    """Answer with a page of a file rendered before and after its pending changes."""
     document, turn = fields.number("document"), fields.number("turn", 0)
     with server.workspace() as workspace:
         file = shown_file(server, workspace, document, turn).file
@@ -46,7 +46,7 @@ def rendered_document(server: ServerState, fields: Fields) -> Json:
 
 
 def image(server: ServerState, fields: Fields) -> Json:
-    """Answer with an image that a recorded state of a file is."""
+    """Answer with a recorded state of a file that is an image."""
     blob = _blob(fields)
     with server.workspace() as workspace:
         try:
@@ -75,7 +75,7 @@ def _blob(fields: Fields) -> BlobId:
 
 
 def _kind(content: bytes) -> str:
-    """Return the type of an image by its own first bytes; "": it is none that is shown."""
+    """Return the type of an image by its first bytes; "" for other content."""
     if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
         return "image/webp"
     return next((kind for beginning, kind in _BEGINNINGS.items() if content.startswith(beginning)), "")

@@ -1,4 +1,4 @@
-"""Answer what happened: blame, timeline, past states, search; and restore a past state."""
+"""Routes for the history: blame, timeline, past states, search, and the restore of a past state."""
 
 from typing import TYPE_CHECKING, Any, Final
 
@@ -38,7 +38,7 @@ _SHORTEST_TEXT: Final = 1
 
 
 def blame(server: ServerState, fields: Fields) -> Json:
-    """Answer with the lines of a file as last recorded, and the edit behind each."""
+    """Answer with the lines of a file as last recorded, and the edit that wrote each."""
     path = fields.path("path")
     first, count = fields.number("first", 1, least=1), fields.number("count", _PAGE, least=1, most=_MOST_ROWS)
     with server.workspace(notes_git=True) as workspace:
@@ -62,7 +62,7 @@ def blame(server: ServerState, fields: Fields) -> Json:
 
 
 def timeline(server: ServerState, fields: Fields) -> Json:
-    """Answer with a page of what happened to a file, or everywhere, the oldest first."""
+    """Answer with a page of the edits of a file, or of the workspace, the oldest first."""
     path = fields.path("path") if fields.has("path") else ""
     before, count = fields.number("before", 0), fields.number("count", 500, least=1, most=_MOST_POINTS)
     with server.workspace(notes_git=True) as workspace:
@@ -99,7 +99,7 @@ def moment(server: ServerState, fields: Fields) -> Json:
 
 
 def restore(server: ServerState, fields: Fields) -> Json:
-    """Restore a file to its state after or before an edit, or say what that would change."""
+    """Restore a file to its state after or before an edit, or preview that."""
     path, seq = fields.path("path"), fields.number("seq", least=1)
     before, dry_run = fields.flag("before"), fields.flag("dry_run")
     on_external = OnExternal(fields.choice("on_external", [choice.value for choice in OnExternal], "abort"))
@@ -110,7 +110,7 @@ def restore(server: ServerState, fields: Fields) -> Json:
 
 
 def search(server: ServerState, fields: Fields) -> Json:
-    """Answer with a page of the edits that inserted or removed a text, or whose file or prompt has it."""
+    """Answer with a page of the edits that inserted or removed a text, or whose path or prompt contains it."""
     text, kind = fields.text("q", most=1_000), fields.choice("in", ["text", "path", "prompt"], "text")
     before = fields.number("before", 0)
     if len(text) < _SHORTEST_TEXT:

@@ -1,4 +1,4 @@
-"""Answer what awaits review: the queue, the changes and rows of a file, and what was seen."""
+"""Routes for the review: the queue, a file's changes and rows, single edits, splitting, and marks of what was seen."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -28,7 +28,7 @@ _MOST_UNITS: Final = 500
 
 
 def queue(server: ServerState, _: Fields) -> Json:
-    """Answer with what awaits review."""
+    """Answer with the queue."""
     version = server.version()
     with server.workspace(notes_git=True) as workspace:
         return queue_shape(server, workspace, version)
@@ -43,14 +43,14 @@ def file(server: ServerState, fields: Fields) -> Json:
 
 
 def lines(server: ServerState, fields: Fields) -> Json:
-    """Answer with lines of the current text of a file, for a gap that is opened."""
+    """Answer with lines of a file's current text, to fill an opened gap."""
     first, count = fields.number("first", 1, least=1), fields.number("count", 100, most=_MOST_ROWS)
     with server.workspace() as workspace:
         return {"rows": _shown(server, workspace, fields).rows.context_rows(first, count)}
 
 
 def line(server: ServerState, fields: Fields) -> Json:
-    """Answer with characters of one row, for a line that was cut."""
+    """Answer with further characters of a row whose line was cut."""
     first, count = fields.number("first", 0), fields.number("count", _CHARACTERS, most=_CHARACTERS)
     number = fields.number("row")
     with server.workspace() as workspace:
@@ -62,7 +62,7 @@ def line(server: ServerState, fields: Fields) -> Json:
 
 
 def syntax(server: ServerState, fields: Fields) -> Json:
-    """Answer with the kinds of words in rows of a diff."""
+    """Answer with the syntax marks of rows of a diff."""
     first, count = _page(fields)
     with server.workspace() as workspace:
         shown = _shown(server, workspace, fields)
@@ -70,7 +70,7 @@ def syntax(server: ServerState, fields: Fields) -> Json:
 
 
 def edits(server: ServerState, fields: Fields) -> Json:
-    """Answer with the single edits behind some hunks."""
+    """Answer with the single edits of some hunks."""
     units = fields.units("units")
     if not 0 < len(units) <= _MOST_UNITS:
         raise BadRequest(f"units has to name 1 to {_MOST_UNITS} hunks.")
@@ -92,7 +92,7 @@ def split(server: ServerState, fields: Fields) -> Json:
 
 
 def seen(server: ServerState, fields: Fields) -> Json:
-    """Note which changes were looked at."""
+    """Mark changes as seen."""
     keys = fields.keys("keys")
     with server.workspace() as workspace:
         workspace.review.mark_seen(keys)
@@ -107,7 +107,7 @@ def _page(fields: Fields) -> tuple[int, int]:
 
 
 def _shown(server: ServerState, workspace: "Workspace", fields: Fields) -> ShownFile:
-    """Return the file that is asked for, as it is shown."""
+    """Return the requested file as it is shown."""
     context = fields.number("context", CONTEXT, most=_MOST_CONTEXT)
     return shown_file(server, workspace, fields.number("document"), fields.number("turn", 0), context)
 

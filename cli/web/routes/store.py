@@ -1,4 +1,4 @@
-"""Answer about the store as a whole: numbers, what a collection would free, and plots."""
+"""Routes for the store as a whole: numbers, what `cas gc` would free, and plots."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 __all__ = ["ROUTES"]
 
 _DRAWING: Final = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox"}
-"""What a drawing may do that is opened by itself: have its own colours."""
+"""Content security policy of a drawing that is opened by itself: it may have its own styles, nothing else."""
 
 
 def store(server: ServerState, _: Fields) -> Json:
-    """Answer with the store in numbers, and what `cas gc` would free."""
+    """Answer with counts and sizes of the store, and what `cas gc` would free."""
     with server.workspace() as workspace:
         plan = workspace.retention.plan_gc(workspace.retention.limits())
         lines = workspace.sessions.turn_lines()
@@ -50,7 +50,7 @@ def store(server: ServerState, _: Fields) -> Json:
 
 
 def _gc_words(plan: "GcPlan") -> str:
-    """Return in sentences what a collection would do now."""
+    """Return sentences that say what `cas gc` would do now."""
     expiring = [
         f"It would expire {counted(batch.edit_count, 'edit')}: {visible(batch.reason)}."
         for batch in plan.expiry.batches

@@ -2,7 +2,7 @@
 
 /** @import {Outcome, Refusal} from "./types.d.ts" */
 
-/** A request that the server refused, or that didn't reach it (status 0). */
+/** An error for a request that the server refused, or that didn't reach it (status 0). */
 export class Refused extends Error {
   /** @param {number} status @param {string} message */
   constructor(status, message) {
@@ -11,10 +11,10 @@ export class Refused extends Error {
   }
 }
 
-/** Whom to tell that the server didn't answer, or doesn't know us. @type {(status: number) => void} */
+/** Called when the server didn't answer (0) or doesn't accept our cookie (401). @type {(status: number) => void} */
 let whenLost = () => {};
 
-/** Say whom to tell that the server is gone (status 0) or has another token (401). @param {(status: number) => void} tell */
+/** Set what is called when the server is gone (status 0) or was started again (401). @param {(status: number) => void} tell */
 export function onLost(tell) {
   whenLost = tell;
 }
@@ -40,7 +40,7 @@ async function request(address, options) {
 }
 
 /**
- * Get what is at an address. Undefined values are left out of the query.
+ * Send a GET request; return the answer. Undefined values are left out of the query.
  * @param {string} name such as "queue" @param {Record<string, string | number | undefined | null>} [query]
  */
 export function get(name, query = {}) {
@@ -56,13 +56,13 @@ export function address(path, query) {
   return words.length ? `${path}?${words.join("&")}` : path;
 }
 
-/** Post a body; return the answer. @param {string} name @param {object} body */
+/** Send a POST request with a JSON body; return the answer. @param {string} name @param {object} body */
 export function post(name, body) {
   const headers = { "Content-Type": "application/json" };
   return request(`/api/${name}`, { method: "POST", headers, body: JSON.stringify(body) });
 }
 
-/** Post what has an outcome; a request that is refused has the outcome "failed". @param {string} name @param {object} body @returns {Promise<Outcome>} */
+/** Send a POST request that is answered with an outcome; a refused one has the outcome "failed". @param {string} name @param {object} body @returns {Promise<Outcome>} */
 export async function decide(name, body) {
   try {
     return await post(name, body);

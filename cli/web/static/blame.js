@@ -1,4 +1,4 @@
-// Blame: a file's lines now, and beside them the edit and the prompt behind each.
+// Blame: a file's current lines, each with the edit that wrote it and that edit's prompt.
 
 /** @import {Blame, EditSummary} from "./types.d.ts" */
 import { get, Refused } from "./api.js";
@@ -10,9 +10,9 @@ import { ago, clock, short } from "./words.js";
 
 const COUNT = 2000;
 
-/** Lines that one hunk wrote, or nobody did. @typedef {{ first: number, unit: string | null, lines: string[] }} Run */
+/** Consecutive lines of one hunk; unit null: from before the first edit. @typedef {{ first: number, unit: string | null, lines: string[] }} Run */
 
-/** The lines of a file with what is behind them. @param {{ path: string, line: number }} properties */
+/** The lines of a file with their edits. @param {{ path: string, line: number }} properties */
 export function BlameScreen({ path, line }) {
   const [blame, show] = useState(/** @type {Blame | null} */ (null));
   const [error, fail] = useState("");
@@ -41,7 +41,7 @@ export function BlameScreen({ path, line }) {
   const end = blame ? blame.first + blame.lines.length - 1 : 0;
   return html`<div class="screen"><div class="pane" tabindex="0" role="region" aria-label="Blame" ref=${own}>
     <div class="filehead"><h2>Blame: <${FileName} name=${blame?.name ?? ""} /></h2>
-      <p class="facts">Each line with the edit that wrote it, and the prompt behind it. Lines without one were there before, or are yours.</p>
+      <p class="facts">Each line with the edit that wrote it, and that edit's prompt. Lines without one were there before, or are yours.</p>
       <div class="acts">${document !== undefined && html`<a class="button" href=${fileAddress(document, null)}>Changes</a>`}
         <a class="button" href=${timelineAddress(path)}>Timeline</a></div>
       ${error && html`<p role="alert" class="note warn">${error}</p>`}
@@ -57,7 +57,7 @@ function edit(blame, unit) {
   return unit ? blame.edits[unit.split(":")[0]] : undefined;
 }
 
-/** Return lines together that one edit wrote. @param {Blame} blame @returns {Run[]} */
+/** Group consecutive lines of one hunk. @param {Blame} blame @returns {Run[]} */
 function runs(blame) {
   /** @type {Run[]} */
   const found = [];

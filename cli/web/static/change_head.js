@@ -1,11 +1,11 @@
-// The heading of a change among a diff's rows: where it is, whose it is, its comments, and the first things to do.
+// The heading of a change above its rows: its place, its turn, its comments, and buttons for the most common actions.
 
 /** @import {Change, Comment, File as ChangedFile} from "./types.d.ts" */
 import { button, element } from "./elements.js";
 import { ago, counted, net, netInWords } from "./words.js";
 
 /**
- * What one can do at a heading, each with the index of the change.
+ * The actions of a heading, each called with the index of the change.
  * @typedef {object} HeadActs
  * @property {(index: number) => void} select
  * @property {(index: number) => void} accept
@@ -26,7 +26,7 @@ export function whereOf(change) {
   return `line ${change.line_after.toLocaleString("en")}`;
 }
 
-/** Return what a change is called where it is read out. @param {ChangedFile} file @param {number} index */
+/** Return the name of a change for screen readers. @param {ChangedFile} file @param {number} index */
 export function titleOf(file, index) {
   const change = file.all[index];
   const lines = change.rows ? `: ${netInWords(change.inserted, change.removed)}` : "";
@@ -63,7 +63,7 @@ export function headElement(file, index, look, acts) {
   );
 }
 
-/** Return the words that say more of a change. @param {ChangedFile} file @param {Change} change @param {HeadLook} look */
+/** Return the remarks on a change. @param {ChangedFile} file @param {Change} change @param {HeadLook} look */
 function tags(file, change, look) {
   const said = [];
   if (look.is_altered) said.push("changed since you looked");
@@ -82,7 +82,7 @@ function turnTag(turn, prompt) {
   return element("span", { class: "tag turn", title: prompt || null }, `turn ${turn}`);
 }
 
-/** Return a comment with its answers and what one can do about it. @param {Comment} comment @param {HeadActs} acts @returns {HTMLElement} */
+/** Return the element of a comment, with its answers and buttons. @param {Comment} comment @param {HeadActs} acts @returns {HTMLElement} */
 function commentElement(comment, acts) {
   const is_resolved = comment.state === "resolved";
   const box = element(
@@ -100,7 +100,7 @@ function commentElement(comment, acts) {
   return box;
 }
 
-/** Ask for the text of an answer below a comment. @param {HTMLElement} box @param {Comment} comment @param {HeadActs} acts */
+/** Open a field for an answer below a comment. @param {HTMLElement} box @param {Comment} comment @param {HeadActs} acts */
 function answering(box, comment, acts) {
   if (box.querySelector("form")) return;
   const draft = `answer:${comment.number}`;
@@ -115,7 +115,7 @@ function answering(box, comment, acts) {
   field.focus();
 }
 
-/** Return a text with a capital. @param {string} text */
+/** Return a text with its first letter in upper case. @param {string} text */
 function upper(text) {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }

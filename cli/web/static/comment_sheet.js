@@ -1,11 +1,11 @@
-// Dialogs in which a person writes: a comment, or the reason of a rejection. What is typed outlives a reload.
+// Dialogs for writing a comment or the reason of a rejection. The text is kept when the page is reloaded.
 
 /** @import {Sheet} from "./state.js" */
 import { perform, speak } from "./review.js";
 import { set } from "./state.js";
 import { html, useState } from "./vendor/preact-htm.js";
 
-/** Ask for a comment on changes. @param {{ sheet: Extract<Sheet, { kind: "comment" }>, close: () => void }} properties */
+/** The dialog for a comment on changes. @param {{ sheet: Extract<Sheet, { kind: "comment" }>, close: () => void }} properties */
 export function CommentSheet({ sheet, close }) {
   const send = async (/** @type {string} */ text) => {
     if (!(await speak("comment", { keys: sheet.keys, text }))) return false;
@@ -15,7 +15,7 @@ export function CommentSheet({ sheet, close }) {
   return html`<${Writing} draft=${`comment:${sheet.where}`} label="For the agent that made the change" word="Comment" send=${send} />`;
 }
 
-/** Ask for the reason of a rejection. @param {{ sheet: Extract<Sheet, { kind: "reject" }>, close: () => void }} properties */
+/** The dialog for the reason of a rejection. @param {{ sheet: Extract<Sheet, { kind: "reject" }>, close: () => void }} properties */
 export function RejectSheet({ sheet, close }) {
   const send = async (/** @type {string} */ reason) => {
     close();
@@ -23,11 +23,11 @@ export function RejectSheet({ sheet, close }) {
     if (outcome === "overtaken" || outcome === "failed") set({ sheet });
     return outcome === "decided";
   };
-  return html`<${Writing} draft=${`reject:${sheet.where}`} label="Why? The agent is told with its next prompt" word="Reject" send=${send} />`;
+  return html`<${Writing} draft=${`reject:${sheet.where}`} label="Why? The agent reads this with its next prompt" word="Reject" send=${send} />`;
 }
 
 /**
- * A field with a button. The text is kept until it was sent.
+ * A text field with a button. The text is kept until it is sent.
  * @param {{ draft: string, label: string, word: string, send: (text: string) => Promise<boolean> }} properties
  */
 function Writing({ draft, label, word, send }) {

@@ -1,4 +1,4 @@
-// One line of a diff as an element: number, sign, text with the words that differ, and syntax in colour.
+// One line of a diff as an element: number, sign, and text with differing words marked and syntax coloured.
 
 /** @import {Row} from "./types.d.ts" */
 import { element } from "./elements.js";
@@ -7,16 +7,16 @@ import { element } from "./elements.js";
 
 const CLASSES = { " ": "same", "-": "del", "+": "ins", "~": "gap" };
 
-/** What a row needs to be drawn. @typedef {{ digits: number, sides: "both" | "old" | "new", more: (row: Row, into: HTMLElement) => void }} Look */
+/** How a row is drawn. @typedef {{ digits: number, sides: "both" | "old" | "new", more: (row: Row, into: HTMLElement) => void }} Look */
 
-/** Return the element of a row that is no gap. @param {Row} row @param {Look} look */
+/** Return the element of a row other than a gap. @param {Row} row @param {Look} look */
 export function rowElement(row, look) {
   const made = element("div", { class: `row ${CLASSES[row.k]}`, "data-n": numbers(row, look) });
   paint(made, row, [], look);
   return made;
 }
 
-/** Return the line numbers of a row, padded so that they stand in columns. @param {Row} row @param {Look} look */
+/** Return the line numbers of a row, padded to align in columns. @param {Row} row @param {Look} look */
 function numbers(row, { digits, sides }) {
   const padded = (/** @type {number | undefined} */ n) => String(n ?? "").padStart(digits);
   if (sides === "old") return padded(row.o);
@@ -41,7 +41,7 @@ export function paint(into, row, marks, look) {
 }
 
 /**
- * Cut a text where words that differ or syntax marks begin or end.
+ * Divide a text at the ends of differing words and of syntax marks.
  * @param {number} length @param {readonly (readonly [number, number])[]} words @param {readonly Mark[]} marks
  * @returns {[start: number, end: number, classes: string][]}
  */
@@ -66,7 +66,7 @@ export function spans(length, words, marks) {
 }
 
 /**
- * Return pairs of rows as they stand side by side: removed lines next to inserted ones, from the first on.
+ * Pair rows for the side-by-side view: the first removed line with the first inserted one, and so on.
  * @param {readonly { row: Row, index: number }[]} rows @returns {[{ row: Row, index: number } | null, { row: Row, index: number } | null][]}
  */
 export function paired(rows) {

@@ -1,6 +1,8 @@
-// The changes of one file, drawn by hand: sections of rows, a heading above each change, and the current change.
+// The view of one file's changes, built without preact: sections of rows, a heading above each change, and the current
+// change.
 //
-// What an agent changes meanwhile is drawn anew with the line that a person looks at where it was on the screen.
+// When an agent changes the file, the view is redrawn so that the line which the reader looks at keeps its place on the
+// screen.
 
 /** @import {Change, File as ChangedFile, Row} from "./types.d.ts" */
 /** @import {HeadActs} from "./change_head.js" */
@@ -14,11 +16,11 @@ import { counted } from "./words.js";
 
 const ROW_HEIGHT = 20;
 const HEAD_HEIGHT = 37;
-/** Sections next to the current one that are drawn at once; the others when they come near the screen. */
+/** Sections next to the current one that are drawn at once; others are drawn when they come near the screen. */
 const NEAR = 4;
-/** Rows that are searched for the line that was on the screen. */
+/** Rows that are searched for the line which was on the screen. */
 const AROUND = 400;
-/** Lines that one press opens. */
+/** Lines that one click on a gap shows. */
 const LINES = 1000;
 
 /**
@@ -29,10 +31,10 @@ const LINES = 1000;
  *   rest: (row: number, from: number) => Promise<{ t: string, cut: number }>,
  * }} ViewActs
  */
-/** A line on the screen: its distance from the top, and how it is found again. @typedef {{ top: number, index: number, is_head: boolean, row: number, text: string }} Place */
+/** A line on the screen: its distance from the top, and how to find it after a redraw. @typedef {{ top: number, index: number, is_head: boolean, row: number, text: string }} Place */
 
 export class DiffView {
-  /** @param {HTMLElement} pane what scrolls @param {HTMLElement} body what holds the rows */
+  /** @param {HTMLElement} pane the scrolling element @param {HTMLElement} body the element that holds the rows */
   constructor(pane, body) {
     this.pane = pane;
     this.body = body;
@@ -42,13 +44,13 @@ export class DiffView {
     this.is_split = false;
     /** @type {Map<number, HTMLElement>} */
     this.heads = new Map();
-    /** The element of each row that is drawn; side by side two rows have one. @type {Map<number, HTMLElement>} */
+    /** The element of each drawn row; side by side, two rows share one. @type {Map<number, HTMLElement>} */
     this.drawn = new Map();
-    /** Keys of changes of white space that are shown all the same. @type {Set<string>} */
+    /** Keys of white-space changes that the reader has unfolded. @type {Set<string>} */
     this.unfolded = new Set();
     /** Opened gaps: the key of the change above each. @type {Set<string>} */
     this.opened = new Set();
-    /** Keys of changes that became others while they were current. @type {Set<string>} */
+    /** Keys of changes whose text changed while they were current. @type {Set<string>} */
     this.altered = new Set();
     this.near = new IntersectionObserver((entries) => this.arrived(entries), { root: pane, rootMargin: "1500px 0px" });
     this.visible = new IntersectionObserver((entries) => this.coloured(entries), { root: pane, rootMargin: "200px 0px" });
@@ -56,14 +58,14 @@ export class DiffView {
     this.sections = new Map();
   }
 
-  /** Forget what is observed. */
+  /** Stop all observers. */
   close() {
     this.near.disconnect();
     this.visible.disconnect();
   }
 
   /**
-   * Draw a file with a current change; what was on the screen stays where it is.
+   * Draw a file with a current change; the line on the screen stays where it is.
    * @param {ChangedFile} file @param {number} cursor @param {ViewActs} acts @param {boolean} is_split whether side by side
    */
   show(file, cursor, acts, is_split) {
@@ -83,14 +85,14 @@ export class DiffView {
     if (had_focus) this.heads.get(cursor)?.focus({ preventScroll: true });
   }
 
-  /** Make the sections, and draw those next to the change that is on the screen. @param {ChangedFile} file @param {number} seen its index */
+  /** Make the sections, and draw those next to the change on the screen. @param {ChangedFile} file @param {number} seen its index */
   build(file, seen) {
     this.near.disconnect();
     this.visible.disconnect();
     this.sections.clear();
     this.heads.clear();
     this.drawn.clear();
-    /** Changes by the row above which their headings stand. @type {Map<number, number[]>} */
+    /** Changes by the row above which their headings are. @type {Map<number, number[]>} */
     this.starts = new Map();
     const whole = element("div", { class: "rows whole" });
     file.all.forEach((change, index) => {
@@ -111,7 +113,7 @@ export class DiffView {
     });
   }
 
-  /** Return a section without its rows, about as high as with them. @param {Section} section */
+  /** Return an empty section, about as high as it will be with its rows. @param {Section} section */
   empty(section) {
     const made = element("div", { class: "rows" });
     let heads = 0;
@@ -123,7 +125,7 @@ export class DiffView {
     return made;
   }
 
-  /** Draw sections that came near the screen, once their rows are here. @param {IntersectionObserverEntry[]} entries */
+  /** Draw sections that came near the screen, once their rows have arrived. @param {IntersectionObserverEntry[]} entries */
   arrived(entries) {
     for (const { target, isIntersecting } of entries) {
       const section = this.sections.get(target);
@@ -211,7 +213,7 @@ export class DiffView {
     return made;
   }
 
-  /** Draw a heading anew. @param {number} index */
+  /** Redraw a heading. @param {number} index */
   headAgain(index) {
     const before = this.heads.get(index);
     if (!before || !this.file?.all[index]) return null;
@@ -295,7 +297,7 @@ export class DiffView {
 
   // ---- colour
 
-  /** Ask for the syntax of sections in view. @param {IntersectionObserverEntry[]} entries */
+  /** Request the syntax marks of sections in view. @param {IntersectionObserverEntry[]} entries */
   coloured(entries) {
     for (const { target, isIntersecting } of entries) {
       const section = this.sections.get(target);
@@ -305,7 +307,7 @@ export class DiffView {
       const rows = acts.rows.here(section);
       acts.syntax(section.start, section.end - section.start).then(
         (marks) => target.isConnected && rows && this.colour(target, section, rows, marks),
-        () => undefined, // without colour the text says the same
+        () => undefined, // the text is readable without colour
       );
     }
   }
@@ -320,9 +322,9 @@ export class DiffView {
     }
   }
 
-  // ---- the current change, and what stays where it is
+  // ---- the current change, and the scroll position
 
-  /** Make a change the current one, and bring it on the screen. @param {number} index @param {{ focus?: boolean }} [how] */
+  /** Make a change the current one, and scroll to it. @param {number} index @param {{ focus?: boolean }} [how] */
   select(index, { focus = true } = {}) {
     const before = this.cursor;
     this.cursor = index;
@@ -339,7 +341,7 @@ export class DiffView {
     if (focus) head.focus({ preventScroll: true });
   }
 
-  /** Bring the section of a change on the screen, and draw it. @param {number} index */
+  /** Scroll to the section of a change, and draw it. @param {number} index */
   reach(index) {
     const row = this.file?.all[index].row ?? 0;
     for (const [made, section] of this.sections) {
@@ -369,7 +371,7 @@ export class DiffView {
     return last !== undefined && last.bottom <= pane.bottom + 1;
   }
 
-  /** Return the line that has to stay where it is: the current heading if it is on the screen, else the topmost row. @returns {Place | null} */
+  /** Return the line that keeps its place: the current heading if it is on the screen, else the topmost row. @returns {Place | null} */
   place() {
     const pane = this.pane.getBoundingClientRect();
     const head = this.heads.get(this.cursor)?.getBoundingClientRect();
@@ -390,13 +392,13 @@ export class DiffView {
     return null;
   }
 
-  /** Scroll such that a line is where it was in the file as it was drawn before. @param {Place} place @param {number} index of its change now */
+  /** Scroll so that a line is where it was before the redraw. @param {Place} place @param {number} index of its change now */
   put(place, index) {
     const found = place.is_head ? this.heads.get(index) : this.rowNear((this.file?.all[index]?.row ?? 0) + place.row, place.text);
     if (found) this.pane.scrollTop += found.getBoundingClientRect().top - place.top;
   }
 
-  /** Return the drawn row nearest to a place that has a text, else the one at the place. @param {number} at @param {string} text */
+  /** Return the row with this text that is nearest to a place, else the row at the place. @param {number} at @param {string} text */
   rowNear(at, text) {
     for (let off = 0; off < AROUND; off += 1) {
       for (const made of [this.drawn.get(at + off), this.drawn.get(at - off)]) {
@@ -406,7 +408,7 @@ export class DiffView {
     return this.drawn.get(at);
   }
 
-  /** Change what is drawn such that the line that a person looks at stays where it is. @param {() => void} change */
+  /** Change what is drawn, and keep the place of the line which the reader looks at. @param {() => void} change */
   keeping(change) {
     const pane = this.pane.getBoundingClientRect();
     const current = this.heads.get(this.cursor);
@@ -422,7 +424,7 @@ export class DiffView {
   }
 }
 
-/** Return the index of what a change is now: by its key, else with the most hunks in common; -1: nothing. @param {Change | undefined} change @param {Change[]} all */
+/** Return the index of the change that continues an earlier one: of the same key, else with most hunks in common; -1: none. @param {Change | undefined} change @param {Change[]} all */
 export function sameChange(change, all) {
   if (!change) return -1;
   const same = all.findIndex(({ key }) => key === change.key);

@@ -1,4 +1,4 @@
-// The single edits behind a change, each hunk to be decided on or split by itself.
+// The single edits that make a change, with buttons to decide on each hunk or to split it.
 
 /** @import {EditDetail, Edits, Row, Status} from "./types.d.ts" */
 /** @import {Sheet} from "./state.js" */
@@ -24,7 +24,7 @@ export function EditsSheet({ sheet }) {
   const why = state.queue?.read_only ?? "";
   return html`<p class="meta">${sheet.splitting
     ? "A part that you take out is removed by an edit of yours; the rest stays as it is."
-    : "What each edit did by itself, whatever came after it."}</p>
+    : "What each edit did by itself, without later edits."}</p>
     <ol class="conflicts">${edits.map((edit) => html`<li key=${edit.seq}>
       <p><${EditLine} edit=${edit} /></p>
       ${edit.hunks.map((hunk) => html`<div key=${hunk.unit} class="hunk">

@@ -1,4 +1,4 @@
-// Elements made by hand, for what is too large for a virtual tree: every text is set as text.
+// Elements made without preact, for diffs that are too large for a virtual tree. Every text is set as text, not as HTML.
 
 /**
  * Make an element. A property that begins with "on" is a listener, "class" and others are attributes; false and null

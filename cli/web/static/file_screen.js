@@ -1,4 +1,4 @@
-// A file's changes: what the file is, whose the changes are, the diff, and the bar with what one can do.
+// The screen of a file: its summary, the diff, and the bar with the actions on the current change.
 
 /** @import {EditDetail, File as ChangedFile, Queue, Session} from "./types.d.ts" */
 import { address, get } from "./api.js";
@@ -42,7 +42,7 @@ function isRenderable(file) {
   return file.kind === "markdown" || file.kind === "notebook";
 }
 
-/** What the file is and what happened to it as a whole. @param {{ file: ChangedFile, turn: number | null }} properties */
+/** The summary of a file: its name, prompt, changes as a whole, and buttons for the file. @param {{ file: ChangedFile, turn: number | null }} properties */
 function FileHead({ file, turn }) {
   const queue = /** @type {Queue} */ (state.queue);
   const all = order(queue, turn);
@@ -53,7 +53,7 @@ function FileHead({ file, turn }) {
     ${turn !== null && html`<p class="prompt"><b>Turn ${turn}</b> ${own?.prompt && short(own.prompt, 400)}</p>`}
     <h2><${FileName} name=${file.name} /></h2>
     <p class="facts">${facts(file).join(" · ")}</p>
-    ${file.unrecorded && html`<p class="note warn">The file on disk was changed outside and isn't recorded yet; what you see is the recorded text.</p>`}
+    ${file.unrecorded && html`<p class="note warn">The file was changed on disk, and that isn't recorded yet. This page shows the recorded text.</p>`}
     <${OtherUnits} units=${file.cancelled} words="cancel out: without them the text reads the same" why=${why} />
     <${OtherUnits} units=${file.taken_out} words="were taken out by later edits that are accepted" why=${why} />
     <${OtherUnits} units=${file.kept_on} words="are pending, but accepted edits can't do without them" why=${why} />
@@ -77,7 +77,7 @@ function FileHead({ file, turn }) {
   </div>`;
 }
 
-/** Return what can be said of a file as a whole. @param {ChangedFile} file */
+/** Return the facts about a file as a whole. @param {ChangedFile} file */
 function facts(file) {
   const changes = counted(file.all.length, "change");
   const said = [file.added + file.removed ? `${net(file.added, file.removed)} in ${changes}` : changes];
@@ -88,7 +88,7 @@ function facts(file) {
   return said;
 }
 
-/** Hunks that no change shows. @param {{ units: string[], words: string, why: string }} properties */
+/** Hunks without a visible change, with buttons to decide on them. @param {{ units: string[], words: string, why: string }} properties */
 function OtherUnits({ units, words, why }) {
   if (!units.length) return null;
   const decide = (/** @type {"accept" | "reject"} */ action) => () =>
@@ -99,7 +99,7 @@ function OtherUnits({ units, words, why }) {
     <button type="button" disabled=${!!why} onClick=${decide("reject")}>Reject</button></span></p>`;
 }
 
-/** Ask whose the edits are that no call is known to have made. @param {{ file: ChangedFile, queue: Queue }} properties */
+/** A form to claim unattributed edits. @param {{ file: ChangedFile, queue: Queue }} properties */
 function Whose({ file, queue }) {
   const [whose, choose] = useState("");
   const claim = async (/** @type {Event} */ event) => {
@@ -116,7 +116,7 @@ function Whose({ file, queue }) {
         <option value="">you</option>
         ${queue.sessions.map((/** @type {Session} */ one) => html`<option value=${one.number}>session ${one.number}, ${one.client}</option>`)}
       </select></label>
-    <button type="submit" disabled=${!!queue.read_only}>Say so</button>
+    <button type="submit" disabled=${!!queue.read_only}>Claim</button>
   </form>`;
 }
 
@@ -128,7 +128,7 @@ function Images({ file }) {
     <figcaption>${word}${blob ? `, ${size(bytes)}` : ""}</figcaption></figure>`)}</div>`;
 }
 
-/** What one can do with the current change. @param {{ file: ChangedFile }} properties */
+/** The actions on the current change. @param {{ file: ChangedFile }} properties */
 function Bar({ file }) {
   const { cursor } = state;
   const change = file.all[cursor];
@@ -151,7 +151,7 @@ function Bar({ file }) {
 }
 
 /**
- * A button of the bar, with its key. `more`: words that are only read out.
+ * A button of the bar, with its key. `more`: words for screen readers only.
  * @param {{ letter: string, words: string, act: () => void, kind?: string, why?: string, more?: string }} properties
  */
 function Act({ letter, words, act, kind = "", why = "", more = "" }) {

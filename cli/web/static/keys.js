@@ -1,4 +1,4 @@
-// Single keys, as in a mail program, and what each does.
+// Single-key shortcuts and their actions.
 
 /** @import {Sheet} from "./state.js" */
 import { whereOf } from "./change_head.js";
@@ -19,19 +19,19 @@ export const KEYS = [
   { key: "x", words: "reject this change", act: () => onChange(() => decideOn("reject", state.cursor)) },
   { key: "X", words: "reject it, with a reason for the agent", act: () => onChange(() => ask("reject")) },
   { key: "c", words: "comment on this change", act: () => onChange(() => ask("comment")) },
-  { key: "e", words: "show the single edits behind it", act: () => onChange(() => edits(false)) },
+  { key: "e", words: "show the single edits that make it", act: () => onChange(() => edits(false)) },
   { key: "s", words: "split it: take out a part", act: () => onChange(() => edits(true)) },
   { key: ".", words: "mark it seen; it stays pending", act: seeCurrent },
   { key: "u", words: "undo the newest decision", act: undo },
   { key: "U", words: "redo what was undone", act: redo },
-  { key: "b", words: "blame: the prompt behind each line of this file", act: blame },
+  { key: "b", words: "blame: the prompt of each line of this file", act: blame },
   { key: "t", words: "timeline of this file, or of the workspace", act: timeline },
   { key: "/", words: "search through the history", act: () => { location.hash = searchAddress("", "text"); } },
   { key: "Escape", words: "close a dialog; back to the queue", act: back },
   { key: "?", words: "show all keys", act: () => set({ sheet: { kind: "keys" } }) },
 ];
 
-/** Act on keys, unless somebody is typing or a dialog is open. */
+/** Handle keys, unless the focus is in a field or a dialog is open. */
 export function listenToKeys() {
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || state.sheet) return;
@@ -41,13 +41,13 @@ export function listenToKeys() {
     }
     if (!state.has_keys && event.key !== "Escape") return;
     const found = KEYS.find(({ key }) => key === event.key);
-    if (!found || event.key === "Enter") return; // links and buttons know Enter themselves
+    if (!found || event.key === "Enter") return; // links and buttons handle Enter themselves
     event.preventDefault();
     found.act();
   });
 }
 
-/** Switch single keys on or off; other programs, such as a voice control, may be disturbed by them. @param {boolean} has_keys */
+/** Switch single keys on or off: they can get in the way of speech input and other programs. @param {boolean} has_keys */
 export function switchKeys(has_keys) {
   localStorage.setItem("keys", has_keys ? "on" : "off");
   set({ has_keys });

@@ -1,17 +1,17 @@
-// An edit in a line, and rows of a diff in a box: for dialogs and lists.
+// An edit on one line, and rows of a diff in a box, for dialogs and lists.
 
 /** @import {EditSummary, Row} from "./types.d.ts" */
 import { rowElement } from "./diff_rows.js";
 import { html, useLayoutEffect, useRef } from "./vendor/preact-htm.js";
 import { ago, short } from "./words.js";
 
-/** One edit in a line. @param {{ edit: EditSummary }} properties */
+/** An edit on one line. @param {{ edit: EditSummary }} properties */
 export function EditLine({ edit }) {
   return html`<b>Edit ${edit.seq}</b> · ${edit.who || edit.tool} · ${ago(edit.time)} · ${edit.status}
     ${edit.turn > 0 && ` · turn ${edit.turn}`}${edit.prompt && html`<br /><q>${short(edit.prompt, 300)}</q>`}`;
 }
 
-/** Rows of a diff in a box of their own. @param {{ rows: Row[], label: string }} properties */
+/** Rows of a diff in a box. @param {{ rows: Row[], label: string }} properties */
 export function Lines({ rows, label }) {
   const own = useRef(/** @type {HTMLElement | null} */ (null));
   useLayoutEffect(() => {
@@ -22,7 +22,7 @@ export function Lines({ rows, label }) {
   return rows.length > 0 && html`<div class="lines" tabindex="0" role="group" aria-label=${label} ref=${own}></div>`;
 }
 
-/** A sentence in which commands stand between backquotes. @param {{ text: string }} properties */
+/** A sentence with commands between backquotes, which are shown as code. @param {{ text: string }} properties */
 export function Prose({ text }) {
   return text.split("`").map((part, at) => (at % 2 ? html`<code>${part}</code>` : part));
 }

@@ -1,4 +1,4 @@
-// The connection to the server: its events, and what is tried when it is gone.
+// The connection to the server: its events, and retries when it is gone.
 
 import { onLost } from "./api.js";
 import { refresh } from "./review.js";
@@ -12,7 +12,7 @@ let events = null;
 let wait = FIRST_WAIT;
 let timer = 0;
 
-/** Follow the server's events, and ask anew after each. */
+/** Listen to the server's events, and refresh after each. */
 export function follow() {
   onLost(lost);
   listen();
@@ -26,7 +26,7 @@ function listen() {
   events.onerror = () => lost(0);
 }
 
-/** Say that the server is gone, and try again later. @param {number} status */
+/** Show that the server is gone, and try again later. @param {number} status */
 function lost(status) {
   events?.close();
   set({ connection: status === 401 ? "unknown" : "lost" });
@@ -35,7 +35,7 @@ function lost(status) {
   wait = Math.min(wait * 2, LONGEST_WAIT);
 }
 
-/** Try again whether the server is there. */
+/** Try to reach the server again. */
 export async function retry() {
   clearTimeout(timer);
   timer = 0;

@@ -1,4 +1,4 @@
-// The page of `cas web`: what is on it, and what starts it.
+// The page of `cas web`: its layout and its start.
 
 import { BlameScreen } from "./blame.js";
 import { FileScreen } from "./file_screen.js";
@@ -15,7 +15,7 @@ import { TimelineScreen } from "./timeline.js";
 import { html, render } from "./vendor/preact-htm.js";
 import { counted } from "./words.js";
 
-/** Everything on the page. */
+/** The whole page. */
 function Page() {
   useChanges();
   const { queue, route } = state;
@@ -41,7 +41,7 @@ function skip(event) {
   document.getElementById("main")?.focus();
 }
 
-/** The line at the top: name, counts, other screens. */
+/** The header: name, counts, links to other screens. */
 function Top() {
   const { queue, route } = state;
   const link = (/** @type {string} */ screen, /** @type {string} */ address, /** @type {string} */ words) => html`<a href=${address}
@@ -56,11 +56,11 @@ function Top() {
   </header>`;
 }
 
-/** What is wrong with the connection. */
+/** The banner for a lost connection. */
 function Banner() {
   const { connection } = state;
   return html`<div role="alert" class="banner" hidden=${connection === "live"}>
-    ${connection === "lost" && "The server is gone. This page tries again by itself; nothing that you typed is lost."}
+    ${connection === "lost" && "The server is gone. This page keeps trying to reach it; nothing that you typed is lost."}
     ${connection === "unknown" && html`The server was started again. Open the new address that <code>cas web</code> printed.`}
     ${connection !== "live" && html` <button type="button" onClick=${retry}>Try now</button>`}
   </div>`;
@@ -85,7 +85,7 @@ function Screen() {
   }
 }
 
-/** What awaits review, in a sentence, and where to begin. */
+/** The overview: how much awaits review, and where to begin. */
 function Overview() {
   const { queue } = state;
   if (!queue) return null;
@@ -102,7 +102,7 @@ function Overview() {
   </div>`;
 }
 
-/** How the last act ended; a failure is announced at once. */
+/** The result of the last action; a failure is announced at once. */
 function StatusLine() {
   const { text, is_failure, can_undo } = state.said;
   return html`<div class="statusline">

@@ -1,4 +1,4 @@
-// A plot that the server draws, with the table that says the same.
+// A plot that the server draws, with a table of the same numbers.
 
 /** @import {Plot} from "./types.d.ts" */
 import { address } from "./api.js";

@@ -1,4 +1,4 @@
-// The queue: what awaits review, by turn and by file, and what else a reviewer has to know.
+// The queue: pending changes by turn and by file, notices, comments and sessions.
 
 /** @import {Comment, FileSummary, Outcome, Queue, Session, Turn} from "./types.d.ts" */
 /** @import {Child} from "./vendor/preact-htm.js" */
@@ -7,7 +7,7 @@ import { blameAddress, fileAddress } from "./routes.js";
 import { html, useMemo } from "./vendor/preact-htm.js";
 import { ago, clock, counted, net, netInWords, short } from "./words.js";
 
-/** Files of a list that are laid out together, so that those far from the screen cost nothing. */
+/** Files in one layout group, so that the browser skips groups far from the screen. */
 const GROUP = 100;
 
 /** @typedef {{ document: number, turn: number | null }} Place */
@@ -27,7 +27,7 @@ export function QueueList({ queue, open }) {
   `, [queue, open?.document, open?.turn]);
 }
 
-/** What to do where nothing is pending. @param {{ queue: Queue }} properties */
+/** Advice for when nothing is pending. @param {{ queue: Queue }} properties */
 function Empty({ queue }) {
   const is_new = queue.accepted + queue.rejected === 0;
   return html`<div class="empty">
@@ -38,7 +38,7 @@ function Empty({ queue }) {
   </div>`;
 }
 
-/** What stands in the way, or goes on now. @param {{ queue: Queue }} properties */
+/** Notices: running calls, obstacles, waiting rejections, changes outside. @param {{ queue: Queue }} properties */
 function Notices({ queue }) {
   /** @type {Child[]} */
   const notices = [];
@@ -62,7 +62,7 @@ function Notices({ queue }) {
     notices.push(html`<li class="warn">Conflict markers are in <span class="name">${name}</span>, ${counted(lines.length, "line").replace(/^.* /, "")} ${lines.slice(0, 5).join(", ")}. Resolve them in the file.</li>`);
   }
   for (const { path, name, what } of queue.outside.slice(0, 20)) {
-    const words = { changed: "was changed", gone: "was deleted", new: "was made" }[what];
+    const words = { changed: "was changed", gone: "was deleted", new: "was created" }[what];
     notices.push(html`<li key=${path}><span class="name">${name}</span> ${words} outside, and isn't recorded yet.</li>`);
   }
   if (queue.outside.length > 20) notices.push(html`<li>${counted(queue.outside.length - 20, "more file")} changed outside.</li>`);
@@ -116,17 +116,17 @@ export function FileName({ name }) {
   return html`<span class="name"><span class="folder">${name.slice(0, at)}</span><b>${name.slice(at)}</b></span>`;
 }
 
-/** Files that no call is known to have changed. @param {{ queue: Queue, open: Place | null }} properties */
+/** Files with unattributed edits. @param {{ queue: Queue, open: Place | null }} properties */
 function Unattributed({ queue, open }) {
   const files = queue.files.filter(({ document }) => queue.unattributed.includes(document));
   return files.length > 0 && html`<section>
     <h3>Whose are these?</h3>
-    <p class="meta">No call of an agent is known to have changed them. Open one to say whose it is.</p>
+    <p class="meta">No call of an agent is known to have changed them. Open one to claim its edits.</p>
     <${Files} files=${files} queue=${queue} turn=${null} open=${open} />
   </section>`;
 }
 
-/** What was said of lines. @param {{ queue: Queue }} properties */
+/** Comments that are not resolved. @param {{ queue: Queue }} properties */
 function Comments({ queue }) {
   /** @param {Comment} comment */
   const address = ({ path, lines }) => {
@@ -141,7 +141,7 @@ function Comments({ queue }) {
   </section>`;
 }
 
-/** Who was at work. @param {{ queue: Queue }} properties */
+/** Sessions that have worked here. @param {{ queue: Queue }} properties */
 function Sessions({ queue }) {
   return queue.sessions.length > 0 && html`<details>
     <summary>${counted(queue.sessions.length, "session")}</summary>
@@ -151,7 +151,7 @@ function Sessions({ queue }) {
   </details>`;
 }
 
-/** Return a moment as the standard writes it. @param {number} time */
+/** Return a time in ISO 8601. @param {number} time */
 export function iso(time) {
   return new Date(time * 1000).toISOString();
 }

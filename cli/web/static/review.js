@@ -1,4 +1,4 @@
-// The review itself: which file and change are shown, what is asked for anew, and the decisions.
+// The logic of the review: which file and change are shown, refreshing, and decisions.
 
 /** @import {Change, File as ChangedFile, Outcome, Queue, Row, Status, Syntax} from "./types.d.ts" */
 /** @import {DiffView} from "./diff_view.js" */
@@ -15,14 +15,14 @@ const side_by_side = matchMedia("(min-width: 1100px)");
 let view = null;
 /** @type {Rows | null} */
 let rows = null;
-/** What was drawn: rows are drawn anew only if this changes. */
+/** Identifies what was drawn: rows are redrawn only if this changes. */
 let drawn = "";
-/** Whether the next file is entered at its last change. */
+/** Whether the next file opens at its last change. */
 let is_backwards = false;
-/** Whether lines of this file have no syntax that is known. */
+/** Whether the server knows no syntax for this file. */
 let is_plain = false;
 
-/** Say where a file's changes are drawn. @param {DiffView | null} made */
+/** Set the view in which a file's changes are drawn. @param {DiffView | null} made */
 export function drawIn(made) {
   view?.close();
   view = made;
@@ -35,20 +35,20 @@ side_by_side.addEventListener("change", () => {
   if (state.file) draw(state.file);
 });
 
-// ---- asking anew
+// ---- refreshing
 
-/** What is being asked now, and what is asked as soon as that has ended. @type {Promise<void> | null} */
+/** The request in progress, and the one that follows it. @type {Promise<void> | null} */
 let current = null;
 /** @type {Promise<void> | null} */
 let upcoming = null;
-/** The change to go to with the next answer. @type {string | null | undefined} */
+/** The change to go to when the next answer arrives. @type {string | null | undefined} */
 let wanted;
-/** Counts beginnings and ends of decisions: what was asked for before the newest of them is not shown. */
+/** Counts starts and ends of decisions: an answer to a request from before the newest of them is dropped. */
 let epoch = 0;
 
 /**
- * Ask for the queue and the shown file, and show them; return when that is done. One question at a time: those that come
- * meanwhile are one afterwards.
+ * Request the queue and the shown file, and show them; return when that is done. Only one request runs at a time; all
+ * that come meanwhile are served by one that follows.
  * @param {string | null} [want] key of the change that is to be the current one; null: the first that came back
  * @returns {Promise<void>}
  */
@@ -72,10 +72,10 @@ async function refreshed(want) {
   try {
     const { queue: before, route } = state;
     const file = asksFile() ? getFile() : null;
-    file?.catch(() => undefined); // said where it is waited for
+    file?.catch(() => undefined); // the error is reported where the file is awaited
     /** @type {Queue} */
     const queue = await get("queue");
-    if (began !== epoch) return; // the decision asks anew
+    if (began !== epoch) return; // the decision refreshes again
     if (JSON.stringify(before) !== JSON.stringify(queue)) set({ queue });
     await load(began, want, before, route === state.route ? file : null);
   } catch (error) {
@@ -84,13 +84,13 @@ async function refreshed(want) {
   }
 }
 
-/** Return whether the shown file can be asked for together with the queue: it is known to be there. */
+/** Return whether to request the shown file together with the queue, because it is known to exist. */
 function asksFile() {
   const { route, queue } = state;
   return route.screen === "file" && Boolean(queue?.files.some(({ document }) => document === route.document));
 }
 
-/** Ask for the file that the address names, with the rows next to the current change. @returns {Promise<ChangedFile>} */
+/** Request the file that the address names, with the rows next to the current change. @returns {Promise<ChangedFile>} */
 function getFile() {
   const { route, file, cursor } = state;
   if (route.screen !== "file") throw new TypeError("no file is shown");
@@ -100,7 +100,7 @@ function getFile() {
 }
 
 /**
- * Ask for the file that the address names, and show it.
+ * Request the file that the address names, and show it.
  * @param {number} began the epoch in which it was asked for
  * @param {string | null | undefined} want @param {Promise<ChangedFile> | null} asked the file, if it was asked for already
  * @param {Queue | null} before the queue as it was, to find the next file
@@ -172,7 +172,7 @@ function placed(file, old, want) {
   return same >= 0 ? same : Math.min(Math.max(0, state.cursor), file.all.length - 1);
 }
 
-/** Return what rows and headings are drawn of. @param {ChangedFile} file */
+/** Return what identifies the rows and headings of a file. @param {ChangedFile} file */
 function drawing(file) {
   const changes = file.all.map(({ key, row, rows: count, line_after: line }) => `${key} ${row} ${count} ${line}`);
   return [file.document, file.blob, file.blob_before, file.total, side_by_side.matches, ...changes].join("\n");
@@ -191,7 +191,7 @@ function draw(file) {
   view.show(file, state.cursor, acts(file), side_by_side.matches);
 }
 
-/** What the headings and rows of a file can ask for. @param {ChangedFile} file @returns {import("./diff_view.js").ViewActs} */
+/** Return the actions that the headings and rows of a file need. @param {ChangedFile} file @returns {import("./diff_view.js").ViewActs} */
 function acts(file) {
   const turn = state.route.screen === "file" ? (state.route.turn ?? undefined) : undefined;
   const { document } = file;
@@ -219,9 +219,9 @@ function acts(file) {
   };
 }
 
-// ---- where one is
+// ---- navigation
 
-/** Return the documents in the order in which they are gone through. @param {Queue | null} queue @param {number | null} turn */
+/** Return the documents in review order. @param {Queue | null} queue @param {number | null} turn */
 export function order(queue, turn) {
   if (turn === null) return (queue?.files ?? []).map(({ document }) => document);
   return queue?.turns.find(({ number }) => number === turn)?.files.map(({ document }) => document) ?? [];
@@ -232,7 +232,7 @@ export function openFile(document, turn) {
   location.hash = fileAddress(document, turn);
 }
 
-/** Go on to the next file, or back to the queue: nothing is left in this one. @param {boolean} was_shown @param {Queue | null} before @param {string} why */
+/** Go to the next file, or back to the queue, because nothing is left in this one. @param {boolean} was_shown @param {Queue | null} before @param {string} why */
 function leave(was_shown, before, why) {
   const { route } = state;
   if (route.screen !== "file") return;
@@ -251,7 +251,7 @@ export function select(index) {
   view?.select(index);
 }
 
-/** A change that was wholly on the screen counts as seen when one goes on. */
+/** Mark the current change as seen if all of it was on the screen; called before going on. */
 function leaving() {
   const change = state.file?.all[state.cursor];
   if (change && !change.seen && view?.isWhole(state.cursor)) markSeen(change);
@@ -299,7 +299,7 @@ export function seeCurrent() {
 
 // ---- deciding
 
-/** Return a change's index with those that are decided with it. @param {number} index */
+/** Return the indices of a change and of those that are decided with it. @param {number} index */
 export function together(index) {
   const change = state.file?.all[index];
   return change ? [index, ...change.shares_with] : [];
@@ -331,7 +331,7 @@ export function decideOnUnits(action, units) {
   return perform("decide", { action, units });
 }
 
-/** Undo the newest decision: the one that the page shows as newest once what goes on has ended. */
+/** Undo the newest decision that the page shows, after a decision in progress has ended. */
 export async function undo() {
   await acting;
   const number = state.queue?.undo ?? 0;
@@ -339,19 +339,19 @@ export async function undo() {
   else await perform("undo", { number }, null);
 }
 
-/** Redo what was undone last. */
+/** Redo the decision that was undone last. */
 export async function redo() {
   await acting;
   await perform("redo", {}, null);
 }
 
-/** The decision that goes on: until its result is shown, keys decide nothing else. @type {Promise<Outcome> | null} */
+/** The decision in progress: until its result is shown, other decisions are ignored. @type {Promise<Outcome> | null} */
 let acting = null;
 
 /**
- * Send what has an outcome, and show how it ended. What asks back is answered by the same request with more said.
+ * Send a request that has an outcome, and show the outcome. A question is answered by the same request with more fields.
  * @param {string} name @param {object} body
- * @param {string | null} [next] key of the change to go to when it is done; null: to what came back
+ * @param {string | null} [next] key of the change to go to when it is done; null: to a change that came back
  * @returns {Promise<Outcome>}
  */
 export async function perform(name, body, next) {
@@ -404,7 +404,7 @@ async function performed(name, body, next) {
   return outcome;
 }
 
-/** Send a comment, an answer or what resolves one; return whether that went well. @param {string} name @param {object} body */
+/** Send a comment, an answer, or the resolution of a comment; return whether that succeeded. @param {string} name @param {object} body */
 export async function speak(name, body) {
   try {
     await post(name, body);

@@ -1,4 +1,4 @@
-// Which screen an address names: the part after "#".
+// The screens and their addresses: the part after "#".
 
 /**
  * @typedef {{ screen: "queue" }
@@ -9,7 +9,7 @@
  *   | { screen: "search", text: string, where: "text" | "path" | "prompt" }} Route
  */
 
-/** Return the screen that an address names; an unknown one names the queue. @param {string} hash @returns {Route} */
+/** Return the screen that an address names; an unknown address gives the queue. @param {string} hash @returns {Route} */
 export function parsed(hash) {
   const [place, query = ""] = hash.replace(/^#\/?/, "").split("?", 2);
   const [screen, ...rest] = place.split("/");
@@ -34,7 +34,7 @@ export function fileAddress(document, turn) {
   return turn === null ? `#/file/${document}` : `#/turn/${turn}/${document}`;
 }
 
-/** Return the address of the prompts behind a file's lines. A path is percent-encoded already. @param {string} path @param {number} [line] */
+/** Return the address of a file's blame. The path is percent-encoded already. @param {string} path @param {number} [line] */
 export function blameAddress(path, line) {
   return `#/blame/${path}${line ? `?line=${line}` : ""}`;
 }

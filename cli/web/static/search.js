@@ -1,4 +1,4 @@
-// Search through the history: edits that inserted or removed a text, by path, or by prompt.
+// Search in the history: by inserted or removed text, by path, or by prompt.
 
 /** @import {Search} from "./types.d.ts" */
 import { get, Refused } from "./api.js";
@@ -7,7 +7,7 @@ import { blameAddress, searchAddress, timelineAddress } from "./routes.js";
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./vendor/preact-htm.js";
 import { counted } from "./words.js";
 
-/** The search and what it found. @param {{ text: string, where: "text" | "path" | "prompt" }} properties */
+/** The search form and its results. @param {{ text: string, where: "text" | "path" | "prompt" }} properties */
 export function SearchScreen({ text, where }) {
   const [found, show] = useState(/** @type {Search | null} */ (null));
   const [error, fail] = useState("");
@@ -40,11 +40,11 @@ export function SearchScreen({ text, where }) {
       <form role="search" class="acts" onSubmit=${submit}>
         <input type="search" ref=${field} defaultValue=${text} aria-label="What to search for" required />
         <select ref=${choice} aria-label="Where to search">
-          ${[["text", "in lines that came or went"], ["path", "in paths"], ["prompt", "in prompts"]].map(([value, words]) => html`<option key=${value} value=${value} selected=${value === where}>${words}</option>`)}
+          ${[["text", "in inserted and removed lines"], ["path", "in paths"], ["prompt", "in prompts"]].map(([value, words]) => html`<option key=${value} value=${value} selected=${value === where}>${words}</option>`)}
         </select>
         <button type="submit">Search</button>
       </form>
-      <p class="facts" role="status">${is_asking ? "Searching …" : found ? `${counted(found.hits.length, "edit")}${found.more ? " so far" : ""}` : "Every text that an edit inserted or removed can be found, decided or not."}</p>
+      <p class="facts" role="status">${is_asking ? "Searching …" : found ? `${counted(found.hits.length, "edit")}${found.more ? " so far" : ""}` : "Finds every text that an edit inserted or removed, whatever was decided."}</p>
       ${error && html`<p role="alert" class="note warn">${error}</p>`}
     </div>
     ${found && html`<ol class="pad hits items">${found.hits.map(({ edit, rows }) => html`<li key=${edit.seq}>

@@ -1,18 +1,18 @@
-// A diff's rows in sections: each is drawn when it comes near the screen, from rows that come in chunks.
+// The sections of a diff: each is drawn when it comes near the screen. Their rows are requested in chunks.
 
 /** @import {Change, Row} from "./types.d.ts" */
 
-/** Rows that are asked for at once. */
+/** Rows in one chunk. */
 export const CHUNK = 2000;
-/** Rows of a section, unless a change ends a little later. */
+/** Rows of a section; it may have a few more, to end with a change. */
 const SECTION = 200;
-/** A change of more rows is cut at sections, is not folded, and not shown side by side. */
+/** A change of more rows than this is divided between sections, is not folded, and not shown side by side. */
 export const WHOLE = 400;
 
 /** Rows [start, end) of a diff. @typedef {{ start: number, end: number }} Section */
 
 /**
- * Cut rows into sections of about 200 such that no small change is cut.
+ * Divide rows into sections of about 200 rows, without dividing small changes.
  * @param {number} total @param {readonly Change[]} changes @returns {Section[]}
  */
 export function sectionsOf(total, changes) {
@@ -30,7 +30,7 @@ export function sectionsOf(total, changes) {
   return made;
 }
 
-/** Rows that the server has sent, by their chunk; the others are asked for once. */
+/** The rows that the server has sent, by chunk; each chunk is requested once. */
 export class Rows {
   /** @param {(first: number, count: number) => Promise<Row[]>} ask */
   constructor(ask) {
@@ -41,13 +41,13 @@ export class Rows {
     this.known = new Map();
   }
 
-  /** Take in rows that begin at a chunk's first row. @param {number} first @param {Row[]} rows */
+  /** Store rows that begin at a chunk's first row. @param {number} first @param {Row[]} rows */
   take(first, rows) {
     this.known.set(first / CHUNK, rows);
     this.chunks.set(first / CHUNK, Promise.resolve(rows));
   }
 
-  /** Return the rows of a section if all of them are here. @param {Section} section @returns {Row[] | null} */
+  /** Return the rows of a section if all of them have arrived. @param {Section} section @returns {Row[] | null} */
   here({ start, end }) {
     const found = [];
     for (let chunk = Math.floor(start / CHUNK); chunk * CHUNK < end; chunk += 1) {

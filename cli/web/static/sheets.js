@@ -1,4 +1,4 @@
-// Dialogs: what a decision asks back, with what a person has to know to choose.
+// Dialogs with the questions of a decision, and the facts that a person needs to answer them.
 
 /** @import {Child} from "./vendor/preact-htm.js" */
 /** @import {Conflict, Effect} from "./types.d.ts" */
@@ -11,12 +11,12 @@ import { set, state } from "./state.js";
 import { html, useLayoutEffect, useRef } from "./vendor/preact-htm.js";
 import { ago } from "./words.js";
 
-/** Close the dialog that is open; nothing is decided. */
+/** Close the open dialog; nothing is decided. */
 export function closeSheet() {
   set({ sheet: null });
 }
 
-/** The dialog that is open. */
+/** The open dialog. */
 export function Sheets() {
   const { sheet } = state;
   switch (sheet?.kind) {
@@ -49,13 +49,13 @@ function Dialog({ title, children }) {
     const before = document.activeElement;
     dialog?.showModal();
     return () => {
-      dialog?.close(); // what is behind an open dialog can't have the focus
+      dialog?.close(); // elements outside an open dialog can't have the focus
       const current = document.querySelector(".head.current");
       const back = before?.isConnected && before !== document.body ? before : current;
       if (back instanceof HTMLElement) back.focus({ preventScroll: true });
     };
   }, []);
-  // The event comes late: of a dialog that has gone, it must not close the one that came after it.
+  // The event arrives late: that of a removed dialog must not close the next one.
   const closed = (/** @type {Event} */ event) => /** @type {Element} */ (event.target).isConnected && closeSheet();
   return html`<dialog ref=${own} aria-labelledby="sheet-title" onCancel=${closeSheet} onClose=${closed}>
     <div class="top"><h2 id="sheet-title">${title}</h2>
@@ -64,7 +64,7 @@ function Dialog({ title, children }) {
   </dialog>`;
 }
 
-/** Who needs whom, and the ways out. @param {{ sheet: Extract<Sheet, { kind: "conflicted" }> }} properties */
+/** A conflict: which edits need which, and the ways out. @param {{ sheet: Extract<Sheet, { kind: "conflicted" }> }} properties */
 function Conflicted({ sheet: { outcome, again } }) {
   const all = new Map(outcome.conflicts.map((conflict) => [`${conflict.unit} ${conflict.needs} ${conflict.line}`, conflict]));
   return html`<${Dialog} title="Other edits need this">
@@ -88,12 +88,12 @@ function Need({ conflict }) {
     <ul class="edits">${conflict.edits.map((edit) => html`<li key=${edit.seq}><${EditLine} edit=${edit} /></li>`)}</ul>`;
 }
 
-/** What happens to files. @param {{ title: string, effects: Effect[] }} properties */
+/** A list of the effects on files. @param {{ title: string, effects: Effect[] }} properties */
 function Effects({ title, effects }) {
   return html`<p>${title}</p><ul class="effects">${effects.map(({ name, words }) => html`<li key=${name}>${words}</li>`)}</ul>`;
 }
 
-/** Files that were changed outside are in the way. @param {{ sheet: Extract<Sheet, { kind: "external" }> }} properties */
+/** The question about files that were changed outside. @param {{ sheet: Extract<Sheet, { kind: "external" }> }} properties */
 function External({ sheet: { outcome, again } }) {
   const answer = (/** @type {"keep" | "discard"} */ on_external) => () => again({ on_external, ticket: outcome.ticket });
   return html`<${Dialog} title="Changed outside meanwhile">
@@ -108,7 +108,7 @@ function External({ sheet: { outcome, again } }) {
   <//>`;
 }
 
-/** An agent's call is open that may change the files. @param {{ sheet: Extract<Sheet, { kind: "running" }> }} properties */
+/** The question about a running call that may change the files. @param {{ sheet: Extract<Sheet, { kind: "running" }> }} properties */
 function Running({ sheet: { outcome, again } }) {
   return html`<${Dialog} title="An agent is at work">
     <p>${outcome.message}</p>
@@ -121,11 +121,11 @@ function Running({ sheet: { outcome, again } }) {
   <//>`;
 }
 
-/** What a restore would do. @param {{ sheet: Extract<Sheet, { kind: "restore" }> }} properties */
+/** The question before a restore, with its effects. @param {{ sheet: Extract<Sheet, { kind: "restore" }> }} properties */
 function Restore({ sheet: { message, effects, again } }) {
   return html`<${Dialog} title="Restore">
     <p>${message}</p>
-    <${Effects} title="This happens to your files, as an edit of yours that can be undone:" effects=${effects} />
+    <${Effects} title="This happens to your files, as an edit of yours that you can reject:" effects=${effects} />
     <div class="acts">
       <button type="button" onClick=${() => again({ dry_run: false })}>Restore</button>
       <button type="button" onClick=${closeSheet}>Leave it as it is</button>

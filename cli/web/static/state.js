@@ -1,4 +1,4 @@
-// What the page knows, in one place, and who is told when it changes.
+// The state of the page, in one place, and the listeners for its changes.
 
 /** @import {File as ChangedFile, Queue, Outcome} from "./types.d.ts" */
 /** @import {Route} from "./routes.js" */
@@ -6,7 +6,7 @@ import { useEffect, useState } from "./vendor/preact-htm.js";
 import { parsed } from "./routes.js";
 
 /**
- * A dialog that is open. `again` sends the request that was answered once more, with what a person chose.
+ * An open dialog. `again` repeats the request with the answer that the person chose.
  * @typedef {(extra: object) => void} Again
  * @typedef {{ kind: "conflicted", outcome: Extract<Outcome, { outcome: "conflicted" }>, again: Again }
  *   | { kind: "external", outcome: Extract<Outcome, { outcome: "external" }>, again: Again }
@@ -17,20 +17,20 @@ import { parsed } from "./routes.js";
  *   | { kind: "reject", keys: string[], where: string }
  *   | { kind: "keys" }} Sheet
  */
-/** What the status line says: how the last act ended. @typedef {{ text: string, is_failure: boolean, can_undo: boolean }} Said */
+/** The status line: the result of the last action. @typedef {{ text: string, is_failure: boolean, can_undo: boolean }} Said */
 
 /**
  * @typedef {object} State
  * @property {Queue | null} queue
  * @property {Route} route
- * @property {"live" | "lost" | "unknown"} connection "unknown": the server was started again, and has another token
+ * @property {"live" | "lost" | "unknown"} connection "unknown": the server was started again, with another token
  * @property {ChangedFile | null} file the file that is shown, with its changes
  * @property {string} file_error why no file is shown
  * @property {number} cursor index of the current change; -1: none
  * @property {"changes" | "rendered"} tab
  * @property {Sheet | null} sheet
  * @property {Said} said
- * @property {boolean} has_keys whether single keys act
+ * @property {boolean} has_keys whether single keys are on
  */
 
 /** @type {State} */
@@ -50,18 +50,18 @@ export const state = {
 /** @type {Set<() => void>} */
 const listeners = new Set();
 
-/** Change the state and tell everybody. @param {Partial<State>} patch */
+/** Change the state and notify the listeners. @param {Partial<State>} patch */
 export function set(patch) {
   Object.assign(state, patch);
   for (const tell of listeners) tell();
 }
 
-/** Say how an act ended. @param {string} text @param {{ is_failure?: boolean, can_undo?: boolean }} [how] */
+/** Show the result of an action in the status line. @param {string} text @param {{ is_failure?: boolean, can_undo?: boolean }} [how] */
 export function say(text, { is_failure = false, can_undo = false } = {}) {
   set({ said: { text, is_failure, can_undo } });
 }
 
-/** Draw a component again whenever the state changes. */
+/** Redraw a component whenever the state changes. */
 export function useChanges() {
   const [, count] = useState(0);
   useEffect(() => {

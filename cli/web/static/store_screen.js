@@ -1,4 +1,4 @@
-// The store: its size, what the agents did turn by turn, and what gc would free, each plot with its table.
+// The screen of the store: its size, the activity turn by turn, and what gc would free, each plot with its table.
 
 /** @import {Store} from "./types.d.ts" */
 import { get, Refused } from "./api.js";

@@ -1,4 +1,4 @@
-// Timeline: a slider over the history of a file or of the workspace, what was there then, and the way back to it.
+// Timeline: a slider over the history of a file or of the workspace, the state at a moment, and its restore.
 
 /** @import {EditSummary, Moment, State, Timeline} from "./types.d.ts" */
 import { address, decide, get, Refused } from "./api.js";
@@ -11,7 +11,7 @@ import { say, set, state } from "./state.js";
 import { html, useEffect, useState } from "./vendor/preact-htm.js";
 import { clock, counted, size } from "./words.js";
 
-/** The history of a file, or of everything (""). @param {{ path: string }} properties */
+/** The history of a file, or of the workspace (""). @param {{ path: string }} properties */
 export function TimelineScreen({ path }) {
   const [timeline, show] = useState(/** @type {Timeline | null} */ (null));
   const [at, go] = useState(-1);
@@ -57,7 +57,7 @@ export function TimelineScreen({ path }) {
   </div></div>`;
 }
 
-/** Choose a moment. @param {{ points: EditSummary[], here: number, go: (at: number) => void }} properties */
+/** The slider that chooses a moment. @param {{ points: EditSummary[], here: number, go: (at: number) => void }} properties */
 function Slider({ points, here, go }) {
   const last = points.length - 1;
   const moved = (/** @type {Event} */ event) => go(Number(/** @type {HTMLInputElement} */ (event.target).value));
@@ -70,7 +70,7 @@ function Slider({ points, here, go }) {
   </div>`;
 }
 
-/** Ask for something anew whenever what it depends on changes. @template T @param {string} name @param {Record<string, string | number>} query @returns {[T | null, string]} */
+/** Request something, and again whenever its parameters change. @template T @param {string} name @param {Record<string, string | number>} query @returns {[T | null, string]} */
 function useAnswer(name, query) {
   const [found, show] = useState(/** @type {T | null} */ (null));
   const [error, fail] = useState("");
@@ -92,7 +92,7 @@ function useAnswer(name, query) {
   return [found, error];
 }
 
-/** The file as it was, against how it is now. @param {{ point: EditSummary }} properties */
+/** The file as it was, compared with the file now. @param {{ point: EditSummary }} properties */
 function StateThen({ point }) {
   const [before, turn] = useState(0);
   const [then, error] = /** @type {[State | null, string]} */ (useAnswer("state", { path: point.path, seq: point.seq, before, count: 2000 }));
@@ -122,11 +122,11 @@ function StateThen({ point }) {
 
 /** @param {State} then @param {string} word */
 function stateInWords(then, word) {
-  if (!then.kept) return "Its text isn't kept any more.";
+  if (!then.kept) return "Its text is no longer kept.";
   if (!then.exists) return `The file did not exist ${word} this edit.`;
   if (then.same) return "The file is like that now.";
   if (then.too_large) return `It was ${size(then.size)}: too large to be compared here.`;
-  if (then.binary) return `It was ${size(then.size)}, and is no text.`;
+  if (then.binary) return `It was ${size(then.size)}, and binary.`;
   return "What a restore would take out (−) and bring back (+):";
 }
 

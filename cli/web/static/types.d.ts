@@ -1,5 +1,5 @@
 /**
- * What the server of `cas web` sends and takes, and so what the page knows. No other text describes it.
+ * The requests and answers of the server of `cas web`. This file is their only description.
  *
  * Every request needs the cookie; everything under /api answers JSON. A refused request has a status of 400 or more and
  * a `Refusal` as body; every outcome of a decision, conflicts and failures included, is an `Outcome` with status 200.
@@ -7,7 +7,7 @@
 
 /** A file's path relative to the workspace, percent-encoded byte by byte as in an address ("/" stays): a key. */
 export type Path = string;
-/** What identifies a file while it is pending, wherever it moves: the number of its document. */
+/** The number of a document, which identifies a file across renames. */
 export type Document = number;
 /** A hunk of an edit, such as "12:2"; "12:0" is what edit 12 does to the file as a whole. */
 export type Unit = string;
@@ -16,58 +16,58 @@ export type Status = "pending" | "accepted" | "rejected" | "away";
 export type Time = number;
 /** Start and end of a range of characters, counted in UTF-16 units, as String.slice does. */
 export type Span = [start: number, end: number];
-/** What identifies a net change: its file, units and text; a change that reads otherwise has another key. In hex. */
+/** The id of a net change in hex, computed from its file, units and text: if these change, so does the key. */
 export type Key = string;
 
 export interface Refusal { error: string }
 
-/** GET /api/queue: what awaits review. */
+/** GET /api/queue: the pending changes, and what else a reviewer needs to know. */
 export interface Queue {
   /** Changes with every record and decision; also sent by /api/events. */
   version: string;
   root: string;
   /** Why nothing can be decided; "": it can. */
   read_only: string;
-  /** Whether a decision can be undone, and which is the newest (0: none), and whether an undo can be redone. */
+  /** Number of the newest decision that can be undone; 0: there is none. */
   undo: number;
   changes: number;
   unseen: number;
   pending: number;
   accepted: number;
   rejected: number;
-  /** Those that turns, calls, collisions or waiting rejections name; with unattributed files also the newest ones. */
+  /** The sessions that other fields name; if there are unattributed files, the newest sessions as well. */
   sessions: Session[];
-  /** With pending changes, the oldest first; those without a turn come last, as turn 0 of their session. */
+  /** The turns with pending changes, the oldest first; edits without a turn come last, as turn 0 of their session. */
   turns: Turn[];
   /** Every file with pending changes, by path. */
   files: FileSummary[];
   /**
-   * How many of these are still to be read, as at the first look at a long history: they have the counts of their edits,
-   * and 0 `changes`. A `changed` event follows at once, and the next queue has more of them.
+   * How many of `files` are still to be read, as after the first request for a long history: they have the counts of
+   * their edits, and 0 `changes`. A `changed` event follows at once, and the next queue has more of them.
    */
   reading: number;
-  /** Files that no call is known to have changed: documents of `files`. */
+  /** Documents of `files` with unattributed edits. */
   unattributed: Document[];
-  /** Files whose bytes on disk are not recorded. */
+  /** Files with external changes that are not recorded yet. */
   outside: { path: Path; name: string; what: "changed" | "gone" | "new" }[];
-  /** Those that are not resolved. */
+  /** Comments that are not resolved. */
   comments: Comment[];
   markers: { path: Path; name: string; lines: number[]; aside: Unit[] }[];
   collisions: { path: Path; name: string; sessions: number[] }[];
   running: RunningCall[];
-  /** Decisions that wait for the end of a turn. They are kept by this server only. */
+  /** Rejections that wait for the end of a turn. They are in this server's memory only. */
   waiting: { id: number; action: "reject"; units: Unit[]; names: string[]; session: number }[];
-  /** What could not be read, and what became of rejections that waited and were not made, each a sentence. */
+  /** Sentences about files that could not be read, and about waiting rejections that could not be made. */
   unreadable: string[];
 }
 
 export interface Session { number: number; client: string; prompt: string; began: Time; edits: number }
 export interface Turn {
   number: number; session: number; client: string; model: string; prompt: string; time: Time;
-  /** Whether a call of its session has not ended. */
+  /** Whether a call of its session is running. */
   running: boolean;
   files: { document: Document; added: number; removed: number; changes: number; unseen: number }[];
-  /** What identifies all its changes as they are now, to decide on them together; "": they are not all read yet. */
+  /** A digest of all its changes as they are now, needed to decide on the turn; "": they are not all read yet. */
   shown: string;
 }
 export interface RunningCall { session: number; client: string; tool: string; state: string; began: Time; names: string[] }
@@ -76,7 +76,7 @@ export interface FileSummary {
   document: Document; path: Path;
   /** The path as it is shown; control characters are escaped. */
   name: string;
-  /** The accepted name, if it is another. */
+  /** The accepted name if it differs, else "". */
   name_before: string;
   operation: string;
   added: number; removed: number; changes: number; unseen: number;
@@ -91,11 +91,11 @@ export interface File extends FileSummary {
   mode_before: number; mode: number; size_before: number; size: number;
   blob_before: string; blob: string;
   all: Change[];
-  /** Hunks without a net effect; taken out by later accepted edits; part of the accepted text though pending. */
+  /** Hunks that cancel out; that later accepted edits took out; that are pending but needed by accepted edits. */
   cancelled: Unit[]; taken_out: Unit[]; kept_on: Unit[];
   rows: Row[];
   first: number;
-  /** Number of rows of the whole diff; rows beyond `rows` are asked for when they come into view. */
+  /** Number of rows of the whole diff; the page requests those beyond `rows` when they come into view. */
   total: number;
   /** Characters in the longest row, so that the page can be laid out. */
   longest: number;
@@ -103,11 +103,11 @@ export interface File extends FileSummary {
 export interface Change {
   key: Key;
   kind: "lines" | "create" | "delete" | "move" | "mode" | "content";
-  /** In words, such as "moved from a to b"; for changes that no row shows. "" for lines. */
+  /** The change in words, such as "moved from a", if no row shows it; "" for lines. */
   words: string;
   line_before: number; line_after: number; removed: number; inserted: number;
   units: Unit[]; turns: number[];
-  /** Indices of other changes of the file that are decided with this one, whether their keys are sent or not. */
+  /** Indices of other changes of the file that are always decided with this one, even without their keys. */
   shares_with: number[];
   seen: boolean;
   whitespace_only: boolean;
@@ -134,9 +134,9 @@ export interface Row {
 }
 /** GET /api/lines?document=D[&turn=T]&first=1&count=100: lines of the current text as context, for an opened gap. */
 export interface Lines { rows: Row[] }
-/** GET /api/line?document=D[&turn=T][&context=3]&row=R[&first=F&count=N]: characters of one row, from F on. */
+/** GET /api/line?document=D[&turn=T][&context=3]&row=R[&first=F&count=N]: further characters of a row, from F on. */
 export interface Line { t: string; cut: number }
-/** GET /api/syntax?document=D[&turn=T][&context=3]&first=F&count=N: kinds of words of rows; [] where none is known. */
+/** GET /api/syntax?document=D[&turn=T][&context=3]&first=F&count=N: syntax marks of rows; [] where there are none. */
 export interface Syntax { first: number; rows: [start: number, end: number, kind: "keyword" | "string" | "comment"][][] }
 
 export interface Comment {
@@ -146,28 +146,28 @@ export interface Comment {
   answers: Comment[];
 }
 
-/** POST /api/decide. Exactly one of keys, units and turn. cascade and on_external need the ticket of what they answer. */
+/** POST /api/decide. Exactly one of keys, units and turn. cascade and on_external need the ticket of the outcome that they answer. */
 export interface Decide {
   action: "accept" | "reject" | "reset";
   /**
-   * Net changes as they were shown: if one is no longer there, or one that is decided with it, the outcome is
-   * "overtaken". With the last changes of a file go its `cancelled` units.
+   * Net changes as they were shown. If one of them, or one that is decided with it, has changed, the outcome is
+   * "overtaken". A decision on all remaining changes of a file covers its `cancelled` units too.
    */
   keys?: Key[];
   /** Single hunks, each with the status that was shown. */
   units?: Record<Unit, Status>;
-  /** All changes of a turn, and `shown` of the turn: if they are others by now, the outcome is "overtaken". */
+  /** All changes of a turn, and the turn's `shown`: if they have changed since, the outcome is "overtaken". */
   turn?: number;
   shown?: string;
   reason?: string;
   cascade?: boolean;
   markers?: boolean;
   on_external?: "abort" | "keep" | "discard";
-  /** Of the outcome that is answered: it names the conflict or the outside changes that were shown. */
+  /** The ticket of the outcome that this request answers: it identifies the conflict or changes that were shown. */
   ticket?: string;
   /**
-   * When a call of an agent is open that may change the files, and is not in the background: reject now, or wait for
-   * the end of its turn. Without it the setting `review.running` decides, which mostly asks.
+   * What to do if a running call, not in the background, may change the files: reject now, or wait for the end of its
+   * turn. Without this field the setting `review.running` decides; by default it asks.
    */
   running?: "now" | "wait";
 }
@@ -178,7 +178,7 @@ export type Outcome =
   | { outcome: "decided"; number: number; action: string; units: Unit[]; cascaded: Unit[]; files: Effect[]; notes: string[]; message: string; version: string }
   | { outcome: "nothing"; message: string }
   | { outcome: "conflicted"; message: string; conflicts: Conflict[]; accept_first: Unit[]; reject_first: Unit[];
-      /** Whether the decision can be made with `cascade`, or with `markers`; what the cascade would do to files. */
+      /** Whether `cascade` or `markers` would succeed, and the effects of the cascade on files. */
       can_cascade: boolean; can_mark: boolean; cascade: Effect[]; ticket: string }
   | { outcome: "external"; message: string; changes: { path: Path; name: string; what: string; rows: Row[] }[]; ticket: string }
   | { outcome: "running"; message: string; calls: RunningCall[] }
@@ -190,7 +190,7 @@ export interface Effect { name: string; words: string }
 export interface Conflict {
   unit: Unit; needs: Unit[]; path: Path; name: string; line: number; words: string;
   removed: string[]; inserted: string[];
-  /** The edits that the units belong to: what a person needs to know to choose. */
+  /** The edits that the units belong to. */
   edits: EditSummary[];
 }
 
@@ -199,7 +199,7 @@ export interface Conflict {
 /** POST /api/comment/resolve {number, resolved: boolean}: Comment. */
 /** POST /api/claim {edits: number[], session: number | null}: Outcome. */
 
-/** GET /api/edits?units=3:1,3:2 : the single edits behind a change, each with its own diff. */
+/** GET /api/edits?units=3:1,3:2 : the edits of some hunks, each with its own diff. */
 export interface Edits { edits: EditDetail[] }
 export interface EditSummary {
   seq: number; time: Time; who: string; tool: string; turn: number; prompt: string; status: Status; path: Path; name: string;
@@ -207,50 +207,50 @@ export interface EditSummary {
 }
 export interface EditDetail extends EditSummary { hunks: { unit: Unit; status: Status; words: string; rows: Row[]; splits: Row[][] }[] }
 /**
- * POST /api/split {unit, part: index of the hunk's `splits`, status: the hunk's}: Outcome. It takes that part out, by an
- * edit and not by a decision: `number` is 0.
+ * POST /api/split {unit, part: index of the hunk's `splits`, status: the hunk's}: Outcome. An edit takes that part out;
+ * there is no decision, so `number` is 0.
  */
 
 /** GET /api/blame?path=P[&first=1&count=2000]. */
 export interface Blame {
   path: Path; name: string; total: number; first: number;
-  /** unit: null for lines that were there before the first edit that is kept. */
+  /** unit: null for lines from before the first kept edit. */
   lines: { n: number; t: string; unit: Unit | null }[];
-  /** By number of the edit. */
+  /** The edits that `lines` name, by number. */
   edits: Record<string, EditSummary>;
 }
 /**
  * GET /api/timeline[?path=P][&before=SEQ][&count=500]: the newest edits before SEQ, at most 1,000, the oldest of them
- * first. Without a path: everywhere. `more`: there are older ones.
+ * first. Without a path: the edits of all files. `more`: there are older ones.
  */
 export interface Timeline { path: Path; name: string; points: EditSummary[]; more: boolean }
 /**
  * GET /api/state?path=P&seq=N&before=0|1[&first=0&count=2000&context=3]: a file after (or before) an edit. P is its name
- * after the edit, or before it. The rows say what a restore would do to the file that was last recorded there: "-" goes,
- * "+" comes; with a large context they are the whole file.
+ * at that moment. The rows show what a restore would do to the file that was last recorded at P: it removes "-" lines
+ * and inserts "+" lines. With a large context the rows are the whole file.
  */
 export interface State {
   path: Path; name: string; exists: boolean; kept: boolean; blob: string; size: number;
   /** Whether the file that was last recorded there is in this state. */
   same: boolean;
-  /** No rows, because one of both states is binary, or both together have more than 4 MB. */
+  /** Why there are no rows: one of both states is binary, or both together have more than 4 MB. */
   binary: boolean; too_large: boolean;
   rows: Row[]; first: number; total: number;
 }
 /**
  * GET /api/moment?seq=N: the files that differ between the moment after that edit and now, at most 1,000. what: "new",
- * "gone", "changed" or "moved to NAME"; path is where the file was then.
+ * "gone", "changed" or "moved to NAME"; path is that of the file at the earlier moment.
  */
 export interface Moment { time: Time; files: { path: Path; name: string; what: string }[]; more: boolean }
 /**
  * POST /api/restore {path, seq, before?, dry_run?, on_external?, ticket?}: Outcome. "decided" has action "restore" and
- * number 0, because it is an edit and no decision: rejecting its `units` takes it back. A file with changes that are not
- * recorded is "external" first; on_external "keep" with the ticket records them, and then restores.
+ * number 0, because it is an edit and not a decision: to take it back, reject its `units`. If the file has changes that
+ * are not recorded, the first outcome is "external"; on_external "keep" with its ticket records them, and then restores.
  */
 
 /**
- * GET /api/search?q=TEXT&in=text|path|prompt[&before=SEQ]: edits that inserted or removed it, the newest first, at most
- * 50. A request searches for 1.5 s: `more` says that there is history left to search, and `before` from where.
+ * GET /api/search?q=TEXT&in=text|path|prompt[&before=SEQ]: at most 50 matching edits, the newest first. A request
+ * searches for 1.5 s. `more`: there is history left to search, with `before` as the next request's.
  */
 export interface Search { hits: { edit: EditSummary; rows: Row[] }[]; more: boolean; before: number }
 
@@ -259,7 +259,7 @@ export interface Store { facts: { name: string; value: string }[]; free: { blobs
 /** GET /plots/activity.svg, /plots/store.svg, /plots/file.svg?path=P (image/svg+xml); with .json instead of .svg: */
 export interface Plot { title: string; summary: string; columns: string[]; rows: string[][] }
 
-/** GET /rendered?document=D[&turn=T]: an HTML page for a sandboxed frame: markdown or a notebook, before and after. */
+/** GET /rendered?document=D[&turn=T]: an HTML page for a sandboxed frame with markdown or a notebook, before and after. */
 /** GET /image?blob=HEX: an image that a file holds or held (PNG, JPEG, GIF, WebP), else 404. */
 /**
  * GET /api/events: server-sent events. `changed` (data: {"version": string}) after every record, decision or change of a

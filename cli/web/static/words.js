@@ -1,4 +1,4 @@
-// Numbers, times and counts in words.
+// Formatting of numbers, times, counts and sizes.
 
 /** Return a number with its noun, such as "1 change" or "3 changes". @param {number} n @param {string} noun */
 export function counted(n, noun) {
@@ -11,12 +11,12 @@ export function net(added, removed) {
   return `+${added.toLocaleString("en")} −${removed.toLocaleString("en")}`;
 }
 
-/** Return line counts as they are read out. @param {number} added @param {number} removed */
+/** Return line counts in words, for screen readers. @param {number} added @param {number} removed */
 export function netInWords(added, removed) {
   return `${added.toLocaleString("en")} added, ${removed.toLocaleString("en")} removed`;
 }
 
-/** Return a size in bytes as a person reads it. @param {number} bytes */
+/** Return a number of bytes with a unit. @param {number} bytes */
 export function size(bytes) {
   if (bytes < 1000) return counted(bytes, "byte");
   const units = ["kB", "MB", "GB", "TB"];

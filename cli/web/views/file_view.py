@@ -1,4 +1,4 @@
-"""Compute what a page shows of one file: its changes, and rows of its diff."""
+"""Compute the view of one file: its changes, and rows of its diff."""
 
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ Shape = dict[str, Any]
 
 @value
 class ShownFile:
-    """A file with pending changes as it is shown: all of it, or what one turn has changed."""
+    """A file with pending changes as it is shown: all its changes, or those of one turn."""
 
     file: "NetFile"
     keys: tuple[bytes, ...]  # of its changes
@@ -138,7 +138,7 @@ def _found(server: ServerState, workspace: "Workspace", document: int, units: "f
 
 
 def _blobs(file: "NetFile") -> Shape:
-    """Return the hashes of both states, from which a page asks for images; "": no file."""
+    """Return the hashes of both states, by which the page requests images; "": no file."""
 
     def name(text: bytes | None) -> str:
         return "" if text is None or is_placeholder(text) else blob_id(text).hex()

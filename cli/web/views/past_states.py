@@ -1,4 +1,4 @@
-"""Show a recorded state of a file beside the present one, and restore it."""
+"""Compare a recorded state of a file with the current one, and restore it."""
 
 import os
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -38,13 +38,13 @@ __all__ = ["PastState", "restored", "state_named", "state_shape"]
 Shape = dict[str, Any]
 
 _MOST_COMPARED: Final = 4_000_000
-"""Bytes of both states together up to which they are compared: about a second."""
+"""Most bytes of both states together that are compared, in about a second."""
 
 _NONE: Final = Ticket()
 
 
 class PastState(NamedTuple):
-    """What names a state of a file."""
+    """The name of a recorded state of a file."""
 
     path: str  # of the file after the edit, or before it
     seq: int  # of the edit
@@ -70,7 +70,7 @@ def state_named(workspace: "Workspace", named: PastState) -> State:
 
 
 def state_shape(workspace: "Workspace", state: State, *, first: int, count: int, context: int) -> Shape:
-    """Return a state, and rows of what a restore would change of the file as it was last recorded at that path."""
+    """Return a state, and rows of the changes that a restore would make to the file last recorded at that path."""
     now = _last_state(workspace, state.path)
     then_text, now_text = _text(workspace, state), _text(workspace, now)
     shape: Shape = {
@@ -99,14 +99,14 @@ def state_shape(workspace: "Workspace", state: State, *, first: int, count: int,
 
 
 def restored(server: ServerState, named: PastState, on_external: OnExternal, ticket: str, *, dry_run: bool) -> Shape:
-    """Restore a state as an edit of the person's, or say what that would change, and return the outcome.
+    """Restore a state as an edit by the user, or preview that, and return the outcome.
 
-    A change of the file that is not recorded yet is shown first; an answer that has its ticket records it, and then
-    restores the state all the same. Raises NotThere as `state_named`.
+    If the file has a change that is not recorded yet, the outcome shows that change. A request with its ticket then
+    records it and restores the state. Raises NotThere as `state_named`.
     """
     answered = server.shown(ticket) if ticket else _NONE
     if answered is None:
-        return overtaken("That was shown too long ago. Look at the file again.")
+        return overtaken("The server no longer remembers what you were shown. Look at the file again, then restore it.")
     try:
         with server.workspace(notes_git=True) as workspace:
             state = state_named(workspace, named)
@@ -160,12 +160,12 @@ def _seqs(outcome: "CallOutcome") -> list[int]:
 
 
 def _outside(workspace: "Workspace", path: str) -> "tuple[ExternalChange, ...]":
-    """Return the change of a file that is not recorded yet, if there is one."""
+    """Return the external change of a file, if there is one."""
     return tuple(change for change in workspace.review.external_changes([path]) if change.path == path)
 
 
 def _last_state(workspace: "Workspace", path: str) -> State:
-    """Return the state in which the file at a path was last recorded; none if no file is there."""
+    """Return the last recorded state of the file at a path; without a blob if no file is there."""
     none = State(path=path, blob=None, mode=0)
     try:
         found = workspace.history.last_state(path)
@@ -185,7 +185,7 @@ def _text(workspace: "Workspace", state: State) -> bytes | None:
 
 
 def _compared(path: str, before: bytes, after: bytes) -> NetFile:
-    """Return the difference between two texts in the form in which rows are laid out."""
+    """Return the difference between two texts as a NetFile, from which rows are laid out."""
     old, new = split_lines(before), split_lines(after)
     changes = tuple(
         NetChange(

@@ -1,4 +1,4 @@
-"""Compute the queue: what awaits review by turn and by file, and all else that a reviewer has to know."""
+"""Compute the queue: pending changes by turn and by file, running calls, comments, sessions and notices."""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -17,11 +17,11 @@ __all__ = ["queue_shape"]
 Shape = dict[str, Any]
 
 _NEWEST: Final = 20
-"""Sessions that are listed so that edits can be claimed for them."""
+"""Most sessions that are offered when edits are claimed."""
 
 
 def queue_shape(server: ServerState, workspace: "Workspace", version: str) -> Shape:
-    """Return what awaits review. `version`: of the store, from before it was read."""
+    """Return the queue. `version`: that of the store before it was read."""
     unreadable: list[StoreError] = []
     review = workspace.review
     report, seen = review.status(), review.seen_changes()
@@ -41,7 +41,7 @@ def queue_shape(server: ServerState, workspace: "Workspace", version: str) -> Sh
     sessions.update(number for each in report.collisions for number in each.edits)
     sessions.update(each["session"] for each in waiting)
     unattributed = _unattributed(workspace, files)
-    if unattributed:  # any session may be said to have made them
+    if unattributed:  # any session can be claimed as the author
         sessions.update([session.number for session in workspace.sessions.sessions()][-_NEWEST:])
     in_force = review.in_force()
     changes = sum(len(file.changes) for file in files)
@@ -88,7 +88,7 @@ def _turn_changes(file: "FileSummary", seqs: Collection[Seq]) -> set[int]:
 
 
 def _net_counts(file: "FileSummary", places: Collection[int], seen: Collection[bytes]) -> Shape:
-    """Return how much some changes of a file add and remove, and how many of them are not seen."""
+    """Return how many lines some changes of a file add and remove, and how many of these changes are not seen."""
     chosen = [file.changes[at] for at in sorted(places)]
     return {
         "added": sum(change.inserted_lines for change in chosen),
@@ -149,7 +149,7 @@ def _turns(
 
 
 def _unread_files(report: "StatusReport", put_off: Mapping[str, DocumentId]) -> Iterator[tuple[str, Shape]]:
-    """Yield path and summary of each file that is left for the next look, as far as its edits tell."""
+    """Yield path and summary of each file that is left for the next request, with the counts of its edits."""
     groups: dict[str, list[PendingGroup]] = {}
     for group in report.groups:
         groups.setdefault(group.path, []).append(group)
@@ -171,7 +171,7 @@ def _unread_files(report: "StatusReport", put_off: Mapping[str, DocumentId]) -> 
 
 
 def _own_counts(groups: "list[PendingGroup]") -> Shape:
-    """Return how many lines edits add and remove, while their changes are not known."""
+    """Return how many lines edits add and remove, for use until their changes are computed."""
     added, removed = sum(group.added for group in groups), sum(group.removed for group in groups)
     return {"added": added, "removed": removed, "changes": 0, "unseen": 0}
 

@@ -1,4 +1,4 @@
-"""Search the history from the newest edit back, for as long as a request may take."""
+"""Search the history from the newest edit back, within the time limit of a request."""
 
 import os
 import time
@@ -28,11 +28,11 @@ _MOST_ROWS: Final = 12
 
 
 def search_hits(workspace: "Workspace", text: str, kind: str, before: int) -> Shape:
-    """Return the newest edits that fit, and from which edit to go on.
+    """Return the newest edits that match, and from which edit to go on.
 
-    `kind`: "text": edits after which the text occurs more or less often than before; "path": of files whose names
-    contain it; "prompt": of turns whose prompts do. Cases of letters count only in texts. `before`: only edits with
-    lower numbers (0: all).
+    `kind`: "text" finds edits after which the text occurs more or less often than before, "path" those of files whose
+    names contain it, "prompt" those of turns whose prompts contain it. Only "text" is case-sensitive. `before`: only
+    edits with lower numbers (0: all).
     """
     edits = Edits(workspace)
     fits = _condition(workspace, text, kind, edits)
@@ -50,7 +50,7 @@ def search_hits(workspace: "Workspace", text: str, kind: str, before: int) -> Sh
 
 
 def _newest_first(workspace: "Workspace", before: int) -> "Iterator[EditView]":
-    """Yield the edits, read in pages so small that a search ends in time."""
+    """Yield the edits from the newest on, read in small pages so that a search ends in time."""
     while True:
         views = workspace.history.edits(EditFilter(before=before, newest_first=True, limit=_PAGE))
         yield from views
@@ -81,7 +81,7 @@ def _condition(workspace: "Workspace", text: str, kind: str, edits: Edits) -> "C
 
 
 def _rows(workspace: "Workspace", view: "EditView", text: bytes) -> list[Shape]:
-    """Return the lines of an edit that have the text, or the first lines of it if no single line has."""
+    """Return the changed lines of an edit that contain the text, or its first changed lines if none does."""
     try:
         before, after = _text(workspace, view.edit.before), _text(workspace, view.edit.after)
     except UNREADABLE:

@@ -1,4 +1,4 @@
-"""Show the single edits behind a change, and take a part of a hunk out."""
+"""Show the single edits that make a change, and take out a part of a hunk."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -32,11 +32,11 @@ __all__ = ["edits_shape", "part_taken_out"]
 Shape = dict[str, Any]
 
 _MOST_ROWS: Final = 2_000
-"""Rows of one hunk that are sent; an edit is shown to be understood, and its file has the rest."""
+"""Most rows of one hunk that are sent; the file's own diff has the rest."""
 
 _MOST_PARTS: Final = 200
 _SPLITTABLE: Final = 400
-"""Lines of a hunk up to which its parts are looked for."""
+"""Most lines of a hunk that is split into parts."""
 
 
 def edits_shape(workspace: "Workspace", units: Iterable[Unit]) -> list[Shape]:
@@ -57,9 +57,9 @@ def edits_shape(workspace: "Workspace", units: Iterable[Unit]) -> list[Shape]:
 
 
 def part_taken_out(server: ServerState, workspace: "Workspace", unit: Unit, index: int, status: Status) -> Shape:
-    """Take a part of a hunk out of its file, by an amendment of its edit, and return the outcome.
+    """Take out a part of a hunk by an amendment of its edit, and return the outcome.
 
-    `index`: of the part among those that `edits_shape` sent. `status`: that of the hunk which was shown.
+    `index`: position of the part among those that `edits_shape` sent. `status`: the status of the hunk as shown.
     """
     try:
         view = workspace.history.edit(unit.seq)
@@ -167,7 +167,7 @@ def _parts(whole: Part) -> list[Part]:
 
 
 def _whole_words(edit: "Edit") -> Iterator[str]:
-    """Yield in words what an edit does to the file as a whole."""
+    """Yield words for what an edit does to the file as a whole."""
     if edit.operation is Operation.MOVE and edit.source is not None:
         yield f"moved from {shown_name(os.fsdecode(edit.source))}"
     yield from existence_changes(edit)

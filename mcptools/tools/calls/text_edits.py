@@ -159,7 +159,7 @@ class TextEdits:
         file has changed since, `change` gets the version that the model has seen, and its result is carried over to
         the current file. `dry_run`: write nothing, and refuse what would be refused otherwise. `searches`: how often
         `change` searches the file; if that takes long, it is done before the call takes the writers' lock. `notes`:
-        returns what to record beside the edit.
+        returns what to record with the edit.
         """
         if is_expensive(searches):
             change = MemoizedChange(change)

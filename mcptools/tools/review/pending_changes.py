@@ -1,4 +1,4 @@
-"""Find the net changes that await a person's review, and describe them for a model and for a client's window."""
+"""Find the net changes that await a person's review, and describe them for the model and for a client's window."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
@@ -24,13 +24,13 @@ from objstore import (
 __all__ = ["newest_turn", "pending_files", "refusal_to_decide", "review_of"]
 
 _CONTEXT: Final = 3
-"""Unchanged lines that are shown above and below a change."""
+"""Number of unchanged lines that are shown above and below a change."""
 
 _MOST_SEARCHED: Final = 200
-"""Pending edits among which the newest turn is searched."""
+"""Number of newest pending edits in which the newest turn is searched."""
 
 _HEAD_SIZE: Final = 4000
-"""Characters of an answer that are kept for what is around the changes."""
+"""Characters of an answer that are reserved for its other fields."""
 
 _LONGEST_PROMPT: Final = 300
 _LONGEST_COMMENT: Final = 1000
@@ -69,13 +69,13 @@ def pending_files(context: ToolContext, workspace: Workspace, selection: Shown) 
 
 
 def refusal_to_decide(context: ToolContext, workspace: Workspace) -> str:
-    """Return why nothing can be decided in a client's window; "": a person can."""
+    """Return why nothing can be decided in a client's window; "" if a person can decide there."""
     if not context.may_write:
-        return "The server only reads: a person decides with `cas`"
+        return "This server is read-only: decide with `cas review` in a terminal"
     if context.is_open_to_all:
-        return "The server answers every program of this machine: a person decides with `cas`"
+        return "This server answers every program of this machine: decide with `cas review` in a terminal"
     if not context.has_window:
-        return "The client shows no window of a server: a person decides with `cas`"
+        return "This client shows no windows: decide with `cas review` in a terminal"
     if not workspace.review.policies().in_chat:
         return "Deciding here is off. To allow it, run `cas config set review.in_chat on` in a terminal"
     return ""

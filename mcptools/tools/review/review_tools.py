@@ -1,7 +1,7 @@
-"""Show the changes that await a person's review, and take the decisions that a person makes in a client's window.
+"""Show the changes that await a person's review, and make the decisions that the person takes in a client's window.
 
-An agent must never accept its own edits. So `review_edits` only shows. The other tools are for the window: each call
-needs the ticket that was given to the window alone, and a decision also a setting that only a person turns on.
+An agent must never accept its own edits, so `review_edits` only shows them. The other tools are for the window. Each
+call of these needs the ticket that only the window gets, and a decision also needs a setting that a person turns on.
 """
 
 from collections.abc import Callable, Sequence
@@ -46,7 +46,7 @@ _OVERTAKEN: Final = "The change is no longer as it was shown. Nothing was decide
 
 
 _Act: TypeAlias = Callable[[Workspace, Shown], DecisionTaken]
-"""What a person does in a window, given the workspace and what the window showed. It may raise CasError, OSError."""
+"""Performs what the person chose, given the workspace and what the window showed. It may raise CasError, OSError."""
 
 
 class ReviewTools:
@@ -170,7 +170,7 @@ class ReviewTools:
     # ---- inside
 
     def _redeemed(self, ticket: str) -> Shown:
-        """Use up the ticket of the window. Raises Failure, whatever else the call asks for."""
+        """Use up the window's ticket and return what it showed. Raises Failure if the ticket is not valid."""
         return self._context.session.tickets.redeem(ticket if self._context.has_window else "")
 
     def _next_ticket(self, selection: Shown, review: ReviewShown) -> str:
@@ -178,7 +178,7 @@ class ReviewTools:
         return self._context.session.tickets.issue(replace(selection, keys=keys))
 
     def _window(self, selection: Shown, offset: int, act: _Act | None) -> Answer[WindowShown]:
-        """Act as a person asked, and return what became of it, the review as it is then, and the next ticket.
+        """Perform an action of the person, and return its outcome, the review after it, and the next ticket.
 
         `act`: None if the person only looks.
         """
@@ -190,7 +190,7 @@ class ReviewTools:
                     done = self._acted(workspace, selection, act)
                 decisions = _in_force(workspace, (*decisions, done.number))
                 review = review_of(self._context, workspace, selection, offset)
-        except Failure as failure:  # what was decided is decided: the window has to hear of it
+        except Failure as failure:  # a decision that was made stays: the window has to get it
             if not done.outcome:
                 done = DecisionTaken(outcome="failed", message=sentence(str(failure)), number=0)
             review = _empty(str(failure))
@@ -205,11 +205,11 @@ class ReviewTools:
         return workspace
 
     def _acted(self, workspace: Workspace, selection: Shown, act: _Act) -> DecisionTaken:
-        """Act, unless nothing may be decided here; an error becomes an outcome."""
+        """Perform an action if decisions are allowed here; an error becomes an outcome."""
         reason = refusal_to_decide(self._context, workspace)
         if reason:
             return _refused(f"{reason}. Nothing was decided.")
-        with suppress(CasError, OSError):  # then a file that git changed counts as changed on disk
+        with suppress(CasError, OSError):  # a file that git changed then counts as changed on disk
             workspace.note_git()
         try:
             return act(workspace, selection)
@@ -219,7 +219,7 @@ class ReviewTools:
             return DecisionTaken(outcome="failed", message=sentence(str(failure_of(error, selection.root))), number=0)
 
     def _who(self) -> str:
-        """Return who decides, for records: the user, and that it was in the chat of this client."""
+        """Return the author for records: the user, with "in the chat of" this client."""
         client = one_line(cut(self._context.session.client.get("client", ""), _LONGEST_CLIENT))
         return f"{user_name()} (in the chat{f' of {client}' if client else ''})"
 
@@ -239,7 +239,7 @@ def _refuse_unknown_turn(workspace: Workspace, turn: int) -> None:
 
 
 def _in_force(workspace: Workspace, decisions: Sequence[int]) -> tuple[int, ...]:
-    """Return those of the decisions that were not taken back, as far as a window remembers them."""
+    """Return the decisions that were not taken back, at most as many as a window remembers."""
     made = {decision.number for decision in workspace.review.in_force()}
     return tuple(number for number in dict.fromkeys(decisions) if number in made)[-_MOST_DECISIONS:]
 
@@ -249,7 +249,7 @@ def _refused(message: str) -> DecisionTaken:
 
 
 def _empty(reason: str) -> ReviewShown:
-    """Return a review of nothing. `reason`: why nothing can be decided."""
+    """Return a review without changes. `reason`: why nothing can be decided."""
     return ReviewShown(
         turn=0,
         client="",

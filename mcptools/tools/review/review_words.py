@@ -1,4 +1,4 @@
-"""Word a review for a model, and what became of a person's decision for the window in which it was made."""
+"""Write the text of a review for the model, and the outcome of a person's decision for the window."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final, assert_never
@@ -22,7 +22,7 @@ _MOST_NAMED: Final = 5
 
 
 def review_text(review: ReviewShown) -> str:
-    """Return a review as text for a model: whose changes await the person, the changes, and how a person decides."""
+    """Return a review as text for the model: a heading, the changes, and how a person decides."""
     by = f" by {one_line(review.client)}" if review.client else ""
     of = f" of turn {review.turn}{by}" if review.turn else ""
     prompt = f' ("{one_line(review.prompt)}")' if review.prompt else ""
@@ -44,7 +44,7 @@ def counted(review: ReviewShown) -> str:
 
 
 def review_notes(review: ReviewShown) -> tuple[str, ...]:
-    """Return the remarks of a review, and where it goes on."""
+    """Return the remarks on a review, and the offset of its next page."""
     if not review.next_offset:
         return tuple(review.remarks)
     span = f"These are changes {review.offset + 1} to {review.next_offset} of {review.total}."
@@ -52,7 +52,7 @@ def review_notes(review: ReviewShown) -> tuple[str, ...]:
 
 
 def taken(outcome: DecisionOutcome, units: Sequence[Unit], changes: Sequence[NetChange]) -> DecisionTaken:
-    """Return in words what became of a decision on units. `changes`: what they were shown as."""
+    """Return the outcome of a decision on units as text. `changes`: the changes as they were shown."""
     names = _named(units)
     where = ", ".join(dict.fromkeys(one_line(shown(change.path)) for change in changes))
     at = f" of {where}" if where else ""
@@ -98,7 +98,7 @@ def _named(units: Sequence[Unit]) -> str:
 
 
 def sentence(text: str) -> str:
-    """Return a text with a full stop."""
+    """Return a text that ends with a full stop."""
     return text if text.endswith(".") else f"{text}."
 
 

@@ -22,7 +22,7 @@ CLIENT: Final = """
 import subprocess, sys
 for line in sys.stdin:
     subprocess.run(sys.argv[1:], input=line.encode(), stdout=subprocess.DEVNULL, check=True)
-    print("told", flush=True)
+    print("reported", flush=True)
 """
 """A client's program: it runs its hook for each event that it is given, and can be killed."""
 
@@ -44,7 +44,7 @@ class RunningClient:
         assert self.process.stdout is not None
         self.process.stdin.write(json.dumps(event) + "\n")
         self.process.stdin.flush()
-        assert self.process.stdout.readline() == "told\n"
+        assert self.process.stdout.readline() == "reported\n"
 
     def begin(self, command: str = "make") -> dict[str, Any]:
         """Report a prompt, and the beginning of a shell; return the event of its end."""

@@ -1,4 +1,4 @@
-"""Two sessions that change one file are told of it once, and so is the person."""
+"""Two sessions that change one file are each sent one message about it, and so is the person."""
 
 from pathlib import Path
 
@@ -14,12 +14,12 @@ def folder(tmp_path: Path) -> Path:
     return recorded_project(tmp_path / "project", "a.txt")
 
 
-def test_each_session_is_told_once_of_a_file_that_another_one_changed(folder: Path) -> None:
+def test_each_session_gets_one_message_about_a_file_that_another_one_changed(folder: Path) -> None:
     one, other = ClaudeCode(folder, "one"), Codex(folder, "other")
     assert one.run("echo 4 >> a.txt") == ""
-    told = other.run("echo 5 >> a.txt")
-    assert told.startswith("Another agent has changed files that you have changed too")
-    assert told.endswith("\n- 'a.txt'")
+    message = other.run("echo 5 >> a.txt")
+    assert message.startswith("Another agent has changed files that you have changed too")
+    assert message.endswith("\n- 'a.txt'")
     assert other.run("echo 6 >> a.txt") == ""
     assert "- 'a.txt'" in one.ask("go on")
     assert one.run("true") == ""
@@ -38,7 +38,7 @@ def test_decided_edits_collide_with_nothing(folder: Path) -> None:
     assert cas("status", "--json", folder=folder).json()["collisions"] == []
 
 
-def test_sessions_in_different_files_are_told_nothing(folder: Path) -> None:
+def test_sessions_in_different_files_get_no_message(folder: Path) -> None:
     one, other = ClaudeCode(folder, "one"), ClaudeCode(folder, "other")
     assert one.run("echo 4 >> a.txt") == ""
     assert other.run("echo 5 >> b.txt") == ""

@@ -32,10 +32,10 @@ def test_a_comment_and_a_rejection_are_one_message_and_sent_once(agent: type[Ses
     session.run("printf '1\\n2\\n3\\n4\\n5\\n' > a.txt; echo x > b.txt")
     comment(folder, "a.txt:4-5", "-m", "Why so far?\nThree is enough.")
     assert cas("reject", "--file", "b.txt", "--reason", "no x", folder=folder).status == 0
-    told = session.ask("go on")
-    assert "because: no x" in told
-    assert "- comment 1, on 'a.txt', lines 4 to 5: Why so far?\n  Three is enough." in told
-    assert told.count("The person who reviews your edits") == 2
+    message = session.ask("go on")
+    assert "because: no x" in message
+    assert "- comment 1, on 'a.txt', lines 4 to 5: Why so far?\n  Three is enough." in message
+    assert message.count("The person who reviews your edits") == 2
     assert state(folder) == [(1, "sent", session.name)]
     assert session.ask("and on") == ""
     assert session.run("true") == ""
@@ -105,8 +105,8 @@ def test_twenty_comments_are_sent_at_once_and_the_others_with_the_next_message(f
     with Workspace.open(folder) as workspace:
         for number in range(22):
             workspace.comments.add_to_lines("a.txt", (4, 4), text=f"no {number}!")
-    told = session.ask("?")
-    assert (told.count("- comment"), told.splitlines()[-1]) == (20, "- and 2 more, with your next tool")
+    message = session.ask("?")
+    assert (message.count("- comment"), message.splitlines()[-1]) == (20, "- and 2 more, with your next tool")
     assert session.ask("?").count("- comment") == 2
     assert session.ask("?") == ""
 
@@ -119,8 +119,8 @@ def test_every_client_is_sent_comments(agent: type[Session], folder: Path) -> No
     session.run("echo 4 >> a.txt")
     session.stop()
     comment(folder, "a.txt:4", "-m", "so not")
-    told = session.ask("go on") + session.run("true")
-    assert told.count("so not") == 1
+    message = session.ask("go on") + session.run("true")
+    assert message.count("so not") == 1
     assert session.ask("go on") + session.run("true") == ""
 
 
@@ -129,6 +129,6 @@ def test_a_comment_on_a_turn_names_its_first_file_and_how_many_more(folder: Path
     session.ask("Change both")
     session.run("echo 4 >> a.txt; echo b > b.txt")
     assert cas("comment", "--turn", "1", "-m", "Too eager", folder=folder).status == 0
-    told = session.ask("go on")
-    assert "- comment 1, on 'a.txt' and 1 more of your files: Too eager" in told
+    message = session.ask("go on")
+    assert "- comment 1, on 'a.txt' and 1 more of your files: Too eager" in message
     assert session.ask("and on") == ""

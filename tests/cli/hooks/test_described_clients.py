@@ -103,8 +103,8 @@ def test_a_rejection_reaches_a_described_client_in_its_own_field(project: Path, 
     assert run(project, home, "reject", "1", "--reason", "one is right").status == 0
     assert agent.report("asked", said="go on") == ""
     agent.report("tool_begins", tool="look", call="c2")
-    heard = json.loads(agent.report("tool_ends", tool="look", call="c2"))
-    assert "one is right" in heard["for_the_model"]
+    answer = json.loads(agent.report("tool_ends", tool="look", call="c2"))
+    assert "one is right" in answer["for_the_model"]
 
 
 def test_setup_of_a_described_client_writes_its_hooks_and_takes_them_back(
@@ -245,7 +245,7 @@ def test_a_persons_own_program_for_an_event_is_not_replaced(project: Path, home:
 
 @EVERY_DESCRIPTION
 def test_descriptions_name_only_what_their_events_and_tools_are(client: str) -> None:
-    told = described(client)
-    assert told.hearing <= told.events.keys()
-    assert not told.reads & told.writes
-    assert told.settings.user
+    client_description = described(client)
+    assert client_description.context_events <= client_description.events.keys()
+    assert not client_description.reads & client_description.writes
+    assert client_description.settings.user

@@ -604,7 +604,7 @@ def test_rejections_are_reported_to_the_parent_session_and_not_to_its_subagent(f
         assert "two is a word" in session.run("true")
 
 
-def test_opencode_hears_of_a_rejection_only_where_its_plugin_has_a_place_for_it(folder: Path) -> None:
+def test_opencode_gets_a_rejection_only_where_its_plugin_has_a_place_for_it(folder: Path) -> None:
     session = OpenCode(folder)
     session.run("echo 1 >> a.txt")
     assert cas("reject", "1", "--reason", "not wanted", folder=folder).status == 0
@@ -824,7 +824,7 @@ def test_a_session_in_another_folder_still_ends_its_calls_in_its_project(folder:
 
 
 def rejections_reported_to(session: ClaudeCode) -> list[str]:
-    """Return the rejections that the agent is told about at the next prompt."""
+    """Return the rejections that the agent reads at the next prompt."""
     return session.ask("go on").splitlines()[1:]
 
 

@@ -64,7 +64,7 @@ def changed(folder: Path, name: str = "session-1") -> ClaudeCode:
 
 
 @pytest.mark.parametrize("agent", [ClaudeCode, Codex, Gemini])
-def test_a_person_is_told_at_the_end_of_a_turn_how_much_there_is_to_review(folder: Path, agent: type[Session]) -> None:
+def test_the_end_of_a_turn_shows_the_person_how_much_there_is_to_review(folder: Path, agent: type[Session]) -> None:
     session = agent(folder)
     session.ask("count on")
     assert session.stop() == ""
@@ -122,8 +122,8 @@ def test_what_a_review_says_is_one_message_at_its_end(folder: Path, review: Revi
         end = press(terminal, "q", r"next prompt or tool\.")
         assert "2 rejections and 1 comment go to claude-code 1 (count on) at its next prompt or tool." in end
         assert terminal.wait_for_exit() == 0
-    told = session.run("true")
-    assert (told.count("- edit"), told.count("- comment"), told.count("no four")) == (2, 1, 1)
+    message = session.run("true")
+    assert (message.count("- edit"), message.count("- comment"), message.count("no four")) == (2, 1, 1)
     assert session.run("true") == ""
 
 
@@ -148,7 +148,7 @@ def test_two_reviews_hold_back_until_both_have_ended(folder: Path) -> None:
         assert "rejected" in session.run("true")
 
 
-def test_a_collision_is_told_of_during_a_review(folder: Path) -> None:
+def test_a_collision_is_reported_during_a_review(folder: Path) -> None:
     session = changed(folder)
     with Workspace.open(folder) as workspace, workspace.messages.held():
         assert "Another agent" in ClaudeCode(folder, "other").run("echo 5 >> a.txt")
@@ -168,12 +168,12 @@ def test_manual_waits_for_cas_send(folder: Path, review: Review) -> None:
     assert sent.text.endswith("1 rejection and 1 comment go to claude-code 1 (count on) at its next prompt or tool.\n")
     assert cas("reject", "3", folder=folder).status == 0  # after it: waits for the next one
     assert cas("comment", "b.txt:4", "-m", "and why?", folder=folder).status == 0
-    told = session.run("true")
-    assert (told.count("- edit"), told.count("- comment"), "edit 1" in told) == (1, 1, True)
+    message = session.run("true")
+    assert (message.count("- edit"), message.count("- comment"), "edit 1" in message) == (1, 1, True)
     assert session.run("true") == ""
     assert cas("send", folder=folder).status == 0
-    told = session.run("true")
-    assert (told.count("- edit"), told.count("- comment"), "edit 3" in told) == (1, 1, True)
+    message = session.run("true")
+    assert (message.count("- edit"), message.count("- comment"), "edit 3" in message) == (1, 1, True)
 
 
 def test_what_is_rejected_once_more_waits_again(folder: Path) -> None:

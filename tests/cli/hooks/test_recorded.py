@@ -1,4 +1,4 @@
-"""Replay what real clients told their hooks, which `make clients` keeps: every change is recorded as it was then."""
+"""Replay the hook events of real clients, which `make clients` keeps: every change is recorded as it was then."""
 
 import json
 import os
@@ -42,7 +42,7 @@ def test_the_recorded_session_of_a_client_gives_all_its_changes(command: str, tm
     for event in events(command, "session", tmp_path):
         ran = hook(client, event, folder=tmp_path)
         assert (ran.status, ran.err) == (0, b"")
-        assert set(ran.json() if ran.out else {}) <= {"systemMessage"}  # the agent itself is told nothing
+        assert set(ran.json() if ran.out else {}) <= {"systemMessage"}  # the agent itself reads nothing
         read = client_of(client).read(event)
         if read.moment is HookMoment.BEFORE and read.touched != NOWHERE:
             shell(effects.pop(0), folder=tmp_path)
@@ -71,8 +71,10 @@ def test_the_recorded_session_of_a_client_gives_all_its_changes(command: str, tm
 @EACH_CLIENT
 def test_the_recorded_answer_of_our_server_names_its_conversation(command: str, tmp_path: Path) -> None:
     client = client_of(recorded(command)["client"])
-    told = [(client.read(event), json.dumps(event)) for event in events(command, "server", tmp_path)]
-    answers = [(event, said) for event, said in told if "editledger" in event.tool and event.moment is HookMoment.AFTER]
+    parsed = [(client.read(event), json.dumps(event)) for event in events(command, "server", tmp_path)]
+    answers = [
+        (event, said) for event, said in parsed if "editledger" in event.tool and event.moment is HookMoment.AFTER
+    ]
     assert len(answers) == 2
     named, said = answers[0][0].joins, answers[0][1]
     assert named

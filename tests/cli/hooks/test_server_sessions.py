@@ -53,7 +53,7 @@ def server(folder: Path) -> Iterator[Agent]:
 
 
 def report(session: Session, tool: str, given: dict[str, Any], answer: Result | None = None) -> str:
-    """Report that a call of our server begins, or has ended with an answer; return what the agent is told."""
+    """Report that a call of our server begins, or has ended with an answer; return what the agent reads."""
     event = session.write_event("a.txt", "x", before=answer is None)
     named = PREFIXES[type(session)] + tool
     fields = {"tool": named, "args": given} if type(session) is OpenCode else {"tool_name": named, "tool_input": given}
@@ -122,7 +122,7 @@ def test_rejecting_a_turn_takes_out_what_the_server_wrote_in_it(folder: Path, se
     assert (folder / "a.txt").read_text() == "one\ntwo\nthree\n"
 
 
-def test_an_agent_without_hooks_keeps_its_own_session_beside_a_hooked_one(folder: Path, server: Agent) -> None:
+def test_an_agent_without_hooks_keeps_its_own_session_next_to_a_hooked_one(folder: Path, server: Agent) -> None:
     hooked = ClaudeCode(folder)
     hooked.ask("go")
     write(hooked, server, "a.txt", "1\n")

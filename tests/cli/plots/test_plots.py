@@ -123,7 +123,7 @@ def test_activity_of_many_turns_has_few_columns() -> None:
     parsed(draw_activity(plot))
 
 
-def test_a_few_lines_beside_many_can_be_seen() -> None:
+def test_a_few_lines_next_to_many_can_be_seen() -> None:
     root = parsed(draw_activity(plot_of_lines([lines(1, added=1_000_000), lines(2, added=1, removed=0)])))
     heights = [high for _, _, _, high in boxes_of(shapes(root, "pending")[1])]
     assert len(heights) == 2

@@ -453,7 +453,7 @@ def test_undo_continues_past_an_amendment_that_another_process_rejected(
         press(terminal, "a", prompt_for("2:1"))
         press(terminal, "e", "Recorded edit 4")
         history.done("reject", "4")
-        press(terminal, "u", r"Nothing to do: that is already so\.(?s:.*)" + prompt_for("2:1"))
+        press(terminal, "u", r"Nothing to do: this is already decided that way\.(?s:.*)" + prompt_for("2:1"))
         press(terminal, "u", "Something else was decided since")
         history.done("undo")
         press(terminal, "u", prompt_for("1:0"))

@@ -208,9 +208,9 @@ def test_clients_that_are_there_are_found_and_offered(project: Path, home: Path,
     (programs / "codex").write_text("#!/bin/sh\n")
     (programs / "codex").chmod(0o755)
     (home / ".gemini").mkdir()
-    nobody_to_ask = run(project, home, "setup", PATH=str(programs))
-    assert nobody_to_ask.status == 2
-    assert "Name the clients. These were found: codex gemini." in nobody_to_ask.said
+    unanswerable_question = run(project, home, "setup", PATH=str(programs))
+    assert unanswerable_question.status == 2
+    assert "Name the clients. These were found: codex gemini." in unanswerable_question.said
     assert names(project) == {"a.txt"}
 
 

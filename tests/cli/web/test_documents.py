@@ -1,4 +1,4 @@
-"""Rendered documents, images, plots and the store, as the server sends them."""
+"""The server's answers with rendered documents, images, plots and the store."""
 
 import json
 from xml.etree import ElementTree as ET

@@ -1,4 +1,4 @@
-"""Single edits and their parts, comments, claims."""
+"""Requests about single edits and their parts, comments and claims."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What other processes do is told to every page that is open."""
+"""Every open page gets an event when another process changes the store."""
 
 import json
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ def test_a_stream_begins_with_the_version_of_the_queue(server: ReviewServer) -> 
         assert next_version(events) == server.queue()["version"]
 
 
-def test_an_edit_by_another_process_is_told(runner: CommandRunner, server: ReviewServer) -> None:
+def test_an_edit_by_another_process_is_reported(runner: CommandRunner, server: ReviewServer) -> None:
     runner.done("record")  # the first scan takes a baseline
     with server.events() as events:
         first = next_version(events)
@@ -34,7 +34,7 @@ def test_an_edit_by_another_process_is_told(runner: CommandRunner, server: Revie
             next_version(events)
 
 
-def test_every_page_hears_of_a_decision_a_comment_and_what_was_seen(
+def test_every_page_gets_an_event_for_a_decision_a_comment_and_what_was_seen(
     runner: CommandRunner, server: ReviewServer
 ) -> None:
     runner.write("a", b"1\n")
@@ -54,7 +54,7 @@ def test_every_page_hears_of_a_decision_a_comment_and_what_was_seen(
             before = after
 
 
-def test_the_begin_and_the_end_of_an_agents_call_are_told(runner: CommandRunner, server: ReviewServer) -> None:
+def test_the_beginning_and_the_end_of_an_agents_call_are_reported(runner: CommandRunner, server: ReviewServer) -> None:
     agent = ClaudeCode(runner.folder)
     agent.start()
     agent.ask("Work.")

@@ -1,4 +1,4 @@
-"""What a page is sent of the queue and of files: counts, rows, words, hostile names."""
+"""The server's answers about the queue and about files: counts, rows, words, hostile names."""
 
 import os
 from typing import Any

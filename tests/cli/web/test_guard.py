@@ -1,4 +1,4 @@
-"""Who may ask, and what a request has to look like."""
+"""Which requests the server accepts: by their origin, their token or cookie, and their form."""
 
 import json
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ NOTHING: dict[str, str] = {}
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReviewServer]:
-    """Return a server that all tests of the module ask."""
+    """Return a server that all tests of the module use."""
     runner = CommandRunner(tmp_path_factory.mktemp("guarded"))
     runner.write("a", b"1\n2\n3\n")
     with review_server(runner.folder) as server:
@@ -27,7 +27,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReviewServer]:
 def asked(
     served: ReviewServer, path: str = "/api/queue", method: str = "GET", content: bytes = b"", **headers: str
 ) -> httpx2.Response:
-    """Send a request with the cookie and the headers that are given, and no others of ours."""
+    """Send a request with the cookie and the given headers, without the client's own."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     given = {"Cookie": cookie_of(served.client), **named}
     with httpx2.Client(base_url=served.origin, timeout=60) as client:
@@ -130,7 +130,7 @@ def test_from_another_site_the_token_leads_on_by_a_page_of_the_server(served: Re
 @pytest.mark.parametrize(
     "query", ["token=", "token=wrong", "token={token}x", "token={token}&token={token}", "t={token}"]
 )
-def test_a_wrong_token_lets_nobody_in(served: ReviewServer, query: str) -> None:
+def test_a_wrong_token_is_refused(served: ReviewServer, query: str) -> None:
     answer = asked(served, f"/?{query.format(token=served.token)}", Cookie="")
     assert (answer.status_code, answer.headers.get("set-cookie")) == (401, None)
 

@@ -1,4 +1,4 @@
-"""What happened: blame, timeline, states, moments, search; and restoring."""
+"""Requests about the history: blame, timeline, states, moments, search, and restoring."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The start and the end of `cas web`: the address, the browser, signals, kills."""
+"""`cas web` starts and ends: the address, the browser, signals, kills."""
 
 import random
 import re
@@ -26,7 +26,7 @@ place.with_suffix(".part").rename(place)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_the_server_ends_well_when_it_is_told_to(server: ReviewServer, number: int) -> None:
+def test_the_server_ends_well_at_a_signal(server: ReviewServer, number: int) -> None:
     with server.events() as events:
         next(events)
         assert server.end(number) == (0, "")

@@ -1,4 +1,4 @@
-"""What a server remembers between requests is bounded, and never keeps a page from being answered."""
+"""What a server remembers between requests is bounded, and never prevents an answer."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The page's own files: types hold, nothing in them runs what a file says, and what is vendored is unchanged."""
+"""The page's own files: their types hold, they run no text from files, and vendored code is unchanged."""
 
 import os
 import re

@@ -15,7 +15,7 @@ def test_models_choose_the_right_tool_of_the_default_set() -> None:
 
 @pytest.mark.parametrize("name", ["default", "all"])
 def test_readings_were_made_with_todays_list(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Where this fails, models have to read the list anew: CONTRIBUTING.md says how."""
+    """Where this fails, models have to read the list again: CONTRIBUTING.md says how."""
     with connected(tmp_path_factory.mktemp("root"), options=["--tools", name]) as agent:
         assert digest(text_for_a_model(agent.tools())) == READINGS[name]["digest"]
 

@@ -212,7 +212,7 @@ def test_wrong_names_are_refused_before_the_call(config: Path, names: object) ->
     assert config.read_text() == CONFIG
 
 
-def test_calls_at_the_same_time_are_told_apart(tmp_path: Path) -> None:
+def test_calls_at_the_same_time_are_distinguished(tmp_path: Path) -> None:
     root = tmp_path.resolve()
     calls = [tool_call(number, "write_file", path=f"{root}/{number}", content=f"{number}\n") for number in range(1, 9)]
     with reporting(root, "protocol") as raw:
@@ -269,13 +269,13 @@ def test_nothing_is_reported_without_the_option(config: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
-def test_official_client_hears_them_if_it_knows_them_and_ignores_them_if_not(config: Path, mode: str) -> None:
+def test_official_client_receives_them_if_it_knows_them_and_ignores_them_if_not(config: Path, mode: str) -> None:
     options = ("--acp-events", "protocol")
     listener = Listener()
     with connected(config.parent, mode=mode, options=options, extensions=[listener]) as agent:
         agent.done("multi_edit_text_file", path=str(config), edits=EDITS)
         agent.tools()  # is answered after the notifications were read
-    assert [each.update["sessionUpdate"] for each in listener.heard] == ["tool_call", "tool_call_update"]
+    assert [each.update["sessionUpdate"] for each in listener.updates] == ["tool_call", "tool_call_update"]
     with connected(config.parent, mode=mode, options=options) as agent:
         agent.done("read_file", path=str(config))
 

@@ -1,4 +1,4 @@
-"""Clients' answers to requests for roots and approval, and what the model is told about them."""
+"""Clients' answers to requests for roots and approval, and what the model reads about them."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

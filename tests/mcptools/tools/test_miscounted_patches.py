@@ -45,7 +45,7 @@ def test_miscounted_header_is_put_right_with_a_notice(agent: Agent, folder: Path
 @pytest.mark.parametrize(
     ("content", "patch"),
     [
-        (CONFIG + CONFIG, PATCH),  # the old side stands at two places
+        (CONFIG + CONFIG, PATCH),  # the old side is at two places
         (CONFIG.replace("8000", "9000"), PATCH),  # and here at none
         (CONFIG, PATCH.replace("-1,3 +1,3", "-1,5 +1,5")),  # it may have been cut short
         (CONFIG, PATCH.replace("-1,3 +1,3", "-1,3 +1,5")),

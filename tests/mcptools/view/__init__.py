@@ -1,1 +1,1 @@
-"""The review in a window that clients draw: who may decide in it, and the window itself in a browser."""
+"""Tests of the review in a client's window: who may decide in it, and the window itself in a browser."""

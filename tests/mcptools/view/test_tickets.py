@@ -1,4 +1,4 @@
-"""Nothing but the window decides: a call without the window's ticket decides nothing, whoever makes it, and however."""
+"""Only the window decides: a call without the window's ticket decides nothing, whoever makes it."""
 
 import json
 from collections.abc import Iterator
@@ -176,7 +176,7 @@ def test_a_model_that_is_listed_the_windows_tools_still_needs_the_ticket(root: P
 
 
 def test_a_process_of_the_agents_own_decides_nothing_unless_the_person_has_allowed_it(root: Path) -> None:
-    """The agent is client and window at once here: it reads the ticket itself."""
+    """Here the agent is client and window at once: it reads the ticket itself."""
     with windowed(root) as agent:
         change(agent)
         shown = raw_call(agent, "review_edits")
@@ -266,7 +266,7 @@ def test_a_ticket_is_good_in_its_own_session_only(root: Path) -> None:
     assert statuses(root) == [Status.ACCEPTED]
 
 
-def test_a_server_without_a_token_lets_nobody_decide(root: Path) -> None:
+def test_no_window_of_a_server_without_a_token_can_decide(root: Path) -> None:
     """Every program of this machine can be its client."""
     shown, _, done = over_http(root, "--no-token")
     assert not shown["structuredContent"]["decides"]
@@ -285,9 +285,9 @@ def test_no_ticket_is_in_the_notifications_of_an_agents_calls(root: Path) -> Non
             shown = raw_call(agent, "review_page", ticket=tickets[-1])
             tickets.append(ticket_of(shown))
         agent.tools()  # is answered after the notifications were read
-    assert len(listener.heard) == 4  # of the two calls of the agent
-    heard = json.dumps([each.update for each in listener.heard])
-    assert not [ticket for ticket in tickets if not ticket or ticket in heard]
+    assert len(listener.updates) == 4  # of the two calls of the agent
+    sent = json.dumps([each.update for each in listener.updates])
+    assert not [ticket for ticket in tickets if not ticket or ticket in sent]
 
 
 def test_an_arguments_error_uses_up_no_ticket(agent: Agent, root: Path) -> None:

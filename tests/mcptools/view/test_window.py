@@ -1,4 +1,4 @@
-"""The window of a review, in a browser and in a host with two origins, with a real client and server behind it."""
+"""The window of a review in a browser, in a host with two origins, connected to a real client and server."""
 
 import json
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ def host(agent: Agent) -> Iterator[WindowHost]:
 
 @pytest.fixture
 def page(browser: "Browser") -> "Iterator[Page]":
-    """Yield a page; whatever the browser reports about the window is a failure of the test."""
+    """Yield a page; the test fails if the browser reports any error."""
     reported: list[str] = []
     page = browser.new_page(viewport={"width": 700, "height": 900})
     page.on("pageerror", lambda error: reported.append(str(error)))

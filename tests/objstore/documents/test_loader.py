@@ -99,7 +99,7 @@ def test_a_decision_that_keeps_edits_live_replays_nothing(scene: Scene) -> None:
     assert scene.accept(7).verdicts == tuple((unit, Status.ACCEPTED) for unit in scene.units(7))
     assert cached(scene)
     scene.reset(8)
-    # Beside what is rejected, and where the file was changed outside, there is more to say.
+    # Where something is rejected as well, or the file was changed outside, there is more to say.
     scene.decide(Action.REJECT, 40)
     other = scene.write("other", TEN)
     (scene.root / "other").write_bytes(TEN + b"more\n")
@@ -404,7 +404,7 @@ def test_edits_recorded_by_another_process_during_a_replay_do_not_break_it(scene
     scene.write("f", TEN)
     for number in range(3):
         scene.write("f", TEN + b"%d\n" % number)
-    journal = scene.workspace._journal  # noqa: SLF001 - to hear what is asked
+    journal = scene.workspace._journal  # noqa: SLF001 - to trace its queries
     with Workspace.open(scene.root) as other, journal.reading() as store:
         asked: list[str] = []
 

@@ -422,15 +422,15 @@ def test_folder_recreated_by_a_person_is_kept_after_files_moved_into_it(scene: S
         scene.accept(3)
 
 
-@pytest.mark.parametrize("beside", ["d-x", "d0"])
-def test_removed_folder_belongs_to_no_edit_regardless_of_similar_names(scene: Scene, beside: str) -> None:
-    scene.write(beside, b"beside\n")
+@pytest.mark.parametrize("other", ["d-x", "d0"])
+def test_removed_folder_belongs_to_no_edit_regardless_of_similar_names(scene: Scene, other: str) -> None:
+    scene.write(other, b"beside\n")
     scene.write("d/x", b"1\n")
     scene.reject(2)
     (scene.root / "d").mkdir()
     scene.write("d/x", b"2\n")
     scene.reject(3)
-    assert files_and_empty_folders(scene) == {"d": "empty folder", beside: "beside"}
+    assert files_and_empty_folders(scene) == {"d": "empty folder", other: "beside"}
 
 
 def test_folder_recreated_by_a_person_is_not_replaced_by_a_file(scene: Scene) -> None:

@@ -148,16 +148,16 @@ log = os.open("log", os.O_WRONLY | os.O_CREAT)
 def pieces():
     for _ in range(5):
         yield bytes(1 << 20)
-    told.append("not synced on the way")
+    results.append("not synced on the way")
 
 def tried(act, *arguments):
     before = len(os.listdir("/dev/fd"))
     try:
         act(*arguments)
     except DiskFailed as error:
-        told.append(error.reason)
+        results.append(error.reason)
     else:
-        told.append("")
+        results.append("")
     assert len(os.listdir("/dev/fd")) == before
 
 def try_all():
@@ -166,12 +166,12 @@ def try_all():
     tried(disk.create, "short", b"short")
     tried(disk.create, os.path.join(folder, "long"), pieces())
 
-told = []
+results = []
 for denied in ("SYNCS_OF_DATA", "SYNCS") if sys.platform == "linux" else ():
     deny(globals()[denied], errno.EIO)
     try_all()
-    told.append(sorted(os.listdir(folder)))
-print(json.dumps(told))
+    results.append(sorted(os.listdir(folder)))
+print(json.dumps(results))
 """
 
 
@@ -212,7 +212,7 @@ def test_sync_uses_the_full_sync_command_of_the_system(tmp_path: Path) -> None:
     synced: list[int] = []
     with (tmp_path / "f").open("wb") as file:
         fd = file.fileno()
-        syncing(synced.append, fcntl.F_SETFD)(fd)  # stands for F_FULLFSYNC: what it does can be seen here
+        syncing(synced.append, fcntl.F_SETFD)(fd)  # takes the place of F_FULLFSYNC, because its effect is visible
         assert (os.get_inheritable(fd), synced) == (True, [])
         syncing(synced.append, None)(fd)
         assert synced == [fd]

@@ -211,7 +211,7 @@ def test_edits_are_listed_by_turn_and_session(workspace: Workspace) -> None:
         seqs(EditFilter(session="9"))
 
 
-def test_what_a_person_or_nobody_known_made_belongs_to_no_session(workspace: Workspace, tmp_path: Path) -> None:
+def test_edits_of_a_person_or_an_unknown_author_belong_to_no_session(workspace: Workspace, tmp_path: Path) -> None:
     write(workspace, "a", b"1\n")
     (tmp_path / "a").write_bytes(b"2\n")
     workspace.record_changes(CallInfo(tool="", origin=Origin.EXTERNAL))

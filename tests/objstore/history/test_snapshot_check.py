@@ -29,7 +29,7 @@ def folder(**named: BlobId) -> bytes:
 
 def test_each_folder_is_read_once_however_many_trees_name_a_lost_blob() -> None:
     # Two folders on each level, each of which holds both of the next: as many ways as 2 to the power of the depth.
-    levels = [(folder(lost=LOST), folder(lost=LOST, beside=LOST))]
+    levels = [(folder(lost=LOST), folder(lost=LOST, other=LOST))]
     for _ in range(DEPTH):
         one, other = map(blob_id, levels[-1])
         levels.append((folder(a=one, b=other), folder(a=other, b=one, c=one)))

@@ -228,7 +228,7 @@ def test_the_nearest_repository_above_is_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs the right to give files to another user")
-def test_a_repository_above_that_belongs_to_somebody_else_is_not_used(tmp_path: Path) -> None:
+def test_a_repository_above_that_belongs_to_another_user_is_not_used(tmp_path: Path) -> None:
     outer = made(tmp_path / "outer")
     (outer / "a").mkdir()
     os.chown(outer / ".git", 12345, 12345)

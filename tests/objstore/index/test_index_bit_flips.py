@@ -91,7 +91,7 @@ def flips(index: bytes) -> list[tuple[int, int]]:
 
 
 def put(root: Path, index: bytes | None) -> None:
-    """Give a workspace these bytes for an index (None: have it rebuilt), with nothing beside it."""
+    """Give a workspace these bytes for an index (None: have it rebuilt), without SQLite's other files."""
     for suffix in ("", "-wal", "-shm"):
         Path(f"{root / INDEX}{suffix}").unlink(missing_ok=True)
     if index is not None:

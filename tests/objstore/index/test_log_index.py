@@ -141,7 +141,7 @@ def open_and_read_tables(root: Path) -> Tables:
     return tables(index_path(root))
 
 
-# ---- equal to one made anew
+# ---- equal to a rebuilt one
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -160,7 +160,7 @@ def test_closed_index_is_freed_without_the_garbage_collector(root: Path) -> None
     gc.disable()
     try:
         with Workspace.open(root) as workspace:
-            write(workspace, "a.txt", b"anew\n")
+            write(workspace, "a.txt", b"again\n")
         del workspace
         assert not [held for held in gc.get_objects() if isinstance(held, (Index, LogIngest, RefCounts))]
     finally:
@@ -315,18 +315,18 @@ def test_the_index_is_rebuilt_while_others_write(root: Path) -> None:
         with (
             closing(Journal(str(root), CountdownDisk(None))) as other,
             other.writing(),  # reading does not ask for the lock
-            journal.store.second_index() as beside,
+            journal.store.second_index() as second,
         ):
-            assert beside is not None
-            assert beside.end == journal.store.end
-        with journal.store.second_index() as beside:
+            assert second is not None
+            assert second.end == journal.store.end
+        with journal.store.second_index() as second:
             play(root, seed=9, length=6)
             with Workspace.open(root, CountdownDisk(None)) as reader, journal.writing():
                 asked, end = reader.history.edits(), journal.store.end
-                assert beside is not None
-                assert beside.end < end
-                journal.store.index.recreate(beside)
-                assert journal.store.end == end  # nobody sees it behind what it knew
+                assert second is not None
+                assert second.end < end
+                journal.store.index.recreate(second)
+                assert journal.store.end == end  # no reader sees an older index
                 assert reader.history.edits() == asked
         assert tables(index_path(root)) == rebuilt_tables(root / ".cas")
         write_more(journal, root)
@@ -343,15 +343,15 @@ def write_more(journal: Journal, root: Path) -> None:
 
 
 def test_segments_that_were_rewritten_during_a_rebuild_are_read_again(root: Path) -> None:
-    with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.store.second_index() as beside:
+    with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.store.second_index() as second:
         with Workspace.open(root, CountdownDisk(None)) as workspace:
             units = [Unit(view.seq, n) for view in workspace.history.edits() for n in range(len(view.units))]
             workspace.decide(Action.ACCEPT, units)
             workspace.retention.collect(RetentionLimits(older_than=0, max_size=None), thorough=True)
         assert (root / ".cas" / "segments" / "00000001.1.seg").exists()
-        assert beside is not None
+        assert second is not None
         with journal.writing():
-            journal.store.index.recreate(beside)
+            journal.store.index.recreate(second)
         assert tables(index_path(root)) == rebuilt_tables(root / ".cas")
 
 
@@ -422,7 +422,7 @@ def test_the_index_may_be_deleted_under_a_process_that_uses_it(root: Path) -> No
     assert open_and_read_tables(root) == rebuilt_tables(root / ".cas")
 
 
-# ---- beside other processes
+# ---- together with other processes
 
 
 def test_group_ingested_by_a_reader_is_ingested_once(root: Path) -> None:
@@ -641,11 +641,11 @@ def test_undo_and_redo_of_older_versions_restore_every_reason(forger: Forger, tm
     # Older versions did not name units that were decided again without a change of status.
     one, two = (Unit(Seq(seq), 0) for seq in (1, 2))
     first = _decision(1, Action.REJECT, {one: Status.REJECTED}, reason="first")
-    anew = _decision(2, Action.REJECT, {one: Status.REJECTED, two: Status.REJECTED}, reason="second")
+    second = _decision(2, Action.REJECT, {one: Status.REJECTED, two: Status.REJECTED}, reason="second")
     undo = _decision(3, Action.UNDO, {two: Status.PENDING}, takes_back=2)
     redo = _decision(4, Action.REDO, {two: Status.REJECTED}, reason="second", takes_back=3)
     void = Void(time=1, edits=(), decision=4, reason="")
-    records: list[Record] = [create(1), create(2), first, anew, undo, redo, void]
+    records: list[Record] = [create(1), create(2), first, second, undo, redo, void]
     found = []
     for record in records:
         forger.append(encode_record(record, forger.last))
@@ -786,7 +786,7 @@ def test_blob_stored_after_it_was_held_has_the_row_of_a_rebuilt_index(
         log.files.refresh(force=True)
         index.catch_up()
         assert log.files.numbers() == [1, 2]
-        with closing(Index(NAMELESS, log)) as anew, index.changing() as db, anew.changing() as other:
+        with closing(Index(NAMELESS, log)) as rebuilt, index.changing() as db, rebuilt.changing() as other:
             rows, expected = (each.execute("SELECT * FROM blobs ORDER BY id").fetchall() for each in (db, other))
             bases = db.execute("SELECT base FROM blobs WHERE base NOT NULL").fetchall()
     assert rows == expected

@@ -74,7 +74,7 @@ def test_a_flipped_bit_is_an_error_or_does_no_harm(
             spoilt = bytearray(path.read_bytes())
             spoilt[offset] ^= 1 << chance.randrange(8)
             (copy / path.relative_to(root)).write_bytes(spoilt)
-            found = _told_or_refused(copy)
+            found = _shown_or_refused(copy)
             if found is not None and kind == "index.sqlite":
                 # The index has no sums of its own: what it alone holds is true only as far as fsck says so.
                 assert [found[name] for name in IN_THE_LOG] == [expected[name] for name in IN_THE_LOG]
@@ -134,7 +134,7 @@ def test_the_sample_has_every_kind_of_file(whole: tuple[Path, dict[str, Any], Fi
         assert list((whole[0] / ".cas").glob(kind)), kind
 
 
-def _told_or_refused(root: Path) -> dict[str, Any] | None:
+def _shown_or_refused(root: Path) -> dict[str, Any] | None:
     """Return the store's answers, including those from weaves (None: it raises an error)."""
     try:
         with Workspace.open(root) as workspace:

@@ -79,7 +79,7 @@ def test_appended_bytes_change_only_the_last_chunk() -> None:
 def test_remaining_chunks_are_found_after_a_removal(gone: int) -> None:
     made = Version(NOISE[: 2 * CHUNK + 10] + NOISE[(2 + gone) * CHUNK + 500 :], FIRST)
     kept = 13 - 1 - gone
-    # The anchors stand ever farther apart, so it may take up to as much again as is gone.
+    # The distance between anchors grows, so it may take up to as much again as is gone.
     assert len(set(made.chunks) & set(FIRST.chunks)) >= kept - gone - 1
 
 

@@ -594,7 +594,7 @@ def test_a_log_without_segments_is_damaged_and_without_their_folder_there_is_non
         Log(str(folder), Disk())
 
 
-# ---- readers beside a writer
+# ---- readers while a writer appends
 
 
 def read_while(folder: Path, moment: InterruptionPoint, act: Callable[[], object]) -> list[list[Payload]]:

@@ -35,7 +35,7 @@ def test_a_change_is_known_by_its_text_and_its_hunks_wherever_it_is(scene: Scene
     assert before.key in {change.key for change in changes(scene)}
 
 
-def test_changes_with_one_text_are_told_apart(scene: Scene) -> None:
+def test_changes_with_one_text_are_distinguished(scene: Scene) -> None:
     for name in ("f", "g"):
         scene.accept(scene.write(name, TEN))
         scene.edit(name, b"3\n", b"three\n")

@@ -386,7 +386,7 @@ def test_disk_failure_at_any_step_leaves_the_call_whole_and_is_reported(
         root = tmp_path / str(step)
         disk = CountdownDisk(step, failure, lasting=lasting)
         with running(stage, root, disk) as raised:
-            # Only what failed beside the point, such as removing a staged file, may go unsaid.
+            # Only failures that change no result, such as one to remove a staged file, may go unreported.
             assert isinstance(raised, CasError) or files(root) == stage.files[1], steps_done(disk)
             assert_whole_or_void(stage, root, steps_done(disk))
 

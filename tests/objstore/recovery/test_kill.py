@@ -53,12 +53,12 @@ class Survey:
         with Workspace.open(self.root) as workspace:
             recorded = {edit.seq: edit.edit for edit in workspace.history.edits()}
             taken = {view.decision.number for view in workspace.history.decisions()}
-            told = {seq for call in acknowledged for seq in call["edits"]}
+            reported = {seq for call in acknowledged for seq in call["edits"]}
             decided = {call["decision"] for call in acknowledged if call["decision"]}
-            assert told <= set(recorded), "an acknowledged edit is gone"
+            assert reported <= set(recorded), "an acknowledged edit is gone"
             assert decided <= taken, "an acknowledged decision is gone"
             assert set(range(1, self.edits + 1)) <= set(recorded), "an edit of an earlier writer is gone"
-            unsaid = [recorded[seq] for seq in recorded if seq > self.edits and seq not in told]
+            unsaid = [recorded[seq] for seq in recorded if seq > self.edits and seq not in reported]
             calls = {(edit.conversation, edit.call) for edit in unsaid}
             in_flight = len(calls) + len(taken) - self.decisions - len(decided)
             assert in_flight in {0, 1}, "only the call that was cut off may be there unsaid"

@@ -137,11 +137,11 @@ def cut_off(act: Callable[[Workspace], object], start: Path, folder: Path, way: 
         disk = CountdownDisk(step, way.failure, torn=way.torn, lasting=way.lasting)
         index = (root / ".cas" / "index.sqlite").read_bytes()
         workspace = Workspace.open(root, disk)
-        is_told = False
+        is_reported = False
         try:
             act(workspace)
         except (PowerCut, CasError):
-            is_told = True
+            is_reported = True
         disk.disarmed = True
         workspace.close()
         # Only that the mark could not be written may go unsaid: an old one does no harm. And what finds no room once
@@ -149,8 +149,8 @@ def cut_off(act: Callable[[Workspace], object], start: Path, folder: Path, way: 
         is_tried_again = act in {expire, purge} and way is WAYS["disk full once"]
         # Of what is removed last, nothing is left to be done when it is tried again, though the disk is still full.
         is_last = act is expire and way is WAYS["disk full"] and step == len(counting.done) - 1
-        assert is_told or is_tried_again or is_last or disk.failed == "overwrite"
-        assert is_told or act is not purge or blob_id(SECRET) not in stored(root)
+        assert is_reported or is_tried_again or is_last or disk.failed == "overwrite"
+        assert is_reported or act is not purge or blob_id(SECRET) not in stored(root)
         if way.unsynced:
             disk.lose_unsynced()
             # Of the index, a power cut may take whatever was put in lately.

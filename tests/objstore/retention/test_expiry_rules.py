@@ -22,8 +22,8 @@ def parse_journal(journal: str) -> str:
             dated_decisions.append(DatedDecision(len(dated_decisions) + 1, at, at, ["_abc".index(step)], []))
         elif step.isdigit():
             dated_decisions.append(DatedDecision(len(dated_decisions) + 1, at, at, [int(step)], [int(step)]))
-    ripe = expiry_times(edits, dated_decisions, len(edits), len(dated_decisions))
-    moments = iter(ripe.edits.since[1:])
+    times = expiry_times(edits, dated_decisions, len(edits), len(dated_decisions))
+    moments = iter(times.edits.since[1:])
     return "".join(
         ("-" if (moment := next(moments)) == NOT_ELIGIBLE else f"{moment:x}") if step in "eE" else " "
         for step in journal
@@ -31,7 +31,7 @@ def parse_journal(journal: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("journal", "ripe"),
+    ("journal", "expected"),
     [
         # What was decided at once goes when it is old.
         ("eee", "123"),
@@ -56,8 +56,8 @@ def parse_journal(journal: str) -> str:
         ("e..e.1", "6  6"),
     ],
 )
-def test_edits_of_each_journal_expire_as_expected(journal: str, ripe: str) -> None:
-    assert parse_journal(journal) == ripe
+def test_edits_of_each_journal_expire_as_expected(journal: str, expected: str) -> None:
+    assert parse_journal(journal) == expected
 
 
 def test_a_decision_expires_with_its_last_edit() -> None:
@@ -68,14 +68,14 @@ def test_a_decision_expires_with_its_last_edit() -> None:
         DatedDecision(3, 60, 6, [1, 3], []),
         DatedDecision(4, 70, 7, [], []),
     ]
-    ripe = expiry_times(edits, dated_decisions, 3, 4)
-    assert list(ripe.edits.since) == [GONE, 60, 40, NOT_ELIGIBLE]
-    assert list(ripe.decisions.since) == [GONE, 60, 60, NOT_ELIGIBLE, 70]
-    assert (between(ripe.edits.since, GONE, 59), between(ripe.decisions.since, GONE, 59)) == ([2], [])
-    assert (between(ripe.edits.since, GONE, 60), between(ripe.decisions.since, GONE, 60)) == ([1, 2], [1, 2])
+    times = expiry_times(edits, dated_decisions, 3, 4)
+    assert list(times.edits.since) == [GONE, 60, 40, NOT_ELIGIBLE]
+    assert list(times.decisions.since) == [GONE, 60, 60, NOT_ELIGIBLE, 70]
+    assert (between(times.edits.since, GONE, 59), between(times.decisions.since, GONE, 59)) == ([2], [])
+    assert (between(times.edits.since, GONE, 60), between(times.decisions.since, GONE, 60)) == ([1, 2], [1, 2])
     # The oldest edits go first, whenever they were decided.
-    assert list(ripe.edits.made) == [GONE, 10, 20, NOT_ELIGIBLE]
-    assert list(ripe.decisions.made)[1:4] == [20, 10, NOT_ELIGIBLE]
+    assert list(times.edits.made) == [GONE, 10, 20, NOT_ELIGIBLE]
+    assert list(times.decisions.made)[1:4] == [20, 10, NOT_ELIGIBLE]
 
 
 STEPS = st.lists(st.sampled_from("eeeE123."), max_size=12)
@@ -96,7 +96,7 @@ def test_expiring_edits_are_a_beginning_that_no_later_decision_changed(journal: 
             decided.append((at, int(step)))
     rows = [AgedEdit(seq, 1, at, at, free) for seq, (at, free) in enumerate(made, 1)]
     dated_decisions = [DatedDecision(number, at, at, [seq], [seq]) for number, (at, seq) in enumerate(decided, 1)]
-    ripe = expiry_times(rows, dated_decisions, len(rows), len(dated_decisions))
+    times = expiry_times(rows, dated_decisions, len(rows), len(dated_decisions))
 
     def may_go(count: int) -> bool:
         """Return whether the first `count` edits may expire according to the rule."""
@@ -110,4 +110,4 @@ def test_expiring_edits_are_a_beginning_that_no_later_decision_changed(journal: 
         )
 
     longest = max(count for count in range(len(made) + 1) if may_go(count))
-    assert between(ripe.edits.since, GONE, limit) == list(range(1, longest + 1))
+    assert between(times.edits.since, GONE, limit) == list(range(1, longest + 1))

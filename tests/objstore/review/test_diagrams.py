@@ -354,7 +354,7 @@ TOGETHER = [
     ("a=p q r; b: a=P q r; !2; c: a=X q r; ^2", "C: 2 needs 3, 3 needs 2"),
     ("a=p q r; b: a=P q r; !2; c: a=X q r; !3; ^2", "a=P q r"),
     ("a=p q r; b: a=P q r; !2; c: a=X q r; !3; ^2; ^3", "C: 2 needs 3, 3 needs 2"),
-    # what one inserted while another's insertion was away stands beside it when it returns
+    # what one inserted while another's insertion was away is next to it when it returns
     ("a=p q; b: a=p B q; !2; c: a=p q C; ^2", "a=p B q C"),
     ("a=p q; b: a=p B C q; !2; c: a=p q D; ^2; c: a=p B X C q D; !2", "C: 4 needs 2"),
     ("a=p q; b: a=p B q; !2; c: a=p C q; ^2", "C: 3 needs 2"),
@@ -414,7 +414,7 @@ TOGETHER = [
     ("a=p q; b: -a; c: a=n m; b: a=n M; !4; !3; !2", "a=p q"),
     ("a=p q; b: -a; c: a=p q; b: a=p Q; !2", "C: 4 needs 2"),
     ("a=p q; b: -a; c: a=p q; b: a=p Q; !4; !3; !2", "a=p q"),
-    # and people beside them
+    # and people as well
     ("a=p q r; ~a=p q R; b: a>b; ~b=P q R; !3", "a=P q R"),
     ("a=p q r; b: a>b; ~b=p Q r; c: b>c; !2", "c=p Q r"),
     ("a=p q r; b: a>b; ~b=p Q r; c: b>c; !4 2", "a=p Q r"),
@@ -451,7 +451,7 @@ def test_last_live_binary_state_is_shown_completely(scene: Scene) -> None:
 
 
 def test_binary_content_is_never_mixed_with_lines_written_in_between(scene: Scene) -> None:
-    """Of texts, each alone would be free to stand: the lines are directly beside what was replaced."""
+    """If both were texts, both could be live: the lines are right next to what was replaced."""
     scene.write("a", b"p\n")
     binary = scene.write("a", BINARY)
     scene.reject(binary)

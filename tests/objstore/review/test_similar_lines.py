@@ -32,7 +32,7 @@ from objstore import (
     blob_id,
 )
 from tests.support.scene import Scene
-from tests.support.similar_lines import History, functions, repeated, undone_beside_another_change
+from tests.support.similar_lines import History, functions, repeated, undone_next_to_another_change
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -174,7 +174,7 @@ def test_rejecting_lines_that_a_whole_write_removed_leaves_that_text(scenes: Ite
     """Edit A only inserts, B removes A's lines and changes another line; the text without A is B's."""
     refused = 0
     for seed, scene in zip(range(3 * EXAMPLES), scenes, strict=False):
-        states = undone_beside_another_change(seed)
+        states = undone_next_to_another_change(seed)
         recorded = Recorded(scene, f"file {seed}", states, ["whole", way])
         found = recorded.without(0)
         assert found in {None, states[-1]}, seed

@@ -105,7 +105,7 @@ def test_of_a_group_the_rest_is_accepted_and_the_others_stay_pending(scene: Scen
     assert scene.view(edit).units == (PENDING, PENDING, PENDING)
 
 
-def test_what_a_person_took_out_and_nobody_recorded_yet_is_found_with_the_decision(scene: Scene) -> None:
+def test_what_a_person_took_out_is_found_with_the_decision_if_not_recorded_yet(scene: Scene) -> None:
     accepted_base(scene)
     edit, other = scene.write("f", lines("a B c")), scene.write("g", lines("g"))
     (scene.root / "f").write_bytes(lines("a b c"))

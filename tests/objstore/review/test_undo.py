@@ -394,14 +394,14 @@ def test_dry_run_reports_what_the_decision_does_and_changes_nothing(scene: Scene
     assert scene.text("f") == TEN
 
 
-@pytest.mark.parametrize("stands", ["folder", "link", "link above"])
-def test_dry_run_is_refused_like_the_decision(scene: Scene, stands: str) -> None:
+@pytest.mark.parametrize("obstacle", ["folder", "link", "link above"])
+def test_dry_run_is_refused_like_the_decision(scene: Scene, obstacle: str) -> None:
     scene.write("d/e/f", b"x\n")
     scene.write("stays", b"x\n")
     gone = scene.delete("d/e/f")
     path = scene.root / "d" / "e" / "f"
     path.parent.mkdir(parents=True, exist_ok=True)
-    match stands:
+    match obstacle:
         case "folder":
             (path / "g").mkdir(parents=True)
             (path / "g" / "mine").write_bytes(b"x\n")
@@ -414,7 +414,7 @@ def test_dry_run_is_refused_like_the_decision(scene: Scene, stands: str) -> None
         "folder": (FileExists, str(FileExists("d/e/f", ["d/e/f/g/mine"]))),
         "link": (PathIsSymlink, "Symlinks are not allowed (security policy): d/e/f"),
         "link above": (FileChanged, "The folder d/e is now a symlink, and symlinks are not followed: d/e/f"),
-    }[stands]
+    }[obstacle]
     before = scene.everything()
     for dry_run in (True, False):
         with pytest.raises(wanted) as refused:

@@ -218,7 +218,7 @@ def remove_folders(other: Scene, number: int) -> None:
     other.call(writes("a/x", b"call %d\n" % number), deletes(f"a/only {number}/deep/f"), deletes(f"z/only {number}/f"))
 
 
-def write_beside_a_person(other: Scene, number: int) -> None:
+def write_while_person_edits(other: Scene, number: int) -> None:
     write_both(other, number)
     put(other, "a/0", b"by hand %d\n" % number)
 
@@ -261,7 +261,8 @@ def current_files(scene: Scene) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize(
-    ("call", "times"), each_some_times(write_both, write_beside_a_person, make_folders, move, remove_folders, reject)
+    ("call", "times"),
+    each_some_times(write_both, write_while_person_edits, make_folders, move, remove_folders, reject),
 )
 def test_a_snapshot_holds_all_of_a_concurrent_call(
     busy: Scene, call: Callable[[Scene, int], object], times: int
@@ -621,7 +622,7 @@ def taken(scene: Scene) -> Scene:
 
 
 def kind(state: PathState | None) -> str:
-    """Return the kind of what stands at a path."""
+    """Return what kind of file is at a path."""
     return "nothing" if state is None else state.kind
 
 

@@ -123,10 +123,10 @@ def test_huge_file_is_exported_and_verified(tracked: tuple[Path, int], tmp_path:
     with (tmp_path / "out").open("wb") as out:
         _, peak = command("cat", "folder/moved", folder=root, output=out.fileno())
     assert peak < MOST_MEMORY
-    with (tmp_path / "out").open("rb") as out, (root / "folder" / "moved").open("rb") as stands:
+    with (tmp_path / "out").open("rb") as out, (root / "folder" / "moved").open("rb") as moved:
         while piece := out.read(1 << 20):
-            assert piece == stands.read(1 << 20)
-        assert not stands.read(1)
+            assert piece == moved.read(1 << 20)
+        assert not moved.read(1)
     (tmp_path / "out").unlink()
     command_output, peak = command("verify", "--all", folder=root)
     assert b"blobs match their hash" in command_output

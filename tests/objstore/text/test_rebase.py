@@ -135,7 +135,7 @@ def test_later_steps_shift_or_extend_a_conflict() -> None:
         pytest.param("a x", "A x", ("A x", "a x"), id="taken back"),
         pytest.param("a x", "A x", ("A x", "a y"), id="taken back, and something else"),
         pytest.param("a x", "A x", ("A x", "n A x", "n b x"), id="changed again, further below"),
-        pytest.param("a x", "A x", ("A x", "A a"), id="what it took out is back beside it"),
+        pytest.param("a x", "A x", ("A x", "A a"), id="what it took out is back next to it"),
         pytest.param("a x", "a n x", ("a n x", "a x"), id="an insertion taken back"),
         pytest.param("a b x", "a x", ("a x", "a b x"), id="a deletion taken back"),
         pytest.param("a b x", "a x", ("a x", "a n b x"), id="a deletion taken back, and something put in"),
@@ -171,8 +171,8 @@ def test_an_applied_change_stays_applied_when_its_neighbours_change(
 @pytest.mark.parametrize(
     ("base", "made", "later"),
     [
-        pytest.param("a b", "a x b", ("a x b", "a n x m b"), id="an insertion, and lines put in beside it"),
-        pytest.param("a b c", "a B c", ("a B c", "B"), id="a replacement, and the lines beside it gone"),
+        pytest.param("a b", "a x b", ("a x b", "a n x m b"), id="an insertion, and lines put in next to it"),
+        pytest.param("a b c", "a B c", ("a B c", "B"), id="a replacement, and the lines next to it gone"),
     ],
 )
 def test_a_change_found_applied_by_comparison_stays_applied(base: str, made: str, later: tuple[str, ...]) -> None:
@@ -208,8 +208,8 @@ def test_known_hunks_that_delete_different_lines_are_not_the_same_change() -> No
         pytest.param("x } } e", Hunk(2, 1, 2, 0), "x } e", "x } e", "x } e", id="both removed one of two, the second"),
         pytest.param("a b a b", Hunk(0, 2, 0, 0), "a b", "a b", "a b", id="both removed one of two pairs"),
         pytest.param("a b a b", Hunk(1, 2, 1, 0), "a b", "a b", "a b", id="a pair, cut another way"),
-        pytest.param("a _ b", Hunk(1, 0, 1, 1), "a _ _ b", "a _ _ b", "a _ _ b", id="both put one beside it, above"),
-        pytest.param("a _ b", Hunk(2, 0, 2, 1), "a _ _ b", "a _ _ b", "a _ _ b", id="both put one beside it, below"),
+        pytest.param("a _ b", Hunk(1, 0, 1, 1), "a _ _ b", "a _ _ b", "a _ _ b", id="both put one next to it, above"),
+        pytest.param("a _ b", Hunk(2, 0, 2, 1), "a _ _ b", "a _ _ b", "a _ _ b", id="both put one next to it, below"),
         pytest.param("x } } } e", Hunk(1, 1, 1, 0), "x } } e", "x } e", None, id="one here, two there"),
         pytest.param("x } } e", Hunk(1, 1, 1, 1), "x ) } e", "x } e", None, id="one is changed here, gone there"),
         pytest.param("x } } e", Hunk(2, 0, 2, 1), "x } n } e", "x } e", None, id="put between two, one of them gone"),
@@ -586,7 +586,7 @@ def test_equal_changes_of_a_run_of_equal_lines_are_made_once_or_refused(data: st
         assert found == Rebased(content=after, hunks=())
     elif isinstance(found, Rebased):
         sound = set[int]()
-        if (ours_more > 0) is not (theirs_more > 0):  # one put in beside what the other took out of
+        if (ours_more > 0) is not (theirs_more > 0):  # one put in next to what the other took out of
             sound.add(count + ours_more + theirs_more)
         if len(hunks) > 1 and theirs_more in [hunk.new_count - hunk.old_count for hunk in hunks]:
             sound.add(len(made))  # what the step did is one part of the change

@@ -3,7 +3,7 @@
 1. What an agent wrote is never accepted unless a person decides so.
 2. What a person wrote while no agent's call was open is accepted.
 
-Of a call whose beginning no hook reported, nobody knows before its end is: the first law holds from then on.
+A call whose beginning no hook reported becomes known when its end is reported: the first law holds from then on.
 """
 
 from collections.abc import Callable
@@ -155,7 +155,7 @@ class Day:
 
     @said
     def begin_unannounced(self, session: str, agent: str, path: str, found_by: str) -> None:
-        """Begin a shell without a report, and let it change a file. `found_by`: as for `look`, or "": nobody looks."""
+        """Begin a shell without a report, and let it change a file. `found_by`: as for `look`, or "": no look."""
         call = AgentCall(conversation=session, id=str(self.next()), tool="tool", paths=None, agent=agent)
         self.unannounced[call.id] = Running(call=call, is_working=True)
         if agent:
@@ -223,15 +223,15 @@ class Day:
             self.open.pop(running.call.id, None)
 
     @said
-    def ask(self, running: Running, *, is_allowed: bool, is_told: bool) -> None:
+    def ask(self, running: Running, *, is_allowed: bool, is_reported: bool) -> None:
         """Ask the person about a call that has not changed anything yet."""
         if running.has_worked or running.is_behind or not running.is_working:
             return
         self.hooks.asked(running.call)
         running.is_refused = running.is_refused or not is_allowed
-        if is_told and is_allowed and not running.is_refused:
+        if is_reported and is_allowed and not running.is_refused:
             self.hooks.allowed(running.call)
-        if is_told and running.is_refused:
+        if is_reported and running.is_refused:
             self.hooks.mark_not_run(running.call)
             self.open.pop(running.call.id, None)
             running.is_working = False
@@ -245,11 +245,11 @@ class Day:
             self.hooks.keep_running(running.call)
 
     @said
-    def finish(self, running: Running, *, is_told: bool) -> None:
+    def finish(self, running: Running, *, is_reported: bool) -> None:
         """End what runs in the background."""
         if running.is_behind:
             running.is_working = False
-            if is_told:
+            if is_reported:
                 self.hooks.end_task(running.call.conversation, running.call.task)
                 self.open.pop(running.call.id, None)
 
@@ -415,11 +415,13 @@ steps = st.one_of(
     ),
     of_call(Day.deliver, "late"),
     st.tuples(st.booleans(), st.booleans()).flatmap(
-        lambda given: of_call(lambda day, running: day.ask(running, is_allowed=given[0], is_told=given[1]))
+        lambda given: of_call(lambda day, running: day.ask(running, is_allowed=given[0], is_reported=given[1]))
     ),
     of_call(Day.leave),
     of_call(Day.leave),
-    st.booleans().flatmap(lambda is_told: of_call(lambda day, running: day.finish(running, is_told=is_told))),
+    st.booleans().flatmap(
+        lambda is_reported: of_call(lambda day, running: day.finish(running, is_reported=is_reported))
+    ),
     of_session(Day.prompt),
     st.booleans().flatmap(lambda lists: of_session(lambda day, name: day.stop(name, lists=lists))),
     of_session(Day.stop_subagent),

@@ -161,7 +161,7 @@ def merge(project: GitProject) -> None:
     project.look()
 
 
-def test_files_that_git_merged_beside_a_conflict_are_gits(project: GitProject) -> None:
+def test_files_that_git_merged_next_to_a_conflict_are_gits(project: GitProject) -> None:
     conflicting_branches(project)
     before = project.git_edits()
     project.agent_writes("2.txt", "agent\n")
@@ -176,7 +176,7 @@ def test_files_that_git_merged_beside_a_conflict_are_gits(project: GitProject) -
     assert project.has_no_faults()
 
 
-def test_what_somebody_made_of_a_merged_file_is_not_gits(project: GitProject) -> None:
+def test_later_changes_of_a_merged_file_are_not_gits(project: GitProject) -> None:
     conflicting_branches(project)
     before = project.git_edits()
     with pytest.raises(Exception, match="merge"):

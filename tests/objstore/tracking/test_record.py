@@ -127,11 +127,11 @@ def test_a_move_by_a_shell_to_another_file_system_can_be_rejected(scene: Scene) 
         shutil.move(scene.root / "f", disk / "f")
         (moved,) = scene.workspace.record_changes(AGENT).edits
         assert in_words(moved) == "move f disk/f"
-        for action, stands, gone in ((Action.REJECT, "f", "disk/f"), (Action.ACCEPT, "disk/f", "f")):
+        for action, there, gone in ((Action.REJECT, "f", "disk/f"), (Action.ACCEPT, "disk/f", "f")):
             assert isinstance(scene.workspace.decide(action, [Unit(moved.seq, 0)]), Decided)
             assert not (scene.root / gone).exists()
-            assert (scene.root / stands).read_bytes() == b"one\n"
-            assert (scene.root / stands).stat().st_mode & 0o777 == 0o640
+            assert (scene.root / there).read_bytes() == b"one\n"
+            assert (scene.root / there).stat().st_mode & 0o777 == 0o640
 
 
 def test_identical_files_move_to_their_own_names(scene: Scene) -> None:
@@ -378,7 +378,7 @@ def test_deletions_of_ignored_files_are_recorded(known: Scene, ignored: str, *, 
 def test_a_file_that_was_replaced_while_ignored_is_recorded_when_it_becomes_visible(
     known: Scene, *, forget: bool, is_recorded: bool, is_folder: bool
 ) -> None:
-    gone, stands = ("src/deep/c.py", "src/deep") if is_folder else ("a.txt", "a.txt/x")
+    gone, there = ("src/deep/c.py", "src/deep") if is_folder else ("a.txt", "a.txt/x")
     if is_recorded:
         known.write(gone, b"by a tool\n")
     put(known, ".casignore", b"a.txt\ndeep\n")
@@ -386,12 +386,12 @@ def test_a_file_that_was_replaced_while_ignored_is_recorded_when_it_becomes_visi
     (known.root / gone).unlink()
     if is_folder:
         (known.root / "src/deep").rmdir()
-    put(known, stands, b"x\n")
+    put(known, there, b"x\n")
     (known.root / ".casignore").unlink()
     if forget:
         (known.root / ".cas/cache/looks").unlink()
     assert recorded_changes(known.workspace.record_changes(PERSON)) == [
-        f"create {stands}",
+        f"create {there}",
         "delete .casignore",
         f"delete {gone}",
     ]
@@ -821,9 +821,9 @@ def test_a_tools_file_that_the_first_scan_left_out_is_recorded_from_its_first_ed
     put(partial, path, b"2\n")
     assert recorded_changes(partial.workspace.record_changes(AGENT, [path])) == [f"edit {path}"]
     assert recorded_changes(partial.workspace.record_changes(AGENT)) == []
-    # What lies beside it stays unknown.
-    beside = {path: kind for path, kind in baselines(partial).items() if kind == "left-out"}
-    assert beside.keys() == {"x.cfg", "dist", "env", "pipe"} - {path} - {path.partition("/")[0]} | (
+    # Its neighbours stay unknown.
+    others = {path: kind for path, kind in baselines(partial).items() if kind == "left-out"}
+    assert others.keys() == {"x.cfg", "dist", "env", "pipe"} - {path} - {path.partition("/")[0]} | (
         {"env/pyvenv.cfg"} if path.startswith("env") else set()
     )
 

@@ -140,7 +140,7 @@ def assert_sound(scene: Scene) -> None:
     for view in edits:
         for state in (view.edit.before, view.edit.after):
             assert state is None or blob_id(scene.workspace.history.blob(state.blob)) == state.blob
-    # A decision on every edit replays every file, and refuses where the replay is not what stands there.
+    # A decision on every edit replays every file, and refuses where the replay differs from the file.
     pending = [view.seq for view in edits if view.status is Status.PENDING]
     if pending:
         assert scene.accept(*pending).files == ()
@@ -167,7 +167,7 @@ def test_two_writers_and_a_reviewer_lose_nothing(scene: Scene) -> None:
     numbers = [view.decision.number for view in scene.workspace.history.decisions()]
     assert set(decided) <= set(numbers)
 
-    # Every line whose edit is live stands in the shared file, once, and no other.
+    # The shared file has every line whose edit is live, once, and no other.
     wanted = Counter(base.splitlines(keepends=True))
     for view in edits[1:]:
         if view.edit.path == b"shared" and view.status is not Status.REJECTED:

@@ -349,7 +349,7 @@ def test_a_full_index_refuses_no_call(root: Path) -> None:
 
 def full_index(workspace: Workspace) -> sqlite3.Connection:
     """Prevent the index from ingesting more, and return its database."""
-    db = workspace._journal.store.index._db.connection  # noqa: SLF001 - the limit stands for a disk that is full for SQLite
+    db = workspace._journal.store.index._db.connection  # noqa: SLF001 - the limit has the effect of a full disk on SQLite
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     db.execute(f"PRAGMA max_page_count = {db.execute('PRAGMA page_count').fetchone()[0]}")
     return db

@@ -209,13 +209,13 @@ def test_chunk_is_deeper_than_a_base_that_a_repack_encoded_again(root: Path) -> 
     large = text + bytes(MAX_BLOB - len(text)) + b"the end\n"
     other = large[: 4 << 20] + b"put in" + large[4 << 20 :]
 
-    def told_anew() -> None:
+    def repack_meanwhile() -> None:
         with closing(Journal(str(root), Disk())) as journal:
             assert repack(journal).segments == 1
 
     with closing(Journal(str(root), Disk())) as journal:
         prestore_blob(journal, blob_id(large), MemorySource(b"big", large), None)
-        prestore_blob(journal, blob_id(other), _Interrupted(other, told_anew), blob_id(large))
+        prestore_blob(journal, blob_id(other), _Interrupted(other, repack_meanwhile), blob_id(large))
     assert check_store(str(root)).faults == ()
     (root / "big").write_bytes(other)
     delete_and_check(root, "big", other)

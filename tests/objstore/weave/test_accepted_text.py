@@ -244,7 +244,7 @@ def test_hunks_that_restore_the_text_cancel_out() -> None:
     assert net.cancelled == units("1:1", "2:1")
 
 
-def test_hunks_that_cancel_out_beside_another_change_are_no_part_of_it() -> None:
+def test_hunks_that_cancel_out_next_to_another_change_are_no_part_of_it() -> None:
     net = two_edits(b"a\nb\nc\n", b"a\nB\nc\n", b"a\nb\nC\n")
     [change] = net.changes
     assert (change.removed, change.inserted) == (b"c\n", b"C\n")
@@ -270,7 +270,7 @@ def test_a_file_in_place_of_another_is_decided_with_the_deletion() -> None:
     assert sorted(change.units) == [*units("1:0", "2:0")]
 
 
-def test_lines_that_returned_beside_others_are_decided_with_these() -> None:
+def test_lines_that_returned_next_to_others_are_decided_with_these() -> None:
     net = two_edits(b"p\na\nq\n", b"p\nq\n", b"p\na\nb\nq\n")
     [change] = net.changes
     assert (change.removed, change.inserted) == (b"", b"b\n")

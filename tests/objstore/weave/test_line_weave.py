@@ -602,7 +602,7 @@ def test_a_mode_is_without_its_file_once_the_last_line_is_gone() -> None:
     h = with_mode(history("-", "a", "a b"))
     creation, line, mode = (h.edits[edit][-1] for edit in (1, 2, 3))
     set_live(h.weave, {creation: False})
-    assert not h.weave.has_conflict(mode)  # a line still stands there, for want of what it stands in
+    assert not h.weave.has_conflict(mode)  # a line is still there, though the lines around it are gone
     set_live(h.weave, {line: False})
     assert h.weave.has_conflict(mode)
     set_live(h.weave, {line: True})
@@ -746,7 +746,7 @@ def test_a_cascade_follows_needs_to_the_first_unit() -> None:
     one, two, three = (h.edits[edit][1] for edit in (1, 2, 3))
     done = cascade(h.weave, {three: True})
     assert done.accept_first == (one, two)
-    # What is told is the conflict of what was asked, not that of what it would take.
+    # The conflict that is reported is that of the request, not that of its dependents.
     assert {(conflict.unit, conflict.needs) for conflict in done.blocked} == {(three, (two,))}
     assert cascade(h.weave, dict.fromkeys((one, two, three), True)).blocked == ()
     assert h.text == "p a C q"

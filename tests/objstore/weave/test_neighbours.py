@@ -22,7 +22,7 @@ def next_to(h: History, edit: int, *rejected: int) -> list[int]:
     [
         (history("a b c d", "a B c d", "a B C d"), [2]),  # the line below was changed
         (history("a b c d", "a b C d", "a B C d"), [2]),  # the line above was changed
-        (history("a b c d", "a B c d", "a B c D"), []),  # an untouched line stands between
+        (history("a b c d", "a B c d", "a B c D"), []),  # an untouched line is between
         (history("a b c d", "a b N c d", "a b N c D"), []),
         (history("a b c", "a b N c", "a b N M c"), [2]),  # one insertion below the other
         (history("a b c", "a b N c", "a b M N c"), [2]),
@@ -49,7 +49,7 @@ def test_replacements_of_a_line_are_not_neighbours() -> None:
     assert [next_to(rewritten, edit) for edit in (1, 2, 3)] == [[], [], []]
     inside = history("p q", "p a b q", "p a N b q")
     assert [next_to(inside, edit) for edit in (1, 2)] == [[], []]
-    # At the edge of a block, text belongs to nobody but its writer.
+    # At the edge of a block, text belongs to its writer alone.
     assert next_to(history("p q", "p a b q", "p a b N q"), 2) == [1]
 
 

@@ -138,10 +138,10 @@ class Listed:
     def agree_on_places(self) -> None:
         order, runs = self.order, self.runs
         run, other = self.any(), self.any()
-        at, beside = runs.index(run), runs.index(other)
+        at, other_at = runs.index(run), runs.index(other)
         assert order.lines_above(run) == sum(above.lines for above in runs[:at] if above.shown)
-        assert order.precedes(run, other) == (at < beside)
-        assert order.distance(run, other) == beside - at
+        assert order.precedes(run, other) == (at < other_at)
+        assert order.distance(run, other) == other_at - at
         assert order.previous(run) == (runs[at - 1] if at else None)
         assert order.next(run) == (runs[at + 1] if at + 1 < len(runs) else None)
         assert list(order.above(run)) == runs[:at][::-1]
@@ -175,7 +175,7 @@ class Listed:
             b"".join(run.text for run in self.shown[: self.shown.index(above) + 1 if above else 0])
             == (text[: starts[line]])
         )
-        # A bound that the text begins with stands above the gap, any other below it.
+        # A bound at the beginning of the text is above the gap, any other below it.
         assert line or above == next((run for run in self.shown[:1] if not run.lines), None)
         assert not line or (above is not None and above.lines)
         if line + 1 < len(starts):

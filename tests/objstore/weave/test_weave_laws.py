@@ -471,7 +471,7 @@ def test_conflicts_name_live_units_and_places(journal: Journal, data: st.DataObj
         assert conflict.needs
         assert conflict.unit not in conflict.needs
         assert list(conflict.needs) == sorted(set(conflict.needs))
-        # What is said of the file as a whole stands at no line.
+        # A conflict of the file as a whole has no line.
         first = 1 if conflict.removed or conflict.inserted else 0
         assert first <= conflict.line <= len(split_lines(weave.text() or b"")) + 1
 

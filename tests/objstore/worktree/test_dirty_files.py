@@ -62,7 +62,7 @@ def found_without_memory(scene: Scene) -> list[str]:
 
 def folders_asked_about(scene: Scene) -> int:
     """Return about how many folders a status asks the index file by file."""
-    journal = scene.workspace._journal  # noqa: SLF001 - to hear what is asked
+    journal = scene.workspace._journal  # noqa: SLF001 - to trace its queries
     asked: list[str] = []
     with journal.reading() as store:
         store.index._db.connection.set_trace_callback(asked.append)  # noqa: SLF001 - as above

@@ -59,7 +59,7 @@ def test_a_claimed_edit_is_of_a_session_and_of_no_turn(found: CommandRunner) -> 
     assert [change["turns"] for file in found.done("diff", "--json").lines() for change in file["changes"]] == [[]]
 
 
-def test_claimed_as_mine_is_accepted_and_nobody_else_s(found: CommandRunner) -> None:
+def test_claimed_as_mine_is_accepted_and_no_agents(found: CommandRunner) -> None:
     assert found.done("claim", "6", "--mine").text == "Claimed edit 6 as yours, and accepted.\n"
     assert facts(found, 6) == ("accepted", None)
     assert row(found, 6).endswith("a  claimed by you  (unattributed)")
@@ -125,8 +125,8 @@ def test_all_unattributed_edits_are_claimed_at_once(found: CommandRunner) -> Non
     ("words", "status", "said"),
     [
         (["5", "--mine"], 1, "It is recorded who made edit 5 (origin agent)"),
-        (["6"], 2, "Say whose it is"),
-        (["6", "--mine", "--session", "1"], 2, "Say whose it is"),
+        (["6"], 2, "Pass --mine, or --session N"),
+        (["6", "--mine", "--session", "1"], 2, "Pass --mine, or --session N"),
         (["--mine"], 2, "Name edits"),
         (["6", "--session", "9"], 1, "No session is named '9' here"),
         (["99", "--mine"], 1, "'99'"),

@@ -35,7 +35,7 @@ def test_a_comment_on_lines_moves_with_them(poem: CommandRunner) -> None:
     assert places == ["poem:21-22", "poem:8", "poem"]
 
 
-def test_lines_are_those_on_disk_even_if_nobody_recorded_them_yet(poem: CommandRunner) -> None:
+def test_lines_are_those_on_disk_even_if_not_recorded_yet(poem: CommandRunner) -> None:
     (poem.folder / "poem").write_bytes(b"typed by hand\n" + (poem.folder / "poem").read_bytes())
     assert "poem:4 " in poem.done("comment", "poem:4", "-m", "the agent's").text
     assert poem.done("comment", "--json").lines()[0]["hunks"] == ["2:1"]

@@ -107,7 +107,7 @@ def test_words_are_marked_and_sides_shown_as_in_other_diffs(runner: CommandRunne
     assert "|     1 one 2 three" in runner.done("diff", "-y", COLUMNS="80").text
 
 
-def test_a_wide_terminal_shows_both_sides_unless_told_otherwise(runner: CommandRunner) -> None:
+def test_a_wide_terminal_shows_both_sides_unless_an_option_says_no(runner: CommandRunner) -> None:
     accepted(runner, "a", b"one two three\n")
     runner.write("a", b"one 2 three\n")
     for words in (["diff"], ["show"], ["log", "-p", "-n", "1"]):

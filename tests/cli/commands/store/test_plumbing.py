@@ -106,8 +106,8 @@ def test_records_of_every_kind_have_a_line(runner: CommandRunner) -> None:
         for record in (turn, replace(comment, number=1, answers=0), replace(mark, comments=(1,)), setting):
             batch.record(record)
         journal.commit(batch, ())
-    told = [line.split(maxsplit=2)[-1] for line in runner.done("records").text.splitlines()]
-    assert told[1:] == [
+    descriptions = [line.split(maxsplit=2)[-1] for line in runner.done("records").text.splitlines()]
+    assert descriptions[1:] == [
         "turn 1  Write it",
         "comment 1  a.txt:4-5",
         "comments 1  sent",

@@ -1,4 +1,4 @@
-"""One browser for a module of tests, a project that is copied for each test, and pages of a server of it."""
+"""Fixtures: one browser for each module, a project that is copied for each test, and pages of a server of it."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ def chromium() -> "Iterator[Browser]":
 
 @pytest.fixture(scope="session")
 def reviewed_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a project in which agents have worked; it is only copied."""
+    """Return a project in which agents have worked; tests only copy it."""
     root = new_project(tmp_path_factory.mktemp("reviewed") / "shop")
     agents_worked(root)
     return root
@@ -41,7 +41,7 @@ def project(reviewed_project: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def serve() -> Iterator[Callable[..., ReviewServer]]:
-    """Return what starts servers; they end with the test, and may not have said anything."""
+    """Return a function that starts servers; each ends with the test, and must not have printed any error."""
     with ExitStack() as stack:
         servers: list[ReviewServer] = []
 
@@ -56,7 +56,7 @@ def serve() -> Iterator[Callable[..., ReviewServer]]:
 
 @pytest.fixture
 def opened(chromium: "Browser") -> Iterator[Opener]:
-    """Return what opens pages of a server; no script may fail on them."""
+    """Return a function that opens pages of a server; no script may fail on them."""
     pages: list[ReviewPage] = []
 
     def page(

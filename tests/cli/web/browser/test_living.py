@@ -1,4 +1,4 @@
-"""What happens while a person reads: an agent goes on, another page decides, the server ends and comes back."""
+"""Changes while a person reads: an agent edits, another page decides, the server ends and is started again."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -105,7 +105,7 @@ def test_an_edit_after_the_decision_was_asked_for_is_never_decided_with_it(
     review = opened(serve(long_file))
     review.file("a.txt")
     expect(review.current).to_contain_text("Line 10")
-    review.page.route("**/api/queue", lambda route: route.abort())  # this page hears of nothing
+    review.page.route("**/api/queue", lambda route: route.abort())  # this page gets no news
     lines = edited(*range(10, 400, 10))
     agent = ClaudeCode(long_file, "two")
     agent.start()

@@ -1,4 +1,4 @@
-"""Review in the browser: each key and button of the change list, and each outcome of a decision."""
+"""Reviewing in the browser: each key and button for changes, and each outcome of a decision."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -262,7 +262,7 @@ def test_a_change_outside_is_kept_or_discarded(
 
 def test_what_another_reviewer_decided_is_overtaken(review: ReviewPage, project: Path) -> None:
     review.file("tests/test_cart.py")
-    review.page.route("**/api/queue", lambda route: route.abort())  # this page doesn't hear of it
+    review.page.route("**/api/queue", lambda route: route.abort())  # this page gets no news
     review.page.route("**/api/events", lambda route: route.abort())
     done(project, "accept", "3")
     review.press("x")

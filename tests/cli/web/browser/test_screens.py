@@ -1,4 +1,4 @@
-"""Each screen of the page: what it shows, at every size, and that everybody can use it."""
+"""Each screen of the page: what it shows, its layout at every size, and its accessibility."""
 
 import os
 from collections.abc import Callable
@@ -34,7 +34,7 @@ TARGETS: Final = """
 
 @pytest.fixture
 def review(project: Path, serve: Callable[..., ReviewServer], opened: Opener) -> ReviewPage:
-    """Return the page of a project in which agents have worked, and one file was changed outside."""
+    """Return the page of a project in which agents have worked and one file was changed outside."""
     changed_outside(project)
     return opened(serve(project))
 
@@ -61,7 +61,7 @@ def test_no_screen_has_a_barrier_scrolls_sideways_or_has_too_small_a_target(
 
 
 def barriers(review: ReviewPage, script: str) -> dict[str, object]:
-    """Return what axe finds to be wrong on the screen, by its rules."""
+    """Return the accessibility faults that axe finds on the screen, by rule."""
     review.page.evaluate(f"() => {{ if (!window.axe) {{ {script} }} }}")
     asked = {"runOnly": RULES, "iframes": False, "resultTypes": ["violations"]}
     found = review.page.evaluate("asked => axe.run(document, asked)", asked)["violations"]
@@ -184,13 +184,14 @@ def test_whose_an_unattributed_edit_is_can_be_said(
     agent.start()
     agent.ask("Make it")
     (project / "who.txt").write_text("x\n")
-    agent.tell(agent.another_call(is_shell=True, command="make")[1])  # the end of a call whose beginning nobody heard
+    # The end of a call whose beginning no hook reported.
+    agent.tell(agent.another_call(is_shell=True, command="make")[1])
     agent.stop()
     review = opened(serve(project))
     whose = review.page.locator("section", has_text="Whose are these?")
     whose.get_by_role("link", name="who.txt").click()
     review.page.get_by_role("combobox").select_option("session 2, codex")
-    review.page.get_by_role("button", name="Say so").click()
+    review.page.get_by_role("button", name="Claim").click()
     expect(whose).to_have_count(0)
 
 

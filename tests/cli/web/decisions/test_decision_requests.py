@@ -1,4 +1,4 @@
-"""Every outcome that a decision in the browser can have, and that nothing else happens then."""
+"""Every outcome that a decision in the browser can have, without any other effect."""
 
 import os
 from collections.abc import Iterator
@@ -200,7 +200,7 @@ def test_an_accept_that_needs_others_offers_no_cascade(stacked: CommandRunner, s
     assert (refused["accept_first"], refused["can_cascade"]) == (["2:1"], False)
 
 
-def test_a_ticket_that_nobody_was_given_is_overtaken(stacked: CommandRunner, server: ReviewServer) -> None:
+def test_an_unknown_ticket_is_overtaken(stacked: CommandRunner, server: ReviewServer) -> None:
     outcome = server.decide("reject", units={"2:1": "pending"}, cascade=True, ticket="x" * 22)
     assert outcome["outcome"] == "overtaken"
     assert stacked.statuses()["2:1"] is Status.PENDING
@@ -317,7 +317,7 @@ def test_of_two_who_decide_at_once_one_is_overtaken(edited: CommandRunner, serve
 
 @contextmanager
 def writable_again(folder: Path) -> Iterator[None]:
-    """Take the right to write from the store, and give it back."""
+    """Make the store read-only, and writable again after use."""
     paths = [folder / ".cas", *(folder / ".cas").rglob("*")]
     modes = {path: path.stat().st_mode & 0o7777 for path in paths}
     for path, mode in modes.items():

@@ -1,4 +1,4 @@
-"""A rejection while an agent is at work: asked, made at once, or kept until the end of the turn."""
+"""A rejection while an agent's call runs: the page asks, makes it at once, or keeps it until the end of the turn."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -40,7 +40,7 @@ def end_call(agent: ClaudeCode, content: str = "") -> None:
 
 
 def queue_once(server: ReviewServer, holds: Callable[[Any], bool]) -> Any:  # noqa: ANN401 -- as the document
-    """Return the queue as soon as something holds of it."""
+    """Return the queue as soon as a condition holds."""
     with server.events() as events:
         for _ in events:
             queue = server.queue()

@@ -1,4 +1,4 @@
-"""Rows of a diff are the diff: both texts can be read off them, in pages of any size."""
+"""The rows of a diff give both texts, in pages of any size."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ ENDED = st.tuples(TEXTS, st.sampled_from([b"", b"end"])).map(b"".join)
 
 
 def net_file(folder: Path, texts: list[bytes]) -> NetFile | None:
-    """Return the file whose first text is accepted, and whose others are edits; None: they change nothing."""
+    """Return a file whose first text is accepted and whose further texts are edits; None: they change nothing."""
     with Workspace.init(folder, UnsyncedDisk()) as workspace:
         for number, text in enumerate(texts):
             turn = TurnInfo(session="s", began=number + 1)
@@ -27,7 +27,7 @@ def net_file(folder: Path, texts: list[bytes]) -> NetFile | None:
 
 
 def sides(rows: DiffRows, page: int) -> tuple[list[str], list[str]]:
-    """Return both texts as rows show them, asked for page by page; what a gap hides is taken from `context_rows`."""
+    """Return both texts as the rows of all pages give them, with the lines of gaps from `context_rows`."""
     old: list[str] = []
     new: list[str] = []
     for first in range(0, rows.total, page):

@@ -1,4 +1,4 @@
-"""Markdown as blocks of HTML in which nothing can be run or fetched."""
+"""Markdown becomes blocks of HTML without scripts or requests."""
 
 import re
 from html.parser import HTMLParser
@@ -56,7 +56,7 @@ class Elements(HTMLParser):
 
 
 def checked(text: str) -> Elements:
-    """Render a text, and check what holds for every one."""
+    """Render a text, and check what must hold for every text."""
     html = "".join(markdown_blocks(text))
     found = Elements(html)
     assert found.open == []

@@ -1,4 +1,4 @@
-"""Both texts side by side, in a process that is ended in time."""
+"""Both texts are shown side by side, rendered in a process with a time limit."""
 
 import hashlib
 import re

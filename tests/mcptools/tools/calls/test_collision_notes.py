@@ -1,4 +1,4 @@
-"""Two agents that change one file are told of each other with the next answer of any tool, once."""
+"""Two agents that change one file each read of the other in the next answer of any tool, once."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -33,43 +33,43 @@ def edit(agent: Agent, old: str, new: str) -> Result:
     return agent.done("multi_edit_text_file", path=path, edits=[{"old_string": old, "new_string": new}])
 
 
-def told(result: Result) -> list[str]:
+def colliding_files(result: Result) -> list[str]:
     """Return the lines of a result's notes from that on collisions on."""
     notes = result.texts[-1]
     return notes[notes.index(COLLIDED) :].splitlines()[1:] if COLLIDED in notes else []
 
 
-def test_each_agent_is_told_once_at_its_next_tool(folder: Path, agents: tuple[Agent, Agent]) -> None:
+def test_each_agent_gets_one_note_at_its_next_tool(folder: Path, agents: tuple[Agent, Agent]) -> None:
     one, other = agents
-    assert told(edit(one, "1", "one")) == []
+    assert colliding_files(edit(one, "1", "one")) == []
     second = edit(other, "3", "three")
-    assert told(second) == [f"- {folder / 'a.txt'}"]
+    assert colliding_files(second) == [f"- {folder / 'a.txt'}"]
     assert second.structured["success"]
     assert second.structured.keys() == edit(other, "three", "3").structured.keys()
-    assert told(one.done("list_directory", path=str(folder))) == [f"- {folder / 'a.txt'}"]  # any tool
+    assert colliding_files(one.done("list_directory", path=str(folder))) == [f"- {folder / 'a.txt'}"]  # any tool
     for agent in agents:
-        assert told(agent.done("list_edits")) == []
-        assert told(edit(agent, "2", "2")) == []
+        assert colliding_files(agent.done("list_edits")) == []
+        assert colliding_files(edit(agent, "2", "2")) == []
 
 
-def test_a_hooked_agent_and_one_of_the_server_are_both_told(folder: Path, agents: tuple[Agent, Agent]) -> None:
+def test_a_hooked_agent_and_one_of_the_server_both_get_a_note(folder: Path, agents: tuple[Agent, Agent]) -> None:
     hooked, (served, _) = ClaudeCode(folder), agents
     assert hooked.run("echo 4 >> a.txt") == ""
-    assert told(edit(served, "1", "one")) == [f"- {folder / 'a.txt'}"]
+    assert colliding_files(edit(served, "1", "one")) == [f"- {folder / 'a.txt'}"]
     assert COLLIDED in hooked.run("true")
-    assert told(served.done("list_edits")) == []
+    assert colliding_files(served.done("list_edits")) == []
     assert hooked.run("true") == ""
 
 
-def test_an_agent_that_only_reads_or_works_elsewhere_is_told_nothing(folder: Path, agents: tuple[Agent, Agent]) -> None:
+def test_an_agent_that_only_reads_or_works_elsewhere_gets_no_note(folder: Path, agents: tuple[Agent, Agent]) -> None:
     one, other = agents
     edit(one, "1", "one")
     ClaudeCode(folder).run("echo 4 >> a.txt")
-    assert told(other.done("read_text_file", path=str(folder / "a.txt"))) == []
-    assert told(other.done("write_file", path=str(folder / "b.txt"), content="x\n")) == []
+    assert colliding_files(other.done("read_text_file", path=str(folder / "a.txt"))) == []
+    assert colliding_files(other.done("write_file", path=str(folder / "b.txt"), content="x\n")) == []
 
 
-def test_an_agent_is_told_nothing_of_files_that_it_may_no_longer_see(folder: Path) -> None:
+def test_an_agent_gets_no_note_about_files_that_it_may_no_longer_see(folder: Path) -> None:
     (folder / "sub").mkdir()
     directories, session = Directories([str(folder)]), Session()
     wide = Tools(directories, session, ServerLimits())
@@ -89,4 +89,4 @@ def test_a_collision_that_cannot_be_noted_fails_no_tool(folder: Path, agents: tu
     assert edit(other, "3", "three").structured["success"]
     (folder / ".cas" / "agents").unlink()
     (folder / ".cas" / "moved").rename(folder / ".cas" / "agents")
-    assert told(other.done("list_edits")) == [f"- {folder / 'a.txt'}"]
+    assert colliding_files(other.done("list_edits")) == [f"- {folder / 'a.txt'}"]

@@ -99,7 +99,7 @@ class EditExpired(CasError):
 
 
 class NotClaimable(CasError):
-    """It is recorded who made an edit, so that it can't be claimed."""
+    """An edit can't be claimed, because its maker is recorded."""
 
     def __init__(self, seq: int, origin: str) -> None:
         self.seq = seq

@@ -49,8 +49,11 @@ def syntax_of(path_before: str, path: str, old: Sequence[str], new: Sequence[str
 # ---- inside
 
 
-class _TooSlow(Exception):
-    """Raised when a text takes too long."""
+class _TooSlow(BaseException):
+    """Raised when a text takes too long.
+
+    Not an Exception: Pygments, interrupted while it compiles a lexer, turns each of those into a ValueError.
+    """
 
 
 def _marks(path: str, lines: Sequence[str]) -> list[list[Mark]]:

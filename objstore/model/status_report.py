@@ -109,7 +109,7 @@ class RunningCall:
 
     @property
     def state(self) -> str:
-        """What is known of it, in words."""
+        """Return in words what is known of it."""
         if self.is_abandoned:
             return "its program has ended"
         return "waits for a person" if self.is_asked else "in the background" if self.is_behind else "running"
@@ -117,7 +117,7 @@ class RunningCall:
 
 @value
 class UnreviewedCommit:
-    """A git commit that an agent made, with edits that nobody reviewed yet."""
+    """A git commit that an agent made, with edits that no one has reviewed."""
 
     commit: str  # hexadecimal
     conversation: str

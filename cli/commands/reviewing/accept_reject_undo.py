@@ -96,7 +96,7 @@ def takes_decision_options(function: Function) -> Function:
     @click.option("--on-external", type=click.Choice([choice.value for choice in OnExternal]), hidden=True)
     @json_option
     @wraps(function)
-    def with_desk(
+    def with_options(
         *, dry_run: bool, my_changes: str | None, on_external: str | None, as_json: bool, **others: object
     ) -> object:
         if my_changes is not None and on_external is not None:
@@ -110,7 +110,7 @@ def takes_decision_options(function: Function) -> Function:
         )
         return function(decision_command=decision_command, **others)
 
-    return cast("Function", with_desk)
+    return cast("Function", with_options)
 
 
 @command("accept")

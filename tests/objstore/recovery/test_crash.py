@@ -38,6 +38,7 @@ from tests.support.crash_scenarios import (
 )
 from tests.support.faulty_disk import WHOLE, CountdownDisk, PowerCut, broken_disk, full_disk, power_cut
 from tests.support.index_tables import rebuilt_tables, tables
+from tests.support.sampling import sampled_product
 
 INFO: Final = CallInfo(tool="t", conversation="power")
 APART: Final = int(os.environ.get("CAS_CRASH_STEPS", "23"))
@@ -82,7 +83,12 @@ def copy_workspace(source: Path, target: Path) -> None:
         (target / TWO_NAMES[1]).hardlink_to(target / TWO_NAMES[0])
 
 
-@pytest.fixture(scope="module", params=SCENES, ids=lambda scene: scene.name)
+def named(value: object) -> str:
+    """Return the name under which a test with this value is listed."""
+    return value.name if isinstance(value, CrashScenario) else getattr(value, "__name__", str(value))
+
+
+@pytest.fixture(scope="module", params=SCENES, ids=named)
 def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Stage:
     return run_scenario(request.param, tmp_path_factory.mktemp("stage"))
 
@@ -207,7 +213,7 @@ def test_recovery_can_be_interrupted_at_any_step(stage: Stage, tmp_path: Path) -
             break
 
 
-@pytest.mark.parametrize("behind", [1, -2], ids=["nothing done", "all done"])
+@pytest.mark.parametrize(("stage", "behind"), sampled_product(SCENES, (1, -2)), indirect=["stage"], ids=named)
 def test_roll_back_can_be_interrupted_at_any_step(stage: Stage, tmp_path: Path, behind: int) -> None:
     failing = stage.operations.index("sync") + behind if behind > 0 else len(stage.operations) + behind
     if stage.operations[failing] in {"overwrite", "sync"}:
@@ -374,13 +380,13 @@ def test_interrupted_creation_of_a_workspace_can_be_repeated(tmp_path: Path, tor
 # ---- the disk is full or fails
 
 
-@pytest.mark.parametrize(("failure", "lasting"), [(full_disk, True), (broken_disk, False)])
+@pytest.mark.parametrize(
+    ("stage", "failure"), sampled_product(SCENES, (full_disk, broken_disk)), indirect=["stage"], ids=named
+)
 def test_disk_failure_at_any_step_leaves_the_call_whole_and_is_reported(
-    stage: Stage,
-    tmp_path: Path,
-    failure: Callable[[str], BaseException],
-    lasting: bool,  # noqa: FBT001 - a parameter of the test
+    stage: Stage, tmp_path: Path, failure: Callable[[str], BaseException]
 ) -> None:
+    lasting = failure is full_disk
     for step in steps(stage, int(lasting)):
         root = tmp_path / str(step)
         disk = CountdownDisk(step, failure, lasting=lasting)
@@ -545,7 +551,9 @@ def test_file_is_kept_if_its_replacement_can_not_be_created_and_others_are_appli
     }
 
 
-@pytest.mark.parametrize("failure", [full_disk, broken_disk])
+@pytest.mark.parametrize(
+    ("stage", "failure"), sampled_product(SCENES, (broken_disk, full_disk)), indirect=["stage"], ids=named
+)
 def test_failure_before_the_append_leaves_the_store_usable(
     stage: Stage, tmp_path: Path, failure: Callable[[str], BaseException]
 ) -> None:

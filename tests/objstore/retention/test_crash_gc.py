@@ -134,7 +134,7 @@ def cut_off(
     with Workspace.open(shutil.copytree(start, folder / "counted"), counting) as workspace:
         act(workspace)
     assert {"create", "replace", "remove_store_file"} <= set(counting.done)
-    for step in range(first % every, len(counting.done), every):
+    for step in range(first % min(every, len(counting.done)), len(counting.done), every):
         root = shutil.copytree(start, folder / str(step))
         disk = CountdownDisk(step, way.failure, torn=way.torn, lasting=way.lasting)
         index = (root / ".cas" / "index.sqlite").read_bytes()

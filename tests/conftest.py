@@ -9,6 +9,7 @@ import shutil
 import signal
 import sqlite3
 import sys
+import tempfile
 from pathlib import Path
 from typing import Final
 
@@ -40,11 +41,11 @@ ROOM: Final = 4 << 30
 """Bytes that must be free in memory before the tests' folders are made there."""
 
 if (
-    not os.environ.keys() & {"PYTEST_DEBUG_TEMPROOT", "CAS_LARGE_MB"}
+    not os.environ.keys() & {"TMPDIR", "CAS_LARGE_MB"}
     and os.access(MEMORY, os.W_OK | os.X_OK)
     and shutil.disk_usage(MEMORY).free > ROOM
 ):
-    os.environ["PYTEST_DEBUG_TEMPROOT"] = str(MEMORY)
+    tempfile.tempdir = str(MEMORY)
 
 settings.register_profile(
     "ci",

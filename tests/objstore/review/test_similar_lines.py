@@ -37,7 +37,8 @@ from tests.support.similar_lines import History, functions, repeated, undone_bes
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-EXAMPLES: Final = min(settings().max_examples, 10) if settings().max_examples < 100 else settings().max_examples
+IS_LONG: Final = settings().max_examples >= 1_000
+EXAMPLES: Final = settings().max_examples if IS_LONG else 10
 """Ten in `make test`, 2,000 in `make laws`."""
 
 WAYS: Final = ("whole", "exact", "by hand")

@@ -146,9 +146,10 @@ def _played(node: str, folder: Path, script: str, expected: int) -> Iterator[tup
     for step in plan(
         "opencode", Scope(project=workspace, home=folder), Programs(cas=str(program), server="editledger")
     ):
-        step.path.parent.mkdir(parents=True, exist_ok=True)
-        step.path.write_text(step.apply(""))
-    plugins = workspace / ".opencode" / "plugin"
+        if content := step.apply(""):  # the other step only empties the file of earlier versions
+            step.path.parent.mkdir(parents=True, exist_ok=True)
+            step.path.write_text(content)
+    plugins = workspace / ".opencode" / "plugins"
     (workspace / ".opencode" / "package.json").write_text('{"type": "module"}\n')
     session = folder / "session.mjs"
     session.write_text(script)

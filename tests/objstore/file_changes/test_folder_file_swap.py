@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Callable
 from itertools import permutations
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -28,6 +29,7 @@ from objstore import (
     Unit,
 )
 from tests.support.faulty_disk import UnsyncedDisk
+from tests.support.sampling import sampled_product
 from tests.support.scene import Scene, deletes, moves, writes
 
 
@@ -233,21 +235,21 @@ def test_reserved_path_below_a_deleted_file_is_refused(scene: Scene) -> None:
 # ---- by a shell, with unrecorded files
 
 
-@pytest.mark.parametrize("names", [("d", "a"), ("d", "z"), ("d/e", "d/f"), ("d/e", "d/d"), ("d/e", "z"), ("d", "t/d")])
-@pytest.mark.parametrize(
-    "script",
-    [
-        "rm -r D; mv F D",
-        "rm -r D; echo new > D",
-        "mv D T; mv F D",
-        "mv D T; mv F D; mv T F",
-        "rm F; mkdir F; mv D/x F/y",
-        "rm F; mv D F",
-        "rm F; mv D F; mkdir D; mv F/x D/x; rm -r F",
-        "mv D T; mkdir D; mv F D/x; mv T F",
-        "mv D/s/y T; rm -r D; mv T D; rm F",
-    ],
-)
+SCRIPTS: Final = [
+    "rm -r D; mv F D",
+    "rm -r D; echo new > D",
+    "mv D T; mv F D",
+    "mv D T; mv F D; mv T F",
+    "rm F; mkdir F; mv D/x F/y",
+    "rm F; mv D F",
+    "rm F; mv D F; mkdir D; mv F/x D/x; rm -r F",
+    "mv D T; mkdir D; mv F D/x; mv T F",
+    "mv D/s/y T; rm -r D; mv T D; rm F",
+]
+NAMES: Final = [("d", "a"), ("d", "z"), ("d/e", "d/f"), ("d/e", "d/d"), ("d/e", "z"), ("d", "t/d")]
+
+
+@pytest.mark.parametrize(("script", "names"), sampled_product(SCRIPTS, NAMES))
 def test_swaps_of_folders_and_files_by_a_shell_can_be_rejected_and_accepted(
     scene: Scene, script: str, names: tuple[str, str]
 ) -> None:

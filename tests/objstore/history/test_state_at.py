@@ -240,7 +240,7 @@ def test_a_moment_follows_the_last_record_not_later_whatever_the_clock_says(data
             go_on(scene, data, step, clock)
             if recorded(scene) > before:
                 history_of_files.append((clock.now, contents(scene)))
-        for moment in range(0, 1000, 33):
+        for moment in range(0, 1000, 66):
             assert_files_at(scene, moment, next(files for time, files in reversed(history_of_files) if time <= moment))
 
 

@@ -21,11 +21,11 @@ from tests.golden.make_stores import stored_contents
 from tests.support.crash_scenarios import Files, change, files, rejected, write
 from tests.support.faulty_disk import WHOLE, UnsyncedDisk
 
-SAMPLE: Final = 1_330 if WHOLE else 16
+SAMPLE: Final = 1_330 if WHOLE else 8
 FLIPS: Final = os.environ.get("CAS_INDEX_FLIPS", "")
 """How many bits are flipped, if not the SAMPLE: a number, or `all`."""
 
-SHARES: Final = 16 if WHOLE else 4
+SHARES: Final = 16 if WHOLE else 2
 """Tests that the bits are shared out to, so that they can run side by side."""
 
 PAGE: Final = 4096

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import closing
+from itertools import product
 from pathlib import Path
 from typing import Final
 
@@ -33,6 +34,7 @@ from objstore.integrity.fsck import StorePart
 from objstore.model.basic_types import Operation, Seq
 from tests.support.crash_scenarios import write
 from tests.support.faulty_disk import WHOLE, CountdownDisk
+from tests.support.sampling import sampled_product
 
 READING_ACTS: Final[dict[str, tuple[str, Callable[[Workspace], object]]]] = {
     "collect": ("blobs", lambda workspace: workspace.retention.collect(RetentionLimits(older_than=0, max_size=None))),
@@ -126,12 +128,17 @@ RECORDS: Final[dict[str, tuple[str, Callable[[Workspace], object]]]] = {
 }
 
 
-@pytest.mark.parametrize("where", ["row", "position"])
-@pytest.mark.parametrize("table", RECORDS)
-@pytest.mark.parametrize("change", [1, -1, 64])
-def test_wrong_number_in_the_index_enters_no_record(tmp_path: Path, table: str, change: int, where: str) -> None:
-    """SQLite's pages have no checksums, so a flipped bit may change the number of a row unnoticed."""
-    with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
+WHERE: Final = ("row", "position")
+NUMBERS: Final = [
+    (table, where, change) for (table, where), change in sampled_product(list(product(RECORDS, WHERE)), [1, -1, 64])
+]
+
+
+@pytest.fixture(scope="module")
+def numbered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a workspace with two records of each kind at least."""
+    root = tmp_path_factory.mktemp("numbered")
+    with Workspace.init(root, CountdownDisk(None)) as workspace:
         write(workspace, "a.txt", b"first\n")
         write(workspace, "a.txt", b"second\n")
         for _ in range(2):
@@ -139,6 +146,15 @@ def test_wrong_number_in_the_index_enters_no_record(tmp_path: Path, table: str, 
             workspace.decide(Action.ACCEPT, [Unit(Seq(2), 1)])
             workspace.snapshots.take(who="somebody")
             workspace.retention.pin([Seq(1)], who="somebody")
+    return root
+
+
+@pytest.mark.parametrize(("table", "where", "change"), NUMBERS)
+def test_wrong_number_in_the_index_enters_no_record(
+    numbered: Path, tmp_path: Path, table: str, change: int, where: str
+) -> None:
+    """SQLite's pages have no checksums, so a flipped bit may change the number of a row unnoticed."""
+    shutil.copytree(numbered, tmp_path, dirs_exist_ok=True)
     number, act = RECORDS[table]
     with closing(sqlite3.connect(tmp_path / ".cas" / "index.sqlite")) as db:
         if where == "position":

@@ -26,12 +26,12 @@ from objstore.retention.compaction import CompactionResult, compact, plan_compac
 from objstore.retention.expiry import plan_expiry
 from objstore.retention.purge import PurgeTarget, plan_purge
 from objstore.transaction.journal import Journal
-from tests.objstore.retention.test_compaction import EDITS, expire, held, root, text
+from tests.objstore.retention.test_compaction import EDITS, expire, held, root, start, text
 from tests.support.crash_scenarios import rejected, write
 from tests.support.faulty_disk import CountdownDisk, PowerCut, power_cut
 from tests.support.index_tables import rebuilt_tables, records_of, tables
 
-__all__ = ["root"]
+__all__ = ["root", "start"]
 
 GONE: Final = text(3)
 

@@ -18,7 +18,7 @@ from tests.golden.make_stores import stored_contents
 from tests.support.crash_scenarios import Files, files, rejected, write
 from tests.support.faulty_disk import WHOLE
 
-FLIPS: Final = int(os.environ.get("CAS_FLIPS", "12" if WHOLE else "4"))
+FLIPS: Final = int(os.environ.get("CAS_FLIPS", "12" if WHOLE else "2"))
 """The number of bytes tried in each file that is too long to try all; `make crash` tries more than `make test`."""
 
 SHORT: Final = 64 if WHOLE else 4

@@ -1,7 +1,7 @@
 """Test a crash at every step of everything that writes: calls are whole, files match the journal, and work continues.
 
-Each scene is failed at its first and last and at every eleventh step, starting with a different one in each; with
-`CAS_CRASH_STEPS=1` (`make crash`) at every step.
+Each scene is failed at its last and at another step, a different one in each test; with `CAS_CRASH_STEPS=1` (`make
+crash`) at every step.
 """
 
 import os
@@ -36,11 +36,12 @@ from tests.support.crash_scenarios import (
     history,
     write,
 )
-from tests.support.faulty_disk import CountdownDisk, PowerCut, broken_disk, full_disk, power_cut
+from tests.support.faulty_disk import WHOLE, CountdownDisk, PowerCut, broken_disk, full_disk, power_cut
 from tests.support.index_tables import rebuilt_tables, tables
+from tests.support.sampling import sampled_product
 
 INFO: Final = CallInfo(tool="t", conversation="power")
-APART: Final = int(os.environ.get("CAS_CRASH_STEPS", "11"))
+APART: Final = int(os.environ.get("CAS_CRASH_STEPS", "23"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +83,12 @@ def copy_workspace(source: Path, target: Path) -> None:
         (target / TWO_NAMES[1]).hardlink_to(target / TWO_NAMES[0])
 
 
-@pytest.fixture(scope="module", params=SCENES, ids=lambda scene: scene.name)
+def named(value: object) -> str:
+    """Return the name under which a test with this value is listed."""
+    return value.name if isinstance(value, CrashScenario) else getattr(value, "__name__", str(value))
+
+
+@pytest.fixture(scope="module", params=SCENES, ids=named)
 def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Stage:
     return run_scenario(request.param, tmp_path_factory.mktemp("stage"))
 
@@ -126,11 +132,8 @@ def assert_whole(stage: Stage, root: Path, steps_done: str) -> bool:
 
 
 def walk(stage: Stage, way: int = 0) -> Iterator[int]:
-    """Yield the first step and every eleventh one, without end, starting from another one in each scene and mode."""
-    start = (len(stage.scene.name) + way) % APART
-    if start:
-        yield 0
-    yield from count(start, APART)
+    """Return every 23rd step, without end, starting from another one in each scene and mode."""
+    return count((len(stage.scene.name) + 3 * way) % min(APART, len(stage.operations)), APART)
 
 
 def steps(stage: Stage, way: int = 0) -> Iterator[int]:
@@ -164,7 +167,7 @@ def test_staging_comes_first_then_the_log_then_the_files_then_the_marker(stage: 
 @pytest.mark.parametrize("torn", [None, 0.5], ids=["before", "half"])
 def test_call_is_whole_after_a_kill_at_any_step(stage: Stage, tmp_path: Path, torn: float | None) -> None:
     outcomes: list[bool] = []
-    for step in steps(stage, 0 if torn is None else 1):
+    for step in sorted({0, *steps(stage)}) if torn is None else steps(stage, 1):
         disk = CountdownDisk(step, power_cut, torn=torn)
         with running(stage, tmp_path / str(step), disk) as raised:
             assert isinstance(raised, PowerCut)
@@ -188,7 +191,7 @@ def test_call_is_whole_after_a_kill_while_a_segment_is_created(tmp_path: Path, m
     stage = run_scenario(ONE_FILE, tmp_path / "stage")
     assert "create" in stage.operations
     for lost in (False, True):
-        for step in range(len(stage.operations)):
+        for step in range(int(lost and not WHOLE), len(stage.operations), 1 if WHOLE else 4):
             root = tmp_path / f"{step}{lost}"
             disk = CountdownDisk(step, power_cut, torn=0.5)
             with running(stage, root, disk):
@@ -210,7 +213,7 @@ def test_recovery_can_be_interrupted_at_any_step(stage: Stage, tmp_path: Path) -
             break
 
 
-@pytest.mark.parametrize("behind", [1, -2], ids=["nothing done", "all done"])
+@pytest.mark.parametrize(("stage", "behind"), sampled_product(SCENES, (1, -2)), indirect=["stage"], ids=named)
 def test_roll_back_can_be_interrupted_at_any_step(stage: Stage, tmp_path: Path, behind: int) -> None:
     failing = stage.operations.index("sync") + behind if behind > 0 else len(stage.operations) + behind
     if stage.operations[failing] in {"overwrite", "sync"}:
@@ -238,8 +241,10 @@ def assert_whole_or_void(stage: Stage, root: Path, steps_done: str) -> None:
 def test_file_with_two_names_is_whole_after_a_kill_at_any_step(tmp_path: Path) -> None:
     stage = run_scenario(LINKED, tmp_path / "stage")
     assert "rewrite" in stage.operations
-    for torn in (None, 0.5, 0.99):
-        for step in range(len(stage.operations)):
+    for way, torn in enumerate((None, 0.5, 0.99)):
+        for step, operation in enumerate(stage.operations):
+            if not (WHOLE or operation == "rewrite" or step % 3 == way):
+                continue
             root = tmp_path / f"{step} {torn}"
             disk = CountdownDisk(step, power_cut, torn=torn)
             with running(stage, root, disk):
@@ -248,7 +253,7 @@ def test_file_with_two_names_is_whole_after_a_kill_at_any_step(tmp_path: Path) -
 
 def test_file_with_two_names_has_bytes_and_mode_of_one_state_after_a_kill(tmp_path: Path) -> None:
     before, after = (b"one\n", 0o644), (b"two\n", 0o755)
-    for step in count():
+    for step in count(step=1 if WHOLE else 2):
         root = tmp_path / str(step)
         root.mkdir()
         with Workspace.init(root, CountdownDisk(None)) as workspace:
@@ -347,7 +352,7 @@ def test_bytes_appended_to_a_file_are_kept_if_its_move_is_killed(
 
 def test_next_writer_removes_staged_files_of_a_killed_process(tmp_path: Path) -> None:
     stage = run_scenario(MANY_FILES, tmp_path / "stage")
-    for step in range(len(stage.operations)):
+    for step in range(0, len(stage.operations), 1 if WHOLE else 3):
         root = tmp_path / str(step)
         disk = CountdownDisk(step, power_cut, torn=0.5)
         with running(stage, root, disk), Workspace.open(root, CountdownDisk(None)) as workspace:
@@ -357,7 +362,7 @@ def test_next_writer_removes_staged_files_of_a_killed_process(tmp_path: Path) ->
 
 @pytest.mark.parametrize("torn", [None, 0.5])
 def test_interrupted_creation_of_a_workspace_can_be_repeated(tmp_path: Path, torn: float | None) -> None:
-    for step in count():
+    for step in count(0 if WHOLE or torn is None else 1, 1 if WHOLE else 3):
         root = tmp_path / str(step)
         root.mkdir()
         (root / "a.txt").write_bytes(b"mine\n")
@@ -375,13 +380,13 @@ def test_interrupted_creation_of_a_workspace_can_be_repeated(tmp_path: Path, tor
 # ---- the disk is full or fails
 
 
-@pytest.mark.parametrize(("failure", "lasting"), [(full_disk, True), (broken_disk, False)])
+@pytest.mark.parametrize(
+    ("stage", "failure"), sampled_product(SCENES, (full_disk, broken_disk)), indirect=["stage"], ids=named
+)
 def test_disk_failure_at_any_step_leaves_the_call_whole_and_is_reported(
-    stage: Stage,
-    tmp_path: Path,
-    failure: Callable[[str], BaseException],
-    lasting: bool,  # noqa: FBT001 - a parameter of the test
+    stage: Stage, tmp_path: Path, failure: Callable[[str], BaseException]
 ) -> None:
+    lasting = failure is full_disk
     for step in steps(stage, int(lasting)):
         root = tmp_path / str(step)
         disk = CountdownDisk(step, failure, lasting=lasting)
@@ -407,7 +412,7 @@ def test_recovery_continues_after_a_disk_failure_at_any_step(stage: Stage, tmp_p
 def test_a_file_that_can_not_be_opened_during_recovery_is_not_reported_as_changed(tmp_path: Path) -> None:
     stopped = 0
     kill_between_two_files(tmp_path / "killed")
-    for spare in range(2, 30):
+    for spare in range(2, 30, 1 if WHOLE else 3):
         root = shutil.copytree(tmp_path / "killed", tmp_path / str(spare), symlinks=True)
         with with_few_files(spare):
             try:
@@ -546,7 +551,9 @@ def test_file_is_kept_if_its_replacement_can_not_be_created_and_others_are_appli
     }
 
 
-@pytest.mark.parametrize("failure", [full_disk, broken_disk])
+@pytest.mark.parametrize(
+    ("stage", "failure"), sampled_product(SCENES, (broken_disk, full_disk)), indirect=["stage"], ids=named
+)
 def test_failure_before_the_append_leaves_the_store_usable(
     stage: Stage, tmp_path: Path, failure: Callable[[str], BaseException]
 ) -> None:
@@ -570,7 +577,7 @@ def test_a_full_disk_reports_that_nothing_changed_only_if_nothing_did(
 ) -> None:
     stage = run_scenario(MANY_FILES, tmp_path / "stage")
     refused = 0
-    for step in range(len(stage.operations)):
+    for step in range(int(lasting and not WHOLE), len(stage.operations), 1 if WHOLE else 2):
         root = tmp_path / str(step)
         disk = CountdownDisk(step, full_disk, lasting=lasting)
         with running(stage, root, disk) as raised:

@@ -13,7 +13,7 @@ from objstore import Workspace, blob_id
 from tests.support.faulty_disk import WHOLE
 from tests.support.kill_target import sums
 
-KILLS: Final = int(os.environ.get("CAS_KILLS", "60" if WHOLE else "9"))
+KILLS: Final = int(os.environ.get("CAS_KILLS", "60" if WHOLE else "6"))
 KILLS_IN_ONE: Final = 3
 """Kills in one workspace, each of a writer that goes on where the last one was killed."""
 

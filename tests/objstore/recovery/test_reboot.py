@@ -20,7 +20,8 @@ from objstore.recovery.recovery_note import RECOVERY_NOTE_NAME, decoded, encoded
 from objstore.transfer.import_export import import_bundle
 from tests.objstore.recovery.test_crash import TICK, recorded_before_power_cut, set_age
 from tests.support.crash_scenarios import change, files, rejected, write
-from tests.support.faulty_disk import WHOLE, CountdownDisk, PowerCut, broken_disk, full_disk, power_cut, sampled_steps
+from tests.support.faulty_disk import CountdownDisk, PowerCut, broken_disk, full_disk, power_cut, sampled_steps
+from tests.support.sampling import sampled_product
 
 INFO: Final = CallInfo(tool="t", conversation="restart")
 LONG: Final = b"line\n" * 500
@@ -186,8 +187,11 @@ def test_persons_move_that_equals_a_rejected_one_is_kept(root: Path) -> None:
     assert files_after_reboot(root) == ({"b": (b"precious\n", 0o644)}, [])
 
 
-@pytest.mark.parametrize("gone", ["src/b", "src", "src/sub", "src/sub/c"])
-@pytest.mark.parametrize("then", ["nothing", "src/a", "other/d", "a save"])
+DELETED: Final = ("src/b", "src", "src/sub", "src/sub/c")
+DONE_THEN: Final = ("nothing", "src/a", "other/d", "a save")
+
+
+@pytest.mark.parametrize(("gone", "then"), sampled_product(DELETED, DONE_THEN))
 def test_file_deleted_by_a_person_before_a_reboot_stays_deleted(root: Path, gone: str, then: str) -> None:
     with open_workspace(root) as workspace:
         change(workspace, ("src/a", b"a\n"), ("src/b", b"b\n"), ("src/sub/c", b"c\n"))
@@ -295,8 +299,10 @@ def create_initial_files(workspace: Workspace, act: Callable[[Workspace], None])
         rejected(workspace, 3, 4)
 
 
-@pytest.mark.parametrize("act", [create_several, write_in_new_folders, edit_and_create, swap_files, decide_two])
-@pytest.mark.parametrize("changes", range(0, 10, 1 if WHOLE else 4))
+CUT_ACTS: Final = [create_several, write_in_new_folders, edit_and_create, swap_files, decide_two]
+
+
+@pytest.mark.parametrize(("act", "changes"), sampled_product(CUT_ACTS, range(10)))
 def test_call_is_whole_after_a_power_cut_at_any_change(
     root: Path, act: Callable[[Workspace], None], changes: int
 ) -> None:
@@ -427,11 +433,15 @@ def steps_to_interrupt(tmp_path: Path, act: Callable[[Workspace], None]) -> rang
     return sampled_steps(len(disk.done))
 
 
-@pytest.mark.parametrize("act", ACTS)
-@pytest.mark.parametrize(("then", "torn"), [(1, None), (2, 0.5)], ids=["killed", "power fails again"])
+INTERRUPTIONS: Final = {"killed": (1, None), "power fails again": (2, 0.5)}
+"""Number of the boot after which the next process runs, and which share of a write lands."""
+
+
+@pytest.mark.parametrize(("act", "interruption"), sampled_product(ACTS, list(INTERRUPTIONS)))
 def test_an_interrupted_recovery_is_completed_by_the_next_process(
-    tmp_path: Path, act: Callable[[Workspace], None], then: int, torn: float | None
+    tmp_path: Path, act: Callable[[Workspace], None], interruption: str
 ) -> None:
+    then, torn = INTERRUPTIONS[interruption]
     for step in steps_to_interrupt(tmp_path, act):
         root = tmp_path / str(step)
         wanted, inodes = lose_changes(root, act)
@@ -446,8 +456,7 @@ def test_an_interrupted_recovery_is_completed_by_the_next_process(
         assert disk.failed == "remove_store_file" or not (root / ".cas" / RECOVERY_NOTE_NAME).exists(), steps_done
 
 
-@pytest.mark.parametrize("act", ACTS)
-@pytest.mark.parametrize("failure", [full_disk, broken_disk])
+@pytest.mark.parametrize(("act", "failure"), sampled_product(ACTS, [full_disk, broken_disk]))
 def test_steps_that_a_failing_disk_blocked_are_completed_when_it_works(
     tmp_path: Path, act: Callable[[Workspace], None], failure: Callable[[str], BaseException]
 ) -> None:

@@ -81,7 +81,7 @@ from tests.support.interruption import interrupted_at, interruption_points
 
 EDITS: Final = 30
 DECIDING: Final = (Action.ACCEPT, Action.ACCEPT, Action.REJECT)
-MANY: Final = 2000 if WHOLE else 350
+MANY: Final = 2000 if WHOLE else 200
 """Operations one after another: thousands in `make crash`."""
 OFTEN: Final = (60, 25, 4, 3, 3, 3, 2)
 """How often each thing is done, in a hundred."""
@@ -94,11 +94,10 @@ def text(version: int) -> bytes:
     return b"".join(lines)
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """Return a workspace with edits of one file, all but the last few of which have expired."""
-    root = tmp_path / "workspace"
-    root.mkdir()
+@pytest.fixture(scope="module")
+def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return what each test gets a copy of: edits of one file, all but the last few of which have expired."""
+    root = tmp_path_factory.mktemp("start")
     with Workspace.init(root, CountdownDisk(None)) as workspace:
         for version in range(EDITS):
             write(workspace, "a.txt", text(version))
@@ -109,6 +108,12 @@ def root(tmp_path: Path) -> Path:
         )
     expire(root, *range(1, 21), decision=1)
     return root
+
+
+@pytest.fixture
+def root(start: Path, tmp_path: Path) -> Path:
+    """Return a workspace with edits of one file, all but the last few of which have expired."""
+    return copied(start, tmp_path / "workspace")
 
 
 def expire(root: Path, *edits: int, decision: int = 0) -> None:
@@ -1258,12 +1263,11 @@ def compact_twice(root: Path) -> None:
     run_compaction(root, all_segments=True)
 
 
-@pytest.fixture
-def several(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a workspace as `root`, in several segments."""
-    root = tmp_path / "several"
-    root.mkdir()
-    with monkeypatch.context() as patch:
+@pytest.fixture(scope="module")
+def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a workspace as `start`, in several segments."""
+    root = tmp_path_factory.mktemp("several")
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr("objstore.log.segments.ROTATE_AT", 4000)
         with Workspace.init(root, CountdownDisk(None)) as workspace:
             for version in range(EDITS):
@@ -1285,7 +1289,7 @@ def checked(root: Path) -> None:
     assert check_store(str(root), quick=True).faults == ()
 
 
-@pytest.mark.parametrize(("look", "stride"), [(read_remains, 7), (checked, 17)], ids=["remains", "check"])
+@pytest.mark.parametrize(("look", "stride"), [(read_remains, 17), (checked, 43)], ids=["remains", "check"])
 def test_readers_find_no_fault_while_segments_are_rewritten(
     several: Path, tmp_path: Path, look: Callable[[Path], None], stride: int
 ) -> None:
@@ -1298,7 +1302,7 @@ def test_readers_find_no_fault_while_segments_are_rewritten(
 
 
 def test_a_bundle_that_is_exported_during_a_rewrite_is_complete(several: Path, tmp_path: Path) -> None:
-    for moment in interruption_points(13):
+    for moment in interruption_points(37):
         root, bundle, made = (tmp_path / f"{moment.step}{what}" for what in ("", ".bundle", "-made"))
         shutil.copytree(several, root)
         opened = Workspace.open(root, CountdownDisk(None))

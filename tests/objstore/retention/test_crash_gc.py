@@ -1,7 +1,7 @@
 """Test crashes of expiry, purge and repack at every step and in every way.
 
 After each step the store opens with all held blobs, and a purge that has begun is finished when it is called again.
-`CAS_CRASH_STEPS=1` walks every step (`make crash` does), 20 every twentieth, beginning with another one in each way.
+`CAS_CRASH_STEPS=1` walks every step (`make crash` does), 45 every 45th, beginning with another one in each way.
 """
 
 import os
@@ -24,7 +24,7 @@ from tests.support.crash_scenarios import files, history, write
 from tests.support.faulty_disk import CountdownDisk, PowerCut, broken_disk, full_disk, power_cut
 from tests.support.index_tables import rebuilt_tables, records_of, tables
 
-EVERY: Final = int(os.environ.get("CAS_CRASH_STEPS", "20"))
+EVERY: Final = int(os.environ.get("CAS_CRASH_STEPS", "45"))
 SECRET: Final = random.Random(1).randbytes(900).hex().encode() + b"\n"
 EVERYTHING: Final = RetentionLimits(older_than=0, max_size=None)
 
@@ -126,13 +126,15 @@ def assert_sound(root: Path, start: Path) -> None:
     assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas")
 
 
-def cut_off(act: Callable[[Workspace], object], start: Path, folder: Path, way: Way, first: int) -> Iterator[Path]:
+def cut_off(
+    act: Callable[[Workspace], object], start: Path, folder: Path, way: Way, first: int, every: int = EVERY
+) -> Iterator[Path]:
     """Yield a copy of the workspace for each step at which the act failed in that way."""
     counting = CountdownDisk(None)
     with Workspace.open(shutil.copytree(start, folder / "counted"), counting) as workspace:
         act(workspace)
     assert {"create", "replace", "remove_store_file"} <= set(counting.done)
-    for step in range(first % EVERY, len(counting.done), EVERY):
+    for step in range(first % min(every, len(counting.done)), len(counting.done), every):
         root = shutil.copytree(start, folder / str(step))
         disk = CountdownDisk(step, way.failure, torn=way.torn, lasting=way.lasting)
         index = (root / ".cas" / "index.sqlite").read_bytes()
@@ -186,7 +188,7 @@ def test_an_interruption_at_any_step_loses_nothing_and_can_be_repeated(
 
 def test_interrupted_purge_changes_nothing_or_is_finished_by_the_next(start: Path, tmp_path: Path) -> None:
     begun = set()
-    for root in cut_off(purge, start, tmp_path, WAYS["killed"], 0):
+    for root in cut_off(purge, start, tmp_path, WAYS["killed"], 0, min(EVERY, 20)):
         with Workspace.open(root, CountdownDisk(None)) as workspace:
             gone = workspace.history.edit(9).expired is not None
             begun.add(gone)

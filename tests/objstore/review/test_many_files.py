@@ -33,7 +33,7 @@ def costs_by_files(root: Path, files: int) -> dict[str, int]:
 
 
 def test_cost_is_linear_in_the_number_of_files(tmp_path: Path) -> None:
-    few, many = (costs_by_files(tmp_path / str(files), files) for files in (150, 300))
+    few, many = (costs_by_files(tmp_path / str(files), files) for files in (60, 120))
     assert {act for act, work in many.items() if work > 2.3 * few[act]} == set()
 
 
@@ -59,7 +59,7 @@ def costs_by_hunks(root: Path, hunks: int) -> dict[str, int]:
 
 
 def test_cost_is_linear_in_the_number_of_hunks(tmp_path: Path) -> None:
-    few, many = (costs_by_hunks(tmp_path / str(hunks), hunks) for hunks in (150, 300))
+    few, many = (costs_by_hunks(tmp_path / str(hunks), hunks) for hunks in (80, 160))
     assert {act: work / few[act] for act, work in many.items() if work > 2.3 * few[act]} == {}
 
 

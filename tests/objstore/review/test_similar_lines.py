@@ -1,6 +1,6 @@
 """Laws of decisions on files with equal lines: no wrong byte, however the edits were made.
 
-`make laws` holds them over 20,000 constructed histories and more, `make test` over some hundreds.
+`make laws` holds them over 20,000 constructed histories and more, `make test` over a hundred.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ from tests.support.similar_lines import History, functions, repeated, undone_nex
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-EXAMPLES: Final = settings().max_examples
-"""Of the profile: 18 in `make test`, 2,000 in `make laws`."""
+IS_LONG: Final = settings().max_examples >= 1_000
+EXAMPLES: Final = settings().max_examples if IS_LONG else 10
+"""Ten in `make test`, 2,000 in `make laws`."""
 
 WAYS: Final = ("whole", "exact", "by hand")
 """How an edit is made: the whole file is written, the lines are named by the tool, or a person types."""

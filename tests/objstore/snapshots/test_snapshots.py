@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from itertools import count, permutations
 from pathlib import Path
+from typing import Final
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
@@ -46,6 +47,7 @@ from objstore.snapshots.restore import carry_out
 from objstore.transaction.journal import Journal
 from objstore.worktree.stat_cache import StatCache
 from tests.support.faulty_disk import WHOLE, CountdownDisk, PowerCut, UnsyncedDisk, broken_disk
+from tests.support.sampling import sampled_product
 from tests.support.scene import TEN, Scene, deletes, moves, writes
 
 
@@ -350,7 +352,7 @@ def test_a_file_that_became_readable_during_the_snapshot_is_not_reported(busy: S
 
 def test_a_snapshot_rolls_a_killed_call_forward_before_it_scans(busy: Scene) -> None:
     cut_between = 0
-    for step in count():
+    for step in count(step=1 if WHOLE else 3):
         new = b"killed at %d\n" % step
         try:
             with Workspace.open(busy.root, CountdownDisk(step)) as other, other.call(CallInfo(tool="t")) as call:
@@ -663,21 +665,22 @@ def becomes_a_pipe(root: Path) -> None:
     os.mkfifo(root / "src")
 
 
-@pytest.mark.parametrize(
-    "happens",
-    [
-        links_to_a_folder,
-        links_to_a_folder_with_such_a_file,
-        links_out,
-        links_below,
-        becomes_a_file,
-        becomes_a_pipe,
-    ],
-)
-@pytest.mark.parametrize(("number", "paths"), [(1, ["src"]), (1, ["src/sub/f"]), (2, []), (2, ["src/sub/f"])])
+REPLACED_FOLDERS: Final = [
+    links_to_a_folder,
+    links_to_a_folder_with_such_a_file,
+    links_out,
+    links_below,
+    becomes_a_file,
+    becomes_a_pipe,
+]
+RESTORES: Final = [(1, ["src"]), (1, ["src/sub/f"]), (2, []), (2, ["src/sub/f"])]
+
+
+@pytest.mark.parametrize(("happens", "restore"), sampled_product(REPLACED_FOLDERS, RESTORES))
 def test_a_file_is_not_restored_if_something_replaced_its_folder(
-    taken: Scene, happens: Callable[[Path], None], number: int, paths: list[str]
+    taken: Scene, happens: Callable[[Path], None], restore: tuple[int, list[str]]
 ) -> None:
+    number, paths = restore
     happens(taken.root)
     before = taken.everything()
     planned = taken.workspace.snapshots.restore(number, paths, dry_run=True)
@@ -726,13 +729,13 @@ def test_a_folder_that_becomes_a_symlink_after_the_plan_is_not_written_through(t
 
 
 def test_more_files_than_the_limit_of_open_files_are_restored(full: Scene) -> None:
-    for i in range(300):
+    for i in range(150):
         put(full, f"many/{i}/f", b"x%d\n" % i)
     number = take(full)
-    for i in range(300):
+    for i in range(150):
         put(full, f"many/{i}/f", b"y%d\n" % i)
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (200, before[1]))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (100, before[1]))
     try:
         full.workspace.snapshots.restore(number)
     finally:
@@ -753,7 +756,7 @@ def bring_about(scene: Scene, states: dict[str, bytes | None]) -> None:
             (scene.root / path).unlink()
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.dictionaries(PATHS, CONTENTS, max_size=4), st.dictionaries(PATHS, CONTENTS, max_size=4))
 def test_a_restore_returns_to_the_snapshot_whatever_happened_since(
     tmp_path_factory: pytest.TempPathFactory, first: dict[str, bytes | None], second: dict[str, bytes | None]
@@ -826,8 +829,8 @@ def record(scene: Scene) -> None:
 def deep(scene: Scene) -> Iterator[str]:
     """Return the path of a file in more folders than functions may call one another, which is fewer than ever."""
     limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(400)  # to look into them costs by the square of how many there are
-    folders = "a/" * 500
+    sys.setrecursionlimit(280)  # to look into them costs by the square of how many there are
+    folders = "a/" * 300
     # One at a time: what makes a path of folders calls itself for each.
     folder = os.open(scene.root, os.O_RDONLY)
     for _ in range(folders.count("/")):

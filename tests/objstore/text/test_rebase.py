@@ -392,7 +392,7 @@ def test_an_insertion_between_two_deleted_lines_conflicts() -> None:
     assert isinstance(carried(text("a f d g b"), text("a d G b"), *later), Rebased)
 
 
-@settings(max_examples=300)
+@settings(max_examples=settings().max_examples * 6)
 @given(st.data())
 def test_which_of_equal_lines_a_comparison_names_makes_no_difference(data: st.DataObject) -> None:
     lines = data.draw(st.lists(st.sampled_from("ab"), min_size=1, max_size=8))
@@ -425,7 +425,7 @@ def versions(draw: st.DrawFn, since: bytes, letters: str) -> bytes:
     return whole[:-1] if draw(st.booleans()) else whole
 
 
-@settings(max_examples=300)
+@settings(max_examples=settings().max_examples * 6)
 @given(st.data())
 def test_rebase_agrees_with_the_weave(data: st.DataObject) -> None:
     base = text(" ".join(data.draw(st.lists(st.sampled_from("abc"), max_size=8))))

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -11,6 +12,7 @@ from objstore import Action, AgentCall, Configuration, Decided, EditFilter, Orig
 from objstore.request_errors import EditAway
 from tests.support.git_project import PERSON, GitProject
 from tests.support.git_repository import git, new_repository
+from tests.support.sampling import sampled_product
 
 
 @pytest.fixture
@@ -80,22 +82,24 @@ def test_an_edit_made_on_a_branch_is_away_on_the_other(project: GitProject) -> N
 FIRST = "one\ntwo 0\nthree\nfour\nfive\n"
 
 
-@pytest.mark.parametrize("is_committed", [True, False], ids=["committed", "stashed"])
-@pytest.mark.parametrize(
-    ("written", "on_branch"),
-    [
-        pytest.param(CHANGED, FIRST.replace("two 0", "zwei"), id="the same line"),
-        pytest.param("one\nagent\nfive\n", "one\nbranch\nfive\n", id="fewer lines in both"),
-        pytest.param("a\nb\nc\n", "x\ny\nz\n", id="all lines"),
-        pytest.param(FIRST + "f {\n 1\n 2\n\n}\n", FIRST + "g {\n 3\n 4\n\n}\n", id="blocks with equal lines"),
-        pytest.param(CHANGED, None, id="no file on the branch"),
-        pytest.param(None, FIRST + "six\n", id="deleted by the agent"),
-        pytest.param("\0a\n", "\0b\n", id="binary"),
-    ],
-)
+TEXTS: Final = {
+    "the same line": (CHANGED, FIRST.replace("two 0", "zwei")),
+    "fewer lines in both": ("one\nagent\nfive\n", "one\nbranch\nfive\n"),
+    "all lines": ("a\nb\nc\n", "x\ny\nz\n"),
+    "blocks with equal lines": (FIRST + "f {\n 1\n 2\n\n}\n", FIRST + "g {\n 3\n 4\n\n}\n"),
+    "no file on the branch": (CHANGED, None),
+    "deleted by the agent": (None, FIRST + "six\n"),
+    "binary": ("\0a\n", "\0b\n"),
+}
+"""What the agent writes, and what is on another branch (None: no file)."""
+
+
+@pytest.mark.parametrize(("texts", "kept"), sampled_product(list(TEXTS), ("committed", "stashed")))
 def test_a_pending_edit_is_away_where_git_puts_a_text_that_was_never_recorded(
-    project: GitProject, written: str | None, on_branch: str | None, *, is_committed: bool
+    project: GitProject, texts: str, kept: str
 ) -> None:
+    written, on_branch = TEXTS[texts]
+    is_committed = kept == "committed"
     project.git("checkout", "-q", "-b", "branch")
     project.put("0.txt", on_branch)
     project.git("commit", "-q", "-am", "branch")

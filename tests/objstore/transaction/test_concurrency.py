@@ -150,8 +150,8 @@ def assert_sound(scene: Scene) -> None:
 def test_two_writers_and_a_reviewer_lose_nothing(scene: Scene) -> None:
     base = b"top\n[left]\nmiddle\n[right]\nbottom\n"
     scene.write("shared", base)
-    writers = [Process(WRITER, scene.root, name, 50) for name in ("left", "right")]
-    reviewer = Process(REVIEWER, scene.root, "rev", 40)
+    writers = [Process(WRITER, scene.root, name, 25) for name in ("left", "right")]
+    reviewer = Process(REVIEWER, scene.root, "rev", 20)
     for process in (*writers, reviewer):
         process.go()
     acknowledged = [seqs for process in writers for seqs in process.acknowledged_seqs()]
@@ -163,7 +163,7 @@ def test_two_writers_and_a_reviewer_lose_nothing(scene: Scene) -> None:
         calls = {(edits[seq - 1].edit.conversation, edits[seq - 1].edit.call) for seq in seqs}
         assert len(calls) == 1
     calls_of = Counter((view.edit.conversation, view.edit.call) for view in edits[1:])
-    assert len(calls_of) == 100
+    assert len(calls_of) == 50
     numbers = [view.decision.number for view in scene.workspace.history.decisions()]
     assert set(decided) <= set(numbers)
 
@@ -181,7 +181,7 @@ def test_two_writers_and_a_reviewer_lose_nothing(scene: Scene) -> None:
 def test_concurrent_readers_always_see_consistent_states(scene: Scene) -> None:
     scene.write("shared", b"[left]\n[right]\n")
     reader = Process(READER, scene.root)
-    writers = [Process(WRITER, scene.root, name, 40) for name in ("left", "right")]
+    writers = [Process(WRITER, scene.root, name, 20) for name in ("left", "right")]
     for process in (reader, *writers):
         process.go()
     acknowledged = [seqs for process in writers for seqs in process.acknowledged_seqs()]

@@ -69,7 +69,7 @@ def test_next_call_continues_from_the_log_after_an_exception_at_any_line(
     start.mkdir()
     with Workspace.init(start, CountdownDisk(None)) as workspace:
         write(workspace, "a.txt", b"one\n")
-    for lines in count(step=1 if WHOLE else 3):
+    for lines in count(step=1 if WHOLE else 7):
         interruption = Interruption(files, lines)
         root = shutil.copytree(start, tmp_path / str(lines), symlinks=True)
         with Workspace.open(root, CountdownDisk(None)) as workspace:

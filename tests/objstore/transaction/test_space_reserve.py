@@ -62,17 +62,24 @@ def text(version: int) -> bytes:
     return os.urandom(2_000).hex().encode() + b"\nversion %d\n" % version
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """Return a workspace with history that may expire, and a call whose file was not yet written."""
-    with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
+@pytest.fixture(scope="module")
+def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return what each test gets a copy of: history that may expire, and a call whose file was not yet written."""
+    root = tmp_path_factory.mktemp("start")
+    with Workspace.init(root, CountdownDisk(None)) as workspace:
         write(workspace, "b.txt", b"first\n")
         for version in range(VERSIONS):
             write(workspace, "a.txt", text(version))
         accept_all(workspace)
         write_pending(workspace, b"second\n")
-    die_in_a_call(tmp_path)
-    return tmp_path
+    die_in_a_call(root)
+    return root
+
+
+@pytest.fixture
+def root(start: Path, tmp_path: Path) -> Path:
+    """Return a workspace with history that may expire, and a call whose file was not yet written."""
+    return shutil.copytree(start, tmp_path, dirs_exist_ok=True)
 
 
 def write_pending(workspace: Workspace, content: bytes) -> None:

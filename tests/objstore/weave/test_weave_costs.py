@@ -92,7 +92,7 @@ def test_insertions_under_a_deletion_cost_by_their_number(
     deletion_first: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
     costs = []
-    for insertions in (250, 500):
+    for insertions in (125, 250):
         region = Region(insertions, deletion_first=deletion_first)
         costs.append(count_calls(lambda: act(region)))  # noqa: B023 - called at once
     assert costs[1] < 2.5 * costs[0], costs
@@ -146,7 +146,7 @@ def test_deciding_on_a_line_rewritten_many_times_costs_what_is_decided(act: Call
 
 def test_rejecting_every_second_edit_of_a_line_costs_what_is_decided() -> None:
     costs = []
-    for rewrites in (250, 500):
+    for rewrites in (100, 200):
         line = Line(rewrites, texts=2)
         line.weave.flip({line.deletion: False})
 
@@ -183,7 +183,7 @@ class Returning:
 def test_a_line_deleted_and_reinserted_many_times_costs_linearly(act: Callable[[Returning], None], times: int) -> None:
     """Each unit that deletes a line is checked again when another deleter is decided on."""
     costs = []
-    for number in (100, 200):
+    for number in (50, 100):
         line = Returning(number)
         costs.append(count_calls(lambda: act(line)))  # noqa: B023 - called at once
         assert line.weave.text() == b"p\nX\nq\n"
@@ -230,7 +230,7 @@ def test_rejected_attempts_do_not_add_to_the_cost_of_the_next(
     costs = []
     for _ in range(2):
         costs.append((count_calls(lambda: tried.try_again(10)), count_calls(tried.toggle_some)))
-        tried.try_again(400)
+        tried.try_again(200)
     assert costs[0] == pytest.approx(costs[1], rel=0.1), costs
     assert tried.weave.text() == b"p\n0\nq\n"
 

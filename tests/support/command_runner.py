@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from objstore import Call, CallInfo, CallOutcome, EditFilter, Operation, Status, TurnInfo, Unit, Workspace
+from tests.support.copied_stores import create_store
 from tests.support.faulty_disk import UnsyncedDisk
 from tests.support.fork_server import forked_program
 
@@ -155,7 +156,7 @@ def on_terminal(
     """Run `cas` on a terminal of its own, answer it, and return its exit status and all that the terminal showed."""
     master, terminal = pty.openpty()
     # A session of its own, with the terminal in control of it: Ctrl-C typed there interrupts the process.
-    process = forked_program("cli").start_on_terminal(
+    process = forked_program("cli", ()).start_on_terminal(
         words,
         folder=folder,
         environment=environment({"PAGER": "cat", "COLUMNS": "120"} | (settings or {})),
@@ -227,7 +228,7 @@ class CommandRunner:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        Workspace.init(folder, UnsyncedDisk()).close()
+        create_store(folder)
 
     # ---- the agent
 

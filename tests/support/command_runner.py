@@ -156,7 +156,7 @@ def on_terminal(
     """Run `cas` on a terminal of its own, answer it, and return its exit status and all that the terminal showed."""
     master, terminal = pty.openpty()
     # A session of its own, with the terminal in control of it: Ctrl-C typed there interrupts the process.
-    process = forked_program("cli", ()).start_on_terminal(
+    process = forked_program("cli").start_on_terminal(
         words,
         folder=folder,
         environment=environment({"PAGER": "cat", "COLUMNS": "120"} | (settings or {})),

@@ -70,13 +70,17 @@ class ProcessResult:
 # ---- who asks
 
 
-@functools.cache
 def forked_program(program: str, begun_by: tuple[str, ...] = ()) -> "ForkServer":
     """Return what starts `cli` or `mcptools`, for as long as this process lives.
 
     `begun_by`: a command that takes something from the process and becomes what the words behind it say; whatever is
     started is without that too.
     """
+    return _fork_server(program, begun_by)
+
+
+@functools.cache  # which tells a default from the same argument
+def _fork_server(program: str, begun_by: tuple[str, ...]) -> "ForkServer":
     starter = ForkServer(program, begun_by)
     atexit.register(starter.close)
     return starter

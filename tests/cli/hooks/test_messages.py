@@ -36,7 +36,7 @@ def review(folder: Path, tmp_path: Path) -> Review:
         scratch = tmp_path / "stage"
         for leftover in scratch.glob("*") if scratch.exists() else ():
             leftover.unlink()
-        kind = list(TERMINALS)[-1]
+        kind = "plain"
         return run_in_terminal(
             kind,
             "review",

@@ -183,7 +183,8 @@ class ForkedProcess:
 
     def kill(self) -> None:
         """End it at once."""
-        os.kill(self.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # it has just ended
+            os.kill(self.pid, signal.SIGKILL)
         self.wait(timeout=60)
 
 

@@ -106,7 +106,7 @@ class PlainTerminal(_TerminalBase):
         os.kill(self._process.pid, number)
 
     def kill(self) -> None:
-        os.kill(self._process.pid, signal.SIGKILL)
+        self._process.kill()
         self._process.wait(timeout=PATIENCE)
 
     def wait_for_exit(self) -> int:

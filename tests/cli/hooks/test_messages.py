@@ -20,7 +20,7 @@ from tests.support.hooked_agents import (
     VSCode,
     recorded_project,
 )
-from tests.support.terminal_driver import TERMINALS, TerminalDriver, run_in_terminal
+from tests.support.terminal_driver import TerminalDriver, run_in_terminal
 
 Review = Callable[..., AbstractContextManager[TerminalDriver]]
 

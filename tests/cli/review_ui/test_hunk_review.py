@@ -37,9 +37,7 @@ def review(request: pytest.FixtureRequest, runner: CommandRunner, tmp_path: Path
     return begin
 
 
-@pytest.fixture
-def history(runner: CommandRunner) -> CommandRunner:
-    """Return a workspace where edit 1 created file a, edit 2 changed it in two places, and edit 3 created file b."""
+def record_history(runner: CommandRunner) -> None:
     runner.write("a", FIRST, conversation="conv_one")
 
     def two_hunks(call: Call) -> None:
@@ -47,7 +45,12 @@ def history(runner: CommandRunner) -> CommandRunner:
 
     runner.call(two_hunks, conversation="conv_one", tool="edit_file_diff")
     runner.write("b", b"other\n", conversation="conv_two")
-    return runner
+
+
+@pytest.fixture
+def history(runner: CommandRunner) -> CommandRunner:
+    """Return a workspace where edit 1 created file a, edit 2 changed it in two places, and edit 3 created file b."""
+    return runner.prepared(record_history)
 
 
 def prompt_for(unit: str) -> str:

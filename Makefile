@@ -18,7 +18,7 @@ CRASHES := tests/objstore/recovery/test_crash.py tests/objstore/retention/test_c
 	tests/objstore/integrity/test_salvage.py tests/objstore/tracking/test_snapshots.py tests/objstore/tracking/test_crash_recording.py \
 	tests/cli/commands/keeping/test_bundle.py tests/cli/setup/test_plans.py tests/cli/shell/test_failing_system.py \
 	tests/cli/hooks/test_call_attribution.py tests/cli/commands/reviewing/test_dry_run_outcomes.py \
-	tests/cli/commands/keeping/test_export_diffs.py
+	tests/cli/commands/keeping/test_export_diffs.py tests/cli/hooks/test_abandoned_calls.py
 ARGS ?=
 
 # The first Python new enough, by its own path: a shim may point elsewhere tomorrow.

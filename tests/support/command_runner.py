@@ -30,6 +30,7 @@ __all__ = [
     "cas",
     "cas_on_full_disk",
     "cas_unprivileged",
+    "merged_output",
     "on_terminal",
     "unforked_cas",
     "with_progress",
@@ -91,11 +92,27 @@ def cas(*words: str, folder: Path, settings: dict[str, str] | None = None, stdin
     return _started((), words, folder, settings or {}, stdin)
 
 
+def merged_output(*words: str, folder: Path) -> str:
+    """Run `cas` in `folder`, and return what it printed and what it said on stderr, in their order in one pipe."""
+    return _started((), words, folder, {}, is_merged=True).text
+
+
 def _started(
-    begun_by: tuple[str, ...], words: Sequence[str], folder: Path, settings: dict[str, str], stdin: bytes = b""
+    begun_by: tuple[str, ...],
+    words: Sequence[str],
+    folder: Path,
+    settings: dict[str, str],
+    stdin: bytes = b"",
+    *,
+    is_merged: bool = False,
 ) -> CommandResult:
     ran = forked_program("cli", begun_by).run(
-        words, folder=folder, environment=environment(settings), stdin=stdin, patience=PATIENCE
+        words,
+        folder=folder,
+        environment=environment(settings),
+        stdin=stdin,
+        patience=PATIENCE,
+        is_merged=is_merged,
     )
     return CommandResult(status=ran.status, out=ran.out, err=ran.err)
 

@@ -122,15 +122,27 @@ class ForkServer:
         self._folder.cleanup()
 
     def run(
-        self, words: Sequence[str], *, folder: Path, environment: Mapping[str, str], stdin: bytes, patience: float
+        self,
+        words: Sequence[str],
+        *,
+        folder: Path,
+        environment: Mapping[str, str],
+        stdin: bytes,
+        patience: float,
+        is_merged: bool = False,
     ) -> ProcessResult:
-        """Run the program with nothing but pipes around it, and wait for its end, but not for ever."""
+        """Run the program with nothing but pipes around it, and wait for its end, but not for ever.
+
+        `is_merged`: standard error is the same pipe as standard output.
+        """
         try:
             worker = self._idle.pop()
         except IndexError:
             worker = _Worker(self._address)
         asked = _asked_for(words, folder, environment)
         pipes = [os.pipe() for _ in range(3)]
+        if is_merged:
+            os.dup2(pipes[1][1], pipes[2][1], inheritable=False)
         theirs = [pipes[0][0], pipes[1][1], pipes[2][1]]
         deadline = time.monotonic() + patience
         try:

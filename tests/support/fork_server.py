@@ -55,6 +55,7 @@ PIECE: Final = 1 << 16
 ONCE, ON_TERMINAL, REPEATEDLY = b"+", b"t", b"*"
 """What a process is forked for; process_launcher.py asks for the first."""
 
+SIGNALS: Final = sorted(signal.valid_signals())  # asking for them takes as long as for all their handlers
 LENGTH: Final = 4  # bytes that say how long a request is
 
 
@@ -389,7 +390,7 @@ def _left_behind() -> tuple[object, ...]:
         has_children = True
     except ChildProcessError:
         has_children = False
-    handlers = [signal.getsignal(number) for number in sorted(signal.valid_signals())]
+    handlers = [signal.getsignal(number) for number in SIGNALS]
     files = sorted(os.listdir("/dev/fd"))  # noqa: PTH208 - each is only a number
     return files, handlers, threading.active_count(), has_children, mask
 

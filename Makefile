@@ -13,6 +13,8 @@ LAWS := tests/objstore/weave/test_weave_laws.py tests/objstore/text/test_rebase.
 	tests/objstore/review/test_repeated_edits.py tests/objstore/review/test_taken_out.py \
 	tests/objstore/tracking/test_attribution_laws.py
 CRASHES := tests/objstore/recovery/test_crash.py tests/objstore/retention/test_crash_gc.py tests/objstore/retention/test_compaction.py tests/objstore/recovery/test_reboot.py \
+	tests/cli/hooks/test_call_attribution.py tests/cli/hooks/test_abandoned_calls.py tests/cli/commands/reviewing/test_dry_run_outcomes.py \
+	tests/cli/commands/keeping/test_export_diffs.py tests/cli/screen/test_syntax.py \
 	tests/objstore/recovery/test_kill.py tests/objstore/transaction/test_interrupted_writer.py tests/objstore/transaction/test_prestore.py \
 	tests/objstore/index/test_index_bit_flips.py tests/objstore/index/test_index_damage.py tests/objstore/integrity/test_bit_flips.py \
 	tests/objstore/integrity/test_salvage.py tests/objstore/snapshots/test_snapshots.py tests/objstore/tracking/test_crash_recording.py \

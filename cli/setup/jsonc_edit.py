@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 __all__ = [
@@ -52,7 +53,7 @@ class _Node:
 
 
 def loaded(text: str) -> Any:  # noqa: ANN401 - whatever the document holds
-    """Return the document's value; an empty text is an empty object. Raises JsonInvalid."""
+    """Return the document's value, which nobody may change; an empty text is an empty object. Raises JsonInvalid."""
     return _parsed(text).value if text.strip() else {}
 
 
@@ -135,6 +136,7 @@ def discarded(text: str, path: Sequence[Key], is_ours: Callable[[Any], bool]) ->
 # ---- reading
 
 
+@lru_cache(maxsize=4)  # a setup edits one text for every event, and each edit looks at it several times
 def _parsed(text: str) -> _Node:
     node = _value(text, _skipped(text, 0), 0)
     if _skipped(text, node.end) != len(text):

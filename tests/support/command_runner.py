@@ -1,18 +1,24 @@
 """A workspace to review in: records edits as an agent would, and runs `cas` as a person would."""
 
+import atexit
+import functools
 import json
 import os
 import pty
 import select
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from objstore import Call, CallInfo, CallOutcome, EditFilter, Operation, Status, TurnInfo, Unit, Workspace
+from objstore.fs.reserved_names import STORE_NAME
+from tests.support.copied_stores import create_store
 from tests.support.faulty_disk import UnsyncedDisk
 from tests.support.fork_server import forked_program
 
@@ -24,6 +30,7 @@ __all__ = [
     "cas",
     "cas_on_full_disk",
     "cas_unprivileged",
+    "merged_output",
     "on_terminal",
     "unforked_cas",
     "with_progress",
@@ -85,11 +92,27 @@ def cas(*words: str, folder: Path, settings: dict[str, str] | None = None, stdin
     return _started((), words, folder, settings or {}, stdin)
 
 
+def merged_output(*words: str, folder: Path) -> str:
+    """Run `cas` in `folder`, and return what it printed and what it said on stderr, in their order in one pipe."""
+    return _started((), words, folder, {}, is_merged=True).text
+
+
 def _started(
-    begun_by: tuple[str, ...], words: Sequence[str], folder: Path, settings: dict[str, str], stdin: bytes = b""
+    begun_by: tuple[str, ...],
+    words: Sequence[str],
+    folder: Path,
+    settings: dict[str, str],
+    stdin: bytes = b"",
+    *,
+    is_merged: bool = False,
 ) -> CommandResult:
     ran = forked_program("cli", begun_by).run(
-        words, folder=folder, environment=environment(settings), stdin=stdin, patience=PATIENCE
+        words,
+        folder=folder,
+        environment=environment(settings),
+        stdin=stdin,
+        patience=PATIENCE,
+        is_merged=is_merged,
     )
     return CommandResult(status=ran.status, out=ran.out, err=ran.err)
 
@@ -206,6 +229,17 @@ def with_progress(*words: str, folder: Path, patience: float) -> tuple[bytes, by
     return ran.stdout, bytes(shown)
 
 
+@functools.cache
+def _prepared(prepare: Callable[["CommandRunner"], object]) -> Path:
+    """Return a workspace that `prepare` has made, for as long as this process lives."""
+    folder = TemporaryDirectory(prefix="editledger-prepared-")
+    atexit.register(folder.cleanup)
+    made = Path(folder.name, "ws")
+    made.mkdir()
+    prepare(CommandRunner(made))
+    return made
+
+
 def _answered(master: int, answers: Sequence[Answer]) -> bytes:
     """Answer what asks on a terminal, and return all that the terminal showed."""
     shown, left = bytearray(), list(answers)
@@ -227,7 +261,14 @@ class CommandRunner:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        Workspace.init(folder, UnsyncedDisk()).close()
+        create_store(folder)
+
+    def prepared(self, prepare: Callable[["CommandRunner"], object]) -> "CommandRunner":
+        """Give this new workspace what `prepare` makes of a new one: a copy, as it is made once by a process."""
+        made = _prepared(prepare)
+        shutil.rmtree(self.folder / STORE_NAME)
+        shutil.copytree(made, self.folder, symlinks=True, dirs_exist_ok=True)
+        return self
 
     # ---- the agent
 

@@ -55,6 +55,7 @@ PIECE: Final = 1 << 16
 ONCE, ON_TERMINAL, REPEATEDLY = b"+", b"t", b"*"
 """What a process is forked for; process_launcher.py asks for the first."""
 
+SIGNALS: Final = sorted(signal.valid_signals())  # asking for them takes as long as for all their handlers
 LENGTH: Final = 4  # bytes that say how long a request is
 
 
@@ -70,13 +71,17 @@ class ProcessResult:
 # ---- who asks
 
 
-@functools.cache
 def forked_program(program: str, begun_by: tuple[str, ...] = ()) -> "ForkServer":
     """Return what starts `cli` or `mcptools`, for as long as this process lives.
 
     `begun_by`: a command that takes something from the process and becomes what the words behind it say; whatever is
     started is without that too.
     """
+    return _fork_server(program, begun_by)
+
+
+@functools.cache  # which tells a default from the same argument
+def _fork_server(program: str, begun_by: tuple[str, ...]) -> "ForkServer":
     starter = ForkServer(program, begun_by)
     atexit.register(starter.close)
     return starter
@@ -118,15 +123,27 @@ class ForkServer:
         self._folder.cleanup()
 
     def run(
-        self, words: Sequence[str], *, folder: Path, environment: Mapping[str, str], stdin: bytes, patience: float
+        self,
+        words: Sequence[str],
+        *,
+        folder: Path,
+        environment: Mapping[str, str],
+        stdin: bytes,
+        patience: float,
+        is_merged: bool = False,
     ) -> ProcessResult:
-        """Run the program with nothing but pipes around it, and wait for its end, but not for ever."""
+        """Run the program with nothing but pipes around it, and wait for its end, but not for ever.
+
+        `is_merged`: standard error is the same pipe as standard output.
+        """
         try:
             worker = self._idle.pop()
         except IndexError:
             worker = _Worker(self._address)
         asked = _asked_for(words, folder, environment)
         pipes = [os.pipe() for _ in range(3)]
+        if is_merged:
+            os.dup2(pipes[1][1], pipes[2][1], inheritable=False)
         theirs = [pipes[0][0], pipes[1][1], pipes[2][1]]
         deadline = time.monotonic() + patience
         try:
@@ -179,7 +196,8 @@ class ForkedProcess:
 
     def kill(self) -> None:
         """End it at once."""
-        os.kill(self.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # it has just ended
+            os.kill(self.pid, signal.SIGKILL)
         self.wait(timeout=60)
 
 
@@ -372,7 +390,7 @@ def _left_behind() -> tuple[object, ...]:
         has_children = True
     except ChildProcessError:
         has_children = False
-    handlers = [signal.getsignal(number) for number in sorted(signal.valid_signals())]
+    handlers = [signal.getsignal(number) for number in SIGNALS]
     files = sorted(os.listdir("/dev/fd"))  # noqa: PTH208 - each is only a number
     return files, handlers, threading.active_count(), has_children, mask
 

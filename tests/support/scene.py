@@ -32,6 +32,7 @@ from objstore.fastclass import replace
 from objstore.fs.disk import Disk
 from objstore.model.ids import blob_id
 from objstore.model.records import Record, WrittenFile
+from tests.support.copied_stores import create_store
 from tests.support.faulty_disk import UnsyncedDisk
 
 __all__ = ["TEN", "FileObservation", "Scene", "deletes", "lines", "moves", "observe_tree", "words", "writes"]
@@ -109,6 +110,8 @@ class Scene:
         self.root = root
         self.disk = disk
         root.mkdir(exist_ok=True)
+        if disk is UnsyncedDisk:  # others count what a creation does
+            create_store(root)
         self.workspace = Workspace.init(root, disk())
 
     def close(self) -> None:

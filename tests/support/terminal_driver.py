@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from tests.support.command_runner import LOGIN, PROGRAM, environment
+from tests.support.fork_server import ForkedProcess, forked_program
 
 __all__ = ["TERMINALS", "TerminalDriver", "run_in_terminal"]
 
@@ -77,17 +78,14 @@ class PlainTerminal(_TerminalBase):
         super().__init__()
         self._master, terminal = pty.openpty()
         termios.tcsetwinsize(terminal, (SIZE[1], SIZE[0]))
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", LOGIN, *PROGRAM, *words],
-            cwd=folder,
-            env=settings,
-            stdin=terminal,
-            stdout=terminal,
-            stderr=terminal,
-            start_new_session=True,
-        )
+        self._process = self._started(words, folder, settings, terminal)
         os.close(terminal)
         self._written = bytearray()
+
+    def _started(
+        self, words: list[str], folder: Path, settings: dict[str, str], terminal: int
+    ) -> "ForkedProcess | subprocess.Popen[bytes]":
+        return forked_program("cli").start_on_terminal(words, folder=folder, environment=settings, terminal=terminal)
 
     def type(self, keys: str) -> None:
         os.write(self._master, keys.encode())
@@ -108,16 +106,16 @@ class PlainTerminal(_TerminalBase):
         os.kill(self._process.pid, number)
 
     def kill(self) -> None:
-        os.kill(self._process.pid, signal.SIGKILL)
+        self._process.kill()
         self._process.wait(timeout=PATIENCE)
 
     def wait_for_exit(self) -> int:
         deadline = time.monotonic() + PATIENCE
-        while self._process.poll() is None:
+        while (status := self._process.poll()) is None:
             assert time.monotonic() < deadline, self.shown()
             self.shown()
             time.sleep(0.01)
-        return self._process.returncode
+        return status
 
     def is_in_line_mode(self) -> bool:
         return _is_in_line_mode(self._master)
@@ -126,6 +124,23 @@ class PlainTerminal(_TerminalBase):
         if self._process.poll() is None:
             self.kill()
         os.close(self._master)
+
+
+class ColdTerminal(PlainTerminal):
+    """A pseudo-terminal whose process inherits what any process does, such as signals that are ignored."""
+
+    def _started(
+        self, words: list[str], folder: Path, settings: dict[str, str], terminal: int
+    ) -> "ForkedProcess | subprocess.Popen[bytes]":
+        return subprocess.Popen(
+            [sys.executable, "-P", "-c", LOGIN, *PROGRAM, *words],
+            cwd=folder,
+            env=settings,
+            stdin=terminal,
+            stdout=terminal,
+            stderr=terminal,
+            start_new_session=True,
+        )
 
 
 class TmuxTerminal(_TerminalBase):
@@ -200,12 +215,14 @@ Kind = Callable[[list[str], Path, dict[str, str], Path], PlainTerminal | TmuxTer
 TERMINALS: Final[dict[str, Kind]] = {"plain": PlainTerminal} | ({"tmux": TmuxTerminal} if shutil.which("tmux") else {})
 """The kinds of terminal available on this machine."""
 
+KINDS: Final[dict[str, Kind]] = TERMINALS | {"cold": ColdTerminal}
+
 
 @contextmanager
 def run_in_terminal(kind: str, *words: str, folder: Path, scratch: Path, **settings: str) -> Iterator[TerminalDriver]:
     """Run `cas` in a terminal of that kind."""
     scratch.mkdir(exist_ok=True)
-    terminal = TERMINALS[kind](list(words), folder, environment(settings), scratch)
+    terminal = KINDS[kind](list(words), folder, environment(settings), scratch)
     try:
         yield terminal
     finally:

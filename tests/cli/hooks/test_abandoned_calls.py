@@ -17,6 +17,7 @@ from objstore import EditFilter, Origin, Workspace
 from tests.support.client_files import warm_programs
 from tests.support.command_runner import PATIENCE, PROGRAM, CommandRunner, cas, environment
 from tests.support.hooked_agents import ClaudeCode, Codex, OpenCode, Session, shell
+from tests.support.sampling import sampled_product
 
 CLIENT: Final = """
 import subprocess, sys
@@ -105,8 +106,7 @@ def running(folder: Path) -> list[tuple[str, str]]:
     return [(call["client"], call["state"]) for call in cas("status", "--json", folder=folder).json()["running_calls"]]
 
 
-@EACH_WAY
-@pytest.mark.parametrize("agent", [ClaudeCode, Codex, OpenCode])
+@pytest.mark.parametrize(("agent", "way"), sampled_product([ClaudeCode, Codex, OpenCode], [DIRECTLY, THROUGH_A_SHELL]))
 def test_a_persons_lines_after_a_client_was_killed_are_not_the_agents(
     agent: type[Session], way: str, folder: Path
 ) -> None:

@@ -27,6 +27,7 @@ from tests.support.command_runner import (
 )
 from tests.support.hooked_agents import ClaudeCode, Codex, Copilot, Cursor, Gemini, OpenCode, Session, VSCode, shell
 from tests.support.mounts import can_mount_unreachable, unreachable_mount
+from tests.support.sampling import sampled_product
 
 WORKER = {"agent_id": "agent-7", "agent_type": "worker"}
 FORKED = {"agent_id": "agent-8", "agent_type": ""}
@@ -196,8 +197,7 @@ def test_changes_while_shells_of_two_agents_run_are_external_or_of_the_agent_tha
 # ---- calls that need a person's permission
 
 
-@pytest.mark.parametrize("agent", [ClaudeCode, Codex])
-@pytest.mark.parametrize("by_shell", [True, False], ids=["shell", "write"])
+@pytest.mark.parametrize(("agent", "by_shell"), sampled_product([ClaudeCode, Codex], [True, False]))
 @pytest.mark.parametrize("is_stopped", [True, False], ids=["stop", "prompt"])
 def test_changes_are_unattributed_if_a_person_was_asked_about_a_call_that_never_ended(
     agent: type[Session], folder: Path, *, by_shell: bool, is_stopped: bool
@@ -248,8 +248,7 @@ def test_of_two_calls_of_one_tool_only_the_one_that_needed_permission_is_refused
     assert sorted(attributed_edits(folder)) == [("a.txt", "unattributed"), ("src/b.py", session.name)]
 
 
-@pytest.mark.parametrize("questions", [1, 2])
-@pytest.mark.parametrize("by_shell", [True, False], ids=["shell", "write"])
+@pytest.mark.parametrize(("questions", "by_shell"), sampled_product([1, 2], [True, False]))
 def test_two_identical_calls_of_which_one_needed_permission_claim_nothing_until_they_end(
     folder: Path, questions: int, *, by_shell: bool
 ) -> None:
@@ -431,8 +430,7 @@ def test_a_subagent_may_start_after_its_session_is_compacted(folder: Path) -> No
     assert attributed_edits(folder) == [("a.txt", session.name)]
 
 
-@pytest.mark.parametrize("agent", [ClaudeCode, Codex, VSCode, Copilot])
-@pytest.mark.parametrize("is_shell", [False, True], ids=["write", "shell"])
+@pytest.mark.parametrize(("agent", "is_shell"), sampled_product([ClaudeCode, Codex, VSCode, Copilot], [False, True]))
 def test_a_session_compacted_during_a_call_continues_the_call(
     agent: type[Session], folder: Path, *, is_shell: bool
 ) -> None:
@@ -510,8 +508,9 @@ def test_an_end_event_matches_its_call_when_a_hook_rewrote_the_input(folder: Pat
     assert attributed_edits(folder) == [("a.txt", session.name), ("src/b.py", "external")]
 
 
-@pytest.mark.parametrize("agent", [ClaudeCode, Codex, Copilot, Gemini, OpenCode], ids=lambda agent: agent.__name__)
-@pytest.mark.parametrize("tool", ["mcp_fs_write", "shell"])
+@pytest.mark.parametrize(
+    ("agent", "tool"), sampled_product([ClaudeCode, Codex, Copilot, Gemini, OpenCode], ["mcp_fs_write", "shell"])
+)
 def test_two_calls_of_one_tool_with_different_input_are_distinct_without_ids(
     agent: type[Session], tool: str, folder: Path
 ) -> None:
@@ -537,8 +536,7 @@ def test_two_calls_of_one_tool_with_different_input_are_distinct_without_ids(
     assert attributed_edits(folder) == [("one", session.name), ("two", session.name), ("a.txt", "external")]
 
 
-@pytest.mark.parametrize("agent", [Gemini, Copilot], ids=lambda agent: agent.__name__)
-@pytest.mark.parametrize("is_rewritten", [False, True], ids=["same input", "rewritten input"])
+@pytest.mark.parametrize(("agent", "is_rewritten"), sampled_product([Gemini, Copilot], [False, True]))
 def test_a_repeated_end_event_without_id_ends_no_other_call(
     agent: type[Session], folder: Path, *, is_rewritten: bool
 ) -> None:
@@ -559,16 +557,14 @@ def test_a_repeated_end_event_without_id_ends_no_other_call(
 # ---- long and odd texts
 
 
-LONG_TEXT = "word " * 40_000
+ODD_TEXTS = {"long": "word " * 40_000, "lone surrogate": "half \ud83d a face", "control characters": "\x1b[31m\n\0"}
 
 
-@pytest.mark.parametrize(
-    "text", [LONG_TEXT, "half \ud83d a face", "\x1b[31m\n\0"], ids=["long", "lone surrogate", "control characters"]
-)
-@pytest.mark.parametrize("agent", [ClaudeCode, Codex, Gemini], ids=lambda agent: agent.__name__)
+@pytest.mark.parametrize(("kind", "agent"), sampled_product(list(ODD_TEXTS), [ClaudeCode, Codex, Gemini]))
 def test_edits_are_recorded_whatever_text_an_agent_sends(
-    agent: type[ClaudeCode | Gemini], text: str, folder: Path
+    agent: type[ClaudeCode | Gemini], kind: str, folder: Path
 ) -> None:
+    text = ODD_TEXTS[kind]
     session: Session = agent(folder)
     session.ask(text)
     session.tell(session.shell_event(text, before=True) | {"model": text})
@@ -643,16 +639,16 @@ def test_a_patch_is_recorded_in_each_workspace_that_it_changes(folder: Path, tmp
     assert attributed_edits(other) == [("o.txt", session.name)]
 
 
-@pytest.mark.parametrize("way", ["end", "stop", "prompt", "session's end"])
 @pytest.mark.parametrize(
-    ("is_separate", "has_project_dir"),
-    [(False, False), (False, True), (True, True)],
-    ids=["nested", "nested, project dir set", "separate, project dir set"],
+    ("way", "place"),
+    sampled_product(
+        ["end", "stop", "prompt", "session's end"], ["nested", "nested, project dir set", "separate, project dir set"]
+    ),
 )
 def test_a_shell_that_changes_into_another_workspace_ends_with_its_event_or_turn(
-    folder: Path, tmp_path: Path, *, way: str, is_separate: bool, has_project_dir: bool
+    folder: Path, tmp_path: Path, way: str, place: str
 ) -> None:
-    inner = (tmp_path if is_separate else folder) / "inner"
+    inner = (tmp_path if place.startswith("separate") else folder) / "inner"
     inner.mkdir()
     CommandRunner(inner)
     assert cas("record", folder=inner).status == 0
@@ -669,7 +665,7 @@ def test_a_shell_that_changes_into_another_workspace_ends_with_its_event_or_turn
         "prompt": session.prompted("and now?"),
         "session's end": session.base("SessionEnd"),
     }
-    settings = {"CLAUDE_PROJECT_DIR": str(folder)} if has_project_dir else {}
+    settings = {"CLAUDE_PROJECT_DIR": str(folder)} if place.endswith("project dir set") else {}
     given = json.dumps(ended[way] | {"cwd": str(inner)}).encode()
     ran = cas("hook", "claude-code", folder=inner, settings=settings, stdin=given)
     assert (ran.status, ran.err) == (0, b"")
@@ -690,8 +686,10 @@ def second_workspace(tmp_path: Path, name: str = "second") -> Path:
     return root
 
 
-@pytest.mark.parametrize("way", ["stop", "prompt", "session's end", "resumed"])
-@pytest.mark.parametrize("place", ["separate", "nested", "session in a third"])
+@pytest.mark.parametrize(
+    ("way", "place"),
+    sampled_product(["stop", "prompt", "session's end", "resumed"], ["separate", "nested", "session in a third"]),
+)
 def test_a_tool_whose_file_is_in_another_workspace_ends_with_its_turn(
     folder: Path, tmp_path: Path, *, way: str, place: str
 ) -> None:
@@ -717,9 +715,11 @@ def test_a_tool_whose_file_is_in_another_workspace_ends_with_its_turn(
     assert not list((other / ".cas" / "agents").glob("open-*"))
 
 
-@pytest.mark.parametrize("way", ["stop", "prompt", "session's end"])
+@pytest.mark.parametrize(
+    ("way", "place"),
+    sampled_product(["stop", "prompt", "session's end"], ["separate", "nested", "separate, without prompt"]),
+)
 @pytest.mark.parametrize("is_shell", [False, True], ids=["write", "shell"])
-@pytest.mark.parametrize("place", ["separate", "nested", "separate, without prompt"])
 def test_a_tool_that_starts_while_its_agent_is_in_another_workspace_ends_with_its_turn(
     folder: Path, tmp_path: Path, *, way: str, is_shell: bool, place: str
 ) -> None:
@@ -838,8 +838,10 @@ def test_calls_of_a_codex_subagent_end_with_it_and_it_may_start_again(folder: Pa
 # ---- named files whose folder was replaced or became unreadable
 
 
-@pytest.mark.parametrize("end", ["call", "turn", "none"])
-@pytest.mark.parametrize("command", ["echo f > src", "ln -s /tmp src", "ln -s src src", "ln -s more src"])
+@pytest.mark.parametrize(
+    ("command", "end"),
+    sampled_product(["echo f > src", "ln -s /tmp src", "ln -s src src", "ln -s more src"], ["call", "turn", "none"]),
+)
 def test_changes_are_recorded_when_the_folder_of_a_named_file_was_replaced(
     folder: Path, command: str, end: str
 ) -> None:
@@ -935,8 +937,7 @@ def test_an_unreadable_named_file_does_not_stop_other_files_from_being_recorded(
     assert [path for path, _ in attributed_edits(folder)] == ["a.txt"]
 
 
-@pytest.mark.parametrize("end", ["call", "turn"])
-@pytest.mark.parametrize("named", ["src/b.py", "src/new.py", "src"])
+@pytest.mark.parametrize(("named", "end"), sampled_product(["src/b.py", "src/new.py", "src"], ["call", "turn"]))
 def test_a_patch_that_names_an_unreadable_path_does_not_claim_edits_by_hand(folder: Path, named: str, end: str) -> None:
     session = Codex(folder)
     patch = f"*** Begin Patch\n*** Update File: {named}\n*** Update File: a.txt\n*** End Patch\n"
@@ -956,8 +957,7 @@ def test_a_patch_that_names_an_unreadable_path_does_not_claim_edits_by_hand(fold
     assert not (folder / ".cas" / "hook.log").exists()
 
 
-@pytest.mark.parametrize("end", ["call", "turn"])
-@pytest.mark.parametrize("named", ["src/b.py", "src/new.py", "src"])
+@pytest.mark.parametrize(("named", "end"), sampled_product(["src/b.py", "src/new.py", "src"], ["call", "turn"]))
 def test_a_patch_that_names_a_path_on_an_unreachable_mount_does_not_claim_edits_by_hand(
     folder: Path, named: str, end: str
 ) -> None:
@@ -1071,8 +1071,7 @@ def test_a_folder_renamed_after_an_end_that_was_not_recorded_is_not_the_calls(fo
     assert (folder / "lib" / "b.py").read_text() == "x = 1\n"
 
 
-@pytest.mark.parametrize("tool", ["Bash", "Write"])
-@pytest.mark.parametrize("inner", ["", "deep"], ids=["in it", "below"])
+@pytest.mark.parametrize(("tool", "inner"), sampled_product(["Bash", "Write"], ["", "deep"]))
 def test_files_removed_with_a_folder_after_an_end_that_was_not_recorded_are_not_the_calls(
     folder: Path, tool: str, inner: str
 ) -> None:
@@ -1136,28 +1135,26 @@ def test_changes_of_a_formatter_to_a_written_file_during_its_end_hook_belong_to_
     assert attributed_edits(folder) == [("a.txt", session.name)]
 
 
-@pytest.mark.parametrize("lock_name", ["lock", "sessions"])
-@pytest.mark.parametrize(
-    "turn_end",
-    [
-        {"hook_event_name": "Stop"},
-        {"hook_event_name": "UserPromptSubmit", "prompt": "and on"},
-        {"hook_event_name": "Notification", "notification_type": "idle_prompt"},
-        {"hook_event_name": "SessionEnd"},
-        {"hook_event_name": "SubagentStop", **WORKER},
-    ],
-    ids=lambda turn_end: turn_end["hook_event_name"],
-)
-def test_a_turn_end_whose_hook_was_killed_ends_the_calls_of_the_turn(
-    folder: Path, turn_end: dict[str, Any], lock_name: str
-) -> None:
+TURN_ENDS: dict[str, dict[str, Any]] = {
+    "Stop": {},
+    "UserPromptSubmit": {"prompt": "and on"},
+    "Notification": {"notification_type": "idle_prompt"},
+    "SessionEnd": {},
+    "SubagentStop": WORKER,
+}
+"""What the events that end a turn hold besides their names."""
+
+
+@pytest.mark.parametrize(("name", "lock_name"), sampled_product(list(TURN_ENDS), ["lock", "sessions"]))
+def test_a_turn_end_whose_hook_was_killed_ends_the_calls_of_the_turn(folder: Path, name: str, lock_name: str) -> None:
+    turn_end = TURN_ENDS[name]
     session = ClaudeCode(folder)
     session.ask("go")
     session.calls += 1
     of_worker = WORKER if "agent_id" in turn_end else {}
     session.tell(session.shell_event("make", before=True) | of_worker)
     shell("echo 1 >> a.txt", folder=folder)
-    send_and_kill_hook(folder, session.base("") | turn_end, lock_name)
+    send_and_kill_hook(folder, session.base(name) | turn_end, lock_name)
     edit_by_hand(folder, "src/b.py")
     session.ask("what now?")
     assert sorted(attributed_edits(folder)) == [("a.txt", session.name), ("src/b.py", "unattributed")]
@@ -1252,8 +1249,9 @@ def test_a_prompt_is_remembered_when_the_lock_of_the_agents_folder_cannot_be_ope
 # ---- files that stop being ignored while a tool runs
 
 
-@pytest.mark.parametrize("is_lost", [False, True], ids=["", "cache lost"])
-@pytest.mark.parametrize("path", [".diary", "notes/deep/diary", "src/b.py"])
+@pytest.mark.parametrize(
+    ("path", "is_lost"), sampled_product([".diary", "notes/deep/diary", "src/b.py"], [False, True])
+)
 def test_a_file_that_stops_being_ignored_during_a_shell_is_external_if_it_changed_before(
     folder: Path, path: str, *, is_lost: bool
 ) -> None:
@@ -1335,8 +1333,9 @@ def test_deletions_by_a_shell_are_attributed_to_it_whatever_times_their_folder_h
 # ---- repeated and late events
 
 
-@pytest.mark.parametrize("agent", [ClaudeCode, Codex, Cursor, OpenCode, VSCode])
-@pytest.mark.parametrize("is_shell", [False, True], ids=["write", "shell"])
+@pytest.mark.parametrize(
+    ("agent", "is_shell"), sampled_product([ClaudeCode, Codex, Cursor, OpenCode, VSCode], [False, True])
+)
 def test_repeated_start_and_end_events_claim_nothing(agent: type[Session], folder: Path, *, is_shell: bool) -> None:
     session = agent(folder)
     session.ask("go")
@@ -1354,8 +1353,9 @@ def test_repeated_start_and_end_events_claim_nothing(agent: type[Session], folde
     assert [name for _, name in attributed_edits(folder)] == [session.name, "external", "external", "external"]
 
 
-@pytest.mark.parametrize("agent", [ClaudeCode, Codex, Cursor, OpenCode, VSCode])
-@pytest.mark.parametrize("is_shell", [False, True], ids=["write", "shell"])
+@pytest.mark.parametrize(
+    ("agent", "is_shell"), sampled_product([ClaudeCode, Codex, Cursor, OpenCode, VSCode], [False, True])
+)
 @pytest.mark.parametrize("turn_ended", [False, True], ids=["in the turn", "after the turn"])
 def test_a_start_event_that_arrives_after_its_end_event_claims_nothing(
     agent: type[Session], folder: Path, *, is_shell: bool, turn_ended: bool
@@ -1399,8 +1399,10 @@ def test_an_opencode_tool_that_was_refused_and_then_failed_claims_nothing(folder
     assert attributed_edits(folder) == [("a.txt", "external")]
 
 
-@pytest.mark.parametrize("agent", [ClaudeCode, Codex, OpenCode])
-@pytest.mark.parametrize("since", ["the turn's end", "the next prompt", "both", "a later prompt"])
+@pytest.mark.parametrize(
+    ("agent", "since"),
+    sampled_product([ClaudeCode, Codex, OpenCode], ["the turn's end", "the next prompt", "both", "a later prompt"]),
+)
 @pytest.mark.parametrize("is_repeated", [False, True], ids=["late", "repeated"])
 def test_an_end_event_after_the_end_of_its_turn_claims_nothing(
     agent: type[Session], folder: Path, *, since: str, is_repeated: bool
@@ -1426,8 +1428,7 @@ def test_an_end_event_after_the_end_of_its_turn_claims_nothing(
     ]
 
 
-@pytest.mark.parametrize("is_shell", [False, True], ids=["write", "shell"])
-@pytest.mark.parametrize("is_killed", [False, True], ids=["ended", "killed"])
+@pytest.mark.parametrize(("is_shell", "is_killed"), sampled_product([False, True], [False, True]))
 def test_a_deferred_call_that_starts_again_in_the_resumed_session_is_attributed(
     folder: Path, *, is_shell: bool, is_killed: bool
 ) -> None:

@@ -20,7 +20,7 @@ from tests.support.hooked_agents import (
     VSCode,
     recorded_project,
 )
-from tests.support.terminal_driver import TERMINALS, TerminalDriver, run_in_terminal
+from tests.support.terminal_driver import TerminalDriver, run_in_terminal
 
 Review = Callable[..., AbstractContextManager[TerminalDriver]]
 
@@ -36,7 +36,7 @@ def review(folder: Path, tmp_path: Path) -> Review:
         scratch = tmp_path / "stage"
         for leftover in scratch.glob("*") if scratch.exists() else ():
             leftover.unlink()
-        kind = list(TERMINALS)[-1]
+        kind = "plain"
         return run_in_terminal(
             kind,
             "review",

@@ -21,9 +21,9 @@ FIRST = b"one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\n"
 Review = Callable[..., AbstractContextManager[TerminalDriver]]
 
 
-@pytest.fixture(params=list(TERMINALS)[-1:])
+@pytest.fixture(params=["plain"])
 def review(request: pytest.FixtureRequest, runner: CommandRunner, tmp_path: Path) -> Review:
-    """Return a function that runs `cas review` in a terminal: in tmux where it is installed."""
+    """Return a function that runs `cas review` in a terminal."""
     settings = {"XDG_STATE_HOME": str(tmp_path / "state")}
 
     def begin(*words: str, **more: str) -> AbstractContextManager[TerminalDriver]:
@@ -37,9 +37,7 @@ def review(request: pytest.FixtureRequest, runner: CommandRunner, tmp_path: Path
     return begin
 
 
-@pytest.fixture
-def history(runner: CommandRunner) -> CommandRunner:
-    """Return a workspace where edit 1 created file a, edit 2 changed it in two places, and edit 3 created file b."""
+def record_history(runner: CommandRunner) -> None:
     runner.write("a", FIRST, conversation="conv_one")
 
     def two_hunks(call: Call) -> None:
@@ -47,7 +45,12 @@ def history(runner: CommandRunner) -> CommandRunner:
 
     runner.call(two_hunks, conversation="conv_one", tool="edit_file_diff")
     runner.write("b", b"other\n", conversation="conv_two")
-    return runner
+
+
+@pytest.fixture
+def history(runner: CommandRunner) -> CommandRunner:
+    """Return a workspace where edit 1 created file a, edit 2 changed it in two places, and edit 3 created file b."""
+    return runner.prepared(record_history)
 
 
 def prompt_for(unit: str) -> str:
@@ -731,7 +734,7 @@ def test_a_review_ended_by_a_signal_restores_the_terminal(
 def test_a_review_continues_after_an_ignored_hangup(runner: CommandRunner, tmp_path: Path) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with run_in_terminal("plain", "review", "--each", folder=runner.folder, scratch=tmp_path / "stage") as terminal:
+        with run_in_terminal("cold", "review", "--each", folder=runner.folder, scratch=tmp_path / "stage") as terminal:
             terminal.wait_for(prompt_for("1:0"))
             terminal.signal(signal.SIGHUP)
             press(terminal, "a", prompt_for("2:1"))

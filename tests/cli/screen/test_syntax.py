@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_runner import CommandRunner, unforked_cas
+from tests.support.sampling import sampled_product
 
 CODE = re.compile("\x1b\\[[0-9;]*m")
 KEYWORD, IN_CHANGE, STRING, COMMENT = "\x1b[34m", "\x1b[1m", "\x1b[36m", "\x1b[90m"
@@ -24,8 +25,7 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize("name", TEXTS)
-@pytest.mark.parametrize("layout", [[], ["-y"]])
+@pytest.mark.parametrize(("name", "layout"), sampled_product(list(TEXTS), [[], ["-y"]]))
 def test_colours_change_no_character(runner: CommandRunner, name: str, layout: list[str]) -> None:
     old = TEXTS[name].encode()
     runner.done("accept", str(runner.write(name, old)))

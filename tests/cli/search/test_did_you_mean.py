@@ -13,14 +13,17 @@ from tests.support.command_runner import CommandRunner, cas
 from tests.support.faulty_disk import UnsyncedDisk
 
 
-@pytest.fixture
-def runner_with_edits(runner: CommandRunner) -> CommandRunner:
-    """Return a workspace with edits of two conversations in two files, one of them in a folder."""
+def record_edits(runner: CommandRunner) -> None:
     runner.write("a.txt", b"1\n", conversation="conv_one")
     runner.write("src/b.txt", b"1\n", conversation="conv_one")
     runner.write("a.txt", b"2\n", conversation="conv_two")
     runner.write("src/b.txt", b"2\n", conversation="conv_two")
-    return runner
+
+
+@pytest.fixture
+def runner_with_edits(runner: CommandRunner) -> CommandRunner:
+    """Return a workspace with edits of two conversations in two files, one of them in a folder."""
+    return runner.prepared(record_edits)
 
 
 def seqs(text: str) -> list[int]:

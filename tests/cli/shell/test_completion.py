@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from cli.shell.main import EXIT_USAGE
-from tests.support.command_runner import LOGIN, PATIENCE, PROGRAM, CommandResult, CommandRunner, cas, environment
+from tests.support.command_runner import LOGIN, PATIENCE, CommandResult, CommandRunner, cas, environment
+from tests.support.fork_server import forked_program
 
 SHELLS = [shell for shell in ("bash", "zsh", "fish") if shutil.which(shell)]
 
@@ -49,7 +50,7 @@ def program(tmp_path: Path) -> dict[str, str]:
     """Return the environment of a shell that finds `cas` on PATH."""
     (tmp_path / "bin").mkdir()
     script = tmp_path / "bin" / "cas"
-    script.write_text(f'#!/bin/sh\nexec {shlex.join(PROGRAM)} "$@"\n')
+    script.write_text(f'#!/bin/sh\nexec {shlex.join(forked_program("cli").command)} "$@"\n')
     script.chmod(0o755)
     settings = environment({"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)})
     return settings | {"PATH": f"{script.parent}:{settings['PATH']}"}

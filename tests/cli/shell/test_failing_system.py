@@ -17,6 +17,7 @@ from tests.support.command_runner import CommandRunner, cas, environment
 from tests.support.failing_command import Failed, FailingCas, Run
 from tests.support.faulty_disk import WHOLE, UnsyncedDisk
 from tests.support.mcpdiff_history import McpDiff
+from tests.support.sampling import sampled_product
 
 CLAIMS_NO_CHANGE: Final = re.compile(
     r"nothing (was|is) (changed|recorded|written|imported|purged|done)|no (snapshot was taken|bundle is written)"
@@ -29,7 +30,7 @@ CALL_ROLLED_BACK: Final = "every file of the call is as it was before"
 """The message about a call that was recorded and then voided."""
 
 SAMPLED_CALLS: Final = 1
-"""The number of calls that fail for each command and failure, if not all do."""
+"""The number of calls that fail for each command, if not all do."""
 
 WRITING_COMMANDS: Final[dict[str, str]] = {
     "accept": "accept 2",
@@ -158,67 +159,67 @@ def failure_mode(failure: str) -> tuple[str, bool]:
     return failure.removesuffix(" once"), failure.endswith(" once")
 
 
-@pytest.mark.parametrize("command", WRITING_COMMANDS)
+@pytest.mark.parametrize(
+    ("command", "failure"),
+    sampled_product(list(WRITING_COMMANDS), ["full", "broken", "broken once", "read-only"]),
+)
 def test_a_failed_write_never_claims_that_nothing_changed_after_a_change(
-    failing_cas: FailingCas, template: Path, tmp_path: Path, command: str
+    failing_cas: FailingCas, template: Path, tmp_path: Path, command: str, failure: str
 ) -> None:
     words = [word.format(template=template) for word in WRITING_COMMANDS[command].split()]
     work = tmp_path / "work"
 
-    def run(failure: str, step: int | None) -> Run:
+    def run(step: int | None) -> Run:
         copied(template, work, words)
         code, is_once = failure_mode(failure)
         return Run(words=words, folder=str(work / "ws"), failure=code, step=step, is_once=is_once)
 
     before = files_and_records(copied(template, tmp_path / "before", words))
-    calls: dict[str, int] = {}
-    for failure in ("full", "broken"):
-        complete_run = failing_cas.run(run(failure, None))
-        assert (complete_run.status, complete_run.said) == (0, ""), complete_run
-        calls[failure] = complete_run.calls
-    calls |= dict.fromkeys(("broken once", "read-only"), calls["broken"])  # these fail the same calls
+    complete_run = failing_cas.run(run(None))
+    assert (complete_run.status, complete_run.said) == (0, ""), complete_run
     done_files, done_records = files_and_records(work)
-    for failure, count in calls.items():
-        for step in failing_steps(count, command, failure):
-            ended = failing_cas.run(run(failure, step))
-            where = (failure, step, ended)
-            assert_plain_exit(ended, where)
-            files, records = files_and_records(work)
-            if ended.status == 0:  # only derived data could not be written
-                assert (files, sizes(records)) == (done_files, sizes(done_records)), where
-                continue
-            assert ended.said.startswith("cas: "), where
-            if CLAIMS_NO_CHANGE.search(ended.said + ended.out):
-                assert (files, records) == before, where
-            if CALL_ROLLED_BACK in ended.said:
-                assert files == before[0], where
+    for step in failing_steps(complete_run.calls, command, failure):
+        ended = failing_cas.run(run(step))
+        where = (step, ended)
+        assert_plain_exit(ended, where)
+        files, records = files_and_records(work)
+        if ended.status == 0:  # only derived data could not be written
+            assert (files, sizes(records)) == (done_files, sizes(done_records)), where
+            continue
+        assert ended.said.startswith("cas: "), where
+        if CLAIMS_NO_CHANGE.search(ended.said + ended.out):
+            assert (files, records) == before, where
+        if CALL_ROLLED_BACK in ended.said:
+            assert files == before[0], where
 
 
-@pytest.mark.parametrize("command", READING_COMMANDS | WRITING_COMMANDS)
+@pytest.mark.parametrize(
+    ("command", "failure"),
+    sampled_product(list(READING_COMMANDS | WRITING_COMMANDS), ["broken", "broken once", "too many"]),
+)
 def test_a_failed_read_is_reported_plainly_or_does_not_affect_the_output(
-    failing_cas: FailingCas, template: Path, tmp_path: Path, command: str
+    failing_cas: FailingCas, template: Path, tmp_path: Path, command: str, failure: str
 ) -> None:
     words = [word.format(template=template) for word in (READING_COMMANDS | WRITING_COMMANDS)[command].split()]
     work = tmp_path / "work"
 
-    def run(failure: str, step: int | None) -> Run:
+    def run(step: int | None) -> Run:
         if command in WRITING_COMMANDS or not work.exists():
             copied(template, work, words)
         code, is_once = failure_mode(failure)
         return Run(words=words, folder=str(work / "ws"), failure=code, step=step, is_once=is_once, is_reading=True)
 
-    complete_run = failing_cas.run(run("broken", None))
+    complete_run = failing_cas.run(run(None))
     assert complete_run.status == 0, complete_run
-    for failure in ("broken", "broken once", "too many"):
-        for step in failing_steps(complete_run.calls, command, failure):
-            ended = failing_cas.run(run(failure, step))
-            where = (failure, step, ended)
-            assert_plain_exit(ended, where)
-            assert "No workspace" not in ended.said, where
-            if ended.status:
-                assert ended.said.startswith("cas: ") or ended.out, where
-            elif command in READING_COMMANDS:
-                assert ended.out == complete_run.out or ended.said, where
+    for step in failing_steps(complete_run.calls, command, failure):
+        ended = failing_cas.run(run(step))
+        where = (step, ended)
+        assert_plain_exit(ended, where)
+        assert "No workspace" not in ended.said, where
+        if ended.status:
+            assert ended.said.startswith("cas: ") or ended.out, where
+        elif command in READING_COMMANDS:
+            assert ended.out == complete_run.out or ended.said, where
 
 
 def assert_plain_exit(ended: Failed, where: object) -> None:

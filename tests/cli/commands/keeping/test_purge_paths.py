@@ -43,9 +43,7 @@ def check_gone(runner: CommandRunner) -> None:
     assert runner.done("fsck", "--json").json()["sound"]
 
 
-@pytest.fixture
-def leaky(runner: CommandRunner) -> CommandRunner:
-    """Return a project with a secret in the baseline, in edits of several kinds, in a snapshot, and in the file now."""
+def prepare_leaky(runner: CommandRunner) -> None:
     git(runner.folder, "init", "-q")
     put(runner.folder, {"conf/app": f"token = {WORD.decode()}\n{LINES}", "main.c": "int main;\n", "conf/other": "o\n"})
     runner.done("record")
@@ -62,7 +60,12 @@ def leaky(runner: CommandRunner) -> CommandRunner:
     with Workspace.open(runner.folder) as workspace:
         workspace.history.cache_documents()
     assert WORD in every_byte(runner)
-    return runner
+
+
+@pytest.fixture
+def leaky(runner: CommandRunner) -> CommandRunner:
+    """Return a project with a secret in the baseline, in edits of several kinds, in a snapshot, and in the file now."""
+    return runner.prepared(prepare_leaky)
 
 
 @pytest.mark.parametrize("repack", [False, True], ids=["", "repacked"])

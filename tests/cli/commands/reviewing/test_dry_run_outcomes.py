@@ -8,6 +8,7 @@ from typing import Any, Final
 import pytest
 
 from tests.support.command_runner import CommandRunner
+from tests.support.sampling import sampled_product
 
 Scene = Callable[[CommandRunner], None]
 
@@ -87,14 +88,14 @@ SCENES: Final = (
 )
 
 COMMANDS: Final = (
-    ["reject", "1"],
-    ["reject", "2"],
-    ["reject", "--all"],
-    ["reject", "1", "--cascade"],
-    ["reject", "1", "--markers"],
-    ["reject", "2", "--on-external", "keep"],
-    ["reject", "2", "--on-external", "discard"],
-    ["accept", "--all"],
+    "reject 1",
+    "reject 2",
+    "reject --all",
+    "reject 1 --cascade",
+    "reject 1 --markers",
+    "reject 2 --on-external keep",
+    "reject 2 --on-external discard",
+    "accept --all",
 )
 
 
@@ -117,15 +118,14 @@ def comparable(answer: Any) -> Any:  # noqa: ANN401 - whatever the document hold
     return same | {"files": files}
 
 
-@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.__name__)
-def test_a_decision_has_the_outcome_of_its_dry_run(runner: CommandRunner, scene: Scene, words: list[str]) -> None:
+@pytest.mark.parametrize(("scene", "words"), sampled_product(SCENES, COMMANDS))
+def test_a_decision_has_the_outcome_of_its_dry_run(runner: CommandRunner, scene: Scene, words: str) -> None:
     scene(runner)
     before, records = tree(runner.folder), runner.cas("records").out
-    tried = runner.cas(*words, "--dry-run", "--json")
+    tried = runner.cas(*words.split(), "--dry-run", "--json")
     assert tree(runner.folder) == before
     assert runner.cas("records").out == records
-    done = runner.cas(*words, "--json")
+    done = runner.cas(*words.split(), "--json")
     assert done.status == tried.status
     if tried.out and done.out:
         assert comparable(done.json()) == comparable(tried.json())
@@ -135,8 +135,7 @@ def test_a_decision_has_the_outcome_of_its_dry_run(runner: CommandRunner, scene:
         assert tree(runner.folder) == before
 
 
-@pytest.mark.parametrize("state", ["f@1", "d/f@1"])
-@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.__name__)
+@pytest.mark.parametrize(("scene", "state"), sampled_product(SCENES, ["f@1", "d/f@1"]))
 def test_a_restore_has_the_outcome_of_its_dry_run(runner: CommandRunner, scene: Scene, state: str) -> None:
     scene(runner)
     before = tree(runner.folder)

@@ -138,10 +138,7 @@ def test_rewind_takes_out_a_file_that_the_turn_created(turns: CommandRunner) -> 
 # ---- --exact
 
 
-@pytest.fixture
-def lived(runner: CommandRunner) -> CommandRunner:
-    """Return a workspace in which an agent's two turns and a person changed files, in real time."""
-
+def prepare_lived(runner: CommandRunner) -> None:
     def write(path: str, content: bytes, session: str, began: int) -> None:
         info = TurnInfo(session=session, began=began, prompt=f"Write {path}", client="claude-code")
         runner.call(lambda call: call.write(path, content), conversation=session, turn=info)
@@ -158,7 +155,12 @@ def lived(runner: CommandRunner) -> CommandRunner:
     )
     (runner.folder / "a").write_bytes(b"0\n1\n2\n")
     runner.done("record")
-    return runner
+
+
+@pytest.fixture
+def lived(runner: CommandRunner) -> CommandRunner:
+    """Return a workspace in which an agent's two turns and a person changed files, in real time."""
+    return runner.prepared(prepare_lived)
 
 
 def now() -> int:

@@ -148,10 +148,7 @@ NINE = b"1\n2\n3\n4\n5\n6\n7\n8\n9\n"
 TWO, NINTH, NEW = "[2:1 5:1] turns 2 4", "[4:1] turn 3", "[3:0] turn 2"
 
 
-@pytest.fixture
-def net(runner: CommandRunner) -> CommandRunner:
-    """Return a workspace with an accepted file, of which turns 2 and 4 changed a line, and turn 3 another one."""
-
+def prepare_net(runner: CommandRunner) -> None:
     def write(number: int, path: str, content: bytes, session: str = "one") -> None:
         runner.call(lambda call: call.write(path, content), conversation=session, turn=turn(session, number))
 
@@ -161,7 +158,12 @@ def net(runner: CommandRunner) -> CommandRunner:
     write(2, "b", b"b\n")
     write(3, "a", NINE.replace(b"2", b"two").replace(b"9", b"nine"), "two")
     write(4, "a", NINE.replace(b"2", b"TWO").replace(b"9", b"nine"))
-    return runner
+
+
+@pytest.fixture
+def net(runner: CommandRunner) -> CommandRunner:
+    """Return a workspace with an accepted file, of which turns 2 and 4 changed a line, and turn 3 another one."""
+    return runner.prepared(prepare_net)
 
 
 def labels(text: str) -> list[str]:

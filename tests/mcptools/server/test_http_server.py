@@ -24,6 +24,7 @@ from mcptools.server.http_server import AuthGuard, application, names_of
 from mcptools.server.mcp_server import EditServer
 from tests.support.http_server import INITIALIZE, HttpServer, serving
 from tests.support.mcp_agent import REPOSITORY, SECONDS_TO_ANSWER, cold_starts
+from tests.support.plain_http import NO_CERTIFICATES
 from tests.support.raw_client import tool_call
 
 Message: TypeAlias = MutableMapping[str, Any]
@@ -244,7 +245,9 @@ def test_request_to_the_announced_address_is_served(tmp_path: Path, host: str, p
         async with (
             server.session_manager.run(),
             # This client leaves out port 80, as all do.
-            httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url=address, headers=headers) as connection,
+            httpx2.AsyncClient(
+                transport=httpx2.ASGITransport(app), base_url=address, verify=NO_CERTIFICATES, headers=headers
+            ) as connection,
         ):
             assert (await connection.post("/mcp", json=INITIALIZE)).status_code == 200
             elsewhere = {"Host": "127.0.0.3" if port == 80 else name}

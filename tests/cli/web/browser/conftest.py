@@ -55,6 +55,28 @@ def serve() -> Iterator[Callable[..., ReviewServer]]:
 
 
 @pytest.fixture(scope="module")
+def only_read(reviewed_project: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReviewServer]:
+    """Return a server of a project in which agents have worked: for tests that decide on nothing."""
+    root = Path(shutil.copytree(reviewed_project, tmp_path_factory.mktemp("read") / "shop"))
+    with review_server(root) as server:
+        yield server
+        assert server.end()[1] == ""
+
+
+@pytest.fixture
+def reading(only_read: ReviewServer, opened: Opener) -> Iterator[ReviewPage]:
+    """Return a page of a server that other tests read from too; which changes were seen depends on these."""
+    before = undecided(only_read)
+    yield opened(only_read)
+    assert undecided(only_read) == before
+
+
+def undecided(server: ReviewServer) -> list[str]:
+    """Return what each turn's pending changes hash to."""
+    return [turn["shown"] for turn in server.queue()["turns"]]
+
+
+@pytest.fixture(scope="module")
 def idle_pages() -> "list[Page]":
     """Return the pages that no test uses; a page that is used again shows a document in a third of the time."""
     return []

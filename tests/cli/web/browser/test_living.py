@@ -43,18 +43,18 @@ def test_edits_of_a_running_agent_appear_and_the_line_under_the_cursor_stays(
 ) -> None:
     review = opened(serve(long_file))
     review.file("a.txt")
-    for _ in range(20):
+    for _ in range(10):
         review.press("j")
-    expect(review.current).to_contain_text("Line 210")
-    row = review.page.locator(".row.ins", has_text="LINE 210")
+    expect(review.current).to_contain_text("Line 110")
+    row = review.page.locator(".row.ins", has_text="LINE 110")
     before = review.top(row)
     with connected(long_file.resolve()) as agent:
-        for number in range(5):
+        for number in range(3):
             new = f"line 1\nabove {number}\n" if number == 0 else f"above {number - 1}\nabove {number}\n"
             old = "line 1\n" if number == 0 else f"above {number - 1}\n"
             edits = [{"old_string": old, "new_string": new}]
             agent.done("multi_edit_text_file", path=str(long_file.resolve() / "a.txt"), edits=edits)
-            expect(review.current).to_contain_text(f"Line {211 + number}")
+            expect(review.current).to_contain_text(f"Line {111 + number}")
             assert review.top(row) == pytest.approx(before, abs=1)
     expect(review.heads.first).to_contain_text("Line 2")
 

@@ -1,5 +1,6 @@
 """What happens while a person reads: an agent goes on, another page decides, the server ends and comes back."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,10 +23,10 @@ def edited(*changed: int, word: str = "LINE") -> list[str]:
     return [f"{word} {number}\n" if number in changed else line for number, line in enumerate(LINES, start=1)]
 
 
-@pytest.fixture
-def long_file(tmp_path: Path) -> Path:
-    """Return a project with a file of 400 lines, of which an agent changed every tenth."""
-    root = tmp_path / "long"
+@pytest.fixture(scope="module")
+def shouted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a project with a file of 400 lines, of which an agent changed every tenth; it is only copied."""
+    root = tmp_path_factory.mktemp("shouted") / "long"
     root.mkdir()
     (root / "a.txt").write_text("".join(LINES))
     done(root, "init")
@@ -36,6 +37,12 @@ def long_file(tmp_path: Path) -> Path:
     agent.write("a.txt", "".join(edited(*range(10, 400, 10))))
     agent.stop()
     return root
+
+
+@pytest.fixture
+def long_file(shouted: Path, tmp_path: Path) -> Path:
+    """Return a project of the test's own like that."""
+    return Path(shutil.copytree(shouted, tmp_path / "long"))
 
 
 def test_edits_of_a_running_agent_appear_and_the_line_under_the_cursor_stays(

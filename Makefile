@@ -19,7 +19,8 @@ CRASHES := tests/objstore/recovery/test_crash.py tests/objstore/retention/test_c
 	tests/objstore/index/test_index_bit_flips.py tests/objstore/index/test_index_damage.py tests/objstore/integrity/test_bit_flips.py \
 	tests/objstore/integrity/test_salvage.py tests/objstore/snapshots/test_snapshots.py tests/objstore/tracking/test_crash_recording.py \
 	tests/objstore/file_changes/test_folder_file_swap.py tests/objstore/tracking/test_git_changes.py \
-	tests/cli/commands/keeping/test_bundle.py tests/cli/setup/test_plans.py tests/cli/shell/test_failing_system.py
+	tests/cli/commands/keeping/test_bundle.py tests/cli/setup/test_plans.py tests/cli/shell/test_failing_system.py \
+	tests/mcptools/server/test_attacks.py tests/mcptools/transport/test_stdio_calls.py
 ARGS ?=
 
 # The first Python new enough, by its own path: a shim may point elsewhere tomorrow.

@@ -1,7 +1,5 @@
 """Servers, hooked agents and a reviewer at once on one workspace: nothing is lost, nothing is torn."""
 
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
@@ -9,7 +7,7 @@ from typing import Final
 from objstore import BlobId, EditFilter, Status, Workspace
 from tests.support.command_runner import cas
 from tests.support.hooked_agents import ClaudeCode, Gemini, Session
-from tests.support.mcp_agent import REPOSITORY, Agent, Result, connected
+from tests.support.mcp_agent import Agent, Result, connected
 
 LINES: Final = 40
 ROUNDS: Final = 25
@@ -34,10 +32,9 @@ def decided(root: Path, rounds: int) -> list[int]:
     """Reject and accept edit 1 in turn with the command, and return the statuses it ended with."""
     statuses = []
     for i in range(rounds):
-        command = [sys.executable, "-m", "cli", "-C", str(root), "reject" if i % 2 == 0 else "accept", "1"]
-        done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, check=False)
-        assert done.returncode in {0, REFUSED}, done.stderr
-        statuses.append(done.returncode)
+        done = cas("reject" if i % 2 == 0 else "accept", "1", folder=root)
+        assert done.status in {0, REFUSED}, done.said
+        statuses.append(done.status)
     return statuses
 
 
@@ -84,8 +81,8 @@ def test_the_reason_of_a_reject_and_its_markers_reach_the_agent(tmp_path: Path) 
     file = root / "a.txt"
 
     def reviewed(*words: str) -> None:
-        command = [sys.executable, "-m", "cli", "-C", str(root), *words]
-        subprocess.run(command, cwd=REPOSITORY, capture_output=True, check=True)
+        done = cas(*words, folder=root)
+        assert done.status == 0, done.said
 
     with connected(root) as agent:
         first = agent.done("write_file", path=str(file), content="p\nx\nq\n").structured

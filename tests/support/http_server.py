@@ -22,6 +22,7 @@ from starlette.applications import Starlette
 
 from mcptools.server.mcp_server import EditServer
 from tests.support.mcp_agent import REPOSITORY, SECONDS_TO_ANSWER, Agent, server_command
+from tests.support.plain_http import NO_CERTIFICATES
 
 ResultT = TypeVar("ResultT")
 
@@ -74,7 +75,9 @@ class HttpServer:
         token = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         headers = {**token, "Accept": "application/json, text/event-stream"}
         url = f"http://127.0.0.1:{self.port}"
-        with httpx2.Client(base_url=url, headers=headers, timeout=SECONDS_TO_ANSWER) as connection:
+        with httpx2.Client(
+            base_url=url, headers=headers, verify=NO_CERTIFICATES, timeout=SECONDS_TO_ANSWER
+        ) as connection:
             params = {**INITIALIZE["params"], "capabilities": capabilities}
             response = connection.post("/mcp", json={**INITIALIZE, "params": params})
             connection.headers["Mcp-Session-Id"] = response.headers["mcp-session-id"]
@@ -87,7 +90,8 @@ class HttpServer:
         """Connect the official client. `on_message`: gets the notifications of the server."""
         with start_blocking_portal() as portal:
             headers = {"Authorization": f"Bearer {self.token}"}
-            with portal.wrap_async_context_manager(httpx2.AsyncClient(headers=headers, timeout=None)) as connection:
+            client_of_http = httpx2.AsyncClient(headers=headers, verify=NO_CERTIFICATES, timeout=None)
+            with portal.wrap_async_context_manager(client_of_http) as connection:
                 transport = streamable_http_client(f"http://127.0.0.1:{self.port}/mcp", http_client=connection)
                 client_implementation = Implementation(name=name, version="1")
                 client = Client(transport, mode=mode, client_info=client_implementation, message_handler=on_message)
@@ -107,7 +111,7 @@ class HttpServer:
 
         async def connected() -> ResultT:
             sent = {"Authorization": f"Bearer {self.token}", **(headers or {})}
-            async with httpx2.AsyncClient(headers=sent, transport=transport) as connection:
+            async with httpx2.AsyncClient(headers=sent, verify=NO_CERTIFICATES, transport=transport) as connection:
                 streams = streamable_http_client(f"http://127.0.0.1:{self.port}/mcp", http_client=connection)
                 client_implementation = Implementation(name=name, version="1")
                 async with Client(streams, mode=mode, client_info=client_implementation) as client:
@@ -219,7 +223,9 @@ async def inside(server: EditServer) -> AsyncIterator[InProcessServer]:
     transport = httpx2.ASGITransport(app)
     async with (
         server.session_manager.run(),
-        httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000", headers=headers) as connection,
+        httpx2.AsyncClient(
+            transport=transport, base_url="http://127.0.0.1:8000", verify=NO_CERTIFICATES, headers=headers
+        ) as connection,
     ):
         yield InProcessServer(app=app, connection=connection)
 

@@ -187,7 +187,7 @@ def connected(  # noqa: PLR0913 - each is one thing that a test may choose
 
 def server_command() -> Sequence[str]:
     """Return the command that starts a server, to which its arguments are appended."""
-    return (sys.executable, "-m", "mcptools") if _is_cold.get() else forked_program("mcptools").command
+    return (sys.executable, "-m", "mcptools") if _is_cold.get() else forked_program("mcptools", _begun_by.get()).command
 
 
 @contextmanager
@@ -200,7 +200,18 @@ def cold_starts() -> Iterator[None]:
         _is_cold.reset(token)
 
 
+@contextmanager
+def begun_by(*command: str) -> Iterator[None]:
+    """Fork servers from a process that a command began, as for `forked_program`: with a limit, or fewer rights."""
+    token = _begun_by.set(command)
+    try:
+        yield
+    finally:
+        _begun_by.reset(token)
+
+
 _is_cold: Final = ContextVar("is_cold", default=False)
+_begun_by: Final[ContextVar[tuple[str, ...]]] = ContextVar("begun_by", default=())
 
 
 def _list_roots_callback(client_roots: Callable[[], Sequence[str]]) -> ListRootsFnT:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from tests.support.command_runner import ANYBODY
-from tests.support.fork_server import forked_program
+from tests.support.fork_server import INSTEAD, forked_program
 from tests.support.mcp_agent import REPOSITORY, SECONDS_TO_ANSWER
 
 __all__ = [
@@ -119,11 +119,16 @@ def started(
     root: Path,
     *,
     command: Sequence[str] = (),
+    program: Sequence[str] = (),
     sockets: bool = False,
     capabilities: Message | None = None,
     greets: bool = True,
 ) -> Iterator[RawClient]:
-    """Start a server on two pipes, or on a socket as Node gives its children, and do the handshake."""
+    """Start a server on two pipes, or on a socket as Node gives its children, and do the handshake.
+
+    `program`: another module whose `main` runs as the server, and its first arguments, as for `connected`.
+    """
+    instead = {INSTEAD: program[0]} if program else {}
     with ExitStack() as opened:
         if sockets:
             ours, theirs = socket.socketpair()
@@ -135,11 +140,11 @@ def started(
             opened.enter_context(FileIO(fd, mode)) for fd, mode in zip(fds, ("r", "w", "r", "w"), strict=True)
         )
         process = subprocess.Popen(
-            [*(command or forked_program("mcptools").command), "--tools", "all", str(root)],
+            [*(command or forked_program("mcptools").command), *program[1:], "--tools", "all", str(root)],
             stdin=stdin,
             stdout=stdout,
             stderr=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY), **instead},
         )
         opened.callback(process.communicate)
         opened.callback(process.kill)

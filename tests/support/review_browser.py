@@ -13,7 +13,7 @@ from tests.support.review_server import ReviewServer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Browser, ConsoleMessage, Locator, Page
+    from playwright.sync_api import Browser, ConsoleMessage, Dialog, Error, Locator, Page
     from playwright.sync_api._generated import LocatorAssertions
 
 __all__ = ["CHROMIUM", "MILLISECONDS", "ReviewPage", "browser", "expect", "needs_browser"]
@@ -32,6 +32,7 @@ OPTIONS: Final = (
     "--disable-component-update",
     "--disable-sync",
     "--no-first-run",
+    "--process-per-site",  # a page that shows one server after the other keeps its process
 )
 
 needs_browser = pytest.mark.skipif(
@@ -70,9 +71,15 @@ class ReviewPage:
         self.server: Final = server
         self.wrong: Final[list[str]] = []
         page.set_default_timeout(MILLISECONDS)
-        page.on("pageerror", lambda error: self.wrong.append(str(error)))
+        page.on("pageerror", self._note_error)
         page.on("console", self._note)
-        page.on("dialog", lambda dialog: self.wrong.append(f"dialog: {dialog.message}"))
+        page.on("dialog", self._note_dialog)
+
+    def _note_error(self, error: "Error") -> None:
+        self.wrong.append(str(error))
+
+    def _note_dialog(self, dialog: "Dialog") -> None:
+        self.wrong.append(f"dialog: {dialog.message}")
 
     def _note(self, said: "ConsoleMessage") -> None:
         # A decision between two requests may leave a file without changes: the page then goes on to the next one.
@@ -86,6 +93,20 @@ class ReviewPage:
         if screen:
             self.go(screen)
         return self
+
+    def leave(self) -> None:
+        """Leave the page as a new one would be, but for its history: for another test."""
+        page = self.page
+        for other in page.context.pages:
+            if other != page:
+                other.close()
+        page.unroute_all(behavior="ignoreErrors")
+        page.evaluate("localStorage.clear(), sessionStorage.clear()")
+        page.goto("about:blank")
+        page.context.clear_cookies()
+        page.remove_listener("pageerror", self._note_error)
+        page.remove_listener("console", self._note)
+        page.remove_listener("dialog", self._note_dialog)
 
     def go(self, screen: str) -> None:
         """Go to a screen by its address."""

@@ -13,6 +13,7 @@ import httpx2
 
 from tests.support.command_runner import PATIENCE, PROGRAM, environment
 from tests.support.fork_server import forked_program
+from tests.support.plain_http import NO_CERTIFICATES
 
 __all__ = ["ReviewServer", "cookie_of", "review_server"]
 
@@ -32,7 +33,8 @@ class ReviewServer:
 
     def browser(self) -> httpx2.Client:
         """Return another client with a cookie, like a second browser."""
-        client = httpx2.Client(base_url=self.origin, headers={"Origin": self.origin}, timeout=PATIENCE)
+        headers = {"Origin": self.origin}
+        client = httpx2.Client(base_url=self.origin, headers=headers, verify=NO_CERTIFICATES, timeout=PATIENCE)
         self._clients.append(client)
         assert client.get("/", params={"token": self.token}).status_code == 303
         return client

@@ -9,6 +9,7 @@ import pytest
 
 import cli.web
 from tests.support.command_runner import CommandRunner
+from tests.support.plain_http import NO_CERTIFICATES
 from tests.support.review_server import ReviewServer, cookie_of, review_server
 
 NOTHING: dict[str, str] = {}
@@ -30,7 +31,7 @@ def asked(
     """Send a request with the cookie and the given headers, without the client's own."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     given = {"Cookie": cookie_of(served.client), **named}
-    with httpx2.Client(base_url=served.origin, timeout=60) as client:
+    with httpx2.Client(base_url=served.origin, verify=NO_CERTIFICATES, timeout=60) as client:
         return client.request(method, path, content=content or None, headers={n: v for n, v in given.items() if v})
 
 

@@ -15,6 +15,7 @@ import httpx2
 import pytest
 
 from tests.support.command_runner import PATIENCE, PROGRAM, CommandRunner, cas, environment
+from tests.support.plain_http import NO_CERTIFICATES
 from tests.support.review_server import ReviewServer, review_server
 
 BROWSER = """
@@ -90,7 +91,7 @@ def test_a_server_can_be_started_again_at_its_port(runner: CommandRunner) -> Non
     with review_server(runner.folder, "--port", str(port)) as second:
         assert second.port == port
         assert second.token != first.token
-        with httpx2.Client(base_url=second.origin, cookies=dict(stale)) as old:
+        with httpx2.Client(base_url=second.origin, cookies=dict(stale), verify=NO_CERTIFICATES) as old:
             assert old.get("/api/queue").status_code == 401
             assert old.get("/", params={"token": first.token}).status_code == 401
 

@@ -5,7 +5,6 @@ import resource
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from contextlib import ExitStack
@@ -23,7 +22,8 @@ from mcptools.model.limits import ServerLimits
 from mcptools.server.http_server import AuthGuard, application, names_of
 from mcptools.server.mcp_server import EditServer
 from tests.support.http_server import INITIALIZE, HttpServer, serving
-from tests.support.mcp_agent import REPOSITORY, SECONDS_TO_ANSWER, cold_starts
+from tests.support.mcp_agent import REPOSITORY, SECONDS_TO_ANSWER, cold_starts, server_command
+from tests.support.plain_http import NO_CERTIFICATES
 from tests.support.raw_client import tool_call
 
 Message: TypeAlias = MutableMapping[str, Any]
@@ -244,7 +244,9 @@ def test_request_to_the_announced_address_is_served(tmp_path: Path, host: str, p
         async with (
             server.session_manager.run(),
             # This client leaves out port 80, as all do.
-            httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url=address, headers=headers) as connection,
+            httpx2.AsyncClient(
+                transport=httpx2.ASGITransport(app), base_url=address, verify=NO_CERTIFICATES, headers=headers
+            ) as connection,
         ):
             assert (await connection.post("/mcp", json=INITIALIZE)).status_code == 200
             elsewhere = {"Host": "127.0.0.3" if port == 80 else name}
@@ -291,7 +293,7 @@ def test_token_that_no_client_can_send_is_refused(tmp_path: Path, given: str) ->
     ways += [] if "\0" in given else [([], {"EDITLEDGER_TOKEN": given})]
     for options, environment in ways:
         done = subprocess.run(
-            [sys.executable, "-m", "mcptools", "--http", "127.0.0.1:0", *options, str(tmp_path)],
+            [*server_command(), "--http", "127.0.0.1:0", *options, str(tmp_path)],
             cwd=REPOSITORY,
             check=False,
             capture_output=True,
@@ -473,7 +475,7 @@ def test_interrupt_stops_the_server_quietly(tmp_path: Path) -> None:
 )
 def test_invalid_http_options_are_reported(tmp_path: Path, options: list[str], sent: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "mcptools", *options, str(tmp_path)],
+        [*server_command(), *options, str(tmp_path)],
         cwd=REPOSITORY,
         check=False,
         capture_output=True,

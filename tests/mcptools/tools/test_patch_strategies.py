@@ -3,13 +3,13 @@
 import base64
 import os
 import random
-import resource
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.mcp_agent import Agent, cold_starts, connected
+from tests.support.mcp_agent import Agent, begun_by, connected
 
 TEXT = "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\n"
 HEAD = "--- f\n+++ f\n"
@@ -17,6 +17,14 @@ FIRST = HEAD + "@@ -1,2 +1,2 @@\n-one\n+1\n two\n"
 SECOND = HEAD + "@@ -1,2 +1,3 @@\n 1\n+1.5\n two\n"
 LAST = HEAD + "@@ -8,2 +8,2 @@\n seven\n-eight\n+8\n"
 STALE = HEAD + "@@ -3 +3 @@\n-drei\n+3\n"
+
+
+LIMITED = """
+import os, resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+"""Begin a process that can't write files above 1 MiB."""
 
 
 def file_states(folder: Path) -> dict[str, tuple[bytes, int]]:
@@ -36,14 +44,8 @@ def agent_without_space(tmp_path: Path) -> Iterator[Agent]:
     """Return an agent whose server can't write files above 1 MiB, so that its store runs out of space."""
     root = tmp_path / "workspace"
     root.mkdir()
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, hard))
-    try:
-        with cold_starts(), connected(root) as agent:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-            yield agent
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    with begun_by(sys.executable, "-c", LIMITED), connected(root) as agent:
+        yield agent
 
 
 def large_file(path: Path, times: int = 1) -> Path:

@@ -1,7 +1,6 @@
 """Calls over standard streams that don't wait for answers: cancelled, with equal ids, or at the end of the input."""
 
 import json
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -9,24 +8,13 @@ from typing import Any, Final
 import pytest
 
 from objstore.fs.writer_lock import WriterLock
+from tests.support.faulty_disk import WHOLE
 from tests.support.raw_client import NEWER_VERSION_META, Message, ping, started, tool_call
 
-HELD_SERVER: Final = """
-import sys
-from pathlib import Path
-import anyio
-from mcptools.server.command import main
-from mcptools.server.mcp_server import EditServer
-held, notice = Path(sys.argv.pop(1)), EditServer._notice
+ROUNDS: Final = 100 if WHOLE else 25
+"""How many calls are cancelled while they wait: `make crash` takes the larger number."""
 
-async def holding(server, ctx, call_next):
-    while ctx.method == "tools/call" and held.exists():
-        await anyio.sleep(0.01)
-    return await notice(server, ctx, call_next)
-
-EditServer._notice = holding
-main()
-"""
+HELD_SERVER: Final = "tests.support.held_server"
 """A server in which no call reaches its tool while a certain file exists."""
 
 
@@ -46,7 +34,7 @@ def write_call(number: int, name: str) -> Message:
 def test_call_can_be_cancelled_before_it_has_started(tmp_path: Path) -> None:
     hold_file, root = tmp_path / "held", tmp_path / "ws"
     root.mkdir()
-    with started(root, command=(sys.executable, "-P", "-c", HELD_SERVER, str(hold_file))) as raw:
+    with started(root, program=(HELD_SERVER, str(hold_file))) as raw:
         hold_file.touch()
         raw.send(write_call(1, "a"), cancellation(1), ping(2))
         assert raw.next_answer() == {"jsonrpc": "2.0", "id": 2, "result": {}}
@@ -82,7 +70,7 @@ def test_started_call_is_cancelled_before_the_sdk_reaches_its_tool(tmp_path: Pat
     def versioned(message: Message) -> Message:
         return as_newer_version(message) if is_newer else message
 
-    with started(root, command=(sys.executable, "-P", "-c", HELD_SERVER, str(hold_file)), greets=not is_newer) as raw:
+    with started(root, program=(HELD_SERVER, str(hold_file)), greets=not is_newer) as raw:
         raw.send(versioned(write_call(1, "a")))
         raw.answer(1)
         hold_file.touch()
@@ -103,7 +91,7 @@ def test_call_cancelled_while_it_waits_is_not_logged_as_an_error(tmp_path: Path,
         return as_newer_version(message) if is_newer else message
 
     with started(tmp_path, greets=not is_newer) as raw:
-        for number in range(10, 1010, 10):
+        for number in range(10, 10 + 10 * ROUNDS, 10):
             raw.send(versioned(write_call(number, "first")))  # the next calls equal this one in all but the name
             raw.answer(number)
             expected_ids = {number + 1, number + 2, number + 3}

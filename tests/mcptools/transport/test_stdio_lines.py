@@ -264,8 +264,8 @@ def test_change_in_progress_at_the_end_of_the_input_is_completed_and_answered(tm
     root, wait_file = tmp_path / "ws", tmp_path / "waits"
     root.mkdir()
     # Asking for approval of an Undo reads the store, which waits as well; for a deletion it does not.
-    command = [sys.executable, "-m", "tests.support.waiting_server", str(wait_file), "--approve", "delete_file"]
-    with started(root, command=command, capabilities={"elicitation": {}}) as raw:
+    program = ["tests.support.waiting_server", str(wait_file), "--approve", "delete_file"]
+    with started(root, program=program, capabilities={"elicitation": {}}) as raw:
         raw.send(tool_call(1001, "write_file", path="first", content="1\n"))
         raw.answer(1001)
         wait_file.touch()
@@ -302,7 +302,7 @@ def test_server_ends_quietly_if_its_output_is_closed(tmp_path: Path, line: bytes
 
 @pytest.mark.parametrize(("signal_number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])
 def test_signal_stops_the_server_at_once(tmp_path: Path, signal_number: signal.Signals, status: int) -> None:
-    with started(tmp_path, command=COLD_SERVER) as raw:
+    with started(tmp_path) as raw:
         raw.send(ping(1))
         assert raw.answer(1)["result"] == {}  # all messages have arrived
         raw.process.send_signal(signal_number)

@@ -15,7 +15,7 @@ from tests.support.window_host import WindowHost, hosting
 from tests.support.windowed_agent import LINES, allow_deciding, windowed
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, FrameLocator, Page
+    from playwright.sync_api import Browser, ConsoleMessage, Error, FrameLocator, Page
 
 pytestmark = needs_browser
 
@@ -36,15 +36,31 @@ def host(agent: Agent) -> Iterator[WindowHost]:
         yield host
 
 
+@pytest.fixture(scope="module")
+def only_page(browser: "Browser") -> "Page":
+    """Return the page of all tests, one after the other: a new one for each would take twice the time."""
+    return browser.new_page()
+
+
 @pytest.fixture
-def page(browser: "Browser") -> "Iterator[Page]":
-    """Yield a page; the test fails if the browser reports any error."""
+def page(only_page: "Page") -> "Iterator[Page]":
+    """Yield an empty page; the test fails if the browser reports any error."""
     reported: list[str] = []
-    page = browser.new_page(viewport={"width": 700, "height": 900})
-    page.on("pageerror", lambda error: reported.append(str(error)))
-    page.on("console", lambda message: reported.append(message.text) if message.type == "error" else None)
-    yield page
-    page.close()
+
+    def note_error(error: "Error") -> None:
+        reported.append(str(error))
+
+    def note(message: "ConsoleMessage") -> None:
+        if message.type == "error":
+            reported.append(message.text)
+
+    only_page.set_viewport_size({"width": 700, "height": 900})
+    only_page.on("pageerror", note_error)
+    only_page.on("console", note)
+    yield only_page
+    only_page.goto("about:blank")  # what hosts and windows have stored is of their origins, which no other test has
+    only_page.remove_listener("pageerror", note_error)
+    only_page.remove_listener("console", note)
     assert [text for text in reported if "favicon" not in text and "404" not in text] == []
 
 

@@ -13,7 +13,7 @@ from tests.support.review_project import agents_worked, new_project
 from tests.support.review_server import ReviewServer, review_server
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Page
 
 Opener: TypeAlias = Callable[..., ReviewPage]
 
@@ -54,24 +54,51 @@ def serve() -> Iterator[Callable[..., ReviewServer]]:
         assert "".join(said) == ""
 
 
+@pytest.fixture(scope="module")
+def only_read(reviewed_project: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReviewServer]:
+    """Return a server of a project in which agents have worked: for tests that decide on nothing."""
+    root = Path(shutil.copytree(reviewed_project, tmp_path_factory.mktemp("read") / "shop"))
+    with review_server(root) as server:
+        yield server
+        assert server.end()[1] == ""
+
+
 @pytest.fixture
-def opened(chromium: "Browser") -> Iterator[Opener]:
-    """Return a function that opens pages of a server; no script may fail on them."""
+def reading(only_read: ReviewServer, opened: Opener) -> Iterator[ReviewPage]:
+    """Return a page of a server that other tests read from too; which changes were seen depends on these."""
+    before = undecided(only_read)
+    yield opened(only_read)
+    assert undecided(only_read) == before
+
+
+def undecided(server: ReviewServer) -> list[str]:
+    """Return what each turn's pending changes hash to."""
+    return [turn["shown"] for turn in server.queue()["turns"]]
+
+
+@pytest.fixture(scope="module")
+def idle_pages() -> "list[Page]":
+    """Return the pages that no test uses; a page that is used again shows a document in a third of the time."""
+    return []
+
+
+@pytest.fixture
+def opened(chromium: "Browser", idle_pages: "list[Page]") -> Iterator[Opener]:
+    """Return a function that opens pages of a server, each in a profile of its own; no script may fail on them."""
     pages: list[ReviewPage] = []
 
     def page(
         server: ReviewServer, screen: str = "", *, width: int = 1440, height: int = 900, scheme: str = "light"
     ) -> ReviewPage:
-        context = chromium.new_context(
-            viewport={"width": width, "height": height},
-            color_scheme="dark" if scheme == "dark" else "light",
-            reduced_motion="reduce",
-        )
-        pages.append(ReviewPage(context.new_page(), server))
+        used = idle_pages.pop() if idle_pages else chromium.new_context(reduced_motion="reduce").new_page()
+        used.set_viewport_size({"width": width, "height": height})
+        used.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+        pages.append(ReviewPage(used, server))
         return pages[-1].open(screen)
 
     yield page
     wrong = [words for each in pages for words in each.wrong]
     for each in pages:
-        each.page.context.close()
+        each.leave()
+        idle_pages.append(each.page)
     assert wrong == []

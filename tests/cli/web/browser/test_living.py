@@ -1,5 +1,6 @@
 """Changes while a person reads: an agent edits, another page decides, the server ends and is started again."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,10 +23,10 @@ def edited(*changed: int, word: str = "LINE") -> list[str]:
     return [f"{word} {number}\n" if number in changed else line for number, line in enumerate(LINES, start=1)]
 
 
-@pytest.fixture
-def long_file(tmp_path: Path) -> Path:
-    """Return a project with a file of 400 lines, of which an agent changed every tenth."""
-    root = tmp_path / "long"
+@pytest.fixture(scope="module")
+def shouted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a project with a file of 400 lines, of which an agent changed every tenth; it is only copied."""
+    root = tmp_path_factory.mktemp("shouted") / "long"
     root.mkdir()
     (root / "a.txt").write_text("".join(LINES))
     done(root, "init")
@@ -38,23 +39,29 @@ def long_file(tmp_path: Path) -> Path:
     return root
 
 
+@pytest.fixture
+def long_file(shouted: Path, tmp_path: Path) -> Path:
+    """Return a project of the test's own like that."""
+    return Path(shutil.copytree(shouted, tmp_path / "long"))
+
+
 def test_edits_of_a_running_agent_appear_and_the_line_under_the_cursor_stays(
     long_file: Path, serve: Callable[..., ReviewServer], opened: Opener
 ) -> None:
     review = opened(serve(long_file))
     review.file("a.txt")
-    for _ in range(20):
+    for _ in range(10):
         review.press("j")
-    expect(review.current).to_contain_text("Line 210")
-    row = review.page.locator(".row.ins", has_text="LINE 210")
+    expect(review.current).to_contain_text("Line 110")
+    row = review.page.locator(".row.ins", has_text="LINE 110")
     before = review.top(row)
     with connected(long_file.resolve()) as agent:
-        for number in range(5):
+        for number in range(3):
             new = f"line 1\nabove {number}\n" if number == 0 else f"above {number - 1}\nabove {number}\n"
             old = "line 1\n" if number == 0 else f"above {number - 1}\n"
             edits = [{"old_string": old, "new_string": new}]
             agent.done("multi_edit_text_file", path=str(long_file.resolve() / "a.txt"), edits=edits)
-            expect(review.current).to_contain_text(f"Line {211 + number}")
+            expect(review.current).to_contain_text(f"Line {111 + number}")
             assert review.top(row) == pytest.approx(before, abs=1)
     expect(review.heads.first).to_contain_text("Line 2")
 

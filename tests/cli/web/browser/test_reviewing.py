@@ -166,23 +166,23 @@ def test_a_change_is_marked_seen_by_its_key_and_by_going_on(review: ReviewPage) 
     expect(review.page.locator("header .counts")).to_contain_text("12 not seen")
 
 
-def test_whitespace_only_changes_are_folded_until_they_are_opened(review: ReviewPage) -> None:
-    review.file("shop/limits.ini")
-    expect(review.current).to_contain_text("white space only")
-    assert not review.page.locator(".row.ins").first.is_visible()
-    review.current.get_by_role("button", name="Show").click()
-    assert review.page.locator(".row.ins").first.is_visible()
+def test_whitespace_only_changes_are_folded_until_they_are_opened(reading: ReviewPage) -> None:
+    reading.file("shop/limits.ini")
+    expect(reading.current).to_contain_text("white space only")
+    assert not reading.page.locator(".row.ins").first.is_visible()
+    reading.current.get_by_role("button", name="Show").click()
+    assert reading.page.locator(".row.ins").first.is_visible()
 
 
-def test_gaps_open(review: ReviewPage) -> None:
-    review.file("shop/cart.py")
-    review.page.get_by_role("button", name="lines not shown").first.click()
-    expect(review.page.locator(".diff")).to_contain_text("Carts: what a customer wants")
-    numbers = review.page.eval_on_selector_all(".row.same", "rows => rows.map(row => row.dataset.n)")
+def test_gaps_open(reading: ReviewPage) -> None:
+    reading.file("shop/cart.py")
+    reading.page.get_by_role("button", name="lines not shown").first.click()
+    expect(reading.page.locator(".diff")).to_contain_text("Carts: what a customer wants")
+    numbers = reading.page.eval_on_selector_all(".row.same", "rows => rows.map(row => row.dataset.n)")
     assert numbers[0].split()[0] == "1"
 
 
-def test_what_no_line_shows_is_said_in_words(review: ReviewPage) -> None:
+def test_what_no_line_shows_is_said_in_words(reading: ReviewPage) -> None:
     said = {
         "shop/names.py": "shop/old_names.py",
         "shop/run.sh": "0755",
@@ -190,20 +190,20 @@ def test_what_no_line_shows_is_said_in_words(review: ReviewPage) -> None:
         "prices.bin": "1,024 bytes",
     }
     for name, words in said.items():
-        review.file(name)
-        expect(review.page.locator(".pane")).to_contain_text(words)
+        reading.file(name)
+        expect(reading.page.locator(".pane")).to_contain_text(words)
 
 
-def test_all_keys_are_listed_and_can_be_turned_off(review: ReviewPage) -> None:
-    review.file("tests/test_cart.py")
-    review.press("?")
-    expect(review.sheet).to_contain_text("undo the newest decision")
-    review.sheet.get_by_role("checkbox").uncheck()
-    review.press("Escape")
-    review.press("x")
-    review.press("?")
-    assert review.sheet.count() == 0
-    assert review.said.count() == 0
+def test_all_keys_are_listed_and_can_be_turned_off(reading: ReviewPage) -> None:
+    reading.file("tests/test_cart.py")
+    reading.press("?")
+    expect(reading.sheet).to_contain_text("undo the newest decision")
+    reading.sheet.get_by_role("checkbox").uncheck()
+    reading.press("Escape")
+    reading.press("x")
+    reading.press("?")
+    assert reading.sheet.count() == 0
+    assert reading.said.count() == 0
 
 
 # ---- outcomes
@@ -323,10 +323,10 @@ def test_an_empty_workspace_says_what_to_do(tmp_path: Path, serve: Callable[...,
     expect(review.page.locator(".queue")).to_contain_text("Connect an agent with cas setup")
 
 
-def test_names_and_contents_full_of_markup_are_text(review: ReviewPage) -> None:
-    review.file("<img src=x onerror=alert(1)>.txt")
-    expect(review.page.locator(".diff")).to_contain_text("<script>alert(2)</script>")
-    expect(review.page.locator(".diff")).to_contain_text("</div><iframe src='javascript:alert(3)'></iframe>")
-    assert review.page.locator(".pane img, .pane iframe, .pane script").count() == 0
-    assert "\u202e" not in review.page.locator(".diff").inner_text()
-    assert "\x1b" not in review.page.locator(".diff").inner_text()
+def test_names_and_contents_full_of_markup_are_text(reading: ReviewPage) -> None:
+    reading.file("<img src=x onerror=alert(1)>.txt")
+    expect(reading.page.locator(".diff")).to_contain_text("<script>alert(2)</script>")
+    expect(reading.page.locator(".diff")).to_contain_text("</div><iframe src='javascript:alert(3)'></iframe>")
+    assert reading.page.locator(".pane img, .pane iframe, .pane script").count() == 0
+    assert "\u202e" not in reading.page.locator(".diff").inner_text()
+    assert "\x1b" not in reading.page.locator(".diff").inner_text()

@@ -68,20 +68,20 @@ def barriers(review: ReviewPage, script: str) -> dict[str, object]:
     return {rule["id"]: [(node["html"][:200], node["failureSummary"]) for node in rule["nodes"][:3]] for rule in found}
 
 
-def test_focus_goes_into_a_dialog_and_back(review: ReviewPage) -> None:
-    review.file("shop/cart.py")
-    review.press("j")
-    expect(review.current).to_be_focused()
-    review.press("c")
-    expect(review.sheet.get_by_role("textbox")).to_be_focused()
-    review.press("Escape")
-    expect(review.current).to_be_focused()
-    review.press("?")
-    expect(review.sheet.get_by_role("button", name="Close")).to_be_focused()
+def test_focus_goes_into_a_dialog_and_back(reading: ReviewPage) -> None:
+    reading.file("shop/cart.py")
+    reading.press("j")
+    expect(reading.current).to_be_focused()
+    reading.press("c")
+    expect(reading.sheet.get_by_role("textbox")).to_be_focused()
+    reading.press("Escape")
+    expect(reading.current).to_be_focused()
+    reading.press("?")
+    expect(reading.sheet.get_by_role("button", name="Close")).to_be_focused()
 
 
-def test_a_phone_shows_the_queue_or_a_file(project: Path, serve: Callable[..., ReviewServer], opened: Opener) -> None:
-    review = opened(serve(project), width=390, height=844)
+def test_a_phone_shows_the_queue_or_a_file(only_read: ReviewServer, opened: Opener) -> None:
+    review = opened(only_read, width=390, height=844)
     review.file("tests/test_cart.py", turn=1)
     expect(review.page.locator(".queue")).to_be_hidden()
     assert review.page.locator(".row.ins").bounding_box() is not None
@@ -89,8 +89,8 @@ def test_a_phone_shows_the_queue_or_a_file(project: Path, serve: Callable[..., R
     expect(review.page.locator(".queue")).to_be_visible()
 
 
-def test_side_by_side_from_1100_pixels_on(project: Path, serve: Callable[..., ReviewServer], opened: Opener) -> None:
-    review = opened(serve(project), width=1100)
+def test_side_by_side_from_1100_pixels_on(only_read: ReviewServer, opened: Opener) -> None:
+    review = opened(only_read, width=1100)
     review.file("tests/test_cart.py")
     removed, inserted = review.page.locator(".row.del"), review.page.locator(".row.ins")
     assert review.top(removed) == review.top(inserted)
@@ -99,30 +99,30 @@ def test_side_by_side_from_1100_pixels_on(project: Path, serve: Callable[..., Re
     assert review.top(removed) < review.top(inserted)
 
 
-def test_syntax_and_words_that_differ_are_marked(review: ReviewPage) -> None:
-    review.file("shop/cart.py")
-    expect(review.page.locator(".row.ins .word").first).to_have_text("85 // 100")
-    expect(review.page.locator(".keyword", has_text="return").first).to_be_visible()
+def test_syntax_and_words_that_differ_are_marked(reading: ReviewPage) -> None:
+    reading.file("shop/cart.py")
+    expect(reading.page.locator(".row.ins .word").first).to_have_text("85 // 100")
+    expect(reading.page.locator(".keyword", has_text="return").first).to_be_visible()
 
 
-def test_images_and_documents_are_shown_before_and_after(review: ReviewPage) -> None:
-    review.file("logo.png")
-    for image in review.page.locator(".images img").all():
+def test_images_and_documents_are_shown_before_and_after(reading: ReviewPage) -> None:
+    reading.file("logo.png")
+    for image in reading.page.locator(".images img").all():
         assert image.evaluate("image => image.decode().then(() => image.naturalWidth)") == 48
-    review.file("README.md")
-    review.page.get_by_role("button", name="Rendered").click()
-    frame = review.page.locator("iframe")
+    reading.file("README.md")
+    reading.page.get_by_role("button", name="Rendered").click()
+    frame = reading.page.locator("iframe")
     assert frame.get_attribute("sandbox") == ""
     expect(frame.content_frame.locator("strong:visible", has_text="15 %")).to_have_count(1)
-    review.page.get_by_role("button", name="Rendered").click()
+    reading.page.get_by_role("button", name="Rendered").click()
     expect(frame).to_have_count(0)
-    expect(review.heads).to_have_count(2)
+    expect(reading.heads).to_have_count(2)
 
 
-def test_blame_shows_the_prompt_behind_a_line(review: ReviewPage) -> None:
-    review.file("shop/cart.py")
-    review.press("b")
-    behind = review.page.locator(".blame", has_text="85 // 100")
+def test_blame_shows_the_prompt_behind_a_line(reading: ReviewPage) -> None:
+    reading.file("shop/cart.py")
+    reading.press("b")
+    behind = reading.page.locator(".blame", has_text="85 // 100")
     expect(behind.locator(".why")).to_contain_text("Large orders should cost less")
 
 
@@ -149,28 +149,28 @@ def test_timeline_goes_back_and_restores(review: ReviewPage, project: Path) -> N
     expect(review.page.locator(".point")).to_contain_text("shop/cart.py")
 
 
-def test_timeline_of_the_workspace_lists_what_differs(review: ReviewPage) -> None:
-    review.press("t")
-    review.page.get_by_role("slider", name="Moment").press("Home")
-    expect(review.page.locator(".items")).to_contain_text("README.md")
-    review.page.locator(".items").get_by_role("link", name="README.md").click()
-    expect(review.page.locator(".filehead h2")).to_contain_text("README.md")
+def test_timeline_of_the_workspace_lists_what_differs(reading: ReviewPage) -> None:
+    reading.press("t")
+    reading.page.get_by_role("slider", name="Moment").press("Home")
+    expect(reading.page.locator(".items")).to_contain_text("README.md")
+    reading.page.locator(".items").get_by_role("link", name="README.md").click()
+    expect(reading.page.locator(".filehead h2")).to_contain_text("README.md")
 
 
-def test_search_finds_what_came_and_went(review: ReviewPage) -> None:
-    review.press("/")
-    review.page.get_by_role("searchbox").fill("saved")
-    review.press("Enter")
-    expect(review.page.locator(".hits")).to_contain_text("You save {saved}")
-    review.page.get_by_role("combobox").select_option("prompt")
-    review.page.get_by_role("searchbox").fill("country")
-    review.page.get_by_role("button", name="Search").click()
-    expect(review.page.locator(".hits")).to_contain_text("shop/countries.py")
+def test_search_finds_what_came_and_went(reading: ReviewPage) -> None:
+    reading.press("/")
+    reading.page.get_by_role("searchbox").fill("saved")
+    reading.press("Enter")
+    expect(reading.page.locator(".hits")).to_contain_text("You save {saved}")
+    reading.page.get_by_role("combobox").select_option("prompt")
+    reading.page.get_by_role("searchbox").fill("country")
+    reading.page.get_by_role("button", name="Search").click()
+    expect(reading.page.locator(".hits")).to_contain_text("shop/countries.py")
 
 
-def test_store_shows_plots_with_their_tables(review: ReviewPage) -> None:
-    review.go("#/store")
-    plot = review.page.locator(".plot").first
+def test_store_shows_plots_with_their_tables(reading: ReviewPage) -> None:
+    reading.go("#/store")
+    plot = reading.page.locator(".plot").first
     expect(plot).to_contain_text("The store over time")
     assert plot.locator("img").evaluate("image => image.decode().then(() => image.naturalWidth)") > 0
     plot.locator("summary").click()

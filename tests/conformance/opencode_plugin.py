@@ -117,7 +117,7 @@ const command = "printf 'one\\\\n2\\\\n' > a.txt"
 await tool("bash", "call_2", { command }, () => execSync(command, { cwd: directory }))
 execSync(`"${cas}" reject 2 --reason "two is a word"`, { cwd: directory })
 await tool("bash", "call_3", { command: "true", fails: true }, () => {})
-await tool("read", "call_4", { filePath: file }, () => {})
+await tool("bash", "call_4", { command: "true" }, () => {})
 await begin("ses_2")
 await begin("ses_3")
 const inner = () => tool("bash", "call_6", { command: "b" }, () => appendFileSync(file, "theirs\\n"), "ses_3")

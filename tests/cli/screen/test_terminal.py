@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import time
 from datetime import UTC, datetime
@@ -403,7 +404,8 @@ def test_a_hook_without_a_client_exits_on_a_terminal(runner: CommandRunner) -> N
 
 def test_the_server_on_a_terminal_names_the_setup_command(runner: CommandRunner) -> None:
     status, shown = runner.typed_at("Press Ctrl-C to stop.", lambda: "\x03", "mcp", ".")
-    assert status == 130
+    # Shells report 130 for both. Python ends by the signal itself if it came while a library ran `exec` of a text.
+    assert status in {130, -signal.SIGINT}
     assert "Run `cas setup` to connect one" in shown
     assert "Traceback" not in shown
 

@@ -164,7 +164,7 @@ def test_staging_comes_first_then_the_log_then_the_files_then_the_marker(stage: 
 # ---- the machine or the process stops
 
 
-@pytest.mark.parametrize("torn", [None, 0.5], ids=["before", "half"])
+@pytest.mark.parametrize(("stage", "torn"), sampled_product(SCENES, (None, 0.5)), indirect=["stage"], ids=named)
 def test_call_is_whole_after_a_kill_at_any_step(stage: Stage, tmp_path: Path, torn: float | None) -> None:
     outcomes: list[bool] = []
     for step in sorted({0, *steps(stage)}) if torn is None else steps(stage, 1):
@@ -200,6 +200,7 @@ def test_call_is_whole_after_a_kill_while_a_segment_is_created(tmp_path: Path, m
                 assert_whole(stage, root, steps_done(disk))
 
 
+@pytest.mark.parametrize("stage", SCENES[:: 1 if WHOLE else 2], indirect=True, ids=named)
 def test_recovery_can_be_interrupted_at_any_step(stage: Stage, tmp_path: Path) -> None:
     synced = stage.operations.index("sync") + 1
     for step in walk(stage):
@@ -396,6 +397,7 @@ def test_disk_failure_at_any_step_leaves_the_call_whole_and_is_reported(
             assert_whole_or_void(stage, root, steps_done(disk))
 
 
+@pytest.mark.parametrize("stage", SCENES[:: 1 if WHOLE else -2], indirect=True, ids=named)
 def test_recovery_continues_after_a_disk_failure_at_any_step(stage: Stage, tmp_path: Path) -> None:
     synced = stage.operations.index("sync") + 1
     for step in walk(stage, 1):

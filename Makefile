@@ -17,6 +17,7 @@ CRASHES := tests/objstore/recovery/test_crash.py tests/objstore/retention/test_c
 	tests/cli/commands/keeping/test_export_diffs.py tests/cli/screen/test_syntax.py \
 	tests/objstore/recovery/test_kill.py tests/objstore/transaction/test_interrupted_writer.py tests/objstore/transaction/test_prestore.py \
 	tests/objstore/index/test_index_bit_flips.py tests/objstore/index/test_index_damage.py tests/objstore/integrity/test_bit_flips.py \
+	tests/objstore/index/test_log_index.py tests/objstore/review/test_large_states.py tests/objstore/weave/test_weave_costs.py \
 	tests/objstore/integrity/test_salvage.py tests/objstore/snapshots/test_snapshots.py tests/objstore/tracking/test_crash_recording.py \
 	tests/objstore/file_changes/test_folder_file_swap.py tests/objstore/tracking/test_git_changes.py \
 	tests/cli/commands/keeping/test_bundle.py tests/cli/setup/test_plans.py tests/cli/shell/test_failing_system.py \

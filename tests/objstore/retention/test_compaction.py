@@ -81,7 +81,7 @@ from tests.support.interruption import interrupted_at, interruption_points
 
 EDITS: Final = 30
 DECIDING: Final = (Action.ACCEPT, Action.ACCEPT, Action.REJECT)
-MANY: Final = 2000 if WHOLE else 200
+MANY: Final = 2000 if WHOLE else 120
 """Operations one after another: thousands in `make crash`."""
 OFTEN: Final = (60, 25, 4, 3, 3, 3, 2)
 """How often each thing is done, in a hundred."""
@@ -1289,7 +1289,7 @@ def checked(root: Path) -> None:
     assert check_store(str(root), quick=True).faults == ()
 
 
-@pytest.mark.parametrize(("look", "stride"), [(read_remains, 17), (checked, 43)], ids=["remains", "check"])
+@pytest.mark.parametrize(("look", "stride"), [(read_remains, 31), (checked, 83)], ids=["remains", "check"])
 def test_readers_find_no_fault_while_segments_are_rewritten(
     several: Path, tmp_path: Path, look: Callable[[Path], None], stride: int
 ) -> None:
@@ -1302,7 +1302,7 @@ def test_readers_find_no_fault_while_segments_are_rewritten(
 
 
 def test_a_bundle_that_is_exported_during_a_rewrite_is_complete(several: Path, tmp_path: Path) -> None:
-    for moment in interruption_points(37):
+    for moment in interruption_points(71):
         root, bundle, made = (tmp_path / f"{moment.step}{what}" for what in ("", ".bundle", "-made"))
         shutil.copytree(several, root)
         opened = Workspace.open(root, CountdownDisk(None))

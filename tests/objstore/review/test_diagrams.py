@@ -20,7 +20,7 @@ executable one with a `*`, an empty folder with a `/` at its end. A refusal read
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from itertools import permutations
+from itertools import islice, permutations
 from pathlib import Path
 from typing import Final
 
@@ -323,11 +323,11 @@ def orders(edits: Sequence[int]) -> Iterator[tuple[int, ...]]:
 
 @pytest.mark.parametrize("history", TOGGLED)
 def test_the_folder_depends_on_what_is_live_and_not_on_the_order_of_decisions(scene: Scene, history: str) -> None:
-    """Every set of live edits that can be reached is drawn once, whichever way leads there."""
+    """Every set of live edits is drawn the same, whichever way leads there; a sample, and with `long` all of them."""
     last = picture_after(scene, history)
     edits = sorted(scene.statuses())
     drawn = {frozenset[int](): last}
-    for order in orders(edits):
+    for order in islice(orders(edits), 0, None, 1 if EVERY_ORDER else 2):
         gone: frozenset[int] = frozenset()
         for seq in order:
             shown = picture_after_decision(scene, Action.REJECT, str(seq))

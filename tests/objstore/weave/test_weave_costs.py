@@ -14,6 +14,7 @@ from objstore.text.diff import Hunk, diff_lines
 from objstore.weave.dependents import cascade
 from objstore.weave.line_weave import UnitIndex, Weave
 from tests.support.call_counts import count_calls
+from tests.support.faulty_disk import WHOLE
 from tests.support.weave_statuses import set_live
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def test_insertions_under_a_deletion_cost_by_their_number(
     deletion_first: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
     costs = []
-    for insertions in (125, 250):
+    for insertions in (60, 120):
         region = Region(insertions, deletion_first=deletion_first)
         costs.append(count_calls(lambda: act(region)))  # noqa: B023 - called at once
     assert costs[1] < 2.5 * costs[0], costs
@@ -146,7 +147,7 @@ def test_deciding_on_a_line_rewritten_many_times_costs_what_is_decided(act: Call
 
 def test_rejecting_every_second_edit_of_a_line_costs_what_is_decided() -> None:
     costs = []
-    for rewrites in (100, 200):
+    for rewrites in (60, 120):
         line = Line(rewrites, texts=2)
         line.weave.flip({line.deletion: False})
 
@@ -270,7 +271,7 @@ class Recorded:
         return weave
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(12 if WHOLE else 4))
 def test_conflicts_found_incrementally_are_those_found_at_once(seed: int) -> None:
     """One edit has many lines, so that its findings are cached from one decision to the next."""
     draw = random.Random(seed)

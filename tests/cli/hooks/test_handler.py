@@ -37,21 +37,23 @@ from tests.support.hooked_agents import (
     hook,
     shell,
 )
+from tests.support.sampling import sampled_product
 
 EVERY_AGENT = pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.__name__)
 
 
+def record_files(runner: CommandRunner) -> None:
+    (runner.folder / "src").mkdir()
+    (runner.folder / "a.txt").write_text("one\ntwo\nthree\n")
+    (runner.folder / "src" / "b.py").write_text("x = 1\ny = 2\nz = 3\n")
+    (runner.folder / "run.sh").write_text("echo\n")
+    runner.done("record")
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(runner: CommandRunner) -> Path:
     """Return a workspace with some files, of which a baseline has been taken."""
-    root = tmp_path / "ws"
-    (root / "src").mkdir(parents=True)
-    (root / "a.txt").write_text("one\ntwo\nthree\n")
-    (root / "src" / "b.py").write_text("x = 1\ny = 2\nz = 3\n")
-    (root / "run.sh").write_text("echo\n")
-    CommandRunner(root)
-    assert cas("record", folder=root).status == 0
-    return root
+    return runner.prepared(record_files).folder
 
 
 def edits(folder: Path, conversation: str = "") -> list[EditView]:
@@ -1165,8 +1167,7 @@ def test_an_opencode_call_claims_changes_only_once_a_person_allows_it(folder: Pa
     assert conversations == {"a.txt": "external", "src/b.py": session.name if answer == "allowed" else "external"}
 
 
-@pytest.mark.parametrize("is_shell", [False, True], ids=["write", "shell"])
-@pytest.mark.parametrize("answer", ["rejected", "allowed"])
+@pytest.mark.parametrize(("is_shell", "answer"), sampled_product([False, True], ["rejected", "allowed"]))
 def test_a_failed_opencode_call_claims_changes_only_if_it_was_allowed(
     folder: Path, answer: str, *, is_shell: bool
 ) -> None:

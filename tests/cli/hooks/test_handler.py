@@ -24,6 +24,7 @@ from mcptools.tools.calls.notes import outcome_notes
 from objstore import CallInfo, EditFilter, EditView, Operation, Origin, Status, UnreportedRejections, Workspace
 from tests.support.client_files import warm_programs
 from tests.support.command_runner import PATIENCE, PROGRAM, SOURCE, CommandRunner, cas, environment, unforked_cas
+from tests.support.faulty_disk import WHOLE
 from tests.support.hooked_agents import (
     AGENTS,
     ClaudeCode,
@@ -931,7 +932,10 @@ def test_rejections_of_server_edits_are_reported_to_the_session_that_made_them(
     another = agent(folder, "session-2")
     session.start()
     another.start()
-    for form in range(ANSWER_FORMS.get(agent, 6)):
+    forms = range(ANSWER_FORMS.get(agent, 6))
+    if len(forms) > 2 and not WHOLE:
+        forms = forms[AGENTS.index(agent) % 3 :: 3]  # all of them in three clients together
+    for form in forms:
         conversation, answer = write_by_server(folder, f"{form}\n")
         assert report_server_call(session, answer, {"path": "a.txt"}, form) == ""
         conversation, answer = write_by_server(folder, f"{form} and on\n", conversation)

@@ -21,6 +21,9 @@ CRASHES := tests/objstore/recovery/test_crash.py tests/objstore/retention/test_c
 	tests/objstore/integrity/test_salvage.py tests/objstore/snapshots/test_snapshots.py tests/objstore/tracking/test_crash_recording.py \
 	tests/objstore/file_changes/test_folder_file_swap.py tests/objstore/tracking/test_git_changes.py \
 	tests/cli/commands/keeping/test_bundle.py tests/cli/setup/test_plans.py tests/cli/shell/test_failing_system.py \
+	tests/cli/commands/keeping/test_purge_paths.py tests/cli/commands/reviewing/test_turns.py tests/cli/commands/reviewing/test_log_show.py \
+	tests/cli/hooks/test_handler.py tests/cli/render/test_external_prompt.py tests/cli/review_ui/test_hunk_review.py \
+	tests/cli/search/test_did_you_mean.py tests/cli/shell/test_exit_status.py \
 	tests/mcptools/server/test_attacks.py tests/mcptools/transport/test_stdio_calls.py
 ARGS ?=
 

@@ -79,15 +79,15 @@ def client(session: Session, way: str = DIRECTLY) -> Iterator[RunningClient]:
             process.kill()
 
 
+def record_file(runner: CommandRunner) -> None:
+    (runner.folder / "a.txt").write_text("one\ntwo\nthree\n")
+    runner.done("record")
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(runner: CommandRunner) -> Path:
     """Return a workspace with a file, of which a baseline has been taken."""
-    root = tmp_path / "ws"
-    root.mkdir()
-    (root / "a.txt").write_text("one\ntwo\nthree\n")
-    CommandRunner(root)
-    assert cas("record", folder=root).status == 0
-    return root
+    return runner.prepared(record_file).folder
 
 
 def authors(folder: Path) -> list[str]:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -33,16 +34,17 @@ WORKER = {"agent_id": "agent-7", "agent_type": "worker"}
 FORKED = {"agent_id": "agent-8", "agent_type": ""}
 
 
+def record_files(runner: CommandRunner) -> None:
+    (runner.folder / "src").mkdir()
+    (runner.folder / "a.txt").write_text("one\ntwo\nthree\n")
+    (runner.folder / "src" / "b.py").write_text("x = 1\n")
+    runner.done("record")
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(runner: CommandRunner) -> Path:
     """Return a workspace with some files, of which a baseline has been taken."""
-    root = tmp_path / "ws"
-    (root / "src").mkdir(parents=True)
-    (root / "a.txt").write_text("one\ntwo\nthree\n")
-    (root / "src" / "b.py").write_text("x = 1\n")
-    CommandRunner(root)
-    assert cas("record", folder=root).status == 0
-    return root
+    return runner.prepared(record_files).folder
 
 
 def attributed_edits(folder: Path) -> list[tuple[str, str]]:
@@ -197,8 +199,9 @@ def test_changes_while_shells_of_two_agents_run_are_external_or_of_the_agent_tha
 # ---- calls that need a person's permission
 
 
-@pytest.mark.parametrize(("agent", "by_shell"), sampled_product([ClaudeCode, Codex], [True, False]))
-@pytest.mark.parametrize("is_stopped", [True, False], ids=["stop", "prompt"])
+@pytest.mark.parametrize(
+    ("agent", "by_shell", "is_stopped"), sampled_product([ClaudeCode, Codex], [True, False], [True, False])
+)
 def test_changes_are_unattributed_if_a_person_was_asked_about_a_call_that_never_ended(
     agent: type[Session], folder: Path, *, by_shell: bool, is_stopped: bool
 ) -> None:
@@ -716,10 +719,11 @@ def test_a_tool_whose_file_is_in_another_workspace_ends_with_its_turn(
 
 
 @pytest.mark.parametrize(
-    ("way", "place"),
-    sampled_product(["stop", "prompt", "session's end"], ["separate", "nested", "separate, without prompt"]),
+    ("way", "place", "is_shell"),
+    sampled_product(
+        ["stop", "prompt", "session's end"], ["separate", "nested", "separate, without prompt"], [False, True]
+    ),
 )
-@pytest.mark.parametrize("is_shell", [False, True], ids=["write", "shell"])
 def test_a_tool_that_starts_while_its_agent_is_in_another_workspace_ends_with_its_turn(
     folder: Path, tmp_path: Path, *, way: str, is_shell: bool, place: str
 ) -> None:
@@ -1354,12 +1358,13 @@ def test_repeated_start_and_end_events_claim_nothing(agent: type[Session], folde
 
 
 @pytest.mark.parametrize(
-    ("agent", "is_shell"), sampled_product([ClaudeCode, Codex, Cursor, OpenCode, VSCode], [False, True])
+    ("agent", "call"),
+    sampled_product([ClaudeCode, Codex, Cursor, OpenCode, VSCode], list(product([False, True], [False, True]))),
 )
-@pytest.mark.parametrize("turn_ended", [False, True], ids=["in the turn", "after the turn"])
 def test_a_start_event_that_arrives_after_its_end_event_claims_nothing(
-    agent: type[Session], folder: Path, *, is_shell: bool, turn_ended: bool
+    agent: type[Session], folder: Path, call: tuple[bool, bool]
 ) -> None:
+    is_shell, turn_ended = call
     session = agent(folder)
     session.ask("go")
     began, ended = session.another_call(is_shell=is_shell)
@@ -1400,10 +1405,11 @@ def test_an_opencode_tool_that_was_refused_and_then_failed_claims_nothing(folder
 
 
 @pytest.mark.parametrize(
-    ("agent", "since"),
-    sampled_product([ClaudeCode, Codex, OpenCode], ["the turn's end", "the next prompt", "both", "a later prompt"]),
+    ("agent", "since", "is_repeated"),
+    sampled_product(
+        [ClaudeCode, Codex, OpenCode], ["the turn's end", "the next prompt", "both", "a later prompt"], [False, True]
+    ),
 )
-@pytest.mark.parametrize("is_repeated", [False, True], ids=["late", "repeated"])
 def test_an_end_event_after_the_end_of_its_turn_claims_nothing(
     agent: type[Session], folder: Path, *, since: str, is_repeated: bool
 ) -> None:

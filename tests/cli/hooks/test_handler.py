@@ -24,6 +24,7 @@ from mcptools.tools.calls.notes import outcome_notes
 from objstore import CallInfo, EditFilter, EditView, Operation, Origin, Status, UnreportedRejections, Workspace
 from tests.support.client_files import warm_programs
 from tests.support.command_runner import PATIENCE, PROGRAM, SOURCE, CommandRunner, cas, environment, unforked_cas
+from tests.support.faulty_disk import WHOLE
 from tests.support.hooked_agents import (
     AGENTS,
     ClaudeCode,
@@ -37,21 +38,23 @@ from tests.support.hooked_agents import (
     hook,
     shell,
 )
+from tests.support.sampling import sampled_product
 
 EVERY_AGENT = pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.__name__)
 
 
+def record_files(runner: CommandRunner) -> None:
+    (runner.folder / "src").mkdir()
+    (runner.folder / "a.txt").write_text("one\ntwo\nthree\n")
+    (runner.folder / "src" / "b.py").write_text("x = 1\ny = 2\nz = 3\n")
+    (runner.folder / "run.sh").write_text("echo\n")
+    runner.done("record")
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(runner: CommandRunner) -> Path:
     """Return a workspace with some files, of which a baseline has been taken."""
-    root = tmp_path / "ws"
-    (root / "src").mkdir(parents=True)
-    (root / "a.txt").write_text("one\ntwo\nthree\n")
-    (root / "src" / "b.py").write_text("x = 1\ny = 2\nz = 3\n")
-    (root / "run.sh").write_text("echo\n")
-    CommandRunner(root)
-    assert cas("record", folder=root).status == 0
-    return root
+    return runner.prepared(record_files).folder
 
 
 def edits(folder: Path, conversation: str = "") -> list[EditView]:
@@ -929,7 +932,10 @@ def test_rejections_of_server_edits_are_reported_to_the_session_that_made_them(
     another = agent(folder, "session-2")
     session.start()
     another.start()
-    for form in range(ANSWER_FORMS.get(agent, 6)):
+    forms = range(ANSWER_FORMS.get(agent, 6))
+    if len(forms) > 2 and not WHOLE:
+        forms = forms[AGENTS.index(agent) % 3 :: 3]  # all of them in three clients together
+    for form in forms:
         conversation, answer = write_by_server(folder, f"{form}\n")
         assert report_server_call(session, answer, {"path": "a.txt"}, form) == ""
         conversation, answer = write_by_server(folder, f"{form} and on\n", conversation)
@@ -1165,8 +1171,7 @@ def test_an_opencode_call_claims_changes_only_once_a_person_allows_it(folder: Pa
     assert conversations == {"a.txt": "external", "src/b.py": session.name if answer == "allowed" else "external"}
 
 
-@pytest.mark.parametrize("is_shell", [False, True], ids=["write", "shell"])
-@pytest.mark.parametrize("answer", ["rejected", "allowed"])
+@pytest.mark.parametrize(("is_shell", "answer"), sampled_product([False, True], ["rejected", "allowed"]))
 def test_a_failed_opencode_call_claims_changes_only_if_it_was_allowed(
     folder: Path, answer: str, *, is_shell: bool
 ) -> None:

@@ -36,14 +36,14 @@ PREFIXES: dict[type[Session], str] = {
 """What each client puts in front of the names of our server's tools."""
 
 
+def record_file(runner: CommandRunner) -> None:
+    (runner.folder / "a.txt").write_text("one\ntwo\nthree\n")
+    runner.done("record")
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    root = tmp_path / "ws"
-    root.mkdir()
-    (root / "a.txt").write_text("one\ntwo\nthree\n")
-    CommandRunner(root)
-    assert cas("record", folder=root).status == 0
-    return root
+def folder(runner: CommandRunner) -> Path:
+    return runner.prepared(record_file).folder
 
 
 @pytest.fixture

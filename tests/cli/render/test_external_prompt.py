@@ -9,6 +9,7 @@ from objstore import Origin, Status
 from tests.cli.commands.reviewing.test_accept_reject_undo import file_snapshots
 from tests.support.command_runner import CommandRunner
 from tests.support.hooked_agents import shell
+from tests.support.sampling import sampled_product
 
 PENDING, ACCEPTED, REJECTED = Status.PENDING, Status.ACCEPTED, Status.REJECTED
 
@@ -93,8 +94,10 @@ def test_a_dry_run_shows_the_outcome_of_a_choice_and_records_nothing(runner: Com
     assert len(runner.done("log", "--json").lines()) == 2
 
 
-@pytest.mark.parametrize("choice", ["keep", "discard"])
-@pytest.mark.parametrize("change", ["echo 4 >> a", "rm a", "chmod 600 a", "printf '1\ntwo\n3' > a"])
+@pytest.mark.parametrize(
+    ("choice", "change"),
+    sampled_product(["keep", "discard"], ["echo 4 >> a", "rm a", "chmod 600 a", "printf '1\ntwo\n3' > a"]),
+)
 def test_a_dry_run_as_json_names_what_the_decision_changes(runner: CommandRunner, choice: str, change: str) -> None:
     runner.write("a", b"1\n2\n3\n")
     runner.edit("a", b"2", b"two")

@@ -11,6 +11,7 @@ from cli.render.zoom import height, screenful
 from cli.review_ui.hunk_review import KEYS
 from objstore import Call, Hunk, Operation, Status
 from tests.support.command_runner import CommandRunner
+from tests.support.sampling import sampled_product
 from tests.support.terminal_driver import TERMINALS, TerminalDriver, run_in_terminal
 
 PROMPT = r"Decide on {} \[.*\] $"
@@ -715,8 +716,11 @@ def test_a_resumed_review_shows_its_line_prompt_again(review: Review) -> None:
         press(terminal, "not asked for\n", "1 hunk rejected")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
-@pytest.mark.parametrize("review", TERMINALS, indirect=True)
+@pytest.mark.parametrize(
+    ("number", "review"),
+    sampled_product([signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT], list(TERMINALS)),
+    indirect=["review"],
+)
 def test_a_review_ended_by_a_signal_restores_the_terminal(
     history: CommandRunner, review: Review, number: signal.Signals
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 from objstore import CallAborted, CallInfo, Workspace
 from tests.support.command_runner import CommandRunner, cas
 from tests.support.faulty_disk import UnsyncedDisk
+from tests.support.sampling import sampled_product
 
 
 def record_edits(runner: CommandRunner) -> None:
@@ -164,11 +165,17 @@ def test_edits_of_a_person_are_selected_only_by_their_conversation(runner_with_e
 COMPOSED, DECOMPOSED = "d\u00f3c/caf\u00e9", "do\u0301c/cafe\u0301"
 
 
-@pytest.mark.parametrize("words", ["log {}", "blame {}", "restore {}", "accept --file {}", "snapshot restore 1 {}"])
-@pytest.mark.parametrize(("typed", "existing"), [(COMPOSED, DECOMPOSED), (DECOMPOSED, COMPOSED)])
+@pytest.mark.parametrize(
+    ("words", "names"),
+    sampled_product(
+        ["log {}", "blame {}", "restore {}", "accept --file {}", "snapshot restore 1 {}"],
+        [(COMPOSED, DECOMPOSED), (DECOMPOSED, COMPOSED)],
+    ),
+)
 def test_a_name_in_another_unicode_form_is_answered_with_the_existing_one(
-    runner: CommandRunner, tmp_path: Path, words: str, typed: str, existing: str
+    runner: CommandRunner, tmp_path: Path, words: str, names: tuple[str, str]
 ) -> None:
+    typed, existing = names
     runner.write(existing, b"1\n")
     runner.done("snapshot")
     ran = runner.cas(*(word.format(typed) for word in words.split()))
@@ -417,8 +424,9 @@ def test_cat_of_a_folder_is_answered_with_ls(runner_with_edits: CommandRunner) -
     assert "cas ls" not in runner_with_edits.cas("cat", "sr").said
 
 
-@pytest.mark.parametrize("words", ["log --follow", "blame", "cat", "restore", "verify"])
-@pytest.mark.parametrize("folder", [".", "src"])
+@pytest.mark.parametrize(
+    ("words", "folder"), sampled_product(["log --follow", "blame", "cat", "restore", "verify"], [".", "src"])
+)
 def test_a_folder_where_a_file_is_needed_is_named_as_typed(
     runner_with_edits: CommandRunner, words: str, folder: str
 ) -> None:

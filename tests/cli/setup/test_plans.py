@@ -28,6 +28,7 @@ from tests.support.command_runner import (
     environment,
 )
 from tests.support.faulty_disk import WHOLE
+from tests.support.sampling import sampled_product
 
 EVERY_CLIENT = pytest.mark.parametrize("client", WIRED)
 
@@ -178,8 +179,7 @@ def diagnosis(project: Path, home: Path, *clients: str) -> tuple[int, dict[str, 
     return ran.status, {one["check"]: (one["ok"], one["said"]) for one in ran.lines()}
 
 
-@EVERY_CLIENT
-@pytest.mark.parametrize("scope", ["--project", "--user"])
+@pytest.mark.parametrize(("client", "scope"), sampled_product(list(WIRED), ["--project", "--user"]))
 def test_setup_is_idempotent_and_remove_restores_every_file(client: str, scope: str, project: Path, home: Path) -> None:
     before = files(project, home)
     shown = run(project, home, "setup", client, scope, "--dry-run")
@@ -391,11 +391,11 @@ HAND_WRITTEN_ENTRIES = [
 ]
 
 
-@pytest.mark.parametrize("before", [(), ("setup",)])
-@pytest.mark.parametrize(("client", "content"), HAND_WRITTEN_ENTRIES)
+@pytest.mark.parametrize(("before", "entry"), sampled_product([(), ("setup",)], HAND_WRITTEN_ENTRIES))
 def test_remove_keeps_a_hand_written_entry_in_the_file_or_its_copy(
-    client: str, content: str, before: tuple[str, ...], project: Path, home: Path
+    entry: tuple[str, str], before: tuple[str, ...], project: Path, home: Path
 ) -> None:
+    client, content = entry
     settings = put(project / SERVER_FILES[client], content)
     for command in before:
         assert run(project, home, command, client).status == 0
@@ -456,12 +456,11 @@ def test_invalid_settings_files_are_left_alone_and_named(client: str, name: str,
     assert files(project, home) == before
 
 
-@pytest.mark.parametrize(("client", "name", "event"), HOOK_FILES)
-@pytest.mark.parametrize("content", ["null", '["version"]'])
+@pytest.mark.parametrize(("hook_file", "content"), sampled_product(HOOK_FILES, ["null", '["version"]']))
 def test_settings_that_are_not_an_object_are_left_alone_and_named(
-    client: str, name: str, event: str, content: str, project: Path, home: Path
+    hook_file: tuple[str, str, str], content: str, project: Path, home: Path
 ) -> None:
-    del event
+    client, name, _ = hook_file
     path = put(project / name, content)
     refused = run(project, home, "setup", client)
     assert refused.status == 1

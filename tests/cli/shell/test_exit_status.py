@@ -14,6 +14,7 @@ import pytest
 from cli.shell.main import COMMANDS, SECTIONS, main
 from objstore import MAX_TEXT, CallInfo, Status
 from tests.support.command_runner import PATIENCE, PROGRAM, CommandResult, CommandRunner, cas, environment
+from tests.support.sampling import sampled_product
 
 # ---- 2: usage
 
@@ -345,9 +346,12 @@ def test_the_workspace_can_be_given_by_option_or_variable(runner: CommandRunner,
 
 
 @pytest.mark.parametrize(
-    "words", [["status"], ["log"], ["reject", "1"], ["record"], ["fsck"], ["config", "unset", "gc.background"]]
+    ("words", "named"),
+    sampled_product(
+        [["status"], ["log"], ["reject", "1"], ["record"], ["fsck"], ["config", "unset", "gc.background"]],
+        ["mistyped/sub", "a"],
+    ),
 )
-@pytest.mark.parametrize("named", ["mistyped/sub", "a"])
 def test_no_workspace_is_searched_above_a_missing_folder_that_the_variable_names(
     runner: CommandRunner, words: list[str], named: str
 ) -> None:

@@ -32,13 +32,12 @@ from objstore.transfer.bundle import Bundle, bundle_pieces
 from objstore.transfer.import_export import export_bundle, import_bundle, send_bundle
 from tests.support.command_runner import CommandRunner, cas
 from tests.support.damaged_stores import lose
-from tests.support.faulty_disk import CountdownDisk, PowerCut, broken_disk, sampled_steps
+from tests.support.faulty_disk import WHOLE, CountdownDisk, PowerCut, broken_disk, sampled_steps
 from tests.support.hooked_agents import ClaudeCode
+from tests.support.sampling import sampled_product
 
 
-@pytest.fixture
-def bundle(runner: CommandRunner, tmp_path: Path) -> Path:
-    """Return a bundle of a history with a baseline, decisions, a move, a deletion and a rejected edit."""
+def record_history(runner: CommandRunner) -> None:
     put(runner.folder / "kept", b"no edit tells of it\n", 0o640)
     put(runner.folder / "sub/deep/tool", b"#!/bin/sh\n", 0o755)
     runner.done("record")
@@ -49,6 +48,12 @@ def bundle(runner: CommandRunner, tmp_path: Path) -> Path:
     runner.delete("gone")
     runner.move("a", "b")
     runner.done("reject", "2", "--reason", "no")
+
+
+@pytest.fixture
+def bundle(runner: CommandRunner, tmp_path: Path) -> Path:
+    """Return a bundle of a history with a baseline, decisions, a move, a deletion and a rejected edit."""
+    runner.prepared(record_history)
     path = tmp_path / "all.bundle"
     runner.done("export", "--bundle", str(path))
     return path
@@ -84,12 +89,13 @@ def test_nothing_is_written_into_a_store_or_a_folder_of_version_control(
     before = sorted(runner.folder.rglob("*"))
     other = tmp_path / "other"
     other.mkdir()
-    for words in (["export", "--bundle"], ["export", "--patch", "-o"], ["import", bundle], ["salvage", ".cas", "--to"]):
-        for form in (destination, str(runner.folder / destination)):
-            ran = runner.cas(*map(str, words), form)
-            assert ran.status == 1
-            assert ran.said.startswith("cas: Path is reserved for "), ran
-            assert ran.said.count("\n") == 1, ran
+    commands = (["export", "--bundle"], ["export", "--patch", "-o"], ["import", bundle], ["salvage", ".cas", "--to"])
+    for words, form in sampled_product(commands, (destination, str(runner.folder / destination))):
+        ran = runner.cas(*map(str, words), form)
+        assert ran.status == 1
+        assert ran.said.startswith("cas: Path is reserved for "), ran
+        assert ran.said.count("\n") == 1, ran
+    for words in commands if WHOLE else commands[:1]:
         # The store of another workspace is reserved too.
         ran = cas("-C", str(runner.folder), *map(str, words), str(runner.folder / destination), folder=other)
         assert ran.said.startswith("cas: Path is reserved for "), ran
@@ -342,13 +348,13 @@ def test_a_baseline_with_a_unicode_variant_of_a_reserved_name_is_refused(
     assert "into a store or version control" in refusal_of(tmp_path / "forged", tmp_path)
 
 
-@pytest.mark.parametrize("who", ["", "me"])
-@pytest.mark.parametrize("is_empty", [False, True])
+@pytest.mark.parametrize(("who", "is_empty"), sampled_product(["", "me"], [False, True]))
 def test_a_snapshot_that_repeats_a_folder_without_limit_is_refused(
     runner: CommandRunner,
     tmp_path: Path,
-    is_empty: bool,  # noqa: FBT001 - a parameter of the test
     who: str,
+    *,
+    is_empty: bool,
 ) -> None:
     with closing(Journal(str(runner.folder), Disk())) as journal, journal.writing() as batch:
         file = TreeEntry(b"file", stat.S_IFREG | 0o644, batch.blob(b"x", None))
@@ -570,8 +576,9 @@ def test_a_well_formed_bundle_with_a_reserved_path_or_mode_is_refused(
     assert reason in refusal_of(tmp_path / "forged", tmp_path)
 
 
-@pytest.mark.parametrize("mode", [0o4755, 0o2755, 0o1777])
-@pytest.mark.parametrize("where", ["snapshot", "past edit", "first edit"])
+@pytest.mark.parametrize(
+    ("mode", "where"), sampled_product([0o4755, 0o2755, 0o1777], ["snapshot", "past edit", "first edit"])
+)
 def test_a_special_mode_anywhere_in_the_history_is_refused(
     runner: CommandRunner, tmp_path: Path, mode: int, where: str
 ) -> None:

@@ -14,6 +14,7 @@ from objstore.integrity.segment_scan import SegmentScan
 from tests.cli.commands.keeping.test_ignored_files import git, put, recorded
 from tests.support.command_runner import Answer, CommandRunner, on_terminal
 from tests.support.hooked_agents import ClaudeCode
+from tests.support.sampling import sampled_product
 
 WORD: Final = b"hunter2"
 LINES: Final = "".join(f"line {number}\n" for number in range(300))
@@ -68,8 +69,7 @@ def leaky(runner: CommandRunner) -> CommandRunner:
     return runner.prepared(prepare_leaky)
 
 
-@pytest.mark.parametrize("repack", [False, True], ids=["", "repacked"])
-@pytest.mark.parametrize("folder", [False, True], ids=["file", "folder"])
+@pytest.mark.parametrize(("repack", "folder"), sampled_product([False, True], [False, True]))
 def test_nothing_of_a_path_stays_in_the_store(leaky: CommandRunner, *, folder: bool, repack: bool) -> None:
     if repack:
         leaky.done("gc", "--repack")

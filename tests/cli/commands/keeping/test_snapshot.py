@@ -32,13 +32,16 @@ def write_file(runner: CommandRunner, path: str, content: bytes = b"x\n") -> Pat
     return file
 
 
-@pytest.fixture
-def runner_with_files(runner: CommandRunner) -> CommandRunner:
-    """Return a workspace with three files, one of them recorded by a tool."""
+def record_one_of_three_files(runner: CommandRunner) -> None:
     runner.write("recorded", b"1\n")
     write_file(runner, "a", b"a\n")
     write_file(runner, "src/b", b"b\n")
-    return runner
+
+
+@pytest.fixture
+def runner_with_files(runner: CommandRunner) -> CommandRunner:
+    """Return a workspace with three files, one of them recorded by a tool."""
+    return runner.prepared(record_one_of_three_files)
 
 
 # ---- progress

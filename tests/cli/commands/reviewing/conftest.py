@@ -16,10 +16,7 @@ def turn(session: str, number: int, prompt: str = "", client: str = "claude-code
     return TurnInfo(session=session, began=number * DAY, prompt=prompt, client=client, model="m")
 
 
-@pytest.fixture
-def turns(runner: CommandRunner) -> CommandRunner:
-    """Return a workspace in which two sessions took turns at two files."""
-
+def take_turns(runner: CommandRunner) -> None:
     def write(path: str, content: bytes) -> Callable[[Call], None]:
         return lambda call: call.write(path, content)
 
@@ -28,4 +25,9 @@ def turns(runner: CommandRunner) -> CommandRunner:
     runner.call(write("b", b"b\n"), conversation="one", turn=turn("one", 2, "Spell two"))
     runner.call(write("a", b"1\ntwo\n3\n4\n"), conversation="chat", turn=turn("two", 3, client="codex"))
     runner.call(write("a", b"1\ntwo\nthree\n4\n"), conversation="one", turn=turn("one", 4, "Spell three"))
-    return runner
+
+
+@pytest.fixture
+def turns(runner: CommandRunner) -> CommandRunner:
+    """Return a workspace in which two sessions took turns at two files."""
+    return runner.prepared(take_turns)

@@ -5,6 +5,7 @@ import pytest
 from objstore import Status
 from tests.cli.commands.reviewing.conftest import turn
 from tests.support.command_runner import CommandRunner, cas
+from tests.support.sampling import sampled_product
 
 
 def listed(runner: CommandRunner, *options: str) -> list[int]:
@@ -22,8 +23,9 @@ def test_log_lists_turns_with_prompt_files_lines_and_decision(turns: CommandRunn
     ]
 
 
-@pytest.mark.parametrize("words", [("log", "--turns"), ("log", "--sessions"), ("rewind",)])
-@pytest.mark.parametrize("width", [80, 100, 120])
+@pytest.mark.parametrize(
+    ("words", "width"), sampled_product([("log", "--turns"), ("log", "--sessions"), ("rewind",)], [80, 100, 120])
+)
 def test_rows_of_turns_and_sessions_fit_the_terminal(turns: CommandRunner, words: tuple[str, ...], width: int) -> None:
     turns.done("reject", "3")
     _, shown = turns.typed(*words, COLUMNS=str(width), NO_COLOR="1")
@@ -109,10 +111,12 @@ def test_session_is_decided_as_a_whole_or_in_one_file(turns: CommandRunner) -> N
     assert listed(turns, "--status", "pending") == [5, 4, 3, 2, 1]
 
 
-@pytest.mark.parametrize("command", ["log", "log --turns", "show", "accept", "reject", "reset", "status"])
-@pytest.mark.parametrize(("option", "kind"), [("--turn", "turn"), ("--session", "session")])
-def test_unknown_turn_and_session_are_refused(turns: CommandRunner, command: str, option: str, kind: str) -> None:
-    refused = turns.cas(*command.split(), option, "9")
+@pytest.mark.parametrize(
+    ("command", "kind"),
+    sampled_product(["log", "log --turns", "show", "accept", "reject", "reset", "status"], ["turn", "session"]),
+)
+def test_unknown_turn_and_session_are_refused(turns: CommandRunner, command: str, kind: str) -> None:
+    refused = turns.cas(*command.split(), f"--{kind}", "9")
     assert (refused.status, refused.out) == (1, b"")
     assert refused.said == f"cas: No {kind} is named '9' here.\n`cas log --{kind}s` lists them.\n"
 

@@ -20,7 +20,10 @@ CRASHES := tests/objstore/recovery/test_crash.py tests/objstore/retention/test_c
 	tests/objstore/integrity/test_salvage.py tests/objstore/snapshots/test_snapshots.py tests/objstore/tracking/test_crash_recording.py \
 	tests/objstore/file_changes/test_folder_file_swap.py tests/objstore/tracking/test_git_changes.py \
 	tests/cli/commands/keeping/test_bundle.py tests/cli/setup/test_plans.py tests/cli/shell/test_failing_system.py \
-	tests/mcptools/server/test_attacks.py tests/mcptools/transport/test_stdio_calls.py
+	tests/mcptools/server/test_attacks.py tests/mcptools/server/test_command_options.py tests/mcptools/server/test_moved_directory.py \
+	tests/mcptools/server/test_roots.py tests/mcptools/tools/test_dry_runs.py tests/mcptools/tools/test_file_tools.py \
+	tests/mcptools/tools/test_miscounted_patches.py tests/mcptools/tools/test_patch_strategies.py \
+	tests/mcptools/transport/test_stdio_calls.py
 ARGS ?=
 
 # The first Python new enough, by its own path: a shim may point elsewhere tomorrow.

@@ -133,9 +133,7 @@ def test_refused_edit_of_a_large_file_stores_nothing(agent: Agent, large: Path, 
 
 
 @pytest.mark.parametrize("has_store", [True, False])
-def test_move_deletion_and_replacement_of_a_large_file_can_be_undone(
-    tmp_path: Path, large: Path, *, has_store: bool
-) -> None:
+def test_move_of_a_large_file_can_be_undone(tmp_path: Path, large: Path, *, has_store: bool) -> None:
     root = tmp_path / "workspace"
     root.mkdir()
     file = large.rename(root / "large")
@@ -146,6 +144,12 @@ def test_move_deletion_and_replacement_of_a_large_file_can_be_undone(
         assert (root / "moved").stat().st_size == LARGE_SIZE
         agent.done("Undo")
         assert file.stat().st_size == LARGE_SIZE
+
+
+def test_deletion_and_replacement_of_a_large_file_can_be_undone(tmp_path: Path, large: Path) -> None:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    file = large.rename(root / "large")
     (root / "backup").write_text("small\n")
     calls: list[tuple[str, dict[str, object]]] = [
         ("delete_file", {"path": "large"}),

@@ -20,7 +20,7 @@ CRASHES := tests/objstore/recovery/test_crash.py tests/objstore/retention/test_c
 	tests/objstore/integrity/test_salvage.py tests/objstore/snapshots/test_snapshots.py tests/objstore/tracking/test_crash_recording.py \
 	tests/objstore/file_changes/test_folder_file_swap.py tests/objstore/tracking/test_git_changes.py \
 	tests/cli/commands/keeping/test_bundle.py tests/cli/setup/test_plans.py tests/cli/shell/test_failing_system.py \
-	tests/cli/web/test_server.py tests/cli/web/rendering/test_markdown_blocks.py tests/cli/web/browser/test_screens.py tests/golden/test_golden_stores.py \
+	tests/cli/web/test_server.py tests/cli/web/rendering/test_markdown_blocks.py tests/cli/web/browser/test_large.py tests/cli/web/browser/test_screens.py tests/golden/test_golden_stores.py \
 	tests/test_server_hooks_and_review_together.py \
 	tests/mcptools/server/test_attacks.py tests/mcptools/server/test_command_options.py tests/mcptools/server/test_moved_directory.py \
 	tests/mcptools/server/test_roots.py tests/mcptools/tools/test_dry_runs.py tests/mcptools/tools/test_file_tools.py \

@@ -24,7 +24,12 @@ CRASHES := tests/objstore/recovery/test_crash.py tests/objstore/retention/test_c
 	tests/cli/commands/keeping/test_purge_paths.py tests/cli/commands/reviewing/test_turns.py tests/cli/commands/reviewing/test_log_show.py \
 	tests/cli/hooks/test_handler.py tests/cli/render/test_external_prompt.py tests/cli/review_ui/test_hunk_review.py \
 	tests/cli/search/test_did_you_mean.py tests/cli/shell/test_exit_status.py \
-	tests/mcptools/server/test_attacks.py tests/mcptools/transport/test_stdio_calls.py
+	tests/cli/web/test_server.py tests/cli/web/rendering/test_markdown_blocks.py tests/cli/web/browser/test_large.py tests/cli/web/browser/test_screens.py tests/golden/test_golden_stores.py \
+	tests/test_server_hooks_and_review_together.py \
+	tests/mcptools/server/test_attacks.py tests/mcptools/server/test_command_options.py tests/mcptools/server/test_moved_directory.py \
+	tests/mcptools/server/test_roots.py tests/mcptools/tools/test_dry_runs.py tests/mcptools/tools/test_file_tools.py \
+	tests/mcptools/tools/test_miscounted_patches.py tests/mcptools/tools/test_patch_strategies.py \
+	tests/mcptools/transport/test_stdio_calls.py
 ARGS ?=
 
 # The first Python new enough, by its own path: a shim may point elsewhere tomorrow.

@@ -6,11 +6,12 @@ from typing import Final
 
 from objstore import BlobId, EditFilter, Status, Workspace
 from tests.support.command_runner import cas
+from tests.support.faulty_disk import WHOLE
 from tests.support.hooked_agents import ClaudeCode, Gemini, Session
 from tests.support.mcp_agent import Agent, Result, connected
 
-LINES: Final = 40
-ROUNDS: Final = 25
+LINES: Final = 40 if WHOLE else 20
+ROUNDS: Final = 25 if WHOLE else 11
 HOOKED: Final = 3
 REFUSED: Final = 1
 

@@ -3,8 +3,6 @@
 import os
 from typing import Any
 
-import pytest
-
 from objstore import Call, TurnInfo
 from tests.support.command_runner import CommandRunner
 from tests.support.damaged_stores import lose
@@ -202,20 +200,18 @@ def test_many_alike_lines_are_answered_without_comparing_all_words(runner: Comma
 # ---- hostile names and texts
 
 
-@pytest.mark.parametrize("name", [HOSTILE, os.fsdecode(b"\xff\xfe name"), "a&b'\"", "%2e%2e", "quo\\te"])
-def test_a_hostile_name_is_shown_escaped_and_found_by_its_key(
-    runner: CommandRunner, server: ReviewServer, name: str
-) -> None:
-    runner.write(name, b"1\n")
-    (file,) = server.queue()["files"]
-    assert file["path"].isascii()
-    assert all(character.isprintable() for character in file["name"])
-    shown = server.get("/api/file", document=file["document"])
-    assert shown["name"] == file["name"]
-    comment = server.post("/api/comment", path=shown["path"], lines=[1, 1], text="Here?")
-    assert (comment["path"], comment["lines"]) == (file["path"], [1, 1])
-    assert server.decide("reject", keys=[shown["all"][0]["key"]])["outcome"] == "decided"
-    assert not (runner.folder / name).exists()
+def test_a_hostile_name_is_shown_escaped_and_found_by_its_key(runner: CommandRunner, server: ReviewServer) -> None:
+    for name in (HOSTILE, os.fsdecode(b"\xff\xfe name"), "a&b'\"", "%2e%2e", "quo\\te"):
+        runner.write(name, b"1\n")
+        (file,) = server.queue()["files"]
+        assert file["path"].isascii()
+        assert all(character.isprintable() for character in file["name"])
+        shown = server.get("/api/file", document=file["document"])
+        assert shown["name"] == file["name"]
+        comment = server.post("/api/comment", path=shown["path"], lines=[1, 1], text="Here?")
+        assert (comment["path"], comment["lines"]) == (file["path"], [1, 1])
+        assert server.decide("reject", keys=[shown["all"][0]["key"]])["outcome"] == "decided"
+        assert not (runner.folder / name).exists()
 
 
 def test_texts_full_of_markup_and_escapes_stay_text(runner: CommandRunner, server: ReviewServer) -> None:

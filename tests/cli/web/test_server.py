@@ -15,6 +15,7 @@ import httpx2
 import pytest
 
 from tests.support.command_runner import PATIENCE, PROGRAM, CommandRunner, cas, environment
+from tests.support.faulty_disk import WHOLE
 from tests.support.plain_http import NO_CERTIFICATES
 from tests.support.review_server import ReviewServer, review_server
 
@@ -139,7 +140,7 @@ def test_a_server_that_is_killed_in_a_decision_leaves_all_or_nothing(runner: Com
         runner.done("accept", str(runner.write(name, b"".join(lines))))
         runner.write(name, b"".join(b"new " + line if at % 2 else line for at, line in enumerate(lines)))
     states = {b"".join(lines), runner.bytes("a")}
-    for seed in range(2):
+    for seed in range(8) if WHOLE else (1,):
         with review_server(runner.folder, is_cold=True) as server:
             keys = [key for file in server.queue()["files"] for key in server.keys(file["name"])]
 

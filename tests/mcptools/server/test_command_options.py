@@ -12,6 +12,7 @@ from mcp.types import CallToolResult, ElicitRequestParams, ElicitResult
 from mcptools.catalog.tool_list import SETS, TOOLS, chosen
 from objstore import Action, Status, Workspace
 from tests.support.mcp_agent import connected
+from tests.support.sampling import sampled_product
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -170,23 +171,24 @@ class Person:
         return self.answer
 
 
-@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
-@pytest.mark.parametrize(
-    ("answer", "approved"),
-    [
-        (ElicitResult(action="accept", content={"approve": True}), True),
-        (ElicitResult(action="accept", content={}), True),
-        (ElicitResult(action="accept", content={"approve": False}), False),
-        (ElicitResult(action="decline"), False),
-        (ElicitResult(action="cancel"), False),
-        (ElicitResult(action="accept", content={"approve": "maybe"}), False),
-        (ElicitResult(action="accept", content={"shall_it": "no"}), False),
-        (ElicitResult(action="accept"), False),
-    ],
-)
+ANSWERS = [
+    (ElicitResult(action="accept", content={"approve": True}), True),
+    (ElicitResult(action="accept", content={}), True),
+    (ElicitResult(action="accept", content={"approve": False}), False),
+    (ElicitResult(action="decline"), False),
+    (ElicitResult(action="cancel"), False),
+    (ElicitResult(action="accept", content={"approve": "maybe"}), False),
+    (ElicitResult(action="accept", content={"shall_it": "no"}), False),
+    (ElicitResult(action="accept"), False),
+]
+"""Answers to the question before an undo, and whether they approve it."""
+
+
+@pytest.mark.parametrize(("mode", "answered"), sampled_product(["legacy", "2026-07-28"], ANSWERS))
 def test_undo_needs_approval_if_the_client_supports_elicitation(
-    root: Path, mode: str, answer: ElicitResult, *, approved: bool
+    root: Path, mode: str, answered: tuple[ElicitResult, bool]
 ) -> None:
+    answer, approved = answered
     person = Person(answer)
     with connected(root, mode=mode, person=person) as agent:
         empty = agent.call("Undo")
@@ -221,8 +223,7 @@ class SlowPerson:
         return ElicitResult(action="accept", content={"approve": True})
 
 
-@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
-@pytest.mark.parametrize("name", ["scratch", "important"])
+@pytest.mark.parametrize(("mode", "name"), sampled_product(["legacy", "2026-07-28"], ["scratch", "important"]))
 def test_only_the_change_that_the_person_approved_is_undone(root: Path, mode: str, name: str) -> None:
     person = SlowPerson()
     with connected(root, mode=mode, person=person) as agent:
@@ -350,8 +351,12 @@ def test_question_before_a_tool_names_its_files(root: Path, mode: str) -> None:
     ]
 
 
-@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
-@pytest.mark.parametrize("option", ["--approve=required", "--approve=required,Undo,delete_file,apply_patch"])
+@pytest.mark.parametrize(
+    ("mode", "option"),
+    sampled_product(
+        ["legacy", "2026-07-28"], ["--approve=required,Undo,delete_file,apply_patch", "--approve=required"]
+    ),
+)
 def test_required_approval_refuses_a_client_that_can_not_ask(root: Path, mode: str, option: str) -> None:
     (root / "file").write_text("text\n")
     with connected(root, mode=mode, options=[option]) as agent:

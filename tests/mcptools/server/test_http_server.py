@@ -394,28 +394,28 @@ def test_half_of_the_descriptors_is_reserved_for_the_store(tmp_path: Path) -> No
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-@pytest.mark.parametrize("sent", ["", "POST /m", "headers", "body", "refused body"])
-def test_unfinished_request_is_closed_after_a_timeout(tmp_path: Path, sent: str) -> None:
-    with serving(tmp_path, "--request-seconds", "1") as served, open_connection(served) as line:
-        token = f"Authorization: Bearer {served.token}"
-        bodies = {"body": (token, "Content-Length: 9"), "refused body": ("Content-Length: 9",)}
-        if sent in bodies:
-            line.sendall(beginning_of_request(served, *bodies[sent]) + b"\r\n{")
-        else:
-            line.sendall(beginning_of_request(served, token) if sent == "headers" else sent.encode())
-        read_until_closed(line)  # a refused request is answered before the connection is closed
-        assert served.ask() == 200
+def test_unfinished_request_is_closed_after_a_timeout(tmp_path: Path) -> None:
+    with serving(tmp_path, "--request-seconds", "1") as served, ExitStack() as lines:
+        headers = beginning_of_request(served, f"Authorization: Bearer {served.token}")
+        body = b"Content-Length: 9\r\n\r\n{"
+        waiting = []
+        for sent in (b"", b"POST /m", headers, headers + body, beginning_of_request(served) + body):
+            line = lines.enter_context(open_connection(served))
+            line.sendall(sent)
+            waiting.append(line)
+        for line in waiting:
+            read_until_closed(line)  # a refused request is answered before the connection is closed
+            assert served.ask() == 200
 
 
-@pytest.mark.parametrize("beginning", [b"", b"body"])
-def test_sending_byte_by_byte_does_not_extend_the_timeout(tmp_path: Path, beginning: bytes) -> None:
-    with serving(tmp_path, "--request-seconds", "1") as served, open_connection(served) as line:
-        headers = beginning_of_request(
-            served, f"Authorization: Bearer {served.token}", *(["Content-Length: 9999999"] * bool(beginning))
-        )
-        line.sendall(headers + (b"\r\n" if beginning else b"X-Slow: "))
-        with pytest.raises(OSError):  # noqa: PT011 -- reset or broken pipe, as the system has it
-            send_slowly(line)
+def test_sending_byte_by_byte_does_not_extend_the_timeout(tmp_path: Path) -> None:
+    with serving(tmp_path, "--request-seconds", "1") as served:
+        headers = beginning_of_request(served, f"Authorization: Bearer {served.token}")
+        for beginning in (b"X-Slow: ", b"Content-Length: 9999999\r\n\r\n"):
+            with open_connection(served) as line:
+                line.sendall(headers + beginning)
+                with pytest.raises(OSError):  # noqa: PT011 -- reset or broken pipe, as the system has it
+                    send_slowly(line)
 
 
 def test_idle_connection_is_closed(tmp_path: Path) -> None:

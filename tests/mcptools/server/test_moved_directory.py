@@ -14,6 +14,7 @@ from mcptools.feeds.change_feed import ChangeFeed
 from mcptools.files.workspaces import Directories
 from objstore import CallInfo, Status, Workspace, blob_id
 from tests.support.mcp_agent import Agent, connected
+from tests.support.sampling import sampled_product
 
 OLD: Final = "old clone\n"
 NEW: Final = "new clone\n"
@@ -47,8 +48,7 @@ def clone_again(root: Path) -> None:
     (root / "n").write_text("new file\n")
 
 
-@pytest.mark.parametrize("has_written", [False, True], ids=["read", "written"])
-@pytest.mark.parametrize("how", [remove, move_away])
+@pytest.mark.parametrize(("how", "has_written"), sampled_product([remove, move_away], [False, True]))
 def test_replaced_directory_is_read_and_changed_at_its_path(
     server: Agent, root: Path, how: Callable[[Path], None], *, has_written: bool
 ) -> None:
@@ -126,8 +126,10 @@ def test_undo_is_refused_if_the_history_that_recorded_the_change_is_gone(server:
     assert (root / "a").read_text() == NEW
 
 
-@pytest.mark.parametrize("tool", ["list_edits", "Undo", "write_file", "read_file", "list_directory"])
-@pytest.mark.parametrize("part", ["", ".cas"])
+@pytest.mark.parametrize(
+    ("tool", "part"),
+    sampled_product(["read_file", "write_file", "list_directory", "list_edits", "Undo"], ["", ".cas"]),
+)
 def test_temporarily_missing_directory_or_store_is_used_again_when_it_is_back(
     server: Agent, root: Path, tool: str, part: str
 ) -> None:

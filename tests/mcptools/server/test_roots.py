@@ -15,6 +15,7 @@ from mcp.types import ResourceUpdatedNotification
 
 from objstore import blob_id
 from tests.support.mcp_agent import Agent, connected
+from tests.support.sampling import sampled_product
 
 MINE, THEIRS = b"mine\n", b"secret\n"
 MODES = ["legacy", "2026-07-28"]
@@ -244,8 +245,7 @@ def test_roots_are_served_if_no_directory_was_given(root: Path, mode: str) -> No
     assert (root / "one" / "inner" / ".cas").is_dir()
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("roots", [None, ()])
+@pytest.mark.parametrize(("mode", "roots"), sampled_product(MODES, [None, ()]))
 def test_every_path_is_refused_without_directories_and_roots(root: Path, mode: str, roots: tuple[()] | None) -> None:
     with connected(root, served=[], mode=mode, client_roots=None if roots is None else lambda: roots) as agent:
         for tool, arguments in (

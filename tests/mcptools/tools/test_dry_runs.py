@@ -10,6 +10,7 @@ from objstore import CallInfo, Workspace
 from tests.support.faulty_disk import UnsyncedDisk
 from tests.support.mcp_agent import Agent, Result, connected
 from tests.support.raw_client import started, tool_call, unprivileged_server
+from tests.support.sampling import sampled_product
 
 TEXT = "one\ntwo\n"
 PATCH = "--- f\n+++ f\n@@ -1,2 +1,2 @@\n-one\n+ONE\n two\n"
@@ -39,31 +40,30 @@ def calls(agent: Agent, path: str, **extra_arguments: object) -> list[tuple[bool
     ]
 
 
-@pytest.mark.parametrize(
-    ("path", "extra_arguments", "reason"),
-    [
+@pytest.mark.parametrize("has_store", [False, True])
+def test_dry_run_is_refused_like_the_call(root: Path, *, has_store: bool) -> None:
+    cases: list[tuple[str, dict[str, Any], str]] = [
         (".git/f", {}, "Permission denied: .git/f"),
         ("none", {}, "File not found: none"),
         ("f", {"mcp_conversation_id": "no id"}, "Not a conversation id: 'no id'"),
         ("f", {"mcp_conversation_id": "external"}, "The conversation name 'external' is reserved"),
-    ],
-)
-@pytest.mark.parametrize("has_store", [False, True])
-def test_dry_run_is_refused_like_the_call(
-    root: Path, path: str, extra_arguments: dict[str, Any], reason: str, *, has_store: bool
-) -> None:
+    ]
     with connected(root) as agent:
         if has_store:
             agent.done("write_file", path="other", content="")
-        for refused, text in calls(agent, path, **extra_arguments):
-            assert (refused, text[: len(reason)]) == (True, reason)
-        assert (root / ".cas").exists() is has_store
+        for path, extra_arguments, reason in cases:
+            for refused, text in calls(agent, path, **extra_arguments):
+                assert (refused, text[: len(reason)]) == (True, reason)
+            assert (root / ".cas").exists() is has_store
 
 
 @pytest.mark.parametrize(
-    "kind", ["hard link inside", "hard link outside", "folder", "link", "link outside", "folder is a file"]
+    ("tool", "kind"),
+    sampled_product(
+        ["apply_patch", "edit_file_diff"],
+        ["hard link inside", "link", "link outside", "hard link outside", "folder", "folder is a file"],
+    ),
 )
-@pytest.mark.parametrize("tool", ["apply_patch", "edit_file_diff"])
 def test_dry_run_has_the_outcome_of_the_call_for_any_kind_of_path(root: Path, tool: str, kind: str) -> None:
     path, target = "g", root / "g"
     match kind:
@@ -113,9 +113,11 @@ def test_dry_run_and_validation_report_a_file_that_can_not_be_changed(root: Path
         assert tried.notes == f"The patch fits, but applying it now would be refused: {refused.text}"
 
 
-@pytest.mark.parametrize(("target", "mode"), [("folder/f", 0o444), ("folder", 0o555)])
-@pytest.mark.parametrize("has_store", [False, True])
-def test_dry_run_reports_missing_write_permission(root: Path, target: str, mode: int, *, has_store: bool) -> None:
+@pytest.mark.parametrize(
+    ("protected", "has_store"), sampled_product([("folder/f", 0o444), ("folder", 0o555)], [False, True])
+)
+def test_dry_run_reports_missing_write_permission(root: Path, protected: tuple[str, int], *, has_store: bool) -> None:
+    target, mode = protected
     (root / "folder").mkdir()
     (root / "folder" / "f").write_text(TEXT)
     if has_store:
@@ -151,9 +153,8 @@ def test_dry_run_by_the_superuser_ignores_write_permission(root: Path) -> None:
     assert tried.notes == ""
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments"),
-    [
+def test_dry_run_or_refused_call_creates_no_store(root: Path) -> None:
+    calls: list[tuple[str, dict[str, Any]]] = [
         ("edit_file_diff", {"path": "f", "diff": PATCH, "dry_run": True}),
         ("edit_file_diff", {"path": "f", "diff": PATCH, "dry_run": True, "rebase": True}),
         ("apply_patch", {"file_path": "f", "patch": PATCH, "dry_run": True}),
@@ -175,18 +176,18 @@ def test_dry_run_by_the_superuser_ignores_write_permission(root: Path) -> None:
             )
             for strategy in ("try_revert", "backup_restore", "atomic", "progressive")
         ),
-    ],
-)
-def test_dry_run_or_refused_call_creates_no_store(root: Path, tool: str, arguments: dict[str, Any]) -> None:
+    ]
     with connected(root) as agent:
-        for name in ("f", "read"):
-            (root / name).write_text(TEXT)
-            agent.done("read_file", path=name)
-            (root / name).write_text(f"somebody's\n{TEXT}")
-        given = {name: value.format(root=root) if name == "path" else value for name, value in arguments.items()}
-        result = agent.call(tool, **given)
-        assert result.refused is not ("dry_run" in arguments or tool == "validate_patch")
-        assert not (root / ".cas").exists()
+        for tool, arguments in calls:
+            for name in ("f", "read"):
+                (root / name).write_text(TEXT)
+                agent.done("read_file", path=name)
+                (root / name).write_text(f"somebody's\n{TEXT}")
+            given = {name: value.format(root=root) if name == "path" else value for name, value in arguments.items()}
+            result = agent.call(tool, **given)
+            succeeds = "dry_run" in arguments or tool == "validate_patch"
+            assert result.refused is not succeeds, (tool, arguments)
+            assert not (root / ".cas").exists(), (tool, arguments)
 
 
 def test_dry_run_without_a_store_reports_what_the_call_does(root: Path) -> None:
@@ -204,27 +205,28 @@ def test_dry_run_without_a_store_reports_what_the_call_does(root: Path) -> None:
     assert (root / "f").read_text() == "somebody's\nONE\ntwo\n"
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments"),
-    [
+def test_patch_can_be_tried_with_a_read_only_store(root: Path) -> None:
+    calls: list[tuple[str, dict[str, Any]]] = [
         ("apply_patch", {"file_path": "f", "patch": PATCH}),
         ("edit_file_diff", {"path": "f", "diff": PATCH}),
         ("edit_file_diff", {"path": "f", "diff": PATCH, "rebase": True}),
-    ],
-)
-def test_patch_can_be_tried_with_a_read_only_store(root: Path, tool: str, arguments: dict[str, Any]) -> None:
+    ]
     with Workspace.init(root, UnsyncedDisk()) as workspace, workspace.call(CallInfo(tool="test")) as call:
         call.write("f", TEXT.encode())
         call.commit()
-    outcome: list[dict[str, Any]] = []
+    outcome: list[list[dict[str, Any]]] = []
     for mode in (0o700, 0o500):
         for path in (root / ".cas", *(root / ".cas").rglob("*")):
             path.chmod(mode if path.is_dir() else mode & 0o666)
         with started(root, command=unprivileged_server()) as raw:
-            raw.send(tool_call(1, tool, **arguments, dry_run=True))
-            outcome.append(raw.answer(1)["result"])
+            answered = []
+            for number, (tool, arguments) in enumerate(calls):
+                raw.send(tool_call(number, tool, **arguments, dry_run=True))
+                answered.append(raw.answer(number)["result"])
+            outcome.append(answered)
     writable, read_only = outcome
-    assert (writable["isError"], read_only) == (False, writable)
+    assert [result["isError"] for result in writable] == [False] * len(calls)
+    assert read_only == writable
     assert (root / "f").read_text() == TEXT
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.mcp_agent import Agent, Result
+from tests.support.sampling import sampled_product
 
 CONFIG = "import os\nDEBUG = False\nLOG_LEVEL = 'INFO'\nPORT = 8000\nTIMEOUT = 30\n"
 PATCH = """--- config.py
@@ -41,19 +42,20 @@ def test_miscounted_header_is_put_right_with_a_notice(agent: Agent, folder: Path
     assert file.read_text() == CONFIG.replace("INFO", "DEBUG")
 
 
-@pytest.mark.parametrize("tool", [*TOOLS, "validate_patch", "revert_patch"])
-@pytest.mark.parametrize(
-    ("content", "patch"),
-    [
-        (CONFIG + CONFIG, PATCH),  # the old side is at two places
-        (CONFIG.replace("8000", "9000"), PATCH),  # and here at none
-        (CONFIG, PATCH.replace("-1,3 +1,3", "-1,5 +1,5")),  # it may have been cut short
-        (CONFIG, PATCH.replace("-1,3 +1,3", "-1,3 +1,5")),
-    ],
-)
+UNCERTAIN = [
+    (CONFIG + CONFIG, PATCH),  # the old side is at two places
+    (CONFIG.replace("8000", "9000"), PATCH),  # and here at none
+    (CONFIG, PATCH.replace("-1,3 +1,3", "-1,5 +1,5")),  # it may have been cut short
+    (CONFIG, PATCH.replace("-1,3 +1,3", "-1,3 +1,5")),
+]
+"""Files and patches whose wrong counts can't be put right."""
+
+
+@pytest.mark.parametrize(("tool", "uncertain"), sampled_product([*TOOLS, "validate_patch", "revert_patch"], UNCERTAIN))
 def test_miscounted_header_is_refused_where_it_is_not_certain(
-    agent: Agent, folder: Path, tool: str, content: str, patch: str
+    agent: Agent, folder: Path, tool: str, uncertain: tuple[str, str]
 ) -> None:
+    content, patch = uncertain
     file = folder / "config.py"
     before = content.replace("INFO", "DEBUG") if tool == "revert_patch" else content
     file.write_text(before)

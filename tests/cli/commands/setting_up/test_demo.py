@@ -9,6 +9,7 @@ import httpx2
 import pytest
 
 from tests.support.command_runner import PATIENCE, PROGRAM, environment, unforked_cas
+from tests.support.plain_http import NO_CERTIFICATES
 
 
 @pytest.mark.parametrize("has_git", [True, False], ids=["with git", "without git"])
@@ -36,7 +37,7 @@ def test_the_agent_works_while_the_page_is_served_and_all_ends_with_the_demonstr
         lines = iter(process.stdout.readline, "")
         address = next(line.strip() for line in lines if line.startswith("http://"))
         origin = address.partition("/?")[0]
-        with httpx2.Client(base_url=origin, timeout=PATIENCE) as client:
+        with httpx2.Client(base_url=origin, verify=NO_CERTIFICATES, timeout=PATIENCE) as client:
             client.get(address)
             queue: dict[str, list[Any]] = {"turns": []}
             with client.stream("GET", "/api/events") as events:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.cli.web.browser.conftest import Opener
 from tests.support.command_runner import AS_ANYBODY, cas
+from tests.support.faulty_disk import WHOLE
 from tests.support.hooked_agents import ClaudeCode
 from tests.support.review_browser import ReviewPage, expect, needs_browser
 from tests.support.review_project import changed_outside
@@ -39,18 +40,31 @@ def review(project: Path, serve: Callable[..., ReviewServer], opened: Opener) ->
     return opened(serve(project))
 
 
-@pytest.mark.parametrize(("width", "height", "scheme"), [(1440, 900, "light"), (390, 844, "dark")])
+LAYOUTS: Final = [(1440, 900, "light"), (390, 844, "dark")]
+"""Width and height of a window, and its colour scheme."""
+
+DRAWN: Final = [name for name in SCREENS if name != "running"]  # the other sheets are of the same parts
+
+
+@pytest.mark.parametrize(
+    ("layout", "screens"),
+    [(layout, DRAWN if WHOLE else DRAWN[at :: len(LAYOUTS)]) for at, layout in enumerate(LAYOUTS)],
+    ids=["wide", "phone"],
+)
 def test_no_screen_has_a_barrier_scrolls_sideways_or_has_too_small_a_target(
-    project: Path, serve: Callable[..., ReviewServer], opened: Opener, width: int, height: int, scheme: str
+    project: Path,
+    serve: Callable[..., ReviewServer],
+    opened: Opener,
+    layout: tuple[int, int, str],
+    screens: list[str],
 ) -> None:
+    width, height, scheme = layout
     changed_outside(project)
     review = opened(serve(project), width=width, height=height, scheme=scheme)
     script = AXE.read_text() if AXE.exists() or IS_AXE_REQUIRED else ""
     found: dict[str, object] = {}
-    for name, show in SCREENS.items():
-        if name == "running":
-            continue  # the other sheets are of the same parts
-        show(review)
+    for name in screens:
+        SCREENS[name](review)
         found[f"{name}: pixels too wide"] = max(0, review.overflow())
         found[f"{name}: targets too small"] = review.page.evaluate(TARGETS)
         if script:

@@ -116,6 +116,8 @@ class _Soak:
         """Let all processes work for a time; return which process grew, and how."""
         for folder in ("served", "typed", "shell"):
             (self.root / folder).mkdir()
+            # A rejection may remove a folder that it leaves empty, and a person would have to make it again.
+            (self.root / folder / "kept").touch()
         with (
             cold_starts(),
             connected(self.root) as agent,

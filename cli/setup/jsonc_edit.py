@@ -53,7 +53,7 @@ class _Node:
 
 
 def loaded(text: str) -> Any:  # noqa: ANN401 - whatever the document holds
-    """Return the document's value, which nobody may change; an empty text is an empty object. Raises JsonInvalid."""
+    """Return the document's value, not to be changed; an empty text is an empty object. Raises JsonInvalid."""
     return _parsed(text).value if text.strip() else {}
 
 

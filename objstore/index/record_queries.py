@@ -324,13 +324,18 @@ class EditQueries:
         return None if row is None or row[0] is None else Seq(row[0])
 
     def next_of_call(self, seq: int) -> Seq | None:
-        """Return the next edit of the edit's document, if it is of the same call (None: it isn't, or there is none)."""
+        """Return the next edit of the edit's document, if it is of the same call (None: it isn't, or there is none).
+
+        Raises IndexUnusable if the index lists an edit that it doesn't have.
+        """
         query = (
             "SELECT later.seq FROM edits AS own JOIN edits AS later ON later.seq = (SELECT min(seq) FROM edits"
             " WHERE document = own.document AND seq > own.seq AND NOT void)"
             " WHERE own.seq = ? AND later.conversation = own.conversation AND later.call = own.call"
         )
         row = self._db.execute(query, (seq,)).fetchone() if 0 < seq <= MAX_INT else None
+        if row is not None and self.get(row[0]) is None:
+            raise unusable(f"edit {row[0]} follows edit {seq}, and does not exist")
         return None if row is None else Seq(row[0])
 
     def edits_of_call(self, conversation: str, call: int) -> int:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from objstore.index.rows import PendingEdit
     from objstore.log.segment_files import Place
-    from objstore.model.basic_types import DocumentId, Seq
+    from objstore.model.basic_types import DocumentId
     from objstore.store.object_store import Store
     from objstore.transaction.journal import Journal
 
@@ -141,21 +141,18 @@ def _comments(journal: Journal) -> dict[str, int]:
 
 def _groups(pending: list[PendingEdit]) -> tuple[PendingGroup, ...]:
     """Return the edits by turn and file, or by conversation and file where no turn is known, the oldest group first."""
-    paths: dict[bytes, str] = {}
-    groups: dict[tuple[str, int, DocumentId], tuple[str, int, list[Seq], list[int], list[int]]] = {}
-    for seq, document, stored_path, conversation, turn, session, added, removed in pending:
-        group = groups.get((conversation, turn, document))
-        if group is None:
-            path = paths.get(stored_path) or paths.setdefault(stored_path, os.fsdecode(stored_path))
-            groups[conversation, turn, document] = path, 0 if turn else session, [seq], [added], [removed]
-        else:
-            group[2].append(seq)
-            group[3].append(added)
-            group[4].append(removed)
-    return tuple(
-        PendingGroup(conversation, turn, path, tuple(seqs), sum(added), sum(removed), session)
-        for (conversation, turn, _), (path, session, seqs, added, removed) in groups.items()
-    )
+    together: dict[tuple[str, int, DocumentId], list[PendingEdit]] = {}
+    for edit in pending:
+        _, document, _, conversation, turn, *_ = edit  # of thousands of rows, unpacking is faster than names
+        together.setdefault((conversation, turn, document), []).append(edit)
+    return tuple(map(_group, together.values()))
+
+
+def _group(edits: list[PendingEdit]) -> PendingGroup:
+    """Return the group that edits of one turn in one file make."""
+    seqs, _, paths, conversations, turns, sessions, added, removed = zip(*edits, strict=True)
+    session = 0 if turns[0] else sessions[0]
+    return PendingGroup(conversations[0], turns[0], os.fsdecode(paths[0]), seqs, sum(added), sum(removed), session)
 
 
 def _commits(journal: Journal) -> tuple[UnreviewedCommit, ...]:

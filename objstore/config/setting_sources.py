@@ -1,4 +1,4 @@
-"""Say where settings are set: in which files and environment variables, and by which earlier names.
+"""Locate settings (files, environment variables, earlier names), and define the retention limits that they set.
 
 `cas status` needs no more than this if nothing is set, so it doesn't wait for `settings`.
 """

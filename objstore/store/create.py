@@ -45,7 +45,8 @@ def create_workspace(root: str, disk: Disk, within: int | None = None) -> None:
     folder is kept: it may be someone's, or a store whose segments were moved away. `within` is a descriptor of `root`,
     so that the creation starts in that very folder, even if another one has taken its path.
 
-    Raises PathReserved within a store or a folder of version control, StorePlaceTaken, StoreLinked, PermissionRefused.
+    Raises PathReserved within a store or a folder of version control, StorePlaceTaken, StoreLinked, PermissionRefused,
+    DiskFailed.
     """
     final = os.path.join(root, STORE_NAME)
     if _holds_store(final):
@@ -160,13 +161,16 @@ def discard_creation_folder(path: str, disk: Disk) -> None:
 
 
 def _holds_store(final: str) -> bool:
-    """Return whether a folder holds a store or may hold one; opening the store reports what is wrong with it."""
+    """Return whether a folder holds a store, damaged or not. Raises PermissionRefused, DiskFailed."""
     if os.path.islink(final):
         return False
+    log = os.path.join(final, LOG_NAME)
     try:
-        return any(map(is_segment, os.listdir(os.path.join(final, LOG_NAME))))
+        return any(map(is_segment, os.listdir(log)))
     except OSError as error:
-        return not is_absence(error)
+        if is_absence(error):
+            return False
+        raise failure(error, log) from error
 
 
 def _require_vacant(final: str, clearing: Disk | None = None) -> None:

@@ -89,7 +89,7 @@ def require_single_link(path: str) -> None:
 def _is_pipe_or_device(name: os.DirEntry[str]) -> bool:
     """Return whether a name that is no file, link or folder is a pipe or a device.
 
-    A socket is allowed: hooks of an earlier version may have attempts_left `hook.sock`.
+    A socket is allowed: hooks of an earlier version may have left `hook.sock`.
     """
     try:
         return not stat.S_ISSOCK(name.stat(follow_symlinks=False).st_mode)

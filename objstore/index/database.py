@@ -1,73 +1,59 @@
-"""Define the index's tables, open its file, and map SQLite's errors to errors of the store.
+"""Define the index's tables, prepare a connection, and map SQLite's errors to errors of the store.
 
-`log_index` follows the log; it and the queries use what is here. The module has more than 500 lines because half
-of it is the text of the schema.
+`index_file` opens the file and `log_index` follows the log; they and the queries use what is here.
 """
 
 from __future__ import annotations
 
 import marshal
-import os
 import sqlite3
 import time
-from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from blake3 import blake3
 
 from objstore.errors import DiskFailed, DiskFull, IndexUnusable, StoreLocked
-from objstore.fs.nofollow import open_store_file, require_no_symlink
 from objstore.model.large_file_placeholder import MAX_BLOB
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from threading import Thread
 
 __all__ = [
     "BASELINE_NOTED",
+    "BUSY_SECONDS",
     "CHECKPOINT_PAGES",
     "COMPARED",
     "KNOWN_BY",
+    "PAGE",
     "SCHEMA",
     "SCHEMA_VERSION",
     "SQLITE_ERRORS",
     "SUMS",
     "TRIGGERS",
     "UNHELD",
-    "Checkpoints",
     "IndexErrors",
-    "address_of",
     "begin_writing",
-    "checkpoint",
     "checksum",
-    "connect",
-    "copy_in_memory",
-    "empty_in_memory",
     "is_blocked_by_another",
     "is_broken",
     "is_unwritable",
     "malformed",
     "prepare",
-    "remove_index",
     "unusable",
 ]
 
 CHECKPOINT_PAGES: Final = 16_000
 """Pages in SQLite's log from which on SQLite runs the checkpoint inside a commit after all."""
 
-_PAGE: Final = 4096
-_DUE_BYTES: Final = 1000 * _PAGE
-"""Bytes by which SQLite's log may grow before a checkpoint is due: SQLite's own default."""
+PAGE: Final = 4096
+"""Bytes of a page of the database."""
 
 SqliteError: TypeAlias = sqlite3.DatabaseError | UnicodeDecodeError
 SQLITE_ERRORS: Final = (sqlite3.DatabaseError, UnicodeDecodeError)
 """What a database that can't be opened raises: SQLite's description of a damaged schema may not be UTF-8."""
 
 SCHEMA_VERSION: Final = 27
-_BUSY_SECONDS: Final = 10
-_EMPTY_SECONDS: Final = 1
-"""How long to wait for an empty file: the process that is creating it needs some milliseconds."""
-
+BUSY_SECONDS: Final = 10
 _POLL_SECONDS: Final = 0.0005
 _PRIMARY: Final = 0xFF
 """Mask of an SQLite error's primary code."""
@@ -276,26 +262,6 @@ COMPARED: Final = {
 """What the log determines of each table: equal in any two indexes of one log."""
 
 
-def connect(path: str) -> sqlite3.Connection:
-    """Return a connection to the database at `path`, which is created if there is none. Raises StoreLinked."""
-    # SQLite follows a symlink, and would turn a foreign database at its target into an index.
-    require_no_symlink(path)
-    if os.sep in path and not os.path.exists(path):
-        # SQLite creates a file with the default mode, and the files next to it with the mode of the first.
-        with suppress(OSError):
-            os.close(open_store_file(path, os.O_RDWR | os.O_CREAT))
-    seconds = _BUSY_SECONDS if _size(path) else _EMPTY_SECONDS
-    return sqlite3.connect(path, timeout=seconds, isolation_level=None, check_same_thread=False)
-
-
-def _size(path: str) -> int:
-    """Return the size of the file in bytes; more than that of an empty one if it is unknown or the file has no name."""
-    try:
-        return os.stat(path).st_size
-    except OSError:
-        return _PAGE + 1
-
-
 def checksum(*values: str | bytes | float | None) -> bytes:
     """Return 8 bytes of BLAKE3 over the name of a table and the values of a row, in the order of SUMS."""
     # Version 0 is that of the first Python 3. If a later one encoded it differently, the index would be rebuilt once.
@@ -313,7 +279,7 @@ def prepare(db: sqlite3.Connection) -> None:
     # SQLite truncates its log when it starts it again, so that the log's size says how much awaits a checkpoint.
     db.execute("PRAGMA journal_size_limit = 0")
     db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
-    db.execute(f"PRAGMA busy_timeout = {_BUSY_SECONDS * 1000}")
+    db.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
 
 
 def begin_writing(db: sqlite3.Connection, within: float | None = None) -> None:
@@ -322,7 +288,7 @@ def begin_writing(db: sqlite3.Connection, within: float | None = None) -> None:
     `within`: how many seconds to wait for that (None: 10). Raises SQLite's error if the index stays busy.
     """
     # SQLite itself polls after 1, 2, 5, 10, 15, 20, 25 ms and more: too rarely if each writer takes a few.
-    until = time.monotonic() + (_BUSY_SECONDS if within is None else within)
+    until = time.monotonic() + (BUSY_SECONDS if within is None else within)
     db.execute("PRAGMA busy_timeout = 0")
     try:
         while True:
@@ -335,56 +301,7 @@ def begin_writing(db: sqlite3.Connection, within: float | None = None) -> None:
             else:
                 return
     finally:
-        db.execute(f"PRAGMA busy_timeout = {_BUSY_SECONDS * 1000}")
-
-
-def remove_index(path: str) -> None:
-    """Remove the database and the files that SQLite keeps next to it."""
-    for suffix in ("", "-wal", "-shm"):
-        with suppress(FileNotFoundError):
-            os.unlink(path + suffix)
-
-
-def copy_in_memory(path: str) -> sqlite3.Connection:
-    """Return a copy of the file in memory, for a store that is read-only or has no room; an empty one in doubt.
-
-    The log has what is newer or missing. The copy is checked for damaged pages: the file can't be removed here, so
-    every query that read a damaged page would fail for ever.
-    """
-    # First as SQLite reads it, including its log. If it can't, because the shared-memory file is missing, the database
-    # file alone, provided that no change awaits a checkpoint before or after the copy.
-    for query, is_alone in (("mode=ro", False), ("mode=ro&immutable=1", True)):
-        db = empty_in_memory()
-        with suppress(*SQLITE_ERRORS), closing(sqlite3.connect(address_of(path, query), uri=True)) as kept:
-            before = _at_rest(path)
-            kept.backup(db)
-            db.execute("SELECT count(*) FROM position").fetchone()
-            if db.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
-                db.close()
-                break
-            if not is_alone or (before is not None and _at_rest(path) == before):
-                return db
-        db.close()
-    return empty_in_memory()
-
-
-def empty_in_memory() -> sqlite3.Connection:
-    """Return a new database in memory."""
-    return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-
-
-def _at_rest(path: str) -> tuple[int, int, int] | None:
-    """Return values that change with the file; None if some changes are still in SQLite's log, or the file is gone.
-
-    A checkpoint copies changes from there page by page and may be interrupted, or skip some.
-    """
-    try:
-        if os.path.exists(path + "-wal") and os.stat(path + "-wal").st_size:
-            return None
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+        db.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
 
 
 def is_unwritable(error: SqliteError) -> bool:
@@ -407,16 +324,16 @@ def malformed(why: str) -> sqlite3.DatabaseError:
     return error
 
 
-def is_blocked_by_another(error: SqliteError, path: str) -> bool:
+def is_blocked_by_another(error: SqliteError, size: int) -> bool:
     """Return whether SQLite can't prepare a new database because other processes still have a former one open.
 
     The former one was emptied, or its file was removed without the files next to it. A process that has it open uses
     these until they are removed as well.
     """
     if _code(error) == sqlite3.SQLITE_BUSY:
-        return _size(path) == 0
+        return size == 0
     # It may have its first page by now. A sound one may have no more either, while the others are in SQLite's log.
-    return _code(error) == sqlite3.SQLITE_IOERR and _size(path) <= _PAGE
+    return _code(error) == sqlite3.SQLITE_IOERR and size <= PAGE
 
 
 def _code(error: SqliteError) -> int:
@@ -457,74 +374,10 @@ class IndexErrors:
             return
         match _code(error):
             case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-                raise StoreLocked(self._path, _BUSY_SECONDS) from error
+                raise StoreLocked(self._path, BUSY_SECONDS) from error
             case sqlite3.SQLITE_FULL:
                 raise DiskFull(self._path) from error
             case _ if is_broken(error):
                 raise unusable(error, self._path) from error
             case _:
                 raise DiskFailed(self._path, _refusal(error)) from error
-
-
-def address_of(path: str, query: str) -> str:
-    """Return the URI of the database at `path`, with a query such as `mode=ro`.
-
-    Only characters that would end the path are escaped: `urllib` can't encode a path that is not UTF-8, and takes
-    longer to import.
-    """
-    return f"file:{path.replace('%', '%25').replace('?', '%3f').replace('#', '%23')}?{query}"
-
-
-class Checkpoints:
-    """Run the checkpoints of one index on a thread of this process, so that no commit waits for them.
-
-    SQLite by itself runs a checkpoint inside the commit that makes its log too long, with two syncs, and a third sync
-    in the next commit, which starts its log again: usually 2 ms, but 200 ms while the disk is busy, for example while a
-    compaction rewrites segments. That commit may be an edit. SQLite still does this if the thread can't keep up.
-    """
-
-    def __init__(self, path: str) -> None:
-        """Name the database, which need not exist yet."""
-        self._path: Final = path
-        self._begun_at = 0  # bytes of SQLite's log when a checkpoint last started
-        self._thread: Thread | None = None  # that runs the checkpoint, or ran the last one
-
-    def after_change(self) -> None:
-        """Start a checkpoint if many changes are waiting. Call it after each commit; it doesn't wait.
-
-        It relies on SQLite's log becoming short when SQLite starts it again (see `prepare`).
-        """
-        try:
-            size = os.stat(self._path + "-wal").st_size
-        except OSError:
-            return  # an index in memory, or one that was removed
-        self._begun_at = min(self._begun_at, size)
-        is_busy = self._thread is not None and self._thread.is_alive()
-        if size - self._begun_at >= _DUE_BYTES and not is_busy:
-            from threading import Thread  # a status changes little and starts no thread
-
-            self._begun_at = size
-            self._thread = Thread(target=checkpoint, args=(self._path,), name="checkpoint")
-            self._thread.start()
-
-    def finish(self) -> None:
-        """Wait until no checkpoint is running."""
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
-
-
-def checkpoint(path: str) -> None:
-    """Move the changes of the index at `path` into its file as far as possible, and have SQLite's log started again."""
-    # Nothing is lost if it fails: the changes stay in SQLite's log for the next checkpoint.
-    # A connection of its own, which doesn't create a missing file: someone may have removed the index.
-    with (
-        suppress(sqlite3.DatabaseError, UnicodeDecodeError),
-        closing(sqlite3.connect(address_of(path, "mode=rw"), uri=True, isolation_level=None)) as db,
-    ):
-        db.execute("PRAGMA synchronous = NORMAL")
-        db.execute("PRAGMA journal_size_limit = 0")
-        _, waiting, done = db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-        if waiting == done:
-            # Any change without effect: it makes SQLite start its log again.
-            db.execute("UPDATE position SET segment = segment")

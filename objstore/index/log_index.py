@@ -7,7 +7,6 @@ record, the index is rebuilt.
 More than 500 lines, because opening, catching up and rebuilding all change the position that this process remembers.
 """
 
-import os
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator
@@ -24,22 +23,17 @@ from objstore.index.database import (
     SQLITE_ERRORS,
     TRIGGERS,
     UNHELD,
-    Checkpoints,
     IndexErrors,
     begin_writing,
-    checkpoint,
     checksum,
-    connect,
-    copy_in_memory,
-    empty_in_memory,
     is_blocked_by_another,
     is_broken,
     is_unwritable,
     prepare,
-    remove_index,
 )
 from objstore.index.database_checks import DatabaseChecks
 from objstore.index.document_queries import DocumentQueries, FolderQueries, HistoryQueries
+from objstore.index.index_file import Checkpoints, IndexFile, checkpoint, empty_in_memory, nameless
 from objstore.index.record_queries import DecisionQueries, EditQueries, HolderQueries
 from objstore.index.rows import ChainedRecord, NewestNumbers
 from objstore.index.shared_connection import CurrentPlaces, RecordNumbers, SharedConnection
@@ -50,10 +44,7 @@ from objstore.log.segment_files import Place
 from objstore.log.segments import Group, Log
 from objstore.model.ids import BlobId, RecordId, record_id
 
-__all__ = ["NAMELESS", "Index"]
-
-NAMELESS: Final = ""
-"""Path of an index in a temporary file without a name, which SQLite deletes when it is closed."""
+__all__ = ["Index"]
 
 _MOMENT_SECONDS: Final = 0.01
 """How long one transaction of `catch_up` lasts, and so how long a writer may have to wait to index its own edits."""
@@ -74,19 +65,21 @@ class Index:
     The objects stay valid when the index is opened again in another file: they share its connection.
     """
 
-    def __init__(self, path: str, log: Log) -> None:
+    def __init__(self, file: IndexFile | None, log: Log) -> None:
         """Open the index and read on to the end of the log, or rebuild the index if it doesn't fit the log.
+
+        `file`: to be closed after the index (None: a temporary file without a name).
 
         Raises StoreDamaged, StoreLocked, DiskFull, DiskFailed.
         """
-        self._path = path
+        self._file = file
         self._log = log
         self.end: Place = log.first
         self.last_record: RecordId | None = None
         self._last_place = Place(0, 0)
         self._newest = NewestNumbers(0, 0, 0, 0, 0, 0)
         self._known_generations = log.files.generations()
-        self._checkpoints = Checkpoints(path)
+        self._checkpoints = None if file is None else Checkpoints(file, log.store)
         # Every object refers to the connection and to the log, none of them to the index: a reference cycle would keep
         # the files of an index open until the garbage collector runs.
         self._db: Final = SharedConnection()
@@ -105,7 +98,7 @@ class Index:
         self.history: Final = HistoryQueries(self._db, self.places, self.numbers, self.decisions)
         self.stats: Final = StatQueries(self._db)
         self.checks: Final = DatabaseChecks(self._db, self.stats)
-        with IndexErrors(path):
+        with IndexErrors("" if file is None else file.path):
             self._open()
         self._inode = self._inode_now()
 
@@ -117,7 +110,8 @@ class Index:
 
     def finish_checkpoints(self) -> None:
         """Wait until the checkpoint that this process is running, if any, has finished."""
-        self._checkpoints.finish()
+        if self._checkpoints is not None:
+            self._checkpoints.finish()
 
     # ---- following the log
 
@@ -127,10 +121,7 @@ class Index:
         return self._inode_now() == self._inode
 
     def _inode_now(self) -> int:
-        try:
-            return os.stat(self._path).st_ino
-        except OSError:
-            return 0  # a read-only store may have none
+        return 0 if self._file is None else self._file.inode
 
     def holds(self) -> bool:
         """Return whether the log still has the record that was read last.
@@ -248,7 +239,8 @@ class Index:
 
     def request_checkpoint(self) -> None:
         """Run a checkpoint, so that changes move from SQLite's log into the database's file. No writer waits for it."""
-        checkpoint(self._path)
+        if self._file is not None:
+            checkpoint(self._file.path, self._log.store)
 
     def begin_segment(self, start: Place) -> None:
         """Note that the log continues at `start`, where nothing has been written yet."""
@@ -307,11 +299,11 @@ class Index:
             else:
                 self.rebuild()
         except SQLITE_ERRORS as error:
-            if not is_broken(error):
+            if self._file is None or not is_broken(error):
                 raise
             # Other processes notice that their file is no longer at its path, and open the new one.
             self.close()
-            remove_index(self._path)
+            self._file.remove()
             self._open()
             self._inode = self._inode_now()
 
@@ -384,28 +376,28 @@ class Index:
     # ---- inside: the database
 
     def _open(self) -> None:
-        if self._path == NAMELESS:
-            self._follow(connect(self._path))
+        if self._file is None:
+            self._follow(nameless())
             return
         for _ in range(_REMOVALS):
             try:
-                self._follow(connect(self._path))
+                self._follow(self._file.connect(self._log.store))
             except IndexUnusable:
-                pass  # its rows are impossible, as they may be after damage to SQLite's pages
+                pass  # it is another store's, or its rows are impossible, as they may be after damage to SQLite's pages
             except SQLITE_ERRORS as error:
                 if is_unwritable(error):
-                    self._follow(copy_in_memory(self._path))
+                    self._follow(self._file.copy_in_memory())
                     return
-                if not is_broken(error) and not is_blocked_by_another(error, self._path):
+                if not is_broken(error) and not is_blocked_by_another(error, self._file.size):
                     raise
             else:
                 return
             try:
-                remove_index(self._path)
+                self._file.remove()
             except OSError:
                 self._follow(empty_in_memory())  # a read-only store
                 return
-        self._follow(connect(self._path))
+        self._follow(self._file.connect(self._log.store))
 
     def _follow(self, db: sqlite3.Connection) -> None:
         """Send all queries to this database, and read on to the end of the log. Closes it if that fails."""
@@ -483,7 +475,8 @@ class Index:
                 self._db.execute("ROLLBACK")
             self.end, self.last_record, self._last_place, self._newest = known
             raise
-        self._checkpoints.after_change()
+        if self._checkpoints is not None:
+            self._checkpoints.after_change()
 
     @contextmanager
     def _remembering(self) -> Iterator[None]:

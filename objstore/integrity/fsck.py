@@ -38,7 +38,8 @@ from objstore.fs.disk import Disk
 from objstore.fs.nofollow import refuse_links
 from objstore.fs.reserved_names import INDEX_NAME, STORE_NAME
 from objstore.history.snapshot_check import UnreadablePart, unreadable_parts
-from objstore.index.database import COMPARED, remove_index
+from objstore.index.database import COMPARED
+from objstore.index.index_file import IndexFile
 from objstore.index.log_index import Index
 from objstore.index.refcounts import held_blobs, recount, unexpired
 from objstore.index.rows import Tip
@@ -144,7 +145,8 @@ def _openable(root: str, *, is_index_faulty: bool) -> Journal:
     except (StoreDamaged, DiskFailed):
         if not is_index_faulty:
             raise
-    remove_index(os.path.join(root, STORE_NAME, INDEX_NAME))
+    with closing(IndexFile(os.path.join(root, STORE_NAME, INDEX_NAME))) as file:
+        file.remove()
     return Journal(root, Disk())
 
 
@@ -418,7 +420,7 @@ class _Checking:
         with ExitStack() as opened:
             for _ in range(_TRIES):  # a compaction that begins or ends meanwhile also makes a difference
                 try:
-                    fresh = fresh or opened.enter_context(closing(Index(":memory:", store.log)))
+                    fresh = fresh or opened.enter_context(closing(Index(None, store.log)))
                     fresh.follow_generations()
                     fresh.catch_up()
                     # The store, and not only its index: the segment at whose place the index ends may have been

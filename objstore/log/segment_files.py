@@ -233,6 +233,14 @@ class SegmentFiles:
             raise StoreReplaced(self._folder)
         return found.st_mtime_ns, found.st_ctime_ns
 
+    def is_in(self, store: int) -> bool:
+        """Return whether the folder of the segments is in this open folder of a store."""
+        try:
+            found = os.stat(os.path.basename(self._folder), dir_fd=store, follow_symlinks=False)
+        except OSError:
+            return False
+        return os.path.samestat(found, self._found)
+
     def _close_superseded(self) -> None:
         """Close the files that an earlier listing found superseded.
 

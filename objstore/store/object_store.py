@@ -25,11 +25,13 @@ from objstore.errors import (
     NotAWorkspace,
     RecordInvalid,
     StoreDamaged,
+    StoreReplaced,
 )
-from objstore.fs.disk import is_folder
+from objstore.fs.disk import failure, is_folder
 from objstore.fs.reserved_names import INDEX_NAME, LOG_NAME
-from objstore.index.database import SQLITE_ERRORS, is_broken, is_unwritable, remove_index
-from objstore.index.log_index import NAMELESS, Index
+from objstore.index.database import SQLITE_ERRORS, is_broken, is_unwritable
+from objstore.index.index_file import IndexFile
+from objstore.index.log_index import Index
 from objstore.log.segments import Group, Log, create_log
 from objstore.model.ids import BlobId, RecordId, record_id
 from objstore.model.large_file_placeholder import MAX_BLOB, placeholder, text_of_state
@@ -85,22 +87,27 @@ class Store:
     def __init__(self, folder: str, disk: Disk, *, releases_index: bool = False) -> None:
         """Open the store in `folder`; `releases_index`: as if `release_index` had been called.
 
-        Raises NotAWorkspace, StoreDamaged or FormatTooNew.
+        Raises NotAWorkspace, StoreDamaged, StoreReplaced, DiskFailed or FormatTooNew.
         """
         if not is_folder(os.path.join(folder, LOG_NAME)):
             raise NotAWorkspace(os.path.dirname(folder))
         self._log_path: Final = os.path.join(folder, LOG_NAME)
         self._disk: Final = disk
-        self.log: Final = Log(self._log_path, disk)
         self._unindexed = UnindexedGroups()
         self._is_doubted = False  # whether the index was found to be damaged
         # By the monotonic clock; None: the index is in its file.
         self._in_memory_until: float | None = math.inf if releases_index else None
         self._replaced: list[Index] = []  # replaced indexes that readers may still use
+        self.log: Final = Log(self._log_path, disk)
         try:
-            self._index_path: Final = os.path.join(folder, INDEX_NAME)
-            self._index = Index(NAMELESS if releases_index else self._index_path, self.log)
+            self._index_file: Final = _index_file(folder, self.log)
         except BaseException:
+            self.log.close()
+            raise
+        try:
+            self._index = Index(None if releases_index else self._index_file, self.log)
+        except BaseException:
+            self._index_file.close()
             self.log.close()
             raise
         self._appended: Place | None = None  # the end of the last group that this process has appended
@@ -116,6 +123,7 @@ class Store:
             self._ingest_if_possible()
         self.close_replaced_indexes()
         self._index.close()
+        self._index_file.close()
         self.log.close()
 
     # ---- following the log
@@ -166,9 +174,9 @@ class Store:
     def release_index(self) -> None:
         """Remove the index files to free disk space, and follow the log in memory until `restore_index` is called."""
         with suppress(OSError):
-            remove_index(self._index_path)
+            self._index_file.remove()
         self._replaced.append(self._index)
-        self._index, self._unindexed = Index(NAMELESS, self.log), UnindexedGroups()  # the log has all groups
+        self._index, self._unindexed = Index(None, self.log), UnindexedGroups()  # the log has all groups
         self._is_doubted = False
         self._in_memory_until = math.inf
 
@@ -185,10 +193,10 @@ class Store:
         self._is_doubted = True
         if self._index.is_there:  # don't delete a file that another process has rebuilt since
             with suppress(OSError):  # the store may be read-only
-                remove_index(self._index_path)
+                self._index_file.remove()
 
     def _open_index(self) -> None:
-        opened = Index(self._index_path, self.log)
+        opened = Index(self._index_file, self.log)
         self._replaced.append(self._index)
         self._index, self._unindexed = opened, UnindexedGroups()  # the log has all groups
         self._is_doubted = False
@@ -256,7 +264,7 @@ class Store:
             # The caller then rebuilds the index without this one, which reports the same error.
             with suppress(CasError):
                 log = opened.enter_context(closing(Log(self._log_path, self._disk)))
-                second = opened.enter_context(closing(Index(NAMELESS, log)))
+                second = opened.enter_context(closing(Index(None, log)))
             yield second
 
     def flush(self) -> None:
@@ -524,3 +532,15 @@ class Store:
         while self._cached > _CACHE_BYTES:
             _, dropped = self._cache.popitem(last=False)
             self._cached -= len(dropped)
+
+
+def _index_file(folder: str, log: Log) -> IndexFile:
+    """Return the file of the index. Raises DiskFailed, and StoreReplaced if the log is not in this folder."""
+    try:
+        file = IndexFile(os.path.join(folder, INDEX_NAME))
+    except OSError as error:
+        raise failure(error, folder) from error
+    if log.files.is_in(file.folder):
+        return file
+    file.close()
+    raise StoreReplaced(folder)

@@ -1,13 +1,14 @@
 """Read an index's tables, to compare them with those of an index rebuilt from the log."""
 
 import sqlite3
-from collections.abc import Iterable
-from contextlib import closing
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from objstore.fs.disk import Disk
-from objstore.index.log_index import NAMELESS, Index
+from objstore.index.index_file import IndexFile
+from objstore.index.log_index import Index
 from objstore.log.frames import FrameKind
 from objstore.log.segments import Log
 from objstore.model.record_codec import decode_record
@@ -16,13 +17,20 @@ from objstore.model.records import Decision, Edit, Record, Void
 if TYPE_CHECKING:
     from objstore.model.basic_types import FileState
 
-__all__ = ["Tables", "counted_refs", "rebuilt_tables", "records_of", "tables"]
+__all__ = ["Tables", "counted_refs", "index_at", "rebuilt_tables", "records_of", "tables"]
 
 Tables: TypeAlias = dict[str, list[tuple[object, ...]]]
 
 # What is worked out when it is asked for, and so may be there or not; and blobs whose second frame may have gone since.
 _CACHE_TABLES: Final = {"seen", "stood", "stood_until", "doubled"}
 _CACHE_COLUMNS: Final = {"sha256"}
+
+
+@contextmanager
+def index_at(path: Path, log: Log) -> Iterator[Index]:
+    """Open the index of a log in the file at `path`, and close it."""
+    with closing(IndexFile(str(path))) as file, closing(Index(file, log)) as index:
+        yield index
 
 
 def tables(path: Path) -> Tables:
@@ -34,7 +42,7 @@ def tables(path: Path) -> Tables:
 def rebuilt_tables(store: Path) -> Tables:
     """Return the tables of a new index, made from the log of the store in the folder `store`."""
     # Without a name, so that nothing of it is waited for until the disk has it.
-    with closing(Log(str(store / "segments"), Disk())) as log, closing(Index(NAMELESS, log)) as index:
+    with closing(Log(str(store / "segments"), Disk())) as log, closing(Index(None, log)) as index:
         return _rows(index._db.connection)  # noqa: SLF001 - a file without a name can't be opened again
 
 

@@ -9,7 +9,9 @@ import pytest
 
 from objstore import Workspace
 from objstore.fs.disk import Disk
-from objstore.index.database import Checkpoints, begin_writing, checkpoint, connect, copy_in_memory, prepare
+from objstore.index.database import begin_writing, prepare
+from objstore.index.index_file import Checkpoints, IndexFile, checkpoint
+from objstore.log.frames import StoreId
 from objstore.model.ids import blob_id
 from objstore.transaction.journal import Journal
 from tests.support.crash_scenarios import write
@@ -17,6 +19,16 @@ from tests.support.crash_scenarios import write
 MANY = 60_000  # rows of some 100 bytes: over a thousand pages
 FEW_BYTES = 1 << 20
 BLOB = blob_id(b"")
+STORE = StoreId(b"s" * 16)
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(path, isolation_level=None)
+
+
+def assign_to_store(db: sqlite3.Connection) -> None:
+    db.execute("CREATE TABLE position (store BLOB, segment)")
+    db.execute("INSERT INTO position VALUES (?, 1)", (STORE,))
 
 
 def store_signatures(journal: Journal, count: int) -> None:
@@ -25,12 +37,13 @@ def store_signatures(journal: Journal, count: int) -> None:
 
 def test_commit_leaves_the_checkpoint_to_a_later_step(tmp_path: Path) -> None:
     path = tmp_path / "a.sqlite"
-    with closing(connect(str(path))) as db:
+    with closing(IndexFile(str(path))) as file, closing(file.connect(STORE)) as db:
         prepare(db)
+        assign_to_store(db)
         db.execute("CREATE TABLE a (b BLOB)")
         db.execute("INSERT INTO a VALUES (zeroblob(?))", (8 * FEW_BYTES,))
         assert path.stat().st_size < FEW_BYTES
-        checkpoints = Checkpoints(str(path))
+        checkpoints = Checkpoints(file, STORE)
         checkpoints.after_change()
         checkpoints.finish()
         assert path.stat().st_size > 8 * FEW_BYTES
@@ -42,31 +55,32 @@ def test_an_index_is_found_in_a_folder_of_any_name(tmp_path: Path, name: bytes) 
     root.mkdir()
     with Workspace.init(root) as workspace:
         write(workspace, "a.txt", b"0\n")
-    index = str(root / ".cas" / "index.sqlite")
-    with closing(connect(index)) as db:
+    index = root / ".cas" / "index.sqlite"
+    with closing(connect(index)) as db, closing(IndexFile(str(index))) as file:
+        store = StoreId(db.execute("SELECT store FROM position").fetchone()[0])
         db.execute("CREATE TABLE many (b BLOB)")
         db.execute("INSERT INTO many VALUES (zeroblob(?))", (FEW_BYTES,))
-        checkpoint(index)
-        assert Path(index).stat().st_size > FEW_BYTES
-    with closing(copy_in_memory(index)) as copy:
-        assert copy.execute("SELECT count(*) FROM edits").fetchone() == (1,)
+        checkpoint(str(index), store)
+        assert index.stat().st_size > FEW_BYTES
+        with closing(file.copy_in_memory()) as copy:
+            assert copy.execute("SELECT count(*) FROM edits").fetchone() == (1,)
     assert not any(path.name.endswith(".sqlite") for path in tmp_path.iterdir())
 
 
 def test_edit_does_not_wait_for_another_writer_of_the_index(tmp_path: Path) -> None:
-    with Workspace.init(tmp_path) as workspace, closing(connect(str(tmp_path / ".cas" / "index.sqlite"))) as other:
+    with Workspace.init(tmp_path) as workspace, closing(connect(tmp_path / ".cas" / "index.sqlite")) as other:
         write(workspace, "a.txt", b"0\n")
         begin_writing(other)
         try:
             for i in range(200):
                 write(workspace, "a.txt", b"%d\n" % i * 2)
-            with closing(connect(str(tmp_path / ".cas" / "index.sqlite"))) as third:
+            with closing(connect(tmp_path / ".cas" / "index.sqlite")) as third:
                 known = third.execute("SELECT count(*) FROM edits").fetchone()[0]
         finally:
             other.execute("ROLLBACK")
         assert known < 70
         write(workspace, "a.txt", b"the last\n")
-        with closing(connect(str(tmp_path / ".cas" / "index.sqlite"))) as third:
+        with closing(connect(tmp_path / ".cas" / "index.sqlite")) as third:
             assert third.execute("SELECT count(*) FROM edits").fetchone()[0] == 202
 
 
@@ -100,19 +114,20 @@ def test_checkpoint_does_not_recreate_a_removed_index(tmp_path: Path) -> None:
 @pytest.mark.parametrize("is_shared", [True, False], ids=["with shared memory", "without shared memory"])
 def test_copy_of_the_index_is_consistent_during_a_checkpoint(tmp_path: Path, *, is_shared: bool) -> None:
     path = tmp_path / "a.sqlite"
-    with closing(connect(str(path))) as db, closing(connect(str(path))) as reader:
+    with closing(connect(path)) as db, closing(connect(path)) as reader:
         prepare(db)
-        db.executescript("CREATE TABLE position (n); CREATE TABLE other (n, b); INSERT INTO position VALUES (0)")
+        assign_to_store(db)
+        db.execute("CREATE TABLE other (n, b)")
         db.executemany("INSERT INTO other VALUES (0, zeroblob(?))", [(3000,)] * 100)
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM position").fetchall()
         db.execute("UPDATE other SET n = 1 WHERE rowid > 50")
-        db.execute("UPDATE position SET n = 1")
+        db.execute("UPDATE position SET segment = 1")
         reader.execute("COMMIT")
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM position").fetchall()
         db.execute("UPDATE other SET n = 1")
-        checkpoint(str(path))  # as far as the reader's moment: no page that has become otherwise since
+        checkpoint(str(path), STORE)  # as far as the reader's moment: no page that has become otherwise since
         found = path
         if not is_shared:
             found = tmp_path / "copy" / "a.sqlite"
@@ -120,6 +135,6 @@ def test_copy_of_the_index_is_consistent_during_a_checkpoint(tmp_path: Path, *, 
             for name in ("a.sqlite", "a.sqlite-wal"):
                 (found.parent / name).write_bytes((tmp_path / name).read_bytes())
             (found.parent / "a.sqlite-shm").mkdir()  # so that it can't be created
-        with closing(copy_in_memory(str(found))) as copy:
+        with closing(IndexFile(str(found))) as file, closing(file.copy_in_memory()) as copy:
             if is_shared or copy.execute("SELECT * FROM sqlite_master").fetchall():
                 assert copy.execute("SELECT min(n) FROM other").fetchone() == (1,)

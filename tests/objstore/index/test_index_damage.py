@@ -202,7 +202,8 @@ def test_index_overwritten_while_open_is_rebuilt(tmp_path: Path) -> None:
 def test_index_locked_by_another_process_is_waited_for_and_not_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("objstore.index.database._BUSY_SECONDS", 0.1)
+    for module in ("database", "index_file"):
+        monkeypatch.setattr(f"objstore.index.{module}.BUSY_SECONDS", 0.1)
     with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
         write(workspace, "a.txt", b"first\n")
     index = tmp_path / ".cas" / "index.sqlite"

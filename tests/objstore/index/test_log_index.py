@@ -39,7 +39,7 @@ from objstore.errors import StoreDamaged, StoreLocked
 from objstore.fastclass import replace
 from objstore.fs.disk import Disk
 from objstore.index.ingest import LogIngest
-from objstore.index.log_index import NAMELESS, Index
+from objstore.index.log_index import Index
 from objstore.index.refcounts import RefCounts, recount
 from objstore.index.rows import decode_reasons
 from objstore.log.blob_codec import Base, encode_blob
@@ -55,7 +55,7 @@ from objstore.text.hunks import Hunk
 from objstore.transaction.journal import Journal
 from tests.support.crash_scenarios import rejected, write
 from tests.support.faulty_disk import WHOLE, CountdownDisk, broken_disk
-from tests.support.index_tables import Tables, counted_refs, rebuilt_tables, records_of, tables
+from tests.support.index_tables import Tables, counted_refs, index_at, rebuilt_tables, records_of, tables
 from tests.support.interruption import interrupted_at, interruption_points
 
 if TYPE_CHECKING:
@@ -468,7 +468,7 @@ class Forger:
 
     def index(self, scratch: Path) -> None:
         log = Log(str(self.store / "segments"), Disk())
-        with closing(log), closing(Index(str(scratch / "index"), log)):
+        with closing(log), index_at(scratch / "index", log):
             pass
 
 
@@ -521,7 +521,7 @@ def test_records_appended_before_the_next_segment_are_ingested(
         folder.mkdir()
         with closing(Forger(folder)) as forger, closing(Log(str(forger.store / "segments"), Disk())) as log:
             forger.append(encode_record(create(1), None))
-            with closing(Index(str(folder / "index"), log)) as index:
+            with index_at(folder / "index", log) as index:
                 forger.append(encode_record(create(2), forger.last))
                 with interrupted_at(moment, partial(go_on, forger)):
                     index.catch_up()
@@ -588,7 +588,7 @@ def test_voided_edits_and_their_conversations_are_not_counted(forger: Forger, tm
         last = record_id(record)
     forger.append(encode_record(Void(time=1, edits=(Seq(2), Seq(3)), decision=0, reason=""), last))
     log = Log(str(forger.store / "segments"), Disk())
-    with closing(log), closing(Index(str(tmp_path / "index"), log)) as index:
+    with closing(log), index_at(tmp_path / "index", log) as index:
         assert (index.edits.count(), index.edits.conversation_count(), index.sessions.count()) == (1, 1, 1)
 
 
@@ -733,7 +733,7 @@ def test_refcounts_of_trees_do_not_depend_on_the_order_of_records(
     with (
         closing(Forger(folder)) as forger,
         closing(Log(str(forger.store / "segments"), Disk())) as log,
-        closing(Index(NAMELESS, log)) as index,
+        closing(Index(None, log)) as index,
     ):
         for step, which in [*steps, ("look", 0)]:
             match step:
@@ -774,7 +774,7 @@ def test_blob_stored_after_it_was_held_has_the_row_of_a_rebuilt_index(
 ) -> None:
     base = os.urandom(1000)
     content = base + b"more"
-    with closing(Log(str(forger.store / "segments"), Disk())) as log, closing(Index(NAMELESS, log)) as index:
+    with closing(Log(str(forger.store / "segments"), Disk())) as log, closing(Index(None, log)) as index:
         created = replace(create(1), after=FileState(blob=blob_id(content), mode=0o644))
         forger.append(encode_record(created, None))
         index.catch_up()
@@ -786,7 +786,7 @@ def test_blob_stored_after_it_was_held_has_the_row_of_a_rebuilt_index(
         log.files.refresh(force=True)
         index.catch_up()
         assert log.files.numbers() == [1, 2]
-        with closing(Index(NAMELESS, log)) as rebuilt, index.changing() as db, rebuilt.changing() as other:
+        with closing(Index(None, log)) as rebuilt, index.changing() as db, rebuilt.changing() as other:
             rows, expected = (each.execute("SELECT * FROM blobs ORDER BY id").fetchall() for each in (db, other))
             bases = db.execute("SELECT base FROM blobs WHERE base NOT NULL").fetchall()
     assert rows == expected
@@ -804,7 +804,7 @@ def test_no_number_is_reused_while_the_index_can_not_be_changed(
     tmp_path: Path, change: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another process keeps it for longer than anybody waits; a full disk does the same."""
-    monkeypatch.setattr("objstore.index.database._BUSY_SECONDS", 0.1)
+    monkeypatch.setattr("objstore.index.database.BUSY_SECONDS", 0.1)
     with Workspace.init(tmp_path) as workspace, closing(sqlite3.connect(index_path(tmp_path))) as other:
         for name in ("a", "b", "c"):
             write(workspace, name, b"one\n")

@@ -1,7 +1,7 @@
 """Test what the index says of turns, sessions, owners of edits, comments and settings."""
 
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -11,6 +11,7 @@ from hypothesis import given, strategies as st
 
 from objstore.errors import StoreDamaged
 from objstore.fs.disk import Disk
+from objstore.index.index_file import IndexFile
 from objstore.index.log_index import Index
 from objstore.index.rows import EditConditions
 from objstore.log.frames import FrameKind
@@ -44,7 +45,7 @@ from objstore.model.records import (
 )
 from objstore.text.hunks import Hunk
 from tests.support.faulty_disk import CountdownDisk
-from tests.support.index_tables import rebuilt_tables, tables
+from tests.support.index_tables import index_at, rebuilt_tables, tables
 
 STATE: Final = FileState(blob=blob_id(b"a"), mode=0o644)
 OTHER: Final = FileState(blob=blob_id(b"b"), mode=0o644)
@@ -58,7 +59,8 @@ class Journal:
         (self.store / "segments").mkdir(parents=True)
         create_log(str(self.store / "segments"), CountdownDisk(None))
         self.log = Log(str(self.store / "segments"), CountdownDisk(None))
-        self.index = Index(str(folder / "index"), self.log)
+        self._opened = ExitStack()
+        self.index = Index(self._opened.enter_context(closing(IndexFile(str(folder / "index")))), self.log)
         self.path = folder / "index"
         self._end = self.log.first
         self._last: RecordId | None = None
@@ -75,6 +77,7 @@ class Journal:
 
     def close(self) -> None:
         self.index.close()
+        self._opened.close()
         self.log.close()
 
 
@@ -411,5 +414,5 @@ def test_an_index_that_followed_the_log_equals_one_made_from_it(
         journal.close()
         segment = journal.store / "segments" / "00000001.seg"
         segment.write_bytes(segment.read_bytes()[: end.offset])
-        with closing(Log(str(segment.parent), Disk())) as log, closing(Index(str(journal.path), log)):
+        with closing(Log(str(segment.parent), Disk())) as log, index_at(journal.path, log):
             assert tables(journal.path) == rebuilt_tables(journal.store)

@@ -43,7 +43,8 @@ from objstore.config.setting_sources import RetentionLimits
 from objstore.errors import CasError
 from objstore.fs.disk import Disk
 from objstore.fs.writer_lock import WriterLock
-from objstore.index.database import SUMS, prepare, remove_index
+from objstore.index.database import SUMS, prepare
+from objstore.index.index_file import IndexFile
 from objstore.index.log_index import Index
 from objstore.index.refcounts import recount
 from objstore.integrity.fsck import StorePart
@@ -311,7 +312,8 @@ def test_all_frames_of_an_unheld_blob_are_removed_or_none(root: Path, *, is_late
         write(workspace, "c.txt", random.Random(1).randbytes(10_000))  # so that little of the segment would go
     if is_late:
         # An index that ingests both frames at once notes the second one too.
-        remove_index(str(root / ".cas" / "index.sqlite"))
+        with closing(IndexFile(str(root / ".cas" / "index.sqlite"))) as file:
+            file.remove()
     outcome = run_compaction(root)
     assert (outcome.segments, outcome.is_done) == (1, True)
     assert blobs_in_log(root).count(blob_id(text(3))) == 3
@@ -1107,8 +1109,8 @@ def test_fsck_finds_no_fault_if_a_compaction_runs_meanwhile(root: Path, monkeypa
     class Overtaken(Index):
         """An index for comparison, whose log is rewritten as soon as it has been read."""
 
-        def __init__(self, path: str, log: Log) -> None:
-            super().__init__(path, log)
+        def __init__(self, file: IndexFile | None, log: Log) -> None:
+            super().__init__(file, log)
             compactions.append(run_compaction(root, all_segments=True).is_done)
 
     monkeypatch.setattr("objstore.integrity.fsck.Index", Overtaken)

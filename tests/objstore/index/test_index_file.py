@@ -1,0 +1,127 @@
+"""Check that SQLite never changes the index of another store to which the path of ours leads for a moment."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from objstore import Workspace, check_store
+from objstore.errors import IndexUnusable
+from objstore.index.index_file import IndexFile, checkpoint
+from objstore.log.frames import StoreId
+from tests.support.crash_scenarios import write
+
+
+@pytest.fixture
+def ours(tmp_path: Path) -> Path:
+    root = tmp_path / "ours"
+    root.mkdir()
+    with Workspace.init(root) as workspace:
+        write(workspace, "a.txt", b"first\n")
+    return root
+
+
+@pytest.fixture
+def theirs(tmp_path: Path) -> Path:
+    root = tmp_path / "theirs"
+    root.mkdir()
+    with Workspace.init(root) as workspace:
+        write(workspace, "secret.txt", b"first\n")
+        write(workspace, "secret.txt", b"second\n")
+    return root
+
+
+def content_of(root: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+class Swapper:
+    """Puts a link to another workspace in the place of ours while SQLite opens an index, and ours back afterwards."""
+
+    def __init__(self, ours: Path, theirs: Path, times: int) -> None:
+        self._ours, self._theirs, self._left = ours, theirs, times
+        self._connect = sqlite3.connect
+
+    def connect(self, *arguments: object, **named: object) -> sqlite3.Connection:
+        if not self._left:
+            return self._connect(*arguments, **named)  # type: ignore[call-overload, no-any-return]
+        self._left -= 1
+        aside = self._ours.with_name("aside")
+        self._ours.rename(aside)
+        self._ours.symlink_to(self._theirs)
+        try:
+            return self._connect(*arguments, **named)  # type: ignore[call-overload, no-any-return]
+        finally:
+            self._ours.unlink()
+            aside.rename(self._ours)
+
+
+@pytest.mark.parametrize("is_removed", [False, True])
+@pytest.mark.parametrize("state", ["whole", "of an earlier version", "missing"])
+def test_index_of_another_store_is_not_changed(
+    ours: Path, theirs: Path, state: str, monkeypatch: pytest.MonkeyPatch, *, is_removed: bool
+) -> None:
+    index = theirs / ".cas" / "index.sqlite"
+    if state == "missing":
+        index.unlink()
+    elif state == "of an earlier version":
+        with closing(sqlite3.connect(index)) as db:
+            db.execute("PRAGMA user_version = 1")
+    if is_removed:
+        (ours / ".cas" / "index.sqlite").unlink()
+    before = content_of(theirs)
+    monkeypatch.setattr(sqlite3, "connect", Swapper(ours, theirs, times=1).connect)
+    with Workspace.open(ours) as workspace:
+        assert [view.edit.path for view in workspace.history.edits()] == [b"a.txt"]
+        write(workspace, "a.txt", b"second\n")
+    assert content_of(theirs) == before
+    with Workspace.open(ours) as workspace:
+        assert len(workspace.history.edits()) == 2
+    assert check_store(str(ours)).faults == ()
+
+
+def test_path_that_keeps_leading_to_another_store_is_refused(
+    ours: Path, theirs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = content_of(theirs)
+    monkeypatch.setattr(sqlite3, "connect", Swapper(ours, theirs, times=99).connect)
+    with pytest.raises(IndexUnusable, match="belongs to another store"):
+        Workspace.open(ours)
+    assert content_of(theirs) == before
+
+
+def test_checkpoint_leaves_the_index_of_another_store_alone(theirs: Path) -> None:
+    index = theirs / ".cas" / "index.sqlite"
+    with closing(sqlite3.connect(index, isolation_level=None)) as db:
+        db.execute("CREATE TABLE waits_for_a_checkpoint (b BLOB)")
+        before = index.read_bytes()
+        checkpoint(str(index), StoreId(b"s" * 16))
+        assert index.read_bytes() == before
+        checkpoint(str(index), StoreId(db.execute("SELECT store FROM position").fetchone()[0]))
+        assert index.read_bytes() != before
+
+
+def test_database_that_is_no_index_is_not_filled(tmp_path: Path) -> None:
+    path = tmp_path / "index.sqlite"
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE a_persons_own (b BLOB)")
+    before = path.read_bytes()
+    with closing(IndexFile(str(path))) as file, pytest.raises(IndexUnusable):
+        file.connect(StoreId(b"s" * 16))
+    assert path.read_bytes() == before
+
+
+def test_index_that_was_copied_from_another_store_is_replaced(ours: Path, theirs: Path) -> None:
+    (ours / ".cas" / "index.sqlite").write_bytes((theirs / ".cas" / "index.sqlite").read_bytes())
+    with Workspace.open(ours) as workspace:
+        assert [view.edit.path for view in workspace.history.edits()] == [b"a.txt"]
+    assert check_store(str(ours)).faults == ()
+
+
+def test_index_without_a_position_is_replaced(ours: Path) -> None:
+    with closing(sqlite3.connect(ours / ".cas" / "index.sqlite", isolation_level=None)) as db:
+        db.execute("DELETE FROM position")
+    with Workspace.open(ours) as workspace:
+        assert [view.edit.path for view in workspace.history.edits()] == [b"a.txt"]
+    assert check_store(str(ours)).faults == ()

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from objstore.config.toml_edit import toml_value as toml_value, with_toml as with_toml, without_toml as without_toml
     from objstore.dates import date_of as date_of, is_moment as is_moment, moment_of as moment_of
     from objstore.errors import (
+        DAMAGE as DAMAGE,
         UNREADABLE as UNREADABLE,
         BlobDamaged as BlobDamaged,
         BlobMissing as BlobMissing,
@@ -263,6 +264,7 @@ _HOMES: Final = {
     "config.config_files": ("Configuration", "ConfiguredValue", "denied_paths"),
     "text.diff": ("diff_lines",),
     "errors": (
+        "DAMAGE",
         "UNREADABLE",
         "BlobDamaged",
         "BlobMissing",

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 __all__ = [
+    "DAMAGE",
     "UNREADABLE",
     "BlobDamaged",
     "BlobMissing",
@@ -397,6 +398,9 @@ class BlobDamaged(StoreError):
 
 UNREADABLE: Final = (BlobMissing, BlobDamaged, StoreDamaged)
 """The errors that mean: the bytes of a blob can't be read, although something refers to it."""
+
+DAMAGE: Final = (*UNREADABLE, HistoryBroken)
+"""The errors that mean: the store is damaged, and `cas fsck` reports where and which files that affects."""
 
 
 class BlobTooLarge(StoreError):

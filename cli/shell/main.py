@@ -333,7 +333,7 @@ def _sentences(error: Exception) -> list[str]:
             # A user who leaves a question gets the shell's prompt on a new line.
             return [""] if isinstance(error, click.Abort) else []
         case CasError() | OutputFailed():
-            from cli.app.permission_hints import message_of
+            from cli.app.error_hints import message_of
 
             return [f"cas: {_one_line(message_of(error))}"]
         case OSError():
@@ -345,33 +345,22 @@ def _sentences(error: Exception) -> list[str]:
 
 def _suggestion(error: Exception, asked: Invocation | None) -> list[str]:
     """Return a line on what a mistyped name may mean, how to examine damage, or who has access."""
-    from objstore import (
-        BlobDamaged,
-        BlobMissing,
-        FileMissing,
-        HistoryBroken,
-        NoSuchName,
-        NotAWorkspace,
-        PathIsSymlink,
-        PermissionRefused,
-        SnapshotUnreadable,
-        StoreDamaged,
-    )
+    from cli.app.error_hints import damage_advice
+    from objstore import FileMissing, NoSuchName, NotAWorkspace, PathIsSymlink, PermissionRefused
 
     if isinstance(error, NotAWorkspace) and asked is not None and asked.is_set_by_environment():
         return ["CAS_WORKSPACE names that folder."]
-    if isinstance(error, StoreDamaged | BlobDamaged | BlobMissing | HistoryBroken | SnapshotUnreadable):
-        program = "cas" if asked is None else asked.program
-        return [f"Run `{program} fsck` to see what is damaged and which files that affects."]
+    if damage := damage_advice(error, "cas" if asked is None else asked.program):
+        return [damage]
     if isinstance(error, PathIsSymlink):
-        from cli.app.permission_hints import symlink_advice
+        from cli.app.error_hints import symlink_advice
 
         return [visible(symlink_advice(error))]
     if asked is None or not isinstance(error, NoSuchName | FileMissing | PermissionRefused):
         return []
     try:
         if isinstance(error, PermissionRefused):
-            from cli.app.permission_hints import permission_advice
+            from cli.app.error_hints import permission_advice
 
             sentence = permission_advice(error, asked.start())
         else:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from cli.app.permission_hints import permission_advice
+from cli.app.error_hints import permission_advice
 from cli.screen.terminal import visible
 from cli.web.diff_rows.syntax_marks import SyntaxMarks
 from objstore import (

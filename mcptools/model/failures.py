@@ -9,6 +9,7 @@ from typing import Final
 
 from mcptools.edit.display import shown
 from objstore import (
+    DAMAGE,
     BlobTooLarge,
     CallAborted,
     CasError,
@@ -153,6 +154,8 @@ _ELSEWHERE: Final = "That is another mount: write the file there and delete it h
 
 _PERMISSION_HINT: Final = "A person has to let the server read and write there."
 
+_DAMAGE_HINT: Final = "A person can run `cas fsck` to see what is damaged and which files that affects."
+
 _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 _KIND_OF: Final[Mapping[type[CasError], FailureKind]] = {
@@ -192,7 +195,8 @@ def failure_of(error: CasError | OSError, *paths: str) -> Failure:
         case CallAborted(__cause__=DiskFailed(__cause__=OSError(errno=errno.EXDEV))):
             return Failure(FailureKind.IO, shown(str(error)), hint=_ELSEWHERE)
         case CasError():
-            return Failure(_KIND_OF.get(type(error), FailureKind.IO), shown(str(error)))
+            hint = _DAMAGE_HINT if isinstance(error, DAMAGE) else ""
+            return Failure(_KIND_OF.get(type(error), FailureKind.IO), shown(str(error)), hint=hint)
         case PermissionError():
             about = _place_of(error, paths[0])
             hint = "" if about in paths else _PERMISSION_HINT

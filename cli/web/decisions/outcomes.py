@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from cli.app.permission_hints import message_of, permission_advice
+from cli.app.error_hints import damage_advice, message_of, permission_advice
 from cli.render.external_prompt import external_sides
 from cli.render.outcomes import conflict_text, decided_text, effect_line, external_refusal, is_of_binary
 from cli.screen.terminal import FOR_STDERR, visible
@@ -88,6 +88,7 @@ def failure_shape(server: ServerState, error: CasError | OSError) -> Shape:
         case PermissionRefused():
             with suppress(OSError):
                 words = f"{words}. {permission_advice(error, server.root)}".strip()
+    words = f"{words} {damage_advice(error)}".rstrip()
     if server.read_only():
         return {"outcome": "read_only", "message": server.read_only()}
     return {"outcome": "failed", "message": words}

@@ -72,6 +72,7 @@ def test_the_queue_leaves_out_what_cannot_be_read_and_says_so(runner: CommandRun
     queue = server.queue()
     assert [file["name"] for file in queue["files"]] == ["b"]
     assert len(queue["unreadable"]) >= 1
+    assert "Run `cas fsck`" in server.client.get("/api/file", params={"document": 1}).json()["error"]
 
 
 def test_changes_are_unseen_until_they_are_seen(runner: CommandRunner, server: ReviewServer) -> None:

@@ -88,6 +88,13 @@ def test_store_error_keeps_its_message(error: objstore.CasError, kind: FailureKi
     assert (failure.kind, str(failure)) == (kind, str(error))
 
 
+@pytest.mark.parametrize(
+    "error", [objstore.StoreDamaged(1, 2, "why"), objstore.BlobMissing(b"b"), objstore.HistoryBroken("a", 1, "why")]
+)
+def test_damage_has_a_hint_for_the_person(error: objstore.CasError) -> None:
+    assert "`cas fsck`" in failure_of(error, "/ws/a/b").hint
+
+
 def test_error_of_a_call_with_two_paths_names_the_failing_one() -> None:
     failure = failure_of(objstore.FileExists("c/d"), "/ws/a/b", "/ws/c/d")
     assert str(failure) == "Already exists: /ws/c/d"

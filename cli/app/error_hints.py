@@ -1,4 +1,4 @@
-"""Explain refused access to a file: who has it, and what the user can do."""
+"""Say what the user can do about an error: links, refused access to a file, and damage of the store."""
 
 import os
 import stat
@@ -11,7 +11,7 @@ from cli.screen.quoting import typed
 if TYPE_CHECKING:
     from objstore import PathIsSymlink, PermissionRefused
 
-__all__ = ["message_of", "permission_advice", "symlink_advice"]
+__all__ = ["damage_advice", "message_of", "permission_advice", "symlink_advice"]
 
 
 def message_of(error: Exception) -> str:
@@ -21,6 +21,15 @@ def message_of(error: Exception) -> str:
     if isinstance(error, PathIsSymlink):
         return f"{error.path} is now a symbolic link that no edit recorded; links are never changed."
     return str(error)
+
+
+def damage_advice(error: Exception, program: str = "cas") -> str:
+    """Return how to examine the damage that an error reports; "" if it reports none."""
+    from objstore import DAMAGE, SnapshotUnreadable
+
+    if not isinstance(error, (*DAMAGE, SnapshotUnreadable)):
+        return ""
+    return f"Run `{program} fsck` to see what is damaged and which files that affects."
 
 
 def symlink_advice(error: "PathIsSymlink") -> str:

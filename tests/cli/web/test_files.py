@@ -72,7 +72,21 @@ def test_the_queue_leaves_out_what_cannot_be_read_and_says_so(runner: CommandRun
     queue = server.queue()
     assert [file["name"] for file in queue["files"]] == ["b"]
     assert len(queue["unreadable"]) >= 1
-    assert "Run `cas fsck`" in server.client.get("/api/file", params={"document": 1}).json()["error"]
+
+
+def test_a_file_whose_bytes_are_lost_meanwhile_is_refused_with_the_command_for_damage(
+    runner: CommandRunner, server: ReviewServer
+) -> None:
+    accepted(runner, "a", TEN)
+    runner.write("a", b"\n".join(b"line %d of many" % number for number in range(900)))
+    assert server.keys("a")
+    with runner.workspace() as workspace:
+        edit = workspace.history.edit(2).edit
+    assert edit.after is not None
+    lose(runner.folder, edit.after.blob)
+    answer = server.client.get("/api/file", params={"document": 1})
+    assert answer.status_code == 503
+    assert "Run `cas fsck`" in answer.json()["error"]
 
 
 def test_changes_are_unseen_until_they_are_seen(runner: CommandRunner, server: ReviewServer) -> None:

@@ -1,6 +1,7 @@
 """Check that SQLite never changes the index of another store to which the path of ours leads for a moment."""
 
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -39,19 +40,20 @@ def content_of(root: Path) -> dict[str, bytes]:
 class Swapper:
     """Puts a link to another workspace in the place of ours while SQLite opens an index, and ours back afterwards."""
 
-    def __init__(self, ours: Path, theirs: Path, times: int) -> None:
-        self._ours, self._theirs, self._left = ours, theirs, times
-        self._connect = sqlite3.connect
+    def __init__(
+        self, ours: Path, theirs: Path, times: int, connect: Callable[..., sqlite3.Connection] = sqlite3.connect
+    ) -> None:
+        self._ours, self._theirs, self._left, self._connect = ours, theirs, times, connect
 
     def connect(self, *arguments: object, **named: object) -> sqlite3.Connection:
         if not self._left:
-            return self._connect(*arguments, **named)  # type: ignore[call-overload, no-any-return]
+            return self._connect(*arguments, **named)
         self._left -= 1
         aside = self._ours.with_name("aside")
         self._ours.rename(aside)
         self._ours.symlink_to(self._theirs)
         try:
-            return self._connect(*arguments, **named)  # type: ignore[call-overload, no-any-return]
+            return self._connect(*arguments, **named)
         finally:
             self._ours.unlink()
             aside.rename(self._ours)

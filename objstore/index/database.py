@@ -52,7 +52,7 @@ SqliteError: TypeAlias = sqlite3.DatabaseError | UnicodeDecodeError
 SQLITE_ERRORS: Final = (sqlite3.DatabaseError, UnicodeDecodeError)
 """What a database that can't be opened raises: SQLite's description of a damaged schema may not be UTF-8."""
 
-SCHEMA_VERSION: Final = 27
+SCHEMA_VERSION: Final = 28
 BUSY_SECONDS: Final = 10
 _POLL_SECONDS: Final = 0.0005
 _PRIMARY: Final = 0xFF
@@ -102,6 +102,8 @@ CREATE INDEX edits_by_status ON edits (status, seq, void, expired);
 CREATE INDEX edits_by_age ON edits (time) WHERE NOT void AND NOT expired AND status NOT IN ('p', 'w');
 CREATE INDEX edits_by_turn ON edits (turn) WHERE turn > 0;
 CREATE INDEX edits_by_session ON edits (session) WHERE session > 0;
+CREATE INDEX edits_pending_in_sessions ON edits (session, document)
+    WHERE session > 0 AND status = 'p' AND NOT void AND NOT expired;
 CREATE INDEX edits_taken_back ON edits (seq) WHERE void;
 CREATE INDEX edits_with_markers ON edits (document) WHERE marks > 0;
 CREATE TABLE paths (path BLOB, document INTEGER, PRIMARY KEY (path, document)) WITHOUT ROWID;

@@ -42,6 +42,9 @@ _PENDING: Final = (
 )
 """The query for the columns of `PendingEdit`, to which conditions can be added."""
 
+_PENDING_IN_SESSIONS: Final = "session > 0 AND status = 'p' AND NOT void AND NOT expired"
+"""The condition of the index `edits_pending_in_sessions`, which SQLite uses where a query has the same words."""
+
 _BEGINS: Final = "conversation >= ? AND conversation < CAST(? AS TEXT)"
 """Condition for conversations whose names begin with a prefix, with two values from `_prefix_bounds`."""
 
@@ -267,10 +270,15 @@ class EditQueries:
         # The plus keeps SQLite from reading the edits of all sessions instead of the pending ones.
         rows = self._db.execute(
             f"{_PENDING} AND +session > 0 AND document IN (SELECT document FROM edits "  # noqa: S608 - the query from here
-            "WHERE status = 'p' AND NOT void AND NOT expired AND +session > 0 GROUP BY document "
-            "HAVING count(DISTINCT session) > 1) ORDER BY seq"
+            f"WHERE {_PENDING_IN_SESSIONS} GROUP BY document HAVING count(DISTINCT session) > 1) ORDER BY seq"
         )
         return list(map(PendingEdit._make, rows))
+
+    def others_are_pending(self, session: int) -> bool:
+        """Return whether any session but the one with this number has a pending edit."""
+        # In two ranges, so that the session's own edits are not read.
+        query = f"SELECT 1 FROM edits WHERE {_PENDING_IN_SESSIONS} AND session"  # noqa: S608 - a text of this module
+        return any(self._db.number(f"{query} {side} ? LIMIT 1", session) for side in "<>")
 
     def long_documents(self, least: int) -> list[DocumentId]:
         """Return the documents that have at least `least` unexpired edits."""

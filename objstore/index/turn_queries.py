@@ -36,6 +36,10 @@ class TurnQueries:
         found = self._turns("WHERE number = ?", number) if 0 < number <= MAX_INT else []
         return found[0] if found else None
 
+    def session_of(self, number: int) -> int:
+        """Return the number of the turn's session (0: no turn has this number)."""
+        return self._db.number("SELECT session FROM turns WHERE number = ?", number)
+
     def all(self) -> list[TurnRow]:
         """Return every turn, oldest first. Raises IndexUnusable."""
         return self._turns("ORDER BY number")

@@ -364,6 +364,20 @@ class Store:
         newest = known or self._ask_index(lambda index: index.turns.newest_of(session, conversation))
         return newest.number if newest is not None and newest.time == time else 0
 
+    def may_collide(self, session: str) -> bool:
+        """Return whether a session other than this one may have pending edits; edits without a turn count as such."""
+        unindexed = self._answerable_unindexed
+        own = {turn.number for turn in unindexed.turns.values() if turn.session == session}
+        turns = unindexed.turns_of_edits - own
+
+        def may_collide(index: Index) -> bool:
+            number = index.sessions.number(session)  # 0: the index has none of its turns
+            return index.edits.others_are_pending(number) or any(
+                not number or index.turns.session_of(turn) != number for turn in turns
+            )
+
+        return self._ask_index(may_collide)
+
     @property
     def _answerable_unindexed(self) -> UnindexedGroups:
         """Return the unindexed groups if they can answer; otherwise let the index ingest them and return none.

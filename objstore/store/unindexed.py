@@ -56,6 +56,7 @@ class UnindexedGroups:
         self.seq: Seq | None = None  # number of the next edit; None: ask the index
         self.turns: dict[tuple[str, str], Turn] = {}  # the newest turn of each session and conversation
         self.turn: int | None = None  # number of the next turn; None: ask the index
+        self.turns_of_edits: set[int] = set()  # the number of each edit's turn (0: an edit without a turn)
         self.is_plain = True  # whether all records in the groups are turns and edits that don't move their file
 
     @property
@@ -88,6 +89,7 @@ class UnindexedGroups:
                 continue
             self.tips[edit.path] = Tip(edit.document, edit.path, edit.after)
             self.calls[edit.conversation] = edit.call + 1
+            self.turns_of_edits.add(edit.turn)
             self.seq = Seq(edit.seq + 1)
         # Set the end last: after a failure above, the group is read from the log again.
         self.end = group.end

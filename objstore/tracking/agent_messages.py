@@ -225,8 +225,11 @@ class AgentMessages:
 
         Each has only the edits of the others. Each session in a file is reported once.
         """
+        session = sanitized_name(conversation)
         with self._journal.reading() as store:
-            own = store.index.sessions.number(sanitized_name(conversation))
+            if not store.may_collide(session):
+                return []  # the usual answer, for which the index need not ingest what was just written
+            own = store.index.sessions.number(session)
             colliding = store.index.edits.colliding() if own else []
             if not colliding:
                 return []

@@ -90,3 +90,14 @@ def test_a_collision_that_cannot_be_noted_fails_no_tool(folder: Path, agents: tu
     (folder / ".cas" / "agents").unlink()
     (folder / ".cas" / "moved").rename(folder / ".cas" / "agents")
     assert colliding_files(other.done("list_edits")) == [f"- {folder / 'a.txt'}"]
+
+
+def test_two_sessions_of_one_process_get_a_note_before_the_index_has_their_edits(folder: Path) -> None:
+    directories = Directories([str(folder)])
+    one, other = (Tools(directories, Session(), ServerLimits()) for _ in range(2))
+    path = str(folder / "a.txt")
+    assert COLLIDED not in "\n".join(one.write_file(path, "one\n").notes)
+    assert COLLIDED not in "\n".join(one.write_file(path, "one more\n").notes)
+    assert COLLIDED in "\n".join(other.write_file(path, "two\n").notes)
+    assert COLLIDED in "\n".join(one.list_directory(str(folder)).notes)
+    assert COLLIDED not in "\n".join(other.list_directory(str(folder)).notes)

@@ -11,7 +11,7 @@ from cli.screen.quoting import typed
 if TYPE_CHECKING:
     from objstore import PathIsSymlink, PermissionRefused
 
-__all__ = ["damage_advice", "message_of", "permission_advice", "symlink_advice"]
+__all__ = ["damage_advice", "message_of", "message_with_advice", "permission_advice", "symlink_advice"]
 
 
 def message_of(error: Exception) -> str:
@@ -30,6 +30,12 @@ def damage_advice(error: Exception, program: str = "cas") -> str:
     if not isinstance(error, (*DAMAGE, SnapshotUnreadable)):
         return ""
     return f"Run `{program} fsck` to see what is damaged and which files that affects."
+
+
+def message_with_advice(error: Exception) -> str:
+    """Return the message of an error for a user; if the error reports damage, with how to examine it."""
+    message, advice = message_of(error), damage_advice(error)
+    return f"{message.rstrip('.')}. {advice}" if advice else message
 
 
 def symlink_advice(error: "PathIsSymlink") -> str:

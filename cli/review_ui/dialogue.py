@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeAlias, TypeVar
 
 from click import ClickException
 
-from cli.app.error_hints import damage_advice, message_of
+from cli.app.error_hints import message_of, message_with_advice
 from cli.app.invocation import Invocation, reviewer
 from cli.render.comments import sending_text
 from cli.render.outcomes import conflict_text, decided_text, shown_units
@@ -318,4 +318,4 @@ def failure(error: CasError | OSError | ClickException) -> str:
     """Return what to say about an action that failed. It changed nothing, and can be tried again."""
     if isinstance(error, ClickException):  # the editor failed
         return f"cas: {visible(error.format_message())}. Nothing was changed."
-    return f"cas: {visible(message_of(error))} {damage_advice(error)}".rstrip()
+    return f"cas: {visible(message_with_advice(error))}"

@@ -17,7 +17,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from cli.app.error_hints import damage_advice, message_of
+from cli.app.error_hints import message_with_advice
 from cli.screen.terminal import visible
 from cli.web.request_fields import BadRequest, Fields, NotThere, body_of
 from cli.web.server_state import ServerState
@@ -115,4 +115,4 @@ def _refused(error: Exception) -> Response:
         case _:
             print_exception(error, file=sys.stderr)
             return refusal(500, f"Internal error: {type(error).__name__}. See the terminal of `cas web`.")
-    return refusal(status, f"{visible(message_of(error))} {damage_advice(error)}".rstrip())
+    return refusal(status, visible(message_with_advice(error)))

@@ -30,7 +30,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchChanges:
-    """Counts of the changes by applying a patch."""
+    """Counts of the changes that a patch made."""
 
     lines_added: int
     lines_removed: int
@@ -39,7 +39,7 @@ class PatchChanges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevertedChanges:
-    """Counts of the changes by reverting a patch: the opposite of applying it."""
+    """Counts of the changes that reverting a patch made: the opposite of applying it."""
 
     lines_added: int
     lines_removed: int
@@ -80,7 +80,7 @@ class AffectedLineRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchPreview:
-    """A preview of the changes by a patch."""
+    """A preview of the changes that a patch would make."""
 
     lines_to_add: int
     lines_to_remove: int

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from cli.app.error_hints import damage_advice, message_of, permission_advice
+from cli.app.error_hints import message_with_advice, permission_advice
 from cli.render.external_prompt import external_sides
 from cli.render.outcomes import conflict_text, decided_text, effect_line, external_refusal, is_of_binary
 from cli.screen.terminal import FOR_STDERR, visible
@@ -79,7 +79,7 @@ def outcome_shape(
 
 def failure_shape(server: ServerState, error: CasError | OSError) -> Shape:
     """Return the outcome of a decision that failed with an error: nothing was decided."""
-    words = visible(message_of(error))
+    words = visible(message_with_advice(error))
     match error:
         case DecidedMeanwhile() | EditAway() | EditExpired() | FileChanged():
             return overtaken(words)
@@ -88,7 +88,6 @@ def failure_shape(server: ServerState, error: CasError | OSError) -> Shape:
         case PermissionRefused():
             with suppress(OSError):
                 words = f"{words}. {permission_advice(error, server.root)}".strip()
-    words = f"{words} {damage_advice(error)}".rstrip()
     if server.read_only():
         return {"outcome": "read_only", "message": server.read_only()}
     return {"outcome": "failed", "message": words}

@@ -139,6 +139,7 @@ class Line:
 )
 def test_deciding_on_a_line_rewritten_many_times_costs_what_is_decided(act: Callable[[Line], None], texts: int) -> None:
     costs = []
+    # Each decision looks at a bounded number of other rewrites; with fewer rewrites than that, costs still grow.
     for rewrites in (125, 250):
         line = Line(rewrites, texts=texts)
         costs.append(count_calls(lambda: act(line)))  # noqa: B023 - called at once

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Final
 
 from objstore.config.config_files import Configuration, ConfiguredValue
-from objstore.config.patterns import PathPatterns
+from objstore.config.path_patterns import PathPatterns
 from objstore.config.setting_sources import is_anything_set, settings_files
 from objstore.config.settings import SETTINGS, value_of
 from objstore.errors import CasError

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, Self, TypeAlias
 
-from objstore.config.patterns import PathPatterns
+from objstore.config.path_patterns import PathPatterns
 from objstore.config.setting_sources import FORMER_NAMES, RetentionLimits, is_anything_set, settings_files, variable_of
 from objstore.config.settings import OBSOLETE, SETTINGS, Setting, SettingValue, spelling_of, stored_value, value_of
 from objstore.errors import PermissionRefused

@@ -5,7 +5,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from objstore.config.patterns import PathPatterns, expanded
+from objstore.config.path_patterns import PathPatterns, expanded
 from objstore.config.setting_sources import variable_of
 from objstore.fastclass import value
 from objstore.model.basic_types import MAX_INT

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Final, Protocol
 
 from objstore.fastclass import NamedTuple
-from objstore.ignore_rules.pattern import IgnorePattern
+from objstore.ignore_rules.ignore_pattern import IgnorePattern
 from objstore.model.ids import BlobId, blob_id
 
 __all__ = ["GIT_IGNORE_FILE", "IGNORE_FILE", "NO_TEXTS", "REBUILT_FOLDERS", "TAGS", "IgnoreTexts", "Rules", "Verdict"]

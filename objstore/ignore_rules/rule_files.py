@@ -11,7 +11,7 @@ from typing import Final
 
 from objstore.errors import CasError, FileMissing
 from objstore.fs.confined_path import ResolvedPath, Tree, read_at
-from objstore.ignore_rules.git_repository import Repository, enclosing_repository, read_text, repository_at
+from objstore.ignore_rules.git_worktree import GitWorktree, enclosing_worktree, read_text, worktree_at
 from objstore.ignore_rules.gitignore import GIT_IGNORE_FILE, IGNORE_FILE, NO_TEXTS, IgnoreTexts, Rules, Verdict
 from objstore.ignore_rules.scan_rules import ScanRules, rules_of_workspace
 from objstore.model.ids import BlobId, blob_id
@@ -38,7 +38,7 @@ _READING: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 class RepositoryIndex:
     """The index of a repository, by paths of the workspace."""
 
-    def __init__(self, repository: Repository, path: bytes, above: bytes) -> None:
+    def __init__(self, repository: GitWorktree, path: bytes, above: bytes) -> None:
         """Take a repository with its top folder at `path`, or (ABOVE) so far above that `above` leads to the root."""
         self.repository: Final = repository
         self.path: Final = path
@@ -85,7 +85,7 @@ class IgnoreReader:
     def repository(self, path: bytes) -> RepositoryIndex | None:
         """Return the index of the repository with its top folder at a path (None: none is there)."""
         if path not in self._repositories:
-            found = repository_at(os.path.join(self._tree.root, os.fsdecode(path))) if path != ABOVE else None
+            found = worktree_at(os.path.join(self._tree.root, os.fsdecode(path))) if path != ABOVE else None
             self._repositories[path] = None if found is None else RepositoryIndex(found, path, b"")
         return self._repositories[path]
 
@@ -162,7 +162,7 @@ class IgnoreReader:
         if not self.rules.uses_git or os.path.lexists(os.path.join(root, ".git")):
             return rules
         above = self._repositories.get(ABOVE)
-        repository = enclosing_repository(root) if above is None else above.repository
+        repository = enclosing_worktree(root) if above is None else above.repository
         if repository is None:
             return rules
         *folders, name = os.fsencode(os.path.relpath(root, repository.top)).split(b"/")

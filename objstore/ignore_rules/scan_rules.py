@@ -4,7 +4,7 @@ import os
 from functools import cache, lru_cache
 from typing import Final
 
-from objstore.config.patterns import NO_PATTERNS, SECRET_NAMES, PathPatterns, expanded
+from objstore.config.path_patterns import NO_PATTERNS, SECRET_NAMES, PathPatterns, expanded
 from objstore.config.setting_sources import FORMER_NAMES, settings_files, variable_of
 from objstore.fastclass import value
 from objstore.fs.stat_signature import StatSignature, read_signature_fields

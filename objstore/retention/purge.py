@@ -19,7 +19,7 @@ from typing import Final, Self
 
 from objstore.calls.edit_recorder import Change, Recorder, Version, version_of
 from objstore.config.config_files import Configuration
-from objstore.config.patterns import escaped
+from objstore.config.path_patterns import escaped
 from objstore.documents.loader import delete_cached_documents
 from objstore.errors import CasError, DiskFull, IndexDamaged, PurgeUnfinished, StoreError, StoreLocked
 from objstore.fastclass import replace, value

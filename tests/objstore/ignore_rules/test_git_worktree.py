@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from objstore.git.index_file import has_path, index_paths
-from objstore.ignore_rules.git_repository import Repository, enclosing_repository, repository_at
+from objstore.ignore_rules.git_worktree import GitWorktree, enclosing_worktree, worktree_at
 
 
 @pytest.fixture(autouse=True)
@@ -42,8 +42,8 @@ def put(folder: Path, *paths: str, text: str = "") -> None:
         (folder / path).write_text(text or path)
 
 
-def found_at(folder: Path) -> Repository:
-    found = repository_at(str(folder))
+def found_at(folder: Path) -> GitWorktree:
+    found = worktree_at(str(folder))
     assert found is not None
     return found
 
@@ -212,17 +212,17 @@ def test_a_folder_that_is_no_repository_has_none(tmp_path: Path) -> None:
     put(tmp_path, "pipe-inside/x")
     os.mkfifo(tmp_path / "pipe-inside" / ".git")
     for name in ("empty", "file", "dangling", "pipe-inside", "missing"):
-        assert repository_at(str(tmp_path / name)) is None
+        assert worktree_at(str(tmp_path / name)) is None
 
 
 def test_the_nearest_repository_above_is_found(tmp_path: Path) -> None:
     outer = made(tmp_path / "outer")
     (outer / "a" / "b").mkdir(parents=True)
-    found = enclosing_repository(str(outer / "a" / "b"))
+    found = enclosing_worktree(str(outer / "a" / "b"))
     assert found is not None
     assert found.top == str(outer)
     made(outer / "a")
-    found = enclosing_repository(str(outer / "a" / "b"))
+    found = enclosing_worktree(str(outer / "a" / "b"))
     assert found is not None
     assert found.top == str(outer / "a")
 
@@ -232,4 +232,4 @@ def test_a_repository_above_that_belongs_to_another_user_is_not_used(tmp_path: P
     outer = made(tmp_path / "outer")
     (outer / "a").mkdir()
     os.chown(outer / ".git", 12345, 12345)
-    assert enclosing_repository(str(outer / "a")) is None
+    assert enclosing_worktree(str(outer / "a")) is None

@@ -18,7 +18,7 @@ from objstore.git import repository
 from objstore.git.index_file import has_path, index_paths, may_be_split
 from objstore.model.ids import BlobId, blob_id
 
-__all__ = ["Repository", "enclosing_repository", "read_text", "repository_at"]
+__all__ = ["GitWorktree", "enclosing_worktree", "read_text", "worktree_at"]
 
 _MOST_TEXT: Final = 1 << 20
 _MOST_INDEX: Final = 1 << 29
@@ -36,8 +36,8 @@ _SHA1: Final = 20
 _SHA256: Final = 32
 
 
-class Repository:
-    """A git repository whose worktree is at `top`."""
+class GitWorktree:
+    """A git worktree at `top`: its repository's ignore files and index."""
 
     def __init__(self, top: str, folder: str, shared: str) -> None:
         """Read the configuration and the ignore files outside the worktree.
@@ -104,23 +104,23 @@ class Repository:
         return files, folders
 
 
-def repository_at(top: str) -> Repository | None:
-    """Return the repository with its worktree at `top` (None: there is none)."""
+def worktree_at(top: str) -> GitWorktree | None:
+    """Return the git worktree at `top` (None: there is none)."""
     found = repository.repository_at(top)
-    return None if found is None else Repository(top, found.git_dir, found.common_dir)
+    return None if found is None else GitWorktree(top, found.git_dir, found.common_dir)
 
 
-def enclosing_repository(folder: str) -> Repository | None:
-    """Return the nearest repository above a folder (None: there is none that git would use there).
+def enclosing_worktree(folder: str) -> GitWorktree | None:
+    """Return the nearest git worktree above a folder (None: there is none that git would use there).
 
-    As git does, this refuses a repository of somebody else: in a shared folder, anyone could place one.
+    As git does, this refuses a worktree of somebody else: in a shared folder, anyone could place one.
     """
     owner, above = os.lstat(folder).st_uid, os.path.dirname(folder)
     while above != folder:
         folder, above = above, os.path.dirname(above)
         with suppress(OSError):
             if os.lstat(os.path.join(folder, ".git")).st_uid in {owner, os.geteuid()}:
-                found = repository_at(folder)
+                found = worktree_at(folder)
                 if found is not None:
                     return found
     return None

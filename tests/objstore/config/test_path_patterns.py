@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import assume, given, strategies as st
 
-from objstore.config.patterns import PathPatterns, escaped
+from objstore.config.path_patterns import PathPatterns, escaped
 
 
 @pytest.mark.parametrize(

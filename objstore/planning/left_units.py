@@ -26,7 +26,11 @@ def without_left_units(
     An undo or redo (`is_new` is false) states all its verdicts, so it states that these stay rejected.
     """
     if is_new:
-        left = document.taken_out(unit for unit, status in verdicts.items() if status is Status.ACCEPTED)
+        accepted, rejected = (
+            [unit for unit, given in verdicts.items() if given is status]
+            for status in (Status.ACCEPTED, Status.REJECTED)
+        )
+        left = document.taken_out(accepted, rejected)
         return {unit: status for unit, status in verdicts.items() if unit not in left}, left
     left = document.repeated(verdicts)
     return {**verdicts, **dict.fromkeys(left, Status.REJECTED)}, left

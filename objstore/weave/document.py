@@ -375,12 +375,14 @@ class Document:
                 found[unit] = other
         return found | self._idle_parts(verdicts, found)
 
-    def taken_out(self, units: Iterable[Unit]) -> dict[Unit, Unit]:
+    def taken_out(self, units: Iterable[Unit], rejected: Iterable[Unit] = ()) -> dict[Unit, Unit]:
         """Return those of pending `units` whose whole effect accepted units took out, each with one of these.
 
         Without such a unit, the document would be the same. A whole-file part without an effect goes with the hunks of
-        its edit.
+        its edit. `rejected`: units that are rejected together with this, and so take nothing out.
         """
+        statuses = self.statuses()
+        self.set_statuses(dict.fromkeys(rejected, Status.REJECTED))
         given = [unit for unit in units if self._status(unit) is Status.PENDING]
         takers = {unit: taker for unit in given if (taker := self._taker(unit)) is not None}
         before, now = self.statuses(), self.version()
@@ -391,7 +393,9 @@ class Document:
             if not self.conflicts() and (same == now or same.content is now.content is None):
                 found[unit] = taker
             self.restore_statuses(before)
-        return found | self._idle_parts(given, found)
+        found |= self._idle_parts(given, found)
+        self.restore_statuses(statuses)
+        return found
 
     def _taker(self, unit: Unit) -> Unit | None:
         """Return an accepted unit that took out all that `unit` did; None if not all of it is taken out."""

@@ -49,6 +49,18 @@ def test_lines_that_a_person_put_back_cannot_be_accepted(scene: Scene, agents: s
     assert scene.reject(edit).files == ()
 
 
+@pytest.mark.parametrize("hands", ["", "a b c"], ids=["emptied", "put back"])
+def test_lines_that_a_person_took_out_are_accepted_if_their_change_is_discarded(scene: Scene, hands: str) -> None:
+    accepted_base(scene)
+    edit = scene.write("f", lines("a b x c"))
+    (scene.root / "f").write_bytes(lines(hands))
+    outcome = scene.decide(Action.ACCEPT, edit, on_external=OnExternal.DISCARD)
+    assert isinstance(outcome, Decided)
+    assert outcome.taken_out == ()
+    assert scene.text("f") == lines("a b x c")
+    assert scene.statuses() == {1: ACCEPTED, edit: ACCEPTED, Seq(edit + 1): Status.REJECTED}
+
+
 def test_a_file_that_a_person_deleted_cannot_be_accepted(scene: Scene) -> None:
     edit = scene.write("f", lines("a b"))
     by_hand(scene, "f", None)

@@ -52,8 +52,8 @@ _MOST_OLD: Final = 200_000
 _objects_since_collection = 0
 """Objects that replays created since the last full garbage collection."""
 
-_MAGIC: Final = b"casweav9"
-"""The start of a cached state; the digit is the version of its format."""
+_MAGIC: Final = b"casweavA"
+"""The start of a cached state; its last letter changes with the format, and with what a replay links."""
 
 _FILE_PREFIX: Final = "weave-"
 """The start of the file name of a cached state."""

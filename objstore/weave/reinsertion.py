@@ -26,13 +26,13 @@ from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
-from objstore.weave.runs import BASE, MOST_HIDDEN, text_of
+from objstore.weave.runs import BASE, MOST_HIDDEN, UnitIndex, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from objstore.weave.run_list import RunList
-    from objstore.weave.runs import Run, UnitIndex, WeaveUnit
+    from objstore.weave.runs import Run, WeaveUnit
 
 __all__ = [
     "link_moves",
@@ -91,9 +91,20 @@ def _undo(unit: WeaveUnit, other: WeaveUnit, order: RunList) -> bool:
 def _pair_with_earlier(unit: WeaveUnit, order: RunList) -> None:
     """Pair what `unit` inserted with the newest earlier text of its place that has the same lines."""
     for earlier in _earlier_texts(unit, order):
-        if _same_lines(earlier, unit.inserted) and all(len(run.copies) < MOST_HIDDEN for run in earlier):
+        if not _same_lines(earlier, unit.inserted) or any(len(run.copies) >= MOST_HIDDEN for run in earlier):
+            continue
+        if not _has_other_forms(earlier, unit):
             _copy(earlier, unit, order)
             return
+
+
+def _has_other_forms(earlier: Sequence[Run], unit: WeaveUnit) -> bool:
+    """Return whether pairing `earlier` with what `unit` inserted would show a line twice.
+
+    That is so if another form of a line is shown already, or is among `earlier`, because one edit deleted both.
+    """
+    runs = set(earlier)
+    return any(form.shown or form in runs for run in earlier for form in other_forms(run, UnitIndex(unit.since + 1)))
 
 
 def _earlier_texts(unit: WeaveUnit, order: RunList) -> Iterator[Sequence[Run]]:

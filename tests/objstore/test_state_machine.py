@@ -42,6 +42,7 @@ from objstore import (
     Workspace,
     blob_id,
 )
+from objstore.text.formatting import is_reformatted
 from tests.support.faulty_disk import UnsyncedDisk
 from tests.support.scene import FileObservation, observe_tree
 from tests.support.workspace_model import Document, ExpectedDecision, ExpectedFile, ModelStep
@@ -91,7 +92,7 @@ class Histories(RuleBasedStateMachine):
         self.documents: dict[DocumentId, Document] = {}
         self.statuses: dict[Unit, Status] = {}
         self.decided: list[ExpectedDecision] = []  # decisions that were not taken back
-        self.undone: list[tuple[ExpectedDecision, int]] = []  # those taken back, each with the number of its undo
+        self.undone: list[tuple[int, ExpectedDecision]] = []  # the numbers of those taken back, each with its undo
         self.decisions = 0
         self.made: ExpectedDecision | None = None  # the last decision
         self.states: dict[bytes, bytes] = {}  # every content that was ever recorded, by its name
@@ -201,6 +202,8 @@ class Histories(RuleBasedStateMachine):
         file = self.root / path
         file.parent.mkdir(exist_ok=True)
         mode = self.disk[path].mode if path in self.disk else 0o644
+        if path in self.disk and is_reformatted(self.disk[path].content, content):
+            content += b"\nby hand\n"  # a change of white space would be decided like the agent's edit just before
         file.write_bytes(content)
         self.disk[path] = ExpectedFile(content, mode)
 
@@ -330,11 +333,13 @@ class Histories(RuleBasedStateMachine):
             assert isinstance(outcome, NothingToDo)
         if isinstance(outcome, Decided):
             assert self.workspace.history.decisions()[-1].decision.takes_back == self.decided[-1].number
-            self.undone.append((self.decided.pop(), outcome.number))
+            assert self.made is not None
+            self.undone.append((self.decided.pop().number, self.made))
 
     @rule(on_external=answers)
     def redo(self, on_external: OnExternal) -> None:
-        wanted = self.undone[-1][0].after if self.undone else {}
+        # What the undo left as it was, because another edit makes the same change, stays so.
+        wanted = self.undone[-1][1].before if self.undone else {}
         if self.refused_as_expired(wanted, self.workspace.review.redo):
             return
         outcome = self.judged(
@@ -343,10 +348,10 @@ class Histories(RuleBasedStateMachine):
         if not self.undone:
             assert isinstance(outcome, NothingToDo)
         if isinstance(outcome, Decided):
-            assert self.workspace.history.decisions()[-1].decision.takes_back == self.undone[-1][1]
+            assert self.workspace.history.decisions()[-1].decision.takes_back == self.undone[-1][1].number
             assert self.made is not None
             # It is the same decision again, and what there was before it is what there was before the redo.
-            number = self.undone.pop()[0].number
+            number, _ = self.undone.pop()
             self.decided.append(ExpectedDecision(number=number, before=self.made.before, after=self.made.after))
 
     def refused_as_expired(self, wanted: dict[Unit, Status], decide: Callable[[], object]) -> bool:

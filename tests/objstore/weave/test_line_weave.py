@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from objstore.model.basic_types import ConflictKind
-from objstore.text.diff import Hunk
+from objstore.text.diff import Hunk, diff_lines
 from objstore.weave.dependents import Cascade, cascade
-from objstore.weave.line_weave import BASE, Weave, WeaveConflict
+from objstore.weave.line_weave import BASE, UnitIndex, Weave, WeaveConflict
 from tests.support.history_diagrams import History, history
 from tests.support.weave_statuses import set_live
 
@@ -391,6 +391,16 @@ def test_an_equal_line_next_to_a_reinserted_one_is_a_line_of_its_own(
     states: tuple[str, ...], rejected: tuple[int, ...], answer: str
 ) -> None:
     assert history(*states).reject(*rejected) == answer
+
+
+def test_a_file_written_again_may_have_a_line_of_before_twice() -> None:
+    weave = Weave(b"p\nq\n")
+    units: tuple[UnitIndex, ...] = ()
+    for text in (b"p\nA\nq\n", b"p\nB\nq\n", b"p\nA\nq\n", None, b"p\nA\nB\nA\nq\n", b"p\nB\nq\n"):
+        before = weave.text()
+        units = weave.record(text, () if before is None or text is None else diff_lines(before, text))
+    assert set_live(weave, {units[1]: False}) == ()
+    assert weave.text() == b"p\nA\nB\nq\n"
 
 
 def test_a_reinserted_line_is_not_reinserted_again_above_itself() -> None:

@@ -384,6 +384,35 @@ def return_blocker_of(unit: WeaveUnit) -> WeaveUnit | None:
     return unit.undoes if unit.undoes and not unit.undoes.live and return_blocker_of(unit.undoes) else None
 
 
+@given(st.lists(st.sampled_from([b"", b"A\n", b"A\n", b"B\n"]), min_size=3, max_size=5), st.data())
+def test_a_file_deleted_and_written_again_is_decided_on_as_a_new_one(words: list[bytes], data: st.DataObject) -> None:
+    """Lines that it had before, even the same ones, are in no conflict with those that it has now."""
+    weave = Weave(b"p\nq\n")
+    for word in words:
+        after = b"p\n" + word + b"q\n"
+        weave.record(after, diff_lines(weave.text() or b"", after))
+    weave.record(None, ())
+    content = b"p\n" + data.draw(st.sampled_from([b"A\n", b"A\nA\n", b"A\nB\n", b"A\nB\nA\n"])) + b"q\n"
+    weave.record(content, ())
+    fresh = Weave(content)
+    units: list[tuple[UnitIndex, UnitIndex]] = []  # the same units of both
+    for _ in range(data.draw(st.integers(1, 6))):
+        if bool(units) and data.draw(st.booleans()):
+            chosen = sorted(data.draw(st.sets(st.sampled_from(units), max_size=3)))
+            live = data.draw(st.lists(st.booleans(), min_size=len(chosen), max_size=len(chosen)))
+            conflicts, expected = (
+                set_live(each, {pair[at]: on for pair, on in zip(chosen, live, strict=True)})
+                for at, each in enumerate((weave, fresh))
+            )
+            assert bool(conflicts) == bool(expected)
+            assume(not conflicts)
+        else:
+            after = b"p\n" + data.draw(st.sampled_from(WORDS)) + b"q\n"
+            hunks = diff_lines(fresh.text() or b"", after)
+            units += zip(weave.record(after, hunks), fresh.record(after, hunks), strict=True)
+        assert weave.text() == fresh.text()
+
+
 @given(places(), st.data())
 def test_the_last_live_unit_on_a_line_decides_whether_it_is_shown(journal: Journal, data: st.DataObject) -> None:
     """Reinserted lines are the same line, which is shown once, or the state is in conflict."""

@@ -8,7 +8,7 @@ first; with all of them live from the beginning it is what was last written.
 import os
 import shutil
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import mkdtemp
@@ -92,7 +92,7 @@ class Histories(RuleBasedStateMachine):
         self.documents: dict[DocumentId, Document] = {}
         self.statuses: dict[Unit, Status] = {}
         self.decided: list[ExpectedDecision] = []  # decisions that were not taken back
-        self.undone: list[tuple[int, ExpectedDecision]] = []  # the numbers of those taken back, each with its undo
+        self.undone: list[tuple[ExpectedDecision, ExpectedDecision]] = []  # those taken back, each with its undo
         self.decisions = 0
         self.made: ExpectedDecision | None = None  # the last decision
         self.states: dict[bytes, bytes] = {}  # every content that was ever recorded, by its name
@@ -202,7 +202,8 @@ class Histories(RuleBasedStateMachine):
         file = self.root / path
         file.parent.mkdir(exist_ok=True)
         mode = self.disk[path].mode if path in self.disk else 0o644
-        if path in self.disk and is_reformatted(self.disk[path].content, content):
+        known = [each.recorded for each in self.documents.values() if each.path == path]
+        if any(is_reformatted(each.content, content) for each in known if each is not None):
             content += b"\nby hand\n"  # a change of white space would be decided like the agent's edit just before
         file.write_bytes(content)
         self.disk[path] = ExpectedFile(content, mode)
@@ -306,6 +307,7 @@ class Histories(RuleBasedStateMachine):
             partial(self.workspace.decide, action, units, cascade=cascade, on_external=on_external),
             cascade=cascade and action is Action.REJECT,
             on_external=on_external,
+            named=units,
         )
         if isinstance(outcome, Decided):
             assert self.made is not None
@@ -334,12 +336,15 @@ class Histories(RuleBasedStateMachine):
         if isinstance(outcome, Decided):
             assert self.workspace.history.decisions()[-1].decision.takes_back == self.decided[-1].number
             assert self.made is not None
-            self.undone.append((self.decided.pop().number, self.made))
+            self.undone.append((self.decided.pop(), self.made))
 
     @rule(on_external=answers)
     def redo(self, on_external: OnExternal) -> None:
+        decision, undo = self.undone[-1] if self.undone else (None, None)
         # What the undo left as it was, because another edit makes the same change, stays so.
-        wanted = self.undone[-1][1].before if self.undone else {}
+        wanted: dict[Unit, Status] = {}
+        if decision is not None and undo is not None:
+            wanted = {unit: undo.before.get(unit, status) for unit, status in decision.after.items()}
         if self.refused_as_expired(wanted, self.workspace.review.redo):
             return
         outcome = self.judged(
@@ -351,7 +356,7 @@ class Histories(RuleBasedStateMachine):
             assert self.workspace.history.decisions()[-1].decision.takes_back == self.undone[-1][1].number
             assert self.made is not None
             # It is the same decision again, and what there was before it is what there was before the redo.
-            number, _ = self.undone.pop()
+            number = self.undone.pop()[0].number
             self.decided.append(ExpectedDecision(number=number, before=self.made.before, after=self.made.after))
 
     def refused_as_expired(self, wanted: dict[Unit, Status], decide: Callable[[], object]) -> bool:
@@ -372,10 +377,14 @@ class Histories(RuleBasedStateMachine):
         *,
         cascade: bool = False,
         on_external: OnExternal,
+        named: Collection[Unit] = (),
     ) -> DecisionOutcome | None:
-        """Make a decision, and hold what it says and does against the model. None: a file stood in the way."""
+        """Make a decision, and hold what it says and does against the model. None: a file stood in the way.
+
+        `named`: the units that it names, if it may change the status of fewer.
+        """
         concerned = {
-            name for name, document in self.documents.items() if not wanted.keys().isdisjoint(document.units())
+            name for name, document in self.documents.items() if not {*wanted, *named}.isdisjoint(document.units())
         }
         external = {document: change for document, change in self.external().items() if document in concerned}
         before = self.everything()

@@ -8,7 +8,7 @@ first; with all of them live from the beginning it is what was last written.
 import os
 import shutil
 import stat
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import mkdtemp
@@ -307,7 +307,6 @@ class Histories(RuleBasedStateMachine):
             partial(self.workspace.decide, action, units, cascade=cascade, on_external=on_external),
             cascade=cascade and action is Action.REJECT,
             on_external=on_external,
-            named=units,
         )
         if isinstance(outcome, Decided):
             assert self.made is not None
@@ -316,12 +315,16 @@ class Histories(RuleBasedStateMachine):
         return outcome
 
     def telling(self, wanted: dict[Unit, Status]) -> dict[Unit, Status]:
-        """Leave out whole-file parts that no review shows, of edits of which nothing else changes."""
+        """Leave out changes of whole-file parts that no review shows, in edits of which nothing else changes."""
         idle = {Unit(view.seq, 0) for view in self.workspace.history.edits() if not view.whole and len(view.units) > 1}
         changed_edits = {
             unit.seq for unit, status in wanted.items() if unit not in idle and self.statuses[unit] is not status
         }
-        return {unit: status for unit, status in wanted.items() if unit not in idle or unit.seq in changed_edits}
+        return {
+            unit: status
+            for unit, status in wanted.items()
+            if unit not in idle or unit.seq in changed_edits or self.statuses[unit] is status
+        }
 
     @rule(on_external=answers)
     def undo(self, on_external: OnExternal) -> None:
@@ -377,14 +380,10 @@ class Histories(RuleBasedStateMachine):
         *,
         cascade: bool = False,
         on_external: OnExternal,
-        named: Collection[Unit] = (),
     ) -> DecisionOutcome | None:
-        """Make a decision, and hold what it says and does against the model. None: a file stood in the way.
-
-        `named`: the units that it names, if it may change the status of fewer.
-        """
+        """Make a decision, and hold what it says and does against the model. None: a file stood in the way."""
         concerned = {
-            name for name, document in self.documents.items() if not {*wanted, *named}.isdisjoint(document.units())
+            name for name, document in self.documents.items() if not wanted.keys().isdisjoint(document.units())
         }
         external = {document: change for document, change in self.external().items() if document in concerned}
         before = self.everything()

@@ -273,6 +273,9 @@ def checksum(*values: str | bytes | float | None) -> bytes:
 def prepare(db: sqlite3.Connection) -> None:
     """Let readers and one writer work at the same time, and let statements compute a row's checksum."""
     db.create_function("row_checksum", -1, checksum, deterministic=True)
+    if db.execute("PRAGMA journal_mode").fetchone() == ("delete",):
+        # A new database: SQLite would create a journal by its path, which may lead elsewhere by now (see `index_file`).
+        db.execute("PRAGMA journal_mode = MEMORY")
     db.execute("PRAGMA journal_mode = WAL")
     # A power cut may then lose the newest rows, but never corrupt them; they are read from the log again.
     db.execute("PRAGMA synchronous = NORMAL")

@@ -9,6 +9,7 @@ import pytest
 
 from objstore import Workspace, check_store
 from objstore.errors import IndexUnusable
+from objstore.index.database import prepare
 from objstore.index.index_file import IndexFile, checkpoint
 from objstore.log.frames import StoreId
 from tests.support.crash_scenarios import write
@@ -81,6 +82,14 @@ def test_index_of_another_store_is_not_changed(
     with Workspace.open(ours) as workspace:
         assert len(workspace.history.edits()) == 2
     assert check_store(str(ours)).faults == ()
+
+
+def test_new_index_is_prepared_without_a_journal_at_its_path(tmp_path: Path) -> None:
+    file = IndexFile(str(tmp_path / "index.sqlite"))
+    with closing(file), closing(file.connect(StoreId(b"s" * 16))) as db:
+        (tmp_path / "index.sqlite-journal").mkdir()  # so that none can be created
+        prepare(db)
+        assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
 def test_path_that_keeps_leading_to_another_store_is_refused(

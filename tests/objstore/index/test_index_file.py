@@ -15,23 +15,23 @@ from objstore.log.frames import StoreId
 from tests.support.crash_scenarios import write
 
 
-@pytest.fixture
-def ours(tmp_path: Path) -> Path:
-    root = tmp_path / "ours"
+def made(root: Path, name: str, *contents: bytes) -> Path:
+    """Make a workspace in which a file was written with each of these contents."""
     root.mkdir()
     with Workspace.init(root) as workspace:
-        write(workspace, "a.txt", b"first\n")
+        for content in contents:
+            write(workspace, name, content)
     return root
+
+
+@pytest.fixture
+def ours(tmp_path: Path) -> Path:
+    return made(tmp_path / "ours", "a.txt", b"first\n")
 
 
 @pytest.fixture
 def theirs(tmp_path: Path) -> Path:
-    root = tmp_path / "theirs"
-    root.mkdir()
-    with Workspace.init(root) as workspace:
-        write(workspace, "secret.txt", b"first\n")
-        write(workspace, "secret.txt", b"second\n")
-    return root
+    return made(tmp_path / "theirs", "secret.txt", b"first\n", b"second\n")
 
 
 def content_of(root: Path) -> dict[str, bytes]:

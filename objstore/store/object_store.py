@@ -370,13 +370,13 @@ class Store:
         own = {turn.number for turn in unindexed.turns.values() if turn.session == session}
         turns = unindexed.turns_of_edits - own
 
-        def may_collide(index: Index) -> bool:
+        def others_have_some(index: Index) -> bool:
             number = index.sessions.number(session)  # 0: the index has none of its turns
             return index.edits.others_are_pending(number) or any(
                 not number or index.turns.session_of(turn) != number for turn in turns
             )
 
-        return self._ask_index(may_collide)
+        return self._ask_index(others_have_some)
 
     @property
     def _answerable_unindexed(self) -> UnindexedGroups:

@@ -22,6 +22,8 @@ TAGS = {
     *("h1", "h2", "h3", "h4", "h5", "h6", "p", "ul", "ol", "li", "blockquote", "hr", "br", "em", "strong", "s"),
     *("a", "code", "pre", "span", "table", "thead", "tbody", "tr", "td", "th"),
 }
+VOID = {"br", "hr"}
+"""Elements that have no end tag."""
 
 
 class Elements(HTMLParser):
@@ -37,8 +39,12 @@ class Elements(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.found.append((tag, dict(attrs)))
-        if tag not in {"br", "hr"}:
+        if tag not in VOID:
             self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert tag in VOID
+        self.handle_starttag(tag, attrs)
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag

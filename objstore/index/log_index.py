@@ -15,7 +15,6 @@ from itertools import chain, takewhile
 from typing import Final
 
 from objstore.errors import IndexUnusable, StoreDamaged
-from objstore.index.blob_queries import BlobQueries
 from objstore.index.database import (
     CHECKPOINT_PAGES,
     SCHEMA,
@@ -31,14 +30,15 @@ from objstore.index.database import (
     is_unwritable,
     prepare,
 )
-from objstore.index.database_checks import DatabaseChecks
-from objstore.index.document_queries import DocumentQueries, FolderQueries, HistoryQueries
 from objstore.index.index_file import Checkpoints, IndexFile, checkpoint, empty_in_memory, nameless
-from objstore.index.record_queries import DecisionQueries, EditQueries, HolderQueries
+from objstore.index.queries.blob_queries import BlobQueries
+from objstore.index.queries.database_checks import DatabaseChecks
+from objstore.index.queries.document_queries import DocumentQueries, FolderQueries, HistoryQueries
+from objstore.index.queries.record_queries import DecisionQueries, EditQueries, HolderQueries
+from objstore.index.queries.stat_queries import CleanFolder, JournalPosition, StatQueries
+from objstore.index.queries.turn_queries import CommentQueries, SessionQueries, SettingQueries, TurnQueries
 from objstore.index.rows import ChainedRecord, NewestNumbers
 from objstore.index.shared_connection import CurrentPlaces, RecordNumbers, SharedConnection
-from objstore.index.stat_queries import CleanFolder, JournalPosition, StatQueries
-from objstore.index.turn_queries import CommentQueries, SessionQueries, SettingQueries, TurnQueries
 from objstore.log.frames import FrameKind
 from objstore.log.segment_files import Place
 from objstore.log.segments import Group, Log

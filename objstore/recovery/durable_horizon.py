@@ -11,7 +11,7 @@ from typing import Final
 from objstore.errors import StoreLinked, StoreNotRegular
 from objstore.fs.disk import Disk
 from objstore.fs.nofollow import open_store_file, read_store_file
-from objstore.index.stat_queries import JournalPosition
+from objstore.index.queries.stat_queries import JournalPosition
 from objstore.store.object_store import Store
 
 __all__ = ["DURABLE_HORIZON_NAME", "read_durable_horizon", "write_durable_horizon"]

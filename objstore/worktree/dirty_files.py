@@ -17,8 +17,8 @@ from objstore.errors import CasError
 from objstore.fastclass import NamedTuple
 from objstore.fs.file_state import disk_state
 from objstore.fs.stat_signature import StatSignature, pack_signatures, read_signature_fields
+from objstore.index.queries.stat_queries import CleanFolder, CleanFolders, digest, folder_of, folder_signature_of
 from objstore.index.rows import RecordedFileStat, Tip
-from objstore.index.stat_queries import CleanFolder, CleanFolders, digest, folder_of, folder_signature_of
 from objstore.model.basic_types import DocumentId, FileState
 from objstore.model.ids import BlobId
 from objstore.model.relpath import beginning

@@ -11,7 +11,7 @@ from objstore.fs.reserved_names import STAT_CACHE_NAME, STORE_NAME
 from objstore.ignore_rules.rule_files import IgnoreReader, RepositoryIndex
 from objstore.ignore_rules.scan_rules import ScanRules, rules_of_workspace
 from objstore.ignore_rules.secret_files import note_left_out
-from objstore.index.stat_queries import JournalPosition
+from objstore.index.queries.stat_queries import JournalPosition
 from objstore.model.ids import BlobId
 from objstore.model.relpath import folders_above, joined
 from objstore.model.tree import ExcludedEntry, TreeEntry, entry_at

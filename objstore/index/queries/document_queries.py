@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from objstore.index.database import SUMS, checksum, unusable
-from objstore.index.record_queries import DecisionQueries
+from objstore.index.queries.record_queries import DecisionQueries
 from objstore.index.rows import Row, Tip, place_in_row, status_in_row
 from objstore.index.shared_connection import CurrentPlaces, RecordNumbers, SharedConnection
 from objstore.log.segment_files import Place

@@ -1,12 +1,15 @@
-"""Check an index's database, and list its rows for comparison with an index rebuilt from the same log."""
+"""Check an index's database, and list its rows for comparison with an index rebuilt from the same log.
+
+It is a module of its own because these questions are about every table, and only fsck asks them.
+"""
 
 from collections.abc import Generator
 from typing import Final
 
 from objstore.index.database import COMPARED, SUMS
+from objstore.index.queries.stat_queries import StatQueries
 from objstore.index.rows import Row
 from objstore.index.shared_connection import SharedConnection
-from objstore.index.stat_queries import StatQueries
 
 __all__ = ["DatabaseChecks"]
 

@@ -3,8 +3,11 @@
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
+import click
+
+from cli.screen.terminal import shown_name
 from cli.selection.turn_selection import ANY_TURN, TurnSelection
 from objstore import (
     EditFilter,
@@ -19,7 +22,7 @@ from objstore import (
 )
 
 if TYPE_CHECKING:
-    from objstore import Edit, EditView, State, Workspace
+    from objstore import ChangesAtLine, Edit, EditView, State, Workspace
 
 __all__ = [
     "PathSelection",
@@ -49,6 +52,8 @@ __all__ = [
 
 NUMBERED: Final = r"[0-9]{1,18}(:[0-9]{1,9})?"
 EDIT: Final = r"[0-9]+\^?"
+HUNK: Final = r"[0-9]+:[0-9]+"
+LINES: Final = r"(.+):([0-9]{1,9})(?:-([0-9]{1,9}))?"
 BLOB: Final = r"[0-9a-fA-F]{4,64}"
 FIRST_READ: Final = 24
 MOST_READ: Final = 4_096
@@ -184,14 +189,48 @@ def edits_at_lines(workspace: "Workspace", spelling: str) -> list[tuple["EditVie
 
     The path is that of a file that exists or was recorded. Raises NoChangeAtLine.
     """
-    from cli.selection.addresses import changes_at, line_address
-
-    lines = line_address(spelling)
+    lines = _line_address(spelling)
     if lines is None or not (is_on_disk(workspace, lines.path) or was_recorded(workspace, lines.path)):
         return []
-    units = changes_at(workspace, path_named(workspace, lines.path), lines).units
+    units = _changes_at(workspace, path_named(workspace, lines.path), lines).units
     views = [workspace.history.edit(seq) for seq in dict.fromkeys(unit.seq for unit in units)]
     return [(view, whole_if_complete(view, [unit.hunk for unit in units if unit.seq == view.seq])) for view in views]
+
+
+class _LineAddress(NamedTuple):
+    """Lines of a file, as typed."""
+
+    path: str
+    first: int  # from 1
+    last: int
+
+
+def _line_address(spelling: str) -> _LineAddress | None:
+    """Return the lines that `spelling` may name; None if it has another form.
+
+    `12:2` is a hunk even if there is a file named 12; `./12:2` is a line of it.
+    """
+    found = re.fullmatch(LINES, spelling, re.DOTALL)
+    if found is None or re.fullmatch(HUNK, spelling):
+        return None
+    return _LineAddress(found[1], int(found[2]), int(found[3] or found[2]))
+
+
+def _changes_at(workspace: "Workspace", path: str, lines: _LineAddress) -> "ChangesAtLine":
+    """Return the changes at lines of the file at a path of the workspace, and say what else is decided with them.
+
+    Raises NoChangeAtLine, and click.UsageError if the last line is above the first.
+    """
+    if lines.last < lines.first:
+        raise click.UsageError(f"Name the upper line first, as in {lines.path}:{lines.last}-{lines.first}.")
+    found = workspace.review.change_at(path, lines.first, lines.last)
+    numbers = [str(change.line_after) for change in found.together if change.line_after]
+    if numbers:
+        which = f"line {numbers[0]}" if len(numbers) == 1 else f"lines {', '.join(numbers)}"
+        click.echo(
+            f"The change at {which} of {shown_name(path)} shares hunks with this one and goes with it.", err=True
+        )
+    return found
 
 
 # ---- states

@@ -9,21 +9,39 @@ import socket
 import tempfile
 import threading
 import webbrowser
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Final
 
 import click
 import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.routing import Route
 
 from cli.screen.terminal import flush, shown_name, write
-from cli.web.application import application
+from cli.web import events
 from cli.web.decisions.waiting_rejections import waiting_words
+from cli.web.endpoints import failed
 from cli.web.events import Watcher
+from cli.web.guard import Guard
+from cli.web.routes import comments, decisions, documents, history, review, static_files, store
 from cli.web.server_state import ServerState
 
 __all__ = ["serve"]
+
+_ROUTES: Final[list[Route]] = [
+    *static_files.ROUTES,
+    *events.ROUTES,
+    *review.ROUTES,
+    *decisions.ROUTES,
+    *comments.ROUTES,
+    *history.ROUTES,
+    *store.ROUTES,
+    *documents.ROUTES,
+]
+"""Every route, in the order in which they are tried."""
 
 HOST: Final = "127.0.0.1"
 
@@ -63,7 +81,7 @@ async def _served(
     server: ServerState, listener: socket.socket, token: str, address: str, *, opens_browser: bool
 ) -> None:
     watcher = Watcher(server)
-    guarded = application(server, watcher, listener.getsockname()[1], token)
+    guarded = _application(server, watcher, listener.getsockname()[1], token)
     config = uvicorn.Config(
         guarded,
         ws="none",
@@ -77,6 +95,25 @@ async def _served(
     with _forward_page(address) if opens_browser else nullcontext("") as page:
         web.browser = page
         await web.serve(sockets=[listener])
+
+
+def _application(server: ServerState, watcher: Watcher, port: int, token: str) -> Guard:
+    """Return the ASGI application for a port of this machine. `token`: the secret in the printed address."""
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        task = asyncio.create_task(watcher.run())
+        try:
+            yield
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    app = Starlette(routes=_ROUTES, lifespan=lifespan, exception_handlers={HTTPException: failed})
+    app.router.redirect_slashes = False
+    app.state.server, app.state.watcher = server, watcher
+    return Guard(app, port, token)
 
 
 class _Web(uvicorn.Server):

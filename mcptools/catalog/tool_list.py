@@ -1,10 +1,13 @@
-"""List every tool by name, with the traits that a client can know before it calls the tool, and sets of tools."""
+"""List every tool by name, with the traits that a client can know before it calls the tool, and sets of tools.
 
-from collections.abc import Iterable, Mapping
+The advice that helps a model to choose among them is here as well.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["DEFAULT_SET", "REVIEW_TOOLS", "SETS", "TOOLS", "Traits", "chosen", "with_review"]
+__all__ = ["DEFAULT_SET", "REVIEW_TOOLS", "SETS", "TOOLS", "Traits", "chosen", "instructions", "with_review"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,3 +150,31 @@ def with_review(offered: Mapping[str, Traits]) -> dict[str, Traits]:
     is_read_only = all(traits.read_only for traits in offered.values())
     added = {name: traits for name, traits in REVIEW_TOOLS.items() if traits.read_only or not is_read_only}
     return {**offered, **added}
+
+
+# ---- advice to a model
+
+_CHOICES: Final[Sequence[tuple[str, Sequence[str]]]] = (
+    ("Find files by name", ("search_files",)),
+    ("Find text in files", ("grep_files", "read_file_by_keyword")),
+    ("Look into directories", ("list_directory", "directory_tree")),
+    ("Read", ("read_file", "read_text_file")),
+    ("Change parts of a file", ("multi_edit_text_file", "edit_text_file", "edit_file_diff", "apply_patch")),
+    ("Create a file or replace all of it", ("write_file",)),
+    ("Take back your own last change", ("Undo",)),
+    ("See what the reviewer decided and said", ("list_edits",)),
+)
+"""Purposes, and the tools for each, the one to choose first at the front."""
+
+_ALWAYS: Final = (
+    "A refused call has changed nothing; its hint says how to correct it.",
+    "Every change is recorded, and a person reviews it: only the person accepts or rejects.",
+    "The first change of a turn returns an mcp_conversation_id: pass it with every further change of the same turn.",
+)
+
+
+def instructions(offered: Collection[str]) -> str:
+    """Return the server's instructions; they name only tools that are `offered`."""
+    choices = [(purpose, [name for name in names if name in offered]) for purpose, names in _CHOICES]
+    lines = [f"{purpose}: {', else '.join(names)}." for purpose, names in choices if names]
+    return "\n".join([*lines, *_ALWAYS])

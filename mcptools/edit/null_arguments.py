@@ -1,4 +1,7 @@
-"""Drop null values of optional arguments, which some clients send instead of leaving the argument out."""
+"""Drop null values of optional arguments, which some clients send instead of leaving the argument out.
+
+It is a module of its own because it corrects clients, and knows neither the tools nor the protocol.
+"""
 
 from collections.abc import Mapping
 from typing import Any

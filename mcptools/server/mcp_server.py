@@ -46,8 +46,8 @@ from pydantic import ValidationError
 
 from mcptools.catalog.acp import Shape
 from mcptools.catalog.descriptions import REVIEW_TOOLS_FILE, ToolDescription, load_descriptions
-from mcptools.catalog.instructions import instructions
-from mcptools.catalog.tool_list import REVIEW_TOOLS, TOOLS, Traits, with_review
+from mcptools.catalog.schemas import parameters_of
+from mcptools.catalog.tool_list import REVIEW_TOOLS, TOOLS, Traits, instructions, with_review
 from mcptools.catalog.version import version
 from mcptools.edit.null_arguments import without_nulls
 from mcptools.feeds.change_feed import ChangeFeed
@@ -321,7 +321,6 @@ class EditServer(MCPServer):
 
     def _tool(self, name: str, traits: Traits, *, asks: bool) -> Tool:
         """Return a tool as the SDK registers it. `asks`: it asks the person first."""
-        from mcptools.catalog.schemas import parameters_of
         from mcptools.tools.context import GivenCall, ToolContext
         from mcptools.tools.tool_methods import REVIEW_METHODS, TOOL_METHODS
 

@@ -1,10 +1,14 @@
-"""Register tools with the protocol's SDK when they are first called, with the signatures that clients see."""
+"""Register tools with the protocol's SDK when they are first called, with the signatures that clients see.
+
+It is a module of its own because it replaces a part of the SDK, whose changes it has to follow.
+"""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 
 from mcp.server.mcpserver.tools import Tool, ToolManager
 
+from mcptools.catalog.schemas import described, flat, output_schema
 from mcptools.catalog.tool_list import Traits
 from mcptools.server.results import annotations
 
@@ -38,8 +42,6 @@ def give_signature(
 
 def registered_tool(run: Callable[..., object], method: Callable[..., object], traits: Traits) -> Tool:
     """Return a tool as the SDK registers it, with the flat schemas of its method. `run`: what is called then."""
-    from mcptools.catalog.schemas import described, flat, output_schema
-
     tool = Tool.from_function(
         run,
         title=traits.title,

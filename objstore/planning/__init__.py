@@ -1,7 +1,6 @@
 """Compute what a decision on edits would do, or why it is refused, and record it; change no file.
 
-Read `planner` with `plan` first. `left_units` are those that a decision leaves as they are; `path_conflicts` and
-`replay_check` find reasons to refuse, and `ways_out` what else would have to be decided then. `marker_files` shows
-conflicts in the text, and `marker_removal` removes them.
-Nothing here knows which edits a person may name, or how a decision is undone.
+Read `planner` with `plan` first. `path_conflicts` and `replay_check` find reasons to refuse, and `ways_out` what else
+would have to be decided then. `marker_files` shows conflicts in the text, and `marker_removal` removes them. Nothing
+here knows which edits a person may name, or how a decision is undone.
 """

@@ -15,6 +15,7 @@ from objstore.documents.loader import load_document
 from objstore.errors import UNREADABLE, FileChanged, FileTooLarge, HistoryBroken
 from objstore.fastclass import field, replace, variable
 from objstore.fs.file_state import file_at
+from objstore.history.edit_queries import edit as edit_numbered
 from objstore.index.rows import Tip
 from objstore.model.basic_types import (
     Action,
@@ -22,6 +23,7 @@ from objstore.model.basic_types import (
     DocumentId,
     FileState,
     OnExternal,
+    Origin,
     Seq,
     Status,
     Unit,
@@ -30,14 +32,13 @@ from objstore.model.large_file_placeholder import MAX_BLOB
 from objstore.model.records import Decision, Edit, WrittenFile
 from objstore.model.results import Conflict, Conflicted, MarkersWritten, Notice
 from objstore.model.status_report import ExternalChange
-from objstore.planning.left_units import refusal_of_taken_out, without_left_units
 from objstore.planning.marker_files import MarkerWriter
 from objstore.planning.marker_removal import without_markers
 from objstore.planning.path_conflicts import find_path_conflicts
 from objstore.planning.plan import Plan
 from objstore.planning.replay_check import find_doubt, live_units
 from objstore.planning.ways_out import WaysOut
-from objstore.request_errors import NoSuchName
+from objstore.request_errors import EditTakenOut, NoSuchName
 from objstore.store.write_batch import Batch, now
 from objstore.worktree.external_changes import concerns_disk, external_view, found_changes
 
@@ -119,7 +120,7 @@ class Planner:
         given = self._by_document(dict(verdicts) | dict.fromkeys(discarded, Status.REJECTED))
         for loaded in map(self._document, documents):
             named = {unit: status for unit, status in given.get(loaded.id, {}).items() if loaded.knows(unit)}
-            named, kept = without_left_units(loaded, named, is_new=is_new)
+            named, kept = _without_left_units(loaded, named, is_new=is_new)
             left |= kept
             given[loaded.id] = named
             rest = without_markers(self.journal, loaded, named, before=self.before, is_new=is_new)
@@ -134,7 +135,7 @@ class Planner:
             else:
                 loaded.set_statuses(rest.verdicts)
         if left and not (statuses_only or any(given.values())):
-            raise refusal_of_taken_out(self.journal, self._owner(min(left)), left, self._external)
+            raise _refusal_of_taken_out(self.journal, self._owner(min(left)), left, self._external)
         conflicts = [conflict for document in documents for conflict in self._document(document).conflicts()]
         conflicts += self._path_conflicts(documents, {unit for share in given.values() for unit in share})
         # An undo or redo leads back to an earlier text, which is not in doubt.
@@ -412,3 +413,40 @@ class Planner:
                     path_after=tip.path,
                     after=tip.state,
                 )
+
+
+def _without_left_units(
+    document: Document, verdicts: Mapping[Unit, Status], *, is_new: bool
+) -> tuple[dict[Unit, Status], dict[Unit, Unit]]:
+    """Return the verdicts to apply, and the units that are left, each with the unit because of which it is.
+
+    An accept leaves a unit pending that has no effect in the file any more, because accepted changes took it out: it
+    covers only what a person can see. An undo or redo (`is_new` is false) leaves a unit rejected where a live one makes
+    the same change: else its lines would be there twice. It states all its verdicts, so also that these stay rejected.
+    """
+    if is_new:
+        accepted, rejected = (
+            [unit for unit, given in verdicts.items() if given is status]
+            for status in (Status.ACCEPTED, Status.REJECTED)
+        )
+        left = document.taken_out(accepted, rejected)
+        return {unit: status for unit, status in verdicts.items() if unit not in left}, left
+    left = document.repeated(verdicts)
+    return {**verdicts, **dict.fromkeys(left, Status.REJECTED)}, left
+
+
+def _refusal_of_taken_out(
+    journal: Journal, document: Document, left: Mapping[Unit, Unit], found: Iterable[Edit]
+) -> EditTakenOut:
+    """Return the error that nothing is left to accept. `found`: edits that are not recorded yet."""
+    origins = {each.seq: each.origin for each in found}
+    takers = {origins.get(unit.seq) or edit_numbered(journal, unit.seq).edit.origin for unit in left.values()}
+    # The whole-file part of an edit is not named where its hunks are.
+    named = [unit for unit in sorted(left) if unit.hunk or Unit(unit.seq, 1) not in left]
+    path = os.fsdecode(document.version().path)
+    return EditTakenOut(
+        list(map(str, named)),
+        path,
+        by_person=takers <= {Origin.EXTERNAL, Origin.PERSON},
+        is_recorded=not origins,
+    )

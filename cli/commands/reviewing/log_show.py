@@ -18,11 +18,10 @@ from cli.screen.diff_layout import for_pager, takes_layout
 from cli.screen.terminal import Screen, write
 from cli.search.candidates import conversation_option, file_option, moments, names, takes_turns
 from cli.search.edit_list import EditConditions, accepted_by, lineage_at, matching, tool_named
-from cli.search.git_lines import with_git_events
 from cli.search.pickaxe import Pickaxe
 from cli.selection.selectors import edit_filter, edits_meant, edits_named, places_named
 from cli.selection.turn_selection import TurnSelection
-from objstore import MAX_INT, UNREADABLE, EditFilter, EditView, GitEvent, NoSuchName, Status, Unit, replace
+from objstore import MAX_INT, UNREADABLE, EditFilter, EditView, GitEvent, NoSuchName, Origin, Status, Unit, replace
 
 if TYPE_CHECKING:
     from cli.screen.progress import Progress
@@ -168,7 +167,7 @@ def log(  # noqa: PLR0913 -- each is an option of the command
         views = matching(workspace, wanted, terms, None if with_events else number)
         rows: Iterator[EditView | GitEvent] = views
         if with_events:
-            rows = islice(with_git_events(workspace, views, since, until), number)
+            rows = islice(_with_git_events(workspace, views, since, until), number)
         if reverse:
             rows = reversed(list(rows))
             views = (row for row in rows if isinstance(row, EditView))
@@ -249,6 +248,30 @@ def _list_turns(
     write(map(rows.of_turn, turns) if is_of_turns else map(rows.of_session, shown), paged=True)
     if not (turns if is_of_turns else shown):
         click.echo(f"No {group[:-1]} is recorded{'' if by == TurnSelection() else ' that matches'}.", err=True)
+
+
+def _with_git_events(
+    workspace: "Workspace", views: Iterable[EditView], since: int | None = None, until: int | None = None
+) -> Iterator[EditView | GitEvent]:
+    """Yield edits, newest first; git's are left out, and each of git's events has a line at its place among the others.
+
+    `since`, `until`: only events between these times (µs since 1970-01-01 UTC; None: no limit).
+    """
+    events = (
+        event
+        for event in workspace.history.git_events()
+        if (since is None or event.time >= since) and (until is None or event.time <= until)
+    )
+    event = next(events, None)
+    for view in views:
+        while event is not None and event.after >= view.seq:
+            yield event
+            event = next(events, None)
+        if view.edit.origin is not Origin.GIT:
+            yield view
+    while event is not None:
+        yield event
+        event = next(events, None)
 
 
 def _say_what_was_not_searched(pickaxe: Pickaxe) -> None:

@@ -4,14 +4,14 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from cli.app.invocation import Invocation, command, json_option
-from cli.hooks.clients.described import DESCRIBED, is_description
+from cli.hooks.clients.described import DESCRIBED, described, is_description
 from cli.screen.terminal import Screen, can_ask, shown_name, visible, write
 
 if TYPE_CHECKING:
@@ -39,6 +39,16 @@ NAMES: Final = {
     "opencode": "opencode",
 }
 """What each client calls itself."""
+
+_TRACES: Final[Mapping[str, tuple[Sequence[str], Sequence[str]]]] = {
+    "claude-code": (["claude"], [".claude"]),
+    "codex": (["codex"], [".codex"]),
+    "gemini": (["gemini"], [".gemini"]),
+    "cursor": (["cursor", "cursor-agent"], [".cursor"]),
+    "vscode": (["code", "copilot"], [".vscode", ".copilot"]),
+    "opencode": (["opencode"], [".config/opencode", ".opencode"]),
+}
+"""The commands of each client, and the folders that it makes in the home. Those described have commands alone."""
 
 CLIENTS: Final = (*NAMES, *DESCRIBED)
 
@@ -114,11 +124,9 @@ def setup(  # noqa: PLR0913 -- each is an option of the command
 
 def _chosen(clients: Sequence[str], where: "Scope", verb: str, *, asks: bool) -> Sequence[str]:
     """Return the clients to set up: those named, or those that the user has and wants."""
-    from cli.setup.installed_clients import installed_clients
-
     if clients:
         return clients
-    found = installed_clients(where.home)
+    found = _installed_clients(where.home)
     if not found:
         raise click.UsageError(f"Name a client: none of {', '.join(CLIENTS)} was found.")
     names = ", ".join(map(_title, found))
@@ -131,6 +139,21 @@ def _chosen(clients: Sequence[str], where: "Scope", verb: str, *, asks: bool) ->
         f"Found {names}. {verb.format('it' if len(found) == 1 else 'them')} for {whom}?", abort=True, err=True
     )
     return found
+
+
+def _installed_clients(home: Path) -> list[str]:
+    """Return the clients of `cas setup` that are there, in its order."""
+    found = [name for name in DESCRIBED if any(map(shutil.which, described(name).commands))]
+    return [*(client for client in _TRACES if _is_there(client, home)), *found]
+
+
+def _is_there(client: str, home: Path) -> bool:
+    from cli.setup.plans import HOMES
+
+    commands, folders = _TRACES[client]
+    named = os.environ.get(HOMES[client][0], "") if client in HOMES else ""
+    places = [*(home / folder for folder in folders), *([Path(named)] if named else [])]
+    return any(map(shutil.which, commands)) or any(place.is_dir() for place in places)
 
 
 def _set_up(invocation: Invocation, client: str, where: "Scope", *, server: bool, dry_run: bool, remove: bool) -> None:

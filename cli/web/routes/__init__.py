@@ -1,5 +1,5 @@
 """The routes of `cas web`, one module for each kind of request, each with its list `ROUTES`.
 
-Read `review` first. A route translates a request, calls `objstore` and translates the result. Code that several modules
-need is in `cli.web`. Add a new module's routes to `ROUTES` in `cli.web.application`.
+Read `review` first; `static_files` are the page itself. A route translates a request, calls `objstore` and translates
+the result. Code that several modules need is in `cli.web`. Add a new module's routes to those in `cli.web.server`.
 """

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from mcptools.catalog.descriptions import encode_descriptions, load_descriptions
-from mcptools.catalog.instructions import instructions
-from mcptools.catalog.tool_list import DEFAULT_SET, SETS, chosen
+from mcptools.catalog.tool_list import DEFAULT_SET, SETS, chosen, instructions
 from mcptools.server.write_descriptions import describe_tools
 from tests.support.fork_server import forked_program
 from tests.support.mcp_agent import REPOSITORY, Agent, connected

@@ -1,4 +1,7 @@
-"""Serve the page's own files, by a fixed list, so that no path leads elsewhere."""
+"""Serve the page's own files, by a fixed list, so that no path leads elsewhere.
+
+It is a module of its own because these answers, unlike those of the other routes, need no workspace.
+"""
 
 from hashlib import blake2b
 from pathlib import Path
@@ -12,7 +15,7 @@ from cli.web.endpoints import refusal
 
 __all__ = ["ROUTES"]
 
-_FOLDER: Final = Path(__file__).parent / "static"
+_FOLDER: Final = Path(__file__).parents[1] / "static"
 _KINDS: Final = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",

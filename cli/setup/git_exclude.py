@@ -1,4 +1,7 @@
-"""Keep settings files of one user out of git: name them in the repository's `info/exclude`, which git doesn't share."""
+"""Keep settings files of one user out of git: name them in the repository's `info/exclude`, which git doesn't share.
+
+It is a module of its own because nothing else in this package runs git.
+"""
 
 import re
 import subprocess

@@ -1,4 +1,7 @@
-"""Offer the review as a window that clients draw: the extension MCP Apps, its HTML, and the tools that go with it."""
+"""Offer the review as a window that clients draw: the extension MCP Apps, its HTML, and the tools that go with it.
+
+It is a module of its own because nothing else knows MCP Apps, an extension that few clients have.
+"""
 
 from importlib.resources import files
 from typing import Any, Final

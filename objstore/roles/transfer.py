@@ -1,4 +1,7 @@
-"""Export the store or its history, and import the history of another tool."""
+"""Export the store or its history, and import the history of another tool.
+
+It is a module of its own because each role has one.
+"""
 
 from __future__ import annotations
 

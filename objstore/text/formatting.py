@@ -1,4 +1,7 @@
-"""Compare two texts up to formatting: whether a formatter may have made one of the other."""
+"""Compare two texts up to formatting: whether a formatter may have made one of the other.
+
+It is a module of its own because it compares texts without knowing whose edits they are.
+"""
 
 import re
 from typing import Final

@@ -1,6 +1,8 @@
 """Make changes unattributed that were made during agents' calls whose beginning no hook reported.
 
 While such a call runs, nothing says that an agent works, so that scans take its changes for a person's.
+
+It is a module of its own because `hook_sessions`, which uses it, is long, and only sees that a report is missing.
 """
 
 from collections.abc import Mapping

@@ -12,8 +12,8 @@ from functools import cached_property
 from typing import Final
 
 from objstore.config.config_files import Configuration, ConfiguredValue
-from objstore.config.path_patterns import PathPatterns
-from objstore.config.setting_sources import is_anything_set, settings_files
+from objstore.config.path_patterns import NO_PATTERNS, PathPatterns
+from objstore.config.setting_sources import is_file_written, settings_files
 from objstore.config.settings import SETTINGS, value_of
 from objstore.errors import CasError
 from objstore.model.basic_types import Origin
@@ -44,23 +44,23 @@ class Policies:
     @cached_property
     def accept(self) -> PathPatterns:
         """The files whose edits are accepted when they are recorded; none if the settings can't be read."""
+        if not is_file_written(self._root):  # each write asks: without a file, the index isn't needed
+            return NO_PATTERNS
         own, *_ = files = settings_files(self._root)
-        if not is_anything_set(self._root):  # each write asks: without a file, the index isn't needed
-            return PathPatterns()
         try:
             given = Configuration(self._root).get(_ACCEPT)
         except CasError:
-            return PathPatterns()
+            return NO_PATTERNS
         # Programs of an agent may have any variables, so these accept nothing.
         if given.origin not in files or (given.origin == own and not _is_recorded(self._store, given)):
-            return PathPatterns()
+            return NO_PATTERNS
         return PathPatterns(_value(given))
 
     @cached_property
     def always(self) -> PathPatterns:
         """The files that need a decision by name: those in the settings now, and as `cas config` set them last."""
         patterns = _recorded_patterns(self._store, _ALWAYS)
-        if is_anything_set(self._root) or SETTINGS[_ALWAYS].variable in os.environ:
+        if is_file_written(self._root) or SETTINGS[_ALWAYS].variable in os.environ:
             with suppress(CasError):
                 patterns += _value(Configuration(self._root).get(_ALWAYS))
         return PathPatterns(patterns)

@@ -11,7 +11,7 @@ from objstore.fastclass import NamedTuple
 from objstore.fs.reserved_names import STORE_NAME
 from objstore.fs.store_owner import SETTINGS_FILE, user_settings_path
 
-__all__ = ["FORMER_NAMES", "RetentionLimits", "is_anything_set", "settings_files", "variable_of"]
+__all__ = ["FORMER_NAMES", "RetentionLimits", "is_anything_set", "is_file_written", "settings_files", "variable_of"]
 
 FORMER_NAMES: Final = MappingProxyType({"snapshot.gitignored": "record.ignored"})
 """Names that settings had in earlier versions, with their names now: both can be read and set."""
@@ -35,7 +35,11 @@ def variable_of(name: str) -> str:
     return "CAS_" + name.replace(".", "_").upper()
 
 
+def is_file_written(root: str) -> bool:
+    """Return whether a settings file exists for the workspace at `root`, even if it can't be read."""
+    return any(map(os.path.lexists, settings_files(root)))
+
+
 def is_anything_set(root: str) -> bool:
     """Return whether a settings file exists or a variable sets a retention limit; `root` is the workspace."""
-    is_written = any(map(os.path.lexists, settings_files(root)))
-    return is_written or any(name.startswith("CAS_RETENTION_") for name in os.environ)
+    return is_file_written(root) or any(name.startswith("CAS_RETENTION_") for name in os.environ)

@@ -13,7 +13,7 @@ from cli.web.shapes import change_words, comment_shape, kind_of, named, unit_nam
 from objstore import ChangeKind, blob_id, is_placeholder, value
 
 if TYPE_CHECKING:
-    from objstore import NetFile, Unit, Workspace
+    from objstore import NetFile, StoreError, Unit, Workspace
 
 __all__ = ["ShownFile", "file_view", "shown_file"]
 
@@ -120,19 +120,25 @@ def file_view(server: ServerState, workspace: "Workspace", shown: ShownFile, fir
 
 
 def _found(server: ServerState, workspace: "Workspace", document: int, units: "frozenset[Unit] | None") -> "NetFile":
-    """Return a file with its pending changes. `units`: as for Review.changes. Raises NotThere."""
+    """Return a file with its pending changes. `units`: as for Review.changes.
+
+    Raises NotThere, and StoreError if nothing is found but the changes of some file can't be read.
+    """
     paths = server.places(document)
     if paths:
         for file in workspace.review.changes(paths, units):
             if file.document == document:
                 return file
-    files = workspace.review.change_summaries(unreadable=lambda _: None)
+    unreadable: list[StoreError] = []
+    files = workspace.review.change_summaries(unreadable=unreadable.append)
     server.note_places(files)
     for summary in files:
         if summary.document == document:
             for file in workspace.review.changes({summary.path, summary.path_before}, units):
                 if file.document == document:
                     return file
+    if unreadable and all(summary.document != document for summary in files):
+        raise unreadable[0]  # perhaps this file's: the damage hides that it has pending changes
     what = "in this file" if units is None else "of this turn in this file"
     raise NotThere(f"Nothing is pending {what} any more.")
 

@@ -72,6 +72,9 @@ def test_the_queue_leaves_out_what_cannot_be_read_and_says_so(runner: CommandRun
     queue = server.queue()
     assert [file["name"] for file in queue["files"]] == ["b"]
     assert len(queue["unreadable"]) >= 1
+    answer = server.client.get("/api/file", params={"document": 1})
+    assert answer.status_code == 503
+    assert "Run `cas fsck`" in answer.json()["error"]
 
 
 def test_a_file_whose_bytes_are_lost_meanwhile_is_refused_with_the_command_for_damage(

@@ -225,6 +225,15 @@ def test_packages_have_about_a_dozen_modules() -> None:
     assert {str(folder): size for folder, size in sizes.items() if size > MOST_MODULES} == {}
 
 
+def test_every_package_names_its_modules_in_its_docstring() -> None:
+    unnamed = []  # docs/architecture.md lists the packages of objstore
+    for package in {path.parent for path in shipped() if path.parent != ROOT / "objstore"}:
+        words = set(re.findall(r"\w+", flowing_docstring(package / "__init__.py")))
+        named = {path.stem for path in package.glob("[!_]*.py")} | {path.parent.name for path in package.glob("*/*.py")}
+        unnamed += [str((package / name).relative_to(ROOT)) for name in sorted(named - words)]
+    assert unnamed == []
+
+
 def test_long_modules_state_why_they_are_long() -> None:
     long = [path for path in shipped() if path.read_bytes().count(b"\n") > LONG]
     assert long

@@ -15,7 +15,6 @@ _MOST_CHARACTERS: Final = 20_000
 """Most characters of one output that are shown."""
 
 _MOST_OUTPUTS: Final = 50
-_FORMAT: Final = 4
 _NAME_COLUMNS: Final = 80
 
 

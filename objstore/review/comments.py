@@ -265,6 +265,9 @@ def _of_units(journal: Journal, units: Sequence[Unit]) -> _Place:
         if row is None or of is None:
             raise NoSuchName(str(seq), "edit")
         refuse_expired(journal, row)
+        for unit in chosen:
+            if unit.seq == seq and not 0 <= unit.hunk < len(row.units):
+                raise NoSuchName(str(unit), "hunk")
         documents[of] = None
     of = next(iter(documents))
     path = journal.store.index.documents.tip(of).path

@@ -43,6 +43,17 @@ def test_a_comment_on_a_pure_deletion_is_at_the_line_in_its_place(scene: Scene) 
     assert scene.workspace.comments.add_to_units([Unit(made, 1)], "needed").lines == (3, 3)
 
 
+def test_a_comment_on_a_hunk_that_does_not_exist_is_refused(scene: Scene) -> None:
+    created = scene.write("f", TEN)
+    made = scene.edit("f", b"3\n", b"three\n")
+    for unit in (Unit(created, 1), Unit(made, 2), Unit(made, -1)):
+        with pytest.raises(NoSuchName, match=str(unit)):
+            scene.workspace.comments.add_to_units([unit], "?")
+        with pytest.raises(NoSuchName, match=str(unit)):
+            scene.workspace.comments.add_to_units([Unit(made, 1), unit], "?")
+    assert scene.workspace.comments.all() == []
+
+
 def test_a_comment_moves_with_its_file(scene: Scene) -> None:
     scene.write("f", TEN)
     scene.workspace.comments.add_to_lines("f", (2, 2), text="here")

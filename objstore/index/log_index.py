@@ -34,7 +34,8 @@ from objstore.index.index_file import Checkpoints, IndexFile, checkpoint, empty_
 from objstore.index.queries.blob_queries import BlobQueries
 from objstore.index.queries.database_checks import DatabaseChecks
 from objstore.index.queries.document_queries import DocumentQueries, FolderQueries, HistoryQueries
-from objstore.index.queries.record_queries import DecisionQueries, EditQueries, HolderQueries
+from objstore.index.queries.holder_queries import HolderQueries
+from objstore.index.queries.record_queries import DecisionQueries, EditQueries
 from objstore.index.queries.stat_queries import CleanFolder, JournalPosition, StatQueries
 from objstore.index.queries.turn_queries import CommentQueries, SessionQueries, SettingQueries, TurnQueries
 from objstore.index.rows import ChainedRecord, NewestNumbers
@@ -325,17 +326,12 @@ class Index:
     @contextmanager
     def still(self) -> Iterator[None]:
         """Read everything inside from one state of the database, whatever others write meanwhile. Don't write."""
-        is_held = self._db.connection.in_transaction
-        if is_held:
+        if self._db.connection.in_transaction:
             yield
             return
-        try:
-            self._db.execute("BEGIN")
+        with self._db.one_state():
             self._load_position()
             yield
-        finally:
-            if self._db.connection.in_transaction:
-                self._db.execute("COMMIT")
 
     # ---- derived values that are computed again if they can't be stored
 

@@ -4,7 +4,8 @@ The index may be opened again in another file, so no query holds a connection of
 """
 
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from objstore.index.database import SUMS, malformed, unusable
@@ -40,6 +41,24 @@ class SharedConnection:
         self.connection = connection
         self.execute = connection.execute
         self.executemany = connection.executemany
+
+    @contextmanager
+    def one_state(self) -> Iterator[None]:
+        """Read everything inside from one state of the database, whatever others write meanwhile. Don't write.
+
+        Other processes may change the database between any two statements. A query that combines several would see what
+        never was, and one that compares them would take that for damage.
+        """
+        is_held = self.connection.in_transaction
+        if is_held:
+            yield
+            return
+        try:
+            self.execute("BEGIN")
+            yield
+        finally:
+            if self.connection.in_transaction:
+                self.execute("COMMIT")
 
     def number(self, query: str, *values: int | str | bytes) -> int:
         """Return the number in the first row of a query; 0 if there is no row or it is NULL. Raises IndexUnusable."""
@@ -133,13 +152,15 @@ def is_utf8(text: str) -> bool:
     return True
 
 
-def numbered_rows(db: SharedConnection, table: str, columns: str, newest: int) -> list[tuple[Any, ...]]:
+def numbered_rows(db: SharedConnection, numbers: RecordNumbers, table: str, columns: str) -> list[tuple[Any, ...]]:
     """Return some columns of every row of a table, by number. Raises IndexUnusable if a row is missing or damaged.
 
-    The numbers have no gap, so `newest`, the last of them, is also how many rows there must be.
+    The numbers have no gap, so the newest of them is also how many rows there must be.
     """
     query = f"SELECT {columns}, checksum IS {SUMS[table]} FROM {table} ORDER BY number"  # noqa: S608 - names of the schema
-    rows = db.execute(query).fetchall()
+    with db.one_state():
+        newest: int = getattr(numbers.newest(), table)
+        rows = db.execute(query).fetchall()
     if len(rows) != newest or not all(row[-1] for row in rows):
         raise unusable(f"not all {newest} rows of {table} are what was put in")
     return [row[:-1] for row in rows]

@@ -39,9 +39,11 @@ class DocumentQueries:
 
     def tips(self) -> list[Tip]:
         """Return the tip of every document, by path. Raises IndexUnusable."""
-        rows = self._db.execute(f"SELECT {_TIP} FROM documents INDEXED BY documents_by_path ORDER BY path, id")  # noqa: S608 - names of the schema
-        tips = [_tip(row) for row in rows]
-        if len(tips) != self._db.number("SELECT count(*) FROM documents NOT INDEXED"):
+        query = f"SELECT {_TIP} FROM documents INDEXED BY documents_by_path ORDER BY path, id"  # noqa: S608 - names of the schema
+        with self._db.one_state():
+            tips = [_tip(row) for row in self._db.execute(query)]
+            count = self._db.number("SELECT count(*) FROM documents NOT INDEXED")
+        if len(tips) != count:
             raise unusable("it does not have each document by its path")
         return tips
 
@@ -119,15 +121,14 @@ class DocumentQueries:
         that one way misses is found by the other. `where`: which paths; `which`: which of the documents there.
         """
         # Each condition is a text of this module, and every value is bound.
-        rows = self._db.execute(
-            f"SELECT {_TIP} FROM documents INDEXED BY documents_by_path WHERE {where} {which} ORDER BY id",  # noqa: S608 - see above
-            values,
-        ).fetchall()
-        others = self._db.execute(
+        by_path = f"SELECT {_TIP} FROM documents INDEXED BY documents_by_path WHERE {where} {which} ORDER BY id"  # noqa: S608 - see above
+        by_number = (
             "SELECT id FROM documents NOT INDEXED "  # noqa: S608 - see above
-            f"WHERE id IN (SELECT document FROM paths WHERE {where}) AND {where} {which} ORDER BY id",
-            values * 2,
-        ).fetchall()
+            f"WHERE id IN (SELECT document FROM paths WHERE {where}) AND {where} {which} ORDER BY id"
+        )
+        with self._db.one_state():
+            rows = self._db.execute(by_path, values).fetchall()
+            others = self._db.execute(by_number, values * 2).fetchall()
         if [row[:1] for row in rows] != others:
             raise unusable(
                 f"it has documents {others!r} at {values!r}, and {[row[0] for row in rows]!r} by their paths"
@@ -136,7 +137,9 @@ class DocumentQueries:
 
     def _twice(self, query: str, *values: bytes) -> list[tuple[Any, ...]]:
         """Return the rows that two tables hold of the same paths. Raises IndexUnusable if they differ."""
-        rows, again = (self._db.execute(query.format(table), values).fetchall() for table in ("paths", "paths_again"))
+        with self._db.one_state():
+            rows = self._db.execute(query.format("paths"), values).fetchall()
+            again = self._db.execute(query.format("paths_again"), values).fetchall()
         if rows != again:
             raise unusable(f"of {values!r} it says {rows!r}, and {again!r}")
         return rows
@@ -182,12 +185,10 @@ class HistoryQueries:
 
     def newest(self, limit: int) -> list[Place]:
         """Return the places of the newest edits and decisions, newest first, including expired ones."""
-        rows = [
-            *self._db.execute("SELECT segment, offset FROM edits WHERE NOT void ORDER BY seq DESC LIMIT ?", (limit,)),
-            *self._db.execute(
-                "SELECT segment, offset FROM decisions WHERE NOT void ORDER BY number DESC LIMIT ?", (limit,)
-            ),
-        ]
+        edits = "SELECT segment, offset FROM edits WHERE NOT void ORDER BY seq DESC LIMIT ?"
+        decisions = "SELECT segment, offset FROM decisions WHERE NOT void ORDER BY number DESC LIMIT ?"
+        with self._db.one_state():
+            rows = [row for query in (edits, decisions) for row in self._db.execute(query, (limit,))]
         return sorted(self._places.now(place_in_row(*row) for row in rows), reverse=True)[:limit]
 
     def of(self, document: DocumentId) -> list[Place]:
@@ -218,20 +219,22 @@ class HistoryQueries:
         The third value is the place of the blob that an edit led to (None: a decision, a deletion, or a blob that is
         not stored). Raises IndexUnusable.
         """
-        found = [
-            *self._db.execute(
-                "SELECT e.segment, e.offset, e.id, b.segment, b.offset, void OR expired, is_sound FROM "  # noqa: S608 - as SUMS has it
-                f"(SELECT *, checksum IS {SUMS['edits']} AS is_sound FROM edits WHERE document = ? AND seq > ?) e "
-                "LEFT JOIN blobs b ON b.id = e.after ORDER BY seq",
-                (document, after_edit),
-            ),
-            *self._db.execute(
-                f"SELECT segment, offset, id, NULL, NULL, void OR expired, checksum IS {SUMS['decisions']} "  # noqa: S608 - the same
-                "FROM decided JOIN decisions USING (number) WHERE document = ? AND number > ? ORDER BY number",
-                (document, after_decision),
-            ),
-        ]
-        if not all(row[-1] for row in found) or not self._has_all_of(document):
+        edits = (
+            "SELECT e.segment, e.offset, e.id, b.segment, b.offset, void OR expired, is_sound FROM "  # noqa: S608 - as SUMS has it
+            f"(SELECT *, checksum IS {SUMS['edits']} AS is_sound FROM edits WHERE document = ? AND seq > ?) e "
+            "LEFT JOIN blobs b ON b.id = e.after ORDER BY seq"
+        )
+        decisions = (
+            f"SELECT segment, offset, id, NULL, NULL, void OR expired, checksum IS {SUMS['decisions']} "  # noqa: S608 - the same
+            "FROM decided JOIN decisions USING (number) WHERE document = ? AND number > ? ORDER BY number"
+        )
+        with self._db.one_state():
+            found = [
+                *self._db.execute(edits, (document, after_edit)),
+                *self._db.execute(decisions, (document, after_decision)),
+            ]
+            is_whole = self._has_all_of(document)
+        if not is_whole or not all(row[-1] for row in found):
             raise unusable(f"the edits of document {document}, or the decisions on it, are not those that were put in")
         rows = [row[:5] for row in found if not row[5]]
         places = self._places.now(place_in_row(row[0], row[1]) for row in rows)
@@ -284,18 +287,15 @@ class HistoryQueries:
 
         `seq`, `decision`: neither has a higher number than these.
         """
-        rows = [
-            *self._db.execute(
-                "SELECT segment, offset FROM edits WHERE document = ? AND seq <= ? AND NOT void "
-                "ORDER BY seq DESC LIMIT 1",
-                (document, seq),
-            ),
-            *self._db.execute(
-                "SELECT segment, offset FROM decided JOIN decisions USING (number) "
-                "WHERE document = ? AND number <= ? AND NOT void ORDER BY number DESC LIMIT 1",
-                (document, decision),
-            ),
-        ]
+        edits = (
+            "SELECT segment, offset FROM edits WHERE document = ? AND seq <= ? AND NOT void ORDER BY seq DESC LIMIT 1"
+        )
+        decisions = (
+            "SELECT segment, offset FROM decided JOIN decisions USING (number) "
+            "WHERE document = ? AND number <= ? AND NOT void ORDER BY number DESC LIMIT 1"
+        )
+        with self._db.one_state():
+            rows = [*self._db.execute(edits, (document, seq)), *self._db.execute(decisions, (document, decision))]
         return sorted(self._places.now(place_in_row(*row) for row in rows), reverse=True)
 
     def _has_all_of(self, document: DocumentId) -> bool:

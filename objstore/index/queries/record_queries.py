@@ -1,4 +1,4 @@
-"""Query the index for records: edits, decisions, snapshots, pins and expiries.
+"""Query the index for edits and decisions.
 
 While a compaction runs, a row may still hold the place of a frame in the previous generation of its segment. The log
 reads such a place too; where the order of places matters, `CurrentPlaces` translates them first.
@@ -10,12 +10,9 @@ from typing import Final
 from objstore.index.database import SUMS, unusable
 from objstore.index.rows import (
     STATUS_LETTERS,
-    Baseline,
     DocumentPosition,
     EditConditions,
     EditRow,
-    ExpiryRow,
-    HolderRow,
     PendingEdit,
     Row,
     place_in_row,
@@ -34,7 +31,7 @@ from objstore.model.basic_types import (
 )
 from objstore.model.ids import BlobId, RecordId
 
-__all__ = ["DecisionQueries", "EditQueries", "HolderQueries"]
+__all__ = ["DecisionQueries", "EditQueries"]
 
 _PENDING: Final = (
     "SELECT seq, document, path, conversation, turn, session, added, removed FROM edits "
@@ -171,26 +168,29 @@ class EditQueries:
         """Return the number of edits of each status, without git's."""
         by_status = "SELECT count(*) FROM edits WHERE status = ? AND NOT void"
         # An edit that was purged before it was decided on needs no decision any more.
-        pending = self._db.number(f"{by_status} AND NOT expired", STATUS_LETTERS[Status.PENDING])
-        undecided = self._db.number(by_status, STATUS_LETTERS[Status.PENDING])
-        rejected = self._db.number(by_status, STATUS_LETTERS[Status.REJECTED])
-        away = self._db.number(by_status, STATUS_LETTERS[Status.AWAY])
-        of_git = "SELECT count(*) FROM edits WHERE conversation = ? AND status = ? AND NOT void"
-        away_of_git = self._db.number(of_git, GIT_CONVERSATION, STATUS_LETTERS[Status.AWAY]) if away else 0
+        with self._db.one_state():
+            pending = self._db.number(f"{by_status} AND NOT expired", STATUS_LETTERS[Status.PENDING])
+            undecided = self._db.number(by_status, STATUS_LETTERS[Status.PENDING])
+            rejected = self._db.number(by_status, STATUS_LETTERS[Status.REJECTED])
+            away = self._db.number(by_status, STATUS_LETTERS[Status.AWAY])
+            of_git = "SELECT count(*) FROM edits WHERE conversation = ? AND status = ? AND NOT void"
+            away_of_git = self._db.number(of_git, GIT_CONVERSATION, STATUS_LETTERS[Status.AWAY]) if away else 0
+            count = self.count()
         # Most edits are accepted: they are the remainder, so that they need not be counted one by one.
         return {
             Status.PENDING: pending,
-            Status.ACCEPTED: self.count() - undecided - rejected - (away - away_of_git),
+            Status.ACCEPTED: count - undecided - rejected - (away - away_of_git),
             Status.REJECTED: rejected,
             Status.AWAY: away - away_of_git,
         }
 
     def count(self) -> int:
         """Return the number of edits without git's, including those that expired before anyone decided on them."""
-        taken_back = self._db.number("SELECT count(*) FROM edits INDEXED BY edits_taken_back WHERE void")
-        of_git = self._db.number("SELECT count(*) FROM edits WHERE conversation = ? AND NOT void", GIT_CONVERSATION)
-        # Numbers have no gap, so the newest one is also how many edits were ever recorded.
-        return self._numbers.newest().edits - taken_back - of_git
+        of_git = "SELECT count(*) FROM edits WHERE conversation = ? AND NOT void"
+        with self._db.one_state():
+            taken_back = self._db.number("SELECT count(*) FROM edits INDEXED BY edits_taken_back WHERE void")
+            # Numbers have no gap, so the newest one is also how many edits were ever recorded.
+            return self._numbers.newest().edits - taken_back - self._db.number(of_git, GIT_CONVERSATION)
 
     def next_call(self, conversation: str) -> int:
         """Return the position that the conversation's next call gets. Raises IndexUnusable."""
@@ -339,10 +339,13 @@ class EditQueries:
             " WHERE document = own.document AND seq > own.seq AND NOT void)"
             " WHERE own.seq = ? AND later.conversation = own.conversation AND later.call = own.call"
         )
-        row = self._db.execute(query, (seq,)).fetchone() if 0 < seq <= MAX_INT else None
-        if row is not None and self.get(row[0]) is None:
-            raise unusable(f"edit {row[0]} follows edit {seq}, and does not exist")
-        return None if row is None else Seq(row[0])
+        with self._db.one_state():
+            row = self._db.execute(query, (seq,)).fetchone() if 0 < seq <= MAX_INT else None
+            if row is None:
+                return None
+            if self.get(row[0]) is None:
+                raise unusable(f"edit {row[0]} follows edit {seq}, and does not exist")
+            return Seq(row[0])
 
     def edits_of_call(self, conversation: str, call: int) -> int:
         """Return the number of edits that a call has."""
@@ -396,7 +399,7 @@ class DecisionQueries:
 
     def places(self) -> list[tuple[RecordId, Place]]:
         """Return every decision's id and place, oldest first. Raises IndexUnusable."""
-        rows = numbered_rows(self._db, "decisions", "void, id, segment, offset", self._numbers.newest().decisions)
+        rows = numbered_rows(self._db, self._numbers, "decisions", "void, id, segment, offset")
         return [(RecordId(row[1]), place_in_row(row[2], row[3])) for row in rows if not row[0]]
 
     def of_git(self) -> list[Place]:
@@ -424,55 +427,6 @@ class DecisionQueries:
         ).fetchall()
         places = self._places.now(place_in_row(row[2], row[3]) for row in rows)
         return [(row[0], row[1], place) for row, place in zip(rows, places, strict=True)]
-
-
-class HolderQueries:
-    """Look up snapshots and pins, which hold blobs next to edits and decisions, and expiries, which let go of them."""
-
-    def __init__(self, db: SharedConnection, places: CurrentPlaces, numbers: RecordNumbers) -> None:
-        """Query one index."""
-        self._db: Final = db
-        self._places: Final = places
-        self._numbers: Final = numbers
-
-    def snapshots(self) -> list[HolderRow]:
-        """Return every snapshot, including expired ones, oldest first. Raises IndexUnusable."""
-        return self._holds("snapshots", self._numbers.newest().snapshots)
-
-    def baseline(self, *, newest: bool = False) -> Baseline | None:
-        """Return the snapshot that the first scan took as the baseline (None: there is none). Raises IndexUnusable.
-
-        `newest`: if there are two, because one is about to replace the other, return the newer one.
-        """
-        rows = self._db.execute(
-            f"SELECT number, root, checksum IS {SUMS['snapshots']} FROM snapshots "  # noqa: S608 - as SUMS has it
-            "WHERE baseline AND NOT expired ORDER BY number"
-        ).fetchall()
-        noted = self._db.number("SELECT baseline FROM position")
-        if noted != (rows[0][0] if rows else 0) or not all(row[2] for row in rows):
-            raise unusable(f"snapshot {noted} is the baseline, or one of {[row[0] for row in rows]!r}")
-        row = rows[-1 if newest else 0] if rows else None
-        return None if row is None else Baseline(row[0], BlobId(row[1]))
-
-    def snapshot_places(self) -> list[tuple[Place, bool, bool]]:
-        """Return each snapshot's current place, whether it is a baseline, and whether it has expired, oldest first."""
-        rows = self._db.execute("SELECT segment, offset, baseline, expired FROM snapshots ORDER BY number").fetchall()
-        places = self._places.now(place_in_row(row[0], row[1]) for row in rows)
-        return [(place, bool(row[2]), bool(row[3])) for place, row in zip(places, rows, strict=True)]
-
-    def pins(self) -> list[HolderRow]:
-        """Return every pin, including expired ones, oldest first. Raises IndexUnusable."""
-        return self._holds("pins", self._numbers.newest().pins)
-
-    def expiry(self, number: int) -> ExpiryRow | None:
-        """Return the row of an expiry, by its position among the journal's expiries (None: there is none)."""
-        query = "SELECT segment, offset, time, reason FROM expiries WHERE number = ?"
-        row = self._db.execute(query, (number,)).fetchone()
-        return None if row is None else ExpiryRow(place_in_row(row[0], row[1]), row[2], row[3])
-
-    def _holds(self, table: str, newest: int) -> list[HolderRow]:
-        rows = numbered_rows(self._db, table, "number, id, segment, offset, expired", newest)
-        return [HolderRow(row[0], RecordId(row[1]), place_in_row(row[2], row[3]), row[4]) for row in rows]
 
 
 def _limited(number: int) -> int:

@@ -175,10 +175,7 @@ class CommentQueries:
 
     def all(self) -> list[CommentRow]:
         """Return every comment and answer, oldest first. Raises IndexUnusable."""
-        return [
-            _comment((*row, 1))
-            for row in numbered_rows(self._db, "comments", _COMMENT, self._numbers.newest().comments)
-        ]
+        return [_comment((*row, 1)) for row in numbered_rows(self._db, self._numbers, "comments", _COMMENT)]
 
     def of_document(self, document: DocumentId) -> list[CommentRow]:
         """Return the comments and answers on a document, oldest first. Raises IndexUnusable."""

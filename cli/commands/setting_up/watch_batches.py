@@ -145,9 +145,9 @@ class _Limit:
         """Note that this number was too large."""
         if self._was_met:
             self.most = max(1, min(self.most, folders) * 3 // 4)
-        else:  # the previous watches may still count: they are released a moment after they are closed
-            time.sleep(_ROUND / 1000)
         self._was_met = True
+        # The watches of this attempt still count for a moment: the system releases them after they are closed.
+        time.sleep(_ROUND / 1000)
 
     def retry_after(self, error: RuntimeError) -> None:
         """Wait a moment if the error says that too many watch. Raises OSError if watching never worked."""

@@ -1,4 +1,4 @@
-"""Run the server of one workspace: bind the port, print the address, open the browser, serve until a signal."""
+"""Run the server of one workspace: build the application, bind the port, open the browser, serve until a signal."""
 
 import asyncio
 import logging

@@ -165,16 +165,12 @@ class Recorder:
         if change.origin is Origin.EXTERNAL and change.amends is None:
             return self._external != "accepted"
         if change.origin is Origin.FORMATTER:
-            return self._formatting != "accepted"
+            return self._setting("review.formatting") != "accepted"
         return change.origin.needs_review
 
     @cached_property
     def _external(self) -> str:
         return self._setting("review.external")
-
-    @cached_property
-    def _formatting(self) -> str:
-        return self._setting("review.formatting")
 
     def _setting(self, name: str) -> str:
         """Return the value of a setting; if it can't be read, the one with which most is reviewed."""
@@ -186,13 +182,12 @@ class Recorder:
             return "pending"
 
     def record_formatting(self, change: Change, made: Edit) -> EditView:
-        """Record what a formatter made of an agent's edit: an edit of the same call, decided together with it."""
+        """Record what a formatter made of an agent's edit: an edit of the same call, with an origin of its own."""
         known = self._store.index.edits.edits_of_call(made.conversation, made.call)
         ordinal = max(known, self._ordinals.get((made.conversation, made.call), 0))
         self._ordinals[made.conversation, made.call] = ordinal + 1
-        amends = None if self._formatting == "pending" else made.seq
         return self.record(
-            replace(change, origin=Origin.FORMATTER, amends=amends, turn=None),
+            replace(change, origin=Origin.FORMATTER, turn=None),
             document=change.document,
             conversation=made.conversation,
             call=made.call,

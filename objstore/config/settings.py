@@ -163,9 +163,9 @@ SETTINGS: Final = MappingProxyType(
             Setting(
                 name="review.formatting",
                 kind=SettingKind.CHOICE,
-                default="with-edit",
-                meaning="Whether a formatter's change of an agent's edit is decided with it, on its own, or accepted.",
-                choices=("with-edit", "pending", "accepted"),
+                default="pending",
+                meaning="Whether a formatter's change of an agent's edit is pending, or accepted at once.",
+                choices=("pending", "accepted"),
             ),
             Setting(
                 name="review.send",

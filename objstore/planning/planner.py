@@ -99,11 +99,6 @@ class Planner:
         """
         documents = self._documents_of(verdicts)
         discarded = self._record_external(documents, on_external, expected)
-        if is_new:
-            from objstore.calls.formatting import with_formatting
-
-            verdicts = with_formatting(self.journal, verdicts, self._external)
-            self._documents_of(verdicts)
         statuses_only = self._without_effect(self._by_document(verdicts))
         documents = [document for document in documents if document not in statuses_only]
         before: dict[DocumentId, bytes] = {}
@@ -134,6 +129,7 @@ class Planner:
                 cascaded += marker.set_statuses(loaded, rest.verdicts)
             else:
                 loaded.set_statuses(rest.verdicts)
+                cascaded += self._reject_formatting(loaded, rest.verdicts) if is_new else ()
         if left and not (statuses_only or any(given.values())):
             raise _refusal_of_taken_out(self.journal, self._owner(min(left)), left, self._external)
         conflicts = [conflict for document in documents for conflict in self._document(document).conflicts()]
@@ -318,6 +314,26 @@ class Planner:
             return as_formatting(self.journal, change, moment, tick), info
 
         return list(map(attributed, changes))
+
+    def _reject_formatting(self, loaded: Document, verdicts: Mapping[Unit, Status]) -> Sequence[Unit]:
+        """Reject what formatters made of the lines that a decision takes out; return these units.
+
+        Nothing else that depends on a rejected unit goes along: that is a conflict, and an acceptance takes nothing.
+        """
+        gone = {unit for unit, status in verdicts.items() if not status.is_live}
+        taken: list[Unit] = []
+        while gone:
+            conflicts = [each for each in loaded.conflicts() if gone.intersection(each.needs)]
+            found = {each.unit: None for each in conflicts if self._origin(each.unit.seq) is Origin.FORMATTER}
+            taken += found
+            loaded.set_statuses(dict.fromkeys(found, Status.REJECTED))
+            gone = set(found)
+        return taken
+
+    def _origin(self, seq: Seq) -> Origin:
+        """Return the origin of an edit, which may have been found by this decision."""
+        found = next((each for each in self._external if each.seq == seq), None)
+        return edit_numbered(self.journal, seq).edit.origin if found is None else found.origin
 
     def _doubt(self, document: DocumentId, before: bytes) -> Conflict | None:
         """Return why the text of a document is in doubt (None: it isn't). `before`: its earlier statuses."""

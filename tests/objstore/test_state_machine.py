@@ -42,7 +42,6 @@ from objstore import (
     Workspace,
     blob_id,
 )
-from objstore.text.formatting import is_reformatted
 from tests.support.faulty_disk import UnsyncedDisk
 from tests.support.scene import FileObservation, observe_tree
 from tests.support.workspace_model import Document, ExpectedDecision, ExpectedFile, ModelStep
@@ -202,9 +201,6 @@ class Histories(RuleBasedStateMachine):
         file = self.root / path
         file.parent.mkdir(exist_ok=True)
         mode = self.disk[path].mode if path in self.disk else 0o644
-        known = [each.recorded for each in self.documents.values() if each.path == path]
-        if any(is_reformatted(each.content, content) for each in known if each is not None):
-            content += b"\nby hand\n"  # a change of white space would be decided like the agent's edit just before
         file.write_bytes(content)
         self.disk[path] = ExpectedFile(content, mode)
 

@@ -1,4 +1,4 @@
-"""Test what a formatter makes of an agent's edit: whose it is, and how it is decided."""
+"""Test what a formatter makes of an agent's edit: whose it is, and what a decision on the edit does with it."""
 
 import os
 import shutil
@@ -14,6 +14,7 @@ from objstore import (
     Action,
     AgentCall,
     CallInfo,
+    Conflicted,
     Decided,
     EditFilter,
     EditView,
@@ -34,11 +35,11 @@ FIRST: Final = b"a = 1\n\n\nb = 2\n\n\nc = 3\n"
 WRITTEN: Final = b"a=10\n\n\nb = 2\n\n\nc=30\n"
 FORMATTED: Final = b"a = 10\n\n\nb = 2\n\n\nc = 30\n"
 SCRIPT: Final = b"const a = 1;\nconst b = 2;\n"
-MESSY_SCRIPT: Final = b"""import {c} from './c'
-const a=c => { return {'k': c, "l": 'it\\'s', veryLongName: anotherVeryLongName, third: yetAnotherName} }
-function b(x,y){ if(x) return y
+MESSY_SCRIPT: Final = b"""import {c} from './c';
+const a=(c) => { return {k: c, l: 'it', veryLongName: anotherVeryLongName, third: yetAnotherName,fourth:c} ;};
+function b(x,y){ if(x) return y;
   return [x,
-    y] }
+    y]; }
 """
 NPM: Final = Path(os.environ.get("EDITLEDGER_NPM", Path(__file__).resolve().parents[3] / "build" / "conformance"))
 PRETTIER: Final = shutil.which("prettier") or shutil.which("prettier", path=NPM / "node_modules" / ".bin")
@@ -74,6 +75,11 @@ def edits(workspace: Workspace) -> list[EditView]:
     return workspace.history.edits(EditFilter())
 
 
+def units_of(view: EditView) -> list[Unit]:
+    """Return the units of an edit."""
+    return [Unit(view.seq, number) for number in range(len(view.units))]
+
+
 def look(workspace: Workspace, how: str) -> None:
     """Find the changes of files."""
     if how == "next tool":
@@ -96,7 +102,7 @@ def test_a_formatters_change_right_after_an_edit_belongs_to_its_call(workspace: 
     assert (formatted.edit.origin, formatted.status, formatted.edit.amends) == (
         Origin.FORMATTER,
         Status.PENDING,
-        made.seq,
+        None,
     )
     for name in ("conversation", "call", "turn", "tool", "notes"):
         assert getattr(formatted.edit, name) == getattr(made.edit, name)
@@ -106,19 +112,23 @@ def test_a_formatters_change_right_after_an_edit_belongs_to_its_call(workspace: 
 
 @pytest.mark.parametrize("is_found", [True, False], ids=["found before", "found by the decision"])
 @pytest.mark.parametrize("action", [Action.ACCEPT, Action.REJECT])
-def test_a_formatters_change_is_decided_with_the_edit(workspace: Workspace, action: Action, *, is_found: bool) -> None:
+def test_a_rejection_takes_formatting_of_its_lines_along_and_names_it_and_an_acceptance_does_not(
+    workspace: Workspace, action: Action, *, is_found: bool
+) -> None:
     write_and_format(workspace)
     if is_found:
         look(workspace, "turn's end")
     made = edits(workspace)[0]
-    units = [Unit(made.seq, number) for number in range(len(made.units))]
-    outcome = workspace.decide(action, units, who="me", on_external=OnExternal.KEEP)
+    outcome = workspace.decide(action, units_of(made), who="me", on_external=OnExternal.KEEP)
     assert isinstance(outcome, Decided)
-    status = Status.ACCEPTED if action is Action.ACCEPT else Status.REJECTED
+    formatted = edits(workspace)[1]
+    is_accept = action is Action.ACCEPT
     assert [(view.edit.origin, view.status) for view in edits(workspace)] == [
-        (Origin.AGENT, status),
-        (Origin.FORMATTER, status),
+        (Origin.AGENT, Status.ACCEPTED if is_accept else Status.REJECTED),
+        (Origin.FORMATTER, Status.PENDING if is_accept else Status.REJECTED),
     ]
+    hunks = tuple(Unit(formatted.seq, number) for number in range(1, len(formatted.units)))
+    assert outcome.cascaded == (() if is_accept else hunks)
     assert path_in(workspace).read_bytes() == (FORMATTED if action is Action.ACCEPT else FIRST)
     workspace.review.undo(who="me")
     assert path_in(workspace).read_bytes() == FORMATTED
@@ -132,31 +142,68 @@ def test_a_hunk_of_an_edit_is_rejected_with_what_a_formatter_made_of_its_lines(w
     assert isinstance(workspace.decide(Action.REJECT, [Unit(made.seq, 1)], who="me"), Decided)
     assert path_in(workspace).read_bytes() == FORMATTED.replace(b"10", b"1")
     assert isinstance(workspace.decide(Action.ACCEPT, [Unit(made.seq, 2)], who="me"), Decided)
-    assert edits(workspace)[1].units[1:] == (Status.REJECTED, Status.ACCEPTED)
+    assert edits(workspace)[1].units[1:] == (Status.REJECTED, Status.PENDING)
 
 
-def test_a_formatter_that_runs_twice_has_all_its_changes_decided_with_the_edit(workspace: Workspace) -> None:
+def test_a_rejected_formatting_stays_rejected_and_leaves_the_edit_decidable(workspace: Workspace) -> None:
+    """Later edits of reformatted lines are not in the way."""
     write_and_format(workspace)
     look(workspace, "turn's end")
-    path_in(workspace).write_bytes(FORMATTED.replace(b"10", b"(10)"))
+    made, formatted = edits(workspace)
+    assert isinstance(workspace.decide(Action.REJECT, units_of(formatted), who="me"), Decided)
+    assert path_in(workspace).read_bytes() == WRITTEN
+    path_in(workspace).write_bytes(WRITTEN.replace(b"c=30", b"c=31"))
+    look(workspace, "record")
+    for action in (Action.ACCEPT, Action.RESET, Action.ACCEPT):
+        assert isinstance(workspace.decide(action, units_of(made), who="me"), Decided)
+        assert edits(workspace)[1].status is Status.REJECTED
+    assert path_in(workspace).read_bytes() == WRITTEN.replace(b"c=30", b"c=31")
+
+
+def test_a_rejection_takes_nothing_along_but_formatting(workspace: Workspace) -> None:
+    write_and_format(workspace)
+    look(workspace, "turn's end")
+    path_in(workspace).write_bytes(FORMATTED.replace(b"10", b"11"))
+    look(workspace, "record")
+    made, *later = edits(workspace)
+    outcome = workspace.decide(Action.REJECT, units_of(made), who="me")
+    assert isinstance(outcome, Conflicted)
+    assert {conflict.unit.seq for conflict in outcome.conflicts} == {later[-1].seq}
+    assert path_in(workspace).read_bytes() == FORMATTED.replace(b"10", b"11")
+
+
+def test_a_change_of_meaning_right_after_an_edit_is_no_formatting(workspace: Workspace) -> None:
+    write_and_format(workspace, WRITTEN + b"d = a * (b + c)\n")
+    look(workspace, "turn's end")
+    mine = FORMATTED + b"d = a * b + c\n"
+    path_in(workspace).write_bytes(mine)
+    look(workspace, "record")
+    assert edits(workspace)[-1].edit.origin is not Origin.FORMATTER
+    made = edits(workspace)[0]
+    workspace.decide(Action.REJECT, [Unit(made.seq, 1)], who="me")
+    assert path_in(workspace).read_bytes().endswith(b"d = a * b + c\n")
+
+
+def test_a_formatter_that_runs_twice_has_all_its_changes_rejected_with_the_edit(workspace: Workspace) -> None:
+    write_and_format(workspace)
+    look(workspace, "turn's end")
+    path_in(workspace).write_bytes(FORMATTED.replace(b"10", b" 10"))
     look(workspace, "turn's end")
     made, *formatted = edits(workspace)
     assert [view.edit.origin for view in formatted] == [Origin.FORMATTER] * 2
-    units = [Unit(made.seq, number) for number in range(len(made.units))]
-    assert isinstance(workspace.decide(Action.REJECT, units, who="me"), Decided)
+    assert isinstance(workspace.decide(Action.REJECT, units_of(made), who="me"), Decided)
     assert path_in(workspace).read_bytes() == FIRST
     assert {view.status for view in edits(workspace)} == {Status.REJECTED}
 
 
-@pytest.mark.parametrize("value", ["with-edit", "pending", "accepted"])
+@pytest.mark.parametrize("value", ["pending", "accepted"])
 def test_a_setting_says_how_formatting_is_reviewed(workspace: Workspace, value: str) -> None:
     Configuration(workspace.root).set("review.formatting", value)
     write_and_format(workspace)
     look(workspace, "turn's end")
-    made, formatted = edits(workspace)
+    formatted = edits(workspace)[1]
     assert formatted.edit.origin is Origin.FORMATTER
     assert formatted.status is (Status.ACCEPTED if value == "accepted" else Status.PENDING)
-    assert formatted.edit.amends == (None if value == "pending" else made.seq)
 
 
 @pytest.mark.parametrize("why", ["other text", "later", "not an agent's"])
@@ -200,9 +247,8 @@ def test_what_prettier_makes_of_an_edit_belongs_to_it(workspace: Workspace, acti
     assert formatted != MESSY_SCRIPT
     look(workspace, "turn's end")
     _, made, last = edits(workspace)
-    assert (last.edit.origin, last.edit.amends, last.edit.call) == (Origin.FORMATTER, made.seq, made.edit.call)
-    units = [Unit(made.seq, number) for number in range(len(made.units))]
-    assert isinstance(workspace.decide(action, units, who="me"), Decided)
-    status = Status.ACCEPTED if action is Action.ACCEPT else Status.REJECTED
-    assert [view.status for view in edits(workspace)][1:] == [status, status]
+    assert (last.edit.origin, last.edit.call) == (Origin.FORMATTER, made.edit.call)
+    assert isinstance(workspace.decide(action, units_of(made), who="me"), Decided)
+    decided = [Status.ACCEPTED, Status.PENDING] if action is Action.ACCEPT else [Status.REJECTED] * 2
+    assert [view.status for view in edits(workspace)][1:] == decided
     assert path.read_bytes() == (formatted if action is Action.ACCEPT else SCRIPT)

@@ -153,6 +153,7 @@ if TYPE_CHECKING:
     )
     from objstore.model.status_report import (
         Collision as Collision,
+        CommitAcceptance as CommitAcceptance,
         ExternalChange as ExternalChange,
         PendingGroup as PendingGroup,
         PendingTurn as PendingTurn,
@@ -424,6 +425,7 @@ _HOMES: Final = {
     "model.net_file": ("ChangeKind", "ChangeSummary", "ChangesAtLine", "FileSummary", "NetChange", "NetFile"),
     "model.status_report": (
         "Collision",
+        "CommitAcceptance",
         "ExternalChange",
         "PendingGroup",
         "PendingTurn",

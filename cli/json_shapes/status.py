@@ -36,6 +36,7 @@ def status_shape(report: "StatusReport", seen: tuple[int, int] | None) -> dict[s
             for group in report.groups
         ],
         "external_changes": [external_shape(report.root, change) for change in report.external],
+        "compared_files": report.compared,
         "markers": [markers_shape(report.root, markers) for markers in report.markers],
         "comments": {word: report.comments.get(word, 0) for word in ("open", "sent", "answered")},
         "collisions": [
@@ -61,6 +62,9 @@ def status_shape(report: "StatusReport", seen: tuple[int, int] | None) -> dict[s
             {"commit": each.commit, "conversation_id": text_shape(each.conversation), "edits": list(each.edits)}
             for each in report.commits
         ],
+        "committed": None
+        if report.committed is None
+        else {"commit": report.committed.commit, "edits": list(report.committed.edits)},
         "policies": [*report.policies],
         "unreadable": [text_shape(path) for path in report.unreadable],
         "secrets": {

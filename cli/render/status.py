@@ -63,7 +63,7 @@ def status_text(report: StatusReport, screen: Screen, seen: tuple[int, int] | No
     yield screen.line(f"{end_of(root, max(LEAST_ROOT, room - len(counts) - 2)) if room else root}: {counts}")
     if not report.edits:
         yield screen.line(
-            "Nothing is recorded yet. To record an agent's edits, run `cas setup CLIENT`; `cas doctor` checks it."
+            "No edit is recorded yet. To record an agent's edits, run `cas setup CLIENT`; `cas doctor` checks it."
         )
     yield from _pending_text(report, screen, seen)
     title = "running now (what changes meanwhile may be theirs):"
@@ -73,6 +73,10 @@ def status_text(report: StatusReport, screen: Screen, seen: tuple[int, int] | No
     yield from _section(
         "changed outside (see `cas diff --unrecorded`):", len(report.external), _external(report, screen), screen
     )
+    if report.compared is not None:
+        yield screen.line()
+        compared = counted(report.compared, "file")
+        yield screen.line(f"Only {compared} without edits could be compared in time; `cas record` compares all.")
     title = "conflict markers (resolve them in the file, or decide again):"
     yield from _section(title, len(report.markers), map(_markers_line, report.markers), screen)
     if report.comments:
@@ -81,6 +85,11 @@ def status_text(report: StatusReport, screen: Screen, seen: tuple[int, int] | No
         yield screen.line(f"comments: {counts} (see `cas comment`)")
     title = "committed by an agent, not reviewed:"
     yield from _section(title, len(report.commits), map(_commit_line, report.commits), screen)
+    if report.committed is not None:
+        commit, seqs = report.committed.commit[:COMMIT], report.committed.edits
+        edits = f"{'edit' if len(seqs) == 1 else 'edits'} {shown_edits(seqs)}"
+        yield screen.line()
+        yield screen.line(f"commit {commit} accepted {edits} (`cas undo` takes that back)")
     title = "several sessions have changed the same file:"
     yield from _section(
         title, len(report.collisions), (_collision_line(each, report) for each in report.collisions), screen

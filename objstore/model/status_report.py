@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Collision",
+    "CommitAcceptance",
     "ExternalChange",
     "PendingGroup",
     "PendingTurn",
@@ -31,7 +32,7 @@ __all__ = [
 class ExternalChange:
     """A file that differs from its recorded state."""
 
-    document: DocumentId
+    document: DocumentId | None  # None: it has no edit, and differs from the baseline
     path: str
     recorded: BlobId | None  # None: the journal says that there is no file
     recorded_mode: int
@@ -125,6 +126,14 @@ class UnreviewedCommit:
 
 
 @value
+class CommitAcceptance:
+    """The newest decision, if a person's git commit made it."""
+
+    commit: str  # hexadecimal
+    edits: tuple[Seq, ...]  # edits that it accepted, ascending
+
+
+@value
 class SecretFiles:
     """Files whose names look like secrets."""
 
@@ -146,7 +155,7 @@ class StatusReport:
     sessions: int  # with edits: those of people belong to none
     groups: tuple[PendingGroup, ...]  # pending edits by turn and file, in order of their first edit
     turns: tuple[PendingTurn, ...]  # the turns of these groups, ascending
-    external: tuple[ExternalChange, ...]
+    external: tuple[ExternalChange, ...]  # files with edits first
     markers: tuple[UnresolvedMarkers, ...]  # by edit
     unreadable: tuple[str, ...]  # recorded files that can't be read, each with the reason
     store_bytes: int  # of all segments
@@ -158,3 +167,5 @@ class StatusReport:
     policies: tuple[str, ...] = ()  # settings about reviews that were changed, but not by `cas config`
     running: tuple[RunningCall, ...] = ()  # calls of agents' own programs that have not ended, oldest first
     commits: tuple[UnreviewedCommit, ...] = ()  # newest first
+    committed: CommitAcceptance | None = None  # None: the newest decision is no commit's
+    compared: int | None = None  # how many files without edits were compared, if not all; None: all

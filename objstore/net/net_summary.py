@@ -58,7 +58,7 @@ def seen_counts(journal: Journal) -> tuple[int, int] | None:
 
 def _summaries(
     journal: Journal,
-    unrecorded: Collection[DocumentId],
+    unrecorded: Collection[DocumentId | None],
     paths: Collection[str],
     units: Collection[Unit] | None,
     unreadable: Callable[[StoreError], object] | None,

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from objstore.errors import CasError, DiskFailed, PathError, StoreDamaged
 from objstore.fs.reserved_names import AGENTS_NAME, OPEN_CALL_PREFIX, STORE_NAME
-from objstore.model.basic_types import CommentState, Status
+from objstore.model.basic_types import Action, CommentState, Status
 from objstore.model.status_report import (
+    CommitAcceptance,
     ExternalChange,
     PendingGroup,
     PendingTurn,
@@ -40,6 +41,9 @@ _WAIT_SECONDS: Final = 1.0
 """Total seconds to wait for writers after a change was found: one may be about to write or to record that file."""
 
 _PAUSE_SECONDS: Final = 0.002
+_MOST_GIT_EVENTS: Final = 20
+"""Decisions among which the newest that is not git's own is searched."""
+
 _UNFINISHED: Final = "its last recorded change may not be written yet"
 
 
@@ -85,6 +89,7 @@ def _status_report(journal: Journal, external: tuple[ExternalChange, ...], unrea
         secrets=secret_files(journal),
         running=running_calls(journal),
         commits=_commits(journal) if pending else (),
+        committed=_committed(journal),
     )
 
 
@@ -161,6 +166,22 @@ def _commits(journal: Journal) -> tuple[UnreviewedCommit, ...]:
     from objstore.history.git_events import unreviewed_commits
 
     return tuple(unreviewed_commits(journal))
+
+
+def _committed(journal: Journal) -> CommitAcceptance | None:
+    """Return which edits a commit accepted, if no decision was made since, so that an undo takes that back."""
+    from objstore.model.records import Decision
+
+    newest = journal.store.index.numbers.next_decision() - 1
+    for number in range(newest, max(newest - _MOST_GIT_EVENTS, 0), -1):
+        place = journal.store.index.decisions.place(number)
+        decision = None if place is None else journal.store.record(place)[0]
+        if isinstance(decision, Decision) and decision.action is not Action.GIT:
+            if decision.action is not Action.ACCEPT or not decision.commit:
+                break
+            edits = tuple(sorted({unit.seq for unit, _ in decision.verdicts}))
+            return CommitAcceptance(commit=decision.commit, edits=edits)
+    return None
 
 
 def _changed_policies(journal: Journal) -> tuple[str, ...]:

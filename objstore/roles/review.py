@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from objstore.errors import FileChanged, StoreError
+from objstore.fastclass import replace
 from objstore.fs.reserved_names import SEEN_NAME, STORE_NAME
 from objstore.model.basic_types import Action, FileState, OnExternal, Origin, Status
 from objstore.model.large_file_placeholder import MAX_BLOB
@@ -51,11 +52,14 @@ class Review:
         self._preview: Callable[[BlobId], bytes] | None = None  # None: no dry run needs unstored blobs
 
     def status(self) -> StatusReport:
-        """Return a summary of the workspace."""
+        """Return a summary of the workspace. Every file that scans cover is compared, up to a limit that it names."""
         from objstore.review import status
+        from objstore.tracking.unrecorded_files import unrecorded_files
 
         with self._journal.translating_index_errors():
-            return status.report(self._journal)
+            report = status.report(self._journal)
+            others = unrecorded_files(self._journal)
+            return replace(report, external=(*report.external, *others.changes), compared=others.compared)
 
     def pending_counts(self) -> tuple[int, int]:
         """Return how many edits are pending, and how many of them are unattributed; no file is compared."""
@@ -84,15 +88,16 @@ class Review:
         policies.record_change(self._journal, name, before, after, who=who)
 
     def external_changes(self, naming: Collection[str] = ()) -> tuple[ExternalChange, ...]:
-        """Return every recorded file whose current state on disk differs from the journal.
+        """Return every file whose current state on disk differs from the journal, or from the baseline without edits.
 
         Files that scans leave out, because git ignores them or they look like secrets, are returned only if `naming`
         has their paths.
         """
         from objstore.review import status
+        from objstore.tracking.unrecorded_files import unrecorded_files
 
         with self._journal.translating_index_errors():
-            return status.external_changes(self._journal, naming)
+            return *status.external_changes(self._journal, naming), *unrecorded_files(self._journal).changes
 
     def changes(
         self,

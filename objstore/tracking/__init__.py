@@ -4,6 +4,6 @@ Read `record` (the entry point) first, then `detect` (differences and the edits 
 `git_positions`, `git_changes` and `git_commits` record what git did. `hook_sessions` and `attributed_scan` record each
 change as that of the agent's call that made it, `unannounced_calls` leaves open whose the changes are of a call whose
 beginning was not reported, `server_calls` finds the hooked session of a call of our own server, and `agent_messages`
-decides what an agent is sent. Nothing here knows of commands, client programs or the format of
-their hooks, or of expiry and garbage collection.
+decides what an agent is sent. `unrecorded_files` compares files for a status. Nothing here knows of commands, client
+programs or the format of their hooks, or of expiry and garbage collection.
 """

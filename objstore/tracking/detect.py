@@ -28,7 +28,7 @@ from objstore.worktree.stat_cache import UNKNOWN, CachedFolder, StatCache
 from objstore.worktree.tree_writer import ContentWriter
 from objstore.worktree.walk import COARSEST_TIMESTAMP_NS, ReadFile, ScanLimits, SkippedPath
 
-__all__ = ["Difference", "ExplainsChanges", "UnstoredLargeFiles", "record_differences"]
+__all__ = ["Difference", "ExplainsChanges", "UnstoredLargeFiles", "folder_differences", "record_differences"]
 
 _EMPTY: Final = blob_id(b"")
 
@@ -105,7 +105,7 @@ def record_differences(
         found = _readable(journal, batch, found, known)
         by_folder: dict[bytes, list[bytes]] = {}  # the paths of the differences in each folder
         for row in dirty:
-            differences = list(_folder_differences(journal, scan, row, known))
+            differences = list(folder_differences(journal, scan, row, known))
             by_folder[row.path] = [difference.path for difference in differences]
             found += _readable(journal, batch, _wanted(row, differences, excluding, excluded_inodes), known)
         found = _last_by_path(found)
@@ -134,7 +134,7 @@ def record_differences(
 # ---- what differs
 
 
-def _folder_differences(
+def folder_differences(
     journal: Journal, scan: WorktreeScan | None, row: CachedFolder, known: KnownStates
 ) -> Iterator[Difference]:
     """Yield the files of one folder, and of folders that were deleted from it, that are not in their known state."""

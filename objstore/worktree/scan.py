@@ -5,8 +5,8 @@ import time
 from contextlib import suppress
 from typing import Final
 
-from objstore.errors import CasError, DiskFailed, PermissionRefused, StoreLinked, StoreNotRegular
-from objstore.fs.nofollow import open_store_folder, read_store_file, write_derived_file
+from objstore.errors import CasError, DiskFailed, PermissionRefused
+from objstore.fs.nofollow import open_store_folder, write_derived_file
 from objstore.fs.reserved_names import STAT_CACHE_NAME, STORE_NAME
 from objstore.ignore_rules.rule_files import IgnoreReader, RepositoryIndex
 from objstore.ignore_rules.scan_rules import ScanRules, rules_of_workspace
@@ -136,11 +136,7 @@ class WorktreeScan:
         return 0 if self.baseline is None else self.baseline.number
 
     def _loaded(self) -> StatCache:
-        try:
-            stored = read_store_file(os.path.join(self._folder, STAT_CACHE_NAME))
-        except (OSError, StoreLinked, StoreNotRegular):
-            return StatCache()
-        return StatCache.decoded(stored, self._journal.store.log.store, self._number)
+        return StatCache.loaded(self._folder, self._journal.store.log.store, self._number)
 
     def _clock(self) -> int:
         try:

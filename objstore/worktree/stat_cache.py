@@ -5,12 +5,16 @@ file counts as unchanged if its times, size, inode and mode are the same, and it
 scan: a change in the same tick of the file system's clock as the read would not show in them (git calls this racy).
 """
 
+import os
 from collections.abc import Iterator, Sequence, Set as AbstractSet
 from typing import Any, Final, Self
 
 from msgpack import packb, unpackb
 
+from objstore.errors import StoreLinked, StoreNotRegular
 from objstore.fastclass import NamedTuple, variable
+from objstore.fs.nofollow import read_store_file
+from objstore.fs.reserved_names import STAT_CACHE_NAME
 from objstore.fs.stat_signature import (
     SIGNATURE_SIZE,
     FolderKey,
@@ -86,6 +90,15 @@ class StatCache:
         self.changed_indexes: set[bytes] = set()  # those whose index has changed since the last scan. Not saved
         self._rows: dict[bytes, list[Any]] = {}  # folders in their encoded form
         self._open: dict[bytes, CachedFolder] = {}  # decoded or new folders; they override `_rows`
+
+    @classmethod
+    def loaded(cls, folder: str, store: bytes, baseline: int) -> Self:
+        """Return the cache that is saved in a store's folder, as `decoded` does; an empty one if there is none."""
+        try:
+            stored = read_store_file(os.path.join(folder, STAT_CACHE_NAME))
+        except (OSError, StoreLinked, StoreNotRegular):
+            return cls()
+        return cls.decoded(stored, store, baseline)
 
     @classmethod
     def decoded(cls, stored: bytes, store: bytes, baseline: int) -> Self:

@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -111,6 +113,31 @@ def _watched(report: Report, root: Path) -> None:
     theirs = report.times(f"git status, one of {WATCHED} files changed", times["git"])
     start = report.times("python -c pass, in turn with these", times["python"])
     report.ratio("cas status / (1.5 git status + python)", ours / (1.5 * theirs + start), "<= 2")
+    _bench_covered(report, root.with_name("covered"), names)
+
+
+def _bench_covered(report: Report, root: Path, names: Sequence[str]) -> None:
+    """Time a status that compares files without edits, after a scan that saw them unchanged."""
+    with _made(root) as workspace:
+        for name in names:
+            (root / name).parent.mkdir(exist_ok=True)
+            (root / name).write_text(name)
+            os.utime(root / name, (0, 0))
+        time.sleep(2)  # a scan reads files that were changed right before it once more
+        for _ in range(2):
+            workspace.record_changes(CallInfo(tool="", origin=Origin.EXTERNAL))
+    times = timed_in_turn(
+        {
+            "cas": lambda _: run_command(sys.executable, "-c", ENTRY, "-C", str(root), "status"),
+            "click": lambda _: run_command(sys.executable, "-c", HELLO),
+            "python": lambda _: run_command(sys.executable, "-c", "pass"),
+        },
+        2 * ROUNDS,
+    )
+    ours = report.times(f"cas status, {len(names)} files without edits", times["cas"])
+    bare = report.times("a click command, in turn with that", times["click"])
+    start = report.times("python -c pass, in turn with that", times["python"])
+    report.ratio("cas status / (click + python)", ours / (bare + start), "<= 2.2")
 
 
 def large_store(root: Path) -> None:

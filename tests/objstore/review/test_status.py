@@ -12,11 +12,14 @@ from typing import Final
 
 import pytest
 
-from objstore import CallInfo, Workspace
+from objstore import CallInfo, Origin, Workspace
 from objstore.fs.disk import Disk
+from objstore.fs.reserved_names import STAT_CACHE_NAME
 from objstore.fs.writer_lock import WriterLock
 from objstore.integrity.inspection import stats
+from objstore.tracking.unrecorded_files import UnrecordedFiles, unrecorded_files
 from objstore.transaction.journal import Journal
+from objstore.worktree.walk import ScanLimits
 from tests.support.scene import TEN, Scene
 
 OVER_THE_LIMIT = (256 << 30) + 1
@@ -60,6 +63,19 @@ def test_too_large_file_is_reported_with_the_others(scene: Scene) -> None:
     (sentence,) = report.unreadable
     assert sentence.startswith("large: ")
     assert str(OVER_THE_LIMIT) in sentence
+
+
+def test_a_status_says_how_many_files_it_compared_if_not_all(scene: Scene) -> None:
+    for number in range(20):
+        (scene.root / f"{number}").mkdir()
+        (scene.root / f"{number}" / "f").write_bytes(b"x\n")
+    scene.workspace.record_changes(CallInfo(tool="", origin=Origin.EXTERNAL))
+    (scene.root / ".cas" / STAT_CACHE_NAME).unlink()
+    with closing(Journal(str(scene.root), Disk())) as journal:
+        assert unrecorded_files(journal) == UnrecordedFiles()
+        few = unrecorded_files(journal, ScanLimits(bytes=10))
+    assert few.compared is not None
+    assert few.compared < 20
 
 
 @pytest.mark.parametrize("names", [["index.sqlite"], ["index.sqlite", "index.sqlite-wal", "index.sqlite-shm"]])

@@ -96,6 +96,18 @@ def test_a_commit_is_shown_with_the_edits_that_it_accepted(repository: CommandRu
     assert not Path("x").exists()
 
 
+def test_a_status_says_what_a_commit_accepted_until_it_is_taken_back(repository: CommandRunner) -> None:
+    write_by_agent(repository, "7.txt", "one\nTWO\nthree\n")
+    assert "commit " not in repository.done("status").text
+    git(repository.folder, "commit", "-q", "-m", "seven", "7.txt")
+    commit = git(repository.folder, "rev-parse", "HEAD").strip()
+    repository.done("record")
+    assert f"commit {commit[:7]} accepted edit 1 (`cas undo` takes that back)" in repository.done("status").text
+    assert repository.done("status", "--json").json()["committed"] == {"commit": commit, "edits": [1]}
+    repository.done("undo")
+    assert commit[:7] not in repository.done("status").text
+
+
 def test_a_commit_accepts_nothing_of_files_that_review_always_names(repository: CommandRunner) -> None:
     repository.done("config", "set", "review.always", "7.txt")
     write_by_agent(repository, "7.txt", "one\nTWO\nthree\n")

@@ -54,6 +54,35 @@ def test_decided_edits_are_counted_and_no_longer_listed(runner: CommandRunner) -
     assert "0.txt" not in text
 
 
+def test_files_without_edits_are_compared_with_the_baseline(runner: CommandRunner) -> None:
+    for name in ("changed", "gone", "same"):
+        (runner.folder / name).write_bytes(b"x\n")
+    (runner.folder / ".casignore").write_bytes(b"ignored\n")
+    runner.done("record")
+    clean = runner.done("status").text
+    assert "No edit is recorded yet." in clean
+    assert "changed outside" not in clean
+    (runner.folder / "changed").write_bytes(b"y\n")
+    (runner.folder / "gone").unlink()
+    (runner.folder / "folder").mkdir()
+    for name in ("new", "folder/new\nname", "ignored"):
+        (runner.folder / name).write_text(f"{name}\n")
+    for _ in range(2):  # a status records nothing, and says the same again
+        lines = runner.done("status").text.splitlines()
+        at = lines.index("changed outside (see `cas diff --unrecorded`):")
+        assert lines[at + 1 : at + 5] == [
+            "  modified      changed",
+            '  created       "folder/new\\nname"',
+            "  deleted       gone",
+            "  created       new",
+        ]
+    assert "+y" in runner.done("diff", "--unrecorded").text
+    assert "-x" in runner.done("diff", "--unrecorded", "changed").text
+    runner.done("record")
+    assert len(runner.done("log", "--json").lines()) == 4
+    assert "changed outside" not in runner.done("status").text
+
+
 def test_changes_from_outside_are_listed_by_kind(runner: CommandRunner) -> None:
     for name in ("changed", "gone", "mode", "same"):
         runner.write(name, b"x\n")
@@ -100,6 +129,8 @@ def test_json_is_one_document_with_fixed_fields(runner: CommandRunner) -> None:
         "collisions": [],
         "running_calls": [],
         "commits": [],
+        "committed": None,
+        "compared_files": None,
         "policies": [],
         "conversations": 1,
         "sessions": 1,

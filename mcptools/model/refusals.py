@@ -35,6 +35,7 @@ __all__ = [
     "invalid_patch",
     "missing_string",
     "not_utf8",
+    "nothing_to_undo",
     "operations_overlap",
     "rebase_conflict",
     "stale",
@@ -59,6 +60,11 @@ _ESCAPED_BYTE: Final = (
 )
 
 _EMPTY: Final = "The file is empty: use write_file."
+
+_NO_SESSION: Final = (
+    "This client has no session, because nothing distinguishes it from other clients of its program. Ask the person to "
+    "give it an address of its own: the server's address with a name at its end that no other client uses, /mcp/NAME."
+)
 
 _NO_LINE: Final = f"The file is empty: only {EMPTY_TEXT} can be named, to insert or to replace."
 
@@ -191,13 +197,24 @@ def stale(path: str, file_hash: str, *, is_readable: bool = True) -> Failure:
     )
 
 
-def unread(path: str, file_hash: str, *, partly: bool = False, is_readable: bool = True) -> Failure:
+def nothing_to_undo(*, is_kept: bool) -> Failure:
+    """Return the failure of an undo without a change. `is_kept`: the client has a session."""
+    hint = "" if is_kept else _NO_SESSION
+    message = "No edits have been applied to any file with this session."  # as its document words it
+    return Failure(FailureKind.NOTHING_TO_UNDO, message, hint=hint)
+
+
+def unread(
+    path: str, file_hash: str, *, is_kept: bool = True, partly: bool = False, is_readable: bool = True
+) -> Failure:
     """Return the failure of a change to a file that must be read first. `partly`: some of its lines were read.
 
-    `is_readable`: as for `stale`.
+    `is_kept`: the client has a session, without which nothing counts as read; `is_readable`: as for `stale`.
     """
     hint = "You have not read its current version."
-    if not is_readable:
+    if not is_kept:
+        hint = f"Nothing that you read counts as read. {_NO_SESSION}"
+    elif not is_readable:
         hint = f"{_TOO_LARGE}: leave it to the person."
     elif partly:
         hint = "You have read a part of it: read all lines, or change the part."

@@ -12,7 +12,7 @@ from mcptools.model.seen_versions import SeenVersions
 from mcptools.model.tickets import Tickets
 from objstore import BlobId, EditView
 
-__all__ = ["FileKey", "Knowledge", "LastChange", "Session"]
+__all__ = ["FileKey", "Knowledge", "LastChange", "Memory", "Session", "Turns"]
 
 NotedT = TypeVar("NotedT")
 
@@ -26,9 +26,18 @@ FileKey: TypeAlias = tuple[str, str]
 class Knowledge(Enum):
     """Whether the version of a file that a session knows is the current one."""
 
-    NONE = auto()  # the session never read or wrote the file
+    NONE = auto()  # the client never read or wrote the file
+    UNKNOWN = auto()  # the session never saw it do so, but the client may have read any version of it
     CURRENT = auto()
     STALE = auto()  # the file has changed since, and the session was not shown all of its current version
+
+
+class Memory(Enum):
+    """How much of what a client has done its session can remember."""
+
+    ALL = auto()  # the session began with the client's first message
+    SINCE_LATELY = auto()  # the client may have begun before: the server was restarted, or forgot the client
+    NOTHING = auto()  # the client has no identity, so each of its calls has a session of its own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +48,27 @@ class LastChange:
     edits: tuple[EditView, ...]  # at least one
 
 
+class Turns:
+    """The beginnings of turns, by their conversation: the session that each is recorded in, and when it began.
+
+    A conversation's id is the server's own, so it identifies a turn even where nothing identifies its client. Safe to
+    use from several threads.
+    """
+
+    def __init__(self) -> None:
+        self._turns: OrderedDict[str, tuple[str, int]] = OrderedDict()
+        self._lock = Lock()
+
+    def began(self, conversation: str, session: str, at: int) -> tuple[str, int]:
+        """Return the session and the beginning of a turn; one that is not known yet is noted with these values."""
+        with self._lock:
+            found = self._turns.setdefault(conversation, (session, at))
+            self._turns.move_to_end(conversation)
+            if len(self._turns) > _MOST_TURNS:
+                self._turns.popitem(last=False)
+            return found
+
+
 class Session:
     """The server's memory of one client's model while it runs. Safe to use from several threads.
 
@@ -47,32 +77,45 @@ class Session:
     An edit that succeeds before that leaves the session's knowledge as it is: the model has still not seen the other
     changes, and must not overwrite them by writing the whole file. If such an edit was carried over, the session then
     knows its old version with the edit applied, although the file never had that content.
+
+    What the client did before the session began is unknown. Where it may have read files by then, it has to read a file
+    in this session before it replaces or deletes it as a whole.
     """
 
-    def __init__(self, *, require_read: bool = False) -> None:
-        self.name: Final = f"mcp_{os.urandom(8).hex()}"  # as recorded with each turn
+    def __init__(self, *, require_read: bool = False, memory: Memory = Memory.ALL, turns: Turns | None = None) -> None:
+        """Begin without knowing any file. `turns`: those known of the client (None: it has had none)."""
+        self.name = f"mcp_{os.urandom(8).hex()}"  # as recorded with each turn
         self.client: dict[str, str] = {}  # the client's name and version, as recorded with each call; {}: unknown yet
         self.tickets: Final = Tickets()
         self.undoing: Final = Lock()  # held while a change is undone, so that it is undone once
         self._require_read = require_read
+        self._memory: Final = memory
         self._known: dict[FileKey, BlobId | None] = {}  # None: the file was gone
         self._copied: dict[FileKey, BlobId] = {}  # the versions last backed up; used for files of which none is known
         self._parts: dict[FileKey, tuple[BlobId, bytearray]] = {}
         """For files that were shown in part: the version, and for each line whether it was shown."""
         self._unchanged: set[FileKey] = set()
-        """Those of `_parts` that were shown for the first time; only noted if files must be read first."""
+        """Those of `_parts` that were shown for the first time; only noted if files must be read before a write."""
         self._to_read: set[FileKey] = set()  # files of which a change was undone
         self._last: LastChange | None = None  # None: nothing to undo
-        self._turns: OrderedDict[str, int] = OrderedDict()  # when each turn began, by its conversation
+        self._turns: Final = Turns() if turns is None else turns
+        self._has_turns = False
         self._seen = SeenVersions()
         self._has_news = False
         self._lock = Lock()
+
+    @property
+    def is_kept(self) -> bool:
+        """Return whether the client's next call will have this session too."""
+        return self._memory is not Memory.NOTHING
 
     def knows(self, file: FileKey, now: BlobId | None) -> Knowledge:
         """Return what the session knows of a file whose current version is `now` (None: it does not exist)."""
         with self._lock:
             if file not in self._known:
-                return Knowledge.NONE if self._copied.get(file, now) == now else Knowledge.STALE
+                if self._copied.get(file, now) != now:
+                    return Knowledge.STALE
+                return Knowledge.NONE if self._memory is Memory.ALL else Knowledge.UNKNOWN
             is_whole = file not in self._parts or file in self._unchanged
             return Knowledge.CURRENT if self._known[file] == now and is_whole else Knowledge.STALE
 
@@ -82,7 +125,7 @@ class Session:
             return file in self._to_read or (self._require_read and self._known.get(file) != now)
 
     def has_seen_only_part(self, file: FileKey) -> bool:
-        """Return whether the model was shown only a part of the file, in a session that must read files first."""
+        """Return whether the model was shown only a part of a file that it has to read before it replaces it."""
         with self._lock:
             return file in self._unchanged
 
@@ -121,7 +164,7 @@ class Session:
         with self._lock:
             if self._known.get(file, version) != version:
                 self._unchanged.discard(file)
-            elif self._require_read and file not in self._known:
+            elif file not in self._known and (self._require_read or self._memory is not Memory.ALL):
                 self._unchanged.add(file)
             if file in self._parts or file in self._unchanged or self._known.get(file, version) != version:
                 of_version, lines = self._parts.get(file, (version, bytearray(of)))
@@ -200,21 +243,21 @@ class Session:
     def turn_began(self, conversation: str, at: int) -> int:
         """Return when the turn with this conversation began in the session. A turn that is not known begins at `at`.
 
-        In microseconds since 1970-01-01 UTC. "" is a turn whose conversation is not known yet: it always begins.
+        In microseconds since 1970-01-01 UTC. "" is a turn whose conversation is not known yet: it always begins. A
+        session that is not kept continues the session in which the turn began.
         """
         if not conversation:
             return at
+        name, began = self._turns.began(conversation, self.name, at)
         with self._lock:
-            began = self._turns.setdefault(conversation, at)
-            self._turns.move_to_end(conversation)
-            if len(self._turns) > _MOST_TURNS:
-                self._turns.popitem(last=False)
-            return began
+            self.name = name
+            self._has_turns = True
+        return began
 
     def has_turns(self) -> bool:
         """Return whether the session has begun to change files."""
         with self._lock:
-            return bool(self._turns)
+            return self._has_turns
 
     def last_conversation(self) -> str:
         """Return the conversation of the session's last change ("": none, or it was undone)."""

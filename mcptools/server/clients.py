@@ -8,7 +8,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Final
 
-from mcptools.model.session import Session
+from mcptools.model.session import Memory, Session, Turns
+from mcptools.server.request_client import Identity
 
 __all__ = ["Client", "Clients"]
 
@@ -71,7 +72,8 @@ class Client:
         """
         if self._asked_at == self._changes:
             self.scope = roots
-            self.places = {address: self.places[address] for address in roots if address in self.places}
+            if self.session.is_kept:
+                self.places = {address: self.places[address] for address in roots if address in self.places}
             if lasting:
                 self.roots = roots
 
@@ -84,9 +86,11 @@ class Client:
 class Clients:
     """The clients of one server.
 
-    A client is forgotten when its session ends. If there are too many all the same, inactive clients are forgotten
-    first, and then those with the least to lose, so that a program which uses a new name each time displaces no client
-    that has done something, unless it does something too. Among equals, the one that was silent the longest goes.
+    A message without an identity is from a client of its own, which is not remembered: nothing says which earlier
+    messages that client has sent. A client is forgotten when its session ends. If there are too many all the same,
+    inactive clients are forgotten first, and then those with the least to lose, so that a program which uses a new
+    address each time displaces no client that has done something, unless it does something too. Among equals, the one
+    that was silent the longest goes.
     """
 
     def __init__(self, *, require_read: bool, clock: Callable[[], float] = time.monotonic, most: int = _MOST) -> None:
@@ -95,20 +99,34 @@ class Clients:
         self._require_read = require_read
         self._clock = clock
         self._clients: OrderedDict[str, Client] = OrderedDict()
+        self._unidentified_turns: Final = Turns()
+        self._unidentified_places: Final[dict[str, str]] = {}
         self._current: ContextVar[Client] = ContextVar("client")
 
-    def note_request(self, key: str) -> bool:
-        """Note which client the current message is from. Return whether the client is new."""
-        client = self._clients.get(key)
+    def note_request(self, identity: Identity | None) -> bool:
+        """Note which client the current message is from (None: unknown). Return whether a client is new here."""
+        if identity is None:
+            self._current.set(self._unidentified())
+            return False
+        client = self._clients.get(identity.key)
         is_new = client is None
         if client is None:
             if len(self._clients) >= self._most:
                 del self._clients[self._first_to_go()]
-            client = self._clients[key] = Client(Session(require_read=self._require_read))
+            memory = Memory.ALL if identity.is_beginning else Memory.SINCE_LATELY
+            client = Client(Session(require_read=self._require_read, memory=memory))
+            self._clients[identity.key] = client
         client.last_seen_at = self._clock()
-        self._clients.move_to_end(key)
+        self._clients.move_to_end(identity.key)
         self._current.set(client)
         return is_new
+
+    def _unidentified(self) -> Client:
+        """Return a client for one message. With others it shares what depends on no client: turns, places of roots."""
+        while len(self._unidentified_places) > self._most:
+            self._unidentified_places.pop(next(iter(self._unidentified_places)), None)
+        session = Session(require_read=self._require_read, memory=Memory.NOTHING, turns=self._unidentified_turns)
+        return Client(session, places=self._unidentified_places, last_seen_at=self._clock())
 
     def _first_to_go(self) -> str:
         """Return the client with the lowest claim; among equals, the one that was silent the longest."""

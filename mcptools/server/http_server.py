@@ -29,9 +29,10 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 from mcptools.model.limits import ServerLimits
+from mcptools.server.request_client import CLIENT_NAME, NAME_IN_SCOPE
 from mcptools.transport.message_checks import INVALID_ID, has_invalid_id, with_broken_argument_named
 
-__all__ = ["AuthGuard", "BodyValidator", "application", "names_of", "serve"]
+__all__ = ["AuthGuard", "BodyValidator", "ClientAddresses", "application", "names_of", "serve"]
 
 _Message: TypeAlias = MutableMapping[str, Any]
 _Receive: TypeAlias = Callable[[], Awaitable[_Message]]
@@ -70,6 +71,15 @@ _HALF: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 
 _INVALID_ID: Final = re.compile(rb'"id"\s*:\s*(?:[ntf{\[]|-?[0-9]+[.eE])')
 """The beginning of a member `id` that is neither a string nor a whole number; nested members match it too."""
+
+_NO_NAME: Final = (
+    f"A client's address is {_PATH}/NAME: NAME begins with a letter or digit, has at most 128 letters, digits, and .-_~"
+)
+
+_HOW_TO_NAME: Final = (
+    "editledger: give each client an address of its own: add a NAME that no other client uses, as in {}/NAME. "
+    "Otherwise a client without sessions can't use Undo, and nothing that it reads counts as read.\n"
+)
 
 _ESCAPED_BYTE: Final = 6
 """Characters that one byte of a file takes at most in a request: a JSON escape."""
@@ -119,6 +129,28 @@ class AuthGuard:
             if len(given) != 1 or not hmac.compare_digest(_canonical(given[0]), self._wanted):
                 return 401, "The Authorization header does not hold this server's bearer token"
         return None
+
+
+class ClientAddresses:
+    """An ASGI middleware that takes the name of a client from the address that it calls, `/mcp/NAME`.
+
+    Versions of the protocol without sessions have nothing else that distinguishes two clients of one program. The name
+    admits to nothing: the token does that.
+    """
+
+    def __init__(self, app: _App) -> None:
+        self._app = app
+
+    async def __call__(self, scope: _Message, receive: _Receive, send: _Send) -> None:
+        """Serve a request, or refuse one with a name that no client can have."""
+        name = str(scope.get("path", "")).removeprefix(f"{_PATH}/")
+        if scope["type"] != "http" or not name or name == scope["path"]:
+            await self._app(scope, receive, send)
+            return
+        if CLIENT_NAME.fullmatch(name) is None:
+            await _answer(send, 404, {"error": _NO_NAME})
+            return
+        await self._app({**scope, "path": _PATH, "raw_path": _PATH.encode(), NAME_IN_SCOPE: name}, receive, send)
 
 
 class BodyValidator:
@@ -326,14 +358,15 @@ def application(server: MCPServer, host: str, port: int, token: str | None, limi
             allowed_hosts=names, allowed_origins=[f"http://{name}" for name in names]
         ),
     )
-    return AuthGuard(BodyValidator(app, most), names, token)
+    return AuthGuard(ClientAddresses(BodyValidator(app, most)), names, token)
 
 
 def serve(server: MCPServer, listener: socket, token: str | None, limits: ServerLimits) -> None:
     """Serve at a listening socket until interrupted. `token`: as for AuthGuard."""
     host, port = listener.getsockname()[:2]
     guarded = application(server, host, port, token, limits)
-    sys.stderr.write(f"editledger: serving at http://{_in_url(host)}:{port}{_PATH}\n")
+    address = f"http://{_in_url(host)}:{port}{_PATH}"
+    sys.stderr.write(f"editledger: serving at {address}\n{_HOW_TO_NAME.format(address)}")
     sys.stderr.flush()
     web = _Web(_Config(guarded, limits))
     anyio.run(functools.partial(web.serve, sockets=[listener]))

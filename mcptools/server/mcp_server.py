@@ -67,7 +67,7 @@ from mcptools.server.elicitation import (
     with_readable_roots,
 )
 from mcptools.server.registered_tools import ToolsOnDemand, give_signature, registered_tool
-from mcptools.server.request_client import is_stateless, key_of, named, on_session_end
+from mcptools.server.request_client import identity_of, is_stateless, named, on_session_end
 from mcptools.server.results import annotations, invalid_arguments, refused, success
 from mcptools.server.review_window import draws_windows, review_apps, window_meta
 from mcptools.server.subscriptions import SubscriptionFeed
@@ -265,9 +265,9 @@ class EditServer(MCPServer):
 
     async def _notice(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         """Process every message before its handler: note its client, and update the client's roots and streams."""
-        key = key_of(ctx)
-        if self._clients.note_request(key):
-            on_session_end(ctx, key, functools.partial(self._clients.ended, key))
+        identity = identity_of(ctx)
+        if self._clients.note_request(identity) and identity is not None:
+            on_session_end(ctx, identity.key, functools.partial(self._clients.ended, identity.key))
         self._has_window.set(draws_windows(ctx))
         if ctx.method == "notifications/roots/list_changed":
             self._clients.current().forget_roots()

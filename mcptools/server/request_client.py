@@ -1,12 +1,31 @@
 """Read the facts about a client from a message that it sent."""
 
+import hashlib
+import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
 from mcp.server.context import ServerRequestContext
 from mcp.server.mcpserver import Context
 
-__all__ = ["has_roots", "is_stateless", "key_of", "named", "on_session_end", "tells_of_roots"]
+__all__ = [
+    "CLIENT_NAME",
+    "NAME_IN_SCOPE",
+    "Identity",
+    "has_roots",
+    "identity_of",
+    "is_stateless",
+    "named",
+    "on_session_end",
+    "tells_of_roots",
+]
+
+CLIENT_NAME: Final = re.compile("[A-Za-z0-9][A-Za-z0-9._~-]{0,127}")
+"""A client's name in the address that it calls."""
+
+NAME_IN_SCOPE: Final = "editledger.client"
+"""The member of a request's ASGI scope that has this name."""
 
 _STATELESS_SINCE: Final = "2026-07-28"
 """The first version of the protocol without sessions: a client's answer is only valid for one call."""
@@ -18,17 +37,36 @@ _MAX_NAME: Final = 200
 """Characters of a client's name and version that are recorded."""
 
 
-def key_of(context: ServerRequestContext[Any, Any]) -> str:
-    """Return the key that identifies a client of this server: its session, or its name if it has none."""
-    headers = getattr(context.request, "headers", None)
-    if headers is None:
-        return ""  # standard streams have one client
-    session = headers.get("mcp-session-id")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """What distinguishes a client from all others of this server."""
+
+    key: str
+    is_beginning: bool = True
+    """Whether a message from a client that the server does not know is the client's first."""
+
+
+def identity_of(context: ServerRequestContext[Any, Any]) -> Identity | None:
+    """Return the identity of the client that sent a message, or None if it has none.
+
+    The name and version that a client gives are those of its program, which several clients may run.
+    """
+    if context.request is None:
+        return Identity(key="")  # standard streams have one client
+    session = context.request.headers.get("mcp-session-id")
+    if context.protocol_version < _STATELESS_SINCE:
+        # The session is made with the answer to the first message, and this notification follows it.
+        begins = context.method == "notifications/initialized"
+        return Identity(key=f"{_SESSION}{session}", is_beginning=begins) if session else None
     # Later versions don't define the header, so it must not select the session of another client.
-    if session and context.protocol_version < _STATELESS_SINCE:
-        return f"{_SESSION}{session}"
+    name = context.request.scope.get(NAME_IN_SCOPE)
+    if name is None:
+        return None
+    # Two programs that were given the same address by mistake are still two clients.
     params = context.session.client_params
-    return "" if params is None else f"client {params.client_info.name} {params.client_info.version}"
+    program = () if params is None else (params.client_info.name, params.client_info.version)
+    key = hashlib.sha256("\0".join((name, *program)).encode(errors="backslashreplace")).hexdigest()
+    return Identity(key=f"address {key}", is_beginning=False)
 
 
 def on_session_end(context: ServerRequestContext[Any, Any], key: str, forget: Callable[[], None]) -> None:

@@ -163,8 +163,9 @@ class HistoryTools:
             except CasError:
                 return []
         views = list_comments(self._context.directories, workspace, path)
-        if self._context.may_write:
-            mark_listed(workspace, views, conversation or self._context.session.last_conversation())
+        session = self._context.session
+        if self._context.may_write and (conversation or session.is_kept):  # otherwise it can't be known who got them
+            mark_listed(workspace, views, conversation or session.last_conversation())
         return [comment_listed(workspace, view) for view in views]
 
     def _newest(self, workspace: Workspace, wanted: EditFilter, offset: int, taken: int) -> Page[EditListed]:

@@ -15,6 +15,7 @@ from typing import Final, assert_never
 from mcptools.answers.edits import Answer, Undone
 from mcptools.edit.display import cut, one_line, shown
 from mcptools.files.workspaces import Directories, denied_in
+from mcptools.model import refusals
 from mcptools.model.cancellation import checkpoint, progress
 from mcptools.model.failures import Failure, FailureKind, failure_of
 from mcptools.model.session import LastChange
@@ -44,7 +45,6 @@ from objstore import (
 
 __all__ = ["UndoTools", "accepted_of", "undo_question"]
 
-_NOTHING: Final = "No edits have been applied to any file with this session."
 _ANOTHER_CHANGE: Final = "The last change is no longer the one that the person was asked about; nothing was changed"
 _ACCEPTED_SINCE: Final = "A reviewer has accepted more of it since the person was asked; nothing was changed"
 _MOST_NAMED: Final = 10
@@ -70,7 +70,7 @@ class UndoTools:
         with self._context.session.undoing:
             change = self._context.session.last_change()
             if change is None:
-                raise Failure(FailureKind.NOTHING_TO_UNDO, _NOTHING)
+                raise refusals.nothing_to_undo(is_kept=self._context.session.is_kept)
             if self._context.approval is not None and self._context.approval.change is not change:
                 raise _not_as_asked(_ANOTHER_CHANGE)
             paths = tuple(_paths(change))

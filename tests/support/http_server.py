@@ -4,7 +4,7 @@ import http.client
 import json
 import re
 import subprocess
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ import httpx2
 import pytest
 from anyio.from_thread import start_blocking_portal
 from mcp import Client
+from mcp.client.extension import ClientExtension
 from mcp.client.session import MessageHandlerFnT
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import Implementation
@@ -85,16 +86,38 @@ class HttpServer:
             talk.say({"jsonrpc": "2.0", "method": "notifications/initialized"})
             yield talk
 
+    def address_of(self, client: str) -> str:
+        """Return the address of a client with this name; "": the address for clients without one."""
+        return f"http://127.0.0.1:{self.port}/mcp{'/' if client else ''}{client.replace(' ', '-')}"
+
     @contextmanager
-    def agent(self, *, mode: str, name: str = "test", on_message: MessageHandlerFnT | None = None) -> Iterator[Agent]:
-        """Connect the official client. `on_message`: gets the notifications of the server."""
+    def agent(
+        self,
+        *,
+        mode: str,
+        name: str = "test",
+        at: str | None = None,
+        on_message: MessageHandlerFnT | None = None,
+        extensions: Sequence[ClientExtension] = (),
+    ) -> Iterator[Agent]:
+        """Connect the official client. `name`: of its program; `at`: in its address (None: the same; "": it has none).
+
+        `on_message`: gets the notifications of the server. `extensions`: of the client.
+        """
         with start_blocking_portal() as portal:
             headers = {"Authorization": f"Bearer {self.token}"}
             client_of_http = httpx2.AsyncClient(headers=headers, verify=NO_CERTIFICATES, timeout=None)
             with portal.wrap_async_context_manager(client_of_http) as connection:
-                transport = streamable_http_client(f"http://127.0.0.1:{self.port}/mcp", http_client=connection)
+                address = self.address_of(name if at is None else at)
+                transport = streamable_http_client(address, http_client=connection)
                 client_implementation = Implementation(name=name, version="1")
-                client = Client(transport, mode=mode, client_info=client_implementation, message_handler=on_message)
+                client = Client(
+                    transport,
+                    mode=mode,
+                    client_info=client_implementation,
+                    message_handler=on_message,
+                    extensions=extensions,
+                )
                 with portal.wrap_async_context_manager(client):
                     yield Agent(portal, client, self.root)
 
@@ -104,15 +127,20 @@ class HttpServer:
         *,
         mode: str,
         name: str = "test",
+        at: str | None = None,
         headers: Mapping[str, str] | None = None,
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> ResultT:
-        """Run a coroutine with the official client. `headers`: sent with each request; `transport`: sends them."""
+        """Run a coroutine with the official client. `name`, `at`: as for `agent`.
+
+        `headers`: sent with each request; `transport`: sends them.
+        """
 
         async def connected() -> ResultT:
             sent = {"Authorization": f"Bearer {self.token}", **(headers or {})}
             async with httpx2.AsyncClient(headers=sent, verify=NO_CERTIFICATES, transport=transport) as connection:
-                streams = streamable_http_client(f"http://127.0.0.1:{self.port}/mcp", http_client=connection)
+                address = self.address_of(name if at is None else at)
+                streams = streamable_http_client(address, http_client=connection)
                 client_implementation = Implementation(name=name, version="1")
                 async with Client(streams, mode=mode, client_info=client_implementation) as client:
                     with anyio.fail_after(SECONDS_TO_ANSWER):
@@ -248,6 +276,7 @@ def serving(root: Path, *options: str, environment: dict[str, str] | None = None
                 token = line.removeprefix("Authorization: Bearer ").strip() if "Bearer" in line else token
                 found = re.fullmatch(r"editledger: serving at http://127\.0\.0\.1:(\d+)/mcp\n", line)
                 if found is not None:
+                    assert "give each client an address of its own" in process.stderr.readline()
                     yield HttpServer(root=root, port=int(found[1]), token=token, process=process)
                     break
             else:

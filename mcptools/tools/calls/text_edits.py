@@ -212,7 +212,7 @@ class TextEdits:
             found = files.read(path, limit=min(context.limits.max_file_bytes, MAX_BLOB), follow=False)
             self._refuse_if_binary(found, path)
             if context.session.must_read((files.root, found.path), found.blob):
-                raise refusals.unread(path, sha256(found.bytes))
+                raise refusals.unread(path, sha256(found.bytes), is_kept=context.session.is_kept)
             return files, found
 
     def unwritable_notes(self, path: str) -> tuple[str, ...]:

@@ -176,8 +176,13 @@ class TrackedCalls:
 
     def _refuse_if_unread(self, existing: ExistingFile) -> None:
         if self._context.session.must_read(existing.key, existing.blob):
-            content = existing.content()
-            raise refusals.unread(existing.path, sha256(content), is_readable=self._is_readable(content))
+            raise self._unread(existing)
+
+    def _unread(self, existing: ExistingFile) -> Failure:
+        """Return the refusal of a file that the model has not read in this session."""
+        content, is_kept = existing.content(), self._context.session.is_kept
+        is_readable = self._is_readable(content)
+        return refusals.unread(existing.path, sha256(content), is_kept=is_kept, is_readable=is_readable)
 
     def refuse_if_partly_seen(self, existing: ExistingFile) -> None:
         """Refuse to replace a file of which the model has seen only a part, if it must read files first.
@@ -188,10 +193,13 @@ class TrackedCalls:
             raise refusals.unread(existing.path, sha256(existing.content()), partly=True)
 
     def refuse_if_stale(self, existing: ExistingFile) -> None:
-        """Refuse a file that has changed since the model last read or wrote it. Raises Failure."""
-        if self._context.session.knows(existing.key, existing.blob) is Knowledge.STALE:
-            content = existing.content()
-            raise refusals.stale(existing.path, sha256(content), is_readable=self._is_readable(content))
+        """Refuse a file that has, or may have, changed since the model last read or wrote it. Raises Failure."""
+        match self._context.session.knows(existing.key, existing.blob):
+            case Knowledge.UNKNOWN:
+                raise self._unread(existing)
+            case Knowledge.STALE:
+                content = existing.content()
+                raise refusals.stale(existing.path, sha256(content), is_readable=self._is_readable(content))
 
     def _is_readable(self, content: bytes) -> bool:
         """Return whether a file with these bytes is small enough for the tools to read."""

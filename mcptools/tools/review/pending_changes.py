@@ -76,6 +76,8 @@ def refusal_to_decide(context: ToolContext, workspace: Workspace) -> str:
         return "This server answers every program of this machine: decide with `cas review` in a terminal"
     if not context.has_window:
         return "This client shows no windows: decide with `cas review` in a terminal"
+    if not context.session.is_kept:
+        return "This client has no address of its own (/mcp/NAME): decide with `cas review` in a terminal"
     if not workspace.review.policies().in_chat:
         return "Deciding here is off. To allow it, run `cas config set review.in_chat on` in a terminal"
     return ""

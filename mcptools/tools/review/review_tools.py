@@ -86,7 +86,7 @@ class ReviewTools:
             content=review,
             text=review_text(review),
             notes=review_notes(review),
-            ticket=self._next_ticket(selection, review) if self._context.has_window else "",
+            ticket=self._next_ticket(selection, review) if self._can_have_ticket else "",
         )
 
     def review_page(self, ticket: TicketArgument, offset: OffsetArgument = 0) -> Answer[WindowShown]:
@@ -172,6 +172,10 @@ class ReviewTools:
     def _redeemed(self, ticket: str) -> Shown:
         """Use up the window's ticket and return what it showed. Raises Failure if the ticket is not valid."""
         return self._context.session.tickets.redeem(ticket if self._context.has_window else "")
+
+    @property
+    def _can_have_ticket(self) -> bool:
+        return self._context.has_window and self._context.session.is_kept
 
     def _next_ticket(self, selection: Shown, review: ReviewShown) -> str:
         keys = frozenset(change.key for change in review.changes if not change.cut)

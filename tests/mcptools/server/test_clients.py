@@ -11,6 +11,7 @@ from mcptools.files.workspaces import Directories
 from mcptools.model.limits import ServerLimits
 from mcptools.server.clients import Clients
 from mcptools.server.mcp_server import EditServer
+from mcptools.server.request_client import Identity
 from mcptools.server.subscriptions import SubscriptionFeed
 from tests.support.direct_tools import Tools
 from tests.support.http_server import inside
@@ -24,29 +25,29 @@ def test_new_clients_do_not_displace_clients_with_state(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("text\n")
 
     def note_request(name: str) -> Tools:
-        clients.note_request(name)
+        clients.note_request(Identity(key=name))
         return Tools(directories, clients.current().session, ServerLimits())
 
     note_request("writer").write_file("new", "text\n")
     note_request("undoer").write_file("file", "more\n")
     note_request("undoer").Undo()
     note_request("reader").read_file("file")
-    clients.note_request("listener")
+    clients.note_request(Identity(key="listener"))
     clients.current().subscribed.add("cas://edit/1")
     before = {}
     for name in ("writer", "undoer", "reader", "listener"):
-        clients.note_request(name)
+        clients.note_request(Identity(key=name))
         before[name] = clients.current()
     for number in range(5 * MAX_CLIENTS):
-        clients.note_request(f"invented {number}")
+        clients.note_request(Identity(key=f"invented {number}"))
         assert clients.current() is not None
     for name, client in before.items():
-        clients.note_request(name)
+        clients.note_request(Identity(key=name))
         assert clients.current() is client, name
     for number in range(2 * MAX_CLIENTS):
         note_request(f"reads {number}").read_file("file")
     for name in ("writer", "undoer", "listener"):
-        clients.note_request(name)
+        clients.note_request(Identity(key=name))
         assert clients.current() is before[name], name
     directories.close()
 
@@ -54,12 +55,12 @@ def test_new_clients_do_not_displace_clients_with_state(tmp_path: Path) -> None:
 def test_new_client_is_remembered_even_if_all_others_have_state(tmp_path: Path) -> None:
     clients, directories = Clients(require_read=False, most=MAX_CLIENTS), Directories([str(tmp_path)])
     for number in range(MAX_CLIENTS):
-        clients.note_request(f"writer {number}")
+        clients.note_request(Identity(key=f"writer {number}"))
         Tools(directories, clients.current().session, ServerLimits()).write_file("file", f"{number}\n")
-    clients.note_request("new")
+    clients.note_request(Identity(key="new"))
     new = clients.current()
-    clients.note_request(f"writer {MAX_CLIENTS - 1}")
-    clients.note_request("new")
+    clients.note_request(Identity(key=f"writer {MAX_CLIENTS - 1}"))
+    clients.note_request(Identity(key="new"))
     assert clients.current() is new
     directories.close()
 
@@ -73,10 +74,10 @@ def test_inactive_clients_are_forgotten_before_active_ones(tmp_path: Path) -> No
     (tmp_path / "file").write_text("text\n")
 
     def note_request(name: str) -> Tools:
-        clients.note_request(name)
+        clients.note_request(Identity(key=name))
         return Tools(directories, clients.current().session, ServerLimits())
 
-    clients.note_request("listener")
+    clients.note_request(Identity(key="listener"))
     listener = clients.current()
     listener.subscribed.add("cas://edit/1")
     for number in range(MAX_CLIENTS - 2):
@@ -85,9 +86,9 @@ def test_inactive_clients_are_forgotten_before_active_ones(tmp_path: Path) -> No
     note_request("reader").read_file("file")
     reader = clients.current()
     for number in range(MAX_CLIENTS - 2):
-        clients.note_request(f"new {number}")
+        clients.note_request(Identity(key=f"new {number}"))
     for name, client in (("reader", reader), ("listener", listener)):
-        clients.note_request(name)
+        clients.note_request(Identity(key=name))
         assert clients.current() is client, name
     directories.close()
 
@@ -103,19 +104,19 @@ def test_client_that_listens_on_a_stream_is_not_forgotten(tmp_path: Path) -> Non
         Directories([str(tmp_path)]),
     )
     feed = SubscriptionFeed(ChangeFeed(directories), clients, lambda _client, _roots: directories)
-    clients.note_request("listener")
+    clients.note_request(Identity(key="listener"))
     listener = clients.current()
     stop_listening = [feed.listen(fail_if_notified), feed.listen(fail_if_notified)]
     for moment in (0.0, 3600.0):
         now = moment
         for number in range(2 * MAX_CLIENTS):
-            clients.note_request(f"invented {number}")
+            clients.note_request(Identity(key=f"invented {number}"))
         stop_listening.pop()()
-    clients.note_request("listener")
+    clients.note_request(Identity(key="listener"))
     assert clients.current() is listener
     for number in range(2 * MAX_CLIENTS):
-        clients.note_request(f"invented {number}")
-    clients.note_request("listener")
+        clients.note_request(Identity(key=f"invented {number}"))
+    clients.note_request(Identity(key="listener"))
     assert clients.current() is not listener
     directories.close()
 

@@ -177,6 +177,7 @@ def test_cancelled_call_ends_at_its_next_checkpoint() -> None:
 def test_change_cancelled_while_waiting_for_the_lock_is_not_made(agent: Agent, folder: Path, tool: str) -> None:
     file = folder / "file.txt"
     file.write_text("old\n")
+    agent.done("read_file", path=str(file))
     recorded = len(agent.history())
     arguments: dict[str, dict[str, object]] = {
         "write_file": {"content": "new\n"},

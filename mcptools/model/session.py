@@ -91,6 +91,8 @@ class Session:
         self._require_read = require_read
         self._memory: Final = memory
         self._known: dict[FileKey, BlobId | None] = {}  # None: the file was gone
+        self._met: dict[FileKey, int] = {}  # when the model last read or wrote each file, as `written` says
+        self._written: dict[FileKey, int] = {}
         self._copied: dict[FileKey, BlobId] = {}  # the versions last backed up; used for files of which none is known
         self._parts: dict[FileKey, tuple[BlobId, bytearray]] = {}
         """For files that were shown in part: the version, and for each line whether it was shown."""
@@ -143,6 +145,9 @@ class Session:
         `whole`: the model wrote the whole file; otherwise lines that it was not shown before stay unseen.
         """
         with self._lock:
+            if not whole and version is not None and file not in self._known and self._memory is not Memory.ALL:
+                self._seen.note(file, version)
+                return  # what the rest of the file is, the session can't know
             self._known[file] = version
             if whole or version is None:
                 self._unchanged.discard(file)
@@ -152,11 +157,13 @@ class Session:
             if version is not None:
                 self._seen.note(file, version)
 
-    def showed(self, file: FileKey, version: BlobId, content: bytes, shown: Iterable[range], of: int) -> None:
+    def showed(
+        self, file: FileKey, version: BlobId, content: bytes, shown: Iterable[range], of: int, *, at: int
+    ) -> None:
         """Note which lines of a version the model was shown, counted from 0.
 
         `of`: how many lines the file has (0: it is empty or binary). `content`: the version's bytes, which may be in
-        no store. If no line was shown, nothing is noted.
+        no store. `at`: a time at which they had not been read yet. If no line was shown, nothing is noted.
         """
         parts = list(filter(None, shown))
         if of and not parts:
@@ -177,6 +184,7 @@ class Session:
                     del self._parts[file]
                     self._unchanged.discard(file)
             self._known[file] = version
+            self._met[file] = at
             self._to_read.discard(file)
             self._seen.note(file, version)
             self._seen.keep(file, version, content)
@@ -204,6 +212,26 @@ class Session:
         """Return the version that the model knows of the file (see also `carried`); None: none, or it was deleted."""
         with self._lock:
             return self._known.get(file)
+
+    def met(self, file: FileKey) -> int:
+        """Return when the model last read or wrote a file, as `written` says."""
+        with self._lock:
+            return self._met.get(file, 0)
+
+    def written(self) -> dict[FileKey, int]:
+        """Return the files that the model wrote since `compared`, each with when it last read or wrote it before.
+
+        In microseconds since 1970-01-01 UTC; 0: never. A write by itself shows the model nothing that others have made
+        of the file.
+        """
+        with self._lock:
+            return dict(self._written)
+
+    def compared(self, written: Iterable[FileKey]) -> None:
+        """Note that the model was sent what others had made of these files before it wrote them."""
+        with self._lock:
+            for file in written:
+                self._written.pop(file, None)
 
     def versions(self, file: FileKey) -> Sequence[BlobId]:
         """Return the last versions of the file that the model has seen, the latest first."""
@@ -236,6 +264,11 @@ class Session:
         """
         undoable = tuple(view for view in edits if os.fsdecode(view.edit.path) != backup)
         with self._lock:
+            for view in edits:
+                file = root, os.fsdecode(view.edit.path)
+                source = (root, os.fsdecode(view.edit.source)) if view.edit.source else file
+                self._written.setdefault(file, self._met.get(source, 0))
+                self._met[file] = view.edit.time
             if undoable:
                 self._last = LastChange(root=root, edits=undoable)
             self._has_news = self._has_news or bool(edits)

@@ -5,6 +5,7 @@ families use to name files: argument types, absolute paths, hashes, and errors c
 """
 
 import hashlib
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -79,6 +80,7 @@ class ToolContext:
     recorded: Recorded = field(default_factory=list)
     has_window: bool = False  # the client shows windows of a server (MCP Apps)
     is_open_to_all: bool = False  # every program of this machine can call tools
+    began: int = field(default_factory=lambda: time.time_ns() // 1_000)  # µs since 1970-01-01 UTC
 
     def read(self, path: str) -> tuple[Files, Content]:
         """Return a file's current bytes and the directory it is in; the session does not count it as read yet.

@@ -219,7 +219,9 @@ class ReadingTools:
 
     def _showed(self, files: Files, found: Content, lines: Iterable[range], *, of: int) -> None:
         """Note which lines of a file an answer shows. Called when nothing can refuse the call any more."""
-        self._context.session.showed((files.root, found.path), found.blob, found.bytes, lines, of)
+        self._context.session.showed(
+            (files.root, found.path), found.blob, found.bytes, lines, of, at=self._context.began
+        )
 
     def _chosen(
         self, path: str, choose: Callable[[bytes], list[int]], offset: int, *, before: int, after: int

@@ -9,7 +9,7 @@ from typing import Final
 
 from mcptools.edit.display import one_line, shown
 from mcptools.tools.context import ToolContext, absolute
-from objstore import CallOutcome, CasError
+from objstore import CallOutcome, CasError, Collision, Workspace
 
 __all__ = ["UNCHANGED", "collision_notes", "edit_number", "not_applied", "nothing_to_change", "outcome_notes"]
 
@@ -53,18 +53,32 @@ def outcome_notes(outcome: CallOutcome) -> tuple[str, ...]:
 
 
 def collision_notes(context: ToolContext) -> tuple[str, ...]:
-    """Return a note about each file that other sessions have changed, once; of files that the client may see."""
+    """Return a note about each file that other sessions have changed, once; of files that the client may see.
+
+    Only an edit that came after the session's last read or write before this call is news.
+    """
     found: list[str] = []
-    for workspace in context.directories.opened() if context.session.has_turns() else ():
+    session = context.session
+    for workspace in context.directories.opened() if session.has_turns() else ():
         # What the tool did is done: if this can't be determined or remembered, the answer is without it.
         with suppress(CasError, OSError):
-            collisions = [
-                collision
-                for collision in workspace.messages.collisions(context.session.name)
-                if context.directories.allows(workspace, collision.path)
-            ]
+            written = {file: met for file, met in session.written().items() if file[0] == workspace.root}
+            collisions: list[Collision] = []
+            for collision in workspace.messages.collisions(session.name):
+                if context.directories.allows(workspace, collision.path):
+                    file = workspace.root, collision.path
+                    collisions += _news(workspace, collision, written.get(file, session.met(file)))
             if collisions:
-                workspace.messages.mark_collisions_reported(context.session.name, collisions)
+                workspace.messages.mark_collisions_reported(session.name, collisions)
                 found += [f"- {one_line(absolute(workspace, collision.path))}" for collision in collisions]
+            session.compared(written)
     more = [f"- and {len(found) - _MOST_NAMED} more"] if len(found) > _MOST_NAMED else []
     return (_COLLIDED, *found[:_MOST_NAMED], *more) if found else ()
+
+
+def _news(workspace: Workspace, collision: Collision, met: int) -> list[Collision]:
+    """Return a collision with only those sessions that changed the file since `met`; [] if none did."""
+    later = {
+        session: seqs for session, seqs in collision.edits.items() if workspace.history.edit(max(seqs)).edit.time >= met
+    }
+    return [Collision(path=collision.path, edits=later)] if later else []

@@ -1,4 +1,7 @@
-"""Two agents that change one file each read of the other in the next answer of any tool, once."""
+"""Two agents that change one file each read of the other in the next answer of any tool, once.
+
+Only an edit that came after the agent's last read or write of the file is news to it.
+"""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -9,6 +12,7 @@ import pytest
 from mcptools.files.workspaces import Directories
 from mcptools.model.limits import ServerLimits
 from mcptools.model.session import Session
+from tests.support.command_runner import cas
 from tests.support.direct_tools import Tools
 from tests.support.hooked_agents import ClaudeCode, recorded_project
 from tests.support.mcp_agent import Agent, Result, connected
@@ -101,3 +105,82 @@ def test_two_sessions_of_one_process_get_a_note_before_the_index_has_their_edits
     assert COLLIDED in "\n".join(other.write_file(path, "two\n").notes)
     assert COLLIDED in "\n".join(one.list_directory(str(folder)).notes)
     assert COLLIDED not in "\n".join(other.list_directory(str(folder)).notes)
+
+
+# ---- only what came after the session's last read or write
+
+
+def read(agent: Agent) -> Result:
+    return agent.done("read_file", path=str(agent.root / "a.txt"))
+
+
+def test_edit_that_was_there_at_the_last_read_gets_no_note(folder: Path, agents: tuple[Agent, Agent]) -> None:
+    one, other = agents
+    edit(one, "1", "one")
+    read(other)
+    assert colliding_files(edit(other, "3", "three")) == []
+    assert colliding_files(other.done("list_edits")) == []
+    assert colliding_files(edit(one, "2", "two")) == [f"- {folder / 'a.txt'}"]  # three came after its last write
+    assert colliding_files(edit(other, "three", "3")) == [f"- {folder / 'a.txt'}"]  # and two after this one's
+
+
+def test_edit_between_a_read_and_a_write_gets_a_note(folder: Path, agents: tuple[Agent, Agent]) -> None:
+    one, other = agents
+    read(other)
+    edit(one, "1", "one")
+    assert colliding_files(edit(other, "3", "three")) == [f"- {folder / 'a.txt'}"]
+
+
+def test_edit_that_a_file_was_overwritten_with_gets_a_note(folder: Path, agents: tuple[Agent, Agent]) -> None:
+    one, other = agents
+    edit(one, "1", "one")
+    path = str(folder / "a.txt")
+    assert colliding_files(other.done("write_file", path=path, content="other\n")) == [f"- {path}"]  # it never read it
+
+
+def test_later_edit_gets_a_note_although_an_earlier_one_was_read(folder: Path, agents: tuple[Agent, Agent]) -> None:
+    one, other = agents
+    edit(other, "2", "two")
+    edit(one, "1", "one")
+    assert colliding_files(read(other)) == []
+    edit(one, "one", "1")
+    assert colliding_files(other.done("list_directory", path=str(folder))) == [f"- {folder / 'a.txt'}"]
+
+
+def test_what_a_person_or_a_decision_does_is_no_other_agents_edit(folder: Path, agents: tuple[Agent, Agent]) -> None:
+    one, other = agents
+    edit(one, "1", "one")
+    edit(one, "2", "two")
+    assert cas("reject", "1", folder=folder).status == 0
+    read(other)  # what the decision made of it, which no edit did
+    edit(other, "3", "three")
+    (folder / "a.txt").write_text("of the person\n" + (folder / "a.txt").read_text())
+    assert colliding_files(other.done("list_directory", path=str(folder))) == []
+    read(other)
+    assert colliding_files(edit(other, "three", "3")) == []
+
+
+def test_each_of_several_sessions_counts_by_itself(folder: Path, agents: tuple[Agent, Agent]) -> None:
+    one, other = agents
+    edit(one, "1", "one")
+    read(other)
+    edit(other, "2", "two")
+    with connected(folder) as third:
+        edit(third, "3", "three")
+    assert colliding_files(other.done("list_edits")) == [f"- {folder / 'a.txt'}"]
+    read(other)
+    edit(one, "one", "1")  # it has not been named yet: its first edit was no news
+    assert colliding_files(other.done("list_edits")) == [f"- {folder / 'a.txt'}"]
+
+
+def test_edit_in_a_file_that_was_moved_gets_a_note_by_what_was_read(folder: Path, agents: tuple[Agent, Agent]) -> None:
+    one, other = agents
+    edit(one, "1", "one")
+    read(other)
+    moved = {"source": str(folder / "a.txt"), "destination": str(folder / "moved")}
+    assert colliding_files(other.done("move_file", **moved)) == []
+    (folder / "b").write_text("x\n")
+    path = str(folder / "b")
+    one.done("multi_edit_text_file", path=path, edits=[{"old_string": "x", "new_string": "y"}])
+    moved = {"source": path, "destination": str(folder / "c")}
+    assert colliding_files(other.done("move_file", **moved)) == [f"- {folder / 'c'}"]  # it never read it

@@ -7,7 +7,17 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["DEFAULT_SET", "REVIEW_TOOLS", "SETS", "TOOLS", "Traits", "chosen", "instructions", "with_review"]
+__all__ = [
+    "DEFAULT_SET",
+    "REVIEW_TOOLS",
+    "SETS",
+    "TOOLS",
+    "Traits",
+    "chosen",
+    "instructions",
+    "offering",
+    "with_review",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +94,7 @@ _READING: Final = (
 _REVIEW: Final = ("list_edits", "show_edit", "answer_comment")
 
 DEFAULT_SET: Final = "default"
+_ALL: Final = "all"
 
 SETS: Final[Mapping[str, tuple[str, ...]]] = {
     DEFAULT_SET: (
@@ -100,7 +111,7 @@ SETS: Final[Mapping[str, tuple[str, ...]]] = {
         "delete_file",
         "Undo",
     ),
-    "all": tuple(TOOLS),
+    _ALL: tuple(TOOLS),
     "classic": (*_READING, "create_directory", "write_file", "edit_file_diff", "move_file", "delete_file"),
     "multi": ("read_file", "multi_edit_text_file", "write_file", "Undo"),
     "hashline": ("read_text_file", "read_file_by_keyword", "read_file_by_line", "edit_text_file", "write_file", "Undo"),
@@ -177,4 +188,22 @@ def instructions(offered: Collection[str]) -> str:
     """Return the server's instructions; they name only tools that are `offered`."""
     choices = [(purpose, [name for name in names if name in offered]) for purpose, names in _CHOICES]
     lines = [f"{purpose}: {', else '.join(names)}." for purpose, names in choices if names]
-    return "\n".join([*lines, *_ALWAYS])
+    others = [name for name, tools in SETS.items() if not set(tools) <= set(offered)]
+    sets = [f"The person can start the server with other sets of tools: {', '.join(others)} (--tools)."]
+    return "\n".join([*lines, *_ALWAYS, *(sets if others else [])])
+
+
+def offering(name: str, offered: Mapping[str, Traits]) -> tuple[str, str] | None:
+    """Return how a person starts a server that offers a tool, and what does its work here ("": nothing does).
+
+    `offered`: the tools of this server, without the one with this `name`. None: there is no such tool.
+    """
+    traits = _NAMED.get(name)
+    if traits is None:
+        return None
+    smallest = next((each for each, tools in SETS.items() if name in tools and each != _ALL), name)
+    way = f"start the server with `--tools {smallest}`" + (f" (or `{_ALL}`)" if name in SETS[_ALL] else "")
+    if not traits.read_only and all(each.read_only for each in offered.values()):
+        way += ", and without `--read-only`"
+    choices = [(purpose, [each for each in names if each in offered]) for purpose, names in _CHOICES if name in names]
+    return way, "".join(f"{purpose} with {' or '.join(names)}." for purpose, names in choices if names)

@@ -47,7 +47,7 @@ from pydantic import ValidationError
 from mcptools.catalog.acp import Shape
 from mcptools.catalog.descriptions import REVIEW_TOOLS_FILE, ToolDescription, load_descriptions
 from mcptools.catalog.schemas import parameters_of
-from mcptools.catalog.tool_list import REVIEW_TOOLS, TOOLS, Traits, instructions, with_review
+from mcptools.catalog.tool_list import REVIEW_TOOLS, TOOLS, Traits, instructions, offering, with_review
 from mcptools.catalog.version import version
 from mcptools.edit.null_arguments import without_nulls
 from mcptools.feeds.change_feed import ChangeFeed
@@ -68,7 +68,7 @@ from mcptools.server.elicitation import (
 )
 from mcptools.server.registered_tools import ToolsOnDemand, give_signature, registered_tool
 from mcptools.server.request_client import identity_of, is_stateless, named, on_session_end
-from mcptools.server.results import annotations, invalid_arguments, refused, success
+from mcptools.server.results import annotations, invalid_arguments, not_offered, refused, success
 from mcptools.server.review_window import draws_windows, review_apps, window_meta
 from mcptools.server.subscriptions import SubscriptionFeed
 from mcptools.transport.message_checks import broken_argument
@@ -177,6 +177,8 @@ class EditServer(MCPServer):
     ) -> CallToolResult | InputRequiredResult:
         """Call a tool. Wrong arguments and crashes, which the SDK would report in its own way, become failures."""
         traits = self._offered_with_window.get(name)
+        if traits is None and (elsewhere := offering(name, self._offered)) is not None:
+            return refused(not_offered(name, *elsewhere))
         broken = None if context is None else broken_argument(context.request_context.params)
         if traits is not None and broken is not None:
             message = f"{broken} contains half a surrogate pair, which UTF-8 can't encode"

@@ -13,7 +13,7 @@ from mcptools.model.failures import Failure, FailureKind
 if TYPE_CHECKING:
     from mcptools.answers.edits import Answer
 
-__all__ = ["annotations", "invalid_arguments", "refused", "success"]
+__all__ = ["annotations", "invalid_arguments", "not_offered", "refused", "success"]
 
 _TICKET: Final = "editledger/ticket"
 """The member of a result's `_meta` that has the ticket of a window."""
@@ -47,10 +47,13 @@ def success(answer: "Answer[Any]", longest: int) -> CallToolResult:
     return result
 
 
-def refused(failure: Failure, traits: Traits) -> CallToolResult:
-    """Return the result that a client gets for a failure, in the shape that the tool's document defines."""
+def refused(failure: Failure, traits: Traits | None = None) -> CallToolResult:
+    """Return the result that a client gets for a failure, in the shape that the tool's document defines.
+
+    `traits`: None if the tool is not offered, so that the common shape is right.
+    """
     # A text from the model's arguments, or a line of a file, may be longer than any answer.
-    if traits.json_text:
+    if traits is not None and traits.json_text:
         structured = cut_within(failure.flat(), LONGEST_WORDS)
         return _result([_json(structured)], structured, is_error=True)
     words = [cut(text, LONGEST_WORDS) for text in (str(failure), failure.hint) if text]
@@ -84,3 +87,8 @@ def invalid_arguments(name: str, error: ValidationError) -> Failure:
     named = [*page.items, *([f"and {len(wrong) - page.next_offset} more"] if page.next_offset else [])]
     message = f"Invalid arguments for {name}: {'; '.join(named)}"
     return Failure(FailureKind.INVALID_REQUEST, message, arguments=named)
+
+
+def not_offered(name: str, way: str, instead: str) -> Failure:
+    """Return the failure of a call of a tool that this server does not offer. `way`, `instead`: as of `offering`."""
+    return Failure(FailureKind.INVALID_REQUEST, f"{name} is not offered here: {way}", hint=instead)

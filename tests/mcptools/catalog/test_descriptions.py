@@ -161,6 +161,14 @@ def test_instructions_name_only_offered_tools() -> None:
     assert "Change parts of a file: edit_text_file.\n" in instructions(SETS["hashline"])
 
 
+def test_instructions_name_the_other_sets_in_one_sentence() -> None:
+    for name, tools in SETS.items():
+        *_, last = instructions(tools).splitlines()
+        named = re.findall(r"[a-z]+", last.partition(":")[2].removesuffix(" (--tools)."))
+        assert set(named) == {each for each in SETS if not set(SETS[each]) <= set(tools)} or name == "all"
+    assert "--tools" not in instructions(SETS["all"])
+
+
 def test_every_argument_is_described_and_unknown_ones_are_excluded(agent: Agent) -> None:
     for tool in agent.tools():
         for schema in object_schemas_in(tool.input_schema):

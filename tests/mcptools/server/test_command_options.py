@@ -55,6 +55,50 @@ def test_only_the_selected_tools_are_offered(root: Path, options: list[str], nam
             assert agent.call(name).refused
 
 
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+@pytest.mark.parametrize("options", [[f"--tools={name}"] for name in SETS] + [["--tools=all", "--read-only"]], ids=str)
+def test_tool_that_is_not_offered_says_how_the_server_offers_it(root: Path, options: list[str], mode: str) -> None:
+    with connected(root, options=["--tools", "all", *options], mode=mode) as agent:
+        offered = {tool.name for tool in agent.tools()}
+        for name in TOOLS.keys() - offered:
+            refused = agent.call(name, path="f", file_path="f", patch="", content="x\n")
+            assert refused.structured.keys() == {"success", "error"}
+            assert refused.structured["success"] is False
+            assert (refused.error["code"], refused.error["type"]) == (-32600, "invalid_request")
+            message = refused.texts[0]
+            assert message == refused.error["message"]
+            assert message.startswith(f"{name} is not offered here: start the server with `--tools ")
+            way = message.split("`")[1].removeprefix("--tools ")
+            assert name in chosen([way])
+            assert ("and without `--read-only`" in message) == (
+                not TOOLS[name].read_only and all(TOOLS[each].read_only for each in offered)
+            )
+            for instead in refused.texts[1:]:
+                named = {word.strip(".,") for word in instead.split()} & TOOLS.keys()
+                assert named
+                assert named <= offered
+    assert list(root.iterdir()) == []
+
+
+def test_tools_of_each_document_are_refused_with_the_set_that_has_them(root: Path) -> None:
+    with connected(root, options=["--tools", "default"]) as agent:
+        for tool, tools in (
+            ("edit_file_diff", "classic"),
+            ("edit_text_file", "hashline"),
+            ("read_text_file", "hashline"),
+            ("apply_patch", "patch"),
+            ("restore_backup", "patch"),
+        ):
+            message = f"{tool} is not offered here: start the server with `--tools {tools}` (or `all`)"
+            assert agent.call(tool).texts[0] == message
+        instead = "Change parts of a file with multi_edit_text_file."
+        assert agent.call("apply_patch", file_path="f", patch="").texts[1:] == [instead]
+    with connected(root, options=["--tools", "patch"]) as agent:
+        for tool in ("multi_edit_text_file", "Undo", "read_file"):
+            assert "`--tools default` (or `all`)" in agent.call(tool).texts[0]
+        assert agent.call("no_such_tool").texts == ["Unknown tool: no_such_tool"]
+
+
 def test_each_tool_is_in_a_set() -> None:
     assert {name for names in SETS.values() for name in names} == set(TOOLS)
     for name in SETS:

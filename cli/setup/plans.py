@@ -7,15 +7,14 @@ Facts about each program's files come from its own documentation; if a program r
 the user, both have the same shape.
 """
 
-import json
 import os
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path, PurePath
+from dataclasses import dataclass, replace
+from pathlib import Path
 from shlex import quote
-from typing import Any, Final
+from typing import Final
 
 from cli.hooks.clients import claude_code, cursor, gemini, opencode
 from cli.hooks.clients.described import described
@@ -23,12 +22,10 @@ from cli.hooks.clients.event import HookMoment
 from cli.setup.hook_lists import IN_ANY_CASE, is_ours, with_hook, without_hooks
 from cli.setup.jsonc_edit import Key, loaded, with_member, with_members, without_member
 from cli.setup.opencode_plugin import FIRST_WORDS, plugin
+from cli.setup.server_entry import NAME, TOKEN, ServerEntry
 from objstore import toml_value, with_toml, without_toml
 
 __all__ = ["HOMES", "NAME", "WIRED", "Programs", "Scope", "SetupStep", "plan"]
-
-NAME: Final = "editledger"
-"""Our name in other programs' settings."""
 
 _HOOKS: Final = "hooks at prompts, stops, sessions, and tools that can change files"
 _SERVER: Final = "the MCP server"
@@ -58,6 +55,8 @@ class Programs:
 
     cas: str
     server: str
+    address: str = ""  # of a server over HTTP, which the client calls; "": it starts one
+    name: str = ""  # that a client gets in this address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +151,8 @@ def _claude_code(scope: Scope, programs: Programs) -> ClientSteps:
         keys = ["projects", str(scope.project), *keys]
     elif scope.project is not None:
         servers = scope.project / ".mcp.json"
-    server = _Server(programs=programs, arguments=scope.served, more={"type": "stdio"})
+    called = {"type": "http", **_bearer(f"${{{TOKEN}:-}}")}
+    server = _entry(programs, scope.served, started={"type": "stdio"}, called=called)
     hook = _hook(f"{quote(programs.cas)} hook claude-code{IN_ANY_CASE}")
     entries = _grouped(
         tools=("PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionRequest", "PermissionDenied"),
@@ -187,7 +187,7 @@ def _codex(scope: Scope, programs: Programs) -> ClientSteps:
     at_its_end = _grouped(
         tools=(), others=("SessionEnd", "Interrupt"), hook=_hook(command, seconds=_SECONDS_AT_ITS_END)
     )
-    server = _Server(programs=programs, arguments=scope.served)
+    server = _entry(programs, scope.served, called={"bearer_token_env_var": TOKEN})
     return ClientSteps(
         hooks=[_entries(folder / "hooks.json", "codex", programs, during | at_its_end)],
         server=_table(folder / "config.toml", ["mcp_servers", NAME], server),
@@ -208,7 +208,8 @@ def _gemini(scope: Scope, programs: Programs) -> ClientSteps:
         },
         reads=gemini.READS,
     )
-    server = _Server(programs=programs, arguments=scope.served)
+    called = _bearer(f"${{{TOKEN}}}")
+    server = _entry(programs, scope.served, called=called, key_of_address="httpUrl")
     return ClientSteps(
         hooks=[_entries(settings, "gemini", programs, entries)],
         server=_member(settings, ["mcpServers", NAME], server),
@@ -222,7 +223,7 @@ def _cursor(scope: Scope, programs: Programs) -> ClientSteps:
     entries = dict.fromkeys(("preToolUse", "postToolUse", "postToolUseFailure"), of_tools) | dict.fromkeys(
         ("afterFileEdit", "beforeSubmitPrompt", "sessionStart", "sessionEnd", "stop"), entry
     )
-    server = _Server(programs=programs, arguments=scope.served)
+    server = _entry(programs, scope.served, called=_bearer(f"${{env:{TOKEN}}}"))
     return ClientSteps(
         hooks=[_versioned(_entries(folder / "hooks.json", "cursor", programs, entries))],
         server=_member(folder / "mcp.json", ["mcpServers", NAME], server),
@@ -236,7 +237,8 @@ def _vscode(scope: Scope, programs: Programs) -> ClientSteps:
         folder = scope.home / "Library" / "Application Support" / "Code" / "User"
     else:
         folder = scope.configurations / "Code" / "User"
-    server = _Server(programs=programs, arguments=["${workspaceFolder}"], more={"type": "stdio"})
+    called = {"type": "http", **_bearer(f"${{env:{TOKEN}}}")}
+    server = _entry(programs, ["${workspaceFolder}"], started={"type": "stdio"}, called=called)
     hooks = scope.home / ".copilot" / "hooks" if scope.project is None else scope.project / ".github" / "hooks"
     hook = _hook(f"{quote(programs.cas)} hook vscode{IN_ANY_CASE}")
     # The editor has no matchers, and no PostToolUseFailure and SessionEnd, which Copilot's own program has.
@@ -254,8 +256,9 @@ def _opencode(scope: Scope, programs: Programs) -> ClientSteps:
         settings = folder / "opencode.json"
     else:
         folder, settings = scope.project / ".opencode", scope.project / "opencode.json"
-    more = {"type": "local", "enabled": True}
-    server = _Server(programs=programs, arguments=scope.served, more=more, is_one_list=True)
+    started = {"type": "local", "enabled": True}
+    called = {"type": "remote", "enabled": True, **_bearer(f"{{env:{TOKEN}}}")}
+    server = _entry(programs, scope.served, started=started, called=called, is_one_list=True)
     return ClientSteps(
         # Both versions read the folder `plugins`, version 1 also `plugin`, where earlier versions of ours wrote.
         hooks=[
@@ -310,55 +313,34 @@ def _described(client: str, scope: Scope, programs: Programs) -> ClientSteps:
 # ---- kinds of steps
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Server:
-    """The entry of our server among a client's: what it must hold; a user may add more."""
-
-    programs: Programs
-    arguments: Sequence[str]
-    more: Mapping[str, object] = field(default_factory=dict)
-    is_one_list: bool = False  # whether the command and its arguments are one list
-
-    def members(self, existing: object) -> dict[str, Any]:
-        """Return the members to set in the existing entry: arguments of our server that are there are the user's."""
-        ours: dict[str, Any] = {"command": self.programs.server, "args": list(self.arguments)}
-        if self._runs_ours(existing) and (given := self._given(existing)) is not None:
-            ours["args"] = given
-        if self.is_one_list:
-            ours = {"command": [ours["command"], *ours["args"]]}
-        return {**self.more, **ours}
-
-    def is_foreign_entry(self, existing: object) -> bool:
-        """Return whether an existing entry runs something else: a user had it before us."""
-        return existing is not None and not self._runs_ours(existing)
-
-    def has_extra_settings(self, existing: object) -> bool:
-        """Return whether an existing entry has something of a user's."""
-        if not isinstance(existing, Mapping) or self.is_foreign_entry(existing):
-            return existing is not None
-        return {**existing, **self.members(existing)} != self.members(None)
-
-    def remark(self, existing: object) -> str:
-        """Return a warning about arguments that are left alone and may not work ("": none)."""
-        given = self._given(existing) if self._runs_ours(existing) else None
-        ours = list(self.arguments)
-        if given is None or (isinstance(given, list) and given[max(0, len(given) - len(ours)) :] == ours):
-            return ""
-        said = f"our server's arguments {json.dumps(given)} stay as they are"
-        return f"{said}; those of `cas setup` end in {json.dumps(ours)}" if ours else said
-
-    def _runs_ours(self, existing: object) -> bool:
-        command = existing.get("command") if isinstance(existing, Mapping) else None
-        if self.is_one_list:
-            command = command[0] if isinstance(command, list) and command else None
-        return isinstance(command, str) and (command == self.programs.server or PurePath(command).name == NAME)
-
-    def _given(self, existing: Any) -> Any:  # noqa: ANN401 - whatever a settings file holds
-        """Return the arguments of an entry that runs our server; None: it has none."""
-        return existing["command"][1:] if self.is_one_list else existing.get("args")
+def _entry(
+    programs: Programs,
+    arguments: Sequence[str],
+    *,
+    called: Mapping[str, object],
+    started: Mapping[str, object] | None = None,
+    key_of_address: str = "url",
+    is_one_list: bool = False,
+) -> ServerEntry:
+    """Return the entry of our server: started by the client with these arguments, or called at its address."""
+    return ServerEntry(
+        command=programs.server,
+        arguments=arguments,
+        started=started or {},
+        is_one_list=is_one_list,
+        address=programs.address,
+        name=programs.name,
+        called=called,
+        key_of_address=key_of_address,
+    )
 
 
-def _member(path: Path, keys: Sequence[Key], server: _Server) -> SetupStep:
+def _bearer(variable: str) -> dict[str, object]:
+    """Return the member that sends our token; `variable`: how the client names the value of an environment variable."""
+    return {"headers": {"Authorization": f"Bearer {variable}"}}
+
+
+def _member(path: Path, keys: Sequence[Key], server: ServerEntry) -> SetupStep:
     """Return the step that puts our server's entry into a JSON file; what a user adds to the entry stays."""
 
     def existing(text: str) -> object:
@@ -367,10 +349,15 @@ def _member(path: Path, keys: Sequence[Key], server: _Server) -> SetupStep:
             held = held.get(key) if isinstance(held, dict) else None
         return held
 
+    def apply(text: str) -> str:
+        if server.is_of_other_kind(existing(text)):
+            text = without_member(text, keys)
+        return with_members(text, keys, server.members(existing(text)))
+
     return SetupStep(
         path=path,
         what=_SERVER,
-        apply=lambda text: with_members(text, keys, server.members(existing(text))),
+        apply=apply,
         undo=lambda text: without_member(text, keys),
         is_foreign_entry=lambda text: server.is_foreign_entry(existing(text)),
         has_extra_settings=lambda text: server.has_extra_settings(existing(text)),
@@ -378,12 +365,18 @@ def _member(path: Path, keys: Sequence[Key], server: _Server) -> SetupStep:
     )
 
 
-def _table(path: Path, names: Sequence[str], server: _Server) -> SetupStep:
+def _table(path: Path, names: Sequence[str], server: ServerEntry) -> SetupStep:
     """Return the step that puts it into a TOML file."""
+
+    def apply(text: str) -> str:
+        if server.is_of_other_kind(toml_value(text, names)):
+            text = without_toml(text, names)
+        return with_toml(text, names, server.members(toml_value(text, names)))
+
     return SetupStep(
         path=path,
         what=_SERVER,
-        apply=lambda text: with_toml(text, names, server.members(toml_value(text, names))),
+        apply=apply,
         undo=lambda text: without_toml(text, names),
         is_foreign_entry=lambda text: server.is_foreign_entry(toml_value(text, names)),
         has_extra_settings=lambda text: server.has_extra_settings(toml_value(text, names)),

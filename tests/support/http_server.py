@@ -97,15 +97,17 @@ class HttpServer:
         mode: str,
         name: str = "test",
         at: str | None = None,
+        token: str | None = None,
         on_message: MessageHandlerFnT | None = None,
         extensions: Sequence[ClientExtension] = (),
     ) -> Iterator[Agent]:
         """Connect the official client. `name`: of its program; `at`: in its address (None: the same; "": it has none).
 
-        `on_message`: gets the notifications of the server. `extensions`: of the client.
+        `token`: that it sends (None: the one that the server printed). `on_message`: gets the notifications of the
+        server. `extensions`: of the client.
         """
         with start_blocking_portal() as portal:
-            headers = {"Authorization": f"Bearer {self.token}"}
+            headers = {"Authorization": f"Bearer {self.token if token is None else token}"}
             client_of_http = httpx2.AsyncClient(headers=headers, verify=NO_CERTIFICATES, timeout=None)
             with portal.wrap_async_context_manager(client_of_http) as connection:
                 address = self.address_of(name if at is None else at)

@@ -27,6 +27,10 @@ NEXT: Final = "Restart {name} to begin recording. `{program} doctor {client}` ch
 BY_HAND: Final = "Add the MCP server to {name} by hand: its command is `editledger`, with the project's folder."
 """Printed for clients whose lists of servers are not known."""
 
+BY_HAND_OVER_HTTP: Final = "Add the MCP server to {name} by hand, at an address of its own: {address}."
+
+HOW_TO_ADMIT: Final = "Set EDITLEDGER_TOKEN to one token where you start {name} and where you start the server."
+
 EACH: Final = "Only workspaces are recorded: run `cas init` in each folder."
 """Printed when a client is set up for all projects: hooks make no folder a workspace by themselves."""
 
@@ -69,6 +73,19 @@ class _ClientName(click.ParamType[str]):
         return click.Choice(CLIENTS).shell_complete(ctx, param, incomplete)
 
 
+def _server_address(_context: click.Context, _option: click.Parameter, given: str) -> str:
+    """Return the address of a server over HTTP without a slash at its end, or "" if none was given."""
+    from cli.setup.server_entry import is_address
+
+    address = given.removesuffix("/")
+    if address and not is_address(address):
+        raise click.BadParameter(
+            "it is not the address of a server of this machine, as `editledger --http` prints it: "
+            "http://127.0.0.1:8765/mcp"
+        )
+    return address
+
+
 @command("setup")
 @click.argument("clients", nargs=-1, type=click.Choice(CLIENTS), metavar="[CLIENT]...")
 @click.option(
@@ -83,6 +100,14 @@ class _ClientName(click.ParamType[str]):
 @click.option("--local", is_flag=True, help="Set up this project for you alone: git shares nothing of it.")
 @click.option("--user", is_flag=True, help="Set up all your projects.")
 @click.option("--server", is_flag=True, help="Also add the MCP server, with tools that record every edit.")
+@click.option(
+    "--http",
+    "address",
+    metavar="URL",
+    default="",
+    callback=_server_address,
+    help="Also add the MCP server that `editledger --http` serves at URL, with an address of the client's own.",
+)
 @click.option("--show", is_flag=True, help="Print the entries for the settings files, and change nothing.")
 @click.option("-n", "--dry-run", is_flag=True, help="Print how the settings files would change, and change nothing.")
 @click.option("--remove", is_flag=True, help="Remove what `cas setup` added, the server too.")
@@ -94,6 +119,7 @@ def setup(  # noqa: PLR0913 -- each is an option of the command
     local: bool,
     user: bool,
     server: bool,
+    address: str,
     show: bool,
     dry_run: bool,
     remove: bool,
@@ -112,14 +138,17 @@ def setup(  # noqa: PLR0913 -- each is an option of the command
     named = [name for name, is_given in (("project", project), ("local", local), ("user", user)) if is_given]
     if len(named) > 1:
         raise click.UsageError(f"Pass --{named[0]} or --{named[1]}, not both.")
+    if server and address:
+        raise click.UsageError("Pass --server or --http, not both.")
     where = _scope(invocation, *named)
     for client in _chosen(
         (*clients, *files), where, "Remove the setup of {}" if remove else "Set {} up", asks=not (show or dry_run)
     ):
         if show:
-            write(_entries_text(plan(client, where, _programs(), server=server), invocation.screen()))
+            steps = plan(client, where, _programs(address), server=server or bool(address))
+            write(_entries_text(steps, invocation.screen()))
         else:
-            _set_up(invocation, client, where, server=server, dry_run=dry_run, remove=remove)
+            _set_up(invocation, client, where, server=server, address=address, dry_run=dry_run, remove=remove)
 
 
 def _chosen(clients: Sequence[str], where: "Scope", verb: str, *, asks: bool) -> Sequence[str]:
@@ -156,7 +185,16 @@ def _is_there(client: str, home: Path) -> bool:
     return any(map(shutil.which, commands)) or any(place.is_dir() for place in places)
 
 
-def _set_up(invocation: Invocation, client: str, where: "Scope", *, server: bool, dry_run: bool, remove: bool) -> None:
+def _set_up(
+    invocation: Invocation,
+    client: str,
+    where: "Scope",
+    *,
+    server: bool,
+    address: str,
+    dry_run: bool,
+    remove: bool,
+) -> None:
     """Set a client up, or remove that, and say in a few lines what was changed."""
     from cli.setup.disabled_hooks import disabled_hooks
     from cli.setup.git_exclude import exclude_step
@@ -170,7 +208,8 @@ def _set_up(invocation: Invocation, client: str, where: "Scope", *, server: bool
     if moved is not None:
         place = f"{HOMES[client][0]} says where your settings of {client} are: {shown_name(str(moved))}"
         write([screen.line(place)])
-    steps = plan(client, where, _programs(), server=server or remove)
+    programs = _programs(address)
+    steps = plan(client, where, programs, server=server or remove or bool(address))
     try:
         excluded = (
             exclude_step(where.project, [step.path for step in steps]) if where.project and where.is_local else None
@@ -198,8 +237,11 @@ def _set_up(invocation: Invocation, client: str, where: "Scope", *, server: bool
     then = NEXT.format(program=invocation.program, client=_word(client), name=_title(client))
     trust = missing_trust(client, where, where.project)
     said = [*([then] if wanted else []), *([] if trust is None else [visible(f"{trust}.")])]
-    if server and client not in NAMES:
-        said.append(BY_HAND.format(name=_title(client)))
+    if (server or address) and client not in NAMES:
+        own = f"{address}/{programs.name}" if address.endswith("/mcp") else address
+        said.append((BY_HAND_OVER_HTTP if address else BY_HAND).format(name=_title(client), address=own))
+    if address:
+        said.append(HOW_TO_ADMIT.format(name=_title(client)))
     if where.project is None:
         said.append(EACH)
     write([screen.line(line) for line in said])
@@ -362,11 +404,14 @@ def _scope(invocation: Invocation, named: str = "project") -> "Scope":
     return Scope(project=project, home=Path.home(), is_local=named == "local")
 
 
-def _programs() -> "Programs":
-    """Return the commands that clients should call: by name if it leads to this installation, else by path."""
+def _programs(address: str = "") -> "Programs":
+    """Return the commands that clients should call: by name if it leads to this installation, else by path.
+
+    `address`: of a server over HTTP. A client gets an address of its own there, unless this one has a name already.
+    """
     from cli.setup.plans import Programs
 
-    return Programs(cas=_program("cas"), server=_program("editledger"))
+    return Programs(cas=_program("cas"), server=_program("editledger"), address=address, name=os.urandom(8).hex())
 
 
 def _program(name: str) -> str:

@@ -8,7 +8,7 @@ from enum import Enum, auto
 from threading import Lock
 from typing import Final, TypeAlias, TypeVar
 
-from mcptools.model.seen_versions import SeenVersions
+from mcptools.model.seen_versions import KeptBytes, SeenVersions
 from mcptools.model.tickets import Tickets
 from objstore import BlobId, EditView
 
@@ -82,8 +82,18 @@ class Session:
     in this session before it replaces or deletes it as a whole.
     """
 
-    def __init__(self, *, require_read: bool = False, memory: Memory = Memory.ALL, turns: Turns | None = None) -> None:
-        """Begin without knowing any file. `turns`: those known of the client (None: it has had none)."""
+    def __init__(
+        self,
+        *,
+        require_read: bool = False,
+        memory: Memory = Memory.ALL,
+        turns: Turns | None = None,
+        kept: KeptBytes | None = None,
+    ) -> None:
+        """Begin without knowing any file.
+
+        `turns`: those known of the client (None: it has had none). `kept`: bytes that sessions share (None: none do).
+        """
         self.name = f"mcp_{os.urandom(8).hex()}"  # as recorded with each turn
         self.client: dict[str, str] = {}  # the client's name and version, as recorded with each call; {}: unknown yet
         self.tickets: Final = Tickets()
@@ -102,7 +112,7 @@ class Session:
         self._last: LastChange | None = None  # None: nothing to undo
         self._turns: Final = Turns() if turns is None else turns
         self._has_turns = False
-        self._seen = SeenVersions()
+        self._seen = SeenVersions(KeptBytes() if kept is None else kept)
         self._has_news = False
         self._lock = Lock()
 

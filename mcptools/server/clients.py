@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Final
 
+from mcptools.model.seen_versions import KeptBytes
 from mcptools.model.session import Memory, Session, Turns
 from mcptools.server.request_client import Identity
 
@@ -99,6 +100,7 @@ class Clients:
         self._require_read = require_read
         self._clock = clock
         self._clients: OrderedDict[str, Client] = OrderedDict()
+        self._kept: Final = KeptBytes()
         self._unidentified_turns: Final = Turns()
         self._unidentified_places: Final[dict[str, str]] = {}
         self._current: ContextVar[Client] = ContextVar("client")
@@ -114,7 +116,7 @@ class Clients:
             if len(self._clients) >= self._most:
                 del self._clients[self._first_to_go()]
             memory = Memory.ALL if identity.is_beginning else Memory.SINCE_LATELY
-            client = Client(Session(require_read=self._require_read, memory=memory))
+            client = Client(Session(require_read=self._require_read, memory=memory, kept=self._kept))
             self._clients[identity.key] = client
         client.last_seen_at = self._clock()
         self._clients.move_to_end(identity.key)

@@ -169,6 +169,18 @@ def test_instructions_name_the_other_sets_in_one_sentence() -> None:
     assert "--tools" not in instructions(SETS["all"])
 
 
+def test_the_readme_names_a_server_for_the_tools_of_each_document() -> None:
+    rows = re.findall(
+        r"^\| \[(00\d)\].*?\|(.*)\| `editledger (.*)DIR` \|$", (REPOSITORY / "README.md").read_text(), re.M
+    )
+    assert [document for document, _, _ in rows] == ["000", "001", "002", "003", "004"]
+    for document, words, options in rows:
+        offered = chosen([options.removeprefix("--tools ").strip() or DEFAULT_SET])
+        named = set(re.findall(r"`(\w+)`", words))
+        assert named, document
+        assert named <= offered.keys(), document
+
+
 def test_every_argument_is_described_and_unknown_ones_are_excluded(agent: Agent) -> None:
     for tool in agent.tools():
         for schema in object_schemas_in(tool.input_schema):

@@ -171,7 +171,7 @@ def test_instructions_name_the_other_sets_in_one_sentence() -> None:
 
 def test_the_readme_names_a_server_for_the_tools_of_each_document() -> None:
     rows = re.findall(
-        r"^\| \[(00\d)\].*?\|(.*)\| `editledger (.*)DIR` \|$", (REPOSITORY / "README.md").read_text(), re.M
+        r"^\| \[(00\d)\].*?\|(.*)\| `editledger (.*)DIR` \|$", (REPOSITORY / "README.md").read_text(), re.MULTILINE
     )
     assert [document for document, _, _ in rows] == ["000", "001", "002", "003", "004"]
     for document, words, options in rows:

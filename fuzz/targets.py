@@ -14,7 +14,7 @@ from zstandard import ZstdCompressor
 from mcptools.edit.anchored import AnchoredEdit, Op, Placed, apply_operations, parse_anchor, split_content_lines
 from mcptools.edit.hashline import hashlines
 from mcptools.edit.patch_parser import InvalidPatch, parse_patches
-from mcptools.edit.unified_diff import AmbiguousContext, Applied, ContextMismatch, apply_patch
+from mcptools.edit.unified_diff import AmbiguousContext, Applied, ContextMismatch, FilePatch, apply_patch
 from objstore.documents.loader import loaded_from_cache
 from objstore.errors import BlobDamaged, FormatTooNew, RecordInvalid, StoreDamaged, TreeInvalid
 from objstore.fs.disk import Disk
@@ -171,10 +171,11 @@ def git_index(data: bytes) -> None:
 def patch(data: bytes) -> None:
     """Check that a text is no patch, or has one part for each file, whose result can be reverted."""
     content, _, text = data.partition(b"\0")
-    try:
-        parts = parse_patches(text.decode("utf-8", "replace"), correct=True)
-    except InvalidPatch:
-        return
+    decoded = text.decode("utf-8", "replace")
+    parts: list[FilePatch] = []
+    for likely in (False, True):
+        with suppress(InvalidPatch):
+            parts += parse_patches(decoded, correct=not likely, likely=likely)
     for part in parts:
         if part.hunks:
             made = apply_patch(content, part)

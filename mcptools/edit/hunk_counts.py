@@ -27,10 +27,11 @@ class Corrected(NamedTuple):
     counted: dict[int, tuple[int, int]]  # by the number of a corrected header's line, from 1: its old and new count
 
 
-def corrected(lines: Sequence[str], between: Callable[[], object]) -> Corrected | None:
+def corrected(lines: Sequence[str], between: Callable[[], object], *, likely: bool = False) -> Corrected | None:
     """Return a patch with right counts, or None if they are right, or if it is not certain what they should be.
 
     `lines`: without their newlines; the last one is empty, after the last newline. `between`: called at each header.
+    `likely`: what they should be need not be certain.
     """
     made, counted = list(lines), dict[int, tuple[int, int]]()
     at = 0
@@ -44,13 +45,13 @@ def corrected(lines: Sequence[str], between: Callable[[], object]) -> Corrected 
         said = int(old), int(new)
         end = _end_by_counts(lines, at, *said)
         if end is None:
-            end = _end_by_marks(lines, at)
+            end = _likely_end(lines, at, *said) if likely else _end_by_marks(lines, at)
             if end is None:
                 return None
             marks = [line[:1] if line.rstrip("\r") else " " for line in lines[at:end]]
             has = sum(mark in _OLD for mark in marks), sum(mark in _NEW for mark in marks)
             is_cut = end == len(lines) - 1 and (has[0] < said[0] or has[1] < said[1])
-            if is_cut or not has[0]:
+            if not likely and (is_cut or not has[0]):
                 return None
             rest = lines[at - 1].split("@@", 2)[2]
             made[at - 1] = f"@@ -{start},{has[0]} +{new_start},{has[1]} @@{rest}"
@@ -91,6 +92,28 @@ def _end_by_marks(lines: Sequence[str], at: int) -> int | None:
         at += 1
     is_end = at == len(lines) - 1 or _is_after_a_hunk(lines[at])
     return at if is_end and not blank else None
+
+
+def _likely_end(lines: Sequence[str], at: int, old: int, new: int) -> int | None:
+    """Return where a hunk probably ends whose header counts so many lines, and whose lines begin at `at`.
+
+    None: what follows its marked lines can't follow a hunk.
+    """
+    begin = at
+    while at < len(lines) - 1 and (not lines[at].rstrip("\r") or lines[at][0] in " -+\\"):
+        line = lines[at]
+        if line.startswith("--- ") and HUNK_HEADER.fullmatch("".join(lines[at + 2 : at + 3]).rstrip("\r")):
+            break
+        if old == new == 0 and line.startswith(("--- ", "-- ")):
+            return None  # a header without the other one, or the signature of a mail
+        mark = line[:1] if line.rstrip("\r") else " "
+        old -= mark in _OLD
+        new -= mark in _NEW
+        at += 1
+    is_end = at == len(lines) - 1 or _is_after_a_hunk(lines[at]) or lines[at].startswith("--- ")
+    while at > begin and not lines[at - 1].rstrip("\r"):
+        at -= 1
+    return at if is_end else None
 
 
 def _is_after_a_hunk(line: str) -> bool:

@@ -77,13 +77,13 @@ def parse_patch(patch: str, *, correct: bool = False, between: Callable[[], obje
 
 
 def parse_patches(
-    patch: str, *, correct: bool = False, between: Callable[[], object] = lambda: None
+    patch: str, *, correct: bool = False, likely: bool = False, between: Callable[[], object] = lambda: None
 ) -> tuple[FilePatch, ...]:
     """Return a patch's part for each file, in order; () if it is blank. Raises InvalidPatch.
 
     The last line may lack its newline. A file's headers may come without hunks. `correct`: where the counts in hunk
-    headers are wrong, correct them if their lines leave no doubt. `between`: called every thousand lines. Raises what
-    it raises.
+    headers are wrong, correct them if their lines leave no doubt; `likely`: also if they leave some, for a reader that
+    changes no file. `between`: called every thousand lines. Raises what it raises.
     """
     if not patch.isascii():
         try:
@@ -96,7 +96,7 @@ def parse_patches(
     try:
         return _parsed(text, between)
     except InvalidPatch as refusal:
-        if correct and (parts := _corrected(text, refusal, between)):
+        if (correct or likely) and (parts := _corrected(text, refusal, between, likely=likely)):
             return parts
         if (other := _of_another_format(patch)) is not None:
             raise other from None
@@ -119,15 +119,19 @@ def _parsed(patch: str, between: Callable[[], object]) -> tuple[FilePatch, ...]:
     return tuple(_file_patch(file, between) for file in files)
 
 
-def _corrected(patch: str, refusal: InvalidPatch, between: Callable[[], object]) -> tuple[FilePatch, ...]:
+def _corrected(
+    patch: str, refusal: InvalidPatch, between: Callable[[], object], *, likely: bool
+) -> tuple[FilePatch, ...]:
     """Return the parts of a patch with right counts in its hunk headers, or () if it is not certain what is right."""
-    right = corrected(patch.split("\n"), between)
+    right = corrected(patch.split("\n"), between, likely=likely)
     if right is None:
         return ()
     try:
         parts = _parsed("\n".join(right.lines), between)
     except InvalidPatch:
         return ()
+    number = min(right.counted)
+    refusal.hint = _right_header(number, "@@".join(right.lines[number - 1].split("@@", 2)[:2]) + "@@")
     made = []
     for part in parts:
         hunks = [replace(hunk, counted=right.counted.get(hunk.lines[0].number - 1)) for hunk in part.hunks]
@@ -320,9 +324,13 @@ def _recounted(lines: Sequence[str], *, until: int | None = None) -> str:
         old, new = sum(line[:1] != "+" for line in body), sum(line[:1] != "-" for line in body)
         start, said_old, new_start, said_new = found.groups("1")
         if (old, new) != (int(said_old), int(said_new)):
-            header = f"@@ -{start},{old} +{new_start},{new} @@"
-            return f"By its lines, the header at line {at + 1} of the patch is {header}; context counts as old and new."
+            return _right_header(at + 1, f"@@ -{start},{old} +{new_start},{new} @@")
     return ""
+
+
+def _right_header(number: int, header: str) -> str:
+    """Return the hint that says what the hunk header at a line, from 1, has to be."""
+    return f"By its lines, the header at line {number} of the patch is {header}; context counts as old and new."
 
 
 def _beyond(lines: Sequence[str]) -> int:

@@ -8,9 +8,10 @@ from enum import Enum, auto
 from threading import Lock
 from typing import Final, TypeAlias, TypeVar
 
+from mcptools.model.own_changes import OwnChanges
 from mcptools.model.seen_versions import KeptBytes, SeenVersions
 from mcptools.model.tickets import Tickets
-from objstore import BlobId, EditView
+from objstore import BlobId, Edit, EditView, FileState
 
 __all__ = ["FileKey", "Knowledge", "LastChange", "Memory", "Session", "Turns"]
 
@@ -113,6 +114,7 @@ class Session:
         self._turns: Final = Turns() if turns is None else turns
         self._has_turns = False
         self._seen = SeenVersions(KeptBytes() if kept is None else kept)
+        self._own = OwnChanges()
         self._has_news = False
         self._lock = Lock()
 
@@ -282,6 +284,17 @@ class Session:
             if undoable:
                 self._last = LastChange(root=root, edits=undoable)
             self._has_news = self._has_news or bool(edits)
+            for view in edits:
+                source, path = _places(view.edit)
+                self._own.note(root, source, path, before=view.edit.before, after=view.edit.after)
+
+    def led(self, file: FileKey, origin: FileState, now: FileState) -> bool:
+        """Return whether this session's calls, and nobody else, changed a file from one state to its current one.
+
+        So it is too if they created it.
+        """
+        with self._lock:
+            return self._own.lead(file, origin, now)
 
     def turn_began(self, conversation: str, at: int) -> int:
         """Return when the turn with this conversation began in the session. A turn that is not known begins at `at`.
@@ -334,6 +347,15 @@ class Session:
                 self._last = None
             self._has_news = True
             self._to_read.update(files)
+            for view in reversed(change.edits):
+                source, path = _places(view.edit)
+                self._own.note(change.root, path, source, before=view.edit.after, after=view.edit.before)
+
+
+def _places(edit: Edit) -> tuple[str, str]:
+    """Return the paths of an edit's file before and after it."""
+    path = os.fsdecode(edit.path)
+    return path if edit.source is None else os.fsdecode(edit.source), path
 
 
 def _move(noted: dict[FileKey, NotedT], source: FileKey, destination: FileKey) -> None:

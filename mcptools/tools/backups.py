@@ -17,14 +17,15 @@ from mcptools.model.cancellation import checkpoint
 from mcptools.model.failures import Failure, FailureKind
 from mcptools.tools.calls.notes import UNCHANGED, edit_number, outcome_notes
 from mcptools.tools.calls.safety import SafetyChecks, refusing
-from mcptools.tools.calls.tracked_calls import TrackedCalls, existing_file
+from mcptools.tools.calls.tracked_calls import TrackedCalls
 from mcptools.tools.context import ConversationArgument, ToolContext, converting_errors
-from objstore import Call, CasError, Content, FileMissing, Operation, PathInfo, Workspace, blob_id
+from objstore import BlobId, Call, CasError, Content, FileMissing, FileState, Operation, PathInfo, Workspace
 
 __all__ = ["BackupTools", "keep_times", "stage_backup"]
 
 _NAME: Final = re.compile(r"(?P<original>.*[^/])\.backup\.\d{8}_\d{6}", re.DOTALL)
 _CHANGED: Final = "The file had changed since the backup; its previous content stays in the history."
+_OVERWRITES: Final = "Pass force=true to overwrite it; its current content stays in the history."
 _OTHER_PERMISSIONS: Final = (
     "Its permissions are {:o}, and the backup's {:o}. Pass force=true to overwrite it all the same; the history keeps "
     "the current ones."
@@ -93,22 +94,25 @@ class BackupTools:
                     raise
                 raise Failure(failure.kind, "Backup file not found") from failure
             target = target_file or _original(backup_file)
-            self._safety.check_target(target, len(backup.bytes))
-            with self._calls.hold("restore_backup", target, mcp_conversation_id) as (workspace, call):
-                existing = existing_file(workspace, call, target)
-                changed = existing is not None and existing.blob != backup.blob
-                if changed and not force:
-                    raise _modified(
-                        target, "Pass force=true to overwrite it; its current content stays in the history."
-                    )
-                state = call.state(target)
-                mode = backup.mode if state is None else state.mode
-                if mode != backup.mode and not force:
-                    raise _modified(target, _OTHER_PERMISSIONS.format(mode, backup.mode))
+            given = FileState(blob=backup.blob, mode=backup.mode)
+            size = len(backup.bytes)
+            self._safety.check_target(target)
+            with self._calls.hold(
+                "restore_backup",
+                target,
+                mcp_conversation_id,
+                precheck=lambda: self._check(target, self._found(target, size), given, size, force=force),
+                allows_unread=True,
+            ) as (workspace, call):
+                key, now = (workspace.root, call.place(target)), call.state(target)
+                if now is not None and now != given:
+                    self._calls.refuse_unread(workspace, call, target)
+                is_own = now is not None and self._context.session.led(key, given, now)
+                self._check(target, now, given, size, force=force, is_own=is_own)
                 call.write(target, backup.bytes, mode=backup.mode, operation=Operation.REPLACE)
-                name = call.place(target)
                 outcome = self._calls.commit(workspace, call)
-                self._context.session.saw((workspace.root, name), blob_id(backup.bytes), whole=True)
+                if now != given:
+                    self._context.session.saw(key, given.blob, whole=True)
                 untimely = keep_times(workspace, target, facts)
         restored = BackupRestored(
             backup_file=shown(backup_file),
@@ -122,12 +126,36 @@ class BackupTools:
             text=None,
             notes=(
                 *(() if outcome.edits else (UNCHANGED,)),
-                *((_CHANGED,) if changed else ()),
-                *(() if mode == backup.mode else (_REGRANTED.format(mode, backup.mode),)),
+                *((_CHANGED,) if now is not None and now.blob != given.blob else ()),
+                *(() if now is None or now.mode == given.mode else (_REGRANTED.format(now.mode, given.mode),)),
                 *untimely,
                 *outcome_notes(outcome),
             ),
         )
+
+    def _check(
+        self, target: str, now: FileState | None, given: FileState, size: int, *, force: bool, is_own: bool = False
+    ) -> None:
+        """Refuse to restore a backup of this state and size if anybody else changed its file since. Raises Failure.
+
+        `now`: the file's state; `is_own`: this session's own calls made it of the backup's, so that it may take them
+        back, even where the disk has no more free space than that needs. A file that is as the backup is not written.
+        """
+        if now == given:
+            return
+        if now is not None and not is_own and not force:
+            raise _modified(target, now, given)
+        self._safety.check_writable(target, size, reserve=not is_own)
+
+    def _found(self, target: str, size: int) -> FileState | None:
+        """Return the state of a file on disk, without a blob if it has another size. Raises PathError."""
+        files = self._context.directories.files_of(target)
+        try:
+            facts = files.facts(target)
+        except FileMissing:
+            return None
+        blob = files.read(target, limit=size, follow=False).blob if facts.size == size else BlobId(b"")
+        return FileState(blob=blob, mode=facts.mode)
 
     def free_name(self, path: str) -> str:
         """Return a free name for a backup of a file, made now. Raises Failure."""
@@ -161,8 +189,9 @@ def keep_times(workspace: Workspace, path: str, facts: PathInfo) -> tuple[str, .
     return ()
 
 
-def _modified(path: str, hint: str) -> Failure:
+def _modified(path: str, now: FileState, backup: FileState) -> Failure:
     """Return the refusal to overwrite a file that differs from its backup."""
+    hint = _OVERWRITES if now.blob != backup.blob else _OTHER_PERMISSIONS.format(now.mode, backup.mode)
     message = f"Target has been modified since backup: {shown(path)}"
     return Failure(FailureKind.CONTEXT_MISMATCH, message, hint=hint, path=shown(path))
 

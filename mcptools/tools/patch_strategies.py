@@ -324,7 +324,12 @@ class PatchStrategyTools:
         )
 
     def _mismatch_of(self, op: _Patch, failure: Failure) -> Failure:
-        """Return the failure that validate_patch reports for a patch, or `failure` if the patch fits by now."""
+        """Return the failure that validate_patch reports for a patch, or `failure` if the patch fits by now.
+
+        What is wrong with an invalid patch is kept: validate_patch is not as strict.
+        """
+        if failure.kind is FailureKind.INVALID_PATCH:
+            return failure.with_facts(file_path=shown(op.file_path), valid=False)
         try:
             self._single.validate_patch(op.file_path, op.text)
         except Failure as reported:

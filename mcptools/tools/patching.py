@@ -162,20 +162,17 @@ class PatchTools:
         except Failure as failure:
             unsafe = failure
         try:
-            part = part_of(patch, self._place(file_path, found))
+            part, doubt = _likely_part(patch, self._place(file_path, found))
         except Failure as failure:
             raise (unsafe or failure).with_facts(file_path=path, valid=False) from failure
         try:
-            if found is None and part.doubt is not None:
-                raise refusals.invalid_patch(part.doubt)
             if found is None:
                 raise unsafe or Failure(FailureKind.INTERNAL, "a file was neither found nor refused")
-            made = applied(found.bytes, part)
+            made = applied(found.bytes, replace(part, doubt=None))
             self._edits.changeable(file_path)
         except Failure as failure:
-            if failure.kind is FailureKind.INVALID_PATCH:
-                raise (unsafe or failure).with_facts(file_path=path, valid=False) from failure
-            raise failure.with_facts(
+            hint = " ".join(filter(None, (failure.hint, *_wanted_headers([part], doubt or part.doubt))))
+            raise Failure(failure.kind, str(failure), hint=hint, **failure.facts).with_facts(
                 file_path=path,
                 valid=True,
                 can_apply=False,
@@ -184,7 +181,9 @@ class PatchTools:
                 message="Patch is valid but cannot be applied to this file",
             ) from failure
         validated = PatchValidated(file_path=path, preview=preview_of(part, made.moved))
-        return Answer(content=validated, text=None, notes=placement_notes(part, made.moved))
+        placed = placement_notes(part, made.moved) if doubt is None else _moves(made.moved)
+        notes = (*_wanted_headers([part], doubt), *placed, *self._hindrances(file_path))
+        return Answer(content=validated, text=None, notes=notes)
 
     def revert_patch(
         self,
@@ -254,7 +253,7 @@ class PatchTools:
     def inspect_patch(self, patch: Annotated[str, "Unified diff patch content to analyze"]) -> Answer[PatchInspected]:
         """Analyze patch content (supports multi-file patches). No file is needed."""
         try:
-            parts = parse_patches(patch, between=checkpoint)
+            parts = parse_patches(patch, likely=True, between=checkpoint)
         except InvalidPatch as refusal:
             failure = refusals.invalid_patch(refusal)
             raise failure.with_facts(valid=False, message="Patch is not valid") from refusal
@@ -268,7 +267,8 @@ class PatchTools:
                 total_lines_removed=sum(file.lines_removed for file in files),
             ),
         )
-        return Answer(content=inspected, text=None)
+        doubt = next((part.doubt for part in parts if part.doubt), None)
+        return Answer(content=inspected, text=None, notes=_wanted_headers(parts, doubt))
 
     def _version(self, path: str, which: str) -> bytes:
         """Return the bytes of a file from which a patch can be generated. Raises Failure."""
@@ -300,6 +300,29 @@ def parts_of(patch: str) -> tuple[FilePatch, ...] | InvalidPatch:
         return parse_patches(patch, correct=True, between=checkpoint)
     except InvalidPatch as refusal:
         return refusal
+
+
+def _likely_part(patch: str, place: str) -> tuple[FilePatch, InvalidPatch | None]:
+    """Return the part of a patch that is for the file at `place`, for a tool that changes none. Raises Failure.
+
+    Where hunk headers count wrong, each hunk ends where it probably does. With the part: why apply_patch refuses the
+    patch because of these headers; None: it does not.
+    """
+    parts = parts_of(patch)
+    if not isinstance(parts, InvalidPatch):
+        return part_among(parts, place), None
+    with suppress(InvalidPatch):
+        return part_among(parse_patches(patch, likely=True, between=checkpoint), place), parts
+    raise refusals.invalid_patch(parts)
+
+
+def _wanted_headers(parts: Sequence[FilePatch], doubt: InvalidPatch | None) -> tuple[str, ...]:
+    """Return the note about hunk headers that count wrong, or (). `doubt`: what apply_patch says of them."""
+    if doubt is None:
+        return ()
+    wrong = sum(hunk.counted is not None for part in parts for hunk in part.hunks)
+    which = "header" if wrong == 1 else f"headers of {wrong} hunks"
+    return (f"apply_patch will want the right {which}. {doubt.hint or doubt}",)
 
 
 def part_among(parts: tuple[FilePatch, ...] | InvalidPatch, place: str) -> FilePatch:

@@ -56,23 +56,28 @@ class SafetyChecks:
                 self._check_space(files, path, len(found.bytes))
         return found, facts
 
-    def check_target(self, path: str, size: int) -> None:
-        """Check the path that a file of `size` bytes is to be written to, which need not exist. Raises Failure."""
+    def check_target(self, path: str) -> None:
+        """Check the path that a file is to be written to, which need not exist. Raises Failure."""
         with _wording(path):
             files = self._files_of(path)
-            try:
-                facts = files.facts(path)
-            except CasError as error:
-                if failure_of(error, path).kind is not FailureKind.FILE_NOT_FOUND:
-                    raise
-            else:
-                if facts.kind == "symlink":
-                    raise Failure(FailureKind.SYMLINK, f"Symlinks are not allowed (security policy): {shown(path)}")
-                if facts.kind != "file":
-                    raise Failure(FailureKind.IO, f"Not a regular file: {shown(path)}")
-                if not facts.writable:
-                    raise Failure(FailureKind.PERMISSION_DENIED, f"File is not writable: {shown(path)}")
-            self._check_space(files, path, size)
+            facts = _facts(files, path)
+            if facts is not None and facts.kind == "symlink":
+                raise Failure(FailureKind.SYMLINK, f"Symlinks are not allowed (security policy): {shown(path)}")
+            if facts is not None and facts.kind != "file":
+                raise Failure(FailureKind.IO, f"Not a regular file: {shown(path)}")
+            files.free_space(path)  # raises where nothing may be written
+
+    def check_writable(self, path: str, size: int, *, reserve: bool) -> None:
+        """Check that `size` bytes may be written to a path, which need not exist. Raises Failure.
+
+        `reserve`: the disk must have as much free space as no tool uses up.
+        """
+        with _wording(path):
+            files = self._files_of(path)
+            facts = _facts(files, path)
+            if facts is not None and not facts.writable:
+                raise Failure(FailureKind.PERMISSION_DENIED, f"File is not writable: {shown(path)}")
+            self._check_space(files, path, size, reserve=reserve)
 
     def _files_of(self, path: str) -> Files:
         try:
@@ -82,8 +87,8 @@ class SafetyChecks:
                 raise _escape(path, failure.hint) from failure
             raise
 
-    def _check_space(self, files: Files, path: str, size: int) -> None:
-        free, minimum = files.free_space(path), self._context.limits.min_free_space
+    def _check_space(self, files: Files, path: str, size: int, *, reserve: bool = True) -> None:
+        free, minimum = files.free_space(path), self._context.limits.min_free_space if reserve else 0
         if free < minimum:
             raise Failure(FailureKind.DISK_SPACE, f"Insufficient disk space: {free} bytes free (minimum: {minimum})")
         needed = int(size * _REQUIRED_SPACE_FACTOR)
@@ -116,6 +121,16 @@ def _wording(path: str) -> Iterator[None]:
         raise Failure(FailureKind.RESOURCE_LIMIT, message, size=error.size, limit=error.limit) from error
     except (CasError, OSError) as error:
         raise failure_of(error, path) from error
+
+
+def _facts(files: Files, path: str) -> PathInfo | None:
+    """Return the facts about a path, or None if nothing is there. Raises PathError."""
+    try:
+        return files.facts(path)
+    except CasError as error:
+        if failure_of(error, path).kind is not FailureKind.FILE_NOT_FOUND:
+            raise
+    return None
 
 
 def _escape(path: str, hint: str) -> Failure:

@@ -1,5 +1,6 @@
 """`backup_file` and `restore_backup` over the wire: every result, behaviour and example of their contract."""
 
+import json
 import os
 import re
 from datetime import datetime
@@ -97,7 +98,7 @@ def test_undo_takes_back_a_restore(agent: Agent, folder: Path) -> None:
     file.write_text("one\n")
     backup = make_backup(agent, file)
     agent.done("apply_patch", file_path=str(file), patch=PATCH)
-    agent.done("restore_backup", backup_file=backup, force=True)
+    agent.done("restore_backup", backup_file=backup)
     agent.done("Undo")
     assert (file.read_text(), Path(backup).read_text()) == ("two\n", "one\n")
 
@@ -173,7 +174,7 @@ def test_restore_success(agent: Agent, folder: Path) -> None:
     backup = make_backup(agent, file)
     agent.done("apply_patch", file_path=str(file), patch=PATCH)
     assert file.read_text() == "two\n"
-    result = agent.done("restore_backup", backup_file=backup, force=True)
+    result = agent.done("restore_backup", backup_file=backup)
     assert file.read_text() == "one\n"
     assert (
         result.structured.items()
@@ -366,44 +367,185 @@ def test_external_change_since_the_backup_is_overwritten_only_with_force(agent: 
     assert file.read_text() == "one\n"
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments"),
-    [
-        ("write_file", {"path": "{}", "content": "two\n"}),
-        ("apply_patch", {"file_path": "{}", "patch": PATCH}),
-        ("multi_edit_text_file", {"path": "{}", "edits": [{"old_string": "one", "new_string": "two"}]}),
+OWN_CALLS: dict[str, list[tuple[str, dict[str, Any]]]] = {
+    "write_file": [("write_file", {"path": "{f}", "content": "two\n"})],
+    "apply_patch": [("apply_patch", {"file_path": "{f}", "patch": PATCH})],
+    "multi_edit_text_file": [
+        ("multi_edit_text_file", {"path": "{f}", "edits": [{"old_string": "one", "new_string": "two"}]})
     ],
-)
-def test_restore_over_the_sessions_own_changes_needs_force(
-    agent: Agent, folder: Path, tool: str, arguments: dict[str, Any]
+    "several edits": [
+        ("apply_patch", {"file_path": "{f}", "patch": PATCH}),
+        ("write_file", {"path": "{f}", "content": "two\nthree\n"}),
+        ("edit_file_diff", {"path": "{f}", "diff": "--- f\n+++ f\n@@ -1,2 +1 @@\n two\n-three\n"}),
+    ],
+    "an edit and back": [
+        ("apply_patch", {"file_path": "{f}", "patch": PATCH}),
+        ("revert_patch", {"file_path": "{f}", "patch": PATCH}),
+        ("apply_patch", {"file_path": "{f}", "patch": PATCH}),
+    ],
+    "a later backup and an edit": [
+        ("apply_patch", {"file_path": "{f}", "patch": PATCH}),
+        ("backup_file", {"file_path": "{f}"}),
+        ("write_file", {"path": "{f}", "content": "three\n"}),
+    ],
+    "a deletion and a creation": [
+        ("delete_file", {"path": "{f}"}),
+        ("write_file", {"path": "{f}", "content": "two\n"}),
+    ],
+    "a move, an edit, and back": [
+        ("move_file", {"source": "{f}", "destination": "{f}.moved"}),
+        ("write_file", {"path": "{f}.moved", "content": "two\n"}),
+        ("move_file", {"source": "{f}.moved", "destination": "{f}"}),
+    ],
+    "an edit that was undone": [
+        ("apply_patch", {"file_path": "{f}", "patch": PATCH}),
+        ("write_file", {"path": "{f}", "content": "three\n"}),
+        ("Undo", {}),
+        ("read_file", {"path": "{f}"}),
+    ],
+    "a move that was undone": [
+        ("apply_patch", {"file_path": "{f}", "patch": PATCH}),
+        ("move_file", {"source": "{f}", "destination": "{f}.moved"}),
+        ("Undo", {}),
+        ("read_file", {"path": "{f}"}),
+    ],
+    "patches together": [
+        ("apply_patches", {"strategy": "atomic", "patches": [{"file_path": "{f}", "patch": PATCH}]}),
+    ],
+}
+
+
+def filled(arguments: dict[str, Any], file: Path) -> dict[str, Any]:
+    """Return the arguments of a call on a file."""
+    made: dict[str, Any] = json.loads(json.dumps(arguments).replace("{f}", str(file)))
+    return made
+
+
+@pytest.mark.parametrize("calls", OWN_CALLS.values(), ids=OWN_CALLS.keys())
+def test_sessions_own_changes_since_the_backup_are_taken_back_without_force(
+    agent: Agent, folder: Path, calls: list[tuple[str, dict[str, Any]]]
 ) -> None:
     file = folder / "f"
-    agent.done("write_file", path=str(file), content="one\n")
+    file.write_text("one\n")
     backup = make_backup(agent, file)
-    agent.done(tool, **{name: str(file) if value == "{}" else value for name, value in arguments.items()})
-    result = agent.call("restore_backup", backup_file=backup)
-    assert (result.text, result.structured["error_type"]) == (
-        f"Target has been modified since backup: {file}",
-        "context_mismatch",
-    )
-    assert result.structured["hint"].startswith("Pass force=true")
-    assert file.read_text() == "two\n"
-    agent.done("restore_backup", backup_file=backup, force=True)
+    for tool, arguments in calls:
+        agent.done(tool, **filled(arguments, file))
+    assert file.read_text() != "one\n"
+    agent.done("restore_backup", backup_file=backup)
     assert file.read_text() == "one\n"
+    view = agent.history()[-1]
+    assert view.edit.tool == "restore_backup"
+
+
+@pytest.mark.parametrize("calls", OWN_CALLS.values(), ids=OWN_CALLS.keys())
+@pytest.mark.parametrize("is_first", [True, False])
+def test_change_by_somebody_else_before_or_after_the_sessions_own_is_overwritten_only_with_force(
+    agent: Agent, folder: Path, calls: list[tuple[str, dict[str, Any]]], *, is_first: bool
+) -> None:
+    file = folder / "f"
+    file.write_text("one\n")
+    backup = make_backup(agent, file)
+
+    def change() -> None:
+        file.write_text(f"{file.read_text()}a person's\n")
+
+    if is_first:
+        change()
+    for tool, arguments in calls:
+        agent.call(tool, **filled(arguments, file))
+    if not is_first:
+        change()
+    text = file.read_text()
+    result = agent.call("restore_backup", backup_file=backup)
+    # What the session itself deleted or overwrote as a whole is not in the file any more, and in the history.
+    if "a person's" in text:
+        assert result.text == f"Target has been modified since backup: {file}"
+        assert result.structured["hint"].startswith("Pass force=true")
+        assert file.read_text() == text
+        agent.done("restore_backup", backup_file=backup, force=True)
+        assert file.read_text() == "one\n"
 
 
 @pytest.mark.parametrize(("strategy", "options"), [("progressive", {}), ("backup_restore", {"keep_backup": True})])
-def test_backup_made_by_apply_patches_is_restored_with_force(
+def test_backup_made_by_apply_patches_is_restored_like_any_other(
     agent: Agent, folder: Path, strategy: str, options: dict[str, bool]
 ) -> None:
     file = folder / "f"
     file.write_text("one\n")
     patches = [{"file_path": str(file), "patch": PATCH}]
     backup = agent.done("apply_patches", strategy=strategy, patches=patches, **options).structured["backup_file"]
+    assert file.read_text() == "two\n"
+    agent.done("restore_backup", backup_file=backup)
+    assert file.read_text() == "one\n"
+
+
+def test_change_that_a_person_decided_on_is_overwritten_only_with_force(agent: Agent, folder: Path) -> None:
+    file = folder / "f"
+    file.write_text("one\n")
+    backup = make_backup(agent, file)
+    agent.done("apply_patch", file_path=str(file), patch=PATCH)
+    number = agent.done("write_file", path=str(file), content="two\nthree\n").structured["edit"]
+    with Workspace.open(agent.root) as workspace:
+        workspace.decide(Action.REJECT, workspace.find_units(str(number))[1])
+    assert file.read_text() == "two\n"
     assert agent.call("restore_backup", backup_file=backup).structured["error_type"] == "context_mismatch"
     assert file.read_text() == "two\n"
-    agent.done("restore_backup", backup_file=backup, force=True)
-    assert file.read_text() == "one\n"
+
+
+def test_edit_of_another_session_between_own_edits_is_overwritten_only_with_force(tmp_path: Path) -> None:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    file = root / "f"
+    file.write_text("one\n")
+    with connected(root) as agent, connected(root) as other:
+        backup = make_backup(agent, file)
+        agent.done("apply_patch", file_path="f", patch=PATCH)
+        other.done("read_file", path="f")
+        other.done("write_file", path="f", content="two\nthe other's\n")
+        assert agent.call("restore_backup", backup_file=backup).structured["error_type"] == "context_mismatch"
+        agent.done("apply_patch", file_path="f", patch="--- f\n+++ f\n@@ -1 +1 @@\n-two\n+2\n")
+        assert agent.call("restore_backup", backup_file=backup).structured["error_type"] == "context_mismatch"
+    assert file.read_text() == "2\nthe other's\n"
+
+
+def test_file_that_the_session_created_is_replaced_by_a_backup_without_force(agent: Agent, folder: Path) -> None:
+    file, target = folder / "f", folder / "recovered"
+    file.write_text("one\n")
+    backup = make_backup(agent, file)
+    for _ in range(2):
+        agent.done("restore_backup", backup_file=backup, target_file=str(target))
+        agent.done("write_file", path=str(target), content="tried\n")
+    (folder / "person's").write_text("theirs\n")
+    agent.done("move_file", source=str(folder / "person's"), destination=str(folder / "moved"))
+    refused = agent.call("restore_backup", backup_file=backup, target_file=str(folder / "moved"))
+    assert refused.structured["error_type"] == "context_mismatch"
+    assert (folder / "moved").read_text() == "theirs\n"
+
+
+def test_unchanged_target_is_restored_though_it_may_not_be_written_or_was_never_read(tmp_path: Path) -> None:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    file = root / "f"
+    file.write_text("one\n")
+    file.chmod(0o444)
+    with connected(root, options=["--require-read"]) as agent:
+        backup = make_backup(agent, file)
+        assert agent.done("restore_backup", backup_file=backup).structured["edit"] == 0
+        assert agent.call("write_file", path=str(file), content="mine\n").refused
+    assert (file.read_text(), file.stat().st_mode & 0o777) == ("one\n", 0o444)
+
+
+def test_refused_restore_creates_no_store(tmp_path: Path) -> None:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    for name, content in (("f", "one\n"), ("same size", "two\n"), ("longer", "another\n"), ("f.bak", "one\n")):
+        (root / name).write_text(content)
+    (root / "f").chmod(0o600)
+    with connected(root) as agent:
+        for target in ("same size", "longer", "f"):
+            result = agent.call("restore_backup", backup_file="f.bak", target_file=target)
+            assert result.text == f"Target has been modified since backup: {target}"
+    assert not (root / ".cas").exists()
 
 
 def test_deleted_target_is_restored_without_force(agent: Agent, folder: Path) -> None:

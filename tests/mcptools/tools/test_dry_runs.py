@@ -113,6 +113,24 @@ def test_dry_run_and_validation_report_a_file_that_can_not_be_changed(root: Path
         assert tried.notes == f"The patch fits, but applying it now would be refused: {refused.text}"
 
 
+@pytest.mark.parametrize("path", ["f", "read only"])
+def test_validation_notes_that_applying_would_be_refused_without_write_permission(root: Path, path: str) -> None:
+    with connected(root) as agent:
+        validated = agent.done("validate_patch", file_path=path, patch=PATCH)
+        applied = agent.call("apply_patch", file_path=path, patch=PATCH)
+    assert (validated.structured["can_apply"], applied.refused) == (True, path == "read only")
+    note = f"The patch fits, but applying it now would be refused: {applied.text}"
+    assert validated.notes == (note if applied.refused else "")
+
+
+def test_validation_notes_that_applying_would_be_refused_for_lack_of_room(root: Path) -> None:
+    with connected(root, options=["--min-free-space", str(1 << 62)]) as agent:
+        validated = agent.done("validate_patch", file_path="f", patch=PATCH)
+        applied = agent.call("apply_patch", file_path="f", patch=PATCH)
+    assert (validated.structured["can_apply"], applied.structured["error_type"]) == (True, "disk_space_error")
+    assert validated.notes.startswith("The patch fits, but applying it now would be refused: Insufficient disk space: ")
+
+
 @pytest.mark.parametrize(
     ("protected", "has_store"), sampled_product([("folder/f", 0o444), ("folder", 0o555)], [False, True])
 )

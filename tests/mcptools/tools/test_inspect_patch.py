@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.support.mcp_agent import Agent
 
 
@@ -51,9 +53,78 @@ def test_inspect_invalid_patch(agent: Agent) -> None:
         )
 
 
-def test_example_of_the_contract_has_wrong_line_counts(agent: Agent) -> None:
-    patch = "--- config.py\n+++ config.py\n@@ -1,3 +1,4 @@\n DEBUG = False\n+VERBOSE = True\n PORT = 8000\n"
-    assert agent.call("inspect_patch", patch=patch).structured["error_type"] == "invalid_patch"
+MISCOUNTED = {
+    "inspect": (
+        "--- config.py\n+++ config.py\n@@ -1,3 +1,4 @@\n DEBUG = False\n+VERBOSE = True\n PORT = 8000\n",
+        ("config.py", 1, 0),
+        "@@ -1,2 +1,3 @@",
+    ),
+    "validate": (
+        (
+            "--- server.py\n+++ server.py\n@@ -10,7 +10,7 @@\n def start_server():\n     config = load_config()\n"
+            "-    port = config['port']\n+    port = config.get('port', 8080)\n     app.run(port=port)\n"
+        ),
+        ("server.py", 1, 1),
+        "@@ -10,4 +10,4 @@",
+    ),
+    "revert": (
+        (
+            "--- utils.py\n+++ utils.py\n@@ -5,7 +5,7 @@\n def process():\n-    return old_method()\n"
+            "+    return new_method()\n"
+        ),
+        ("utils.py", 1, 1),
+        "@@ -5,2 +5,2 @@",
+    ),
+}
+"""The worked examples of the contract whose headers count wrong: the patch, what it does, and the right header."""
+
+
+@pytest.mark.parametrize(("patch", "does", "header"), MISCOUNTED.values(), ids=MISCOUNTED.keys())
+def test_examples_of_the_contract_as_printed_are_analyzed_with_a_note_on_their_headers(
+    agent: Agent, patch: str, does: tuple[str, int, int], header: str
+) -> None:
+    name, added, removed = does
+    result = agent.done("inspect_patch", patch=patch)
+    assert {**result.structured, "notes": None} == {
+        "success": True,
+        "valid": True,
+        "files": [{"source": name, "target": name, "hunks": 1, "lines_added": added, "lines_removed": removed}],
+        "summary": {
+            "total_files": 1,
+            "total_hunks": 1,
+            "total_lines_added": added,
+            "total_lines_removed": removed,
+        },
+        "message": "Patch analysis complete",
+        "notes": None,
+    }
+    assert result.notes == (
+        f"apply_patch will want the right header. By its lines, the header at line 3 of the patch is {header}; context "
+        "counts as old and new."
+    )
+
+
+def test_miscounted_hunks_of_many_files_are_told_apart(agent: Agent) -> None:
+    # With the next file's headers, the hunk of config.py would have as many lines as its header counts.
+    patches = [MISCOUNTED[name][0] for name in ("validate", "revert", "inspect")]
+    for between in ("", "\n", "diff --git a/x b/x\n"):
+        result = agent.done("inspect_patch", patch=between.join(patches))
+        assert [file["target"] for file in result.structured["files"]] == ["server.py", "utils.py", "config.py"]
+        assert result.structured["summary"] == {
+            "total_files": 3,
+            "total_hunks": 3,
+            "total_lines_added": 3,
+            "total_lines_removed": 2,
+        }
+        assert result.notes.startswith("apply_patch will want the right headers of 3 hunks. By its lines, the header ")
+
+
+def test_removed_and_added_lines_that_look_like_headers_stay_in_their_hunk(agent: Agent) -> None:
+    patch = "--- f\n+++ f\n@@ -1,9 +1,9 @@\n x\n--- old option\n+++ new option\n y\n"
+    result = agent.done("inspect_patch", patch=patch)
+    assert result.structured["files"] == [
+        {"source": "f", "target": "f", "hunks": 1, "lines_added": 1, "lines_removed": 1}
+    ]
 
 
 def test_files_of_a_git_diff_are_reported_without_prefixes(agent: Agent) -> None:
@@ -77,7 +148,7 @@ def test_empty_patch_has_no_files(agent: Agent) -> None:
 
 def test_fault_in_any_part_is_found(agent: Agent) -> None:
     good = "--- f\n+++ f\n@@ -1 +1 @@\n-a\n+b\n"
-    for bad in ("--- g\n@@ -1 +1 @@\n-a\n+b\n", "--- g\n+++ g\n@@ -1,2 +1 @@\n-a\n+b\n", "stray words\n", "--- g\n"):
+    for bad in ("--- g\n@@ -1 +1 @@\n-a\n+b\n", "--- g\n+++ g\n@@ -1 +1 @@\na\n+b\n", "stray words\n", "--- g\n"):
         assert agent.call("inspect_patch", patch=good + bad).structured["valid"] is False
         assert agent.call("inspect_patch", patch=good + bad + good).structured["valid"] is False
 

@@ -1,5 +1,6 @@
 """Patches whose hunk headers count wrong, such as the document's own examples, over the wire."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,7 @@ UNCERTAIN = [
 """Files and patches whose wrong counts can't be put right."""
 
 
-@pytest.mark.parametrize(("tool", "uncertain"), sampled_product([*TOOLS, "validate_patch", "revert_patch"], UNCERTAIN))
+@pytest.mark.parametrize(("tool", "uncertain"), sampled_product([*TOOLS, "revert_patch"], UNCERTAIN))
 def test_miscounted_header_is_refused_where_it_is_not_certain(
     agent: Agent, folder: Path, tool: str, uncertain: tuple[str, str]
 ) -> None:
@@ -75,10 +76,25 @@ def test_validation_reports_the_correction(agent: Agent, folder: Path) -> None:
     result = agent.done("validate_patch", file_path=str(file), patch=PATCH)
     assert (result.structured["valid"], result.structured["can_apply"], result.notes) == (True, True, NOTE)
     assert result.structured["preview"]["affected_line_range"] == {"start": 1, "end": 4}
-    # Whether the counts are right can't be known without the file.
     missing = agent.call("validate_patch", file_path=str(folder / "none"), patch=PATCH)
-    assert (missing.structured["valid"], missing.structured["error_type"]) == (False, "file_not_found")
-    assert agent.call("inspect_patch", patch=PATCH).structured["error_type"] == "invalid_patch"
+    assert (missing.structured["valid"], missing.structured["error_type"]) == (True, "file_not_found")
+    assert "apply_patch will want the right header." in agent.done("inspect_patch", patch=PATCH).notes
+
+
+@pytest.mark.parametrize("uncertain", UNCERTAIN)
+def test_validation_reports_what_does_not_fit_and_the_header_that_apply_patch_wants(
+    agent: Agent, folder: Path, uncertain: tuple[str, str]
+) -> None:
+    content, patch = uncertain
+    file = folder / "config.py"
+    file.write_text(content)
+    result = agent.call("validate_patch", file_path=str(file), patch=patch)
+    fits = content == CONFIG
+    assert (result.structured["valid"], result.refused) == (True, not fits)
+    assert "apply_patch will want the right header. By its lines, the header at line 3 of the patch is" in (
+        result.notes if fits else result.structured["hint"]
+    )
+    assert fits or (result.structured["can_apply"], result.structured["error_type"]) == (False, "context_mismatch")
 
 
 def test_miscounted_patch_is_reverted_as_it_was_applied(agent: Agent, folder: Path) -> None:
@@ -108,3 +124,65 @@ def test_thousands_of_corrections_are_counted(agent: Agent, folder: Path) -> Non
         "Corrected the header of hunk 10: it counts 9 old and 9 new lines, and there are 1 and 1.",
         "And so in 2989 more hunks.",
     ]
+
+
+SERVER = """import os
+
+
+def start_server():
+    config = load_config()
+    port = config['port']
+    app.run(port=port)
+"""
+EXAMPLE = """--- server.py
++++ server.py
+@@ -10,7 +10,7 @@
+ def start_server():
+     config = load_config()
+-    port = config['port']
++    port = config.get('port', 8080)
+     app.run(port=port)
+"""
+REVERT_EXAMPLE = """--- utils.py
++++ utils.py
+@@ -5,7 +5,7 @@
+ def process():
+-    return old_method()
++    return new_method()
+"""
+INSPECT_EXAMPLE = """--- config.py
++++ config.py
+@@ -1,3 +1,4 @@
+ DEBUG = False
++VERBOSE = True
+ PORT = 8000
+"""
+WANTED = (
+    "apply_patch will want the right header. By its lines, the header at line 3 of the patch is {}; context counts as "
+)
+
+
+@pytest.mark.parametrize(
+    ("patch", "content", "header"),
+    [
+        (EXAMPLE, "#\n" * 6 + SERVER, "@@ -10,4 +10,4 @@"),
+        (EXAMPLE.replace("@@\n ", "@@ "), "#\n" * 5 + SERVER, "@@ -10,3 +10,3 @@"),
+        (REVERT_EXAMPLE, "#\n" * 4 + "def process():\n    return old_method()\n", "@@ -5,2 +5,2 @@"),
+        (REVERT_EXAMPLE.replace("@@\n ", "@@ "), "#\n" * 4 + "    return old_method()\n", "@@ -5,1 +5,1 @@"),
+        (INSPECT_EXAMPLE, "DEBUG = False\nPORT = 8000\n", "@@ -1,2 +1,3 @@"),
+    ],
+)
+def test_examples_of_the_contract_as_printed_are_valid_with_a_note_on_their_headers(
+    agent: Agent, folder: Path, patch: str, content: str, header: str
+) -> None:
+    file = folder / "server.py"
+    file.write_text(content)
+    result = agent.done("validate_patch", file_path=str(file), patch=patch)
+    assert (result.structured["valid"], result.structured["can_apply"]) == (True, True)
+    assert result.structured["message"] == "Patch is valid and can be applied cleanly"
+    assert result.notes == f"{WANTED.format(header)}old and new."
+    applied = agent.call("apply_patch", file_path=str(file), patch=patch)
+    assert (applied.structured["error_type"], file.read_text()) == ("invalid_patch", content)
+    right = re.sub("@@ .* @@", header, patch)
+    assert agent.done("validate_patch", file_path=str(file), patch=right).notes == ""
+    agent.done("apply_patch", file_path=str(file), patch=right)

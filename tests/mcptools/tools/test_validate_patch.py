@@ -87,11 +87,25 @@ def test_malformed_patch_is_invalid(agent: Agent, folder: Path) -> None:
     assert not {"can_apply", "preview", "reason"} & result.structured.keys()
 
 
-def test_example_of_the_contract_has_wrong_line_counts(agent: Agent, folder: Path) -> None:
+def test_second_example_of_the_contract_as_printed_can_not_be_applied(agent: Agent, folder: Path) -> None:
     file = folder / "server.py"
-    file.write_text(SERVER)
-    patch = SERVER_PATCH.replace("@@ -4,4 +4,4 @@", "@@ -10,7 +10,7 @@")
-    assert agent.call("validate_patch", file_path=str(file), patch=patch).structured["error_type"] == "invalid_patch"
+    file.write_text("#\n" * 6 + SERVER.replace("config['port']", "config.get('port')"))
+    result = agent.call("validate_patch", file_path=str(file), patch=SERVER_PATCH.replace("-4,4 +4,4", "-10,7 +10,7"))
+    reason = (
+        "Context mismatch at line 12: expected '    port = config['port']' but found '    port = config.get('port')'"
+    )
+    assert (
+        result.structured.items()
+        >= {
+            "success": False,
+            "valid": True,
+            "can_apply": False,
+            "reason": reason,
+            "error_type": "context_mismatch",
+            "message": "Patch is valid but cannot be applied to this file",
+        }.items()
+    )
+    assert "apply_patch will want the right header." in result.structured["hint"]
 
 
 def test_patch_for_a_missing_file_is_valid_but_not_applicable(agent: Agent, folder: Path) -> None:

@@ -1,18 +1,26 @@
-"""Ask what to do about changes from outside that block a decision, and take the decision accordingly."""
+"""Ask what to do about changes from outside that block a decision, and take the decision accordingly.
+
+Where nobody can be asked, the refusal shows how the changes begin.
+"""
 
 import sys
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
 
+from cli.render.outcomes import BYTES_SHOWN, beginning, external_refusal
 from cli.screen.terminal import FOR_STDERR, Screen, can_ask, shown_name
 from objstore import MAX_BLOB, ExternalChanges, FileMissing, FileTooLarge, OnExternal, PathError, placeholder
 
 if TYPE_CHECKING:
     from objstore import DecisionOutcome, ExternalChange, Workspace
 
-__all__ = ["external_diff", "external_sides", "settled"]
+__all__ = ["external_diff", "external_sides", "refuse", "settled"]
+
+_LINES_SHOWN: Final = 20
+"""Lines of the diffs of all changes from outside that a refusal shows."""
 
 Decide = Callable[[OnExternal, tuple["ExternalChange", ...]], "DecisionOutcome"]
 """Takes the decision, given what to do about changes from outside, and which of them the person was shown."""
@@ -33,6 +41,24 @@ def settled(workspace: "Workspace", decide: Decide, on_external: OnExternal | No
             click.echo(line, err=True, nl=False)
     answer = _asked(len(outcome.changes))
     return outcome if answer is OnExternal.ABORT else decide(answer, outcome.changes)
+
+
+def refuse(
+    workspace: "Workspace", changes: Sequence["ExternalChange"], on_external: OnExternal | None, program: str
+) -> NoReturn:
+    """Raise the refusal of a decision because of changes from outside, after the first lines of their diffs.
+
+    These are on stderr, and only there if `settled` has not shown the diffs already. Arguments as of `settled` and
+    `external_refusal`.
+    """
+    if on_external is not None or not can_ask():
+        lines = chain.from_iterable(external_diff(workspace, change, FOR_STDERR) for change in changes)
+        for line in islice(lines, _LINES_SHOWN):
+            shown = beginning(line, BYTES_SHOWN)
+            click.echo(shown if shown == line else shown + b"...\n", err=True, nl=False)
+        if next(lines, None) is not None:
+            click.echo("...", err=True)
+    raise click.ClickException(external_refusal(changes, program))
 
 
 def external_diff(workspace: "Workspace", change: "ExternalChange", screen: Screen) -> Iterator[bytes]:

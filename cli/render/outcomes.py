@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from objstore import Conflict, Conflicted, Decided, EditView, ExternalChange, FileEffect, Seq
 
 __all__ = [
+    "BYTES_SHOWN",
     "MY_CHANGES",
     "Preview",
     "beginning",

@@ -1,9 +1,10 @@
 """Carry out decision requests: plan them, record them and change the files; find what undo and redo take back."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
 from objstore.documents.marked_text import units_set_aside, written_by
-from objstore.errors import DiskFull, NoSpaceToRecord
+from objstore.errors import DiskFull, FileExists, NoSpaceToRecord
 from objstore.fastclass import field, replace, value
 from objstore.history.edit_queries import decisions, edit, statuses_before
 from objstore.history.expired import refuse_expired
@@ -221,14 +222,16 @@ def _outcome(journal: Journal, request: DecisionRequest, batch: Batch, *, is_wri
         )
         steps = plan.steps()
         try:
-            journal.commit(batch, steps, plan.disk_stats, possibly_empty=plan.emptied)
+            with _naming_the_edit(journal, plan):
+                journal.commit(batch, steps, plan.disk_stats, possibly_empty=plan.emptied)
         except DiskFull as error:
             if steps:
                 raise
             raise NoSpaceToRecord(error.path) from error
         number = decision.number
     elif is_writing:
-        journal.check_commit(batch, plan.steps(), plan.disk_stats)
+        with _naming_the_edit(journal, plan):
+            journal.check_commit(batch, plan.steps(), plan.disk_stats)
     return Decided(
         action=request.action,
         number=number,
@@ -244,6 +247,20 @@ def _outcome(journal: Journal, request: DecisionRequest, batch: Batch, *, is_wri
         repeated=plan.repeated,
         taken_out=plan.taken_out,
     )
+
+
+@contextmanager
+def _naming_the_edit(journal: Journal, plan: Plan) -> Iterator[None]:
+    """Add to a FileExists which of the decided edits would put a file where another file is."""
+    try:
+        yield
+    except FileExists as error:
+        documents = {file.document for file in plan.effects() if file.path_after == error.path and not error.held}
+        for unit, status in sorted(plan.verdicts.items()):
+            if not unit.hunk and edit(journal, unit.seq).edit.document in documents:
+                is_without = status is Status.REJECTED
+                raise FileExists(error.path, edit=unit.seq, is_without=is_without) from error
+        raise
 
 
 def _plan(planner: Planner, request: DecisionRequest) -> Plan | Conflicted:

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Final, TypeVar, assert_never, cast
 import click
 
 from cli.app.invocation import Command, Invocation, command, json_option, recorded_text, reviewer
-from cli.render.external_prompt import settled
+from cli.render.external_prompt import refuse, settled
 from cli.render.outcomes import (
     MY_CHANGES,
     conflict_text,
     decided_text,
     effect_text,
-    external_refusal,
     resolution_commands,
     shown_units,
     undo_commands,
@@ -378,7 +377,7 @@ class DecisionCommand:
                     click.echo(line, err=True, nl=False)
                 click.get_current_context().exit(1)
             case ExternalChanges():
-                raise click.ClickException(external_refusal(outcome.changes, self.invocation.program))
+                refuse(workspace, outcome.changes, self.on_external, self.invocation.program)
             case NothingToDo():
                 pass
             case _:

@@ -7,7 +7,8 @@ import click
 
 from cli.app.invocation import Number, command, recorded_text, reviewer
 from cli.commands.reviewing.accept_reject_undo import DecisionCommand, takes_decision_options
-from cli.render.outcomes import effect_line, effect_text, external_refusal
+from cli.render.external_prompt import refuse
+from cli.render.outcomes import effect_line, effect_text
 from cli.render.status import counted, shown_edits
 from cli.render.turns import TurnRows, session_name
 from cli.screen.progress import DECIDING, showing_progress
@@ -108,7 +109,7 @@ def _restore(workspace: "Workspace", decision_command: DecisionCommand, turn: in
         with showing_progress(workspace, DECIDING):
             found = workspace.review.rewind_exactly(turn, who=reviewer(), on_external=on_external, dry_run=dry_run)
         if isinstance(found, ExternalChanges):
-            raise click.ClickException(external_refusal(found.changes, decision_command.invocation.program))
+            refuse(workspace, found.changes, on_external, decision_command.invocation.program)
         return found
 
     dry_run = decision_command.dry_run

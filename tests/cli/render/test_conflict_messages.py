@@ -263,6 +263,45 @@ def test_the_edits_to_reject_first_can_be_rejected_alone(runner: CommandRunner) 
     assert runner.bytes("a") == b"1\n"
 
 
+@pytest.mark.parametrize("is_left_out", [False, True])
+def test_a_move_back_to_a_path_taken_by_a_file_that_is_not_recorded_names_the_edit_and_the_way_on(
+    runner: CommandRunner, *, is_left_out: bool
+) -> None:
+    runner.write("a", b"old\n")
+    runner.move("a", "b")
+    if is_left_out:
+        (runner.folder / ".casignore").write_text("a\n")
+    (runner.folder / "a").write_bytes(b"a person's\n")
+    before = file_snapshots(runner.folder)
+    for words in (["reject", "2"], ["reject", "2", "--my-changes", "keep"], ["reject", "2", "--dry-run"]):
+        ran = runner.cas(*words)
+        assert (ran.status, ran.out) == (1, b"")
+        assert ran.said == (
+            "cas: a is taken by a file that no edit put there. Without edit 2 its file is there again. "
+            "Move the file at a away and try again, or leave out edit 2.\n"
+        )
+        assert file_snapshots(runner.folder) == before
+    (runner.folder / "a").rename(runner.folder / "mine")
+    runner.done("reject", "2")
+    assert (runner.bytes("a"), runner.bytes("mine")) == (b"old\n", b"a person's\n")
+
+
+def test_a_move_to_a_path_taken_by_a_file_that_is_not_recorded_names_the_edit_and_the_way_on(
+    runner: CommandRunner,
+) -> None:
+    runner.write("a", b"old\n")
+    runner.move("a", "b")
+    runner.done("reject", "2")
+    (runner.folder / "b").write_bytes(b"a person's\n")
+    assert runner.cas("accept", "2").said == (
+        "cas: b is taken by a file that no edit put there. Edit 2 puts its file there. "
+        "Move the file at b away and try again, or leave out edit 2.\n"
+    )
+    (runner.folder / "b").rename(runner.folder / "mine")
+    runner.done("accept", "2")
+    assert (runner.bytes("b"), runner.bytes("mine")) == (b"old\n", b"a person's\n")
+
+
 def test_a_taken_path_is_resolved_by_names_and_not_by_cascade(runner: CommandRunner) -> None:
     runner.write("a", b"old\n")
     runner.move("a", "b")

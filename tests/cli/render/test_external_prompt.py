@@ -27,6 +27,7 @@ def test_without_a_terminal_the_decision_is_refused(runner: CommandRunner) -> No
     ran = runner.cas("reject", "2")
     assert (ran.status, ran.out) == (1, b"")
     assert ran.said == (
+        "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1,3 +1,3 @@\n one\n 2\n-3\n+mine\n"
         "cas: refused, nothing was changed: a changed outside since the last recorded state.\n"
         "See `cas diff --unrecorded`. "
         "Pass --my-changes keep to record it and continue, or --my-changes drop to drop it.\n"
@@ -34,6 +35,46 @@ def test_without_a_terminal_the_decision_is_refused(runner: CommandRunner) -> No
     assert file_snapshots(runner.folder) == before
     assert set(runner.statuses().values()) == {PENDING}
     assert runner.cas("reject", "2", "--on-external", "abort") == ran
+
+
+def test_refusal_shows_the_first_lines_of_many_changes_and_of_long_lines(runner: CommandRunner) -> None:
+    for name in ("a", "b"):
+        runner.write(name, b"".join(b"%d\n" % number for number in range(30)))
+    (runner.folder / "a").write_bytes(b"x" * 2000 + b"\n\x1b[31mred\n")
+    (runner.folder / "b").write_bytes(b"")
+    for words in (["reject", "1", "2"], ["reject", "--all", "--dry-run"]):
+        ran = runner.cas(*words)
+        *shown, dots, refusal, advice = ran.said.splitlines()
+        assert (ran.status, len(shown), dots) == (1, 20, "...")
+        assert shown[:3] == ["diff --git a/a b/a", "--- a/a", "+++ b/a"]
+        assert refusal.startswith("cas: refused, nothing was changed: a, b changed outside")
+        assert advice.startswith("See `cas diff --unrecorded`.")
+    (runner.folder / "a").write_bytes(b"0\n" + b"x" * 2000 + b"\x1b[31mred\n")
+    ran = runner.cas("reject", "1")
+    assert max(map(len, ran.said.splitlines())) < 600
+    (runner.folder / "a").write_bytes(b"\x1b[31m0\n" + runner.bytes("a"))
+    assert "\x1b" not in runner.cas("reject", "1").said
+
+
+@pytest.mark.parametrize("kind", ["deleted", "a link", "a folder", "binary", "unreadable"])
+def test_refusal_shows_a_change_of_any_kind(runner: CommandRunner, kind: str) -> None:
+    changed_outside(runner)
+    file = runner.folder / "a"
+    match kind:
+        case "binary":
+            file.write_bytes(b"\0\1\2")
+        case "unreadable":
+            file.chmod(0)
+        case _:
+            file.unlink()
+    if kind == "a link":
+        file.symlink_to("b")
+    if kind == "a folder":
+        file.mkdir()
+    ran = runner.cas("reject", "2")
+    assert ran.status == 1
+    assert "Traceback" not in ran.said
+    assert ran.said.splitlines()[0] != ""
 
 
 def test_json_of_a_change_from_outside(runner: CommandRunner) -> None:

@@ -73,6 +73,7 @@ def status_shape(report: "StatusReport", seen: tuple[int, int] | None) -> dict[s
         },
         "store": {
             "bytes": report.store_bytes,
+            "folder_bytes": report.folder_bytes,
             "blobs": report.blobs,
             "max_size": report.reclaimable.max_size,
             "older_than": report.reclaimable.older_than,

@@ -99,7 +99,8 @@ def status_text(report: StatusReport, screen: Screen, seen: tuple[int, int] | No
     yield from _section("can't be read:", len(report.unreadable), map(shown_name, report.unreadable), screen)
     yield screen.line()
     yield screen.line(
-        f"store: {size_text(report.store_bytes)} in {counted(report.blobs, 'blob')}{_reclaimable(report)}"
+        f"store: {size_text(report.store_bytes)} in {counted(report.blobs, 'blob')}, "
+        f"the folder .cas {size_text(report.folder_bytes)}{_reclaimable(report)}"
     )
     yield from map(screen.line, _secrets(report))
     yield from map(screen.line, _faults(report.root))

@@ -24,7 +24,7 @@ SYNONYMS: Final = {
     "checkout": "`cas restore PATH@EDIT` brings a state back",
     "clone": "`cas export --bundle FILE` and `cas import FILE DIR` take the history elsewhere",
     "dump": "`cas cat STATE` prints a state",
-    "forget": "`cas gc` expires old history, `cas purge` removes some bytes for good",
+    "cleanup forget": "`cas gc` expires old history, `cas purge` removes some bytes for good",
     "grep": "`cas log -S TEXT` finds the edits that added or removed a text",
     "op reflog": "`cas records` lists edits and decisions; `cas undo` undoes the newest decision",
     "prune": "`cas gc` frees what nothing holds any more",

@@ -144,14 +144,22 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command that is named and its arguments; for a mistyped name, raise with a suggestion.
 
-        `help NAME` is another form of `NAME --help`.
+        `help NAME` is another form of `NAME --help`, and `mcpdiff NAME` one of `NAME`.
         """
+        if args[0] == "mcpdiff":
+            args = args[1:] or ["status"]
+            if not ctx.resilient_parsing:
+                from cli.screen.quoting import typed
+
+                click.echo(f"mcpdiff is `cas` here: {visible(' '.join(map(typed, ('cas', *args))))}", err=True)
+            if args[0] in ctx.help_option_names:
+                args = ["help"]
         if args[0] == "help":
             if ctx.resilient_parsing:  # a shell completes the command line: a command's name follows `help`
                 return super().resolve_command(ctx, args[1:]) if args[1:] else (None, None, [])
             # Options may come before the command that help is wanted for.
             named = next((word for word in args[1:] if not word.startswith("-") and word not in COLOR_CHOICES), "help")
-            if named == "help":
+            if named in {"help", "mcpdiff"}:
                 click.echo(ctx.get_help())
                 ctx.exit()
             args = [named, "--help"]

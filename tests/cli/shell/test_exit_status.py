@@ -104,6 +104,33 @@ def test_without_a_command_the_status_is_shown_or_outside_a_workspace_the_help(
     assert outside.text == runner.done("--help").text
 
 
+def test_mcpdiff_names_cas_and_goes_on(runner: CommandRunner) -> None:
+    runner.write("a", b"one\n", conversation="conv_1")
+    runner.edit("a", b"one", b"two")
+    with runner.workspace() as workspace:
+        edit_id = workspace.history.edit(2).id.hex()
+    for words in (
+        ["status"],
+        ["status", "--conv", "conv_1", "--file", "a", "--status", "pending"],
+        ["show", edit_id],
+        ["show", "conv_1"],
+        ["accept", edit_id],
+        ["accept", "--conv", "conv_1"],
+        ["reject", edit_id],
+        ["reject", "--conv", "conv_1"],
+    ):
+        ran = runner.cas("mcpdiff", *words)
+        assert (ran.status, ran.said) == (0, f"mcpdiff is `cas` here: cas {' '.join(words)}\n")
+        assert words[0] in {"accept", "reject"} or ran.out == runner.done(*words).out
+    assert not (runner.folder / "a").exists()
+    assert runner.cas("mcpdiff").out == runner.done("status").out
+    assert runner.cas("mcpdiff", "--help").out == runner.done("help", "mcpdiff").out == runner.done("--help").out
+    refused = runner.cas("mcpdiff", "cleanup")
+    assert (refused.status, refused.said.splitlines()[0]) == (2, "mcpdiff is `cas` here: cas cleanup")
+    assert "`cas gc` expires old history" in refused.said
+    assert "\x1b" not in runner.cas("mcpdiff", "show", "\x1b[31m").said
+
+
 def test_help_is_a_command(runner: CommandRunner) -> None:
     assert runner.done("help").text == runner.done("--help").text
     assert runner.done("help", "log").text == runner.done("log", "--help").text

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cli.render.status import size_text
 from tests.support.command_runner import PROGRAM, CommandRunner, environment, unforked_cas
 
 
@@ -147,8 +148,9 @@ def test_json_is_one_document_with_fixed_fields(runner: CommandRunner) -> None:
             }
         ],
     }
-    assert set(store) == {"bytes", "blobs", "max_size", "older_than", "free_blobs", "free_bytes", "old_edits"}
-    assert store["bytes"] > 0
+    sizes = {"bytes", "folder_bytes", "blobs", "max_size", "older_than", "free_blobs", "free_bytes", "old_edits"}
+    assert set(store) == sizes
+    assert store["folder_bytes"] > store["bytes"] > 0
     assert store["blobs"] == 1
     blobs = change.pop("blob_recorded"), change.pop("blob_found")
     assert change == {
@@ -159,6 +161,20 @@ def test_json_is_one_document_with_fixed_fields(runner: CommandRunner) -> None:
     }
     assert all(len(blob) == 64 for blob in blobs)
     assert blobs[0] != blobs[1]
+
+
+def test_the_size_of_the_folder_is_said_beside_that_of_the_store(runner: CommandRunner) -> None:
+    runner.write("a", b"1\n")
+    found = re.search(
+        r"^store: (\S+ \S+) in 1 blob, the folder .cas (\S+ \S+)$", runner.done("status").text, re.MULTILINE
+    )
+    assert found is not None
+    store = runner.done("status", "--json").json()["store"]
+    files = [path for path in (runner.folder / ".cas").rglob("*") if path.is_file()]
+    # While a process reads the index, SQLite keeps a few more files next to it.
+    assert 0 <= store["folder_bytes"] - sum(path.stat().st_size for path in files) < 100_000
+    assert store["bytes"] == sum(path.stat().st_size for path in files if path.parent.name == "segments")
+    assert found.groups() == (size_text(store["bytes"]), size_text(store["folder_bytes"]))
 
 
 def test_the_workspace_of_a_status_is_given_by_folder_option_or_variable(runner: CommandRunner) -> None:

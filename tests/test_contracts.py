@@ -49,9 +49,14 @@ class Row(NamedTuple):
 
 def rows(seed: str) -> list[Row]:
     """Return the requirements of a document's page."""
+    return rows_in((PAGES / f"{seed}.md").read_text())
+
+
+def rows_in(text: str) -> list[Row]:
+    """Return the requirements in a page's tables."""
     return [
         Row(found["id"], ["::".join(test) for test in REFERENCE.findall(found["shown"])], found["shown"])
-        for found in ROW.finditer((PAGES / f"{seed}.md").read_text())
+        for found in ROW.finditer(text)
         if set(found["id"]) != {"-"} and found["shown"] != "shown by"
     ]
 
@@ -150,3 +155,82 @@ def test_every_test_named_for_a_requirement_is_in_its_row(seed: str, prefix: str
 def test_every_page_is_listed() -> None:
     listed = re.findall(r"\]\((\d{3})\.md\)", (PAGES / "README.md").read_text())
     assert listed == list(SEEDS) == sorted(page.stem for page in PAGES.glob("[0-9]*.md"))
+
+
+# ---- the list of requirements
+
+
+class Requirement(NamedTuple):
+    """One line of the list of requirements."""
+
+    id: str
+    how_many: int
+    state: str
+    what: str
+    rows: list[str]  # of the document's page; []: none shows it
+
+
+STATES: Final = ("satisfied", "partly", "not yet", "untried")
+LISTED: Final = re.compile(
+    r"^\| (?P<id>(?:\d{3}|card)-\S+) \| (?P<count>\d+) \| (?P<state>[^|]+) "
+    r"\| (?P<what>(?:[^|]|\\\|)*) \| (?P<rows>[^|]+) \|$",
+    re.MULTILINE,
+)
+
+
+def requirements() -> list[Requirement]:
+    """Return the requirements of all documents."""
+    return [
+        Requirement(
+            found["id"],
+            int(found["count"]),
+            found["state"],
+            found["what"].strip(),
+            [] if found["rows"] == "-" else found["rows"].split("; "),
+        )
+        for found in LISTED.finditer((PAGES / "requirements.md").read_text())
+    ]
+
+
+def document_of(requirement: Requirement) -> str:
+    return requirement.id.partition("-")[0]
+
+
+def named_rows(seed: str) -> dict[str, Row]:
+    """Return the rows of a page by their names, alone and with the heading above them."""
+    found: dict[str, Row] = {}
+    for section in re.split(r"^## ", (PAGES / f"{seed}.md").read_text(), flags=re.MULTILINE)[1:]:
+        heading = section.partition("\n")[0]
+        for row in rows_in(section):
+            found[f"{heading}: {row.id}"] = found[row.id] = row
+    return found
+
+
+def test_every_line_of_the_list_is_parsed_and_has_its_own_id() -> None:
+    lines = [line for line in (PAGES / "requirements.md").read_text().splitlines() if re.match(r"\| (\d|card)", line)]
+    ids = [requirement.id for requirement in requirements()]
+    assert len(ids) == len(set(ids)) == len(lines)
+    assert {requirement.state for requirement in requirements()} <= set(STATES)
+
+
+def test_sums_are_those_of_the_list() -> None:
+    page = (PAGES / "README.md").read_text()
+    said = re.findall(r"^\| (\d{3}|[a-z ]+) ((?:\| \d+ ){5})\|$", page, re.MULTILINE)
+    sums = {name: [int(part) for part in re.findall(r"\d+", row)] for name, row in said}
+    counted: dict[str, list[int]] = {}
+    for requirement in requirements():
+        document = document_of(requirement).replace("card", "the project")
+        for name in (document, "all"):
+            row = counted.setdefault(name, [0] * 5)
+            row[0] += requirement.how_many
+            row[1 + STATES.index(requirement.state)] += requirement.how_many
+    assert sums == counted
+
+
+def test_every_requirement_is_shown_by_the_rows_that_it_names_or_says_what_is_missing() -> None:
+    for requirement in requirements():
+        if document_of(requirement) != "card":
+            found = named_rows(document_of(requirement))
+            assert [name for name in requirement.rows if not found[name].tests] == []
+            assert requirement.rows or requirement.state != "satisfied", requirement
+        assert requirement.what or requirement.state == "satisfied", requirement

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -209,16 +209,47 @@ def test_schema_of_apply_patches_lists_the_strategies(agent: Agent) -> None:
     assert schema["properties"]["strategy"]["enum"] == ["try_revert", "backup_restore", "atomic", "progressive"]
 
 
-def test_multi_edit_text_file_has_the_input_schema_of_the_contract(agent: Agent) -> None:
-    schema = next(tool.input_schema for tool in agent.tools() if tool.name == "multi_edit_text_file")
-    assert schema["required"] == ["path", "edits"]
-    assert schema["properties"]["path"]["description"] == "Absolute path to the file"
-    items = schema["properties"]["edits"]["items"]
-    assert {name: part["type"] for name, part in items["properties"].items()} == {
-        "old_string": "string",
-        "new_string": "string",
-    }
-    assert items["required"] == ["old_string", "new_string"]
+CONTRACT_OF_MULTI_EDIT: Final[dict[str, Any]] = {
+    "name": "multi_edit_text_file",
+    "description": "Apply multiple string replacement edits to a file with cumulative diff",
+    "inputSchema": {
+        "type": "object",
+        "properties": {
+            "path": {"type": "string", "description": "Absolute path to the file"},
+            "edits": {
+                "type": "array",
+                "description": "Array of edit operations to apply sequentially",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "old_string": {"type": "string", "description": "Exact string to find and replace"},
+                        "new_string": {"type": "string", "description": "Replacement string"},
+                    },
+                    "required": ["old_string", "new_string"],
+                },
+            },
+        },
+        "required": ["path", "edits"],
+    },
+}
+"""The metadata of the tool as its document prints them."""
+
+
+def includes(whole: object, part: object) -> bool:
+    """Return whether a JSON value has all that another has, at every depth."""
+    if isinstance(whole, dict) and isinstance(part, dict):
+        return all(key in whole and includes(whole[key], value) for key, value in part.items())
+    return whole == part
+
+
+def test_multi_edit_text_file_has_the_name_description_and_schema_of_the_contract(agent: Agent) -> None:
+    printed = CONTRACT_OF_MULTI_EDIT
+    (tool,) = (tool for tool in agent.tools() if tool.name == printed["name"])
+    assert str(tool.description).partition("\n")[0] == f"{printed['description']}."
+    assert includes(tool.input_schema, printed["inputSchema"])
+    assert not includes(tool.input_schema, {"required": ["path"]})
+    # What our own arguments add can be left out.
+    assert tool.input_schema["required"] == printed["inputSchema"]["required"]
 
 
 def test_every_tool_has_the_right_annotations(agent: Agent) -> None:

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from objstore import Operation
-from tests.support.mcp_agent import Agent, Result
+from tests.support.mcp_agent import Agent, Result, connected
+from tests.support.opened_files import opened_files
 
 CONFIG = "DEBUG = False\nLOG_LEVEL = 'INFO'\nPORT = 8000\n"
 CONFIG_PATCH = """--- config.py
@@ -319,9 +320,30 @@ def test_part_with_the_longest_matching_path_is_applied(agent: Agent, folder: Pa
     check_refused(result, "invalid_patch", "Invalid patch format: more than one file, and 2 parts for twice")
 
 
-def test_paths_in_a_patch_are_never_opened(agent: Agent, folder: Path) -> None:
-    file = folder / "mine.txt"
-    file.write_text("old\n")
-    patch = "--- ../../../etc/passwd\n+++ ../../../etc/passwd\n@@ -1 +1 @@\n-old\n+new\n"
-    agent.done("apply_patch", file_path=str(file), patch=patch)
+def test_paths_in_a_patch_are_never_opened(tmp_path: Path) -> None:
+    root, outside = tmp_path / "workspace", tmp_path / "outside.txt"
+    root.mkdir()
+    inside, file = root / "named.txt", root / "mine.txt"
+    for path in (outside, inside, file):
+        path.write_text("old\n")
+    names = ("../outside.txt", str(outside), "a/../../outside.txt", "named.txt", "./named.txt", str(inside))
+    patches = [f"--- {name}\n+++ {name}\n@@ -1 +1 @@\n-old\n+new\n" for name in names]
+    with connected(root) as agent:
+        with opened_files(outside, inside, file) as opened:
+            for patch in patches:
+                agent.done("inspect_patch", patch=patch)
+                assert opened.take() == set()
+                agent.done("validate_patch", file_path="mine.txt", patch=patch)
+                agent.done("apply_patch", file_path="mine.txt", patch=patch, dry_run=True)
+                assert opened.take() == {file}
+        # The first change begins a history, for which every file of the workspace is read once.
+        agent.done("write_file", path="other.txt", content="")
+        with opened_files(outside, inside) as opened:
+            for patch in patches:
+                agent.done("apply_patch", file_path="mine.txt", patch=patch)
+                agent.done("revert_patch", file_path="mine.txt", patch=patch)
+            agent.done("apply_patch", file_path="mine.txt", patch=patches[0])
+            assert opened.take() == set()
+            assert inside.read_text() == outside.read_text() == "old\n"
+            assert opened.take() == {inside, outside}  # it would have been noticed
     assert file.read_text() == "new\n"

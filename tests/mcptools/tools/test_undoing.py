@@ -293,6 +293,25 @@ def test_undo_reverts_only_the_last_change(agent: Agent, folder: Path) -> None:
     assert agent.call("Undo").text == NOTHING_TO_UNDO
 
 
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_each_of_two_clients_undoes_only_its_own_last_change(tmp_path: Path, mode: str) -> None:
+    """Both clients have the same name and version."""
+    root = tmp_path / "workspace"
+    root.mkdir()
+    with connected(root, mode=mode) as first, connected(root, mode=mode) as second:
+        first.done("write_file", path="a1", content="1\n")
+        first.done("write_file", path="a2", content="2\n")
+        assert second.call("Undo").text == NOTHING_TO_UNDO
+        second.done("write_file", path="b1", content="1\n")
+        first.done("write_file", path="a3", content="3\n")
+        second.done("write_file", path="b2", content="2\n")
+        assert first.done("Undo").structured["paths"] == ["a3"]
+        assert second.done("Undo").structured["paths"] == ["b2"]
+        for agent in (first, second):
+            assert agent.call("Undo").text == NOTHING_TO_UNDO
+    assert sorted(path.name for path in root.iterdir() if path.is_file()) == ["a1", "a2", "b1"]
+
+
 DIFF_WITHOUT_CHANGES = DIFF.replace("+two", "+one")
 CALLS_WITHOUT_CHANGES: list[tuple[str, dict[str, Any]]] = [
     ("write_file", {"path": "{}", "content": "one\n"}),

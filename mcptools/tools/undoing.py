@@ -31,6 +31,7 @@ from objstore import (
     Edit,
     EditView,
     ExternalChanges,
+    FileExists,
     FileMissing,
     NamesShared,
     NoSuchName,
@@ -290,7 +291,9 @@ def _refusing(*paths: str) -> Iterator[None]:
     try:
         yield
     except PathError as error:
-        failure = failure_of(error, *paths)
+        # What a reviewer could do about a taken path is not what a model can do.
+        told = FileExists(error.path) if isinstance(error, FileExists) and not error.held else error
+        failure = failure_of(told, *paths)
         path = shown(str(failure.facts["path"]))
         what = str(failure).removesuffix(f": {path}").removesuffix(f": {path!r}")
         if isinstance(error, NamesShared):  # its message names both paths, and its hint says what to do

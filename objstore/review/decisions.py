@@ -256,8 +256,11 @@ def _naming_the_edit(journal: Journal, plan: Plan) -> Iterator[None]:
         yield
     except FileExists as error:
         documents = {file.document for file in plan.effects() if file.path_after == error.path and not error.held}
-        for unit, status in sorted(plan.verdicts.items()):
-            if not unit.hunk and edit(journal, unit.seq).edit.document in documents:
+        found = {change.seq for change in plan.external}  # not recorded now, as the decision is refused
+        for unit, status in sorted(plan.verdicts.items()) if documents else ():
+            if unit.hunk or unit.seq in found:
+                continue
+            if edit(journal, unit.seq).edit.document in documents:
                 is_without = status is Status.REJECTED
                 raise FileExists(error.path, edit=unit.seq, is_without=is_without) from error
         raise

@@ -285,8 +285,8 @@ class Session:
                 self._last = LastChange(root=root, edits=undoable)
             self._has_news = self._has_news or bool(edits)
             for view in edits:
-                source, path = _places(view.edit)
-                self._own.note(root, source, path, before=view.edit.before, after=view.edit.after)
+                place, path = _places(view.edit)
+                self._own.note(root, place, path, before=view.edit.before, after=view.edit.after)
 
     def led(self, file: FileKey, origin: FileState, now: FileState) -> bool:
         """Return whether this session's calls, and nobody else, changed a file from one state to its current one.

@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from objstore.fs.store_owner import user_name as user_name
     from objstore.fs.store_version import store_version as store_version
     from objstore.fs.tree_files import Files as Files
+    from objstore.git.command import ask_git as ask_git
     from objstore.history.completions import NameKind as NameKind, NameSuggestion as NameSuggestion
     from objstore.history.patch_series import SeriesStep as SeriesStep, StepState as StepState
     from objstore.integrity.fsck import (
@@ -459,6 +460,7 @@ _HOMES: Final = {
     ),
     "calls.tracked_call": ("Call",),
     "dates": ("date_of", "is_moment", "moment_of"),
+    "git.command": ("ask_git",),
     "tracking.record": ("Recorded",),
     "snapshots.create": ("SnapshotResult",),
     "snapshots.diff": ("SnapshotChange",),

@@ -1,15 +1,16 @@
 """Keep settings files of one user out of git: name them in the repository's `info/exclude`, which git doesn't share.
 
-It is a module of its own because nothing else in this package runs git.
+It is a module of its own because nothing else in this package asks git.
 """
 
+import os
 import re
-import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 from cli.setup.plans import SetupStep
+from objstore import ask_git
 
 __all__ = ["exclude_step"]
 
@@ -49,16 +50,9 @@ def exclude_step(project: Path, paths: Iterable[Path]) -> SetupStep | None:
 
 
 def _git(project: Path, *words: str) -> str:
-    try:
-        # The person's own git, by PATH as their shell finds it; it is asked, and changes nothing.
-        ran = subprocess.run(  # noqa: S603 - see above
-            ["git", "-C", str(project), *words],  # noqa: S607 - see above
-            check=True,
-            capture_output=True,
-            text=True,
+    found = ask_git(str(project), *words)
+    if found is None:
+        raise ValueError(
+            f"{project} is in a git repository, and git doesn't say what it shares: `git -C {project} status` shows why"
         )
-    except FileNotFoundError as error:
-        raise ValueError(f"{project} is in a git repository, and there is no git to ask what it shares") from error
-    except subprocess.CalledProcessError as error:
-        raise ValueError(f"git can't say what it shares: {error.stderr.strip()}") from error
-    return ran.stdout
+    return os.fsdecode(found)

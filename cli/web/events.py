@@ -28,25 +28,27 @@ _MAKING: Final = 1.0
 """Seconds after which waiting rejections are tried again, though nothing has changed."""
 
 _ALIVE: Final = 15.0
-"""Seconds of silence after which a comment is sent to keep a stream open."""
+"""Seconds of silence after which a page gets a sign of life: without it, the page takes the stream for dead."""
 
 
 class Watcher:
-    """Polls the version of the store and wakes the event streams when it has changed."""
+    """Polls the version of the store and wakes the event streams when it has changed.
+
+    Each stream has a flag of its own, and nothing is locked, so a page that goes away at any moment holds up no other.
+    """
 
     def __init__(self, server: ServerState) -> None:
         """Watch the store of `server` as long as `run` runs."""
         self._server: Final = server
         self._version = ""
-        self._listeners = 0
+        self._streams: Final[set[asyncio.Event]] = set()
         self._has_ended = False
-        self._condition: Final = asyncio.Condition()
         self._made = 0.0
 
     async def run(self) -> None:
         """Poll until cancelled."""
         while True:
-            if self._listeners or self._server.waiting:
+            if self._streams or self._server.waiting:
                 try:
                     await self._look_and_make()
                 except Exception as error:  # noqa: BLE001 -- it is reported, and pages must get later events
@@ -60,46 +62,44 @@ class Watcher:
             self._made = monotonic()
             await run_sync(make_due, self._server)
 
-    async def end(self) -> None:
+    def end(self) -> None:
         """End all streams."""
-        async with self._condition:
-            self._has_ended = True
-            self._condition.notify_all()
+        self._has_ended = True
+        self._wake()
 
     async def stream(self) -> AsyncIterator[str]:
-        """Yield the events for one page: the version now, and each later one."""
-        self._listeners += 1
+        """Yield the events for one page: the version now, each later one, and a sign of life in between."""
+        wake = asyncio.Event()
+        self._streams.add(wake)
         try:
             await self._look()
             sent = ""
             while not self._has_ended:
-                version = await self._next(sent)
-                if not self._has_ended:
-                    yield _event("changed", version=version) if version else ": alive\n\n"
-                sent = version or sent
+                wake.clear()
+                if self._version != sent:
+                    sent = self._version
+                    yield _event("changed", version=sent)
+                    continue
+                try:
+                    await asyncio.wait_for(wake.wait(), _ALIVE)
+                except TimeoutError:
+                    yield _event("alive")
             yield _event("end")
         finally:
-            self._listeners -= 1
+            self._streams.discard(wake)
 
     async def _look(self) -> bool:
         """Read the version, wake the streams if it is a new one, and return whether it is."""
         version = await run_sync(self._server.version)
-        async with self._condition:
-            has_changed = version != self._version
-            if has_changed:
-                self._version = version
-                self._condition.notify_all()
+        has_changed = version != self._version
+        if has_changed:
+            self._version = version
+            self._wake()
         return has_changed
 
-    async def _next(self, sent: str) -> str:
-        """Return the version as soon as it differs from `sent`; "" after a time limit, or when the streams end."""
-        async with self._condition:
-            changed = self._condition.wait_for(lambda: self._has_ended or self._version != sent)
-            try:
-                await asyncio.wait_for(changed, _ALIVE)
-            except TimeoutError:
-                return ""
-            return "" if self._has_ended else self._version
+    def _wake(self) -> None:
+        for wake in self._streams:
+            wake.set()
 
 
 async def events(request: Request) -> Response:

@@ -22,6 +22,7 @@ from starlette.routing import Route
 
 from cli.screen.terminal import flush, shown_name, write
 from cli.web import events
+from cli.web.connections import Strangers
 from cli.web.decisions.waiting_rejections import waiting_words
 from cli.web.endpoints import failed
 from cli.web.events import Watcher
@@ -47,7 +48,7 @@ HOST: Final = "127.0.0.1"
 
 _ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-_GRACE: Final = 2
+_GRACE: Final = 1
 """Seconds that running requests get when the server ends."""
 
 _MOST_CONNECTIONS: Final = 200
@@ -81,9 +82,11 @@ async def _served(
     server: ServerState, listener: socket.socket, token: str, address: str, *, opens_browser: bool
 ) -> None:
     watcher = Watcher(server)
-    guarded = _application(server, watcher, listener.getsockname()[1], token)
+    strangers = Strangers()
+    guarded = _application(server, watcher, strangers, listener.getsockname()[1], token)
     config = uvicorn.Config(
         guarded,
+        http=strangers.protocol(),
         ws="none",
         log_level="error",
         access_log=False,
@@ -97,7 +100,7 @@ async def _served(
         await web.serve(sockets=[listener])
 
 
-def _application(server: ServerState, watcher: Watcher, port: int, token: str) -> Guard:
+def _application(server: ServerState, watcher: Watcher, strangers: Strangers, port: int, token: str) -> Guard:
     """Return the ASGI application for a port of this machine. `token`: the secret in the printed address."""
 
     @asynccontextmanager
@@ -113,7 +116,7 @@ def _application(server: ServerState, watcher: Watcher, port: int, token: str) -
     app = Starlette(routes=_ROUTES, lifespan=lifespan, exception_handlers={HTTPException: failed})
     app.router.redirect_slashes = False
     app.state.server, app.state.watcher = server, watcher
-    return Guard(app, port, token)
+    return Guard(app, port, token, strangers.forget)
 
 
 class _Web(uvicorn.Server):
@@ -139,7 +142,7 @@ class _Web(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End the server; running requests get the grace period to finish."""
         logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
-        await self._watcher.end()
+        self._watcher.end()
         await super().shutdown(sockets)
 
     @contextmanager

@@ -15,7 +15,7 @@ from tests.support.command_runner import PATIENCE, PROGRAM, environment
 from tests.support.fork_server import forked_program
 from tests.support.plain_http import NO_CERTIFICATES
 
-__all__ = ["ReviewServer", "cookie_of", "review_server"]
+__all__ = ["SECRET", "ReviewServer", "cookie_of", "review_server"]
 
 _ADDRESS: Final = re.compile(r"http://127\.0\.0\.1:(\d+)/\?token=(\S+)")
 
@@ -36,7 +36,9 @@ class ReviewServer:
         headers = {"Origin": self.origin}
         client = httpx2.Client(base_url=self.origin, headers=headers, verify=NO_CERTIFICATES, timeout=PATIENCE)
         self._clients.append(client)
-        assert client.get("/", params={"token": self.token}).status_code == 303
+        answer = client.get("/", params={"token": self.token})
+        assert answer.status_code == 303
+        client.headers[SECRET] = answer.headers["location"].removeprefix("/#secret=")
         return client
 
     # ---- asking
@@ -127,6 +129,10 @@ def review_server(
             _close(process)
         else:
             server.close()
+
+
+SECRET: Final = "X-Editledger-Secret"  # noqa: S105 -- the header's name
+"""The header with the page's own secret."""
 
 
 def cookie_of(client: httpx2.Client) -> str:

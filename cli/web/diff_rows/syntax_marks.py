@@ -11,7 +11,7 @@ import signal
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import CancelledError, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
@@ -43,6 +43,7 @@ class SyntaxMarks:
         """Start without a process."""
         self._lock: Final = threading.Lock()
         self._pool: ProcessPoolExecutor | None = None
+        self._is_closed = False
         self._known: Final[OrderedDict[tuple[str, tuple[str, ...]], list[list[Mark]]]] = OrderedDict()
 
     def of(self, path: str, lines: Sequence[str]) -> list[list[Mark]]:
@@ -60,7 +61,12 @@ class SyntaxMarks:
         return found
 
     def close(self) -> None:
-        """End the process and wait for it."""
+        """End the process and wait for it. A request that is still running gets no marks, and starts no other."""
+        with self._lock:
+            self._is_closed = True
+        self._end_process()
+
+    def _end_process(self) -> None:
         with self._lock:
             pool, self._pool = self._pool, None
         if pool is not None:
@@ -69,17 +75,20 @@ class SyntaxMarks:
     def _found(self, path: str, lines: tuple[str, ...]) -> list[list[Mark]]:
         if not lines or find_spec("pygments") is None:
             return []
-        try:
-            return self._worker().submit(_marks, path, lines).result(_PATIENCE)
-        except TimeoutError:
+        worker = self._worker()
+        if worker is None:
             return []
+        try:
+            return worker.submit(_marks, path, lines).result(_PATIENCE)
         except BrokenProcessPool:
-            self.close()
+            self._end_process()
+            return []
+        except (TimeoutError, CancelledError, RuntimeError):  # too long, or closed meanwhile
             return []
 
-    def _worker(self) -> ProcessPoolExecutor:
+    def _worker(self) -> ProcessPoolExecutor | None:
         with self._lock:
-            if self._pool is None:
+            if self._pool is None and not self._is_closed:
                 context = multiprocessing.get_context("spawn")
                 self._pool = ProcessPoolExecutor(1, mp_context=context, initializer=_follow_server)
             return self._pool

@@ -1,5 +1,7 @@
 // Requests to the server of `cas web`: JSON in both directions.
 
+import { own } from "./secret.js";
+
 /** @import {Outcome, Refusal} from "./types.d.ts" */
 
 /** An error for a request that the server refused, or that didn't reach it (status 0). */
@@ -23,7 +25,7 @@ export function onLost(tell) {
 async function request(address, options) {
   let answer;
   try {
-    answer = await fetch(address, { credentials: "same-origin", ...options });
+    answer = await fetch(address, { credentials: "same-origin", ...options, headers: { ...options?.headers, ...own() } });
   } catch {
     whenLost(0);
     throw new Refused(0, "No answer from the server. Once it is back, the page shows whether this was done.");

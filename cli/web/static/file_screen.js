@@ -7,6 +7,7 @@ import { DiffView } from "./diff_view.js";
 import { FileName } from "./queue.js";
 import { decideOn, decideOnFile, decideOnTurn, decideOnUnits, drawIn, move, moveFile, order, perform, seeCurrent, together } from "./review.js";
 import { blameAddress, timelineAddress } from "./routes.js";
+import { secret } from "./secret.js";
 import { set, state } from "./state.js";
 import { html, useLayoutEffect, useRef, useState } from "./vendor/preact-htm.js";
 import { counted, net, octal, short, size } from "./words.js";
@@ -30,7 +31,7 @@ export function FileScreen() {
       ${is_here && file && html`<${FileHead} file=${file} turn=${turn} />`}
       ${!is_here && html`<div class="filehead"><p class="empty" role="status">${file_error || "Loading …"}</p></div>`}
       ${is_rendered && html`<iframe class="rendered" sandbox="" title=${`${file.name} rendered, before and after`}
-        src=${address("/rendered", { document, turn })}></iframe>`}
+        src=${address("/rendered", { document, turn, secret: secret() })}></iframe>`}
       <div key=${`${document}:${turn}`} class="diff" ref=${body} hidden=${!is_here || is_rendered}></div>
     </div>
     ${is_here && file && html`<${Bar} file=${file} />`}
@@ -124,7 +125,7 @@ function Whose({ file, queue }) {
 function Images({ file }) {
   const sides = /** @type {const} */ ([["before", file.blob_before, file.size_before], ["after", file.blob, file.size]]);
   return html`<div class="images">${sides.map(([word, blob, bytes]) => html`<figure key=${word}>
-    ${blob ? html`<img src=${address("/image", { blob })} alt=${`${file.name} ${word}`} />` : html`<p>There was no file.</p>`}
+    ${blob ? html`<img src=${address("/image", { blob, secret: secret() })} alt=${`${file.name} ${word}`} />` : html`<p>There was no file.</p>`}
     <figcaption>${word}${blob ? `, ${size(bytes)}` : ""}</figcaption></figure>`)}</div>`;
 }
 

@@ -3,6 +3,7 @@
 /** @import {Plot} from "./types.d.ts" */
 import { address } from "./api.js";
 import { Prose } from "./lines.js";
+import { own, secret } from "./secret.js";
 import { state } from "./state.js";
 import { html, useEffect, useState } from "./vendor/preact-htm.js";
 
@@ -11,12 +12,12 @@ export function PlotFigure({ name, path }) {
   const [plot, show] = useState(/** @type {Plot | null} */ (null));
   const version = state.queue?.version;
   useEffect(() => {
-    const answered = fetch(address(`/plots/${name}.json`, { path }), { credentials: "same-origin" });
+    const answered = fetch(address(`/plots/${name}.json`, { path }), { credentials: "same-origin", headers: own() });
     answered.then(async (answer) => show(answer.ok ? await answer.json() : null), () => undefined);
   }, [name, path, version]);
   return plot && html`<figure class="plot">
     <figcaption><h3>${plot.title}</h3><p><${Prose} text=${plot.summary} /></p></figcaption>
-    <img key=${version} src=${address(`/plots/${name}.svg`, { path })} alt=${plot.summary} />
+    <img key=${version} src=${address(`/plots/${name}.svg`, { path, secret: secret() })} alt=${plot.summary} />
     <details><summary>The same as a table</summary><div class="lines" tabindex="0" role="group" aria-label=${plot.title}>
       <table class="facts"><thead><tr>${plot.columns.map((word) => html`<th scope="col" key=${word}>${word}</th>`)}</tr></thead>
       <tbody>${plot.rows.map((cells, at) => html`<tr key=${at}>${cells.map((cell, column) => html`<td key=${column}>${cell}</td>`)}</tr>`)}</tbody></table></div></details>

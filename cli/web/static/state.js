@@ -1,5 +1,7 @@
 // The state of the page, in one place, and the listeners for its changes.
 
+import "./secret.js"; // first: it takes the secret out of the address
+
 /** @import {File as ChangedFile, Queue, Outcome} from "./types.d.ts" */
 /** @import {Route} from "./routes.js" */
 import { useEffect, useState } from "./vendor/preact-htm.js";

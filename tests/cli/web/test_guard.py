@@ -10,7 +10,7 @@ import pytest
 import cli.web
 from tests.support.command_runner import CommandRunner
 from tests.support.plain_http import NO_CERTIFICATES
-from tests.support.review_server import ReviewServer, cookie_of, review_server
+from tests.support.review_server import SECRET, ReviewServer, cookie_of, review_server
 
 NOTHING: dict[str, str] = {}
 
@@ -26,20 +26,28 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReviewServer]:
 
 
 def asked(
-    served: ReviewServer, path: str = "/api/queue", method: str = "GET", content: bytes = b"", **headers: str
+    served: ReviewServer,
+    path: str = "/api/queue",
+    method: str = "GET",
+    content: bytes = b"",
+    secret: str | None = None,
+    **headers: str,
 ) -> httpx2.Response:
-    """Send a request with the cookie and the given headers, without the client's own."""
+    """Send a request with the cookie, the secret (None: the right one) and these headers, without the client's own."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    given = {"Cookie": cookie_of(served.client), **named}
+    right = served.client.headers[SECRET]
+    given = {"Cookie": cookie_of(served.client), SECRET: right if secret is None else secret, **named}
     with httpx2.Client(base_url=served.origin, verify=NO_CERTIFICATES, timeout=60) as client:
         return client.request(method, path, content=content or None, headers={n: v for n, v in given.items() if v})
 
 
-def posted(served: ReviewServer, body: object, path: str = "/api/decide", **headers: str) -> httpx2.Response:
+def posted(
+    served: ReviewServer, body: object, path: str = "/api/decide", secret: str | None = None, **headers: str
+) -> httpx2.Response:
     """Send a request with a body as the page does."""
     given = {"Origin": served.origin, "Content-Type": "application/json"} | headers
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return asked(served, path, "POST", content, **given)
+    return asked(served, path, "POST", content, secret, **given)
 
 
 # ---- who
@@ -111,11 +119,12 @@ def test_a_request_that_another_site_caused_is_refused(served: ReviewServer, sit
 
 def test_the_token_is_swapped_for_a_strict_cookie(served: ReviewServer) -> None:
     answer = asked(served, f"/?token={served.token}", Cookie="")
-    assert (answer.status_code, answer.headers["location"]) == (303, "/")
+    assert (answer.status_code, answer.headers["location"]) == (303, f"/#secret={served.client.headers[SECRET]}")
     cookie = answer.headers["set-cookie"]
     assert cookie.endswith("; Path=/; HttpOnly; SameSite=Strict")
     assert str(served.port) in cookie.partition("=")[0]
     assert served.token not in cookie
+    assert served.client.headers[SECRET] not in cookie
     assert asked(served, Cookie=cookie.partition(";")[0]).status_code == 200
 
 
@@ -124,7 +133,7 @@ def test_from_another_site_the_token_leads_on_by_a_page_of_the_server(served: Re
     answer = asked(served, f"/?token={served.token}", Cookie="", Sec_Fetch_Site="cross-site")
     assert answer.status_code == 200
     assert "SameSite=Strict" in answer.headers["set-cookie"]
-    assert 'content="0;url=/"' in answer.text
+    assert f'content="0;url=/#secret={served.client.headers[SECRET]}"' in answer.text
     assert served.token not in answer.text
 
 
@@ -142,6 +151,35 @@ def test_the_token_counts_at_its_own_address_alone(served: ReviewServer) -> None
     assert (answer.status_code, answer.headers.get("set-cookie")) == (401, None)
 
 
+# ---- the page's own secret
+
+
+@pytest.mark.parametrize("secret", ["", "wrong", "{cookie}", "{token}"])
+def test_the_cookie_alone_shows_and_changes_nothing(served: ReviewServer, secret: str) -> None:
+    """A server at another port of this machine gets the cookie from the browser, and nothing else."""
+    wrong = secret.format(cookie=cookie_of(served.client).partition("=")[2], token=served.token)
+    for path in (
+        "/api/queue",
+        "/api/file?document=1",
+        "/api/events",
+        "/rendered?document=1",
+        f"/image?blob={'0' * 64}",
+    ):
+        assert asked(served, path, secret=wrong).status_code == 401
+        mark = "&" if "?" in path else "?"
+        assert asked(served, f"{path}{mark}secret={wrong}", secret="").status_code == 401
+    assert posted(served, {"keys": []}, "/api/seen", secret=wrong).status_code == 401
+    right = served.client.headers[SECRET]
+    assert posted(served, {"keys": []}, f"/api/seen?secret={right}", secret=wrong).status_code == 401
+    assert right not in asked(served, "/", secret="").text
+
+
+def test_an_address_that_comes_without_headers_may_hold_the_secret(served: ReviewServer) -> None:
+    right = served.client.headers[SECRET]
+    assert asked(served, f"/api/file?document=1&secret={right}", secret="").status_code == 200
+    assert asked(served, f"/api/file?secret={right}&document=1&secret={right}", secret="").status_code == 401
+
+
 # ---- how
 
 
@@ -149,6 +187,7 @@ def test_every_answer_keeps_the_page_to_itself(served: ReviewServer) -> None:
     answers = [
         asked(served),
         asked(served, Cookie=""),
+        asked(served, secret=""),
         asked(served, Host="example.org"),
         asked(served, "/api/nothing"),
         asked(served, "/static/nothing.js"),

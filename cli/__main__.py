@@ -2,6 +2,10 @@
 
 import sys
 
-from cli.shell.entry import main
+from editledger import isolate
+
+isolate()
+
+from cli.shell.entry import main  # noqa: E402 - only now can what it imports be nothing but ours
 
 sys.exit(main())

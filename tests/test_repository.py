@@ -27,7 +27,7 @@ from tests.mutants import MODULES
 from tests.support.architecture_drawing import PAGE, contracted_packages, with_drawing
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-PACKAGES: Final = ("objstore", "mcptools", "cli")
+PACKAGES: Final = ("objstore", "mcptools", "cli", "editledger")
 LOCKS: Final = (
     "requirements/bench.txt",
     "requirements/browser.txt",
@@ -141,7 +141,7 @@ def flowing_docstring(path: Path) -> str:
 
 
 def shipped() -> list[Path]:
-    """Return the modules of the three packages."""
+    """Return the modules of the four packages."""
     return [path for path in modules() if path.relative_to(ROOT).parts[0] in PACKAGES]
 
 
@@ -308,7 +308,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[zipfile.ZipFile]
         yield archive
 
 
-def test_wheel_contains_exactly_the_three_packages(wheel: zipfile.ZipFile) -> None:
+def test_wheel_contains_exactly_the_four_packages(wheel: zipfile.ZipFile) -> None:
     version = project()["project"]["version"]
     shipped = {name for name in wheel.namelist() if not name.startswith(f"editledger-{version}.dist-info/")}
     ours = {path.relative_to(ROOT) for path in tree()}

@@ -39,7 +39,8 @@ _NICENESS: Final = 5
 """Lower priority than calls, but not so low that a busy machine suspends the process while it holds the lock."""
 
 _CHILD: Final = (
-    "import sys; sys.path.append(sys.argv.pop(1)); from mcptools.server.background_gc import main; sys.exit(main())"
+    "import sys; sys.path.append(sys.argv.pop(1)); import editledger; editledger.isolate(); "
+    "from mcptools.server.background_gc import main; sys.exit(main())"
 )
 """Run with -P: Python must not import from the server's current folder, in which the agent may write."""
 

@@ -23,7 +23,7 @@ WATCHED: Final = 20_000
 LINES: Final = 50
 CALL_EDITS: Final = 250
 ROUNDS: Final = 15
-ENTRY: Final = "import sys; from cli.shell.entry import main; sys.exit(main())"
+ENTRY: Final = "import sys; from editledger.cas import main; sys.exit(main())"
 """What the installed script does."""
 
 HELLO: Final = "import click\n@click.command()\ndef hello():\n    click.echo('hello')\nhello()\n"

@@ -20,7 +20,7 @@ ROUNDS: Final = 15
 BEFORE: Final = CallInfo(tool="", origin=Origin.EXTERNAL)
 AFTER: Final = CallInfo(tool="Bash", conversation="bench")
 SOURCE: Final = str(Path(__file__).parents[2])
-ENTRY: Final = "import sys; from cli.shell.entry import main; sys.exit(main())"
+ENTRY: Final = "import sys; from editledger.cas import main; sys.exit(main())"
 """What the installed script does."""
 
 

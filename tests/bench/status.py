@@ -15,7 +15,7 @@ __all__ = ["ENTRY", "bench_status"]
 FILES: Final = 100
 EDITS: Final = 1_000
 ROUNDS: Final = 40
-ENTRY: Final = "import sys; from cli.shell.entry import main; sys.exit(main())"
+ENTRY: Final = "import sys; from editledger.cas import main; sys.exit(main())"
 """What the installed script does."""
 
 HELLO: Final = """

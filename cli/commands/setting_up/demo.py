@@ -151,7 +151,7 @@ class Stage:
     def cas(self, *arguments: str, show: bool = True) -> str:
         """Run `cas` as a person would, show its output, and return it."""
         color = "always" if sys.stdout is not None and sys.stdout.isatty() else "never"
-        command = [sys.executable, "-P", "-m", "cli", "-C", str(self.root), "--color", color, *arguments]
+        command = [sys.executable, "-P", "-m", "editledger.cas", "-C", str(self.root), "--color", color, *arguments]
         if show:
             shown = [f'"{word}"' if " " in word else word for word in arguments]
             click.secho("$ " + " ".join(["cas", *shown]), fg="cyan")
@@ -205,7 +205,7 @@ class Stage:
 
     def _hook(self, **event: object) -> str:
         given = json.dumps({"session_id": "demo", "cwd": str(self.root), **event})
-        command = [sys.executable, "-P", "-m", "cli", "hook", "claude-code"]
+        command = [sys.executable, "-P", "-m", "editledger.cas", "hook", "claude-code"]
         done = subprocess.run(  # noqa: S603 -- our own command
             command, input=given, capture_output=True, text=True, check=True, cwd=self.root
         )

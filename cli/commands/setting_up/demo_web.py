@@ -60,7 +60,7 @@ def run_web() -> int:
         try:
             stage.set_up()
             stage.say("The review opens in your browser; the agent works on. Ctrl-C ends both.")
-            command = [sys.executable, "-P", "-m", "cli", "-C", str(stage.root), "web"]
+            command = [sys.executable, "-P", "-m", "editledger.cas", "-C", str(stage.root), "web"]
             server = subprocess.Popen(command)  # noqa: S603 -- our own command
             _work(stage, server)
             return server.wait()

@@ -56,7 +56,7 @@ def _around(root: str) -> str | None:
 def mcp(arguments: tuple[str, ...]) -> None:
     """Start the MCP server for DIR... on stdin and stdout. Its own options follow `--`."""
     # -P: Python must not import from the folder that the server starts in, where the agent writes.
-    os.execv(sys.executable, [sys.executable, "-P", "-m", "mcptools", *arguments])  # noqa: S606 -- no shell
+    os.execv(sys.executable, [sys.executable, "-P", "-m", "editledger", *arguments])  # noqa: S606 -- no shell
 
 
 @command("completion")

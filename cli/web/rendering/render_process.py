@@ -14,7 +14,7 @@ from typing import Final
 
 from cli.web.rendering.rendered_page import note_page, rendered_page
 
-__all__ = ["MOST_BYTES", "MOST_SECONDS", "rendered"]
+__all__ = ["MOST_BYTES", "MOST_SECONDS", "main", "rendered"]
 
 MOST_BYTES: Final = 1_000_000
 """Most bytes of a text that is rendered."""
@@ -28,6 +28,8 @@ _AT_ONCE: Final = threading.Semaphore(2)
 
 _DEEPEST_CALLS: Final = 5_000
 
+_CHILD: Final = f"import editledger; editledger.isolate(); from {__name__} import main; main()"
+
 
 def rendered(name: str, kind: str, before: bytes | None, after: bytes | None, *, seconds: float = MOST_SECONDS) -> str:
     """Return a page with both texts rendered (None: no file), or one that says why they are not.
@@ -38,8 +40,8 @@ def rendered(name: str, kind: str, before: bytes | None, after: bytes | None, *,
         return note_page(name, f"A text of more than {MOST_BYTES // 1_000_000} MB is not rendered. Look at its lines.")
     texts = [None if text is None else text.decode("utf-8", "replace") for text in (before, after)]
     asked = json.dumps([name, kind, *texts]).encode()
-    # -P: a module of that name in the current folder, which agents write to, must not be run.
-    command = [sys.executable, "-P", "-m", __name__]
+    # A module of that name in the current folder or on PYTHONPATH, where agents write, must not be run.
+    command = [sys.executable, "-P", "-c", _CHILD]
     try:
         with _AT_ONCE:
             ran = subprocess.run(command, input=asked, capture_output=True, timeout=seconds, check=False)  # noqa: S603 -- this very module
@@ -53,13 +55,10 @@ def rendered(name: str, kind: str, before: bytes | None, after: bytes | None, *,
     return ran.stdout.decode()
 
 
-def _main() -> None:
+def main() -> None:
+    """Render what standard input asks for, in a process of its own."""
     # Ends this process if the server ended first and can no longer do it.
     resource.setrlimit(resource.RLIMIT_CPU, (2 * MOST_SECONDS, 2 * MOST_SECONDS))
     sys.setrecursionlimit(_DEEPEST_CALLS)
     page = rendered_page(*json.loads(sys.stdin.buffer.read()))
     sys.stdout.buffer.write(page.encode("utf-8", "backslashreplace"))
-
-
-if __name__ == "__main__":
-    _main()

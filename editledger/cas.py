@@ -1,0 +1,19 @@
+"""Start the command `cas`: its script, and `python -m editledger.cas` where no script is installed."""
+
+import sys
+
+from editledger import isolate
+
+__all__ = ["main"]
+
+
+def main() -> int:
+    """Run `cas` with the arguments of the process and return its exit status."""
+    isolate()
+    from cli.shell.entry import main as run  # noqa: PLC0415 - only now can it be nothing but ours
+
+    return run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -102,6 +102,7 @@ if TYPE_CHECKING:
         Origin as Origin,
         Seq as Seq,
         Status as Status,
+        Surface as Surface,
         Unit as Unit,
     )
     from objstore.model.canonical_msgpack import MAX_TEXT as MAX_TEXT
@@ -188,6 +189,7 @@ if TYPE_CHECKING:
     )
     from objstore.packing.repack import Repacked as Repacked, RepackPlan as RepackPlan
     from objstore.request_errors import (
+        AgentDecides as AgentDecides,
         AmbiguousName as AmbiguousName,
         BundleRefused as BundleRefused,
         DecidedMeanwhile as DecidedMeanwhile,
@@ -314,6 +316,7 @@ _HOMES: Final = {
         "AmbiguousName",
         "BundleRefused",
         "DecidedMeanwhile",
+        "AgentDecides",
         "EditAway",
         "EditExpired",
         "EditTakenOut",
@@ -392,6 +395,7 @@ _HOMES: Final = {
         "Origin",
         "Seq",
         "Status",
+        "Surface",
         "Unit",
     ),
     "transfer.mcpdiff_export": ("McpdiffExport",),

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from objstore.errors import CasError, StoreError
 
 __all__ = [
+    "AgentDecides",
     "AmbiguousName",
     "BundleRefused",
     "DecidedMeanwhile",
@@ -107,6 +108,17 @@ class NotClaimable(CasError):
         super().__init__(
             f"It is recorded who made edit {seq} (origin {origin}), so it can't be claimed: "
             "only changes that were found on disk can be."
+        )
+
+
+class AgentDecides(CasError):
+    """A decision was asked for inside the shell of an agent, by a command or by a page that was started there."""
+
+    def __init__(self, client: str) -> None:
+        self.client = client
+        super().__init__(
+            f"This is {client}'s shell; a person decides, in a terminal of their own "
+            "(`review.by_agents` in `cas config` says so)."
         )
 
 

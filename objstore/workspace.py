@@ -11,7 +11,7 @@ from objstore.errors import ConversationReserved
 from objstore.fs.confined_path import MAX_FILE, Tree, find_root
 from objstore.fs.disk import Disk, new_file_mode
 from objstore.fs.reserved_names import LOG_NAME, STORE_NAME
-from objstore.model.basic_types import RESERVED_CONVERSATIONS, Action, Origin, ignore_progress
+from objstore.model.basic_types import RESERVED_CONVERSATIONS, Action, Decider, Origin, ignore_progress
 from objstore.transaction.journal import Journal
 
 # What only some methods need is imported in them: `cas status` must not wait for the review core to load.
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from objstore.calls.tracked_call import Call
     from objstore.fs.tree_files import Files
-    from objstore.model.basic_types import Progress, Unit
+    from objstore.model.basic_types import Progress, Surface, Unit
     from objstore.model.results import Attributor, CallInfo, DecisionOutcome
     from objstore.model.views import (
         Content,
@@ -126,6 +126,13 @@ class Workspace:
             yield
         finally:
             self._journal.progress = ignore_progress
+
+    def decide_through(self, surface: Surface | None) -> None:
+        """Say through what this thread decides from now on (None: no person does); records say it.
+
+        Through some surfaces, what only a person may do is refused inside an agent's shell.
+        """
+        self._journal.decider = Decider(via="" if surface is None else surface.value)
 
     # ---- current files
 

@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -14,7 +15,7 @@ from cli.screen.terminal import Screen, screen_for
 from objstore import value
 
 if TYPE_CHECKING:
-    from objstore import Workspace
+    from objstore import Surface, Workspace
 
 __all__ = [
     "COLOR_CHOICES",
@@ -35,6 +36,9 @@ __all__ = [
 ]
 
 Function = TypeVar("Function", bound=Callable[..., object])
+
+_SURFACE: Final = "CAS_SURFACE"
+"""Variable by which an editor says that a person decides through it: its value is `editor`."""
 
 META: Final = "cli.app.invocation"
 
@@ -81,7 +85,9 @@ class Invocation:
         """
         from objstore import Workspace
 
-        return Workspace.find(self.start())
+        workspace = Workspace.find(self.start())
+        workspace.decide_through(_surface())
+        return workspace
 
     def reviewed_workspace(self) -> "Workspace":
         """Open the workspace as `workspace` does, and first record what git did to its files since the last look.
@@ -119,6 +125,16 @@ class Invocation:
 
             raise NotAWorkspace(start, is_folder=False)
         return start
+
+
+def _surface() -> "Surface":
+    """Return through what the command decides: a terminal, an editor that says so, or else a script."""
+    from objstore import Surface
+
+    if os.environ.get(_SURFACE) == Surface.EDITOR:
+        return Surface.EDITOR
+    # Its output may go through a pager or into a file; what was typed comes from the terminal.
+    return Surface.TERMINAL if sys.stdin is not None and sys.stdin.isatty() else Surface.SCRIPT
 
 
 def absolute(path: str) -> str:

@@ -183,6 +183,8 @@ def record_shape(record: "Record") -> dict[str, Json]:
                 "takes_back": record.takes_back,
                 "commit": record.commit,
                 "conversation": text_shape(record.conversation),
+                "via": text_shape(record.via),
+                "agent": text_shape(record.agent),
             }
         case Snapshot():
             shape = {
@@ -214,6 +216,8 @@ def record_shape(record: "Record") -> dict[str, Json]:
                 "pins": list(_numbers(record.pins)),
                 "reason": text_shape(record.reason),
                 "who": text_shape(record.who),
+                "via": text_shape(record.via),
+                "agent": text_shape(record.agent),
             }
         case Turn():
             shape = {
@@ -250,6 +254,8 @@ def record_shape(record: "Record") -> dict[str, Json]:
                 "comments": list(_numbers(record.comments)),
                 "state": record.state.value,
                 "conversation": text_shape(record.conversation),
+                "via": text_shape(record.via),
+                "agent": text_shape(record.agent),
             }
         case SettingChange():
             shape = {
@@ -259,6 +265,8 @@ def record_shape(record: "Record") -> dict[str, Json]:
                 "name": text_shape(record.name),
                 "before": text_shape(record.before),
                 "after": text_shape(record.after),
+                "via": text_shape(record.via),
+                "agent": text_shape(record.agent),
             }
         case Void():
             shape = {

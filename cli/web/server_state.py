@@ -25,6 +25,7 @@ from objstore import (
     OnExternal,
     PermissionRefused,
     Status,
+    Surface,
     Unit,
     Workspace,
     store_version,
@@ -125,6 +126,7 @@ class ServerState:
         Raises what Workspace.open raises.
         """
         with Workspace.open(self.root) as workspace:
+            workspace.decide_through(Surface.PAGE)
             if notes_git:
                 with suppress(CasError, OSError):
                     workspace.note_git()

@@ -23,7 +23,7 @@ from objstore.store.write_batch import now
 from objstore.transaction.journal import Journal
 from objstore.transaction.space_reserve import with_reserve
 
-__all__ = ["ACCEPTED_BY", "Policies", "changed_outside", "changes", "record_change"]
+__all__ = ["ACCEPTED_BY", "Policies", "changed_outside", "changes", "record_as_written", "record_change"]
 
 ACCEPTED_BY: Final = "policy"
 """The note of an edit that a policy accepted when it was recorded: the name of the setting."""
@@ -31,6 +31,7 @@ ACCEPTED_BY: Final = "policy"
 _ACCEPT: Final = "review.accept"
 _ALWAYS: Final = "review.always"
 _IN_CHAT: Final = "review.in_chat"
+_BY_AGENTS: Final = "review.by_agents"
 
 
 class Policies:
@@ -78,6 +79,18 @@ class Policies:
             return False
         return given.value is True and given.origin == own and _is_recorded(self._store, given)
 
+    @property
+    def marks_agents(self) -> bool:
+        """Whether decisions inside an agent's shell are made, and marked; else they are refused."""
+        own, *_ = files = settings_files(self._root)
+        try:
+            given = Configuration(self._root).get(_BY_AGENTS)
+        except CasError:
+            return False
+        # As for `accept`: neither a variable nor a file that an agent may have written allows anything.
+        is_set = given.origin in files and (given.origin != own or _is_recorded(self._store, given))
+        return is_set and given.value == "mark"
+
     def accepts(self, origin: Origin, *paths: bytes | None) -> bool:
         """Return whether an edit of these paths is accepted when it is recorded (None: it has no second path)."""
         if not self.accept or origin not in {Origin.AGENT, Origin.FORMATTER}:
@@ -95,10 +108,31 @@ def record_change(journal: Journal, name: str, before: str, after: str, *, who: 
 
     def recorded() -> None:
         with journal.writing(may_use_reserve=True) as batch:
-            batch.record(SettingChange(time=now(), who=who, name=name, before=before, after=after))
+            decider = journal.decider
+            batch.record(
+                SettingChange(
+                    time=now(),
+                    who=who,
+                    name=name,
+                    before=before,
+                    after=after,
+                    via=decider.via,
+                    agent=decider.agent,
+                )
+            )
             journal.commit(batch, ())
 
     with_reserve(journal, recorded)
+
+
+def record_as_written(journal: Journal, name: str, *, who: str) -> None:
+    """Record how a policy is written in the workspace's file now, if it was recorded otherwise. Raises as above."""
+    with journal.reading() as store:
+        before = _newest(store, name)
+    given = Configuration(journal.tree.root).get(name)
+    after = given.spelling if given.origin == settings_files(journal.tree.root)[0] else ""
+    if before != after:
+        record_change(journal, name, before, after, who=who)
 
 
 def changes(store: Store, name: str = "") -> list[SettingChange]:
@@ -129,12 +163,17 @@ def _value(given: ConfiguredValue) -> tuple[str, ...]:
 
 
 def _is_recorded(store: Store, given: ConfiguredValue) -> bool:
-    return next((record.after for record in reversed(changes(store, given.setting.name))), "") == given.spelling
+    return _newest(store, given.setting.name) == given.spelling
+
+
+def _newest(store: Store, name: str) -> str:
+    """Return the value that was recorded last ("": not set)."""
+    return next((record.after for record in reversed(changes(store, name))), "")
 
 
 def _recorded_patterns(store: Store, name: str) -> tuple[str, ...]:
     """Return the patterns that were set last (): none, or of a later version."""
-    after = next((record.after for record in reversed(changes(store, name))), "")
+    after = _newest(store, name)
     try:
         found = value_of(SETTINGS[name], after) if after else ()
     except ValueError:

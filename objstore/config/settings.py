@@ -76,7 +76,7 @@ class Setting:
     default: str  # as a person would write it
     meaning: str
     choices: tuple[str, ...] = ()  # the words of a choice
-    is_policy: bool = False  # whether it says what needs a person's review: its changes are recorded
+    is_policy: bool = False  # whether it says what is recorded or needs a review: its changes are recorded
 
     @property
     def how(self) -> str:
@@ -134,18 +134,21 @@ SETTINGS: Final = MappingProxyType(
                 kind=SettingKind.SWITCH,
                 default="off",
                 meaning="Whether scans and snapshots also take files that git ignores.",
+                is_policy=True,
             ),
             Setting(
                 name="record.secrets",
                 kind=SettingKind.NAMES,
                 default="default",
                 meaning="Names of files that scans and snapshots never take, because they usually hold secrets.",
+                is_policy=True,
             ),
             Setting(
                 name="record.exclude",
                 kind=SettingKind.NAMES,
                 default="none",
                 meaning="Other names and paths that scans and snapshots never take; `cas purge` adds what it removes.",
+                is_policy=True,
             ),
             Setting(
                 name="tools.denied",
@@ -159,6 +162,7 @@ SETTINGS: Final = MappingProxyType(
                 default="accepted",
                 meaning="Whether changes that no agent can have made are accepted, or pending until you review them.",
                 choices=("accepted", "pending"),
+                is_policy=True,
             ),
             Setting(
                 name="review.formatting",
@@ -166,6 +170,7 @@ SETTINGS: Final = MappingProxyType(
                 default="pending",
                 meaning="Whether a formatter's change of an agent's edit is pending, or accepted at once.",
                 choices=("pending", "accepted"),
+                is_policy=True,
             ),
             Setting(
                 name="review.send",
@@ -201,6 +206,14 @@ SETTINGS: Final = MappingProxyType(
                 kind=SettingKind.PATTERNS,
                 default="none",
                 meaning="Files whose edits only a decision that names them accepts: no policy, no commit and no --all.",
+                is_policy=True,
+            ),
+            Setting(
+                name="review.by_agents",
+                kind=SettingKind.CHOICE,
+                default="refuse",
+                meaning="Whether a decision inside an agent's shell is refused, or made and marked.",
+                choices=("refuse", "mark"),
                 is_policy=True,
             ),
             Setting(

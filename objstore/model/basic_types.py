@@ -16,6 +16,7 @@ __all__ = [
     "Action",
     "CommentState",
     "ConflictKind",
+    "Decider",
     "DocumentId",
     "FileState",
     "OnExternal",
@@ -24,6 +25,7 @@ __all__ = [
     "Progress",
     "Seq",
     "Status",
+    "Surface",
     "Unit",
     "ignore_progress",
     "number_of",
@@ -128,6 +130,24 @@ class Action(StrEnum):
     REDO = "redo"
     GIT = "git"  # git changed the files; neither undone nor redone
     CLAIM = "claim"  # says whose some edits are
+
+
+class Surface(StrEnum):
+    """Through what a person decides."""
+
+    TERMINAL = "terminal"  # the command `cas`, typed at a terminal
+    SCRIPT = "script"  # the command `cas`, without one
+    EDITOR = "editor"  # the command `cas`, run by an editor that says so
+    PAGE = "page"  # `cas web`
+    CHAT = "chat"  # the review that a chat program shows
+
+
+@value
+class Decider:
+    """Through what a decision is made, and inside whose shell. `who` in a record is the person's name."""
+
+    via: str = ""  # a Surface; "": not known, or no person
+    agent: str = ""  # the client in whose running call it is made; "": none is known
 
 
 class CommentState(StrEnum):

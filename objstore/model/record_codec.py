@@ -343,7 +343,12 @@ def _decision_fields(decision: Decision) -> dict[str, Value]:
         fields["commit"] = decision.commit
     if decision.conversation:
         fields["conversation"] = decision.conversation
-    return fields
+    return fields | _decider_fields(decision)
+
+
+def _decider_fields(record: Decision | Expiry | Mark | SettingChange) -> dict[str, Value]:
+    """Return through what a record was made and inside whose shell, as far as that is known."""
+    return {name: text for name, text in (("via", record.via), ("agent", record.agent)) if text}
 
 
 def _decision(fields: Fields) -> Decision:
@@ -358,6 +363,8 @@ def _decision(fields: Fields) -> Decision:
         takes_back=fields.number("takes_back") if fields.has("takes_back") else 0,
         commit=fields.text("commit", ""),
         conversation=fields.text("conversation", ""),
+        via=fields.text("via", ""),
+        agent=fields.text("agent", ""),
     )
     if len(decision.commit) > _MAX_COMMIT or not _HEX.issuperset(decision.commit):
         raise RecordInvalid("the name of a commit is not hexadecimal")
@@ -462,7 +469,7 @@ def _expiry_fields(expiry: Expiry) -> dict[str, Value]:
         fields["snapshots"] = list(expiry.snapshots)
     if expiry.pins:
         fields["pins"] = list(expiry.pins)
-    return fields
+    return fields | _decider_fields(expiry)
 
 
 def _expiry(fields: Fields) -> Expiry:
@@ -474,6 +481,8 @@ def _expiry(fields: Fields) -> Expiry:
         pins=fields.ascending("pins"),
         reason=fields.text("reason"),
         who=fields.text("who"),
+        via=fields.text("via", ""),
+        agent=fields.text("agent", ""),
     )
     if not (expiry.edits or expiry.decisions or expiry.snapshots or expiry.pins):
         raise RecordInvalid("an expiry of nothing")
@@ -567,7 +576,7 @@ def _mark_fields(mark: Mark) -> dict[str, Value]:
     }
     if mark.conversation:
         fields["conversation"] = mark.conversation
-    return fields
+    return fields | _decider_fields(mark)
 
 
 def _mark(fields: Fields) -> Mark:
@@ -577,6 +586,8 @@ def _mark(fields: Fields) -> Mark:
         comments=fields.ascending("comments"),
         state=fields.choice("state", CommentState),
         conversation=fields.text("conversation", ""),
+        via=fields.text("via", ""),
+        agent=fields.text("agent", ""),
     )
     if not mark.comments:
         raise RecordInvalid("a mark of no comment")
@@ -586,7 +597,7 @@ def _mark(fields: Fields) -> Mark:
 def _setting_fields(change: SettingChange) -> dict[str, Value]:
     fields: dict[str, Value] = {"kind": "setting", "time": change.time, "who": change.who, "name": change.name}
     texts = {"before": change.before, "after": change.after}
-    return fields | {name: text for name, text in texts.items() if text}
+    return fields | {name: text for name, text in texts.items() if text} | _decider_fields(change)
 
 
 def _setting(fields: Fields) -> SettingChange:
@@ -596,4 +607,6 @@ def _setting(fields: Fields) -> SettingChange:
         name=fields.text("name"),
         before=fields.text("before", ""),
         after=fields.text("after", ""),
+        via=fields.text("via", ""),
+        agent=fields.text("agent", ""),
     )

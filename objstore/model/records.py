@@ -132,6 +132,8 @@ class Decision:
     takes_back: int = 0  # number of the decision that an undo or redo reverses; 0: none
     commit: str = ""  # of a `git` decision: HEAD after it, in hex; of an accept: the commit that made it; "": none
     conversation: str = ""  # of a `git` decision: whose call ran git; of a `claim`: whose the edits are; "": a person's
+    via: str = ""  # through what: a Surface; "": not known
+    agent: str = ""  # the client inside whose shell it was made; "": none is known
 
     @property
     def changed_files(self) -> tuple[WrittenFile, ...]:
@@ -184,6 +186,8 @@ class Expiry:
     pins: tuple[int, ...] = ()
     reason: str
     who: str
+    via: str = ""  # through what: a Surface; "": not known
+    agent: str = ""  # the client inside whose shell it was made; "": none is known
 
 
 @value
@@ -237,6 +241,8 @@ class Mark:
     comments: tuple[int, ...]  # ascending
     state: CommentState
     conversation: str = ""  # that they are sent to; "": none
+    via: str = ""  # through what: a Surface; "": not known
+    agent: str = ""  # the client inside whose shell it was made; "": none is known
 
 
 @value
@@ -248,6 +254,8 @@ class SettingChange:
     name: str
     before: str = ""  # "": it was not set
     after: str = ""  # "": it is no longer set
+    via: str = ""  # through what: a Surface; "": not known
+    agent: str = ""  # the client inside whose shell it was made; "": none is known
 
 
 Record: TypeAlias = Edit | Decision | Void | Snapshot | Pin | Expiry | Turn | Comment | Mark | SettingChange

@@ -20,6 +20,7 @@ from objstore.index.rows import Tip
 from objstore.model.basic_types import (
     Action,
     ConflictKind,
+    Decider,
     DocumentId,
     FileState,
     OnExternal,
@@ -164,6 +165,7 @@ class Planner:
         self, plan: Plan, action: Action, *, who: str, reason: str, takes_back: int, commit: str = ""
     ) -> tuple[Decision, tuple[MarkersWritten, ...]]:
         """Add the decision to the batch, and the edits that write its markers; return both."""
+        decider = Decider() if commit else self.journal.decider
         decision = Decision(
             number=self.journal.store.index.numbers.next_decision(),
             time=now(),
@@ -174,6 +176,8 @@ class Planner:
             reason=reason,
             takes_back=takes_back,
             commit=commit,
+            via=decider.via,
+            agent=decider.agent,
         )
         self.batch.record(decision)
         return decision, plan.marked.record(self._recording(), decision, who) if plan.marked.files else ()

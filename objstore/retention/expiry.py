@@ -166,7 +166,15 @@ def _expire_part(
                 if document is not None:
                     # Its cache begins with the expired edits, so it could not be used any more.
                     delete_cached_document(journal, document)
-        expiry = Expiry(time=now(), edits=ranges_of(edits), decisions=ranges_of(decisions), reason=reason, who=who)
+        expiry = Expiry(
+            time=now(),
+            edits=ranges_of(edits),
+            decisions=ranges_of(decisions),
+            reason=reason,
+            who=who,
+            via=journal.decider.via,
+            agent=journal.decider.agent,
+        )
         batch.record(expiry)
         journal.commit(batch, ())
     # Waiting writers poll for the lock, so it has to be free for as long as it was held.

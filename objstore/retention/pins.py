@@ -71,7 +71,16 @@ def _unpinned(journal: Journal, numbers: Iterable[int], *, who: str) -> list[Pin
             if number not in holding:
                 raise NoSuchName(str(number), "pin")
         if wanted:
-            batch.record(Expiry(time=now(), pins=tuple(wanted), reason="unpinned", who=who))
+            batch.record(
+                Expiry(
+                    time=now(),
+                    pins=tuple(wanted),
+                    reason="unpinned",
+                    who=who,
+                    via=journal.decider.via,
+                    agent=journal.decider.agent,
+                )
+            )
             journal.commit(batch, ())
         return [holding[number] for number in wanted]
 

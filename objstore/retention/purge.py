@@ -17,6 +17,7 @@ from contextlib import suppress
 from itertools import count
 from typing import Final, Self
 
+from objstore.calls import policies
 from objstore.calls.edit_recorder import Change, Recorder, Version, version_of
 from objstore.config.config_files import Configuration
 from objstore.config.path_patterns import escaped
@@ -51,6 +52,9 @@ from objstore.worktree.external_changes import found_changes
 __all__ = ["PurgePlan", "PurgeTarget", "blobs_of_paths", "plan_purge", "purge"]
 
 _TRIES = 5
+
+_EXCLUDE: Final = "record.exclude"
+"""The setting with what scans leave out from a purge on."""
 
 _EMPTY: Final = blob_id(b"")
 
@@ -161,6 +165,8 @@ def purge(
                 pins=plan.pins,
                 reason="purged",
                 who=who,
+                via=journal.decider.via,
+                agent=journal.decider.agent,
             )
             batch.record(expiry)
             journal.commit(batch, ())
@@ -172,6 +178,8 @@ def purge(
             raise PurgeUnfinished from error
     if not is_excluded:
         _exclude(journal, plan, is_last_try=True)
+    if plan.excluded:
+        policies.record_as_written(journal, _EXCLUDE, who=who)
     journal.store.log.files.sync_names()  # otherwise a power cut could bring the old files back
     with journal.reading() as store:
         store.forget()
@@ -261,7 +269,7 @@ def _exclude(journal: Journal, plan: PurgePlan, *, is_last_try: bool = False) ->
     if not plan.excluded:
         return True
     try:
-        Configuration(journal.tree.root).add("record.exclude", plan.excluded)
+        Configuration(journal.tree.root).add(_EXCLUDE, plan.excluded)
     except DiskFull:
         if is_last_try:
             raise

@@ -149,6 +149,8 @@ def _decision(
         who=who,
         reason=reason,
         conversation=conversation,
+        via=journal.decider.via,
+        agent=journal.decider.agent,
     )
 
 

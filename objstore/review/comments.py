@@ -249,7 +249,17 @@ def _marked(
             rows = [_row(journal, number) for number in numbers]
             changed = tuple(row.number for row in rows if is_new(row))
             if changed:
-                batch.record(Mark(time=now(), who=who, comments=changed, state=state, conversation=conversation))
+                batch.record(
+                    Mark(
+                        time=now(),
+                        who=who,
+                        comments=changed,
+                        state=state,
+                        conversation=conversation,
+                        via=journal.decider.via,
+                        agent=journal.decider.agent,
+                    )
+                )
                 journal.commit(batch, ())
             return rows
 

@@ -60,16 +60,20 @@ class Comments:
 
     def resolve(self, numbers: Iterable[int], *, who: str = "") -> list[CommentView]:
         """Resolve comments, and return them. Raises NoSuchName with nothing recorded, and as Call.commit."""
+        from objstore.calls.deciders import require_person
         from objstore.model.basic_types import CommentState
         from objstore.review import comments
 
+        require_person(self._journal)
         return comments.mark(self._journal, numbers, CommentState.RESOLVED, who=who)
 
     def reopen(self, numbers: Iterable[int], *, who: str = "") -> list[CommentView]:
         """Make comments open again, so that they are sent again, and return them. Raises as `resolve`."""
+        from objstore.calls.deciders import require_person
         from objstore.model.basic_types import CommentState
         from objstore.review import comments
 
+        require_person(self._journal)
         return comments.mark(self._journal, numbers, CommentState.OPEN, who=who)
 
     def all(self) -> list[CommentView]:

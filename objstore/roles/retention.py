@@ -50,9 +50,11 @@ class Retention:
 
     def unpin(self, numbers: Iterable[int], *, who: str = "") -> list[PinView]:
         """Remove pins and return them. Raises NoSuchName, with none removed, and what Call.commit raises."""
+        from objstore.calls.deciders import require_person
         from objstore.retention import pins
         from objstore.transaction import index_repair
 
+        require_person(self._journal)
         wanted = tuple(numbers)
         return index_repair.rebuild_index_and_retry(self._journal, lambda: pins.unpin(self._journal, wanted, who=who))
 
@@ -78,8 +80,10 @@ class Retention:
         writers continue meanwhile. A damaged index is rebuilt from the log before anything is removed. Raises
         StoreLocked if another garbage collection is running, and what Call.commit raises.
         """
+        from objstore.calls.deciders import require_person
         from objstore.retention import garbage_collection
 
+        require_person(self._journal)
         with self._journal.translating_index_errors():
             return garbage_collection.collect(self._journal, limits, who=who, thorough=thorough, progress=progress)
 
@@ -157,8 +161,10 @@ class Retention:
         other processes kept it from finishing, and it has to be repeated; and what Call.commit and Configuration.set
         raise.
         """
+        from objstore.calls.deciders import require_person
         from objstore.retention import purge
 
+        require_person(self._journal)
         with self._journal.translating_index_errors():
             with self._journal.reading():
                 target = self._purge_target(blobs, paths, keep_shared=keep_shared)

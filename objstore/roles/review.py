@@ -51,6 +51,15 @@ class Review:
         self._journal: Final = journal
         self._preview: Callable[[BlobId], bytes] | None = None  # None: no dry run needs unstored blobs
 
+    def require_person(self) -> None:
+        """Refuse what only a person may do if an agent's shell asks for it; every decision does so itself.
+
+        Raises AgentDecides.
+        """
+        from objstore.calls.deciders import require_person
+
+        require_person(self._journal)
+
     def status(self) -> StatusReport:
         """Return a summary of the workspace. Every file that scans cover is compared, up to a limit that it names."""
         from objstore.review import status
@@ -85,6 +94,7 @@ class Review:
         """Record that a person changed a policy. Texts: "" means not set. Raises as Call.commit."""
         from objstore.calls import policies
 
+        self.require_person()
         policies.record_change(self._journal, name, before, after, who=who)
 
     def external_changes(self, naming: Collection[str] = ()) -> tuple[ExternalChange, ...]:
@@ -143,6 +153,7 @@ class Review:
         """Mark changes as seen by a reviewer, given their keys. Raises what the disk raises."""
         from objstore.net.seen_changes import mark_seen
 
+        self.require_person()
         mark_seen(self._journal, keys)
 
     def seen_counts(self) -> tuple[int, int] | None:
@@ -212,11 +223,13 @@ class Review:
         since, FileChanged is raised. `shown`: the statuses that the reviewer saw, including those of cascading units;
         if a unit has neither this status nor the wanted one, DecidedMeanwhile is raised. `refused`: the conflict that
         the reviewer was shown before choosing to cascade; if there is a different conflict by now, that is the outcome.
-        `dry_run`: only report what would happen. Raises NoSuchName, EditAway, EditTakenOut,
-        HistoryBroken, and as Call.commit does.
+        `dry_run`: only report what would happen. Raises AgentDecides, NoSuchName, EditAway,
+        EditTakenOut, HistoryBroken, and as Call.commit does.
         """
         from objstore.review.decisions import DecisionRequest
 
+        if not dry_run:
+            self.require_person()
         request = DecisionRequest(
             action=action,
             verdicts=dict.fromkeys(units, _STATUS_OF[action]),
@@ -259,6 +272,8 @@ class Review:
         """
         from objstore.review.decisions import DecisionRequest
 
+        if not dry_run:
+            self.require_person()
         request = DecisionRequest(
             action=Action.UNDO,
             who=who,
@@ -286,6 +301,8 @@ class Review:
         """
         from objstore.review.decisions import DecisionRequest
 
+        if not dry_run:
+            self.require_person()
         request = DecisionRequest(
             action=Action.REDO,
             who=who,
@@ -307,6 +324,8 @@ class Review:
         from objstore.review.claim import Claim, claim
         from objstore.transaction import index_repair
 
+        if not dry_run:
+            self.require_person()
         wanted = Claim(seqs=tuple(seqs), session=session, who=who, dry_run=dry_run)
         return index_repair.rebuild_index_and_retry(self._journal, lambda: claim(self._journal, wanted))
 
@@ -331,6 +350,8 @@ class Review:
         from objstore.calls.tracked_call import Call
         from objstore.review import rewind
 
+        if not dry_run:
+            self.require_person()
         with self._journal.session(dry_run=dry_run) as (batch, _):
             found = rewind.unrecorded(self._journal, turn, on_external)
             if found is not None:
@@ -367,6 +388,7 @@ class Review:
         """
         from objstore.review.amend import amend
 
+        self.require_person()
         return amend(self._journal, seq, content, who=who, seen=seen, base=base, hunks=hunks)
 
     def restore(self, state: State, *, dry_run: bool = False) -> CallOutcome:
@@ -378,6 +400,8 @@ class Review:
         from objstore.file_changes.open_dirs import first_symlink_on
         from objstore.model.results import CallInfo
 
+        if not dry_run:
+            self.require_person()
         link = first_symlink_on(self._journal.tree, os.fsencode(state.path))
         if link:
             raise FileChanged(state.path, link)

@@ -91,6 +91,7 @@ class Snapshots:
         Only files that differ are written; files that were created since are deleted, and files that the snapshot does
         not cover are left alone. Raises NoSuchName, SnapshotIncomplete, FileChanged, and what Call.commit raises.
         """
+        from objstore.calls.deciders import require_person
         from objstore.model.results import CallInfo
         from objstore.snapshots import restore
 
@@ -98,6 +99,7 @@ class Snapshots:
             plan = restore.plan_restore(self._journal, number, paths, limits=limits)
         if dry_run or not plan.changes:
             return plan
+        require_person(self._journal)
         info = CallInfo(tool="snapshot restore", origin=Origin.PERSON, notes={"snapshot": str(number)})
         with open_call(self._journal, info) as call:
             return replace(plan, outcome=restore.carry_out(plan, call, self._journal.tree, self._journal.progress))
@@ -108,8 +110,10 @@ class Snapshots:
         If one is the baseline, changes against it are first recorded as external edits, and a new baseline is taken.
         Raises NoSuchName, and then what `record_changes` raises.
         """
+        from objstore.calls.deciders import require_person
         from objstore.snapshots import catalog
         from objstore.tracking.record import renew_baseline
 
+        require_person(self._journal)
         with self._journal.translating_index_errors():
             return catalog.delete(self._journal, numbers, who=who, renew_baseline=renew_baseline)

@@ -103,7 +103,14 @@ def delete(
         with journal.writing(may_use_reserve=True) as batch:
             gone = [find(journal, number) for number in sorted(set(numbers))]
             batch.record(
-                Expiry(time=now(), snapshots=tuple(view.number for view in gone), reason="snapshot deleted", who=who)
+                Expiry(
+                    time=now(),
+                    snapshots=tuple(view.number for view in gone),
+                    reason="snapshot deleted",
+                    who=who,
+                    via=journal.decider.via,
+                    agent=journal.decider.agent,
+                )
             )
             journal.commit(batch, ())
         return gone

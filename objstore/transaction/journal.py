@@ -12,7 +12,7 @@ import os
 import time
 from contextlib import closing, contextmanager, nullcontext, suppress
 from functools import cache
-from threading import Lock, RLock, get_ident
+from threading import Lock, RLock, get_ident, local
 from typing import TYPE_CHECKING, Final
 
 from objstore.errors import (
@@ -32,7 +32,7 @@ from objstore.fs.store_owner import refuse_others_store
 from objstore.fs.tree_files import Files
 from objstore.fs.writer_lock import BRIEF_WAIT_SECONDS, GAP_SECONDS, POLL_SECONDS, WAIT_SECONDS, WriterLock
 from objstore.index.database import IndexErrors
-from objstore.model.basic_types import Progress, ignore_progress
+from objstore.model.basic_types import Decider, Progress, ignore_progress
 from objstore.recovery.applied_marker import AppliedMarker
 from objstore.store.object_store import Store
 
@@ -105,6 +105,7 @@ class Journal:
         self._queue: Final = Lock()  # held by the one thread that polls the lock; other waiting threads queue for it
         self._users = 0  # nesting depth of the uses of the store
         self.progress: Progress = ignore_progress  # is called with the progress of long work
+        self._deciders: Final = local()
         self._lock: Final = WriterLock(os.path.join(self._folder, "lock"))
         self._scratch: int | None = None
         self._new_file_mode: int | None = None
@@ -113,6 +114,16 @@ class Journal:
         self._has_recovered = False  # whether this process has once completed what others left
         self._is_behind = False  # whether files don't match the log yet, because the disk is full
         self._is_writing = False  # whether the writer lock is held
+
+    @property
+    def decider(self) -> Decider:
+        """Through what this thread decides; a server's threads may serve several people and programs."""
+        found = getattr(self._deciders, "now", None)
+        return found if isinstance(found, Decider) else Decider()
+
+    @decider.setter
+    def decider(self, decider: Decider) -> None:
+        self._deciders.now = decider
 
     def close(self) -> None:
         """Close everything, once no thread uses it; nothing if one still does after 5 s, as on a disk that hangs."""

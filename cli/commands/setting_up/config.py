@@ -61,6 +61,7 @@ def get(*, name: str, as_json: bool) -> None:
 def change(*, name: str, value: str, own: bool) -> None:
     """Set a setting of this workspace. Comments and all other content of the file stay."""
     configuration = _configuration(changing=not own)
+    _require_person(configuration)
     before = _in_workspace(configuration, name)
     configuration.set(name, value, own=own)
     if not own:
@@ -73,6 +74,7 @@ def change(*, name: str, value: str, own: bool) -> None:
 def unset(*, name: str, own: bool) -> None:
     """Remove a setting from this workspace's file. Exits with 1 if it is not in the file."""
     configuration = _configuration(changing=not own)
+    _require_person(configuration)
     before = _in_workspace(configuration, name)
     is_unset = configuration.unset(name, own=own)
     if not own:
@@ -120,6 +122,13 @@ def _in_workspace(configuration: "Configuration", name: str) -> str:
         return ""
     is_there = given.setting.is_policy and given.origin == configuration.files[0] and len(configuration.files) > 1
     return given.spelling if is_there else ""
+
+
+def _require_person(configuration: "Configuration") -> None:
+    """Refuse a change inside an agent's shell, of the user's own settings too. Raises AgentDecides."""
+    if len(configuration.files) > 1:  # those of the user alone: there is no workspace here, and no agent known
+        with Invocation.current().workspace() as workspace:
+            workspace.review.require_person()
 
 
 def _record_policy(name: str, before: str, after: str) -> None:

@@ -5,6 +5,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -203,6 +204,8 @@ def _set_up(
     from cli.setup.trust import missing_trust
     from objstore import Workspace
 
+    if remove and not dry_run:
+        _require_person(invocation)
     screen = invocation.screen()
     moved = where.folder_from_variable(client)
     if moved is not None:
@@ -245,6 +248,14 @@ def _set_up(
     if where.project is None:
         said.append(EACH)
     write([screen.line(line) for line in said])
+
+
+def _require_person(invocation: Invocation) -> None:
+    """Refuse inside an agent's shell what only a person may do. Raises AgentDecides."""
+    from objstore import NotAWorkspace
+
+    with suppress(NotAWorkspace), invocation.workspace() as workspace:
+        workspace.review.require_person()
 
 
 def _carry_out(changes: "list[SettingsChange]", staying: Path, screen: Screen, *, remove: bool) -> None:
@@ -338,6 +349,8 @@ def doctor(*, clients: tuple[str, ...], forget: bool, as_json: bool) -> None:
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
         root = Path(workspace.root)
+        if forget:
+            workspace.review.require_person()
     if forget:
         from cli.hooks.handler import HOOK_LOG
 

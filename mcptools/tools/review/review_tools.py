@@ -27,6 +27,7 @@ from objstore import (
     DecidedMeanwhile,
     NoSuchName,
     Status,
+    Surface,
     Workspace,
     user_name,
 )
@@ -215,12 +216,15 @@ class ReviewTools:
             return _refused(f"{reason}. Nothing was decided.")
         with suppress(CasError, OSError):  # a file that git changed then counts as changed on disk
             workspace.note_git()
+        workspace.decide_through(Surface.CHAT)
         try:
             return act(workspace, selection)
         except DecidedMeanwhile:
             return DecisionTaken(outcome="overtaken", message=_OVERTAKEN, number=0)
         except (CasError, OSError) as error:
             return DecisionTaken(outcome="failed", message=sentence(str(failure_of(error, selection.root))), number=0)
+        finally:
+            workspace.decide_through(None)
 
     def _who(self) -> str:
         """Return the author for records: the user, with "in the chat of" this client."""

@@ -1,0 +1,53 @@
+"""Find out whether a decision is made inside an agent's shell: a person decides, and no program of an agent's.
+
+A command's own ancestors are compared with the client processes of the open calls. This prevents what an agent does
+without meaning harm. A shell can detach itself from its client, and where no process can be named, as on macOS, none is
+found: docs/agents.md says what is prevented and what is only shown.
+"""
+
+import os
+from typing import Final
+
+from objstore.calls.open_calls import OpenCalls
+from objstore.calls.policies import Policies
+from objstore.fastclass import replace
+from objstore.fs.processes import lineage
+from objstore.fs.reserved_names import AGENTS_NAME, OPEN_CALL_PREFIX, STORE_NAME
+from objstore.model.basic_types import Surface
+from objstore.request_errors import AgentDecides
+from objstore.transaction.journal import Journal
+
+__all__ = ["client_around", "require_person"]
+
+_CHECKED: Final = frozenset({Surface.TERMINAL, Surface.SCRIPT, Surface.EDITOR, Surface.PAGE})
+"""Where an ancestor says something: the server of a chat is the client's own child, and asks the person itself."""
+
+
+def require_person(journal: Journal) -> None:
+    """Refuse a decision inside an agent's shell, or mark what is recorded from now on as made there.
+
+    Raises AgentDecides, unless the setting `review.by_agents` is `mark`.
+    """
+    if journal.decider.via not in _CHECKED:
+        return
+    client = client_around(journal)
+    if client:
+        with journal.reading() as store:
+            is_marked = Policies(journal.tree.root, store).marks_agents
+        if not is_marked:
+            raise AgentDecides(client)
+    journal.decider = replace(journal.decider, agent=client)
+
+
+def client_around(journal: Journal) -> str:
+    """Return the client of a running call inside whose process this one runs ("": none is known)."""
+    folder = os.path.join(journal.tree.root, STORE_NAME, AGENTS_NAME)
+    try:
+        if not any(name.startswith(OPEN_CALL_PREFIX) for name in os.listdir(folder)):
+            return ""
+    except OSError:
+        return ""
+    # The first is this process itself.
+    ancestors = frozenset(lineage()[1:])
+    around = [call for call in OpenCalls(journal).calls().values() if call.process in ancestors]
+    return next((call.notes.get("client", "") or "an agent" for call in around), "")

@@ -1,0 +1,127 @@
+"""A person decides: inside an agent's shell decisions are refused, or marked, and each record says through what."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from objstore import Decision, SettingChange, Workspace
+from tests.support.client_process import ClientProcess
+from tests.support.command_runner import CommandRunner
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes can be named on Linux alone")
+
+DECISIONS = (
+    ("accept", "--all"),
+    ("accept", "1"),
+    ("reject", "1"),
+    ("reopen", "1"),
+    ("undo",),
+    ("redo",),
+    ("claim", "1", "--mine"),
+    ("rewind", "1", "--yes"),
+    ("rewind", "1", "--exact", "--yes"),
+    ("purge", "a.txt", "--yes", "--force"),
+    ("config", "set", "record.exclude", "*"),
+    ("config", "set", "review.by_agents", "mark"),
+    ("config", "unset", "review.accept"),
+    ("comment", "--resolve", "1"),
+    ("restore", "a.txt@1^"),
+    ("amend", "1", "--from", "other.txt"),
+    ("gc",),
+    ("setup", "--remove", "claude-code"),
+    ("doctor", "--forget"),
+    ("snapshot", "delete", "1"),
+)
+
+
+@pytest.fixture
+def runner(tmp_path: Path) -> CommandRunner:
+    """Return a workspace with a pending edit of an agent's, an accepted one, and a comment."""
+    folder = tmp_path / "ws"
+    folder.mkdir()
+    runner = CommandRunner(folder)
+    (folder / "a.txt").write_text("one\ntwo\n")
+    (folder / "other.txt").write_text("other\n")
+    runner.done("record")
+    return runner
+
+
+@pytest.fixture
+def client(runner: CommandRunner) -> Iterator[ClientProcess]:
+    """Return a client that has changed a file, and runs a shell now."""
+    with ClientProcess(runner.folder) as client:
+        client.begin()
+        (runner.folder / "a.txt").write_text("one\nAGENT\n")
+        client.end()
+        runner.done("comment", "1", "-m", "why?")
+        client.begin("cas")
+        yield client
+
+
+def log_of(runner: CommandRunner) -> list[object]:
+    return runner.done("store", "records", "--json").lines()
+
+
+@pytest.mark.parametrize("words", DECISIONS, ids=" ".join)
+def test_decision_inside_an_agents_shell_is_refused_and_changes_nothing(
+    words: tuple[str, ...], runner: CommandRunner, client: ClientProcess
+) -> None:
+    before = log_of(runner), (runner.folder / "a.txt").read_bytes()
+    ran = client.cas(*words)
+    assert (ran.status, ran.out) == (1, b""), ran
+    assert "This is claude-code's shell; a person decides" in ran.said
+    assert (log_of(runner), (runner.folder / "a.txt").read_bytes()) == before
+    assert not (runner.folder / ".cas" / "config.toml").exists()
+
+
+def test_looking_and_dry_runs_are_allowed_inside_an_agents_shell(client: ClientProcess) -> None:
+    for words in (["status"], ["log"], ["show", "1"], ["diff"], ["accept", "1", "--dry-run"], ["config"]):
+        assert client.cas(*words).status == 0
+
+
+def test_a_person_decides_while_an_agents_shell_runs(runner: CommandRunner, client: ClientProcess) -> None:
+    runner.done("accept", "1")
+    assert client.cas("undo").status == 1
+
+
+def test_decision_after_the_shells_end_is_the_persons(client: ClientProcess) -> None:
+    client.end("cas")
+    assert client.cas("accept", "1").status == 0  # as by `!` in Claude Code
+
+
+def test_marked_decision_names_the_client_until_it_is_made_elsewhere(
+    runner: CommandRunner, client: ClientProcess
+) -> None:
+    runner.done("config", "set", "review.by_agents", "mark")
+    assert client.cas("accept", "1").status == 0
+    runner.done("undo")
+    with Workspace.open(runner.folder) as workspace:
+        records = [view.record for view in workspace.history.records()]
+    decisions = [record for record in records if isinstance(record, Decision)]
+    assert [(made.action.value, made.via, made.agent) for made in decisions] == [
+        ("accept", "script", "claude-code"),
+        ("undo", "script", ""),
+    ]
+
+
+def test_mark_counts_only_as_a_person_set_it(runner: CommandRunner, client: ClientProcess) -> None:
+    (runner.folder / ".cas" / "config.toml").write_text('[review]\nby_agents = "mark"\n')
+    assert client.cas("accept", "1").status == 1
+    assert "review.by_agents" in runner.done("status").text
+
+
+def test_records_say_through_what_a_person_decided(runner: CommandRunner, client: ClientProcess) -> None:
+    client.end("cas")
+    runner.done("reject", "1")
+    runner.done("undo", CAS_SURFACE="editor")
+    assert runner.typed("accept", "1")[0] == 0
+    runner.done("config", "set", "record.exclude", "*.log")
+    records = [json.loads(line) for line in runner.done("store", "records", "--json").out.splitlines()]
+    made = [record["via"] for record in records if record["kind"] == "decision"]
+    assert made == ["script", "editor", "terminal"]
+    with Workspace.open(runner.folder) as workspace:
+        (changed,) = [view.record for view in workspace.history.records() if isinstance(view.record, SettingChange)]
+    assert (changed.name, changed.after, changed.via) == ("record.exclude", "*.log", "script")

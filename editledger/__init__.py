@@ -26,4 +26,7 @@ def isolate() -> None:
         named = [path for path in given.split(os.pathsep) if os.path.isabs(path)]  # noqa: PTH117 - as above
     # The first place is that of the script, or the current folder.
     found = [path for path in sys.path[0 if sys.flags.safe_path else 1 :] if path and path not in named]
-    sys.path[:] = [*found, *([] if home in found else [home]), *(named if home in named else [])]
+    if home not in found:  # behind the standard library, but before another installation
+        library = os.path.dirname(os.__file__)  # noqa: PTH120 - as above
+        found.insert(found.index(library) + 1 if library in found else len(found), home)
+    sys.path[:] = [*found, *(named if home in named else [])]

@@ -92,6 +92,7 @@ if TYPE_CHECKING:
     from objstore.integrity.segment_scan import ScannedRecord as ScannedRecord
     from objstore.model.basic_types import (
         MAX_INT as MAX_INT,
+        UNKNOWN_AGENT as UNKNOWN_AGENT,
         Action as Action,
         CommentState as CommentState,
         ConflictKind as ConflictKind,
@@ -254,6 +255,21 @@ if TYPE_CHECKING:
     from objstore.transfer.import_export import Imported as Imported, import_bundle as import_bundle
     from objstore.transfer.mcpdiff_export import McpdiffExport as McpdiffExport
     from objstore.transfer.mcpdiff_import import ImportProblem as ImportProblem, McpdiffImport as McpdiffImport
+    from objstore.witnesses.failure_marks import (
+        FAILED as FAILED,
+        HOOK_LOG as HOOK_LOG,
+        HookFailure as HookFailure,
+        forget_hook_failures as forget_hook_failures,
+        hook_failures as hook_failures,
+        note_hook_failure as note_hook_failure,
+        note_noticed as note_noticed,
+        unnoticed_failures as unnoticed_failures,
+    )
+    from objstore.witnesses.history_witness import (
+        LostHistory as LostHistory,
+        is_first_mention as is_first_mention,
+        lost_above as lost_above,
+    )
     from objstore.workspace import (
         Workspace as Workspace,
     )
@@ -385,6 +401,7 @@ _HOMES: Final = {
     "history.completions": ("NameSuggestion", "NameKind"),
     "model.basic_types": (
         "MAX_INT",
+        "UNKNOWN_AGENT",
         "Action",
         "CommentState",
         "ConflictKind",
@@ -471,6 +488,17 @@ _HOMES: Final = {
     "snapshots.catalog": ("PathState", "SnapshotView"),
     "snapshots.restore": ("RestoreResult",),
     "worktree.walk": ("ScanLimits", "SkippedPath"),
+    "witnesses.failure_marks": (
+        "FAILED",
+        "HOOK_LOG",
+        "HookFailure",
+        "forget_hook_failures",
+        "hook_failures",
+        "note_hook_failure",
+        "note_noticed",
+        "unnoticed_failures",
+    ),
+    "witnesses.history_witness": ("LostHistory", "is_first_mention", "lost_above"),
     "workspace": ("Workspace",),
 }
 _HOME_OF: Final = {name: module for module, names in _HOMES.items() for name in names}

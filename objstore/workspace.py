@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from objstore.errors import ConversationReserved
+from objstore.errors import CasError, ConversationReserved
 from objstore.fs.confined_path import MAX_FILE, Tree, find_root
 from objstore.fs.disk import Disk, new_file_mode
 from objstore.fs.reserved_names import LOG_NAME, STORE_NAME
-from objstore.model.basic_types import RESERVED_CONVERSATIONS, Action, Decider, Origin, ignore_progress
+from objstore.model.basic_types import RESERVED_CONVERSATIONS, UNKNOWN_AGENT, Action, Decider, Origin, ignore_progress
 from objstore.transaction.journal import Journal
 
 # What only some methods need is imported in them: `cas status` must not wait for the review core to load.
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from objstore.tracking.agent_messages import AgentMessages
     from objstore.tracking.hook_sessions import HookSessions
     from objstore.tracking.record import Recorded
+    from objstore.witnesses.history_witness import LostHistory
     from objstore.worktree.walk import ScanLimits
 
 __all__ = ["Workspace"]
@@ -107,8 +108,34 @@ class Workspace:
         return self._journal.tree.is_in_place and os.path.isdir(os.path.join(self.root, STORE_NAME, LOG_NAME))
 
     def close(self) -> None:
-        """Close every file."""
+        """Close every file. If anything was recorded, a witness outside the store says how much there is now."""
+        if self._journal.has_committed:
+            from objstore.witnesses.history_witness import note_history
+
+            with suppress(CasError, OSError):
+                note_history(self.root, *self._history_size())
         self._journal.close()
+
+    def _history_size(self) -> tuple[int, int]:
+        """Return how many edits, and how many edits and decisions, have been recorded."""
+        with self._journal.translating_index_errors(), self._journal.reading() as store:
+            edits = store.next_seq() - 1
+            return edits, edits + store.index.numbers.next_decision() - 1
+
+    def lost_histories(self) -> list[LostHistory]:
+        """Return what this workspace had recorded and has no more, as a witness outside the store says."""
+        from objstore.witnesses.history_witness import lost_histories, note_first_history
+
+        edits, records = self._history_size()
+        note_first_history(self.root, edits, records)
+        return lost_histories(self.root, edits, records)
+
+    def acknowledge_loss(self) -> None:
+        """Forget what this workspace has lost: a person knows it. Raises AgentDecides."""
+        from objstore.witnesses.history_witness import acknowledge_loss
+
+        self.review.require_person()
+        acknowledge_loss(self.root, *self._history_size())
 
     def __enter__(self) -> Self:
         """Return the workspace itself."""
@@ -221,6 +248,9 @@ class Workspace:
         from objstore.tracking import record
         from objstore.transaction import index_repair
 
+        if info.origin is Origin.EXTERNAL:
+            self.leave_open_what_was_missed(UNKNOWN_AGENT)
+
         def whose() -> CallInfo | Attributor:
             if info.origin is not Origin.EXTERNAL:
                 return info
@@ -233,6 +263,25 @@ class Workspace:
                 return record.record_changes(self._journal, whose(), paths, limits=limits)
 
         return index_repair.rebuild_index_and_retry(self._journal, recorded)
+
+    def leave_open_what_was_missed(self, conversation: str, client: str = "") -> None:
+        """Record what changed while hooks failed as unattributed: a call of an agent's may have run meanwhile.
+
+        `conversation`: the one that may have made it. Where no hook has failed since, this reads some small files.
+        Raises what `record_changes` raises.
+        """
+        from objstore.witnesses.failure_marks import note_noticed, unnoticed_failures
+
+        missed = unnoticed_failures(self.root, "heeded")
+        if not missed:
+            return
+        from objstore.calls.open_calls import AgentCall
+
+        # As for any end of a call whose beginning was not reported: what is found now may be its own.
+        name = f"failed-{missed[-1].time}-{len(missed)}"
+        notes = {"client": client} if client else {}
+        self.hooks.end(AgentCall(conversation=conversation, id=name, tool="unreported", paths=None, notes=notes))
+        note_noticed(self.root, "heeded")
 
     def note_git(self) -> None:
         """Record what git did to the files since the last look, if a repository has moved, and which edits are back.

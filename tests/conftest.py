@@ -47,6 +47,10 @@ if (
 ):
     tempfile.tempdir = str(MEMORY)
 
+# What programs keep in the user's state folder is not that of whoever runs the tests.
+STATE: Final = tempfile.TemporaryDirectory(prefix="editledger-state-")
+os.environ["XDG_STATE_HOME"] = STATE.name
+
 settings.register_profile(
     "ci",
     max_examples=18,  # `make laws` takes 2,000

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         Workspace,
     )
 
-__all__ = ["CLIENTS", "HOOK_LOG", "client_of", "handle", "log_fault", "main"]
+__all__ = ["CLIENTS", "client_of", "handle", "log_fault", "main"]
 
 CLIENTS: Final = {
     "claude-code": "cli.hooks.clients.claude_code",
@@ -37,9 +37,6 @@ CLIENTS: Final = {
     "vscode": "cli.hooks.clients.vscode",
 }
 """The module of each supported client."""
-
-HOOK_LOG: Final = ".cas/hook.log"
-"""File in the workspace for errors of hooks."""
 
 _PROJECT: Final = "CLAUDE_PROJECT_DIR"
 """Variable with the folder in which a session began; Gemini CLI and Cursor set it too."""
@@ -120,11 +117,12 @@ def handle(client: Client, event: Event, say: Callable[[Payload | None], object]
     if event.moment is HookMoment.BEFORE and event.touched != NOWHERE:
         _note_call_begun_elsewhere(event, roots)
     if not roots:
-        say(None)
+        say(_notice_of_loss(client, event))
         return
     with Workspace.open(roots[0]) as workspace:
         calls = workspace.hooks
         _record_elsewhere(_roots_visited_by_tools(calls, event), event, recorded_in)
+        workspace.leave_open_what_was_missed(event.conversation, _noted(event, "client"))
         _record(calls, event)
         # A subagent would keep the text to itself: its session gets it, at the latest when the subagent reports back.
         takes_context = not event.agent and client.reply(event, "") is not None
@@ -146,15 +144,35 @@ def handle(client: Client, event: Event, say: Callable[[Payload | None], object]
             )
 
 
+def _notice_of_loss(client: Client, event: Event) -> Payload | None:
+    """Return what tells the person once, at the end of a turn, that the workspace in this folder is gone."""
+    if event.moment is not HookMoment.PAUSE or client.notice(event, "") is None:
+        return None
+    from objstore import is_first_mention, lost_above
+
+    lost = lost_above(event.place)
+    if lost is None or not is_first_mention(lost):
+        return None
+    return client.notice(event, f"editledger: in {lost.root}, {lost}. Nothing is recorded now (cas init)")
+
+
 def _notice(client: Client, event: Event, workspace: "Workspace") -> Payload | None:
     """Return what tells the person, at the end of a turn, how much there is to review; None: no more than last time."""
     if event.moment is not HookMoment.PAUSE or client.notice(event, "") is None:
         return None
+    from objstore import is_first_mention, note_noticed, unnoticed_failures
+
+    said = []
+    failures = unnoticed_failures(workspace.root, "said")
+    if failures:
+        said.append(f"hooks failed {len(failures)} time{'s' * (len(failures) > 1)} (cas doctor)")
+        note_noticed(workspace.root, "said")
+    said += [str(lost) for lost in workspace.lost_histories() if is_first_mention(lost)]
     pending, unattributed = workspace.review.pending_counts()
-    if not workspace.messages.note_pending(event.conversation, pending) or not pending:
-        return None
-    others = f", {unattributed} of them unattributed" if unattributed else ""
-    return client.notice(event, f"editledger: {pending} edit{'s' * (pending > 1)} to review{others} (cas review)")
+    if workspace.messages.note_pending(event.conversation, pending) and pending:
+        others = f", {unattributed} of them unattributed" if unattributed else ""
+        said.insert(0, f"{pending} edit{'s' * (pending > 1)} to review{others} (cas review)")
+    return client.notice(event, f"editledger: {'; '.join(said)}") if said else None
 
 
 def _roots(event: Event) -> list[str]:
@@ -427,19 +445,30 @@ def _collisions(found: "list[Collision]") -> str:
 
 def log_fault(place: str, arguments: list[str], error: Exception) -> None:
     """Write an error to the log of the workspace around `place`, if there is one; the agent gets no message."""
-    # The last resort: if even this can't be written, the error is lost. No store is opened, because that may be what
-    # failed.
+    # No store is opened, because that may be what failed.
     with suppress(Exception):
-        from objstore import find_root
-
-        path = os.path.join(find_root(place), HOOK_LOG)  # noqa: PTH118 - pathlib costs start-up
-        when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         said = " ".join(f"{type(error).__name__}: {error}".split())[:2000]
-        line = f"{when} {' '.join(arguments)}: {said}\n".encode("utf-8", "backslashreplace")
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+        from objstore import CasError, NotAWorkspace, note_hook_failure
+
         try:
-            if os.fstat(fd).st_size > _LONGEST_LOG:
-                os.ftruncate(fd, 0)
-            os.write(fd, line)
-        finally:
-            os.close(fd)
+            _log(place, arguments, said)
+        except NotAWorkspace:
+            pass
+        except (OSError, CasError):  # the store is read-only, or its disk is full
+            note_hook_failure(os.path.abspath(place), " ".join(arguments[:1]), said)  # noqa: PTH100 - as above
+
+
+def _log(place: str, arguments: list[str], said: str) -> None:
+    """Write a line to the log of the workspace around `place`. Raises NotAWorkspace, OSError."""
+    from objstore import HOOK_LOG, find_root
+
+    path = os.path.join(find_root(place), HOOK_LOG)  # noqa: PTH118 - pathlib costs start-up
+    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    line = f"{when} {' '.join(arguments)}: {said}\n".encode("utf-8", "backslashreplace")
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+    try:
+        if os.fstat(fd).st_size > _LONGEST_LOG:
+            os.ftruncate(fd, 0)
+        os.write(fd, line)
+    finally:
+        os.close(fd)

@@ -4,14 +4,19 @@ from typing import TYPE_CHECKING
 
 from cli.json_shapes.files import external_shape, markers_shape
 from cli.json_shapes.values import Json, path_shape, text_shape, time_shape
+from objstore import hook_failures
 
 if TYPE_CHECKING:
-    from objstore import StatusReport
+    from collections.abc import Iterable
+
+    from objstore import LostHistory, StatusReport
 
 __all__ = ["status_shape"]
 
 
-def status_shape(report: "StatusReport", seen: tuple[int, int] | None) -> dict[str, Json]:
+def status_shape(
+    report: "StatusReport", seen: tuple[int, int] | None, lost: "Iterable[LostHistory]" = ()
+) -> dict[str, Json]:
     """Return the status of the workspace. `seen`: how many changes are pending, and how many were not seen."""
     return {
         "workspace": text_shape(report.root),
@@ -66,6 +71,10 @@ def status_shape(report: "StatusReport", seen: tuple[int, int] | None) -> dict[s
         if report.committed is None
         else {"commit": report.committed.commit, "edits": list(report.committed.edits)},
         "policies": [*report.policies],
+        "lost_histories": [
+            {"edits": each.edits, "missing": each.missing, "until": time_shape(each.until)} for each in lost
+        ],
+        "hook_failures": len(hook_failures(report.root)),
         "unreadable": [text_shape(path) for path in report.unreadable],
         "secrets": {
             "not_recorded": [text_shape(path) for path in report.secrets.left_out],

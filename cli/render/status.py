@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     from objstore import (
         Collision,
         ExternalChange,
+        LostHistory,
         PendingGroup,
         PendingTurn,
         RunningCall,
@@ -51,7 +51,9 @@ LEAST_ROOT: Final = 12
 """Columns for the workspace's path, however narrow the terminal is."""
 
 
-def status_text(report: StatusReport, screen: Screen, seen: tuple[int, int] | None = None) -> Iterator[bytes]:
+def status_text(
+    report: StatusReport, screen: Screen, seen: tuple[int, int] | None = None, lost: Iterable[LostHistory] = ()
+) -> Iterator[bytes]:
     """Yield the workspace on one screen. `seen`: how many changes are pending, and how many of them no one has seen."""
     sessions = f" in {counted(report.sessions, 'session')}" if report.sessions else ""
     counts = (
@@ -104,6 +106,7 @@ def status_text(report: StatusReport, screen: Screen, seen: tuple[int, int] | No
     )
     yield from map(screen.line, _secrets(report))
     yield from map(screen.line, _faults(report.root))
+    yield from (screen.line(f"{each} (see `cas doctor`)") for each in lost)
 
 
 def running_line(call: RunningCall) -> str:
@@ -177,14 +180,15 @@ def _few(paths: Sequence[str]) -> str:
 
 def _faults(root: str) -> Iterator[str]:
     """Yield a line about errors of hooks, which no one saw when they happened."""
-    try:
-        with open(os.path.join(root, ".cas", "hook.log"), "rb") as log:  # noqa: PTH118, PTH123 -- pathlib costs start-up
-            lines = log.read().splitlines()
-    except FileNotFoundError:
-        return
-    if lines:
-        last = shown_name(lines[-1].decode("utf-8", "replace"))
-        yield f"hooks: {counted(len(lines), 'error')}, the last: {last} (see `cas doctor`)"
+    from objstore import hook_failures
+
+    failures = hook_failures(root)
+    if failures:
+        from cli.render.edits import moment
+
+        last = failures[-1]
+        said = f"{moment(last.time)} {last.client}: {last.said or '`cas` did not start'}"
+        yield f"hooks: {counted(len(failures), 'error')}, the last: {shown_name(said)} (see `cas doctor`)"
 
 
 def _reclaimable(report: StatusReport) -> str:

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Final
 
 from cli.hooks.clients.described import DESCRIBED, described, is_description
-from cli.hooks.handler import HOOK_LOG
 from cli.setup.disabled_hooks import disabled_hooks
 from cli.setup.plans import HOMES, WIRED, Programs, Scope, plan
 from cli.setup.settings_files import SetupState, changes, setup_state
 from cli.setup.trust import missing_trust
+from objstore import HOOK_LOG
 
 __all__ = ["Finding", "examine"]
 
@@ -78,6 +78,7 @@ def examine(root: Path, home: Path, programs: Programs, clients: Sequence[str] |
     yield from _settings_make_sense(root)
     yield _running_calls(root)
     yield _no_faults(root)
+    yield _history_is_there(root)
 
 
 def _in_part(client: str, root: Path, home: Path, programs: Programs) -> Iterator[Finding]:
@@ -230,8 +231,31 @@ def _running_calls(root: Path) -> Finding:
     return Finding(check=check, ok=True, said=f"{said}{more} (see `cas status`)" if running else "none")
 
 
+def _history_is_there(root: Path) -> Finding:
+    from objstore import CasError, Workspace
+
+    check = "the history is there"
+    try:
+        with Workspace.open(root) as workspace:
+            lost = workspace.lost_histories()
+    except CasError as error:
+        return Finding(check=check, ok=False, said=str(error))
+    said = "; ".join(map(str, lost))
+    return Finding(check=check, ok=not lost, said=f"{said}; `cas doctor --forget` if you know why" if lost else "")
+
+
 def _no_faults(root: Path) -> Finding:
     check = "errors of hooks"
+    from objstore import date_of, hook_failures
+
     lines = [line.decode("utf-8", "replace").rstrip("\n") for line in _logged(root)]
-    last = f"{len(lines)} in {HOOK_LOG}, the last: {lines[-1]}; `cas doctor --forget` empties it" if lines else "none"
-    return Finding(check=check, ok=not lines, said=last)
+    failures = hook_failures(str(root))
+    if not lines and not failures:
+        return Finding(check=check, ok=True, said="none")
+    said = f"{max(len(lines), len(failures))}"
+    if lines:
+        said += f" in {HOOK_LOG}, the last: {lines[-1]}"
+    else:
+        when = date_of(failures[-1].time).astimezone()
+        said += f", the last at {when:%Y-%m-%d %H:%M:%S}: {failures[-1].said or '`cas` did not start'}"
+    return Finding(check=check, ok=False, said=f"{said}; `cas doctor --forget` empties it")

@@ -10,11 +10,12 @@ from pathlib import PurePath
 from typing import Any, Final
 
 from cli.setup.jsonc_edit import Key, appended, discarded, loaded, with_members
+from objstore import FAILED
 
-__all__ = ["IN_ANY_CASE", "is_ours", "with_hook", "without_hooks"]
+__all__ = ["hook_command", "is_ours", "with_hook", "without_hooks"]
 
-IN_ANY_CASE: Final = " || exit 0"
-"""End of a command that Copilot's own program may run: it blocks a tool if the command fails or is missing."""
+_ELSE: Final = " || "
+"""What follows it is run by the client's shell if `cas` fails or is missing."""
 
 _HOOKS: Final = "hooks"
 _MATCHER: Final = "matcher"
@@ -23,6 +24,17 @@ _OBSOLETE: Final = "--resident"
 """Flag of earlier versions, which a hook may still have."""
 
 IsOurs = Callable[[object], bool]
+
+
+def hook_command(program: str, client: str, *, blocks: bool = False) -> str:
+    """Return the command line of a hook: it leaves a mark if `cas` fails, for `cas status` and the next stop.
+
+    `blocks`: Copilot's own program may run it, which blocks a tool if the command fails or is missing. Other clients
+    show that it failed, and go on.
+    """
+    name = "".join(char for char in PurePath(client).stem if char.isalnum() or char in "-_.")
+    mark = f"sh -c {shlex.quote(FAILED.replace('CLIENT', name) + ('' if blocks else '; exit 1'))}"
+    return f"{shlex.join([program, 'hook', client])}{_ELSE}{mark}{f'{_ELSE}exit 0' if blocks else ''}"
 
 
 def is_ours(client: str, program: str) -> IsOurs:
@@ -36,7 +48,7 @@ def is_ours(client: str, program: str) -> IsOurs:
         if not isinstance(command, str):
             return False
         try:
-            words = shlex.split(command.removesuffix(IN_ANY_CASE))
+            words = shlex.split(command.partition(_ELSE)[0])
         except ValueError:  # an unclosed quote
             return False
         said = [word for word in words[1:] if word != _OBSOLETE]

@@ -7,6 +7,8 @@ import json
 from collections.abc import Collection
 from typing import Final
 
+from objstore import FAILED
+
 __all__ = ["FIRST_WORDS", "plugin"]
 
 FIRST_WORDS: Final = "// Written by `cas setup opencode`"
@@ -17,6 +19,9 @@ _PROGRAM: Final = "@CAS@"
 
 _READS: Final = "@READS@"
 """Placeholder for the tools that change no file, as a list of JavaScript: nothing is reported of them."""
+
+_FAILED: Final = "@FAILED@"
+"""Placeholder for what a shell does if the command fails, as a string of JavaScript."""
 
 _PLUGIN: Final = """\
 // Written by `cas setup opencode`: tells the recorder of file edits what each tool is about to do, and when it is over.
@@ -38,6 +43,11 @@ async function tell(event) {
   }
 }
 
+// If even `cas` can't run, a shell leaves the mark that `cas status` shows.
+function mark() {
+  spawn("sh", ["-c", @FAILED@], { stdio: "ignore" }).on("error", () => {})
+}
+
 function asked(event) {
   return new Promise((resolve, reject) => {
     const hook = spawn(CAS, ["hook", "opencode"], { stdio: ["pipe", "pipe", "ignore"] })
@@ -46,9 +56,13 @@ function asked(event) {
       hook.kill("SIGKILL")
       resolve(said)
     }, PATIENCE)
-    hook.on("error", reject)
-    hook.on("close", () => {
+    hook.on("error", (error) => {
+      mark()
+      reject(error)
+    })
+    hook.on("close", (status) => {
       clearTimeout(late)
+      if (status > 0) mark()
       resolve(said)
     })
     hook.stdin.on("error", () => {})
@@ -213,4 +227,8 @@ export default { id: "editledger", server, setup }
 
 def plugin(program: str, reads: Collection[str]) -> str:
     """Return the plugin that calls the command `program`. `reads`: tools that change no file."""
-    return _PLUGIN.replace(_PROGRAM, json.dumps(program)).replace(_READS, json.dumps(sorted(reads)))
+    given = {_PROGRAM: program, _READS: sorted(reads), _FAILED: FAILED.replace("CLIENT", "opencode")}
+    text = _PLUGIN
+    for placeholder, value in given.items():
+        text = text.replace(placeholder, json.dumps(value))
+    return text

@@ -13,13 +13,12 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from shlex import quote
 from typing import Final
 
 from cli.hooks.clients import claude_code, cursor, gemini, opencode
 from cli.hooks.clients.described import described
 from cli.hooks.clients.event import HookMoment
-from cli.setup.hook_lists import IN_ANY_CASE, is_ours, with_hook, without_hooks
+from cli.setup.hook_lists import hook_command, is_ours, with_hook, without_hooks
 from cli.setup.jsonc_edit import Key, loaded, with_member, with_members, without_member
 from cli.setup.opencode_plugin import FIRST_WORDS, plugin
 from cli.setup.server_entry import NAME, TOKEN, ServerEntry
@@ -153,7 +152,7 @@ def _claude_code(scope: Scope, programs: Programs) -> ClientSteps:
         servers = scope.project / ".mcp.json"
     called = {"type": "http", **_bearer(f"${{{TOKEN}:-}}")}
     server = _entry(programs, scope.served, started={"type": "stdio"}, called=called)
-    hook = _hook(f"{quote(programs.cas)} hook claude-code{IN_ANY_CASE}")
+    hook = _hook(hook_command(programs.cas, "claude-code", blocks=True))
     entries = _grouped(
         tools=("PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionRequest", "PermissionDenied"),
         others=(
@@ -177,7 +176,7 @@ def _claude_code(scope: Scope, programs: Programs) -> ClientSteps:
 
 def _codex(scope: Scope, programs: Programs) -> ClientSteps:
     folder = scope.folder("codex")
-    command = f"{quote(programs.cas)} hook codex"
+    command = hook_command(programs.cas, "codex")
     # Its reading tools run no hooks, and its matchers can't name what they leave out.
     during = _grouped(
         tools=("PreToolUse", "PostToolUse", "PermissionRequest"),
@@ -203,7 +202,7 @@ def _gemini(scope: Scope, programs: Programs) -> ClientSteps:
         hook={
             "name": NAME,
             "type": "command",
-            "command": f"{quote(programs.cas)} hook gemini",
+            "command": hook_command(programs.cas, "gemini"),
             "timeout": _SECONDS * 1000,
         },
         reads=gemini.READS,
@@ -218,7 +217,7 @@ def _gemini(scope: Scope, programs: Programs) -> ClientSteps:
 
 def _cursor(scope: Scope, programs: Programs) -> ClientSteps:
     folder = scope.base / ".cursor"
-    entry = {"command": f"{quote(programs.cas)} hook cursor"}
+    entry = {"command": hook_command(programs.cas, "cursor")}
     of_tools = {**entry, "matcher": _all_but(cursor.READS)}
     entries = dict.fromkeys(("preToolUse", "postToolUse", "postToolUseFailure"), of_tools) | dict.fromkeys(
         ("afterFileEdit", "beforeSubmitPrompt", "sessionStart", "sessionEnd", "stop"), entry
@@ -240,7 +239,7 @@ def _vscode(scope: Scope, programs: Programs) -> ClientSteps:
     called = {"type": "http", **_bearer(f"${{env:{TOKEN}}}")}
     server = _entry(programs, ["${workspaceFolder}"], started={"type": "stdio"}, called=called)
     hooks = scope.home / ".copilot" / "hooks" if scope.project is None else scope.project / ".github" / "hooks"
-    hook = _hook(f"{quote(programs.cas)} hook vscode{IN_ANY_CASE}")
+    hook = _hook(hook_command(programs.cas, "vscode", blocks=True))
     # The editor has no matchers, and no PostToolUseFailure and SessionEnd, which Copilot's own program has.
     tools = ("PreToolUse", "PostToolUse", "PostToolUseFailure")
     events = (*tools, "UserPromptSubmit", "SessionStart", "SessionEnd", "Stop", "SubagentStart", "SubagentStop")
@@ -288,13 +287,13 @@ def _described(client: str, scope: Scope, programs: Programs) -> ClientSteps:
         raise ValueError(f"{description.title} has no settings for all projects: leave --user out")
     if scope.project is None and name.startswith(".config/"):
         base, name = scope.configurations, name.removeprefix(".config/")
-    command = " ".join(map(quote, [programs.cas, "hook", client]))
+    command = hook_command(programs.cas, client)
     companions = [_whole(base / path, content, content) for path, content in file.also.items()]
     if file.shape == "programs":
         first = f"#!/bin/sh\n# Written by `cas setup` for {description.title}.\n"
         return ClientSteps(
             hooks=[
-                replace(_whole(base / name / event, f"{first}exec {command}\n", first), is_program=True)
+                replace(_whole(base / name / event, f"{first}{command}\n", first), is_program=True)
                 for event in description.events
             ],
             server=None,

@@ -358,6 +358,11 @@ def _suggestion(error: Exception, asked: Invocation | None) -> list[str]:
 
     if isinstance(error, NotAWorkspace) and asked is not None and asked.is_set_by_environment():
         return ["CAS_WORKSPACE names that folder."]
+    if isinstance(error, NotAWorkspace):
+        from objstore import lost_above
+
+        lost = lost_above(error.start)
+        return [] if lost is None else [visible(f"In {lost.root}, {lost}.")]
     if damage := damage_advice(error, "cas" if asked is None else asked.program):
         return [damage]
     if isinstance(error, PathIsSymlink):

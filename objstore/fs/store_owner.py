@@ -12,7 +12,14 @@ from contextlib import suppress
 from objstore.errors import StoreNotOwned
 from objstore.fs.reserved_names import STORE_NAME
 
-__all__ = ["SAFE_DIRECTORIES", "SETTINGS_FILE", "refuse_others_store", "user_name", "user_settings_path"]
+__all__ = [
+    "SAFE_DIRECTORIES",
+    "SETTINGS_FILE",
+    "refuse_others_store",
+    "user_name",
+    "user_settings_path",
+    "user_state_folder",
+]
 
 SETTINGS_FILE = "config.toml"
 """The name of a settings file, the user's or a store's."""
@@ -49,6 +56,14 @@ def user_settings_path() -> str:
     if not os.path.isabs(base):
         base = os.path.join(os.path.expanduser("~"), ".config")
     return os.path.join(base, "editledger", SETTINGS_FILE)
+
+
+def user_state_folder() -> str:
+    """Return the user's folder for what programs keep from one run to the next."""
+    base = os.environ.get("XDG_STATE_HOME", "")
+    if not os.path.isabs(base):  # as above
+        base = os.path.join(os.path.expanduser("~"), ".local", "state")
+    return os.path.join(base, "editledger")
 
 
 def _allowed() -> list[str]:

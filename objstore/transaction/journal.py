@@ -106,6 +106,7 @@ class Journal:
         self._users = 0  # nesting depth of the uses of the store
         self.progress: Progress = ignore_progress  # is called with the progress of long work
         self._deciders: Final = local()
+        self.has_committed = False  # whether this process has recorded anything
         self._lock: Final = WriterLock(os.path.join(self._folder, "lock"))
         self._scratch: int | None = None
         self._new_file_mode: int | None = None
@@ -301,6 +302,7 @@ class Journal:
         with self._transition(steps, batch, seen, possibly_empty) as transition:
             transition.prepare()
             group = batch.commit()
+            self.has_committed = True
             try:
                 transition.run()
             except CallAborted as error:

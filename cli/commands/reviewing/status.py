@@ -46,13 +46,14 @@ def status(*, by: TurnSelection, conversation: str, file: str, decided: str | No
             return
         report = workspace.review.status()
         seen = workspace.review.seen_counts() if report.pending else None
+        lost = workspace.lost_histories()
     if as_json:
         from cli.json_shapes.status import status_shape
         from cli.json_shapes.values import json_line
 
-        write([json_line(status_shape(report, seen))])
+        write([json_line(status_shape(report, seen, lost))])
     else:
-        write(status_text(report, invocation.screen(), seen))
+        write(status_text(report, invocation.screen(), seen, lost))
 
 
 def _short(workspace: "Workspace", screen: Screen) -> Iterator[bytes]:

@@ -340,7 +340,7 @@ def _baseline_text(project: Path, screen: Screen) -> Iterator[bytes]:
 
 @command("doctor")
 @click.argument("clients", nargs=-1, type=_ClientName(), metavar="[CLIENT]...")
-@click.option("--forget", is_flag=True, help="Empty the log of hook errors.")
+@click.option("--forget", is_flag=True, help="Forget errors of hooks and lost histories: you know of them.")
 @json_option
 def doctor(*, clients: tuple[str, ...], forget: bool, as_json: bool) -> None:
     """Check that the setup works: programs start, settings are valid, hooks answer, and there were no recent errors."""
@@ -350,11 +350,11 @@ def doctor(*, clients: tuple[str, ...], forget: bool, as_json: bool) -> None:
     with invocation.workspace() as workspace:
         root = Path(workspace.root)
         if forget:
-            workspace.review.require_person()
+            workspace.acknowledge_loss()
     if forget:
-        from cli.hooks.handler import HOOK_LOG
+        from objstore import forget_hook_failures
 
-        (root / HOOK_LOG).unlink(missing_ok=True)
+        forget_hook_failures(str(root))
     found = list(examine(root, Path.home(), _programs(), clients or None))
     if as_json:
         from cli.json_shapes.values import json_line

@@ -1,0 +1,201 @@
+"""Keep marks of hooks that failed: what changed while they did has no known author.
+
+A hook that runs writes its error to `.cas/hook.log`. Where that can't be written, as on a full disk or in a read-only
+store, its mark is in the user's state folder, or else in the temporary folder. Where `cas` does not even start, the
+command lines of `cas setup` leave the mark without Python: `FAILED` is that branch of the shell.
+"""
+
+import os
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any, Final
+
+from objstore.errors import CasError
+from objstore.fastclass import value
+from objstore.fs.disk import Disk
+from objstore.fs.nofollow import read_store_file, write_derived_file
+from objstore.fs.reserved_names import AGENTS_NAME, STORE_NAME
+from objstore.fs.store_owner import user_state_folder
+
+__all__ = [
+    "FAILED",
+    "HOOK_LOG",
+    "HookFailure",
+    "forget_hook_failures",
+    "hook_failures",
+    "note_hook_failure",
+    "note_noticed",
+    "unnoticed_failures",
+]
+
+HOOK_LOG: Final = f"{STORE_NAME}/hook.log"
+"""File in the workspace for errors of hooks."""
+
+_MARKS: Final = "hook-failures"
+"""File in the state folder: marks that end in NUL: seconds since 1970, client, a word or `-`, and the folder."""
+
+FAILED: Final = (
+    'd="${XDG_STATE_HOME:-$HOME/.local/state}/editledger"; mkdir -p "$d"; '
+    f'printf "%s CLIENT - %s\\0" "$(date +%s)" "$PWD" >>"$d/{_MARKS}"'
+)
+"""What a shell does if `cas` fails, with the name of a client in place of CLIENT."""
+
+_NOTICED: Final = "failures"
+"""File in the folder of agents: up to which failure they were said (`said`), and were taken into account (`heeded`).
+
+For each the time of the newest one, and how many have that time: it is of whole seconds.
+"""
+
+_MOST_BYTES: Final = 1 << 20
+_LONGEST_LINE: Final = 2_000
+
+
+@value
+class HookFailure:
+    """A hook that failed."""
+
+    time: int  # microseconds since 1970-01-01 UTC
+    client: str
+    said: str  # what failed; "": `cas` did not start
+
+
+def hook_failures(root: str, since: int = 0) -> list[HookFailure]:
+    """Return the failures of hooks in the workspace at `root` after a time (µs), oldest first.
+
+    A mark of a hook that ran in a folder above the workspace counts too: it may have been about files in it.
+    """
+    found = [*_logged(root), *(failure for place, failure in _marked() if _concerns(place, root))]
+    return sorted((failure for failure in found if failure.time > since), key=lambda failure: failure.time)
+
+
+def note_hook_failure(place: str, client: str, said: str) -> None:
+    """Note a failure where the workspace's own log can't be written; never raise. `place`: the hook's folder."""
+    mark = f"{int(time.time())} {client or '-'} {said.split(':', maxsplit=1)[0].replace(' ', '-') or '-'} {place}\0"
+    for path in _places():
+        with suppress(OSError):
+            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+            fd = os.open(path, flags, 0o600)
+            try:
+                if _is_own(fd) and os.fstat(fd).st_size < _MOST_BYTES:
+                    os.write(fd, os.fsencode(mark))
+                    return
+            finally:
+                os.close(fd)
+
+
+def forget_hook_failures(root: str) -> None:
+    """Remove the marks of a workspace's failures, and its log. Raises OSError if they can't be removed."""
+    with suppress(FileNotFoundError):
+        os.unlink(os.path.join(root, HOOK_LOG))
+    for path in _places():
+        content = _content(path)
+        kept = [mark for mark in content.split(b"\0") if mark and not _is_of(mark, root)]
+        if content and b"".join(mark + b"\0" for mark in kept) != content:
+            with open(path, "r+b") as file:
+                file.truncate(0)
+                file.write(b"".join(mark + b"\0" for mark in kept))
+
+
+def unnoticed_failures(root: str, what: str) -> list[HookFailure]:
+    """Return the failures since those for which `note_noticed` was called. `what`: `said` or `heeded`."""
+    newest, count = _noticed(root).get(what, (0, 0))
+    return hook_failures(root, newest - 1)[count:]
+
+
+def note_noticed(root: str, what: str) -> None:
+    """Note that all failures until now were said, or heeded; if that can't be written, they are again. Never raises."""
+    import json
+
+    times = [failure.time for failure in hook_failures(root)]
+    newest = max(times, default=0)
+    noticed = _noticed(root) | {what: (newest, times.count(newest))}
+    with suppress(OSError, CasError):
+        write_derived_file(Disk(), os.path.join(root, STORE_NAME), AGENTS_NAME, _NOTICED, json.dumps(noticed).encode())
+
+
+# ---- inside
+
+
+def _places() -> tuple[str, ...]:
+    """Return the files that marks may be in, the first one first."""
+    # `tempfile` would cost a status some milliseconds.
+    temporary = os.path.join(os.environ.get("TMPDIR") or "/tmp", f"editledger-{os.getuid()}")  # noqa: S108 - see `_is_own`
+    return os.path.join(user_state_folder(), _MARKS), os.path.join(temporary, _MARKS)
+
+
+def _is_own(fd: int) -> bool:
+    """Return whether an open file is a regular one of this user's; others may write into the temporary folder."""
+    found = os.fstat(fd)
+    return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
+
+
+def _content(path: str) -> bytes:
+    with suppress(OSError):
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            return os.read(fd, _MOST_BYTES) if _is_own(fd) else b""
+        finally:
+            os.close(fd)
+    return b""
+
+
+def _marked() -> Iterator[tuple[str, HookFailure]]:
+    """Yield the marks outside the store, each with its folder."""
+    for path in _places():
+        for mark in _content(path).split(b"\0"):
+            parsed = _parsed(mark)
+            if parsed is not None:
+                yield parsed
+
+
+def _parsed(mark: bytes) -> tuple[str, HookFailure] | None:
+    """Return the folder and the failure of a mark (None: it is not in our format)."""
+    moment, client, said, place = ([os.fsdecode(part) for part in mark.split(b" ", 3)] + [""] * 4)[:4]
+    if not (moment.isascii() and moment.isdigit() and len(moment) < len("1000000000000") and os.path.isabs(place)):
+        return None
+    return place, HookFailure(time=int(moment) * 1_000_000, client=client, said="" if said == "-" else said)
+
+
+def _is_of(mark: bytes, root: str) -> bool:
+    parsed = _parsed(mark)
+    return parsed is None or _concerns(parsed[0], root)
+
+
+def _concerns(place: str, root: str) -> bool:
+    """Return whether a folder is in a workspace, or the workspace in it."""
+    real, root = os.path.realpath(place), os.path.realpath(root)
+    return os.path.commonpath([real, root]) in {real, root}
+
+
+def _logged(root: str) -> Iterator[HookFailure]:
+    """Yield the failures in the workspace's own log."""
+    try:
+        lines = read_store_file(os.path.join(root, HOOK_LOG), _MOST_BYTES).splitlines()
+    except (OSError, CasError):
+        return
+    from calendar import timegm
+
+    for line in lines:
+        words, _, said = line[:_LONGEST_LINE].decode("utf-8", "replace").partition(": ")
+        moment, _, client = words.partition(" ")
+        with suppress(ValueError):
+            began = timegm(time.strptime(moment, "%Y-%m-%dT%H:%M:%SZ"))
+            yield HookFailure(time=began * 1_000_000, client=client, said=said)
+
+
+def _noticed(root: str) -> dict[str, tuple[int, int]]:
+    import json
+
+    try:
+        held: Any = json.loads(read_store_file(os.path.join(root, STORE_NAME, AGENTS_NAME, _NOTICED), _MOST_BYTES))
+    except (OSError, CasError, ValueError):
+        return {}
+    found: dict[str, tuple[int, int]] = {}
+    for name, noticed in held.items() if isinstance(held, dict) else ():
+        match noticed:
+            case [int(newest), int(count)] if count >= 0:
+                found[name] = (newest, count)
+    return found

@@ -1,0 +1,197 @@
+"""Keep outside the store that a workspace has a history, so that its loss is noticed: by `git clean -fdx`, for example.
+
+Each workspace has one small file in the user's state folder, named for its path. It has the id of the store, how many
+edits and other records it had when a writer closed it last, and what was lost and not yet acknowledged.
+"""
+
+import os
+import time
+from contextlib import suppress
+from typing import Final
+
+from objstore.fastclass import value
+from objstore.fs.reserved_names import LOG_NAME, STORE_NAME
+from objstore.fs.store_owner import user_state_folder
+from objstore.model.ids import blob_id
+
+__all__ = [
+    "LostHistory",
+    "acknowledge_loss",
+    "is_first_mention",
+    "lost_above",
+    "lost_histories",
+    "note_first_history",
+    "note_history",
+]
+
+_FOLDER: Final = "workspaces"
+_LONGEST: Final = 1 << 16
+_MOST_LOST: Final = 5
+"""Lost histories that are remembered of one workspace, the newest."""
+
+_ID_AT, _ID_END = 16, 32
+"""Where the header of a segment has the id of its store."""
+
+
+@value
+class LostHistory:
+    """A history that a workspace had and has no more, as a whole or in part."""
+
+    root: str
+    edits: int  # how many it had
+    missing: int  # how many of them are gone
+    until: int  # when it was last seen, in microseconds since 1970-01-01 UTC
+
+    def __str__(self) -> str:
+        """Say what was there, until when, and how much of it is gone."""
+        moment = time.localtime(self.until // 1_000_000)
+        today = moment[:3] == time.localtime()[:3]
+        until = time.strftime("%H:%M" if today else "%Y-%m-%d %H:%M", moment)
+        had = f"a history of {self.edits} edit{'s' * (self.edits != 1)} was here until {until}, and"
+        if self.missing < self.edits:
+            return f"{had} {self.missing} of them {'is' if self.missing == 1 else 'are'} gone"
+        return f"{had} is gone"
+
+
+@value
+class _Witness:
+    """What the file of a workspace says."""
+
+    path: str
+    store: str  # hexadecimal
+    edits: int
+    records: int  # edits and decisions
+    time: int
+    lost: tuple[tuple[int, int, int], ...] = ()  # edits, how many of them are gone, and until when it was there
+
+
+def note_history(root: str, edits: int, records: int) -> None:
+    """Note that the workspace's history has this many edits and records; never raise, and wait for no disk."""
+    store = _store_id(root)
+    known = _read(_path(root))
+    if not store or (known is not None and (known.store, known.records) == (store, records)):
+        return
+    lost = () if known is None else (*known.lost, *_loss(known, store, records, edits))
+    witness = _Witness(path=root, store=store, edits=edits, records=records, time=time.time_ns() // 1000, lost=lost)
+    _write(witness)
+
+
+def note_first_history(root: str, edits: int, records: int) -> None:
+    """Do as `note_history` if nothing is known of the workspace yet, as of one that an earlier version wrote."""
+    if edits and not os.path.lexists(_path(root)):
+        note_history(root, edits, records)
+
+
+def lost_histories(root: str, edits: int, records: int) -> list[LostHistory]:
+    """Return what the workspace at `root`, which has this many edits and records now, has lost; oldest first."""
+    known = _read(_path(root))
+    if known is None:
+        return []
+    found = (*known.lost, *_loss(known, _store_id(root), records, edits))
+    return [LostHistory(root=root, edits=had, missing=missing, until=until) for had, missing, until in found]
+
+
+def lost_above(start: str) -> LostHistory | None:
+    """Return the history of a workspace that was at or above a folder and has no store any more (None: none is known).
+
+    One that was moved is not lost: another workspace has its store now.
+    """
+    folder = os.path.realpath(start)
+    while True:
+        known = _read(_path(folder))
+        if known is not None and known.edits and not _store_id(folder) and not _is_elsewhere(known):
+            return LostHistory(root=folder, edits=known.edits, missing=known.edits, until=known.time)
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return None
+        folder = parent
+
+
+def acknowledge_loss(root: str, edits: int, records: int) -> None:
+    """Note that a person knows what the workspace has lost: from now on, what it has is all that it had."""
+    store = _store_id(root)
+    if store and _read(_path(root)) is not None:
+        _write(_Witness(path=root, store=store, edits=edits, records=records, time=time.time_ns() // 1000))
+
+
+def is_first_mention(lost: LostHistory) -> bool:
+    """Return whether this is the first time that a client is told of a loss, and remember that it was."""
+    try:
+        os.close(os.open(f"{_path(lost.root)}.said-{lost.until}", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        return False
+    except OSError:
+        pass  # better twice than never
+    return True
+
+
+# ---- inside
+
+
+def _loss(known: _Witness, store: str, records: int, edits: int) -> tuple[tuple[int, int, int], ...]:
+    """Return what is missing of the history that was witnessed last: nothing, or one entry for `_Witness.lost`."""
+    if not known.edits or (known.store == store and records >= known.records) or _is_elsewhere(known, store):
+        return ()
+    return ((known.edits, known.edits - (edits if known.store == store else 0), known.time),)
+
+
+def _is_elsewhere(known: _Witness, here: str = "") -> bool:
+    """Return whether another workspace has the store now. `here`: the store in its place."""
+    if known.store == here:
+        return False
+    folder = os.path.join(user_state_folder(), _FOLDER)
+    with suppress(OSError):
+        for name in os.listdir(folder):
+            other = _read(os.path.join(folder, name))
+            if other is not None and other.path != known.path and _store_id(other.path) == known.store:
+                return True
+    return False
+
+
+def _path(root: str) -> str:
+    return os.path.join(user_state_folder(), _FOLDER, blob_id(os.fsencode(os.path.realpath(root))).hex()[:32])
+
+
+def _store_id(root: str) -> str:
+    """Return the id of the store in a folder ("": there is none, or it can't be read)."""
+    log = os.path.join(root, STORE_NAME, LOG_NAME)
+    try:
+        names = sorted(name for name in os.listdir(log) if name.endswith(".seg"))
+        fd = os.open(os.path.join(log, names[0]), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except (OSError, IndexError):
+        return ""
+    try:
+        return os.read(fd, _ID_END)[_ID_AT:].hex()
+    finally:
+        os.close(fd)
+
+
+def _read(path: str) -> _Witness | None:
+    """Return what a file says (None: it is missing, or not in our format)."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            root, store, *numbers = os.fsdecode(os.read(fd, _LONGEST)).split("\0")
+            edits, records, moment, *lost = map(int, numbers)
+        finally:
+            os.close(fd)
+    except (OSError, ValueError):
+        return None
+    entries = tuple(zip(lost[::3], lost[1::3], lost[2::3], strict=False))
+    return _Witness(path=root, store=store, edits=edits, records=records, time=moment, lost=entries)
+
+
+def _write(witness: _Witness) -> None:
+    """Replace a workspace's file; its parts end in NUL, which no path has."""
+    path = _path(witness.path)
+    lost = [number for entry in witness.lost[-_MOST_LOST:] for number in entry]
+    parts = [witness.path, witness.store, *map(str, (witness.edits, witness.records, witness.time, *lost))]
+    fresh = f"{path}.{os.getpid()}"
+    with suppress(OSError):
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            os.write(fd, os.fsencode("\0".join(parts)))
+        finally:
+            os.close(fd)
+        os.replace(fresh, path)

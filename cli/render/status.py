@@ -187,7 +187,8 @@ def _faults(root: str) -> Iterator[str]:
         from cli.render.edits import moment
 
         last = failures[-1]
-        said = f"{moment(last.time)} {last.client}: {last.said or '`cas` did not start'}"
+        when = f"{moment(last.time)} {last.client}: " if last.time else ""
+        said = f"{when}{last.said or '`cas` did not start'}"
         yield f"hooks: {counted(len(failures), 'error')}, the last: {shown_name(said)} (see `cas doctor`)"
 
 

@@ -56,12 +56,12 @@ _LONGEST_LINE: Final = 2_000
 class HookFailure:
     """A hook that failed."""
 
-    time: int  # microseconds since 1970-01-01 UTC
+    time: int  # microseconds since 1970-01-01 UTC; 0: not known
     client: str
     said: str  # what failed; "": `cas` did not start
 
 
-def hook_failures(root: str, since: int = 0) -> list[HookFailure]:
+def hook_failures(root: str, since: int = -1) -> list[HookFailure]:
     """Return the failures of hooks in the workspace at `root` after a time (µs), oldest first.
 
     A mark of a hook that ran in a folder above the workspace counts too: it may have been about files in it.
@@ -181,9 +181,11 @@ def _logged(root: str) -> Iterator[HookFailure]:
     for line in lines:
         words, _, said = line[:_LONGEST_LINE].decode("utf-8", "replace").partition(": ")
         moment, _, client = words.partition(" ")
-        with suppress(ValueError):
+        try:
             began = timegm(time.strptime(moment, "%Y-%m-%dT%H:%M:%SZ"))
-            yield HookFailure(time=began * 1_000_000, client=client, said=said)
+        except ValueError:  # cut off, or not ours: something failed all the same
+            began, client, said = 0, "", line[:_LONGEST_LINE].decode("utf-8", "replace")
+        yield HookFailure(time=began * 1_000_000, client=client, said=said)
 
 
 def _noticed(root: str) -> dict[str, tuple[int, int]]:

@@ -489,10 +489,9 @@ def test_a_fault_is_logged_and_shown_by_status_and_doctor(folder: Path) -> None:
 def test_doctor_reports_a_failing_hook_and_does_not_log_its_fault(
     existing_log: str, folder: Path, tmp_path: Path
 ) -> None:
-    for package in ("cli", "editledger"):  # the second one starts the first one of its own folder
-        shutil.copytree(Path(SOURCE) / package, tmp_path / package)
+    shutil.copytree(Path(SOURCE) / "cli", tmp_path / "cli")
     settings = warm_programs("editledger")  # and hooks of the copy, started cold
-    settings["PYTHONPATH"] = os.pathsep.join([str(tmp_path), settings["PYTHONPATH"]])
+    settings["PYTHONPATH"] = os.pathsep.join([str(tmp_path / "cli" / "start"), str(tmp_path), settings["PYTHONPATH"]])
     module, log = tmp_path / "cli" / "hooks" / "clients" / "codex.py", folder / ".cas" / "hook.log"
     source = module.read_text()
     module.write_text("raise ValueError('half of an update')\n")

@@ -10,7 +10,7 @@ __all__ = ["main"]
 def main() -> int:
     """Run `cas` with the arguments of the process and return its exit status."""
     isolate()
-    from cli.shell.entry import main as run  # noqa: PLC0415 - only now can it be nothing but ours
+    from cli.shell.entry import main as run  # only now can it be nothing but ours
 
     return run()
 

@@ -8,7 +8,7 @@ __all__ = ["main"]
 def main() -> None:
     """Serve the directories that the arguments of the process name."""
     isolate()
-    from mcptools.server.command import main as serve  # noqa: PLC0415 - only now can it be nothing but ours
+    from mcptools.server.command import main as serve  # only now can it be nothing but ours
 
     serve()
 

@@ -14,7 +14,14 @@ from zstandard import ZstdCompressor
 from mcptools.edit.anchored import AnchoredEdit, Op, Placed, apply_operations, parse_anchor, split_content_lines
 from mcptools.edit.hashline import hashlines
 from mcptools.edit.patch_parser import InvalidPatch, parse_patches
-from mcptools.edit.unified_diff import AmbiguousContext, Applied, ContextMismatch, FilePatch, apply_patch
+from mcptools.edit.unified_diff import (
+    AmbiguousContext,
+    Applied,
+    ContextMismatch,
+    FilePatch,
+    HunksOverlap,
+    apply_patch,
+)
 from objstore.documents.loader import loaded_from_cache
 from objstore.errors import BlobDamaged, FormatTooNew, RecordInvalid, StoreDamaged, TreeInvalid
 from objstore.fs.disk import Disk
@@ -179,7 +186,7 @@ def patch(data: bytes) -> None:
     for part in parts:
         if part.hunks:
             made = apply_patch(content, part)
-            assert isinstance(made, Applied | ContextMismatch | AmbiguousContext)
+            assert isinstance(made, Applied | ContextMismatch | AmbiguousContext | HunksOverlap)
 
 
 def anchored(data: bytes) -> None:

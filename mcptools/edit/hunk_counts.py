@@ -9,13 +9,18 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-__all__ = ["BETWEEN_FILES", "HUNK_HEADER", "NO_NEWLINE", "Corrected", "corrected"]
+from mcptools.edit.patch_headers import ends_patch
+
+__all__ = ["BETWEEN_FILES", "HUNK_HEADER", "NO_NEWLINE", "OF_OTHER_FILES", "Corrected", "corrected"]
 
 HUNK_HEADER: Final = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@.*", re.DOTALL)
 NO_NEWLINE: Final = "\\ No newline at end of file"
 
 BETWEEN_FILES: Final = ("--- ", "diff ", "index ", "Index: ", "=====")
 """Beginnings of lines that may come between the last hunk of one file and the first of the next."""
+
+OF_OTHER_FILES: Final = ("diff -", "Index: ", "=== ", "Only in ", "Binary file ", "Binary files ")
+"""Beginnings of lines below a hunk that are about a file for which no hunk may follow."""
 
 _OLD, _NEW = frozenset(" -"), frozenset(" +")
 
@@ -75,7 +80,7 @@ def _end_by_counts(lines: Sequence[str], at: int, old: int, new: int) -> int | N
     following = at
     while following < len(lines) - 1 and not lines[following].rstrip("\r"):
         following += 1
-    is_end = following == len(lines) - 1 or _is_after_a_hunk(lines[following])
+    is_end = following == len(lines) - 1 or _is_after_a_hunk(lines[following]) or ends_patch(lines, following)
     return at if is_end and old == new == 0 else None
 
 
@@ -118,5 +123,7 @@ def _likely_end(lines: Sequence[str], at: int, old: int, new: int) -> int | None
 
 def _is_after_a_hunk(line: str) -> bool:
     """Return whether a line ends the hunk above it: another header, or what programs write between files."""
-    is_between = line.startswith(BETWEEN_FILES) and not line.startswith("--- ")  # which could be a removed line
+    if line.startswith("--- "):
+        return False  # it could be a removed line
+    is_between = line.startswith((*BETWEEN_FILES, *OF_OTHER_FILES))
     return is_between or HUNK_HEADER.fullmatch(line.rstrip("\r")) is not None

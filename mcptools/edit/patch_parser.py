@@ -5,7 +5,6 @@ and lines of which it keeps only a part. Sources: POSIX `diff -u`, "Unified Form
 `\ No newline at end of file`.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise, repeat
@@ -13,17 +12,16 @@ from typing import Final, TypeVar
 
 from unidiff import Hunk as ParsedHunk, PatchedFile, PatchSet, UnidiffParseError
 
-from mcptools.edit.hunk_counts import BETWEEN_FILES, HUNK_HEADER, NO_NEWLINE, corrected
+from mcptools.edit.hunk_counts import BETWEEN_FILES, HUNK_HEADER, NO_NEWLINE, OF_OTHER_FILES, corrected
+from mcptools.edit.patch_headers import NOWHERE, Section, ends_patch, is_epoch, sections, unquoted
 from mcptools.edit.unified_diff import FilePatch, InvalidPatch, PatchHunk, PatchLine
 
 __all__ = ["InvalidPatch", "parse_patch", "parse_patches"]
 
 ItemT = TypeVar("ItemT")
 
-_NOWHERE: Final = "/dev/null"
 _NO_MARK: Final = "a line that is neither context, removed nor added"
 _BEYOND: Final = "a line beyond the counts in its hunk's @@ header"
-_SIGNED: Final = "Where that begins the signature of a mail, leave it out, and what follows."
 _UNNUMBERED: Final = "a hunk header without line numbers"
 
 _UNIFIED: Final = "Send a unified diff: --- FILE, +++ FILE, and above each hunk @@ -START,COUNT +START,COUNT @@."
@@ -34,31 +32,6 @@ _OTHERS: Final = (
     ("\ufeff", "it begins with a byte-order mark", "Send the diff without the mark."),
 )
 """Beginnings of patch formats of other programs, the reason to refuse each, and what to send instead."""
-
-_GIT_HEADER: Final = ("diff --git ", "new file mode ", "deleted file mode ")
-_NOT_LINES: Final = (
-    "rename from ",
-    "rename to ",
-    "copy from ",
-    "copy to ",
-    "old mode ",
-    "new mode ",
-    "new file mode ",
-    "deleted file mode ",
-    "Binary file ",
-    "Binary files ",
-    "GIT binary patch",
-)
-"""Beginnings of header lines that ask for more than a change of lines."""
-
-_COMES_OR_GOES: Final = (("new file mode ", f"--- {_NOWHERE}"), ("deleted file mode ", f"+++ {_NOWHERE}"))
-"""Git's header lines for a created or deleted file, and the unified diff's header that means the same."""
-
-_QUOTED: Final = re.compile(r'"((?:[^"\\]|\\(?:["\\abtnvfr]|[0-3][0-7]{2}))*)"')
-"""A name in quotes, as git and GNU diff write one with unusual bytes."""
-
-_ESCAPE: Final = re.compile(rb"\\([0-3][0-7]{2}|.)")
-_ESCAPED: Final = {b"a": b"\a", b"b": b"\b", b"t": b"\t", b"n": b"\n", b"v": b"\v", b"f": b"\f", b"r": b"\r"}
 
 _MANY: Final = 1000
 """Lines of a patch that are parsed in a few milliseconds."""
@@ -71,9 +44,12 @@ def parse_patch(patch: str, *, correct: bool = False, between: Callable[[], obje
         raise InvalidPatch("the patch is empty")
     if len(parts) > 1:
         raise InvalidPatch("more than one file; send a patch for each")
-    if not parts[0].hunks:
+    part = parts[0]
+    if part.more is not None:
+        raise part.more
+    if not part.hunks and part.source is not None is not part.target:
         raise InvalidPatch("no hunks")
-    return parts[0]
+    return part
 
 
 def parse_patches(
@@ -81,9 +57,10 @@ def parse_patches(
 ) -> tuple[FilePatch, ...]:
     """Return a patch's part for each file, in order; () if it is blank. Raises InvalidPatch.
 
-    The last line may lack its newline. A file's headers may come without hunks. `correct`: where the counts in hunk
-    headers are wrong, correct them if their lines leave no doubt; `likely`: also if they leave some, for a reader that
-    changes no file. `between`: called every thousand lines. Raises what it raises.
+    A part that asks for more than changed lines, such as a rename, says so in `more`. The last line may lack its
+    newline. A file's headers may come without hunks. `correct`: where the counts in hunk headers are wrong, correct
+    them if their lines leave no doubt; `likely`: also if they leave some, for a reader that changes no file. `between`:
+    called every thousand lines. Raises what it raises.
     """
     if not patch.isascii():
         try:
@@ -107,16 +84,26 @@ def parse_patches(
 
 
 def _parsed(patch: str, between: Callable[[], object]) -> tuple[FilePatch, ...]:
-    lines = patch.split("\n")
-    _check_only_lines_change(lines, between)
-    try:
-        files = PatchSet(_said(lines, between))
-    except UnidiffParseError as error:
-        raise _misread(str(error), patch) from error
-    _check_all_was_read(files, lines, between)
-    if not files:
+    parts = [part for section in sections(patch.split("\n"), between) for part in _parts(section, between)]
+    if not parts:
         raise InvalidPatch("missing --- header", 1)
-    return tuple(_file_patch(file, between) for file in files)
+    return tuple(parts)
+
+
+def _parts(section: Section, between: Callable[[], object]) -> Iterator[FilePatch]:
+    """Yield the parts of a section: that of its header, and those of further `---` lines."""
+    alone = section.without_lines()
+    if alone is not None:
+        yield alone
+    try:
+        files = PatchSet(_said(section, between))
+    except UnidiffParseError as error:
+        raise _misread(str(error), section) from error
+    _check_all_was_read(files, section, between)
+    for index, file in enumerate(files):
+        is_headed = alone is None and index == 0
+        more = section.more() if is_headed else None
+        yield _file_patch(file, section, between, more=more, is_copy=is_headed and section.is_copy)
 
 
 def _corrected(
@@ -148,96 +135,68 @@ def _watched(items: Iterable[ItemT], between: Callable[[], object]) -> Iterator[
         yield item
 
 
-def _said(lines: Sequence[str], between: Callable[[], object]) -> Iterator[str]:
-    """Yield the lines of a patch with their endings, with git's own header lines replaced by `diff`."""
-    for number, line in enumerate(_watched(lines[:-1], between), 1):
-        if line.startswith("@@ -") and not HUNK_HEADER.fullmatch(line):
-            raise InvalidPatch(_UNNUMBERED, number)
-        # Only the --- and +++ headers decide which file is meant; unidiff would prefer git's own lines.
-        yield "diff\n" if line.startswith(_GIT_HEADER) else f"{line}\n"
+def _said(section: Section, between: Callable[[], object]) -> Iterator[str]:
+    """Yield the lines of a section with their endings, with header lines replaced that only `Section` reads."""
+    for number, line in enumerate(_watched(section.plain(), between), 1):
+        if line.startswith("@@ -") and not HUNK_HEADER.fullmatch(line.removesuffix("\n")):
+            raise section.invalid(_UNNUMBERED, number)
+        yield line
 
 
-def _file_patch(file: PatchedFile, between: Callable[[], object]) -> FilePatch:
-    hunks = tuple(_hunk(parsed, between) for parsed in file)
-    _check_order(hunks)
-    source, target = _name(file.source_file.removesuffix("\r")), _name(file.target_file.removesuffix("\r"))
+def _file_patch(
+    file: PatchedFile, section: Section, between: Callable[[], object], *, more: InvalidPatch | None, is_copy: bool
+) -> FilePatch:
+    hunks = tuple(_hunk(parsed, section, between) for parsed in file)
+    source, target = unquoted(file.source_file.removesuffix("\r")), unquoted(file.target_file.removesuffix("\r"))
+    # A file may have that time: it means that there is none only where the patch has no line of it either.
+    comes = source == NOWHERE or (is_epoch(file.source_timestamp) and not any(hunk.old for hunk in hunks))
+    goes = target == NOWHERE or (is_epoch(file.target_timestamp) and not any(hunk.new for hunk in hunks))
     return FilePatch(
-        source=None if source == _NOWHERE else source,
-        target=None if target == _NOWHERE else target,
+        source=None if comes else source,
+        target=None if goes else target,
         hunks=hunks,
         bridges=not any(line.text.endswith(b"\r\n") for hunk in hunks for line in hunk.lines),
+        more=more,
+        is_copy=is_copy,
     )
 
 
-def _name(written: str) -> str:
-    """Return the name in a header, which may be quoted."""
-    quoted = _QUOTED.fullmatch(written)
-    if quoted is None:
-        return written
-    raw = quoted[1].encode("utf-8", "surrogatepass")
-    return _ESCAPE.sub(lambda found: _byte(found[1]), raw).decode("utf-8", "surrogateescape")
-
-
-def _byte(escape: bytes) -> bytes:
-    return bytes([int(escape, 8)]) if escape.isdigit() else _ESCAPED.get(escape, escape)
-
-
-def _check_all_was_read(files: PatchSet, lines: Sequence[str], between: Callable[[], object]) -> None:
-    """Refuse a patch with a line that unidiff ignored or kept only partly."""
+def _check_all_was_read(files: PatchSet, section: Section, between: Callable[[], object]) -> None:
+    """Refuse a section with a line that unidiff ignored or kept only partly."""
+    lines = section.lines
     read = {
         line.diff_line_no: line for file in files for hunk in file for line in hunk if line.diff_line_no is not None
     }
-    in_hunks = False
+    in_hunks = in_mail = False
     last_file = max((number for number, raw in enumerate(lines, 1) if raw.startswith("--- ")), default=0)
     for number, raw in enumerate(_watched(lines[:-1], between), 1):
         text = raw.removesuffix("\r")
         line = read.get(number)
         if line is not None:
             if f"{raw}\n" not in {line.line_type + line.value, line.value}:
-                raise InvalidPatch(_NO_MARK, number)
+                raise section.invalid(_NO_MARK, number)
             continue
         if HUNK_HEADER.fullmatch(text):
-            in_hunks = True
+            in_hunks, in_mail = True, False
             continue
         if raw.startswith("@@"):
-            raise InvalidPatch(_UNNUMBERED, number)
-        if raw.startswith(BETWEEN_FILES) and number <= last_file:
+            raise section.invalid(_UNNUMBERED, number)
+        if ends_patch(lines, number - 1):
+            in_hunks, in_mail = False, True
+        if raw.startswith(OF_OTHER_FILES) or (raw.startswith(BETWEEN_FILES) and number <= last_file):
             in_hunks = False
         if in_hunks and text not in {"", NO_NEWLINE}:
-            hint = _SIGNED if text == "-- " else _recounted(lines, until=number)
-            raise InvalidPatch(_BEYOND, number, hint=hint)
-        if raw.startswith("--- ") and not lines[number].startswith("+++ "):
-            raise InvalidPatch("missing +++ header")
+            raise section.invalid(_BEYOND, number, hint=_recounted(section, until=number))
+        if raw.startswith("--- ") and not in_mail and not lines[number].startswith("+++ "):
+            raise section.invalid("missing +++ header")
 
 
-def _check_only_lines_change(lines: Sequence[str], between: Callable[[], object]) -> None:
-    """Refuse a patch with headers for more than changed lines: modes, renames, copies and binary files.
-
-    Git's headers for a created or deleted file are allowed if the --- or +++ header says the same.
-    """
-    headers: tuple[str, ...] = ()  # of the file that a line is about: the next ones below it
-    first = 0
-    for at in _watched(range(len(lines) - 2, -1, -1), between):
-        raw = lines[at]
-        if raw.startswith("--- "):
-            headers = (raw.removesuffix("\r"), lines[at + 1].removesuffix("\r"))
-        elif raw.startswith("diff "):
-            headers = ()
-        elif raw.startswith(_NOT_LINES) and not any(
-            raw.startswith(begins) and header in headers for begins, header in _COMES_OR_GOES
-        ):
-            first = at + 1
-    if first:
-        text = lines[first - 1].removesuffix("\r")
-        raise InvalidPatch(f"only changes to lines can be applied, not {text!r}", first)
-
-
-def _hunk(parsed: ParsedHunk, between: Callable[[], object]) -> PatchHunk:
+def _hunk(parsed: ParsedHunk, section: Section, between: Callable[[], object]) -> PatchHunk:
     lines: list[PatchLine] = []
     for part in _watched(parsed, between):
         if part.line_type in {" ", "-", "+"}:
             text = part.value.encode()
-            lines.append(PatchLine(mark=part.line_type, text=text, number=part.diff_line_no or 0))
+            lines.append(PatchLine(mark=part.line_type, text=text, number=(part.diff_line_no or 0) + section.above))
         elif part.line_type == "\\":
             if not lines or not lines[-1].text.endswith(b"\n"):
                 raise InvalidPatch("a mark for a missing newline without a line before it")
@@ -257,14 +216,6 @@ def _hunk(parsed: ParsedHunk, between: Callable[[], object]) -> PatchHunk:
     return hunk
 
 
-def _check_order(hunks: Sequence[PatchHunk]) -> None:
-    for number, (hunk, after) in enumerate(pairwise(hunks), 2):
-        if after.start < hunk.start + len(hunk.old):
-            raise InvalidPatch(f"hunk {number} begins before hunk {number - 1} ends")
-        if not all(line.text.endswith(b"\n") for line in hunk.lines):
-            raise InvalidPatch("a mark for a missing newline above the last hunk", hunk.lines[-1].number)
-
-
 # ---- wording
 
 
@@ -276,46 +227,52 @@ def _of_another_format(patch: str) -> InvalidPatch | None:
     return next(found, None)
 
 
-def _misread(reason: str, patch: str) -> InvalidPatch:
+def _misread(reason: str, section: Section) -> InvalidPatch:
     """Return unidiff's refusal, reworded so that it says what to correct."""
-    lines = patch.split("\n")
+    lines = section.lines
     if reason.startswith("Unexpected hunk found"):
         if any(above.startswith("--- ") and not line.startswith("+++ ") for above, line in pairwise(lines)):
             return InvalidPatch("missing +++ header")
-        return _without_headers(lines)
+        return _without_headers(section)
     if reason.startswith("Target without source"):
         return InvalidPatch("missing --- header before the +++ header")
     if reason.startswith("Hunk is"):
-        return InvalidPatch(f"a {reason[0].lower()}{reason[1:]} by the counts in its @@ header", hint=_recounted(lines))
+        return InvalidPatch(
+            f"a {reason[0].lower()}{reason[1:]} by the counts in its @@ header", hint=_recounted(section)
+        )
     if reason.startswith("Hunk diff line expected"):
         text = reason.partition(": ")[2].rstrip("\r\n")
         if text.startswith(("@@ ", *BETWEEN_FILES)):
             return InvalidPatch(
-                "a hunk is shorter than expected by the counts in its @@ header", hint=_recounted(lines)
+                "a hunk is shorter than expected by the counts in its @@ header", hint=_recounted(section)
             )
         number = next((number for number, line in enumerate(lines, 1) if line.rstrip("\r") == text), 0)
-        return InvalidPatch(
+        return section.invalid(
             _NO_MARK, number, hint="Each line of a hunk begins with -, +, or, as context, with a blank."
         )
     return InvalidPatch(reason.strip())
 
 
-def _without_headers(lines: Sequence[str]) -> InvalidPatch:
+def _without_headers(section: Section) -> InvalidPatch:
     """Return the refusal of a hunk without headers, or with other lines between it and its headers."""
+    lines = section.lines
     number = _beyond(lines)
     if number and lines[number - 1][0] in " -+":
-        return InvalidPatch(_BEYOND, number, hint=_recounted(lines, until=number))
+        return section.invalid(_BEYOND, number, hint=_recounted(section, until=number))
     if number:
-        return InvalidPatch("text between two hunks", number)
+        return section.invalid("text between two hunks", number)
     number = next(number for number, line in enumerate(lines, 1) if line.startswith("@@"))
-    return InvalidPatch("missing --- header", number, hint="A file's first hunk needs --- FILE and +++ FILE above it.")
+    return section.invalid(
+        "missing --- header", number, hint="A file's first hunk needs --- FILE and +++ FILE above it."
+    )
 
 
-def _recounted(lines: Sequence[str], *, until: int | None = None) -> str:
+def _recounted(section: Section, *, until: int | None = None) -> str:
     """Return the hint with the corrected form of the first hunk header whose counts are wrong; "": none is.
 
     `until`: the line, from 1, that is one too many: then the header above it is the wrong one.
     """
+    lines = section.lines
     headers = [(at, found) for at, line in enumerate(lines) if (found := HUNK_HEADER.fullmatch(line.rstrip("\r")))]
     if until is not None:
         headers = [(at, found) for at, found in headers if at < until][-1:]
@@ -324,7 +281,7 @@ def _recounted(lines: Sequence[str], *, until: int | None = None) -> str:
         old, new = sum(line[:1] != "+" for line in body), sum(line[:1] != "-" for line in body)
         start, said_old, new_start, said_new = found.groups("1")
         if (old, new) != (int(said_old), int(said_new)):
-            return _right_header(at + 1, f"@@ -{start},{old} +{new_start},{new} @@")
+            return _right_header(at + 1 + section.above, f"@@ -{start},{old} +{new_start},{new} @@")
     return ""
 
 
@@ -346,7 +303,7 @@ def _beyond(lines: Sequence[str]) -> int:
         elif (found := HUNK_HEADER.fullmatch(line)) is not None:
             _, said_old, _, said_new = found.groups("1")
             old, new, in_hunks = int(said_old), int(said_new), True
-        elif line.startswith(BETWEEN_FILES):
+        elif line.startswith((*BETWEEN_FILES, *OF_OTHER_FILES)) or (in_hunks and ends_patch(lines, number - 1)):
             in_hunks = False
         elif in_hunks and line not in {"", NO_NEWLINE}:
             return number

@@ -1,19 +1,25 @@
 """Apply unified diffs to a file's bytes, only where every line of the diff matches the file.
 
 Every context line and every removed line of a hunk must be in the file, byte for byte; a hunk that has neither only
-fits an empty file. Hunks apply at the lines that they state if all of them fit there; otherwise each must occur exactly
-once in the file, in order. There is no fuzzy matching. One difference is allowed, because models send LF whatever they
-read: if the patch has no CRLF at all, its lines also match lines of the file that differ only by ending in CRLF. The
-lines that such a hunk inserts get the ending of the line that they replace or are inserted next to, or, if that is a
-last line without an ending, of the line above it. A hunk whose header counted its lines wrong must occur exactly once,
-even at its stated line.
+fits an empty file. Hunks apply at the lines that they state if all of them fit there; otherwise each is placed by its
+lines alone, which must occur exactly once in the file, in any order, and no two hunks may need the same line. There is
+no fuzzy matching.
+
+The end of the file is context too. A hunk that adds lines below its last line of context was made at the end of a
+file, as `git apply` and GNU patch take it: it fits only there, so that it is not applied a second time where the file
+has grown since. Where it replaces lines instead, these say well enough where it belongs.
+
+One difference is allowed, because models send LF whatever they read: if the patch has no CRLF at all, its lines also
+match lines of the file that differ only by ending in CRLF. The lines that such a hunk inserts get the ending of the
+line that they replace or are inserted next to, or, if that is a last line without an ending, of the line above it. A
+hunk whose header counted its lines wrong must occur exactly once, even at its stated line.
 """
 
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain, groupby, repeat
+from itertools import accumulate, chain, groupby, pairwise, repeat
 from typing import Final, TypeAlias
 
 from mcptools.edit.exact import Span
@@ -24,6 +30,7 @@ __all__ = [
     "ContextMismatch",
     "DiffOutcome",
     "FilePatch",
+    "HunksOverlap",
     "InvalidPatch",
     "PatchHunk",
     "PatchLine",
@@ -72,6 +79,12 @@ class PatchHunk:
         """Return the lines that the file will have."""
         return [line for line in self.lines if line.mark != "-"]
 
+    @property
+    def appends(self) -> bool:
+        """Return whether its last lines are added below a line of context, and no line is below them."""
+        above = next((line.mark for line in reversed(self.lines) if line.mark != "+"), "")
+        return self.lines[-1].mark == "+" and above == " "
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilePatch:
@@ -82,6 +95,9 @@ class FilePatch:
     hunks: tuple[PatchHunk, ...]  # (): only headers, which change nothing
     bridges: bool  # its LF may match the file's CRLF, because it has no CRLF of its own
     doubt: InvalidPatch | None = None  # the refusal if hunks with wrong counts don't apply; None: all counts are right
+    more: InvalidPatch | None = None  # the refusal of a part that asks for more than changed lines; None: it doesn't
+    is_copy: bool = False  # it leaves its source as it is
+    is_reverse: bool = False  # made by `reverse`: its hunks may lack context below them anywhere in the file
 
     @property
     def names(self) -> tuple[str, str]:
@@ -94,13 +110,18 @@ class FilePatch:
     @property
     def reverse(self) -> "FilePatch":
         """Return the patch that reverts this one, if this one was applied at its stated lines."""
-        hunks: list[PatchHunk] = []
-        shift = 0
-        for hunk in self.hunks:
-            lines = tuple(replace(line, mark=_REVERSED[line.mark]) for line in hunk.lines)
-            hunks.append(replace(hunk, start=hunk.start + shift, lines=lines))
-            shift += len(hunk.new) - len(hunk.old)
-        return replace(self, source=self.target, target=self.source, hunks=tuple(hunks))
+        order = sorted(range(len(self.hunks)), key=lambda index: self.hunks[index].start)
+        grown = (len(self.hunks[index].new) - len(self.hunks[index].old) for index in order)
+        shifts = dict(zip(order, accumulate(grown, initial=0), strict=False))
+        hunks = tuple(
+            replace(
+                hunk,
+                start=hunk.start + shifts[index],
+                lines=tuple(replace(line, mark=_REVERSED[line.mark]) for line in hunk.lines),
+            )
+            for index, hunk in enumerate(self.hunks)
+        )
+        return replace(self, source=self.target, target=self.source, hunks=hunks, is_reverse=not self.is_reverse)
 
     def at(self, moved: Sequence[int]) -> "FilePatch":
         """Return the patch with each hunk moved down by the given number of lines."""
@@ -129,7 +150,7 @@ class Applied:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextMismatch:
-    """A hunk fits neither at its stated line nor anywhere else; nothing was applied."""
+    """A hunk fits nowhere, or not at the end of the file, where it belongs; nothing was applied."""
 
     hunk: int  # from 1
     patch_line: int  # from 1: the first line of the hunk that does not match the file at the stated place
@@ -140,13 +161,22 @@ class ContextMismatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AmbiguousContext:
-    """A hunk fits more than once, and not at its stated line, or with wrong counts; nothing was applied."""
+    """A hunk fits more than once, and line numbers or counts of the patch are wrong; nothing was applied."""
 
     hunk: int  # from 1
     places: tuple[int, ...]  # lines of the file, from 1; (): the hunk has no line to search for
 
 
-DiffOutcome: TypeAlias = Applied | ContextMismatch | AmbiguousContext
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HunksOverlap:
+    """Two hunks fit, but both need the same line of the file; nothing was applied."""
+
+    hunk: int  # from 1
+    prior: int  # from 1: the other hunk, which begins above it or at the same line
+    line: int  # from 1: the first line that both need
+
+
+DiffOutcome: TypeAlias = Applied | ContextMismatch | AmbiguousContext | HunksOverlap
 
 
 def apply_patch(
@@ -157,7 +187,7 @@ def apply_patch(
     `believed`: trust the stated line numbers if all hunks fit there, even if a hunk would fit elsewhere too. `between`:
     called before each search for a hunk, which goes through the whole file. Raises what it raises.
     """
-    file = _File(content, bridges=patch.bridges)
+    file = _File(content, bridges=patch.bridges, ties=not patch.is_reverse)
     for number, hunk in enumerate(patch.hunks, 1):
         if hunk.counted is not None:
             between()
@@ -167,21 +197,33 @@ def apply_patch(
             if not found:
                 return _mismatch(file, hunk, number)
     stated = [hunk.start for hunk in patch.hunks]
-    if believed and all(file.fits(hunk, at) for hunk, at in zip(patch.hunks, stated, strict=True)):
+    fit = believed and all(file.fits(hunk, at) for hunk, at in zip(patch.hunks, stated, strict=True))
+    if fit and _overlap(patch.hunks, stated) is None:
         return _applied(file, patch.hunks, stated)
     # If one line number is wrong, none is trusted.
     places: list[int] = []
-    end = 0
     for number, hunk in enumerate(patch.hunks, 1):
         between()
         found = file.places(hunk) if hunk.old else [at for at in (hunk.start,) if file.fits(hunk, at)]
         if len(found) > 1 or not (found or hunk.old):
             return AmbiguousContext(hunk=number, places=tuple(at + 1 for at in found))
-        if not found or found[0] < end:
+        if not found:
             return _mismatch(file, hunk, number)
         places.append(found[0])
-        end = found[0] + len(hunk.old)
-    return _applied(file, patch.hunks, places)
+    return _overlap(patch.hunks, places) or _applied(file, patch.hunks, places)
+
+
+def _by_place(places: Sequence[int]) -> list[int]:
+    """Return the indexes of hunks in the order of their places."""
+    return sorted(range(len(places)), key=places.__getitem__)
+
+
+def _overlap(hunks: Sequence[PatchHunk], places: Sequence[int]) -> HunksOverlap | None:
+    """Return the first two hunks that need the same line at these places, or None."""
+    for prior, after in pairwise(_by_place(places)):
+        if places[after] < places[prior] + len(hunks[prior].old):
+            return HunksOverlap(hunk=after + 1, prior=prior + 1, line=places[after] + 1)
+    return None
 
 
 # ---- fitting
@@ -190,9 +232,10 @@ def apply_patch(
 class _File:
     """A file's lines, and where a hunk fits among them."""
 
-    def __init__(self, content: bytes, *, bridges: bool) -> None:
+    def __init__(self, content: bytes, *, bridges: bool, ties: bool) -> None:
         self.content = content
         self.bridges = bridges
+        self.ties = ties
         self.starts = [0, *(found.end() for found in re.finditer(b"\n", content))]
         if self.starts[-1] != len(content):
             self.starts.append(len(content))
@@ -224,14 +267,21 @@ class _File:
             return at == len(self) == 0
         if end > len(self) or not all(self.has(at + i, line.text) for i, line in enumerate(old)):
             return False
-        # A line without its newline can only be the last one.
-        return end == len(self) or not new or new[-1].text.endswith(b"\n")
+        # A line without its newline can only be the last one, and lines without context below them come after it.
+        return end == len(self) or not (self._appends(hunk) or (new and not new[-1].text.endswith(b"\n")))
 
     def places(self, hunk: PatchHunk) -> list[int]:
         """Return the lines (from 0) at which `hunk` fits, up to the number that is reported."""
-        if not all(side[-1].text.endswith(b"\n") for side in (hunk.old, hunk.new) if side):
+        if self._appends(hunk) or not all(side[-1].text.endswith(b"\n") for side in (hunk.old, hunk.new) if side):
             at = len(self) - len(hunk.old)  # it can only be at the end
             return [at] if at >= 0 and self.fits(hunk, at) else []
+        return self.occurrences(hunk)
+
+    def _appends(self, hunk: PatchHunk) -> bool:
+        return self.ties and hunk.appends
+
+    def occurrences(self, hunk: PatchHunk) -> list[int]:
+        """Return the lines (from 0) at which the old lines of `hunk` are, all with newlines, up to those reported."""
         # Lines with newlines occur wherever their bytes follow a newline.
         needle = b"\n" + b"".join(line.text for line in hunk.old)
         places: list[int] = []
@@ -256,13 +306,15 @@ def _with_crlf(text: bytes) -> bytes:
 
 
 def _mismatch(file: _File, hunk: PatchHunk, number: int) -> ContextMismatch:
-    """Return how `hunk` differs from the file at its stated line."""
-    for index, line in enumerate(hunk.old, hunk.start):
+    """Return how `hunk` differs from the file at its stated line, or where its lines are if it belongs at the end."""
+    elsewhere = file.occurrences(hunk)[-1:] if file.ties and hunk.appends else []
+    start = elsewhere[0] if elsewhere else hunk.start
+    for index, line in enumerate(hunk.old, start):
         if not file.has(index, line.text):
             found = file.line(index) if index < len(file) else None
             return ContextMismatch(hunk=number, patch_line=line.number, line=index + 1, expected=line.text, found=found)
-    # Its old lines match: its new last line lacks its newline although the file goes on, or the hunk is out of order.
-    end = hunk.start + len(hunk.old)
+    # Its old lines match, and the file goes on below them, although the hunk ends it.
+    end = start + len(hunk.old)
     return ContextMismatch(
         hunk=number,
         patch_line=hunk.lines[-1].number,
@@ -279,8 +331,8 @@ def _applied(file: _File, hunks: Sequence[PatchHunk], places: Sequence[int]) -> 
     parts: list[bytes] = []
     spans: list[Span] = []
     old_at = new_at = 0
-    for hunk, place in zip(hunks, places, strict=True):
-        for start, end, added in _runs(file, hunk, place):
+    for index in _by_place(places):
+        for start, end, added in _runs(file, hunks[index], places[index]):
             old_start, old_end = file.starts[start], file.starts[end]
             parts += (file.content[old_at:old_start], added)
             new_start = new_at + old_start - old_at

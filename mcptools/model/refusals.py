@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection
-from typing import Final
+from typing import Final, assert_never
 
 from mcptools.edit.anchored import (
     EMPTY_TEXT,
@@ -17,7 +17,7 @@ from mcptools.edit.exact import AmbiguousString, EditsOverlap, MissingString
 from mcptools.edit.hashline import hashlines_around
 from mcptools.edit.nearest_text import Nearest, nearest
 from mcptools.edit.patch_parser import InvalidPatch
-from mcptools.edit.unified_diff import AmbiguousContext, ContextMismatch
+from mcptools.edit.unified_diff import AmbiguousContext, ContextMismatch, HunksOverlap
 from mcptools.model.cancellation import checkpoint
 from mcptools.model.failures import Failure, FailureKind, LazyFailure
 from objstore import RebaseConflict, split_lines
@@ -128,7 +128,8 @@ def context_mismatch(refusal: ContextMismatch) -> Failure:
     expected = _quotable(refusal.expected)
     found = None if refusal.found is None else _quotable(refusal.found)
     seen = "the end of the file" if found is None else f"'{found}'"
-    message = f"Context mismatch at line {refusal.line}: expected '{expected}' but found {seen}"
+    wanted = f"'{expected}'" if refusal.expected else "the end of the file"
+    message = f"Context mismatch at line {refusal.line}: expected {wanted} but found {seen}"
     return Failure(
         FailureKind.CONTEXT_MISMATCH,
         message,
@@ -156,9 +157,9 @@ def not_utf8(refusal: ContextMismatch) -> Failure | None:
     )
 
 
-def cannot_revert(refusal: ContextMismatch | AmbiguousContext) -> Failure:
+def cannot_revert(refusal: ContextMismatch | AmbiguousContext | HunksOverlap) -> Failure:
     """Return the failure of a patch that can't be reverted."""
-    failure = context_mismatch(refusal) if isinstance(refusal, ContextMismatch) else ambiguous_context(refusal)
+    failure = unplaced(refusal)
     message = "Cannot revert: file has been modified since patch was applied"
     if isinstance(refusal, ContextMismatch) and refusal.expected:
         found = "the end of the file" if refusal.found is None else f"'{_quotable(refusal.found)}'"
@@ -168,6 +169,30 @@ def cannot_revert(refusal: ContextMismatch | AmbiguousContext) -> Failure:
     if isinstance(refusal, AmbiguousContext) and refusal.places:
         hint = f"What hunk {refusal.hunk} made is at {_lines(refusal.places)}. Edit the file where it was meant."
     return Failure(failure.kind, message, hint=hint, **failure.facts)
+
+
+def unplaced(refusal: ContextMismatch | AmbiguousContext | HunksOverlap) -> Failure:
+    """Return the failure of a diff with a hunk that has not one place in the file."""
+    match refusal:
+        case ContextMismatch():
+            return not_utf8(refusal) or context_mismatch(refusal)
+        case AmbiguousContext():
+            return ambiguous_context(refusal)
+        case HunksOverlap():
+            return hunks_overlap(refusal)
+        case other:
+            assert_never(other)
+
+
+def hunks_overlap(refusal: HunksOverlap) -> Failure:
+    """Return the failure of a diff with two hunks that need the same line of the file."""
+    return Failure(
+        FailureKind.CONTEXT_MISMATCH,
+        f"Hunks {refusal.prior} and {refusal.hunk} both fit at line {refusal.line}, which only one of them can have",
+        hint="Join them into one hunk, or leave the shared lines out of one of them.",
+        hunk=refusal.hunk,
+        lines=[refusal.line],
+    )
 
 
 def ambiguous_context(refusal: AmbiguousContext) -> Failure:
@@ -343,7 +368,10 @@ def tagged_content(refusal: TaggedContent) -> Failure:
 def _mismatch_hint(refusal: ContextMismatch) -> str:
     expected, found = refusal.expected, refusal.found
     if not expected and found is not None:
-        return "The hunk ends the file there, or comes after one that belongs below it, but the file goes on."
+        return (
+            "The hunk has no context below its last line, so it belongs at the end of the file, but the file goes on "
+            "there. If it is meant there, add the file's next line to it as context."
+        )
     if found is None:
         return "The file has fewer lines than the patch says."
     if expected == found + b"\n":

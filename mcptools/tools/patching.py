@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from itertools import groupby
 from pathlib import PurePath
-from typing import Annotated, Final, assert_never
+from typing import Annotated, Final
 
 from mcptools.answers.edits import Answer
 from mcptools.answers.patches import (
@@ -27,7 +27,7 @@ from mcptools.answers.patches import (
 )
 from mcptools.edit.display import shown
 from mcptools.edit.patch_parser import InvalidPatch, parse_patches
-from mcptools.edit.unified_diff import AmbiguousContext, Applied, ContextMismatch, FilePatch, apply_patch
+from mcptools.edit.unified_diff import Applied, ContextMismatch, FilePatch, apply_patch
 from mcptools.model import refusals
 from mcptools.model.cancellation import checkpoint
 from mcptools.model.failures import Failure, FailureKind
@@ -55,6 +55,9 @@ _UNPLACED: Final = (
     "apply_patch will refuse this patch: without context nothing says where its new lines belong. Make it with "
     "context_lines of 1 or more."
 )
+
+_MOST_NOTES: Final = 10
+"""Parts of a patch that ask for more than changed lines and that notes describe."""
 
 _MOST_CORRECTIONS: Final = 10
 """Hunks of a patch with corrected headers that notes describe."""
@@ -85,7 +88,7 @@ class PatchTools:
         """
         name = PurePath(file_path).name
         with refusing(file_path=shown(file_path), applied=False):
-            with _hinting_at_creation(patch):
+            with _hinting_at_creation(patch, file_path):
                 found = self._safety.checked(file_path, write=not dry_run, space=not dry_run)
             part = part_of(patch, self._place(file_path, found))
             edited = self._edits.apply(
@@ -157,7 +160,7 @@ class PatchTools:
         found: Content | None = None
         unsafe: Failure | None = None
         try:
-            with _hinting_at_creation(patch):
+            with _hinting_at_creation(patch, file_path):
                 found = self._safety.checked(file_path)
         except Failure as failure:
             unsafe = failure
@@ -268,7 +271,7 @@ class PatchTools:
             ),
         )
         doubt = next((part.doubt for part in parts if part.doubt), None)
-        return Answer(content=inspected, text=None, notes=_wanted_headers(parts, doubt))
+        return Answer(content=inspected, text=None, notes=(*_wanted_headers(parts, doubt), *_unsupported(parts)))
 
     def _version(self, path: str, which: str) -> bytes:
         """Return the bytes of a file from which a patch can be generated. Raises Failure."""
@@ -336,13 +339,15 @@ def part_among(parts: tuple[FilePatch, ...] | InvalidPatch, place: str) -> FileP
 
 
 @contextmanager
-def _hinting_at_creation(patch: str) -> Iterator[None]:
-    """Add a hint to the failure of a missing file if the patch is one that creates a file."""
+def _hinting_at_creation(patch: str, path: str) -> Iterator[None]:
+    """Add a hint to the failure of a missing file if the patch is one that creates it."""
     try:
         yield
     except Failure as failure:
         parts = parts_of(patch) if failure.kind is FailureKind.FILE_NOT_FOUND and not failure.hint else ()
-        if isinstance(parts, InvalidPatch) or [part.source for part in parts] != [None]:
+        if isinstance(parts, InvalidPatch) or not any(
+            part.source is None and (len(parts) == 1 or _matched(part.names[1], path)) for part in parts
+        ):
             raise
         hint = "The patch creates a file: use write_file."
         raise Failure(failure.kind, str(failure), hint=hint, **failure.facts) from failure
@@ -352,18 +357,20 @@ def part_for(parts: Sequence[FilePatch], place: str) -> FilePatch:
     """Return the part that is for the file at `place`: the only one, or the one whose name matches it best.
 
     A blank patch has a part without hunks. Raises InvalidPatch if no part or several parts match, and for a part that
-    creates or deletes its file.
+    does more than change the lines of its file.
     """
     if not parts:
         return _NOTHING
     part = parts[0]
     if len(parts) > 1:
-        matched = [max(_matched(name, place) for name in part.names) for part in parts]
+        matched = [max(_matched(name, place) for name in part.names[part.is_copy :]) for part in parts]
         named = [part for part, count in zip(parts, matched, strict=True) if count and count == max(matched)]
         if len(named) != 1:
             count = "no part" if not named else f"{len(named)} parts"
             raise InvalidPatch(f"more than one file, and {count} for {PurePath(place).name}")
         part = named[0]
+    if part.more is not None:
+        raise part.more
     if part.source is None:
         raise InvalidPatch("it creates a file; use write_file")
     if part.target is None:
@@ -380,12 +387,8 @@ def applied(content: bytes, part: FilePatch) -> Applied:
             return made
         case _ if part.doubt is not None:
             raise refusals.invalid_patch(part.doubt)
-        case ContextMismatch() as refusal:
-            raise refusals.not_utf8(refusal) or refusals.context_mismatch(refusal)
-        case AmbiguousContext() as refusal:
-            raise refusals.ambiguous_context(refusal)
-        case outcome:
-            assert_never(outcome)
+        case refusal:
+            raise refusals.unplaced(refusal)
 
 
 def _reverted(content: bytes, part: FilePatch, moved: tuple[int, ...] | None) -> Applied:
@@ -416,9 +419,8 @@ def preview_of(part: FilePatch, moved: Sequence[int]) -> PatchPreview:
     """Return what `part` would change. `moved`: where its hunks fit; (): at the lines that they state."""
     lines = None
     if part.hunks:
-        first, last = part.hunks[0], part.hunks[-1]
-        start = first.start + (moved[0] if moved else 0)
-        end = last.start + len(last.old) + (moved[-1] if moved else 0)
+        placed = (part.at(moved) if moved else part).hunks
+        start, end = min(hunk.start for hunk in placed), max(hunk.start + len(hunk.old) for hunk in placed)
         lines = AffectedLineRange(start=start + 1, end=max(end, start + 1))
     return PatchPreview(
         lines_to_add=part.added, lines_to_remove=part.removed, hunks=len(part.hunks), affected_line_range=lines
@@ -458,6 +460,21 @@ def corrections_of(part: FilePatch) -> tuple[str, ...]:
     ]
     more = len(corrections) - _MOST_CORRECTIONS
     return (*corrections[:_MOST_CORRECTIONS], *((f"And so in {more} more hunks.",) if more > 0 else ()))
+
+
+def _unsupported(parts: Sequence[FilePatch]) -> tuple[str, ...]:
+    """Return the notes about parts that ask for more than changed lines, of the first such parts."""
+    notes = [
+        f"{shown(part.names[part.target is not None])}: no patch tool applies this part; {_reason(part.more)}."
+        for part in parts
+        if part.more is not None
+    ]
+    more = len(notes) - _MOST_NOTES
+    return (*notes[:_MOST_NOTES], *((f"And so are {more} more parts.",) if more > 0 else ()))
+
+
+def _reason(refusal: InvalidPatch) -> str:
+    return shown(str(refusal).removeprefix("Invalid patch format: "))
 
 
 def _file_info(part: FilePatch) -> FileInfo:

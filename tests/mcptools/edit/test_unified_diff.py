@@ -7,7 +7,15 @@ import pytest
 from hypothesis import assume, example, given, reject, strategies as st
 
 from mcptools.edit.patch_parser import InvalidPatch, parse_patch, parse_patches
-from mcptools.edit.unified_diff import AmbiguousContext, Applied, ContextMismatch, DiffOutcome, PatchLine, apply_patch
+from mcptools.edit.unified_diff import (
+    AmbiguousContext,
+    Applied,
+    ContextMismatch,
+    DiffOutcome,
+    HunksOverlap,
+    PatchHunk,
+    apply_patch,
+)
 from objstore.text.diff import diff_lines
 from objstore.text.hunks import Span, hunks_fit, hunks_from_spans
 from objstore.text.unified_diff import numbered_diff, quoted_name, unified_diff
@@ -189,17 +197,8 @@ def test_correct_patch_applies(case: str) -> None:
             id="missing newline before the last line",
         ),
         pytest.param(b"\xef\xbb\xbfa\n", "@@ -1 +1 @@\n-a\n+x\n", 1, b"a\n", b"\xef\xbb\xbfa\n", id="byte order mark"),
-        pytest.param(
-            b"2\n1\n",
-            "@@ -5 +5 @@\n-1\n+x\n@@ -7 +7 @@\n-2\n+y\n",
-            7,
-            b"2\n",
-            None,
-            id="hunks in another order",
-        ),
-        pytest.param(
-            ABC, "@@ -1,2 +1 @@\n b\n-c\n@@ -3 +2 @@\n-c\n+x\n", 4, b"", None, id="hunks on the same last line"
-        ),
+        pytest.param(ABC, "@@ -1,2 +1,3 @@\n a\n b\n+x\n", 3, b"", b"c\n", id="lines added below the end of the patch"),
+        pytest.param(b"0\na\nb\nc\n", "@@ -1,2 +1,3 @@\n a\n b\n+x\n", 4, b"", b"c\n", id="and the context has moved"),
     ],
 )
 def test_patch_whose_lines_differ_from_the_file_is_refused(
@@ -219,6 +218,46 @@ def test_stated_lines_are_ignored_after_a_hunk_has_moved() -> None:
     # The first hunk has moved, so the second one fits at its stated line only by coincidence.
     outcome = apply(b"0\n1\na\nx\na\n", "@@ -1 +1 @@\n-1\n+2\n@@ -3 +3 @@\n-a\n+A\n")
     assert outcome == AmbiguousContext(hunk=2, places=(3, 5))
+
+
+@pytest.mark.parametrize(
+    ("content", "hunks", "expected"),
+    [
+        pytest.param(
+            b"2\n1\n", "@@ -5 +5 @@\n-1\n+x\n@@ -7 +7 @@\n-2\n+y\n", b"y\nx\n", id="lines the other way round"
+        ),
+        pytest.param(ABC, "@@ -1 +1 @@\n-a\n+A\n@@ -1 +1 @@\n-c\n+C\n", b"A\nb\nC\n", id="the same number twice"),
+        pytest.param(ABC, "@@ -5 +5 @@\n-a\n+A\n@@ -1 +1 @@\n-c\n+C\n", b"A\nb\nC\n", id="numbers that descend"),
+        pytest.param(ABC, "@@ -3 +3 @@\n-c\n+C\n@@ -1 +1 @@\n-a\n+A\n", b"A\nb\nC\n", id="right numbers that descend"),
+        pytest.param(
+            b"a\nb\nc",
+            "@@ -1 +1 @@\n-c\n\\ No newline at end of file\n+C\n@@ -5 +5 @@\n-a\n+A\n",
+            b"A\nb\nC\n",
+            id="the end of the file first",
+        ),
+        pytest.param(b"a\nb\na\nb\n", "@@ -9,2 +9,3 @@\n a\n b\n+x\n", b"a\nb\na\nb\nx\n", id="lines added at the end"),
+    ],
+)
+def test_each_hunk_is_placed_by_its_lines_whatever_its_number(content: bytes, hunks: str, expected: bytes) -> None:
+    outcome = apply(content, hunks)
+    assert isinstance(outcome, Applied), outcome
+    assert outcome.content == expected
+    patch = parse_patch(HEAD + hunks).at(outcome.moved).reverse
+    reverted = apply_patch(expected, patch)
+    assert isinstance(reverted, Applied), reverted
+    assert reverted.content == content
+
+
+@pytest.mark.parametrize(
+    ("hunks", "overlap"),
+    [
+        ("@@ -1,2 +1,2 @@\n a\n-b\n+B\n@@ -2,2 +2,2 @@\n b\n-c\n+C\n", HunksOverlap(hunk=2, prior=1, line=2)),
+        ("@@ -1,2 +1 @@\n b\n-c\n@@ -3 +2 @@\n-c\n+x\n", HunksOverlap(hunk=2, prior=1, line=3)),
+        ("@@ -9,2 +9,2 @@\n b\n-c\n+C\n@@ -1,2 +1,2 @@\n a\n-b\n+B\n", HunksOverlap(hunk=1, prior=2, line=2)),
+    ],
+)
+def test_hunks_that_need_the_same_line_are_refused(hunks: str, overlap: HunksOverlap) -> None:
+    assert apply(ABC, hunks) == overlap
 
 
 @pytest.mark.parametrize("hunk", ["@@ -2,0 +3,1 @@\n+x\n", "@@ -0,0 +1,1 @@\n+x\n"])
@@ -250,12 +289,6 @@ def test_moved_hunk_is_reported_with_its_offset() -> None:
         pytest.param(HEAD + "@@ -1,3 +1,3 @@\n a\n\rx\n-b\n+c\n", "neither context", id="CR instead of a mark"),
         pytest.param(HEAD + "@@ -1,2 +1,2 @@\n a\n b\n", "changes nothing", id="context alone"),
         pytest.param(HEAD + "@@ -0,1 +0,1 @@\n-a\n+b\n", "line 0", id="line 0"),
-        pytest.param(HEAD + "@@ -5 +5 @@\n-a\n+b\n@@ -1 +1 @@\n-c\n+d\n", "begins before", id="descending"),
-        pytest.param(
-            HEAD + "@@ -1,2 +1,2 @@\n a\n-b\n+B\n@@ -2,2 +2,2 @@\n b\n-c\n+C\n",
-            "begins before",
-            id="overlapping",
-        ),
         pytest.param(HEAD + "@@ -1 +1 @@\n-a\n+b\nThat is all.\n", "beyond the counts", id="text below"),
         pytest.param(HEAD + "@@ -1 +1 @@\n-a\n+b\nand\n@@ -5 +5 @@\n-c\n+d\n", "text between", id="text between hunks"),
         pytest.param(
@@ -272,11 +305,6 @@ def test_moved_hunk_is_reported_with_its_offset() -> None:
             HEAD + "@@ -1 +1 @@\n-a\n+b\n\\ No newline at end of file\n\\ No newline at end of file\n",
             "missing newline",
             id="newline mark twice",
-        ),
-        pytest.param(
-            HEAD + "@@ -1 +1 @@\n-a\n+b\n\\ No newline at end of file\n@@ -5 +5 @@\n-c\n+d\n",
-            "missing newline",
-            id="missing newline above another hunk",
         ),
         pytest.param(
             HEAD + "@@ -1 +1 @@\n-a\n+b\n--- a/g\n+++ b/g\n@@ -1 +1 @@\n-a\n+b\n",
@@ -331,7 +359,7 @@ def test_ambiguous_or_malformed_patch_is_refused(patch: str, reason: str) -> Non
 def test_header_that_asks_for_more_than_line_changes_is_named_with_its_line(checks: str, ending: str) -> None:
     patch = f"diff --git a/f b/f\n{checks}\n{HEAD}@@ -1 +1 @@\n-a\n+b\n".replace("\n", ending)
     with pytest.raises(InvalidPatch) as refusal:
-        parse_patches(patch)
+        parse_patch(patch)
     assert str(refusal.value) == (
         f"Invalid patch format: only changes to lines can be applied, not {checks!r} at line 2"
     )
@@ -459,6 +487,125 @@ def test_text_above_the_headers_is_ignored(text_above: str) -> None:
 def test_creation_and_deletion_are_recognized_by_their_headers() -> None:
     assert parse_patch("--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+a\n").source is None
     assert parse_patch("--- a/f\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n").target is None
+
+
+# ---- parts
+
+LINES = "--- a/c.py\n+++ b/c.py\n@@ -1 +1 @@\n-x\n+y\n"
+GIT = f"diff --git a/c.py b/c.py\nindex 0123abc..4567def 100644\n{LINES}"
+MAIL = f"From {'0123456789' * 4} Mon Sep 17 00:00:00 2001\nSubject: [PATCH] rename from\n\n--- it\n---\n"
+OTHERS = {
+    "a rename": (
+        "diff --git a/o b/n\nsimilarity index 100%\nrename from o\nrename to n\n",
+        ("o", "n"),
+        "rename from o",
+    ),
+    "a renamed name with blanks": (
+        "diff --git a/o o b/n\nrename from o o\nrename to n\n",
+        ("o o", "n"),
+        "rename from o o",
+    ),
+    "a copy": ("diff --git a/c.py b/n\ncopy from c.py\ncopy to n\n", ("c.py", "n"), "copy from c.py"),
+    "a mode": ("diff --git a/a b b/a b\nold mode 100644\nnew mode 100755\n", ("a b", "a b"), "old mode 100644"),
+    "a mode, no prefixes": ("diff --git o o\nold mode 100644\nnew mode 100755\n", ("o", "o"), "old mode 100644"),
+    "a new empty file": ("diff --git a/e b/e\nnew file mode 100644\nindex 0..e69de29\n", ("/dev/null", "e"), None),
+    "an empty file that goes": (
+        "diff --git a/e b/e\ndeleted file mode 100644\nindex e69de29..0\n",
+        ("e", "/dev/null"),
+        None,
+    ),
+    "git's binary file": (
+        "diff --git a/i b/i\nindex 12..34 100644\nBinary files a/i and b/i differ\n",
+        ("i", "i"),
+        "Binary files a/i and b/i differ",
+    ),
+    "git's binary bytes": (
+        "diff --git a/i b/i\nnew file mode 100644\nGIT binary patch\nliteral 4\nLcmZQz\n\nliteral 0\nHcmV?d00001\n\n",
+        ("/dev/null", "i"),
+        "GIT binary patch",
+    ),
+    "GNU diff's binary file": (
+        "diff -r -u a/i b/i\nBinary files a/i and b/i differ\n",
+        ("i", "i"),
+        "Binary files a/i and b/i differ",
+    ),
+    "Bazaar's rename": ("=== renamed file 'o' => 'n'\n", ("o", "n"), "=== renamed file 'o' => 'n'"),
+    "Bazaar's modes": (
+        "=== modified file 'o' (properties changed: -x to +x)\n",
+        ("o", "o"),
+        "=== modified file 'o' (properties changed: -x to +x)",
+    ),
+    "Bazaar's new file": (
+        "=== added file 'n'\n--- n\t1970-01-01 00:00:00 +0000\n+++ n\t2009-10-10 10:10:10 +0000\n@@ -0,0 +1 @@\n+x\n",
+        ("/dev/null", "n"),
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", OTHERS)
+def test_parts_are_judged_one_by_one(case: str) -> None:
+    other, names, more = OTHERS[case]
+    for ending in ("\n", "\r\n"):
+        for patch in (GIT + other, other + GIT, LINES + other):
+            parts = parse_patches(patch.replace("\n", ending))
+            (lines,) = (part for part in parts if part.names == ("c.py", "c.py"))
+            (beside,) = (part for part in parts if part is not lines)
+            assert (lines.more, len(lines.hunks)) == (None, 1)
+            assert beside.names == names
+            assert (beside.more is None) == (more is None)
+            assert more is None or repr(more) in str(beside.more)
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        (MAIL, "-- \n2.40.0\n\n"),
+        ("", f"-- \n2.40.0\n\n{MAIL}{GIT.replace('c.py', 'd.py')}-- \n2.40.0\n"),
+        (
+            "# HG changeset patch\n# User me\n",
+            f"# HG changeset patch\n# User me\nwords\n\n{GIT.replace('c.py', 'd.py')}",
+        ),
+        ("=== modified file 'c.py'\n", f"\n=== modified file 'd.py'\n{LINES.replace('c.py', 'd.py')}"),
+        ("diff -ru a/c.py b/c.py\n", "Only in b: z\n"),
+        ("Index: c.py\n=====\n", "Index: e\n=====\n"),
+    ],
+)
+@pytest.mark.parametrize("lines", [GIT, LINES])
+def test_words_of_mails_and_programs_around_the_parts_are_skipped(lines: str, around: tuple[str, str]) -> None:
+    above, below = around
+    parts = parse_patches(above + lines + below)
+    assert [(part.names[0], len(part.hunks), part.more) for part in parts] == [
+        (name, 1, None) for name in ("c.py", "d.py")[: len(parts)]
+    ]
+
+
+@pytest.mark.parametrize("below", ["-- \n", "-- \n+x\n", "-- \n\n", "--\n2.40.0\n"])
+def test_line_that_may_be_a_removed_one_is_no_signature(below: str) -> None:
+    with pytest.raises(InvalidPatch, match="beyond the counts"):
+        parse_patches(GIT + below)
+
+
+@pytest.mark.parametrize(
+    ("time", "is_none"),
+    [
+        ("1970-01-01 00:00:00.000000000 +0000", True),
+        ("1970-01-01 01:00:00 +0100", True),
+        ("1969-12-31 19:00:00.000000000 -0500", True),
+        ("1970-01-01 00:00:00 +0100", False),
+        ("1970-01-01 00:00:01 +0000", False),
+        ("2026-01-01 00:00:00 +0000", False),
+        ("1970-01-01 00:00:00", False),
+        ("(working copy)", False),
+        ("0000-99-99 00:00:00 +0000", False),
+    ],
+)
+def test_beginning_of_1970_means_no_file_where_the_patch_has_no_line_of_it(time: str, is_none: bool) -> None:  # noqa: FBT001
+    names = f"--- f\t{time}\n+++ f\t{time}\n"
+    assert (parse_patch(f"{names}@@ -1 +0,0 @@\n-a\n").target is None) == is_none
+    assert (parse_patch(f"{names}@@ -0,0 +1 @@\n+a\n").source is None) == is_none
+    both = parse_patch(f"{names}@@ -1 +1 @@\n-a\n+b\n")
+    assert (both.source, both.target) == ("f", "f")
 
 
 # ---- laws
@@ -638,13 +785,6 @@ def test_line_without_a_mark_is_reported_with_the_valid_marks(line: str) -> None
     assert "as context, with a blank" in refusal.value.hint
 
 
-def test_hunks_out_of_order_are_named() -> None:
-    hunks = ["@@ -1,1 +1,1 @@\n-a\n+A\n", "@@ -5,2 +5,2 @@\n-b\n+B\n c\n", "@@ -6,1 +6,1 @@\n-c\n+C\n"]
-    with pytest.raises(InvalidPatch, match="hunk 3 begins before hunk 2 ends"):
-        parse_patches(HEAD + "".join(hunks))
-    assert len(parse_patches(HEAD + "".join(hunks).replace("-6,1", "-7,1"))[0].hunks) == 3
-
-
 @pytest.mark.parametrize(
     ("patch", "message", "hint"),
     [
@@ -693,7 +833,7 @@ def test_hunk_is_found_exactly_where_its_lines_occur(lines: list[str], rest: str
         return
     content = ("".join(lines) + rest).encode()
     hunk = patch.hunks[0]
-    found = positions_of(content, hunk.old, hunk.new) if hunk.old else []
+    found = positions_of(content, hunk) if hunk.old else []
     outcome = apply_patch(content, patch)
     match outcome:
         case Applied(moved=(moved,)):
@@ -704,15 +844,18 @@ def test_hunk_is_found_exactly_where_its_lines_occur(lines: list[str], rest: str
             assert found == []
 
 
-def positions_of(content: bytes, old: list[PatchLine], new: list[PatchLine]) -> list[int]:
-    """Return the positions at which lines occur, by comparing at every line."""
+def positions_of(content: bytes, hunk: PatchHunk) -> list[int]:
+    """Return the positions at which a hunk fits, by comparing at every line."""
+    old, new = hunk.old, hunk.new
+    # A hunk that adds lines below its last line of context belongs at the end.
+    is_last = re.search(r" \++$", "".join(line.mark for line in hunk.lines)) is not None
     lines = content.splitlines(keepends=True) if b"\r" not in content else re.findall(rb"[^\n]*\n|[^\n]+", content)
     expected = [{line.text, line.text[:-1] + b"\r\n" if line.text.endswith(b"\n") else line.text} for line in old]
     return [
         index
         for index in range(len(lines) - len(old) + 1)
         if all(line in texts for line, texts in zip(lines[index:], expected, strict=False))
-        and (index + len(old) == len(lines) or not new or new[-1].text.endswith(b"\n"))
+        and (index + len(old) == len(lines) or not (is_last or (new and not new[-1].text.endswith(b"\n"))))
     ]
 
 

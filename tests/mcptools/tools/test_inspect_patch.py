@@ -185,16 +185,41 @@ def test_mode_that_contradicts_the_headers_is_refused(agent: Agent) -> None:
         MODIFIED.replace("index", "new file mode 100644\nindex"),
         ADDED.replace("new file", "deleted file"),
         REMOVED.replace("deleted file", "new file"),
-        "diff --git a/e b/e\nnew file mode 100644\nindex 0000000..e69de29\n" + ADDED,
-        ADDED + "diff --git a/e b/e\nnew file mode 100644\nindex 0000000..e69de29\n",
     ):
         assert "only changes to lines" in agent.call("inspect_patch", patch=patch).structured["error"]
 
 
-def test_mail_signature_below_a_patch_is_refused_with_a_hint(agent: Agent) -> None:
-    result = agent.call("inspect_patch", patch=MODIFIED + "-- \n2.40.0\n")
-    assert result.structured["error"].endswith("beyond the counts in its hunk's @@ header at line 8")
-    assert result.structured["hint"] == "Where that begins the signature of a mail, leave it out, and what follows."
+RENAMED = "diff --git a/old b/new\nsimilarity index 100%\nrename from old\nrename to new\n"
+EMPTY = "diff --git a/e b/e\nnew file mode 100644\nindex 0000000..e69de29\n"
+
+
+def test_parts_that_no_tool_applies_are_listed_with_the_reason(agent: Agent, folder: Path) -> None:
+    (folder / "c.py").write_text("x\n")
+    (folder / "old").write_text("x\n")
+    patch = RENAMED + EMPTY + MODIFIED + "-- \n2.40.0\n"
+    result = agent.done("inspect_patch", patch=patch)
+    files = [tuple(file.values()) for file in result.structured["files"]]
+    assert files == [("old", "new", 0, 0, 0), ("/dev/null", "e", 0, 0, 0), ("c.py", "c.py", 1, 1, 1)]
+    assert result.notes == (
+        "new: no patch tool applies this part; only changes to lines can be applied, not 'rename from old' at line 3."
+    )
+    for name, reason in (("old", "not 'rename from old' at line 3"), ("e", "it creates a file; use write_file")):
+        (folder / name).touch()
+        refused = agent.call("apply_patch", file_path=str(folder / name), patch=patch)
+        assert reason in refused.structured["error"]
+        assert refused.structured["error_type"] == "invalid_patch"
+    agent.done("validate_patch", file_path=str(folder / "c.py"), patch=patch)
+    agent.done("apply_patch", file_path=str(folder / "c.py"), patch=patch)
+    assert (folder / "c.py").read_text() == "y\n"
+    agent.done("revert_patch", file_path=str(folder / "c.py"), patch=patch)
+    assert (folder / "c.py").read_text() == "x\n"
+
+
+def test_copied_file_is_not_changed_by_its_copy(agent: Agent, folder: Path) -> None:
+    (folder / "c.py").write_text("x\n")
+    copy = "diff --git a/c.py b/d.py\ncopy from c.py\ncopy to d.py\n--- a/c.py\n+++ b/d.py\n@@ -1 +1 @@\n-x\n+z\n"
+    agent.done("apply_patch", file_path=str(folder / "c.py"), patch=copy + MODIFIED)
+    assert (folder / "c.py").read_text() == "y\n"
 
 
 def test_files_that_git_quotes_are_reported_unquoted_and_patched(agent: Agent, folder: Path) -> None:

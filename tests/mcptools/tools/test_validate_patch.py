@@ -153,3 +153,36 @@ def test_validation_changes_nothing_and_creates_no_store(agent: Agent, folder: P
         agent.call("validate_patch", file_path=str(file), patch=patch)
     assert (file.read_text(), file.stat().st_mtime_ns) == (SERVER, stamp)
     assert not (agent.root / ".cas").exists()
+
+
+def test_range_of_hunks_in_any_order_is_reported(agent: Agent, folder: Path) -> None:
+    file = folder / "f"
+    file.write_text("a\nb\nc\nd\n")
+    patch = "--- f\n+++ f\n@@ -9 +9 @@\n-d\n+D\n@@ -1 +1 @@\n-b\n+B\n"
+    result = agent.done("validate_patch", file_path=str(file), patch=patch)
+    assert result.structured["preview"]["affected_line_range"] == {"start": 2, "end": 4}
+    assert result.notes == "Hunk 1 fits -5 lines away.\nHunk 2 fits +1 lines away."
+
+
+def test_hunks_at_the_same_line_are_named(agent: Agent, folder: Path) -> None:
+    file = folder / "f"
+    file.write_text("a\nb\nc\n")
+    patch = "--- f\n+++ f\n@@ -1,2 +1,2 @@\n a\n-b\n+B\n@@ -2,2 +2,2 @@\n b\n-c\n+C\n"
+    for tool in ("apply_patch", "validate_patch", "revert_patch"):
+        refused = agent.call(tool, file_path=str(file), patch=patch).structured
+        assert refused["error_type"] == "context_mismatch"
+    refused = agent.call("apply_patch", file_path=str(file), patch=patch).structured
+    assert refused["error"] == "Hunks 1 and 2 both fit at line 2, which only one of them can have"
+    assert "Join them into one hunk" in refused["hint"]
+
+
+def test_lines_added_below_the_last_context_are_refused_above_the_end(agent: Agent, folder: Path) -> None:
+    file = folder / "f"
+    file.write_text("a\nb\nc\n")
+    patch = "--- f\n+++ f\n@@ -1,2 +1,3 @@\n a\n b\n+c\n"
+    refused = agent.call("apply_patch", file_path=str(file), patch=patch).structured
+    assert refused["error"] == "Context mismatch at line 3: expected the end of the file but found 'c'"
+    assert "belongs at the end of the file" in refused["hint"]
+    file.write_text("a\nb\n")
+    agent.done("apply_patch", file_path=str(file), patch=patch)
+    assert file.read_text() == "a\nb\nc\n"

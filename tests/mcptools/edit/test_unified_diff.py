@@ -600,7 +600,7 @@ def test_line_that_may_be_a_removed_one_is_no_signature(below: str) -> None:
         ("0000-99-99 00:00:00 +0000", False),
     ],
 )
-def test_beginning_of_1970_means_no_file_where_the_patch_has_no_line_of_it(time: str, is_none: bool) -> None:  # noqa: FBT001
+def test_beginning_of_1970_means_no_file_where_the_patch_has_no_line_of_it(time: str, *, is_none: bool) -> None:
     names = f"--- f\t{time}\n+++ f\t{time}\n"
     assert (parse_patch(f"{names}@@ -1 +0,0 @@\n-a\n").target is None) == is_none
     assert (parse_patch(f"{names}@@ -0,0 +1 @@\n+a\n").source is None) == is_none

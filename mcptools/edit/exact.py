@@ -3,8 +3,13 @@
 Edits apply one after another, so an edit may change what an earlier one of the same call wrote, but only if its old
 string is completely inside that text: an old string that includes a part of it and some text around it would undo half
 of the earlier edit. Source: the contract of `multi_edit_text_file`.
+
+Models send LF whatever they read. If asked to bridge, strings without CR match lines that end in CRLF as well, and each
+new line gets the ending of the line that it replaces, else of the one above it, else of the line that it is written
+into. Where such a string also occurs byte for byte, once, that place is meant.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -31,6 +36,12 @@ _MAX_LINES: Final = 20
 """Line numbers that are reported of a string's occurrences."""
 
 
+_EITHER_END: Final = rb"(?:\r\n|(?<!\r)\n)"
+"""A pattern for the end of a line, none that is a part of another."""
+
+_LONE_LF: Final = re.compile(rb"(?<!\r)\n")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replacement:
     """One edit: the string to find, which must not be empty, and its replacement."""
@@ -55,6 +66,7 @@ class Edited:
     line_ranges: tuple[LineRange, ...]  # one for each edit
     starts: tuple[int, ...]  # for each edit, where its old string began in the staged copy just before it, in bytes
     spans: tuple[Span, ...]  # ascending and disjoint; () if nothing was replaced
+    made: tuple[Replacement, ...] = ()  # the edits with the line endings of the file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,18 +108,24 @@ ExactOutcome: TypeAlias = Edited | MissingString | AmbiguousString | EditsOverla
 
 
 def apply_edits(
-    content: bytes, edits: Sequence[Replacement], *, between: Callable[[], object] = lambda: None
+    content: bytes,
+    edits: Sequence[Replacement],
+    *,
+    bridges: bool = False,
+    between: Callable[[], object] = lambda: None,
 ) -> ExactOutcome:
     """Return the result of `edits` on `content`, or why the first one that does not apply can't be applied.
 
-    `between`: called before each edit, which searches the whole text. Raises what it raises.
+    `bridges`: LF in the strings of an edit without CR also means the file's CRLF. `between`: called before each edit,
+    which searches the whole text. Raises what it raises.
     """
     staged = _Staged(content)
     ranges: list[LineRange] = []
     starts: list[int] = []
-    for index, edit in enumerate(edits):
+    made: list[Replacement] = []
+    for index, given in enumerate(edits):
         between()
-        places = _places(staged.text, edit.old)
+        edit, places = _bridged(staged.text, given) if bridges else (given, _places(staged.text, given.old))
         if not places:
             return MissingString(index=index, old=edit.old, staged=bytes(staged.text), was_there=edit.old in content)
         if len(places) > 1:
@@ -123,9 +141,14 @@ def apply_edits(
         first = _line(staged.text, start)
         ranges.append(LineRange(start=first, end=first + staged.text.count(b"\n", start, end - 1)))
         starts.append(start)
+        made.append(edit)
         staged.replace(start, end, edit.new, index)
     return Edited(
-        content=bytes(staged.text), line_ranges=tuple(ranges), starts=tuple(starts), spans=tuple(staged.spans)
+        content=bytes(staged.text),
+        line_ranges=tuple(ranges),
+        starts=tuple(starts),
+        spans=tuple(staged.spans),
+        made=tuple(made),
     )
 
 
@@ -192,6 +215,38 @@ def _places(text: bytearray, old: bytes) -> list[int]:
         places.append(at)
         at = text.find(old, at + 1)
     return places
+
+
+def _bridged(text: bytearray, edit: Replacement) -> tuple[Replacement, list[int]]:
+    """Return an edit with the line endings that it finds in the file, and where its old string occurs."""
+    if b"\r" in edit.old + edit.new or b"\n" not in edit.old + edit.new or b"\r\n" not in text:
+        return edit, _places(text, edit.old)
+    lines = re.compile(_EITHER_END.join(map(re.escape, edit.old.split(b"\n"))))
+    found: list[tuple[int, bytes]] = []
+    match = lines.search(text)
+    while match is not None and len(found) < _MAX_LINES:
+        found.append((match.start(), bytes(match[0])))
+        match = lines.search(text, match.start() + 1)
+    exact = [place for place in found if place[1] == edit.old]
+    if len(exact) == 1:
+        found = exact
+    if len(found) != 1:
+        # No line of a file with CRLF throughout differs from the string because of its ending.
+        old = edit.old if _LONE_LF.search(text) else edit.old.replace(b"\n", b"\r\n")
+        return Replacement(old=old, new=edit.new), [at for at, _ in found]
+    at, old = found[0]
+    endings = [bytes(end) for end in re.findall(b"\r?\n", old)] or [_ending(text, at)]
+    first, *rest = edit.new.split(b"\n")
+    ends = (endings[min(index, len(endings) - 1)] for index in range(len(rest)))
+    return Replacement(old=old, new=first + b"".join(end + line for end, line in zip(ends, rest, strict=True))), [at]
+
+
+def _ending(text: bytearray, at: int) -> bytes:
+    """Return the ending of the line at byte `at`, or that of the line above if it is the last line and has none."""
+    end = text.find(b"\n", at)
+    if end < 0:
+        end = text.rfind(b"\n", 0, at)
+    return b"\r\n" if text[max(end - 1, 0) : end] == b"\r" else b"\n"
 
 
 def _line(text: bytearray, at: int) -> int:

@@ -48,7 +48,7 @@ from mcptools.files.workspaces import not_absolute
 from mcptools.model import refusals
 from mcptools.model.cancellation import checkpoint
 from mcptools.model.failures import Failure, FailureKind
-from mcptools.tools.calls.notes import UNCHANGED, edit_number, nothing_to_change, outcome_notes
+from mcptools.tools.calls.notes import UNCHANGED, edit_number, nothing_to_change, outcome_notes, turned_round
 from mcptools.tools.calls.text_edits import EditedFile, TextEdits
 from mcptools.tools.calls.tracked_calls import TrackedCalls, existing_file
 from mcptools.tools.context import (
@@ -61,7 +61,7 @@ from mcptools.tools.context import (
     sha256,
 )
 from mcptools.tools.patching import applied, placement_notes
-from objstore import CallOutcome, FileExists, FileMissing, split_lines, unified_diff
+from objstore import CallOutcome, FileExists, FileMissing, FileTooLarge, split_lines, unified_diff
 
 __all__ = ["AnchorOp", "EditOp", "EditingTools"]
 
@@ -136,11 +136,14 @@ class EditingTools:
             with suppress(FileMissing):
                 self._calls.precheck(path, replaces=True)
 
+        turned: tuple[str, ...] = ()
         with self._calls.hold("write_file", path, mcp_conversation_id, precheck=precheck) as (workspace, call):
             existing = existing_file(workspace, call, path)
             if existing is not None:
                 self._calls.refuse_if_stale(existing)
                 self._calls.refuse_if_partly_seen(existing)
+                with suppress(FileTooLarge):
+                    turned = turned_round(existing.content(), after)
             call.write(path, after)
             written = call.read(path)
             outcome = self._calls.commit(workspace, call)
@@ -160,7 +163,7 @@ class EditingTools:
                 mcp_conversation_id=outcome.conversation,
             ),
             text=f"{done if outcome.edits else nothing_to_change(place)} (+{added} -{removed} lines)",
-            notes=(*(() if outcome.edits else (UNCHANGED,)), *outcome_notes(outcome)),
+            notes=(*turned, *(() if outcome.edits else (UNCHANGED,)), *outcome_notes(outcome)),
         )
 
     def edit_file_diff(
@@ -230,7 +233,7 @@ class EditingTools:
         replacements = [_replacement(index, edit) for index, edit in enumerate(edits)]
 
         def change(before: bytes) -> Edited:
-            match apply_edits(before, replacements, between=checkpoint):
+            match apply_edits(before, replacements, bridges=True, between=checkpoint):
                 case Edited() as edited:
                     return edited
                 case MissingString() as refusal:
@@ -243,7 +246,7 @@ class EditingTools:
                     assert_never(outcome)
 
         def places(edited: EditedFile[Edited]) -> dict[str, str]:
-            written = encode_places(edited.made, replacements, rebased=edited.rebased)
+            written = encode_places(edited.made, edited.made.made, rebased=edited.rebased)
             return {PLACES_NOTE: written} if written else {}
 
         edited = self._edits.apply(

@@ -10,7 +10,17 @@ from mcptools.answers.edits import Answer, DirectoryListed, FileRead, ListedEntr
 from mcptools.answers.paging import Page, fitted, page_of
 from mcptools.answers.reading import AllowedDirectories, FileDescribed, FileOfMany, FilesRead, LinesRead
 from mcptools.edit.anchored import EMPTY_TEXT
-from mcptools.edit.display import LONGEST_WORDS, cut, decoded, line_endings, one_line, shown, unnameable
+from mcptools.edit.display import (
+    LONGEST_WORDS,
+    UTF8_MARK,
+    cut,
+    decoded,
+    encoding,
+    line_endings,
+    one_line,
+    shown,
+    unnameable,
+)
 from mcptools.edit.hashline import hashlines, hashlines_around
 from mcptools.files.regex_search import TooSlow, matching, too_slow
 from mcptools.model.cancellation import progress
@@ -27,6 +37,12 @@ _NOT_UTF8: Final = (
     r"Not UTF-8 throughout: other bytes are shown as \xNN and can't be written in an edit; edit around them."
 )
 _NO_LINE: Final = f"The file is empty. edit_text_file inserts its first lines at {EMPTY_TEXT}."
+_ENDINGS: Final = {
+    "crlf": "Lines end in CRLF. The edit tools keep that, also if you send LF.",
+    "mixed": "Some lines end in CRLF, others in LF. The edit tools keep each line's, also if you send LF.",
+    "cr": r"The file has CR alone (\r), which ends no line here: all of it is one line.",
+}
+_MARKED: Final = "It begins with a byte-order mark of UTF-8, which the edit tools keep."
 _RANGE: Final = re.compile(r"([1-9][0-9]{0,8})(?:-([1-9][0-9]{0,8}))?")
 _OVERHEAD: Final = 16
 """Characters of a line in an answer, without its content."""
@@ -66,6 +82,7 @@ class ReadingTools:
                 file_hash=file_hash,
                 lines=len(lines),
                 line_endings=line_endings(content),
+                encoding=encoding(content),
                 final_newline=content.endswith(b"\n"),
                 utf8=utf8,
                 next_offset=page.next_offset,
@@ -76,6 +93,7 @@ class ReadingTools:
                 *(() if lines else (_NO_LINE,)),
                 *cut,
                 *page.note("lines"),
+                *_form(content),
                 *_exactness(utf8=utf8),
             ),
         )
@@ -346,6 +364,13 @@ def _range(spelling: str) -> tuple[int, int]:
 
 def _exactness(*, utf8: bool) -> tuple[str, ...]:
     return () if utf8 else (_NOT_UTF8,)
+
+
+def _form(content: bytes) -> tuple[str, ...]:
+    """Return the note about line endings and a byte-order mark that edit tools keep, or ()."""
+    endings = _ENDINGS.get(line_endings(content))
+    marked = _MARKED if content.startswith(UTF8_MARK) else None
+    return tuple(note for note in (endings, marked) if note is not None)
 
 
 def _one_of_many(read: FileRead) -> FileOfMany:

@@ -7,14 +7,24 @@ from contextlib import suppress
 from shlex import quote
 from typing import Final
 
-from mcptools.edit.display import one_line, shown
+from mcptools.edit.display import UTF8_MARK, line_endings, one_line, shown
 from mcptools.tools.context import ToolContext, absolute
 from objstore import CallOutcome, CasError, Collision, Workspace
 
-__all__ = ["UNCHANGED", "collision_notes", "edit_number", "not_applied", "nothing_to_change", "outcome_notes"]
+__all__ = [
+    "UNCHANGED",
+    "collision_notes",
+    "edit_number",
+    "not_applied",
+    "nothing_to_change",
+    "outcome_notes",
+    "turned_round",
+]
 
 UNCHANGED: Final = "The file already has this content: no edit was recorded, and there is nothing to undo."
 """The note of a call that left its file as it was."""
+
+_SENT: Final = {"crlf": r"\r\n", "cr": r"\r"}
 
 _COLLIDED: Final = (
     "Another agent has changed files that you have changed too, and neither is reviewed yet. "
@@ -31,6 +41,22 @@ def edit_number(outcome: CallOutcome) -> int:
 def nothing_to_change(*places: str) -> str:
     """Return the text that replaces a success message where the files already had the wanted content."""
     return f"Nothing to change in {', '.join(places)}"
+
+
+def turned_round(before: bytes, after: bytes) -> tuple[str, ...]:
+    """Return the notes about line endings and a byte-order mark that a file had, and that its new content lacks."""
+    had, has = line_endings(before), line_endings(after)
+    notes = []
+    if had in {"crlf", "cr"} and has in {"lf", "mixed"}:
+        now = "end in LF" if has == "lf" else "end in LF in part"
+        notes.append(
+            f"All lines ended in {had.upper()}, and now {now}. If that is not meant, write it again with {_SENT[had]}."
+        )
+    if had == "lf" and has == "crlf":
+        notes.append("All lines ended in LF, and now end in CRLF.")
+    if before.startswith(UTF8_MARK) and not after.startswith(UTF8_MARK):
+        notes.append("The byte-order mark at its beginning is gone.")
+    return tuple(notes)
 
 
 def not_applied(why: str) -> tuple[str, ...]:

@@ -333,3 +333,66 @@ def test_edit_conflicts_exactly_if_it_partly_replaces_another_edits_text(data: s
             return
         current_bytes[start:end] = [(byte, common_authors | {index}) for byte in new]
     assert edited(text, *edits).content == bytes(byte for byte, _ in current_bytes)
+
+
+# ---- line endings
+
+
+def bridged(content: bytes, *edits: tuple[bytes, bytes]) -> ExactOutcome:
+    return apply_edits(content, [Replacement(old=old, new=new) for old, new in edits], bridges=True)
+
+
+@pytest.mark.parametrize(
+    ("content", "old", "new", "after"),
+    [
+        pytest.param(b"a\r\nb\r\nc\r\n", b"a\nb\n", b"A\nB\nX\n", b"A\r\nB\r\nX\r\nc\r\n", id="all lines CRLF"),
+        pytest.param(b"a\r\nb\r\n", b"b", b"b\nc", b"a\r\nb\r\nc\r\n", id="a line added below one"),
+        pytest.param(b"a\r\nb", b"b", b"b\nc", b"a\r\nb\r\nc", id="a line added below a last one without an ending"),
+        pytest.param(b"a\r\nb\r\n", b"\nb", b"", b"a\r\n", id="the ending goes with its line"),
+        pytest.param(b"a\r\nb\r\n", b"\nb", b"\nB", b"a\r\nB\r\n", id="an ending first"),
+        pytest.param(b"a\r\nb\nc\r\n", b"a\nb\nc", b"A\nB\nC", b"A\r\nB\nC\r\n", id="mixed, each line's own"),
+        pytest.param(b"a\r\nb\nc\r\n", b"b", b"b\nx", b"a\r\nb\nx\nc\r\n", id="mixed, a line added below LF"),
+        pytest.param(b"a\r\nb\nc\r\n", b"a", b"a\nx", b"a\r\nx\r\nb\nc\r\n", id="mixed, a line added below CRLF"),
+        pytest.param(b"a\r\nb\r\na\nb\n", b"a\nb\n", b"x\n", b"a\r\nb\r\nx\n", id="mixed, byte for byte first"),
+        pytest.param(b"a\r\nb\r\n", b"a\r\nb", b"A\nB", b"A\nB\r\n", id="CRLF turned into LF on purpose"),
+        pytest.param(b"a\nb\n", b"a", b"a\r\nx", b"a\r\nx\nb\n", id="CRLF sent to LF"),
+        pytest.param(b"a\nb\n", b"a", b"a\nx", b"a\nx\nb\n", id="LF throughout"),
+    ],
+)
+def test_lf_in_strings_means_the_endings_of_the_file(content: bytes, old: bytes, new: bytes, after: bytes) -> None:
+    outcome = bridged(content, (old, new))
+    assert isinstance(outcome, Edited), outcome
+    assert outcome.content == after
+    assert apply(content, *((edit.old, edit.new) for edit in outcome.made)) == outcome
+
+
+def test_string_that_fits_lines_of_both_endings_is_ambiguous() -> None:
+    assert bridged(b"a\r\nb\r\na\r\nb\n", (b"a\nb\n", b"x\n")) == AmbiguousString(index=0, count=2, lines=(1, 3))
+
+
+def test_nearest_place_does_not_differ_by_the_ending_of_a_line() -> None:
+    outcome = bridged(b"one\r\ntwo\r\n", (b"one\ntoo\n", b""))
+    assert isinstance(outcome, MissingString)
+    found = outcome.nearest()
+    assert found is not None
+    assert (found.line, found.column) == (2, 2)
+
+
+@given(
+    st.lists(st.sampled_from("abcdef"), unique=True, min_size=1),
+    st.lists(st.sampled_from("abXY"), max_size=4),
+    st.data(),
+)
+def test_edits_in_lf_change_a_crlf_file_as_an_lf_file(lines: list[str], new: list[str], data: st.DataObject) -> None:
+    content = "".join(f"{line}\n" for line in lines)
+    start = data.draw(st.integers(0, len(content) - 1))
+    old = content[start : data.draw(st.integers(start + 1, len(content)))]
+    edits = [(old.encode(), "\n".join(new).encode())]
+    plain = apply(content.encode(), *edits)
+    outcome = bridged(content.replace("\n", "\r\n").encode(), *edits)
+    if not isinstance(plain, Edited):
+        assert not isinstance(outcome, Edited)
+        return
+    assert isinstance(outcome, Edited), outcome
+    assert outcome.content == plain.content.replace(b"\n", b"\r\n")
+    assert outcome.line_ranges == plain.line_ranges

@@ -88,6 +88,55 @@ def test_text_file_is_read_as_hashlines(
     assert (result.structured["line_endings"], result.structured["final_newline"]) == (endings, final_newline)
 
 
+@pytest.mark.parametrize(
+    ("content", "encoding", "note"),
+    [
+        (b"one\ntwo\n", "utf-8", ""),
+        (b"one\r\ntwo\r\n", "utf-8", "Lines end in CRLF."),
+        (b"one\r\ntwo\n", "utf-8", "Some lines end in CRLF, others in LF."),
+        (b"one\rtwo\r", "utf-8", "The file has CR alone"),
+        (b"\xef\xbb\xbfone\n", "utf-8-bom", "It begins with a byte-order mark of UTF-8"),
+        (b"caf\xe9\n", "unknown", "Not UTF-8 throughout"),
+    ],
+)
+def test_reading_says_the_line_endings_and_the_encoding(
+    agent: Agent, folder: Path, content: bytes, encoding: str, note: str
+) -> None:
+    (folder / "f").write_bytes(content)
+    result = agent.done("read_text_file", path=str(folder / "f"))
+    assert result.structured["encoding"] == encoding
+    assert note in result.notes
+    assert bool(note) == ("\n" in result.notes)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "note"),
+    [
+        (
+            b"a\r\nb\r\n",
+            "a\nb\n",
+            r"All lines ended in CRLF, and now end in LF. If that is not meant, write it again with \r\n.",
+        ),
+        (b"a\r\nb\r\n", "a\r\nb\n", "All lines ended in CRLF, and now end in LF in part."),
+        (b"a\rb\r", "a\nb\n", "All lines ended in CR, and now end in LF."),
+        (b"a\nb\n", "a\r\nb\r\n", "All lines ended in LF, and now end in CRLF."),
+        (b"\xef\xbb\xbfa\n", "a\n", "The byte-order mark at its beginning is gone."),
+        (b"a\r\nb\r\n", "a\r\nc\r\n", ""),
+        (b"a\r\nb\n", "a\nb\n", ""),
+        (b"a", "a\r\n", ""),
+    ],
+)
+def test_writing_a_file_that_turns_all_its_endings_round_says_so(
+    agent: Agent, folder: Path, before: bytes, after: str, note: str
+) -> None:
+    (folder / "f").write_bytes(before)
+    agent.done("read_file", path=str(folder / "f"))
+    result = agent.done("write_file", path=str(folder / "f"), content=after)
+    assert (folder / "f").read_bytes() == after.encode()
+    assert note in result.notes
+    assert note or "LF" not in result.notes
+
+
 def test_file_over_the_limit_is_not_read(agent: Agent, folder: Path) -> None:
     file = folder / "big.txt"
     limit = 10 << 20

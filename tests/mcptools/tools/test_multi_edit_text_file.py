@@ -252,6 +252,7 @@ def test_edits_that_cancel_out_succeed_and_record_nothing(agent: Agent, folder: 
     [
         pytest.param(b"a\r\nb\r\n", "b", "B", b"a\r\nB\r\n", id="CRLF"),
         pytest.param(b"a\r\nb\r\n", "a\r\nb", "A\r\nB", b"A\r\nB\r\n", id="CRLF in the strings"),
+        pytest.param(b"a\r\nb\r\n", "a\nb\n", "A\nx\nB\n", b"A\r\nx\r\nB\r\n", id="CRLF, LF in the strings"),
         pytest.param(b"a\nb\r\nc", "b", "B", b"a\nB\r\nc", id="mixed endings, no final newline"),
         pytest.param(b"\xef\xbb\xbfa\n", "a", "A", b"\xef\xbb\xbfA\n", id="byte order mark"),
         pytest.param(b"caf\xe9\na\n", "\na", "\nA", b"caf\xe9\nA\n", id="Latin-1 elsewhere"),

@@ -1,10 +1,14 @@
 """Say what the user can do about an error: links, refused access to a file, and damage of the store."""
 
+import errno
+import fcntl
 import os
 import stat
+import struct
+import sys
 from pathlib import Path
 from pwd import getpwuid
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cli.screen.quoting import typed
 
@@ -12,6 +16,12 @@ if TYPE_CHECKING:
     from objstore import PathIsSymlink, PermissionRefused
 
 __all__ = ["damage_advice", "message_of", "message_with_advice", "permission_advice", "symlink_advice"]
+
+_GET_ATTRIBUTES: Final = 2 << 30 | struct.calcsize("l") << 16 | ord("f") << 8 | 1
+"""FS_IOC_GETFLAGS: the request for a file's attributes on Linux."""
+
+_ATTRIBUTES: Final = ((0x10, "i", "immutable"), (0x20, "a", "append-only"))
+"""FS_IMMUTABLE_FL and FS_APPEND_FL, which refuse changes to every user, and their letters for chattr."""
 
 
 def message_of(error: Exception) -> str:
@@ -49,30 +59,85 @@ def permission_advice(error: "PermissionRefused", start: str) -> str:
     `start`: the folder at or above which the workspace is. Raises OSError.
     """
     place = _place(error.path, start)
+    if marked := _mark(place):
+        return marked
     if not place.is_dir() and os.access(place, os.R_OK | os.W_OK):
         # A file is written next to its path and then moved there: the folder is what refuses.
         place = place.parent
+        if marked := _mark(place):
+            return marked
     found, shown = place.stat(), typed(str(place))
     is_folder = stat.S_ISDIR(found.st_mode)
     if os.access(place, os.R_OK | os.W_OK | (os.X_OK if is_folder else 0)):
         return ""
     if os.statvfs(place).f_flag & os.ST_RDONLY:
         return f"{shown} is on a read-only filesystem."
-    if found.st_uid != os.geteuid():
-        owner = _user(found.st_uid)
-        return f"{shown} belongs to {owner}: run cas as {owner}, or ask for the right to write there."
+    if _is_frozen(place, is_folder=is_folder):
+        return f"{shown} is in a read-only snapshot or volume. Work in a writable copy of it."
+    return _owner_advice(found, shown, is_folder=is_folder, owner=_root(start).stat().st_uid)
+
+
+def _owner_advice(found: os.stat_result, shown: str, *, is_folder: bool, owner: int) -> str:
+    """Return who may use what was refused, or how its mode is changed. `owner`: of the workspace's folder."""
+    user = os.geteuid()
+    if found.st_uid != user and owner == user != 0:
+        # Another user, such as root under sudo, made it in this user's folder: that user would make more such files.
+        return f"{shown} belongs to {_user(found.st_uid)}. To use it: sudo chown {_user(user)} {shown}"
+    if found.st_uid != user:
+        # Where even root is refused, as by a network filesystem, only the file's own owner can help.
+        name = _user(owner if user else found.st_uid)
+        return f"{shown} belongs to {_user(found.st_uid)}: run cas as {name}, or ask for the right to write there."
     return f"{shown} has the mode {stat.S_IMODE(found.st_mode):04o}. To use it: chmod u+rw{'x' * is_folder} {shown}"
+
+
+def _mark(place: Path) -> str:
+    """Return how to remove the mark by which a filesystem refuses changes of `place` to every user; "": it has none."""
+    if place.is_symlink() or not (place.is_dir() or place.is_file()):
+        return ""
+    shown = typed(str(place))
+    if getattr(place.stat(), "st_flags", 0) & (stat.UF_IMMUTABLE | stat.SF_IMMUTABLE):  # BSD and macOS
+        return f"{shown} is locked. To change it, as its owner or root: chflags nouchg,noschg {shown}"
+    if sys.platform != "linux":
+        return ""
+    try:
+        descriptor = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        attributes = struct.unpack("l", fcntl.ioctl(descriptor, _GET_ATTRIBUTES, bytes(struct.calcsize("l"))))[0]
+    except OSError:  # another filesystem has no attributes, or they can't be read
+        return ""
+    finally:
+        os.close(descriptor)
+    for bit, letter, word in _ATTRIBUTES:
+        if attributes & bit:
+            return f"{shown} is marked {word}. To change it, as root: chattr -{letter} {shown}"
+    return ""
+
+
+def _is_frozen(place: Path, *, is_folder: bool) -> bool:
+    """Return whether writing there is refused for the volume, as in a snapshot, whatever the mode and owner are."""
+    flags = os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | (getattr(os, "O_TMPFILE", 0) if is_folder else 0)
+    try:
+        os.close(os.open(place, flags, 0o600))
+    except OSError as error:
+        return error.errno == errno.EROFS
+    return False
+
+
+def _root(start: str) -> Path:
+    """Return the folder of the workspace, or `start` if it is in none."""
+    from objstore import CasError, find_root
+
+    try:
+        return Path(find_root(start))
+    except CasError:
+        return Path(start)
 
 
 def _place(path: str, start: str) -> Path:
     """Return the path that was refused if it exists, or else the nearest folder above it."""
-    from objstore import CasError, find_root
-
-    try:
-        root = find_root(start)
-    except CasError:
-        root = start
-    place = Path(root, path)
+    place = Path(_root(start), path)
     while place != place.parent and not os.path.lexists(place):
         place = place.parent
     return place

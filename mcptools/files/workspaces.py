@@ -31,13 +31,15 @@ class Directories:
     def __init__(self, roots: Sequence[str], opening: Callable[[str], Workspace] = _create) -> None:
         """Allow these directories; without any, those that the client names as its roots (see `within`).
 
-        `opening`: opens or creates the workspace of a directory. Raises NotADirectoryError for a path that is not a
-        directory.
+        A path that is no directory is left out, and listed in `missing`. `opening`: opens or creates the workspace of
+        a directory. Raises NotADirectoryError if none of the paths is a directory, because without any directory the
+        client would choose.
         """
-        for root in roots:
-            if not Path(root).is_dir():
-                raise NotADirectoryError(root)
-        self._given: Final = tuple({os.path.realpath(root): None for root in roots})
+        self.missing: Final = tuple(root for root in roots if not Path(root).is_dir())
+        """The paths that were given and are no directories."""
+        if roots and len(self.missing) == len(roots):
+            raise NotADirectoryError(self.missing[0])
+        self._given: Final = tuple({os.path.realpath(root): None for root in roots if root not in self.missing})
         self._opening: Final = opening
         self._opened: Final = _Opened()
         self.homes: Mapping[str, str] = {root: root for root in self._given}

@@ -11,6 +11,7 @@ from typing import Final, NoReturn, TypeVar
 
 from mcptools.catalog.tool_list import DEFAULT_SET, SETS, chosen
 from mcptools.catalog.version import version
+from mcptools.edit.display import one_line
 from mcptools.files.workspaces import Directories
 from mcptools.model.limits import ServerLimits
 from mcptools.server.background_gc import BackgroundGc
@@ -87,6 +88,11 @@ def main(argv: Sequence[str] | None = None) -> None:
         parser.error(f"not a directory: {error}")
     except FileNotFoundError:
         parser.error("the current folder no longer exists: give absolute paths, or start in another folder")
+    missing = ", ".join(map(one_line, directories.missing))
+    if missing and arguments.export_acp is not None:
+        parser.error(f"not a directory: {missing}")
+    if missing:
+        sys.stderr.write(f"{parser.prog}: not a directory, so it is not served: {missing}\n")
     try:
         if arguments.export_acp is None:
             _serve(parser, arguments, directories)

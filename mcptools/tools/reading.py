@@ -224,7 +224,12 @@ class ReadingTools:
     def list_allowed_directories(self) -> Answer[AllowedDirectories]:
         """List the directories that you may work in."""
         directories = sorted(map(shown, self._context.directories.roots))
-        return Answer(content=AllowedDirectories(directories=directories), text="\n".join(map(one_line, directories)))
+        missing = ", ".join(map(one_line, self._context.directories.missing))
+        return Answer(
+            content=AllowedDirectories(directories=directories),
+            text="\n".join(map(one_line, directories)),
+            notes=(f"Not served, because it is no directory: {missing}",) if missing else (),
+        )
 
     # ---- inside
 

@@ -8,7 +8,7 @@ the fault.
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from enum import StrEnum
 from functools import partial
 from itertools import zip_longest
@@ -36,7 +36,7 @@ from objstore.file_changes.cross_device_staging import leftover_staging_paths
 from objstore.fs.confined_path import find_root
 from objstore.fs.disk import Disk
 from objstore.fs.nofollow import refuse_links
-from objstore.fs.reserved_names import INDEX_NAME, STORE_NAME
+from objstore.fs.reserved_names import INDEX_NAME, LOG_NAME, STORE_NAME
 from objstore.history.snapshot_check import UnreadablePart, unreadable_parts
 from objstore.index.database import COMPARED
 from objstore.index.index_file import IndexFile
@@ -45,7 +45,7 @@ from objstore.index.refcounts import held_blobs, recount, unexpired
 from objstore.index.rows import Tip
 from objstore.integrity.segment_scan import MAX_LISTED_LOSSES, FrameSpan, ScannedRecord, SegmentScan
 from objstore.log.frames import SEGMENT_HEADER_SIZE
-from objstore.log.segment_files import Place
+from objstore.log.segment_files import Place, is_conflict_copy
 from objstore.model.basic_types import Progress, ignore_progress
 from objstore.model.ids import BlobId
 from objstore.model.records import Decision, Edit, Numbering, Snapshot
@@ -237,6 +237,7 @@ class _Checking:
                 str(error),
                 "Nothing can be read without the id. `cas salvage --store-id` accepts it.",
             )
+        self._name_conflict_copies()
         leftovers = self._leftovers()
         if leftovers:
             self._notes.append(f"Files in .cas/tmp of interrupted or running writes: {leftovers}.")
@@ -245,6 +246,15 @@ class _Checking:
             self._notes.append(f"{path} belongs to an interrupted or running write on another disk.")
         leftovers += len(elsewhere)
         self.report = replace(self.report, faults=tuple(self._faults), leftovers=leftovers, notes=tuple(self._notes))
+
+    def _name_conflict_copies(self) -> None:
+        """Note the segments that a program which synchronizes folders has set aside: no reader reads them."""
+        with suppress(FileNotFoundError):
+            for name in sorted(filter(is_conflict_copy, os.listdir(os.path.join(self._folder, LOG_NAME)))):
+                self._notes.append(
+                    f"{STORE_NAME}/{LOG_NAME}/{name} is a synced folder's second copy of a segment, and is not read. "
+                    "What another machine recorded may be in it alone: keep it, and get its content with `cas salvage`."
+                )
 
     def _leftovers(self) -> int:
         try:

@@ -43,6 +43,7 @@ GENERATION: Final = 1 << 40
 """Distance between the first offsets of two generations of a segment. No segment grows to a terabyte."""
 
 _SUFFIX: Final = ".seg"
+_NUMBER_DIGITS: Final = 8
 _GENERATION_DIGITS: Final = 6
 """Most digits of a generation in a file name."""
 
@@ -530,7 +531,8 @@ def open_segment(path: str) -> int | None:
 
 def segment_name(segment: int, generation: int) -> str:
     """Return the name of a segment's file."""
-    return f"{segment:08d}.{generation}.seg" if generation else f"{segment:08d}.seg"
+    number = f"{segment:0{_NUMBER_DIGITS}d}"
+    return f"{number}.{generation}.seg" if generation else f"{number}.seg"
 
 
 def _parsed_name(name: str) -> tuple[int, int] | None:
@@ -546,6 +548,11 @@ def _parsed_name(name: str) -> tuple[int, int] | None:
 def is_segment(name: str) -> bool:
     """Return whether a file's name is a segment's: other files in the folder are ignored."""
     return _parsed_name(name) is not None
+
+
+def is_conflict_copy(name: str) -> bool:
+    """Return whether a file is named as programs that synchronize folders name a second version of a segment."""
+    return name.endswith(_SUFFIX) and _is_number(name[:_NUMBER_DIGITS]) and not is_segment(name)
 
 
 def generation_of(name: str) -> int:

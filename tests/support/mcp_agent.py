@@ -152,8 +152,9 @@ def connected(  # noqa: PLR0913 - each is one thing that a test may choose
     environment: dict[str, str] | None = None,
     program: Sequence[str] = (),
     extensions: Sequence[ClientExtension] = (),
+    expected: str = "",
 ) -> Iterator[Agent]:
-    """Start a server on directories, and connect to it. Whatever the server logs is a failure of the test.
+    """Start a server on directories, and connect to it. If it logs anything but `expected`, the test fails.
 
     `served`: the directories on the command line, if they are not `roots`. `client_roots`: returns the addresses that
     the client answers whenever it is asked for its roots. `on_message`: gets the notifications of the server.
@@ -182,7 +183,7 @@ def connected(  # noqa: PLR0913 - each is one thing that a test may choose
         with portal.wrap_async_context_manager(client):
             yield Agent(portal, client, roots[0])
     logged = log.read_text()
-    assert logged == "", logged
+    assert logged == expected, logged
 
 
 def server_command() -> Sequence[str]:

@@ -443,3 +443,20 @@ def test_closed_standard_stream_is_reported_in_one_line(tmp_path: Path, closed: 
 def test_server_exits_cleanly_at_the_end_of_its_input(tmp_path: Path) -> None:
     done = editledger(str(tmp_path))
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_directory_that_is_missing_is_reported_and_the_others_are_served(tmp_path: Path) -> None:
+    good, missing, file = tmp_path / "good", tmp_path / "missing", tmp_path / "file"
+    good.mkdir()
+    file.touch()
+    (good / "f").write_text("a\n")
+    said = "editledger: not a directory, so it is not served: "
+    with connected(good, missing, file, expected=f"{said}{missing}, {file}\n") as agent:
+        allowed = agent.done("list_allowed_directories")
+        assert allowed.structured["directories"] == [str(good)]
+        assert allowed.notes == f"Not served, because it is no directory: {missing}, {file}"
+        assert agent.done("read_file", path=str(good / "f")).text == "a\n"
+        assert agent.call("read_file", path=str(missing / "f")).refused
+    done = editledger(str(good), str(missing))
+    assert (done.returncode, done.stderr) == (0, f"{said}{missing}\n")
+    assert editledger("--export-acp", "contract", str(good), str(missing)).returncode == 2

@@ -452,3 +452,23 @@ def test_a_cached_weave_that_differs_from_the_journal_is_found_and_rebuilt(root:
     assert {fault.part for fault in report.faults} == {StorePart.WEAVES}
     assert repair_store(report).faults == ()
     assert not list((root / ".cas" / "cache").glob("weave-*"))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "00000001 (alice's conflicted copy 2026-11-28).seg",
+        "00000001.sync-conflict-20261128-101112-ABCDEFG.seg",
+        "00000001 (1).seg",
+        "00000001-LAPTOP.seg",
+        "00000001 2.seg",
+        "00000001.3 (conflicted copy 2026-11-28 101112).seg",
+    ],
+)
+def test_conflict_copy_of_a_segment_is_named_and_is_no_fault(root: Path, name: str) -> None:
+    (first, *_) = segments(root)
+    (first.parent / name).write_bytes(first.read_bytes())
+    report = check_store(str(root))
+    assert report.faults == ()
+    assert [name in note for note in report.notes] == [True]
+    assert (first.parent / name).exists()

@@ -177,7 +177,7 @@ def edit_diff(
         if piece[0][0] in wanted:
             shown += trail
             label = ", ".join(_label(view, number, screen) for number, _ in piece)
-            yield hunk_head(hunks, lead, trail, label, screen)
+            yield hunk_head(old, new, hunks, lead, trail, label, screen)
             yield from hunk_body(old, new, hunks, lead, trail, screen, syntax)
             for number, _ in piece:
                 yield from remarks.get(Unit(view.seq, number), ())

@@ -133,7 +133,7 @@ def _file_diff(file: "NetFile", screen: Screen, comments: Comments, seen: Collec
         below = ordered[last + 1].old_start if last + 1 < len(ordered) else len(old)
         lead, trail = min(CONTEXT, hunks[0].old_start - above), min(CONTEXT, below - hunks[-1].old_end)
         labels = dict.fromkeys(_label(file, file.changes[at], screen, seen) for at, _ in group)
-        yield hunk_head(hunks, lead, trail, ", ".join(labels), screen)
+        yield hunk_head(old, new, hunks, lead, trail, ", ".join(labels), screen)
         yield from hunk_body(old, new, hunks, lead, trail, screen, syntax)
         for at, _ in group:
             yield from comments_text(comments.get(at, ()), screen)

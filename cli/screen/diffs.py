@@ -1,6 +1,7 @@
 """Draw hunks, and the diff of two texts, as lines of a screen: unified, or side by side."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Final
 
 from cli.screen.syntax import PLAIN_SYNTAX, Mark, Syntax
@@ -13,17 +14,31 @@ CONTEXT: Final = 3
 """Unchanged lines that are shown above a change, and below it."""
 
 _NO_NEWLINE: Final = b"\\ No newline at end of file"
+_MARK: Final = b"\xef\xbb\xbf"
 _SIGN_COLOR: Final = {b"-": "red", b"+": "green", b"@": "cyan"}
 
 # ---- hunks
 
 
-def hunk_head(hunks: Sequence[Hunk], lead: int, trail: int, label: str, screen: Screen) -> bytes:
-    """Return the header of hunks with `lead` lines above them and `trail` below, followed by a label."""
+def hunk_head(
+    old: Sequence[bytes], new: Sequence[bytes], hunks: Sequence[Hunk], lead: int, trail: int, label: str, screen: Screen
+) -> bytes:
+    """Return the header of hunks with `lead` lines above them and `trail` below, followed by a label.
+
+    `old`, `new`: the lines of both sides. Where the bytes of the file are written as they are, the label also says what
+    of a change can't be seen.
+    """
     first, last = hunks[0], hunks[-1]
-    old = _span(first.old_start - lead, lead + last.old_end - first.old_start + trail)
-    new = _span(first.new_start - lead, lead + last.new_end - first.new_start + trail)
-    return screen.line(f"{screen.paint(f'@@ -{old} +{new} @@', 'cyan')} {label}".rstrip())
+    if not screen.guarded:
+        unseen = (
+            word
+            for hunk in hunks
+            for word in _invisible(old[hunk.old_start : hunk.old_end], new[hunk.new_start : hunk.new_end])
+        )
+        label = ", ".join(dict.fromkeys(filter(None, (label, *unseen))))
+    removed = _span(first.old_start - lead, lead + last.old_end - first.old_start + trail)
+    added = _span(first.new_start - lead, lead + last.new_end - first.new_start + trail)
+    return screen.line(f"{screen.paint(f'@@ -{removed} +{added} @@', 'cyan')} {label}".rstrip())
 
 
 def hunk_body(
@@ -67,6 +82,24 @@ def shown_syntax(path_before: str, path: str, old: Sequence[bytes], new: Sequenc
         return [text.expandtabs(TAB) for text in texts] if screen.columns else texts
 
     return syntax_of(path_before, path, shown(old), shown(new))
+
+
+def _invisible(removed: Sequence[bytes], added: Sequence[bytes]) -> list[str]:
+    """Return in words which byte-order mark and line endings a change takes away or adds, of lines on both sides."""
+    if not removed or not added:
+        return []
+    words = []
+    for what, old, new in (
+        ("byte-order mark", removed[0].startswith(_MARK), added[0].startswith(_MARK)),
+        ("CR at the end of lines", any(map(_ends_in_cr, removed)), any(map(_ends_in_cr, added))),
+    ):
+        if old != new:
+            words.append(f"{what} {'removed' if old else 'added'}")
+    return words
+
+
+def _ends_in_cr(line: bytes) -> bool:
+    return line.endswith(b"\r\n")
 
 
 def _span(start: int, count: int) -> str:
@@ -206,15 +239,26 @@ def _diff_columns(before: bytes, after: bytes, screen: Screen) -> Iterator[bytes
     shown = 0
     for hunk, following in zip(hunks, [*(later.old_start for later in hunks[1:]), len(old)], strict=True):
         lead, trail = min(CONTEXT, hunk.old_start - shown), min(CONTEXT, following - hunk.old_end)
-        yield hunk_head([hunk], lead, trail, "", screen)
+        yield hunk_head(old, new, [hunk], lead, trail, "", screen)
         yield from hunk_body(old, new, [hunk], lead, trail, screen)
         shown = hunk.old_end + trail
+
+
+def _labelled(rows: Sequence[bytes]) -> Iterator[bytes]:
+    """Yield the lines of hunks, and in their headers what of a change can't be seen."""
+    heads = [at for at, row in enumerate(rows) if row.startswith(b"@@ ")]
+    yield from rows[: next(iter(heads), len(rows))]
+    for at, end in pairwise((*heads, len(rows))):
+        removed, added = ([row[1:] + b"\n" for row in rows[at:end] if row.startswith(sign)] for sign in (b"-", b"+"))
+        words = ", ".join(_invisible(removed, added))
+        yield rows[at] + (f" {words}".encode() if words else b"")
+        yield from rows[at + 1 : end]
 
 
 def _diff_rows(rows: Sequence[bytes], screen: Screen) -> Iterator[bytes]:
     """Yield the lines of hunks, each change as one piece."""
     if not screen.color:
-        yield from (_content_line(row, screen) for row in rows)
+        yield from (_content_line(row, screen) for row in (rows if screen.guarded else _labelled(rows)))
         return
     at = 0
     while at < len(rows):

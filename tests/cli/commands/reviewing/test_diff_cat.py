@@ -233,3 +233,27 @@ def test_a_file_whose_folder_was_deleted_keeps_its_name(runner: CommandRunner, r
         assert ran.status == 1
         assert ran.said.count("\n") == 1
         assert runner.bytes("src") == replacement
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        (b"\xef\xbb\xbfone\ntwo\n", b"one\ntwo\n", "byte-order mark removed"),
+        (b"one\ntwo\n", b"\xef\xbb\xbfone\ntwo\n", "byte-order mark added"),
+        (b"one\r\ntwo\r\n", b"one\ntwo\r\n", "CR at the end of lines removed"),
+        (b"one\ntwo\n", b"one\r\ntwo\n", "CR at the end of lines added"),
+        (b"one\r\ntwo\r\n", b"ONE\r\ntwo\r\n", ""),
+    ],
+)
+def test_plain_diff_says_what_of_a_change_cannot_be_seen(
+    runner: CommandRunner, before: bytes, after: bytes, words: str
+) -> None:
+    runner.write("f", before)
+    runner.done("accept", "1")
+    runner.write("f", after)
+    for command, label in ((("diff",), "[2:1]"), (("diff", "f@2^", "f@2"), "")):
+        ran = runner.done(*command)
+        (head,) = (line for line in ran.text.split("\n") if line.startswith("@@"))
+        assert head.split(" @@", 1)[1].strip() == ", ".join(filter(None, (label, words)))
+        # The lines themselves are exact, so that another program can apply them.
+        assert b"\n-" + before.split(b"\n")[0] + b"\n+" + after.split(b"\n")[0] + b"\n" in ran.out

@@ -7,7 +7,8 @@ no fuzzy matching.
 
 The end of the file is context too. A hunk that adds lines below its last line of context was made at the end of a
 file, as `git apply` and GNU patch take it: it fits only there, so that it is not applied a second time where the file
-has grown since. Where it replaces lines instead, these say well enough where it belongs.
+has grown since. Likewise one that adds lines above its first line of context, and says that it begins at line 1, fits
+only there. Where a hunk replaces lines instead, these say well enough where it belongs.
 
 One difference is allowed, because models send LF whatever they read: if the patch has no CRLF at all, its lines also
 match lines of the file that differ only by ending in CRLF. The lines that such a hunk inserts get the ending of the
@@ -84,6 +85,12 @@ class PatchHunk:
         """Return whether its last lines are added below a line of context, and no line is below them."""
         above = next((line.mark for line in reversed(self.lines) if line.mark != "+"), "")
         return self.lines[-1].mark == "+" and above == " "
+
+    @property
+    def prepends(self) -> bool:
+        """Return whether it says that it begins at line 1, and its first lines are added above a line of context."""
+        below = next((line.mark for line in self.lines if line.mark != "+"), "")
+        return self.lines[0].mark == "+" and below == " " and self.start == 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,6 +272,8 @@ class _File:
         end = at + len(old)
         if not old:
             return at == len(self) == 0
+        if at and self.ties and hunk.prepends:
+            return False
         if end > len(self) or not all(self.has(at + i, line.text) for i, line in enumerate(old)):
             return False
         # A line without its newline can only be the last one, and lines without context below them come after it.
@@ -275,6 +284,8 @@ class _File:
         if self._appends(hunk) or not all(side[-1].text.endswith(b"\n") for side in (hunk.old, hunk.new) if side):
             at = len(self) - len(hunk.old)  # it can only be at the end
             return [at] if at >= 0 and self.fits(hunk, at) else []
+        if self.ties and hunk.prepends:
+            return [0] if self.fits(hunk, 0) else []
         return self.occurrences(hunk)
 
     def _appends(self, hunk: PatchHunk) -> bool:

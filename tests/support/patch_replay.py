@@ -1,0 +1,274 @@
+"""Replay the calls of git's and GNU patch's own tests with our patch tools, and name each difference.
+
+`python -m tests.support.patch_replay FOLDER` downloads both source packages of the distribution into FOLDER, unless
+they are there, runs their scripts with the installed programs behind a recorder, and applies each recorded patch here
+too. The scripts' own results don't matter: what counts is what the program did to the files of each call.
+"""
+
+import base64
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Any, Final
+
+from mcptools.edit.patch_parser import InvalidPatch, parse_patches
+from mcptools.edit.unified_diff import Applied, FilePatch, apply_patch
+
+_SECONDS: Final = 120
+"""Time that a script has; some of them wait for what the recorder does not offer."""
+
+_RECORDER: Final = r"""
+import base64, json, os, subprocess, sys, time
+tool, program, calls = sys.argv[1:4]
+words = sys.argv[4:]
+def files():
+    found = {}
+    for folder, names, others in os.walk("."):
+        names[:] = [name for name in names if name != ".git"]
+        for name in others:
+            path = os.path.join(folder, name)
+            if os.path.isfile(path) and not os.path.islink(path) and os.path.getsize(path) < 1 << 20:
+                found[os.path.relpath(path)] = base64.b64encode(open(path, "rb").read()).decode()
+    return found
+given = b"" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.buffer.read()
+before = files()
+done = subprocess.run([program, *words], input=given)
+record = dict(tool=tool, words=words, given=base64.b64encode(given).decode(), before=before, after=files(),
+              status=done.returncode, script=os.environ.get("REPLAYED", ""))
+with open(os.path.join(calls, "%d.%d.json" % (time.time_ns(), os.getpid())), "w") as out:
+    json.dump(record, out)
+sys.exit(done.returncode)
+"""
+
+_OTHER_REQUESTS: Final = {
+    "check": r"--(check|stat|numstat|summary|cached|dry-run)\b|^--build-fake|^-N$|^--intent",
+    "merging": r"^-3$|^--3way|^--merge|^-m\b",
+    "fuzz and white space": r"^-C\d|^--whitespace|^--ignore-(space|white)|^-l$|^--unidiff-zero|^-F|^--inaccurate",
+    "other output": r"^-o|^--output|^-r|^--reject|^-b|^--backup|^-B|^-z|^-V|^-D|^--ifdef",
+    "part of the files": r"^--(include|exclude|directory)",
+    "another format": r"^-[cne]$|^--(context|normal|ed)$",
+}
+"""Options of the programs by which a call asks for something that our tools don't offer, in the words of the report."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Call:
+    """One recorded call."""
+
+    tool: str
+    script: str
+    words: list[str]
+    given: bytes
+    before: dict[str, bytes]
+    after: dict[str, bytes]
+    status: int
+
+    @property
+    def operands(self) -> list[str]:
+        """Return the words that are no options."""
+        words = self.words[1:] if self.tool == "git" else self.words
+        return [word for word in words if not word.startswith("-") or word == "-"]
+
+    @property
+    def is_reverse(self) -> bool:
+        return any(re.fullmatch(r"-R|--reverse", word) for word in self.words)
+
+    @property
+    def stripped(self) -> int | None:
+        """Return how many folders of a name are stripped; None: as many as it takes to find a file."""
+        found = [int(word[2:]) for word in self.words if re.fullmatch(r"-p\d+", word)]
+        return found[-1] if found else (1 if self.tool == "git" else None)
+
+    @property
+    def asks_for(self) -> str:
+        """Return what the call asks for that our tools don't offer; "": nothing."""
+        names = (name for name, form in _OTHER_REQUESTS.items() if any(re.search(form, word) for word in self.words))
+        return next(names, "")
+
+
+def main(folder: Path) -> None:
+    """Record and replay, and print the counts and each difference."""
+    calls = folder / "calls"
+    if not calls.is_dir():
+        _record(_sources(folder), calls)
+    counts = Counter[str]()
+    differences: list[str] = []
+    for path in sorted(calls.iterdir()):
+        call = _read(json.loads(path.read_text()))
+        for outcome, detail in _replayed(call):
+            counts[f"{call.tool}: {outcome}"] += 1
+            if detail:
+                differences.append(f"{call.script} ({' '.join(call.words)}): {outcome}: {detail}")
+    for name, count in sorted(counts.items()):
+        sys.stdout.write(f"{count:6} {name}\n")
+    for difference, count in sorted(Counter(differences).items()):
+        sys.stdout.write(f"- {difference}" + (f" ({count} times)\n" if count > 1 else "\n"))
+
+
+# ---- recording
+
+
+def _sources(folder: Path) -> dict[str, Path]:
+    """Return the unpacked source packages, downloaded if they are missing."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if not list(folder.glob("git-*/t")):
+        subprocess.run(["apt-get", "source", "git", "patch"], cwd=folder, check=True)
+    return {name: next(folder.glob(f"{name}-*/")) for name in ("git", "patch")}
+
+
+def _record(sources: dict[str, Path], calls: Path) -> None:
+    programs = calls.parent / "programs"
+    for made in (programs, calls):
+        made.mkdir(exist_ok=True)
+    (programs / "recorder.py").write_text(_RECORDER)
+    for tool in ("git", "patch"):
+        program = shutil.which(tool)
+        recorder = f"exec {sys.executable} -S -E {programs}/recorder.py {tool} {program} {calls}"
+        wrapper = programs / tool
+        condition = 'if [ "$1" != apply ]; then exec ' + f'{program} "$@"; fi\n' if tool == "git" else ""
+        wrapper.write_text(f'#!/bin/sh\n{condition}{recorder} "$@"\n')
+        wrapper.chmod(0o755)
+    environment = {**os.environ, "PATCH": str(programs / "patch"), "GIT_TEST_INSTALLED": str(programs)}
+    _prepare_git(sources["git"])
+    for script in sorted((sources["git"] / "t").glob("t41*-apply-*.sh")):
+        _run(["bash", script.name], script.parent, {**environment, "REPLAYED": script.name})
+    tests = sources["patch"] / "tests"
+    listed = {path for path in tests.iterdir() if path.is_file() and path.read_bytes()[:1] == b"#"}
+    for script in sorted(listed - {tests / "test-lib.sh", tests / "Makefile.am", tests / "Makefile.in"}):
+        variables = {"srcdir": str(tests), "abs_top_builddir": str(sources["patch"]), "REPLAYED": script.name}
+        _run(["bash", str(script)], tests, {**environment, **variables})
+
+
+def _prepare_git(source: Path) -> None:
+    """Make what git's scripts expect of a built git: options, and a program that only its C helpers would need."""
+    (source / "GIT-BUILD-OPTIONS").write_text("SHELL_PATH=/bin/sh\nPERL_PATH=perl\nDIFF=diff\nNO_PERL=\nNO_PYTHON=1\n")
+    helper = source / "t" / "helper" / "test-tool"
+    helper.write_text("#!/bin/sh\nexit 1\n")
+    helper.chmod(0o755)
+    (source / "templates" / "blt").mkdir(parents=True, exist_ok=True)
+
+
+def _run(command: Sequence[str], folder: Path, environment: dict[str, str]) -> None:
+    with suppress(subprocess.TimeoutExpired):
+        subprocess.run(
+            command,
+            cwd=folder,
+            env=environment,
+            check=False,
+            timeout=_SECONDS,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+
+def _read(record: dict[str, Any]) -> _Call:
+    def files(name: str) -> dict[str, bytes]:
+        return {path: base64.b64decode(content) for path, content in record[name].items()}
+
+    return _Call(
+        tool=record["tool"],
+        script=record["script"],
+        words=record["words"],
+        given=base64.b64decode(record["given"]),
+        before=files("before"),
+        after=files("after"),
+        status=record["status"],
+    )
+
+
+# ---- replaying
+
+
+def _replayed(call: _Call) -> Iterator[tuple[str, str]]:
+    """Yield what the parts of a call's patch come to, each with what differs; "": nothing."""
+    if call.asks_for:
+        yield f"not compared, asks for {call.asks_for}", ""
+        return
+    text = _patch(call)
+    if not text.strip():
+        yield "not compared, no patch", ""
+        return
+    try:
+        parts = parse_patches(text.decode("utf-8", "surrogateescape"), correct=True)
+    except (InvalidPatch, UnicodeEncodeError) as refusal:
+        changed = call.before != call.after
+        text_of = (
+            "another format" if re.search(rb"^(\*\*\* |[0-9,]+[acd]$|[0-9,]+[acd][0-9])", text, re.MULTILINE) else ""
+        )
+        if changed and text_of:
+            yield f"not compared, {text_of}", ""
+            return
+        yield ("refused here, applied there", str(refusal)) if changed else ("refused by both", "")
+        return
+    again = Counter(part.names[1] for part in parts)
+    for part in parts:
+        if again[part.names[1]] > 1:
+            yield "not compared, several parts for one file", ""
+            continue
+        yield _compared(call, part.reverse if call.is_reverse else part, alone=len(parts) == 1)
+
+
+def _patch(call: _Call) -> bytes:
+    """Return the patch of a call."""
+    inputs = [word for word in call.words if word.startswith(("-i", "--input=")) and word != "-i"]
+    names = [word.removeprefix("-i").removeprefix("--input=") for word in inputs]
+    if call.tool == "git":
+        names = call.operands
+    elif not names and len(call.operands) > 1:
+        names = call.operands[1:2]
+    return b"".join(
+        call.given if name == "-" else call.before.get(os.path.normpath(name), b"") for name in names or ["-"]
+    )
+
+
+def _compared(call: _Call, part: FilePatch, *, alone: bool) -> tuple[str, str]:
+    if part.more is not None:
+        return "left to other tools: more than changed lines", ""
+    if part.source is None or part.target is None:
+        return "left to other tools: created or deleted files", ""
+    name = _file(call, part, alone=alone)
+    if name is None:
+        return "not compared, the file is not known", ""
+    before, after = call.before[name], call.after.get(name)
+    made = apply_patch(before, part)
+    theirs = None if after == before else after or b""  # an emptied file may be removed
+    ours = made.content if isinstance(made, Applied) else None
+    if ours == theirs or (ours == before and theirs is None):
+        return ("the same result" if ours is not None else "refused by both"), ""
+    if ours is None and call.status != 0:
+        return "refused here, applied in part there", ""
+    if ours is None:
+        return "refused here, applied there", f"{name}: {made}"
+    if theirs is None:
+        return (
+            "applied here, refused there",
+            f"{name}: hunks moved by {made.moved if isinstance(made, Applied) else ()}",
+        )
+    return "ANOTHER RESULT", name
+
+
+def _file(call: _Call, part: FilePatch, *, alone: bool) -> str | None:
+    """Return the file that a part is for, as the program finds it."""
+    operands = [] if call.tool == "git" else call.operands[:1]
+    if operands and alone:
+        return operands[0] if operands[0] in call.before else None
+    for name in (part.source or "", part.target or ""):
+        folders = PurePath(name).parts
+        strips = range(len(folders)) if call.stripped is None else [call.stripped]
+        for strip in strips:
+            if (found := "/".join(folders[strip:])) in call.before:
+                return found
+    return None
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

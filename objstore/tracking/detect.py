@@ -5,7 +5,7 @@ import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
-from typing import Final, Protocol
+from typing import Protocol
 
 from objstore.calls.edit_recorder import Change, Recorder, Version, external_changes, new_conversation, version_of
 from objstore.calls.formatting import as_formatting
@@ -14,13 +14,13 @@ from objstore.fastclass import replace, value
 from objstore.fs.disk import reaching
 from objstore.fs.file_state import file_at, linked
 from objstore.model.basic_types import EXTERNAL_CONVERSATION, MAX_INT, DocumentId, FileState, Operation, Origin
-from objstore.model.ids import BlobId, blob_id
 from objstore.model.relpath import beginning, folders_above, joined
 from objstore.model.results import Attributor, CallInfo
 from objstore.model.views import EditView
 from objstore.store.write_batch import Batch
 from objstore.tracking.baseline_update import BaselineUpdate
 from objstore.tracking.git_positions import watch_repositories
+from objstore.tracking.moved_files import moved_files
 from objstore.transaction.journal import Journal
 from objstore.worktree.baseline import KnownStates
 from objstore.worktree.scan import WorktreeScan
@@ -29,8 +29,6 @@ from objstore.worktree.tree_writer import ContentWriter
 from objstore.worktree.walk import COARSEST_TIMESTAMP_NS, ReadFile, ScanLimits, SkippedPath
 
 __all__ = ["Difference", "ExplainsChanges", "UnstoredLargeFiles", "folder_differences", "record_differences"]
-
-_EMPTY: Final = blob_id(b"")
 
 
 @value
@@ -401,7 +399,7 @@ def _changes(found: Sequence[Difference], batch: Batch) -> Iterator[tuple[Change
             for change in external_changes(lost.path, lost.document, lost.known, version(lost.now), batch.text):
                 yield change, lost
     found = [here for here in found if not here.is_lost]
-    moves = _moves(found)
+    moves = moved_files([(here.path, here.known, here.now) for here in found], batch.text)
     move_targets = {path for path, _ in moves.values()}
     by_path = {here.path: here for here in found}
     for gone in found:
@@ -415,7 +413,7 @@ def _changes(found: Sequence[Difference], batch: Batch) -> Iterator[tuple[Change
             source=None if to is None else gone.path,
             before=version(gone.known),
             after=version(state),
-            hunks=None if to is None else (),
+            hunks=() if state is not None and gone.known is not None and state.blob == gone.known.blob else None,
             origin=Origin.EXTERNAL,
             folders=0 if to is None else by_path[to].folders,
         )
@@ -435,34 +433,3 @@ def _changes(found: Sequence[Difference], batch: Batch) -> Iterator[tuple[Change
             folders=here.folders if here.known is None else 0,
         )
         yield change, here
-
-
-def _moves(found: Sequence[Difference]) -> dict[bytes, tuple[bytes, FileState]]:
-    """Return the new path and state of each moved file, by its old path.
-
-    A deleted file has moved to a new file with the same bytes, preferably one of the same name. Empty files never count
-    as moved, because they are all alike.
-    """
-    new: dict[BlobId, dict[bytes, list[tuple[bytes, FileState]]]] = {}  # by blob and name, each list from its end
-    for here in reversed(found):
-        if here.known is None and here.now is not None and here.now.blob != _EMPTY:
-            new.setdefault(here.now.blob, {}).setdefault(_name(here.path), []).append((here.path, here.now))
-    gone = {here.path: here.known for here in found if here.now is None and here.known is not None}
-    moves: dict[bytes, tuple[bytes, FileState]] = {}
-    for path, known in gone.items():
-        alike = new.get(known.blob, {}).get(_name(path))
-        if alike:
-            moves[path] = alike.pop()
-    for path, known in gone.items():
-        named = new.get(known.blob)
-        while path not in moves and named:
-            name = next(reversed(named))
-            if named[name]:
-                moves[path] = named[name].pop()
-            else:
-                del named[name]
-    return moves
-
-
-def _name(path: bytes) -> bytes:
-    return path.rpartition(b"/")[2]

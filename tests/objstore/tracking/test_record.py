@@ -3,6 +3,7 @@
 import os
 import shutil
 import sqlite3
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -244,6 +245,46 @@ def test_moved_file_is_matched_with_the_copy_of_the_same_name(known: Scene) -> N
     (known.root / "lib").mkdir()
     (known.root / "src/b.py").rename(known.root / "lib/b.py")
     assert recorded_changes(known.workspace.record_changes(AGENT)) == ["create copy", "move src/b.py lib/b.py"]
+
+
+def test_a_rename_with_a_change_that_git_applies_is_one_edit(known: Scene) -> None:
+    (known.root / "old").write_bytes(TEN)
+    known.workspace.record_changes(AGENT)
+    patch = known.root.parent / "rename.patch"
+    patch.write_text(
+        "diff --git a/old b/new\nsimilarity index 90%\nrename from old\nrename to new\n--- a/old\n+++ b/new\n"
+        "@@ -4,3 +4,3 @@\n 4\n-5\n+five\n 6\n"
+    )
+    subprocess.run(["git", "apply", "-p1", str(patch)], cwd=known.root, check=True)
+    (edit,) = known.workspace.record_changes(AGENT).edits
+    assert (in_words(edit), edit.edit.added, edit.edit.removed) == ("move old new", 1, 1)
+    changed = (known.root / "new").read_bytes()
+    known.workspace.decide(Action.REJECT, [Unit(edit.seq, 1)])
+    assert (known.root / "new").read_bytes() == TEN
+    known.workspace.decide(Action.REJECT, [Unit(edit.seq, 0)])
+    assert ((known.root / "old").read_bytes(), (known.root / "new").exists()) == (TEN, False)
+    known.workspace.decide(Action.ACCEPT, [Unit(edit.seq, 0), Unit(edit.seq, 1)])
+    assert ((known.root / "new").read_bytes(), (known.root / "old").exists()) == (changed, False)
+
+
+@pytest.mark.parametrize(
+    ("new", "wanted"),
+    [
+        ({"b": TEN.replace(b"5", b"five"), "c": TEN.replace(b"6", b"six")}, ["delete a", "create b", "create c"]),
+        ({"b": b"1\n2\n3\n" + b"".join(b"other %d\n" % n for n in range(9))}, ["delete a", "create b"]),
+        ({"b": TEN.replace(b"5", b"five"), "c": TEN}, ["move a c", "create b"]),
+        ({"b": b"\0" + TEN}, ["delete a", "create b"]),
+    ],
+)
+def test_a_deleted_file_moved_only_to_the_one_new_file_that_is_like_it(
+    known: Scene, new: dict[str, bytes], wanted: list[str]
+) -> None:
+    (known.root / "a").write_bytes(TEN)
+    known.workspace.record_changes(AGENT)
+    (known.root / "a").unlink()
+    for name, content in new.items():
+        (known.root / name).write_bytes(content)
+    assert sorted(map(in_words, known.workspace.record_changes(AGENT).edits)) == sorted(wanted)
 
 
 def test_a_snapshot_in_between_hides_nothing(known: Scene) -> None:

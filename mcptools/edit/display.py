@@ -7,6 +7,7 @@ __all__ = [
     "LONGEST_WORDS",
     "UNDECODABLE_MARK",
     "UTF8_MARK",
+    "UTF16_MARKS",
     "cut",
     "cut_within",
     "decoded",
@@ -23,6 +24,9 @@ UNDECODABLE_MARK: Final = r"\udc"
 _UNNAMEABLE: Final = (
     rf"Names with {UNDECODABLE_MARK}NN are not UTF-8, and no tool can use them: a person can rename them."
 )
+
+UTF16_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
+"""The byte-order marks of UTF-16."""
 
 UTF8_MARK: Final = b"\xef\xbb\xbf"
 """The byte-order mark of UTF-8."""

@@ -12,7 +12,7 @@ from mcptools.edit.anchored import (
     OperationsOverlap,
     TaggedContent,
 )
-from mcptools.edit.display import decoded, shown
+from mcptools.edit.display import UTF16_MARKS, decoded, shown
 from mcptools.edit.exact import AmbiguousString, EditsOverlap, MissingString
 from mcptools.edit.hashline import hashlines_around
 from mcptools.edit.nearest_text import Nearest, nearest
@@ -59,6 +59,11 @@ _ESCAPED_BYTE: Final = (
     "old_string."
 )
 
+_UTF16: Final = (
+    "It begins with the byte-order mark of UTF-16, and these tools read and change UTF-8 only. Its bytes are recorded; "
+    "write_file would turn it into UTF-8."
+)
+
 _EMPTY: Final = "The file is empty: use write_file."
 
 _NO_SESSION: Final = (
@@ -67,6 +72,12 @@ _NO_SESSION: Final = (
 )
 
 _NO_LINE: Final = f"The file is empty: only {EMPTY_TEXT} can be named, to insert or to replace."
+
+
+def binary_file(message: str, path: str, content: bytes) -> Failure:
+    """Return the failure of a tool that needs text."""
+    hint = _UTF16 if content.startswith(UTF16_MARKS) else ""
+    return Failure(FailureKind.BINARY_FILE, f"{message}: {shown(path)}", hint=hint, path=path)
 
 
 def missing_string(refusal: MissingString, old_string: str) -> LazyFailure:

@@ -23,6 +23,7 @@ from mcptools.edit.display import (
 )
 from mcptools.edit.hashline import hashlines, hashlines_around
 from mcptools.files.regex_search import TooSlow, matching, too_slow
+from mcptools.model import refusals
 from mcptools.model.cancellation import progress
 from mcptools.model.failures import Failure, FailureKind
 from mcptools.tools.context import PathArgument, ToolContext, absolute, converting_errors, sha256
@@ -237,7 +238,7 @@ class ReadingTools:
         """Return a text file's current content; the session does not count it as read yet. Raises Failure."""
         files, found = self._context.read(path)
         if self._context.is_binary(found.bytes):
-            raise Failure(FailureKind.BINARY_FILE, f"Cannot read binary file as text: {shown(path)}", path=path)
+            raise refusals.binary_file("Cannot read binary file as text", path, found.bytes)
         return files, found
 
     def _showed(self, files: Files, found: Content, lines: Iterable[range], *, of: int) -> None:

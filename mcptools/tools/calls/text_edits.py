@@ -9,11 +9,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Generic, Protocol, TypeVar
 
-from mcptools.edit.display import shown
 from mcptools.edit.exact import Span
 from mcptools.files.workspaces import of_directory
 from mcptools.model import refusals
-from mcptools.model.failures import Failure, FailureKind, failure_of, resolving_lazy_failures
+from mcptools.model.failures import Failure, failure_of, resolving_lazy_failures
 from mcptools.model.session import FileKey, Knowledge
 from mcptools.tools.calls.notes import UNCHANGED, edit_number, not_applied, outcome_notes
 from mcptools.tools.calls.tracked_calls import TrackedCalls, refuse_reserved
@@ -277,7 +276,7 @@ class TextEdits:
 
     def _refuse_if_binary(self, found: Content, path: str) -> None:
         if self._context.is_binary(found.bytes):
-            raise Failure(FailureKind.BINARY_FILE, f"Cannot edit binary file: {shown(path)}", path=path)
+            raise refusals.binary_file("Cannot edit binary file", path, found.bytes)
 
     def _base(self, workspace: Files | Workspace, key: FileKey, now: Content, file_hash: str | None) -> Content:
         """Return the version of a file that the model made its change to, or `now` if it knows no other.

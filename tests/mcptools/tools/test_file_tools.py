@@ -109,6 +109,19 @@ def test_reading_says_the_line_endings_and_the_encoding(
     assert bool(note) == ("\n" in result.notes)
 
 
+def test_refusal_of_utf_16_names_the_encoding(agent: Agent, folder: Path) -> None:
+    file = folder / "f.txt"
+    for encoding in ("utf-16-le", "utf-16-be"):
+        file.write_bytes("\ufeffone\r\ntwo\r\n".encode(encoding))
+        for tool, arguments in (
+            ("read_text_file", {}),
+            ("multi_edit_text_file", {"edits": [{"old_string": "one", "new_string": "1"}]}),
+        ):
+            error = agent.call(tool, path=str(file), **arguments).error
+            assert error["code"] == -32004
+            assert "byte-order mark of UTF-16" in error["hint"]
+
+
 @pytest.mark.parametrize(
     ("before", "after", "note"),
     [

@@ -70,6 +70,7 @@ if TYPE_CHECKING:
         real_path as real_path,
         require_not_reserved as require_not_reserved,
     )
+    from objstore.fs.nofollow import open_store_file as open_store_file
     from objstore.fs.store_owner import user_name as user_name
     from objstore.fs.store_version import store_version as store_version
     from objstore.fs.tree_files import Files as Files
@@ -353,6 +354,7 @@ _HOMES: Final = {
         "SnapshotUnreadable",
         "SnapshotsNotComparable",
     ),
+    "fs.nofollow": ("open_store_file",),
     "fs.store_owner": ("user_name",),
     "fs.store_version": ("store_version",),
     "fs.tree_files": ("Files",),

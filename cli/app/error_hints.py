@@ -15,7 +15,7 @@ from cli.screen.quoting import typed
 if TYPE_CHECKING:
     from objstore import PathIsSymlink, PermissionRefused
 
-__all__ = ["damage_advice", "message_of", "message_with_advice", "permission_advice", "symlink_advice"]
+__all__ = ["damage_advice", "message_of", "message_with_advice", "permission_advice", "symlink_advice", "user_named"]
 
 _GET_ATTRIBUTES: Final = 2 << 30 | struct.calcsize("l") << 16 | ord("f") << 8 | 1
 """FS_IOC_GETFLAGS: the request for a file's attributes on Linux."""
@@ -61,6 +61,9 @@ def permission_advice(error: "PermissionRefused", start: str) -> str:
     place = _place(error.path, start)
     if marked := _mark(place):
         return marked
+    by_sudo = os.environ.get("SUDO_UID", "")
+    if os.geteuid() == 0 and by_sudo.isdecimal():
+        return _advice_by_sudo(place, int(by_sudo))
     if not place.is_dir() and os.access(place, os.R_OK | os.W_OK):
         # A file is written next to its path and then moved there: the folder is what refuses.
         place = place.parent
@@ -82,11 +85,11 @@ def _owner_advice(found: os.stat_result, shown: str, *, is_folder: bool, owner: 
     user = os.geteuid()
     if found.st_uid != user and owner == user != 0:
         # Another user, such as root under sudo, made it in this user's folder: that user would make more such files.
-        return f"{shown} belongs to {_user(found.st_uid)}. To use it: sudo chown {_user(user)} {shown}"
+        return f"{shown} belongs to {user_named(found.st_uid)}. To use it: sudo chown {user_named(user)} {shown}"
     if found.st_uid != user:
         # Where even root is refused, as by a network filesystem, only the file's own owner can help.
-        name = _user(owner if user else found.st_uid)
-        return f"{shown} belongs to {_user(found.st_uid)}: run cas as {name}, or ask for the right to write there."
+        name = user_named(owner if user else found.st_uid)
+        return f"{shown} belongs to {user_named(found.st_uid)}: run cas as {name}, or ask for the right to write there."
     return f"{shown} has the mode {stat.S_IMODE(found.st_mode):04o}. To use it: chmod u+rw{'x' * is_folder} {shown}"
 
 
@@ -135,6 +138,18 @@ def _root(start: str) -> Path:
         return Path(start)
 
 
+def _advice_by_sudo(place: Path, user: int) -> str:
+    """Return how the user who ran `sudo` gets access, because root does only what this user may; "" if unknown."""
+    for refusing in (place, place.parent):
+        owner, shown = refusing.stat().st_uid, typed(str(refusing))
+        if owner != user:
+            whose = (
+                f"{shown} belongs to {user_named(owner)}. By sudo, cas does only what {user_named(user)} may do there."
+            )
+            return f"{whose} To use it: sudo chown {user_named(user)} {shown}"
+    return ""
+
+
 def _place(path: str, start: str) -> Path:
     """Return the path that was refused if it exists, or else the nearest folder above it."""
     place = Path(_root(start), path)
@@ -143,7 +158,8 @@ def _place(path: str, start: str) -> Path:
     return place
 
 
-def _user(number: int) -> str:
+def user_named(number: int) -> str:
+    """Return the name of a user, or its number if it has none."""
     try:
         return getpwuid(number).pw_name
     except KeyError:

@@ -460,12 +460,12 @@ def log_fault(place: str, arguments: list[str], error: Exception) -> None:
 
 def _log(place: str, arguments: list[str], said: str) -> None:
     """Write a line to the log of the workspace around `place`. Raises NotAWorkspace, OSError."""
-    from objstore import HOOK_LOG, find_root
+    from objstore import HOOK_LOG, find_root, open_store_file
 
     path = os.path.join(find_root(place), HOOK_LOG)  # noqa: PTH118 - pathlib costs start-up
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     line = f"{when} {' '.join(arguments)}: {said}\n".encode("utf-8", "backslashreplace")
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+    fd = open_store_file(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
         if os.fstat(fd).st_size > _LONGEST_LOG:
             os.ftruncate(fd, 0)

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from cli.app.error_hints import user_named
 from cli.app.invocation import Invocation
 from cli.render.status import shown_edits
 from cli.screen.terminal import Screen, shown_name, visible
@@ -46,6 +47,7 @@ DONE: Final = {
     Action.GIT: "Followed git's change of",
     Action.CLAIM: "Claimed",
 }
+NOT_RECORDED: Final = "the folder does: owners, access control lists and extended attributes are not recorded"
 WANTED: Final = {
     Action.ACCEPT: "accept",
     Action.REJECT: "reject",
@@ -105,6 +107,9 @@ def decided_text(
         yield screen.line(effect_line(effect, dry_run=dry_run))
     if not outcome.files and says_unchanged:
         yield screen.line("No file changes." if dry_run else "No file changed.")
+    if outcome.given_to:
+        owners = " and ".join(map(user_named, outcome.given_to))
+        yield screen.line(f"Note: What was restored belongs to {owners}, as {NOT_RECORDED}.")
     for notice in outcome.notices[:NOTICES_SHOWN]:
         yield screen.line(f"Note: {visible(str(notice))}.")
     if len(outcome.notices) > NOTICES_SHOWN:
@@ -256,6 +261,7 @@ def effect_line(effect: "FileEffect", *, dry_run: bool) -> str:
             if effect.before == effect.after:
                 done, wanted = "Changed the mode of", "Would change the mode of"
     modes = f" (mode {effect.mode_before:04o} -> {effect.mode_after:04o})"
+    rest += " without setuid and setgid, which no file gets back" if effect.mode_lost else ""
     both = effect.path_before is not None and effect.path_after is not None
     return f"{wanted if dry_run else done} {rest}" + (modes if both and effect.mode_before != effect.mode_after else "")
 

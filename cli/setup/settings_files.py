@@ -3,6 +3,7 @@
 import os
 import stat
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -196,6 +197,10 @@ def _put(path: Path, text: str, *, like: Path, is_program: bool = False) -> None
     new = 0o755 if is_program else 0o644
     fd = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, new if mode is None else mode)
     try:
+        if os.geteuid() == 0:
+            owner = (like if mode is not None else path.parent).stat()
+            with suppress(OSError):  # a container may have no such user
+                os.fchown(fd, owner.st_uid, owner.st_gid)
         with open(fd, "wb") as file:  # noqa: PTH123 - of a descriptor, which pathlib can't open
             file.write(text.encode("utf-8"))
             file.flush()

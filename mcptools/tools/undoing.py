@@ -145,7 +145,9 @@ class UndoTools:
             effect = effects.pop(document, None)
             if effect is None and target.is_unchanged:
                 continue
-            if effect is None or not target.is_before(effect.path_after, effect.after, effect.mode_after):
+            if effect is None or not target.is_before(
+                effect.path_after, effect.after, effect.mode_after | effect.mode_lost
+            ):
                 raise _refused(FailureKind.REVIEW_CONFLICT, _DECIDED, target.path_after)
         for effect in effects.values():
             raise _refused(FailureKind.REVIEW_CONFLICT, _DECIDED, effect.path_before or effect.path_after or "")

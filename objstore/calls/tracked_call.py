@@ -40,7 +40,14 @@ from objstore.fs.confined_path import FileOnDisk, ResolvedPath, missing_at
 from objstore.fs.content_source import MemorySource
 from objstore.fs.file_state import contents_below, file_at, large_files, state_at
 from objstore.ignore_rules.scan_rules import rules_of_workspace
-from objstore.model.basic_types import RESERVED_CONVERSATIONS, DocumentId, FileState, Operation, Origin
+from objstore.model.basic_types import (
+    RESERVED_CONVERSATIONS,
+    DocumentId,
+    FileState,
+    Operation,
+    Origin,
+    settable_state,
+)
 from objstore.model.ids import BlobId, blob_id
 from objstore.model.large_file_placeholder import MAX_BLOB, is_placeholder, placeholder
 from objstore.model.records import Decision
@@ -154,7 +161,7 @@ class Call:
         if mode is None:
             mode = self._journal.new_file_mode() if before is None else before.state.mode
         blob = blob_id(content)
-        state = FileState(blob=blob, mode=mode)
+        state = settable_state(FileState(blob=blob, mode=mode), None if before is None else before.state)
         if before is not None and before.state == state:
             return
         after = Version(content=content, state=state)
@@ -172,6 +179,7 @@ class Call:
     def restore(self, path: str, state: FileState) -> None:
         """Set the file to a state whose blob is stored, of any size, or create the file. Raises BlobMissing."""
         resolved, file = self._file(path)
+        state = settable_state(state, None if file.now is None else file.now.state)
         if file.now is None or file.now.state != state:
             after = Version(content=self._batch.text(state.blob), state=state)
             self._write(resolved, file, after, None, Operation.REPLACE)

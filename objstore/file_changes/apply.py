@@ -41,7 +41,8 @@ from objstore.file_changes.open_dirs import ResolvedPaths
 from objstore.fs.confined_path import FileOnDisk, ResolvedPath, Tree, look_at, open_folder
 from objstore.fs.disk import Disk, Pieces, is_same_file
 from objstore.fs.file_state import contents_below, disk_state, state_at
-from objstore.model.basic_types import FileState, Progress, ignore_progress
+from objstore.fs.store_owner import may, owner_of_new, require
+from objstore.model.basic_types import FileState, Progress, ignore_progress, settable_mode, settable_state
 from objstore.model.ids import BlobId
 from objstore.model.relpath import folders_of
 
@@ -111,9 +112,10 @@ class Transition:
         self._was_file = was_file
         self._was_emptied = was_emptied
         self._possibly_empty = None if possibly_empty is None else tuple(possibly_empty)
-        steps = tuple(steps)
+        steps = tuple(map(_settable, steps))
         wanted = _movable(tree, [step for step in steps if step.before != step.after])
         moved = {step.path: step.moved_from for step in steps}
+        wanted = list(map(_settable, wanted))  # a moved file may have become a new one
         # Where each new file's owner and attributes come from: its path, or the old one if a move becomes a new file.
         self._like: Final = {step.path: moved[step.path] or step.path for step in wanted if step.moved_from is None}
         # Remove files first, so that a folder may take a file's name and the other way round.
@@ -231,11 +233,12 @@ class Transition:
             _check_kind(found, resolved.path)
             self._tree.require_users_file(found, resolved.path, since=self._began)
             self._check_unchanged(step, resolved, found)
+            require(resolved.user, found, os.W_OK, resolved.path)
             if not os.access(resolved.name, os.W_OK, dir_fd=resolved.folder) and not _undoes_read_only_mode(
                 step, found
             ):
                 raise PermissionRefused(resolved.path)
-        if not os.access(".", os.W_OK | os.X_OK, dir_fd=resolved.folder):
+        if not _may_change_names(resolved, found) or not os.access(".", os.W_OK | os.X_OK, dir_fd=resolved.folder):
             raise PermissionRefused(resolved.path)
 
     def _require_folder_may_go(self, step: FileStep, resolved: ResolvedPath) -> None:
@@ -293,7 +296,8 @@ class Transition:
         folder = self._staging_folder(resolved)
         model = self._like[step.path]
         like = self._seen.get(model)
-        name = self._disk.stage(folder, self._blobs.pieces(after.blob), like, after.mode, resolved.path)
+        owner = owner_of_new(resolved.folder, resolved.user) if like is None else like
+        name = self._disk.stage(folder, self._blobs.pieces(after.blob), owner, after.mode, resolved.path)
         self._staged[step.path] = (folder, name)
         if like is not None:
             seen = self._resolved_paths.at(model)
@@ -332,11 +336,18 @@ class Transition:
         if not self._links.note_metadata_change(found, look_at(resolved)):
             raise FileChanged(source.path)
 
-    def _set_mode_if_unwritten(self, resolved: ResolvedPath, mode: int) -> bool:
-        """Set a file's mode; return whether no one has written to the file meanwhile."""
+    def _set_mode_if_unwritten(self, resolved: ResolvedPath, mode: int, was: os.stat_result | None = None) -> bool:
+        """Set a file's mode; return whether no one has written to the file meanwhile. `was`: as of `_set_mode`."""
         found = look_at(resolved)
-        self._disk.chmod(resolved.folder, resolved.name, mode)
+        self._set_mode(resolved.folder, resolved.name, mode, was)
         return found is not None and self._links.note_metadata_change(self._links.expected(found), look_at(resolved))
+
+    def _set_mode(self, folder: int, name: str, mode: int, was: os.stat_result | None) -> None:
+        """Set a file's mode; in a roll-back, `was` is the file's status before, so that even setuid can be restored."""
+        if was is not None and settable_mode(mode) != mode == stat.S_IMODE(was.st_mode):
+            self._disk.return_mode(folder, name, was)
+        else:
+            self._disk.chmod(folder, name, mode)
 
     def _remove_blocking_folder(self, step: FileStep, resolved: ResolvedPath) -> None:
         """Remove the folder that has a new file's path, with the folders in it, if there are no files in it."""
@@ -356,10 +367,11 @@ class Transition:
         with self._tree.locate(name, changing=True, as_on_disk=False) as resolved:
             if resolved.path != name:
                 return False  # the folder, or one above it, was replaced by a link
-            found = None if made is None else look_at(resolved)
+            found = look_at(resolved)
             if found is not None and made is not None and not os.path.samestat(found, made):
                 return False  # another folder has taken its path
-            return not resolved.missing and self._disk.remove_directory(resolved.folder, resolved.name)
+            is_there = not resolved.missing and _may_change_names(resolved, found)
+            return is_there and self._disk.remove_directory(resolved.folder, resolved.name)
 
     def _remove(self, step: FileStep, resolved: ResolvedPath) -> None:
         found = self._require_as_seen(step.path, resolved)
@@ -425,7 +437,7 @@ class Transition:
             folder = resolved.folder
             for name, made in zip(resolved.missing, folders_of(path)[-len(resolved.missing) :], strict=True):
                 with suppress(FileExistsError):
-                    self._disk.make_directory(folder, name)
+                    self._disk.make_directory(folder, name, owner_of_new(folder, resolved.user))
                     self._created_dirs[made] = None  # status not read yet
                 folder = open_folder(folder, name, resolved.path)
                 opened.callback(os.close, folder)
@@ -553,7 +565,7 @@ class Transition:
         if step.before is None:
             self._undo_create(step, resolved)
         elif move.after is not None and stat.S_IMODE(found.st_mode) == move.after.mode != step.before.mode:
-            self._set_mode_if_unwritten(resolved, step.before.mode)
+            self._set_mode_if_unwritten(resolved, step.before.mode, self._seen.get(seen))
         return True
 
     def _same_file_stat(self, seen: bytes, path: bytes) -> os.stat_result | None:
@@ -597,7 +609,7 @@ class Transition:
             self._restore_bytes(step, before, None if found is None else found[1].stat, resolved)
         if self._mode_at(resolved) != before.mode:
             with suppress(PermissionRefused):  # the file system keeps no modes
-                self._set_mode_if_unwritten(resolved, before.mode)
+                self._set_mode_if_unwritten(resolved, before.mode, self._seen.get(step.path))
 
     def _restore_bytes(
         self, step: FileStep, before: FileState, found: os.stat_result | None, resolved: ResolvedPath
@@ -612,7 +624,8 @@ class Transition:
             self._rewrite(resolved, before.blob)
         else:
             folder = self._staging_folder(resolved)
-            name = self._disk.stage(folder, self._blobs.pieces(before.blob), found, before.mode, resolved.path)
+            was = self._seen.get(step.path, found)
+            name = self._disk.stage(folder, self._blobs.pieces(before.blob), was, before.mode, resolved.path)
             if found is not None:
                 self._disk.carry_attributes(resolved.folder, resolved.name, folder, name, before.mode)
             try:
@@ -677,6 +690,23 @@ def _undoes_read_only_mode(step: FileStep, found: os.stat_result) -> bool:
     # The bytes of a file with several names would have to be written in place.
     is_given_up = step.after is None or (step.after.mode != mode and found.st_nlink == 1)
     return is_own and is_recorded and is_given_up
+
+
+def _settable(step: FileStep) -> FileStep:
+    """Return the step with a mode that its file can get: setuid and setgid stay with the bytes, or go."""
+    before, after = step.before, step.after
+    if after is None or step.moved_from is not None:
+        return step
+    state = settable_state(after, before)
+    return step if state == after else replace(step, after=state)
+
+
+def _may_change_names(resolved: ResolvedPath, found: os.stat_result | None) -> bool:
+    """Return whether the user for whom root acts may create a name in a folder, or remove it (`found`: what has it)."""
+    folder = os.fstat(resolved.folder)
+    if resolved.user is None or found is None or not folder.st_mode & stat.S_ISVTX:
+        return may(resolved.user, folder, os.W_OK | os.X_OK)
+    return resolved.user.st_uid in {folder.st_uid, found.st_uid} and may(resolved.user, folder, os.W_OK | os.X_OK)
 
 
 def _within(folder: bytes, paths: Iterable[bytes]) -> list[str]:

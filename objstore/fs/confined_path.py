@@ -45,7 +45,7 @@ from objstore.fs.reserved_names import (
     nearest_store,
     other_form,
 )
-from objstore.fs.store_owner import refuse_others_store
+from objstore.fs.store_owner import refuse_others_store, require, user_by_sudo
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable
@@ -93,6 +93,7 @@ class ResolvedPath:
     name: str
     path: str  # relative to the root, components joined by "/", no links in it
     missing: tuple[str, ...]  # folders that don't exist yet, from the one in `folder` down; then `name` is in the last
+    user: os.stat_result | None = None  # as of its Tree
 
 
 @value
@@ -189,6 +190,7 @@ class Tree:
             raise FileMissing(self._given) from error
         except OSError as error:
             raise failure(error, self._given) from error
+        self.user: Final = user_by_sudo(self.root)  # the user for whom root acts; None: this process acts for itself
         self.is_case_insensitive: Final = is_case_insensitive(self.fd)
         self._found: Final = os.fstat(self.fd)
         self._listed: tuple[float, Container[tuple[int, int]]] = _NEVER, ()  # when; the store's hard-linked files
@@ -333,6 +335,7 @@ class Tree:
                     raise PathInvalid(path, "not a directory") from error
                 raise failure(error, path) from error
         try:
+            require(self.user, os.fstat(fd), os.R_OK | os.X_OK, path)
             with os.scandir(fd) as names:
                 found = [_entry(item) for item in names if not is_store(item.name)]
         except OSError as error:
@@ -373,11 +376,18 @@ def open_file(resolved: ResolvedPath) -> int:
     Raises FileMissing, PathIsSymlink, PermissionRefused, PathNotRegular, DiskFailed.
     """
     try:
-        return os.open(resolved.name, _READ_FLAGS, dir_fd=resolved.folder)
+        fd = os.open(resolved.name, _READ_FLAGS, dir_fd=resolved.folder)
     except FileNotFoundError as error:
         raise FileMissing(resolved.path) from error
     except OSError as error:
         raise _unreadable(resolved, error) from error
+    if resolved.user is not None:
+        try:
+            require(resolved.user, os.fstat(fd), os.R_OK, resolved.path)
+        except BaseException:
+            os.close(fd)
+            raise
+    return fd
 
 
 def missing_at(resolved: ResolvedPath) -> FileMissing:
@@ -544,7 +554,7 @@ class PathResolver:
                 return self._resolved_missing(part)
         # The path ends in the root, or in a folder that ".." led back to.
         if not self._folders:
-            return ResolvedPath(folder=self._tree.fd, name=".", path=".", missing=())
+            return ResolvedPath(folder=self._tree.fd, name=".", path=".", missing=(), user=self._tree.user)
         name = self._names.pop()
         os.close(self._folders.pop())
         return self._resolved(name)
@@ -557,7 +567,9 @@ class PathResolver:
         return resolved
 
     def _resolved(self, name: str) -> ResolvedPath:
-        return ResolvedPath(folder=self._folder, name=name, path="/".join([*self._names, name]), missing=())
+        return ResolvedPath(
+            folder=self._folder, name=name, path="/".join([*self._names, name]), missing=(), user=self._tree.user
+        )
 
     def _resolved_missing(self, part: str) -> ResolvedPath:
         """Return the location of a file whose folders, from `part` on, don't exist yet."""
@@ -567,9 +579,8 @@ class PathResolver:
         for name in rest:
             self._check(name)
         missing = (part, *rest[:-1])
-        return ResolvedPath(
-            folder=self._folder, name=rest[-1], path="/".join([*self._names, part, *rest]), missing=missing
-        )
+        path = "/".join([*self._names, part, *rest])
+        return ResolvedPath(folder=self._folder, name=rest[-1], path=path, missing=missing, user=self._tree.user)
 
     def _check(self, part: str) -> None:
         if _size(part) > _MAX_NAME:
@@ -602,6 +613,7 @@ class PathResolver:
             if self._will_be_vacated(os.fsencode("/".join([*self._names, part]))):
                 return False
             raise PathInvalid(self._given, f"{part!r} is not a directory") from error
+        require(self._tree.user, os.fstat(self._folder), os.X_OK, self._given)
         self._names.append(part)
         return True
 

@@ -20,15 +20,18 @@ from typing import Final, TypeAlias
 
 from objstore.errors import CasError, DiskFailed, DiskFull, PathUnreachable, PermissionRefused
 from objstore.fs.boot_id import boot_id
+from objstore.model.basic_types import settable_mode
 
 __all__ = [
     "Disk",
     "Pieces",
     "failure",
+    "give_to_owner_of",
     "is_absence",
     "is_folder",
     "is_same_file",
     "new_file_mode",
+    "open_or_create",
     "reaching",
     "read_all",
     "syncing",
@@ -55,6 +58,7 @@ _write_signature: Final = attrgetter("st_ino", "st_dev", "st_size", "st_mtime_ns
 _CARRIED_PREFIXES: Final = ("user.", "system.posix_acl_access")
 """Prefixes of the extended attributes that a file keeps when its content is replaced."""
 
+_INSPECT_FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
 _TEMPORARY_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
@@ -155,8 +159,9 @@ class Disk:
         """
         temporary = f"{path}.{os.urandom(8).hex()}"
         with _Translated(path):
-            fd = os.open(temporary, _TEMPORARY_FLAGS, mode)
+            fd = os.open(temporary, _TEMPORARY_FLAGS, settable_mode(mode))
             try:
+                give_to_owner_of(fd, os.path.dirname(path) or ".")
                 _write_pieces(fd, content, sync_every=_SYNCED_AT_ONCE)
                 _sync_data(fd)
             except BaseException:
@@ -181,6 +186,7 @@ class Disk:
         with _Translated(path):
             fd = os.open(path, _TEMPORARY_FLAGS, 0o600)
             try:
+                give_to_owner_of(fd, os.path.dirname(path) or ".")
                 if hasattr(os, "posix_fallocate"):
                     os.posix_fallocate(fd, 0, size)
                 else:
@@ -211,13 +217,32 @@ class Disk:
         with _Translated(name):
             os.utime(fd, ns=(modified, modified))
 
-    def make_store_folder(self, path: str, within: int | None = None) -> None:
-        """Create a folder of the store. `within`: the open folder to create it in (None: use its path).
+    def make_creation_folder(self, path: str, within: int | None = None) -> None:
+        """Create a folder that only this user may enter. `within`: the open folder to create it in (None: by its path).
 
         Raises FileExistsError if the name is taken.
         """
         with _Translated(path):
             os.mkdir(path if within is None else os.path.basename(path), 0o700, dir_fd=within)
+
+    def make_store_folder(self, path: str) -> None:
+        """Create a folder of the store, for the store's owner. Raises FileExistsError if the name is taken."""
+        with _Translated(path):
+            os.mkdir(path, 0o700)
+            if os.geteuid() == 0:
+                _give_new_folder(path, None, os.stat(os.path.dirname(path) or "."))
+
+    def give(self, folder: int, like: os.stat_result, *, with_itself: bool) -> None:
+        """Give what is in an open folder to the owner of `like`; `with_itself`: the folder too.
+
+        Only this user may be able to enter the folder before: otherwise another one could put other files there.
+        """
+        with _Translated("."):
+            for _, folders, names, fd in os.fwalk(".", topdown=False, follow_symlinks=False, dir_fd=folder):
+                for name in (*folders, *names):
+                    os.chown(name, like.st_uid, like.st_gid, dir_fd=fd, follow_symlinks=False)
+            if with_itself:
+                os.fchown(folder, like.st_uid, like.st_gid)
 
     def move_store_folder(self, source: str, path: str) -> None:
         """Rename a folder of the store. Raises FileExistsError if a folder with entries has the new name."""
@@ -251,17 +276,20 @@ class Disk:
     def stage(self, directory: int, content: Pieces, like: os.stat_result | None, mode: int, name: str) -> str:
         """Write `content` to a new file in `directory` and return its name there.
 
-        The file gets `mode`, if the file system keeps modes, and, where this process may set them, owner and group of
-        the file that it will replace (`like`; None: it replaces none).
+        The file gets `mode`, if the file system keeps modes, without setuid and setgid, and, where this process may set
+        them, owner and group of `like`: the file that it will replace, or the folder that it is made for (None: this
+        process's own; root's is the folder's that it is staged in).
         """
         temporary = f".cas-{os.urandom(8).hex()}"
         with _Translated(name):
             fd = os.open(temporary, _TEMPORARY_FLAGS, 0o600, dir_fd=directory)
             try:
                 _write_pieces(fd, content)
+                if like is None and os.geteuid() == 0:
+                    like = os.fstat(directory)
                 if like is not None:
                     _set_owner(fd, like)
-                _set_mode(fd, mode)
+                _set_mode(fd, settable_mode(mode))
             except BaseException:
                 with suppress(OSError):
                     os.unlink(temporary, dir_fd=directory)
@@ -289,7 +317,19 @@ class Disk:
             for name in carried:
                 with suppress(OSError):
                     os.setxattr(new, name, os.getxattr(old, name, follow_symlinks=False), follow_symlinks=False)
-            os.chmod(staged, mode, dir_fd=directory)
+            os.chmod(staged, settable_mode(mode), dir_fd=directory)
+
+    def return_mode(self, directory: int, name: str, was: os.stat_result) -> None:
+        """Give a file the mode that it had, with setuid and setgid if it also has the owner and group that it had."""
+        with _Translated(name):
+            fd = os.open(name, _INSPECT_FLAGS, dir_fd=directory)
+            try:
+                now = os.fstat(fd)
+                is_whose_it_was = (now.st_uid, now.st_gid) == (was.st_uid, was.st_gid)
+                mode = stat.S_IMODE(was.st_mode)
+                os.fchmod(fd, mode if is_whose_it_was else settable_mode(mode))
+            finally:
+                os.close(fd)
 
     def replace(self, source_directory: int, source: str, directory: int, name: str) -> None:
         """Rename the file `source` to `name`, replacing any file of that name."""
@@ -341,11 +381,11 @@ class Disk:
                 os.close(fd)
 
     def chmod(self, directory: int, name: str, mode: int) -> None:
-        """Set the permission bits of a regular file."""
+        """Set the permission bits of a regular file. Setuid and setgid are only kept or removed."""
         with _Translated(name):
-            fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=directory)
+            fd = os.open(name, _INSPECT_FLAGS, dir_fd=directory)
             try:
-                os.fchmod(fd, mode)
+                os.fchmod(fd, settable_mode(mode, os.fstat(fd).st_mode))
             finally:
                 os.close(fd)
 
@@ -379,10 +419,15 @@ class Disk:
                 os.close(fd)
                 os.unlink(temporary, dir_fd=directory)
 
-    def make_directory(self, directory: int, name: str) -> None:
-        """Create a folder with the process's default permissions. Raises FileExistsError if the name is taken."""
+    def make_directory(self, directory: int, name: str, like: os.stat_result | None = None) -> None:
+        """Create a folder with the process's default permissions. Raises FileExistsError if the name is taken.
+
+        `like`: the folder or file whose owner and group it gets, as far as this process may set them.
+        """
         with _Translated(name):
             os.mkdir(name, dir_fd=directory)
+            if like is not None and os.geteuid() == 0:
+                _give_new_folder(name, directory, like)
 
     def remove_directory(self, directory: int, name: str) -> bool:
         """Remove a folder if it is empty; return whether it is gone."""
@@ -439,6 +484,40 @@ def _exchange() -> Callable[[int, str, int, str], bool]:
     return rename_exchange
 
 
+def give_to_owner_of(fd: int, folder: str | int) -> None:
+    """Give a file that this process has just created, if it is root, to the owner of the folder that it is in."""
+    if os.geteuid() == 0:
+        _set_owner(fd, os.stat(folder))
+
+
+def open_or_create(path: str, flags: int) -> int:
+    """Return a descriptor of a store's file, which is created if it is missing. Raises OSError as os.open does.
+
+    What root creates belongs to the owner of its folder. A file that was there is not given away: the folder's owner
+    may have moved any file there.
+    """
+    if os.geteuid() != 0:
+        return os.open(path, flags | os.O_CREAT, 0o600)
+    while True:
+        with suppress(FileExistsError):
+            fd = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o600)
+            give_to_owner_of(fd, os.path.dirname(path))
+            return fd
+        with suppress(FileNotFoundError):
+            return os.open(path, flags)
+
+
+def _give_new_folder(path: str, within: int | None, like: os.stat_result) -> None:
+    """Give a folder that this process, as root, has just created to the owner of `like`."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=within)
+    try:
+        # Whoever owns the folder above may have put another one there meanwhile. One without anything in it is no loss.
+        if os.fstat(fd).st_uid == 0 and not os.listdir(fd):
+            _set_owner(fd, like)
+    finally:
+        os.close(fd)
+
+
 def _write_all(fd: int, content: bytes) -> None:
     written = os.write(fd, content)
     while written < len(content):
@@ -463,13 +542,14 @@ def _write_pieces(fd: int, content: Pieces, sync_every: int = 0) -> int:
 def _set_owner(fd: int, like: os.stat_result) -> None:
     """Give an open file the owner and group of `like`, or the group alone, or neither, as this process may."""
     own = os.fstat(fd)
-    # Only root may change the owner; others may only set a group that they belong to. The bytes matter more than both.
+    # Only root may change the owner, and in a container only to some; others may only set a group that they belong to.
+    # The bytes matter more than both.
     if own.st_uid != like.st_uid:
-        with suppress(PermissionError):
+        with suppress(OSError):
             os.fchown(fd, like.st_uid, like.st_gid)
             return
     if own.st_gid != like.st_gid:
-        with suppress(PermissionError):
+        with suppress(OSError):
             os.fchown(fd, -1, like.st_gid)
 
 

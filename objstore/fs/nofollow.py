@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import Final
 
 from objstore.errors import PermissionRefused, StoreHardLinked, StoreLinked, StoreNotRegular
-from objstore.fs.disk import Disk, read_all
+from objstore.fs.disk import Disk, open_or_create, read_all
 from objstore.fs.reserved_names import IGNORE_NAME
 
 __all__ = [
@@ -109,7 +109,8 @@ def open_store_file(path: str, flags: int) -> int:
     Raises StoreLinked, StoreNotRegular, and OSError as os.open does; StoreHardLinked if it is opened for writing.
     """
     try:
-        fd = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+        flags |= os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        fd = open_or_create(path, flags & ~os.O_CREAT) if flags & os.O_CREAT else os.open(path, flags)
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise StoreLinked(path) from error

@@ -7,9 +7,10 @@ import stat
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Self
 
-from objstore.errors import DiskFailed, FileMissing
+from objstore.errors import DiskFailed, FileMissing, PermissionRefused
 from objstore.fs.confined_path import MAX_FILE, ResolvedPath, Tree, look_at, missing_at, open_folder
 from objstore.fs.disk import Disk
+from objstore.fs.store_owner import may, owner_of_new, require
 from objstore.model.ids import blob_id
 
 if TYPE_CHECKING:
@@ -119,6 +120,8 @@ class Files:
     def set_times(self, path: str, *, accessed: int, modified: int) -> None:
         """Set a file's times, in nanoseconds since the epoch; never through a link. Raises what Tree.locate raises."""
         with self.tree.locate(path, changing=True) as resolved:
+            if resolved.user is not None and not _may_write(resolved, "file"):
+                raise PermissionRefused(resolved.path)
             self._disk.set_times(resolved.folder, resolved.name, accessed, modified)
 
     def list_directory(self, path: str) -> list[DirectoryEntry]:
@@ -139,7 +142,8 @@ class Files:
         try:
             for name in (*resolved.missing, resolved.name):
                 try:
-                    self._disk.make_directory(folder, name)
+                    require(resolved.user, os.fstat(folder), os.W_OK | os.X_OK, resolved.path)
+                    self._disk.make_directory(folder, name, owner_of_new(folder, resolved.user))
                     made = True
                 except FileExistsError:
                     made = False
@@ -155,7 +159,12 @@ def _may_write(resolved: ResolvedPath, kind: str) -> bool:
     """Return whether this process may write the file at `resolved`. For a link: True, without a test."""
     if kind == "symlink":
         return True
+    found = look_at(resolved)
+    if found is None or not may(resolved.user, found, os.W_OK):
+        return False
     if not os.access(resolved.name, os.W_OK, dir_fd=resolved.folder, effective_ids=True):
         return False
+    if not may(resolved.user, os.fstat(resolved.folder), os.W_OK | os.X_OK):
+        return kind != "file"
     # A file is staged in its folder and then swapped into place, so the folder must be writable.
     return kind != "file" or os.access(".", os.W_OK | os.X_OK, dir_fd=resolved.folder, effective_ids=True)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from objstore.errors import StoreLocked
-from objstore.fs.disk import failure
+from objstore.fs.disk import failure, open_or_create
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -102,7 +102,7 @@ class WriterLock:
 
     def _opened(self) -> int:
         try:
-            return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            return open_or_create(self._path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
         except OSError as error:
             raise failure(error, self._path) from error
 

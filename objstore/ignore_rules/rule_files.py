@@ -4,6 +4,7 @@ A name that looks like a secret, or that the settings exclude, is left out whate
 ignores is left out unless git's index has it.
 """
 
+import errno
 import os
 from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -11,6 +12,7 @@ from typing import Final
 
 from objstore.errors import CasError, FileMissing
 from objstore.fs.confined_path import ResolvedPath, Tree, read_at
+from objstore.fs.store_owner import may
 from objstore.ignore_rules.git_worktree import GitWorktree, enclosing_worktree, read_text, worktree_at
 from objstore.ignore_rules.gitignore import GIT_IGNORE_FILE, IGNORE_FILE, NO_TEXTS, IgnoreTexts, Rules, Verdict
 from objstore.ignore_rules.scan_rules import ScanRules, rules_of_workspace
@@ -199,6 +201,8 @@ def folder_at(tree: Tree, path: bytes) -> Iterator[int]:
             if fd != tree.fd:
                 os.close(fd)
             fd = inner
+            if not may(tree.user, os.fstat(fd), os.R_OK | os.X_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), os.fsdecode(path))
     except OSError:
         if fd != tree.fd:
             os.close(fd)

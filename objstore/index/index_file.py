@@ -14,6 +14,7 @@ from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Final
 
 from objstore.errors import StoreLinked
+from objstore.fs.disk import give_to_owner_of
 from objstore.index.database import BUSY_SECONDS, PAGE, SQLITE_ERRORS, unusable
 
 if TYPE_CHECKING:
@@ -77,7 +78,11 @@ class IndexFile:
         except FileNotFoundError:
             # SQLite would create it with the default mode, and the files next to it with the mode of the first.
             with suppress(OSError):
-                os.close(os.open(self._name, _CREATED, 0o600, dir_fd=self.folder))
+                fd = os.open(self._name, _CREATED, 0o600, dir_fd=self.folder)
+                try:
+                    give_to_owner_of(fd, self.folder)  # SQLite does the same for the files next to it
+                finally:
+                    os.close(fd)
         except OSError:
             pass  # SQLite fails as well, and says why
         seconds = BUSY_SECONDS if self.size else _EMPTY_SECONDS

@@ -37,6 +37,7 @@ from objstore.store.create import (
     discard_creation_folder,
     discard_leftover,
     finish_creation,
+    give_to_owner_above,
     is_creation_folder,
 )
 
@@ -179,11 +180,12 @@ def rebuild(salvage: Salvage, scan: SegmentScan, directory: str, disk: Disk) -> 
     for name in filter(is_creation_folder, os.listdir(directory)):
         discard_leftover(os.path.join(directory, name), disk)  # left by a salvage or an `init` that was killed
     making = os.path.join(directory, creation_folder_name())
-    disk.make_store_folder(making)
+    disk.make_creation_folder(making)
     try:
         create_workspace(making, disk)
         _fill(salvage, scan, os.path.join(making, STORE_NAME), disk)
         unwritten = _write_recovered(salvage, scan, os.path.join(making, RECOVERED), disk)
+        give_to_owner_above(making, disk)
         _move_in(making, directory, disk)
         finish_creation(directory, disk)
     finally:

@@ -29,6 +29,8 @@ __all__ = [
     "Unit",
     "ignore_progress",
     "number_of",
+    "settable_mode",
+    "settable_state",
 ]
 
 MAX_INT: Final = 2**63 - 1
@@ -196,3 +198,23 @@ class FileState:
 
     blob: BlobId
     mode: int
+
+
+_SET_ID: Final = 0o6000
+"""Setuid and setgid: the permission bits that make a program run with the rights of its file's owner or group."""
+
+
+def settable_mode(mode: int, present: int = 0) -> int:
+    """Return the permission bits that a file gets for a recorded mode. `present`: its bits now; 0: it is new.
+
+    Setuid and setgid may stay, and are never set: no record says whose the file was, and the recorded bytes would run
+    with the rights of whoever owns it now.
+    """
+    return mode & ~(_SET_ID & ~present)
+
+
+def settable_state(state: FileState, now: FileState | None) -> FileState:
+    """Return the state that a file gets for a recorded one. `now`: its state before; None: there is no file."""
+    present = now.mode if now is not None and now.blob == state.blob else 0  # other bytes are a new file
+    mode = settable_mode(state.mode, present)
+    return state if mode == state.mode else FileState(blob=state.blob, mode=mode)

@@ -91,6 +91,7 @@ class FileEffect:
     path_after: str | None
     after: BlobId | None
     mode_after: int
+    mode_lost: int = 0  # setuid and setgid of the recorded mode, which no file gets
 
 
 def _effect_of(edit: "Edit") -> FileEffect:
@@ -203,6 +204,7 @@ class Decided:
     repeated: tuple[tuple[Unit, Unit], ...] = ()
     # Units that stay pending instead of being accepted, each with the accepted unit that took its change out.
     taken_out: tuple[tuple[Unit, Unit], ...] = ()
+    given_to: tuple[int, ...] = ()  # the users whose the restored files are, if root runs this, ascending
 
 
 @value

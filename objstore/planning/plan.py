@@ -12,7 +12,7 @@ from objstore.model.results import FileEffect
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from objstore.model.basic_types import FileState, Seq, Status, Unit
+    from objstore.model.basic_types import DocumentId, FileState, Seq, Status, Unit
     from objstore.model.records import Edit, WrittenFile
     from objstore.model.results import Notice
     from objstore.planning.marker_files import MarkerWriter
@@ -36,10 +36,11 @@ class Plan:
     returned: tuple[Unit, ...]  # units whose status changes only because of that
     taken_out: tuple[tuple[Unit, Unit], ...]  # units that stay pending, each with the one that took its change out
     repeated: tuple[tuple[Unit, Unit], ...]  # units that stay rejected, each with one that makes its change
+    modes_lost: dict[DocumentId, int]  # setuid and setgid of recorded modes, which their files don't get
 
     def effects(self) -> tuple[FileEffect, ...]:
         """Return what the decision does to each file that it changes."""
-        return tuple(map(_effect, self._changed_files()))
+        return tuple(_effect(written, self.modes_lost.get(written.document, 0)) for written in self._changed_files())
 
     def steps(self) -> list[FileStep]:
         """Return the changes on disk, ordered by path."""
@@ -74,7 +75,7 @@ class Plan:
         return None if source is None or source in after else source
 
 
-def _effect(written: WrittenFile) -> FileEffect:
+def _effect(written: WrittenFile, mode_lost: int) -> FileEffect:
     return FileEffect(
         document=written.document,
         path_before=None if written.path_before is None else os.fsdecode(written.path_before),
@@ -83,4 +84,5 @@ def _effect(written: WrittenFile) -> FileEffect:
         path_after=None if written.path_after is None else os.fsdecode(written.path_after),
         after=None if written.after is None else written.after.blob,
         mode_after=0 if written.after is None else written.after.mode,
+        mode_lost=mode_lost,
     )

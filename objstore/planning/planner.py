@@ -28,6 +28,7 @@ from objstore.model.basic_types import (
     Seq,
     Status,
     Unit,
+    settable_state,
 )
 from objstore.model.large_file_placeholder import MAX_BLOB
 from objstore.model.records import Decision, Edit, WrittenFile
@@ -68,6 +69,7 @@ class Planner:
     _disk_stats: dict[bytes, os.stat_result] = field(default_factory=dict)
     _external: list[Edit] = field(default_factory=list)
     _lineages: dict[Seq, DocumentId] = field(default_factory=dict)  # documents of named and external edits
+    _modes_lost: dict[DocumentId, int] = field(default_factory=dict)
     _recorder: Recorder | None = None  # None: nothing is recorded yet
 
     def external_changes(self, units: Iterable[Unit]) -> tuple[ExternalChange, ...]:
@@ -159,6 +161,7 @@ class Planner:
             returned=tuple(unit for unit in returned if unit in changed),
             repeated=() if is_new else tuple(left.items()),
             taken_out=tuple(left.items()) if is_new else (),
+            modes_lost=self._modes_lost,
         )
 
     def record(
@@ -411,7 +414,9 @@ class Planner:
                 if len(version.content) > MAX_BLOB:  # a weave could not load it again
                     raise FileTooLarge(os.fsdecode(version.path), len(version.content), MAX_BLOB)
                 base = None if tip.state is None else tip.state.blob
-                after = FileState(blob=self.batch.state(version.content, base), mode=version.mode)
+                state = FileState(blob=self.batch.state(version.content, base), mode=version.mode)
+                after = settable_state(state, tip.state)
+                self._modes_lost[document] = state.mode & ~after.mode
             if after is None and tip.state is None:
                 continue
             yield WrittenFile(

@@ -1,7 +1,8 @@
 """Carry out decision requests: plan them, record them and change the files; find what undo and redo take back."""
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from objstore.documents.marked_text import units_set_aside, written_by
 from objstore.errors import DiskFull, FileExists, NoSpaceToRecord
@@ -12,7 +13,7 @@ from objstore.index.rows import EditRow
 from objstore.model.basic_types import Action, OnExternal, Origin, Seq, Status, Unit
 from objstore.model.ids import BlobId
 from objstore.model.records import Decision
-from objstore.model.results import Conflicted, Decided, DecisionOutcome, ExternalChanges, NothingToDo
+from objstore.model.results import Conflicted, Decided, DecisionOutcome, ExternalChanges, FileEffect, NothingToDo
 from objstore.model.status_report import ExternalChange
 from objstore.model.views import DecisionInForce, Seen
 from objstore.planning.plan import Plan
@@ -232,12 +233,13 @@ def _outcome(journal: Journal, request: DecisionRequest, batch: Batch, *, is_wri
     elif is_writing:
         with _naming_the_edit(journal, plan):
             journal.check_commit(batch, plan.steps(), plan.disk_stats)
+    effects = plan.effects()
     return Decided(
         action=request.action,
         number=number,
         verdicts=tuple(sorted(plan.verdicts.items())),
         cascaded=plan.cascaded,
-        files=plan.effects(),
+        files=effects,
         external=() if request.dry_run else tuple(edit(journal, found.seq) for found in plan.external),
         unrecorded=tuple(plan.external) if request.dry_run else (),
         notices=plan.notices,
@@ -246,6 +248,7 @@ def _outcome(journal: Journal, request: DecisionRequest, batch: Batch, *, is_wri
         returned=plan.returned,
         repeated=plan.repeated,
         taken_out=plan.taken_out,
+        given_to=() if request.dry_run else _given_to(journal, effects),
     )
 
 
@@ -264,6 +267,16 @@ def _naming_the_edit(journal: Journal, plan: Plan) -> Iterator[None]:
                 is_without = status is Status.REJECTED
                 raise FileExists(error.path, edit=unit.seq, is_without=is_without) from error
         raise
+
+
+def _given_to(journal: Journal, effects: Iterable[FileEffect]) -> tuple[int, ...]:
+    """Return the users whose the restored files are now, if root restored them for others."""
+    owners = set[int]()
+    for effect in effects if os.geteuid() == 0 else ():
+        if effect.path_before is None and effect.path_after is not None:
+            with suppress(OSError):
+                owners.add(os.lstat(effect.path_after, dir_fd=journal.tree.fd).st_uid)
+    return tuple(sorted(owners - {0}))
 
 
 def _plan(planner: Planner, request: DecisionRequest) -> Plan | Conflicted:

@@ -10,6 +10,7 @@ from objstore.fs.confined_path import require_not_reserved
 from objstore.fs.disk import Disk, failure, is_absence
 from objstore.fs.nofollow import open_store_folder, read_store_file
 from objstore.fs.reserved_names import IGNORE_NAME, LOG_NAME, STORE_NAME
+from objstore.fs.store_owner import owner_by_sudo
 from objstore.log.segment_files import is_segment
 from objstore.store.object_store import create_store
 
@@ -19,6 +20,7 @@ __all__ = [
     "discard_creation_folder",
     "discard_leftover",
     "finish_creation",
+    "give_to_owner_above",
     "is_creation_folder",
     "write_creation_proof",
 ]
@@ -55,14 +57,20 @@ def create_workspace(root: str, disk: Disk, within: int | None = None) -> None:
     making = os.path.join(root, creation_folder_name())
     try:
         _require_vacant(final)
-        disk.make_store_folder(making, within)  # its name is unguessable, so the paths below lead here or nowhere
+        disk.make_creation_folder(making, within)  # its name is unguessable, so the paths below lead here or nowhere
         write_creation_proof(making, making, disk)  # first, so that what a crash leaves is known
         disk.make_store_folder(os.path.join(making, "tmp"))
         disk.create(os.path.join(making, IGNORE_NAME), _EVERYTHING)
         disk.create(os.path.join(making, "lock"), b"")
         create_store(making, disk)
         _require_vacant(final, clearing=disk)
-        disk.move_store_folder(making, final)
+        owner = owner_by_sudo(root)
+        with open_store_folder(making) as made:
+            if owner is not None:
+                disk.give(made, owner, with_itself=False)
+            disk.move_store_folder(making, final)
+            if owner is not None:
+                disk.give(made, owner, with_itself=True)
         if not is_creation_folder(os.path.basename(root)):
             finish_creation(root, disk)
     except (FileExistsError, FileNotFoundError, StorePlaceTaken):
@@ -75,6 +83,14 @@ def create_workspace(root: str, disk: Disk, within: int | None = None) -> None:
     for name in filter(is_creation_folder, os.listdir(root)):
         discard_leftover(os.path.join(root, name), disk)
     disk.sync_directory(root)
+
+
+def give_to_owner_above(making: str, disk: Disk) -> None:
+    """Give what root has made in a creation folder to the owner of the folder that it will be moved to."""
+    above = os.stat(os.path.dirname(making))
+    if os.geteuid() == 0 and above.st_uid != 0:
+        with open_store_folder(making) as made:
+            disk.give(made, above, with_itself=False)
 
 
 def finish_creation(root: str, disk: Disk) -> None:

@@ -33,6 +33,7 @@ from objstore.store.create import (
     discard_creation_folder,
     discard_leftover,
     finish_creation,
+    give_to_owner_above,
     is_creation_folder,
     write_creation_proof,
 )
@@ -111,7 +112,7 @@ def import_bundle(
     disk = disk or Disk()
     made: list[str] = []
     try:
-        _make_folders(directory, made)
+        _make_folders(directory, made, disk)
         for folder in made:
             disk.sync_directory(
                 os.path.dirname(os.path.abspath(folder))
@@ -137,18 +138,21 @@ def _pieces(store: Store, progress: Progress | None) -> Iterator[bytes]:
     return bundle_pieces(store.log, store.end, progress)
 
 
-def _make_folders(directory: str, made: list[str]) -> None:
+def _make_folders(directory: str, made: list[str], disk: Disk) -> None:
     """Make a folder and those above it, as far as they don't exist; add the new ones to `made`, outermost first."""
     above = os.path.dirname(directory.rstrip("/"))
     if above and not os.path.isdir(above):
-        _make_folders(above, made)
+        _make_folders(above, made, disk)
+    folder = os.open(above or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.mkdir(directory)
+        disk.make_directory(folder, os.path.basename(directory.rstrip("/")), os.fstat(folder))
     except FileExistsError:
         if not os.path.isdir(directory):
             raise
     else:
         made.append(directory)
+    finally:
+        os.close(folder)
 
 
 def _imported(path: str, directory: str, disk: Disk, *, files: bool, progress: Progress | None) -> Imported:
@@ -159,11 +163,12 @@ def _imported(path: str, directory: str, disk: Disk, *, files: bool, progress: P
         elif files or is_store(name):
             raise FileExists(os.path.join(root, name))
     making = os.path.join(root, creation_folder_name())
-    disk.make_store_folder(making)
+    disk.make_creation_folder(making)
     try:
         records, blobs, steps = _checked(path, making, disk, files=files, progress=progress)
         with closing(Journal(making, disk)) as journal, journal.writing():
             journal.carry_out(steps)
+        give_to_owner_above(making, disk)
         _move_in(making, root, disk)
         finish_creation(root, disk)
     finally:

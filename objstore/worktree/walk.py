@@ -468,7 +468,10 @@ class TreeWalk:
                 text = os.readlink(name, dir_fd=fd)
                 blob = blob_id(text)
             else:
-                found = state_at(ResolvedPath(folder=fd, name=os.fsdecode(name), path=os.fsdecode(path), missing=()))
+                place = ResolvedPath(
+                    folder=fd, name=os.fsdecode(name), path=os.fsdecode(path), missing=(), user=self._tree.user
+                )
+                found = state_at(place)
                 if found is None:
                     return None
                 blob, text = found[0].blob, found[1].content

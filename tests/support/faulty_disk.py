@@ -157,9 +157,13 @@ class CountdownDisk(Disk):
         self._step("reserve", path)
         super().reserve(path, size)
 
-    def make_store_folder(self, path: str, within: int | None = None) -> None:
+    def make_creation_folder(self, path: str, within: int | None = None) -> None:
+        self._step("make_creation_folder", path)
+        super().make_creation_folder(path, within)
+
+    def make_store_folder(self, path: str) -> None:
         self._step("make_store_folder", path)
-        super().make_store_folder(path, within)
+        super().make_store_folder(path)
 
     def move_store_folder(self, source: str, path: str) -> None:
         self._step("move_store_folder", path)
@@ -193,6 +197,14 @@ class CountdownDisk(Disk):
 
         self._step("stage", name, tear)
         return super().stage(directory, content, like, mode, name)
+
+    def return_mode(self, directory: int, name: str, was: os.stat_result) -> None:
+        self._step("return_mode", name)
+        super().return_mode(directory, name, was)
+
+    def give(self, folder: int, like: os.stat_result, *, with_itself: bool) -> None:
+        self._step("give", ".")
+        super().give(folder, like, with_itself=with_itself)
 
     def replace(self, source_directory: int, source: str, directory: int, name: str) -> None:
         self._step("replace", name)
@@ -228,9 +240,9 @@ class CountdownDisk(Disk):
         self._step("unlink", name)
         super().unlink(directory, name)
 
-    def make_directory(self, directory: int, name: str) -> None:
+    def make_directory(self, directory: int, name: str, like: os.stat_result | None = None) -> None:
         self._step("make_directory", name)
-        super().make_directory(directory, name)
+        super().make_directory(directory, name, like)
 
     def remove_directory(self, directory: int, name: str) -> bool:
         self._step("remove_directory", name)

@@ -536,10 +536,40 @@ def swapped_file_and_folder(desk: Desk) -> tuple[FileStep, ...]:
 FILES_AFTER_SWAP: Files = {"d": TOOL, "z/x": ONE, "z/sub/y": TWO}
 
 
+SETS_ID: Final = (b"one\n", 0o6755)
+
+
+def steps_with_set_id(desk: Desk) -> tuple[FileStep, ...]:
+    for path in ("changes", "goes", "becomes plain", "moves", "stays"):
+        desk.put(path, *SETS_ID)
+    return (
+        desk.step("changes", SETS_ID, (b"two\n", 0o6755)),
+        desk.step("goes", SETS_ID, None),
+        desk.step("becomes plain", SETS_ID, (b"one\n", 0o644)),
+        desk.step("moves", SETS_ID, None),
+        desk.step("new/place", None, SETS_ID, moved_from="moves"),
+        desk.step("stays", SETS_ID, (b"one\n", 0o6711)),
+        desk.step("z", None, SETS_ID),
+    )
+
+
+FILES_AFTER_SET_ID: Files = {
+    "changes": TOOL,
+    "becomes plain": ONE,
+    "new/place": SETS_ID,
+    "stays": (b"one\n", 0o6711),
+    "z": (b"one\n", 0o755),
+}
+
+
 @pytest.mark.parametrize(
     ("act", "done"),
-    [(steps_of_every_kind, FILES_AFTER_EVERY_KIND), (swapped_file_and_folder, FILES_AFTER_SWAP)],
-    ids=["everything", "swapped"],
+    [
+        (steps_of_every_kind, FILES_AFTER_EVERY_KIND),
+        (swapped_file_and_folder, FILES_AFTER_SWAP),
+        (steps_with_set_id, FILES_AFTER_SET_ID),
+    ],
+    ids=["everything", "swapped", "setuid and setgid"],
 )
 def test_any_failure_restores_every_file(
     tmp_path: Path, act: Callable[[Desk], tuple[FileStep, ...]], done: Files

@@ -93,6 +93,7 @@ if TYPE_CHECKING:
     from objstore.integrity.salvage import Salvage as Salvage, salvage_store as salvage_store
     from objstore.integrity.segment_scan import ScannedRecord as ScannedRecord
     from objstore.model.basic_types import (
+        LINK_MODE as LINK_MODE,
         MAX_INT as MAX_INT,
         UNKNOWN_AGENT as UNKNOWN_AGENT,
         Action as Action,
@@ -107,6 +108,7 @@ if TYPE_CHECKING:
         Status as Status,
         Surface as Surface,
         Unit as Unit,
+        git_mode as git_mode,
     )
     from objstore.model.canonical_msgpack import MAX_TEXT as MAX_TEXT
     from objstore.model.ids import (
@@ -403,6 +405,7 @@ _HOMES: Final = {
     "model.large_file_placeholder": ("MAX_BLOB", "is_placeholder", "placeholder"),
     "history.completions": ("NameSuggestion", "NameKind"),
     "model.basic_types": (
+        "LINK_MODE",
         "MAX_INT",
         "UNKNOWN_AGENT",
         "Action",
@@ -417,6 +420,7 @@ _HOMES: Final = {
         "Status",
         "Surface",
         "Unit",
+        "git_mode",
     ),
     "transfer.mcpdiff_export": ("McpdiffExport",),
     "transfer.mcpdiff_import": ("ImportProblem", "McpdiffImport"),

@@ -29,7 +29,7 @@ def message_of(error: Exception) -> str:
     from objstore import PathIsSymlink
 
     if isinstance(error, PathIsSymlink):
-        return f"{error.path} is now a symbolic link that no edit recorded; links are never changed."
+        return f"{error.path} is now a symbolic link that no edit recorded; links are not followed."
     return str(error)
 
 
@@ -50,7 +50,7 @@ def message_with_advice(error: Exception) -> str:
 
 def symlink_advice(error: "PathIsSymlink") -> str:
     """Return what to do about a link."""
-    return f"Remove the link and run the command again, or leave out the edits of {error.path}."
+    return f"`cas record` records the link, or remove it, and run the command again; or leave out {error.path}."
 
 
 def permission_advice(error: "PermissionRefused", start: str) -> str:

@@ -9,7 +9,7 @@ from cli.app.invocation import Invocation
 from cli.render.status import shown_edits
 from cli.screen.terminal import Screen, shown_name, visible
 from cli.selection.unit_selection import UnitSelection
-from objstore import Action, ConflictKind, NoSuchName, OnExternal, Origin, Unit, is_either_binary
+from objstore import LINK_MODE, Action, ConflictKind, NoSuchName, OnExternal, Origin, Unit, is_either_binary
 
 if TYPE_CHECKING:
     from objstore import Conflict, Conflicted, Decided, EditView, ExternalChange, FileEffect, Seq
@@ -103,7 +103,7 @@ def decided_text(
             yield screen.line(f"Discarded the change from outside to {name}, recorded as edit {view.seq}.")
         else:
             yield screen.line(f"Recorded the change from outside to {name} as edit {view.seq}.")
-    for effect in outcome.files:
+    for effect in _shown_effects(outcome.files):
         yield screen.line(effect_line(effect, dry_run=dry_run))
     if not outcome.files and says_unchanged:
         yield screen.line("No file changes." if dry_run else "No file changed.")
@@ -114,6 +114,12 @@ def decided_text(
         yield screen.line(f"Note: {visible(str(notice))}.")
     if len(outcome.notices) > NOTICES_SHOWN:
         yield screen.line(f"Note: and {len(outcome.notices) - NOTICES_SHOWN} more such notes (--json has them all).")
+
+
+def _shown_effects(effects: Sequence["FileEffect"]) -> list["FileEffect"]:
+    """Return the effects without removals of what makes way for a link or file at the very path."""
+    restored = {effect.path_after for effect in effects if effect.path_before is None}
+    return [effect for effect in effects if effect.path_after is not None or effect.path_before not in restored]
 
 
 def _repeated_text(outcome: "Decided", screen: Screen) -> Iterator[bytes]:
@@ -247,17 +253,19 @@ def _shown_hunks(names: Sequence[str]) -> str:
 
 def effect_line(effect: "FileEffect", *, dry_run: bool) -> str:
     """Return one line about what happens to a file, or would."""
+    is_link = (effect.mode_before if effect.path_after is None else effect.mode_after) == LINK_MODE
+    kind = "the link " if is_link else ""
     match effect.path_before, effect.path_after:
         case str(gone), None:
-            done, wanted, rest = "Removed", "Would remove", shown_name(gone)
+            done, wanted, rest = "Removed", "Would remove", kind + shown_name(gone)
         case None, str(made):
-            done, wanted, rest = "Restored", "Would restore", shown_name(made)
+            done, wanted, rest = "Restored", "Would restore", kind + shown_name(made)
         case str(old), str(new) if old != new:
             done, wanted, rest = "Moved", "Would move", f"{shown_name(old)} -> {shown_name(new)}"
             if effect.before != effect.after:
                 rest += " and rewrite it" if dry_run else " and rewrote it"
         case _:
-            done, wanted, rest = "Rewrote", "Would rewrite", shown_name(effect.path_after or "")
+            done, wanted, rest = "Rewrote", "Would rewrite", kind + shown_name(effect.path_after or "")
             if effect.before == effect.after:
                 done, wanted = "Changed the mode of", "Would change the mode of"
     modes = f" (mode {effect.mode_before:04o} -> {effect.mode_after:04o})"

@@ -6,7 +6,7 @@ from typing import Final
 
 from cli.screen.syntax import PLAIN_SYNTAX, Mark, Syntax
 from cli.screen.terminal import Screen
-from objstore import Hunk, is_either_binary, numbered_hunks, quoted_name, split_lines, unified_diff
+from objstore import Hunk, git_mode, is_either_binary, numbered_hunks, quoted_name, split_lines, unified_diff
 
 __all__ = ["CONTEXT", "diff_name", "diff_text", "extended_header", "hunk_body", "hunk_head", "shown_syntax"]
 
@@ -212,11 +212,11 @@ def extended_header(
     """Yield the lines above the names of a file in git's form. `is_move`: as for `diff_text`."""
     header = [f"diff --git {diff_name('a', path_before)} {diff_name('b', path_after)}"]
     if is_new:
-        header.append(f"new file mode 100{mode_after:03o}")
+        header.append(f"new file mode {git_mode(mode_after)}")
     elif is_gone:
-        header.append(f"deleted file mode 100{mode_before:03o}")
+        header.append(f"deleted file mode {git_mode(mode_before)}")
     elif mode_before != mode_after:
-        header += [f"old mode 100{mode_before:03o}", f"new mode 100{mode_after:03o}"]
+        header += [f"old mode {git_mode(mode_before)}", f"new mode {git_mode(mode_after)}"]
     if is_move and not is_new and not is_gone and path_before != path_after:
         header += [f"rename from {diff_name('', path_before)}", f"rename to {diff_name('', path_after)}"]
     for line in header:

@@ -368,10 +368,13 @@ def places_named(
         folder = os.fsencode(below)
         if not below or workspace.history.names_with_prefix(NameKind.PATH, below, 1):
             folders.append(folder)
-        elif not is_file:
-            # A folder may be empty now.
-            held = PathSelection(folders=(folder,), patterns=() if exactly else _pattern(workspace, spelling, path))
+        elif not is_file or os.path.islink(os.path.join(workspace.root, path)):  # noqa: PTH114, PTH118 -- no link is followed
+            # A folder may be empty now, or a link may have taken its place.
+            patterns_of_path = () if exactly or is_file else _pattern(workspace, spelling, path)
+            held = PathSelection(folders=(folder,), patterns=patterns_of_path)
             if not any(held.hold(view.edit) for view in newest_first(workspace, EditFilter(), None)):
+                if is_file:
+                    continue
                 raise NoSuchName(spelling, "recorded file")
             folders += held.folders
             patterns += held.patterns

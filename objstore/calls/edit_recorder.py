@@ -12,7 +12,16 @@ from objstore.errors import UNREADABLE, CasError
 from objstore.fastclass import replace, variable
 from objstore.fs.confined_path import FileOnDisk, Tree
 from objstore.fs.content_source import FileSource, Source
-from objstore.model.basic_types import EXTERNAL_CONVERSATION, DocumentId, FileState, Operation, Origin, Seq, Status
+from objstore.model.basic_types import (
+    EXTERNAL_CONVERSATION,
+    DocumentId,
+    FileState,
+    Operation,
+    Origin,
+    Seq,
+    Status,
+    is_other_kind,
+)
 from objstore.model.canonical_msgpack import MAX_TEXT
 from objstore.model.ids import BlobId
 from objstore.model.large_file_placeholder import is_placeholder, placeholder
@@ -318,8 +327,12 @@ def external_changes(
     """Return the changes from the recorded state of a file to the version on disk (empty: they are equal).
 
     If the recorded state can't be read, one change ends its document, and another begins a new one with the version on
-    disk: no diff is possible from lost bytes, and damage in the store is no reason to refuse a change of a file.
+    disk: no diff is possible from lost bytes, and damage in the store is no reason to refuse a change of a file. The
+    same where a link took the place of a file, or a file that of a link: neither is a version of the other.
     """
+    if is_other_kind(known, None if now is None else now.state):
+        created = external_change(path, None, None, now, text)
+        return [*external_changes(path, document, known, None, text), *([] if created is None else [created])]
     try:
         change = external_change(path, document, known, now, text)
     except UNREADABLE:
@@ -355,8 +368,8 @@ def _hunks(
     if before is None or after is None or before.state.blob == after.state.blob:
         return (), False
     old, new = before.content, after.content
-    if known is None and is_either_binary(old, new):
-        # Lines mean nothing in binary files: the state can only be decided as a whole.
+    if after.state.is_link or (known is None and is_either_binary(old, new)):
+        # Lines mean nothing in binary files and links: the state can only be decided as a whole.
         known = (Hunk(0, _line_count(before), 0, _line_count(after)),)
     hunks = diff_lines(old, new, affixes) if known is None else tuple(known)
     if is_closed(old) is is_closed(new):

@@ -36,7 +36,9 @@ def as_formatting(journal: Journal, change: Change, moment: int, tick: int) -> C
     before, after = change.before, change.after
     if change.document is None or change.operation is not Operation.EDIT or before is None or after is None:
         return change
-    if before.state.mode != after.state.mode or is_placeholder(before.content) or is_placeholder(after.content):
+    if before.state.is_link or before.state.mode != after.state.mode:
+        return change
+    if is_placeholder(before.content) or is_placeholder(after.content):
         return change
     newest = journal.store.index.edits.newest_of(change.document)
     if newest is None:

@@ -32,6 +32,7 @@ from objstore.errors import (
     FileTooLarge,
     PathInvalid,
     PathIsDirectory,
+    PathIsSymlink,
     TreeInvalid,
 )
 from objstore.fastclass import variable
@@ -46,6 +47,7 @@ from objstore.model.basic_types import (
     FileState,
     Operation,
     Origin,
+    is_other_kind,
     settable_state,
 )
 from objstore.model.ids import BlobId, blob_id
@@ -109,6 +111,7 @@ class Call:
         resolved, file = self._file(path)
         if file.now is None:
             raise self._missing(path)
+        _refuse_link(resolved, file)
         content = file.now.content
         if is_placeholder(content):
             content = self._bytes(path, file.now)
@@ -157,6 +160,7 @@ class Call:
     ) -> None:
         """Replace the file's content, or create the file. `hunks`: the lines that were really changed, if known."""
         resolved, file = self._file(path)
+        _refuse_link(resolved, file)
         before = file.now
         if mode is None:
             mode = self._journal.new_file_mode() if before is None else before.state.mode
@@ -177,8 +181,11 @@ class Call:
         self._write(resolved, file, after, hunks, operation)
 
     def restore(self, path: str, state: FileState) -> None:
-        """Set the file to a state whose blob is stored, of any size, or create the file. Raises BlobMissing."""
+        """Set the file or link to a state whose blob is stored, of any size, or create it. Raises BlobMissing."""
         resolved, file = self._file(path)
+        if file.now is not None and is_other_kind(file.now.state, state):
+            self.delete(path)
+            file.document, file.lineage = None, None  # neither is a version of the other
         state = settable_state(state, None if file.now is None else file.now.state)
         if file.now is None or file.now.state != state:
             after = Version(content=self._batch.text(state.blob), state=state)
@@ -188,6 +195,8 @@ class Call:
         self, resolved: bytes, file: _File, after: Version, hunks: Sequence[Hunk] | None, operation: Operation
     ) -> None:
         before, state = file.now, after.state
+        if before is None and file.document is not None and not self._may_continue(file.document, state):
+            file.document, file.lineage = None, None
         earlier = self._last_write(resolved)
         if earlier is not None:
             # The call has written this file before: both writes are one edit, or none if they cancel out.
@@ -252,6 +261,7 @@ class Call:
         from_path, file = self._file(source)
         if file.now is None:
             raise self._missing(source)
+        _refuse_link(from_path, file)
         to_path, target = self._file(destination)
         if target.now is not None:
             raise FileExists(destination)
@@ -443,7 +453,10 @@ class Call:
                 if name not in self._files:
                     self._files[name] = self._read_file(name, resolved)
                 self._names[path] = name
-        return name, self._files[name]
+        file = self._files[name]
+        if self._info.origin is not Origin.PERSON:
+            _refuse_link(name, file)
+        return name, file
 
     def _missing(self, path: str) -> FileMissing:
         with self._tree.locate(path, changing=True, will_be_vacated=self._will_be_vacated) as resolved:
@@ -471,30 +484,47 @@ class Call:
         )
         if tip is not None:
             file.document, file.is_recorded = tip.document, tip.state is not None
-            changes = external_changes(path, tip.document, tip.state, version, self._journal.store.text)
-            if changes and changes[0].is_last:
+            is_other = tip.state is None and version is not None and not self._may_continue(tip.document, version.state)
+            document = None if is_other else tip.document
+            if document is None:
+                begun = external_change(path, None, None, version, self._journal.store.text)
+                changes = [] if begun is None else [begun]
+                file.document, file.lineage = None, begun
+            else:
+                changes = external_changes(path, document, tip.state, version, self._journal.store.text)
+            if document is not None and changes and (changes[0].is_last or len(changes) > 1):
                 file.document, file.lineage = None, changes[1] if len(changes) > 1 else None
-            self._external += changes
         else:
-            file.lineage = self._since_baseline(path, version)
-            self._external += [] if file.lineage is None else [file.lineage]
+            changes = self._since_baseline(path, version)
+            file.lineage = changes[-1] if changes else None
+        self._external += changes
         return file
 
-    def _since_baseline(self, path: bytes, now: Version | None) -> Change | None:
-        """Return the change since the baseline of a file without a document (None: none, or the baseline lacks it)."""
+    def _may_continue(self, document: DocumentId, state: FileState) -> bool:
+        from objstore.history.edit_queries import may_continue
+
+        return may_continue(self._journal, document, state)
+
+    def _since_baseline(self, path: bytes, now: Version | None) -> list[Change]:
+        """Return the changes since the baseline of a file without a document (empty: the baseline may lack it)."""
         if self._journal.store.baseline() is None:
-            return None
+            return []
         from objstore.model.tree import ExcludedEntry
         from objstore.worktree.baseline import KnownStates, known_state_of
 
         try:
             state = known_state_of(self._journal, path)
             if isinstance(state, ExcludedEntry) or (state is None and now is None):
-                return None
-            folders = KnownStates(self._journal).new_folders(path) if state is None else 0
-            return external_change(path, None, state, now, self._journal.store.text, folders=folders)
+                return []
+            text = self._journal.store.text
+            if is_other_kind(state, None if now is None else now.state):
+                parts = [external_change(path, None, state, None, text), external_change(path, None, None, now, text)]
+            else:
+                folders = KnownStates(self._journal).new_folders(path) if state is None else 0
+                parts = [external_change(path, None, state, now, text, folders=folders)]
+            return [change for change in parts if change is not None]
         except (*UNREADABLE, TreeInvalid):
-            return None  # damage in the store is no reason to refuse a change of a file
+            return []  # damage in the store is no reason to refuse a change of a file
 
     def _may_be_replaced(self, resolved: ResolvedPath) -> bool:
         """Return whether a file may replace a folder: recorded edits created it, and this call has emptied it.
@@ -541,6 +571,12 @@ class Call:
 
     def _disk_stats(self) -> dict[bytes, os.stat_result]:
         return {path: file.found.stat for path, file in self._files.items() if file.found is not None}
+
+
+def _refuse_link(path: bytes, file: _File) -> None:
+    """Raise PathIsSymlink for a link: a call writes to files only; a person's call restores or removes links too."""
+    if file.now is not None and file.now.state.is_link:
+        raise PathIsSymlink(os.fsdecode(path))
 
 
 @contextmanager

@@ -42,7 +42,15 @@ from objstore.fs.confined_path import FileOnDisk, ResolvedPath, Tree, look_at, o
 from objstore.fs.disk import Disk, Pieces, is_same_file
 from objstore.fs.file_state import contents_below, disk_state, state_at
 from objstore.fs.store_owner import may, owner_of_new, require
-from objstore.model.basic_types import FileState, Progress, ignore_progress, settable_mode, settable_state
+from objstore.model.basic_types import (
+    FileState,
+    Progress,
+    have_same_bytes,
+    ignore_progress,
+    recorded_mode,
+    settable_mode,
+    settable_state,
+)
 from objstore.model.ids import BlobId
 from objstore.model.relpath import folders_of
 
@@ -215,8 +223,7 @@ class Transition:
     # ---- before
 
     def _keeps_bytes(self, step: FileStep) -> bool:
-        same = step.before is not None and step.after is not None and step.before.blob == step.after.blob
-        return same or step.moved_from is not None
+        return have_same_bytes(step.before, step.after) or step.moved_from is not None
 
     def _check(self, step: FileStep, resolved: ResolvedPath) -> None:
         found = look_at(resolved)
@@ -230,13 +237,13 @@ class Transition:
                 raise FileExists(resolved.path)
             self._require_folder_may_go(step, resolved)
         else:
-            _check_kind(found, resolved.path)
+            _check_kind(found, step.before, resolved.path)
             self._tree.require_users_file(found, resolved.path, since=self._began)
             self._check_unchanged(step, resolved, found)
             require(resolved.user, found, os.W_OK, resolved.path)
-            if not os.access(resolved.name, os.W_OK, dir_fd=resolved.folder) and not _undoes_read_only_mode(
-                step, found
-            ):
+            # A link has no permissions, and os.access would follow it.
+            is_writable = step.before.is_link or os.access(resolved.name, os.W_OK, dir_fd=resolved.folder)
+            if not is_writable and not _undoes_read_only_mode(step, found):
                 raise PermissionRefused(resolved.path)
         if not _may_change_names(resolved, found) or not os.access(".", os.W_OK | os.X_OK, dir_fd=resolved.folder):
             raise PermissionRefused(resolved.path)
@@ -260,7 +267,7 @@ class Transition:
         seen_stat = self._seen.get(step.path)
         if seen_stat is None:
             current = state_at(resolved)
-            if current is None or step.before is None or current[0].blob != step.before.blob:
+            if current is None or not have_same_bytes(current[0], step.before):
                 raise FileChanged(resolved.path)
             self._seen[step.path] = current[1].stat
         elif not is_same_file(seen_stat, found):
@@ -271,7 +278,7 @@ class Transition:
         wanted: dict[FileId, FileStep] = {}
         for step in self._steps:
             seen_stat = self._seen.get(step.moved_from or step.path)
-            if step.after is None or seen_stat is None or seen_stat.st_nlink == 1:
+            if step.after is None or seen_stat is None or not _has_shared_bytes(seen_stat):
                 continue
             other = wanted.setdefault(file_id(seen_stat), step)
             if other.after != step.after:
@@ -297,11 +304,18 @@ class Transition:
         model = self._like[step.path]
         like = self._seen.get(model)
         owner = owner_of_new(resolved.folder, resolved.user) if like is None else like
-        name = self._disk.stage(folder, self._blobs.pieces(after.blob), owner, after.mode, resolved.path)
+        name = self._staged_state(folder, after, owner, resolved.path)
         self._staged[step.path] = (folder, name)
-        if like is not None:
+        if like is not None and not after.is_link:
             seen = self._resolved_paths.at(model)
             self._disk.carry_attributes(seen.folder, seen.name, folder, name, after.mode)
+
+    def _staged_state(self, folder: int, state: FileState, like: os.stat_result | None, path: str) -> str:
+        """Stage a state in an open folder and return its name there."""
+        pieces = self._blobs.pieces(state.blob)
+        if state.is_link:
+            return self._disk.stage_link(folder, pieces if isinstance(pieces, bytes) else b"".join(pieces), like, path)
+        return self._disk.stage(folder, pieces, like, state.mode, path)
 
     # ---- during
 
@@ -320,10 +334,12 @@ class Transition:
             folder, name = self._staged[step.path]
             self._disk.rename_new(folder, name, resolved.folder, resolved.name)
             del self._staged[step.path]
-        elif step.before.blob != step.after.blob:
+        elif not self._keeps_bytes(step):
             self._replace(step, resolved)
         else:
             self._require_as_seen(step.path, resolved)
+        if step.after.is_link or (step.before is not None and step.before.is_link):
+            return  # a link has no permission bits, and a file in its place was staged with its own
         mode = self._mode_at(resolved) if step.before is None else step.before.mode
         is_to_change = mode != step.after.mode and (step.before is not None or step.moved_from is not None)
         if is_to_change and not self._set_mode_if_unwritten(resolved, step.after.mode):
@@ -398,7 +414,7 @@ class Transition:
     def _replace(self, step: FileStep, resolved: ResolvedPath) -> None:
         found = self._require_as_seen(step.path, resolved)
         folder, name = self._staged[step.path]
-        if self._links.has_other_links(found) and step.after is not None:
+        if step.after is not None and not step.after.is_link and self._links.has_other_links(found):
             # A rename would separate this name from the file's other names.
             self._rewrite(resolved, step.after.blob)
             return
@@ -428,7 +444,7 @@ class Transition:
 
     def _mode_at(self, resolved: ResolvedPath) -> int:
         found = look_at(resolved)
-        return -1 if found is None else stat.S_IMODE(found.st_mode)
+        return -1 if found is None else recorded_mode(found.st_mode)
 
     def _with_folders(self, path: bytes, resolved: ResolvedPath) -> ResolvedPath:
         if not resolved.missing:
@@ -447,7 +463,10 @@ class Transition:
         return self._resolved_paths.at(path)
 
     def _read_back(self, steps: Iterable[FileStep]) -> None:
+        links = {step.path for step in self._steps if step.after is not None and step.after.is_link}
         for step in steps:
+            if not links.isdisjoint(folders_of(step.path)):
+                continue  # a link has taken its folder's path, and is not followed
             try:
                 resolved = self._resolved_paths.at(step.path)
                 blob = None if step.after is None else step.after.blob
@@ -471,7 +490,7 @@ class Transition:
 
         Raises PermissionRefused if the file is not new, so that its mode should have changed.
         """
-        if step.after is None or current.blob != step.after.blob:
+        if step.after is None or current.blob != step.after.blob or step.after.is_link or current.is_link:
             return False
         with suppress(PermissionRefused):
             self._disk.chmod(resolved.folder, resolved.name, step.after.mode)
@@ -524,7 +543,7 @@ class Transition:
         for step in restored:
             with _collecting_failures(step, failed):
                 found = disk_state(self._tree, step.path)
-                if found is None or step.before is None or found[0].blob != step.before.blob:
+                if found is None or not have_same_bytes(found[0], step.before):
                     raise FileChanged(os.fsdecode(step.path))
         if failed:
             raise Unacknowledged("; and ".join([str(cause), *failed]), is_recorded=True) from cause
@@ -535,7 +554,7 @@ class Transition:
             return False
         try:
             found = disk_state(self._tree, step.path)
-        except (PathIsDirectory, PathIsSymlink, PathNotRegular, PathInvalid, PathOutside):
+        except (FileChanged, PathIsDirectory, PathNotRegular, PathInvalid, PathOutside):
             return False  # someone else changed it or its folder: leave it; the next scan reports it
         now = None if found is None else found[0]
         if now is None and step.before is None:
@@ -581,8 +600,7 @@ class Transition:
         """Return whether the state at the step's path is what this transition made of it."""
         if found is None:
             return step.after is None
-        is_after = step.after is not None and found[0].blob == step.after.blob
-        return is_after or self._links.is_ours(found[1].stat)
+        return have_same_bytes(found[0], step.after) or self._links.is_ours(found[1].stat)
 
     def _undo_create(self, step: FileStep, resolved: ResolvedPath) -> None:
         if step.moved_from is None:
@@ -605,9 +623,9 @@ class Transition:
     def _restore(
         self, step: FileStep, before: FileState, found: tuple[FileState, FileOnDisk] | None, resolved: ResolvedPath
     ) -> None:
-        if found is None or found[0].blob != before.blob:
+        if found is None or not have_same_bytes(found[0], before):
             self._restore_bytes(step, before, None if found is None else found[1].stat, resolved)
-        if self._mode_at(resolved) != before.mode:
+        if not before.is_link and self._mode_at(resolved) != before.mode:
             with suppress(PermissionRefused):  # the file system keeps no modes
                 self._set_mode_if_unwritten(resolved, before.mode, self._seen.get(step.path))
 
@@ -620,13 +638,13 @@ class Transition:
                 folder, name, resolved.folder, resolved.name
             )
             del self._backups[step.path]
-        elif found is not None and self._links.has_other_links(found):
+        elif found is not None and not before.is_link and self._links.has_other_links(found):
             self._rewrite(resolved, before.blob)
         else:
             folder = self._staging_folder(resolved)
             was = self._seen.get(step.path, found)
-            name = self._disk.stage(folder, self._blobs.pieces(before.blob), was, before.mode, resolved.path)
-            if found is not None:
+            name = self._staged_state(folder, before, was, resolved.path)
+            if found is not None and not before.is_link:
                 self._disk.carry_attributes(resolved.folder, resolved.name, folder, name, before.mode)
             try:
                 self._disk.replace(folder, name, resolved.folder, resolved.name)
@@ -703,10 +721,17 @@ def _settable(step: FileStep) -> FileStep:
 
 def _may_change_names(resolved: ResolvedPath, found: os.stat_result | None) -> bool:
     """Return whether the user for whom root acts may create a name in a folder, or remove it (`found`: what has it)."""
+    if resolved.user is None:
+        return True
     folder = os.fstat(resolved.folder)
-    if resolved.user is None or found is None or not folder.st_mode & stat.S_ISVTX:
-        return may(resolved.user, folder, os.W_OK | os.X_OK)
-    return resolved.user.st_uid in {folder.st_uid, found.st_uid} and may(resolved.user, folder, os.W_OK | os.X_OK)
+    is_sticky = found is not None and folder.st_mode & stat.S_ISVTX
+    owners = {folder.st_uid, found.st_uid} if is_sticky and found is not None else {resolved.user.st_uid}
+    return resolved.user.st_uid in owners and may(resolved.user, folder, os.W_OK | os.X_OK)
+
+
+def _has_shared_bytes(found: os.stat_result) -> bool:
+    """Return whether a file has several names, so that its bytes are written in place; a link's text never is."""
+    return found.st_nlink > 1 and stat.S_ISREG(found.st_mode)
 
 
 def _within(folder: bytes, paths: Iterable[bytes]) -> list[str]:
@@ -714,9 +739,13 @@ def _within(folder: bytes, paths: Iterable[bytes]) -> list[str]:
     return sorted(os.fsdecode(path) for path in paths if path != folder)
 
 
-def _check_kind(found: os.stat_result, path: str) -> None:
+def _check_kind(found: os.stat_result, before: FileState, path: str) -> None:
+    if stat.S_ISLNK(found.st_mode) and before.is_link:
+        return
     if stat.S_ISLNK(found.st_mode):
         raise PathIsSymlink(path)
+    if before.is_link:
+        raise FileChanged(path)
     if stat.S_ISDIR(found.st_mode):
         raise PathIsDirectory(path)
     if not stat.S_ISREG(found.st_mode):

@@ -113,6 +113,6 @@ def _staged_in(folder: int) -> list[str]:
     found = []
     for name in filter(_STAGED.fullmatch, os.listdir(folder)):
         with suppress(FileNotFoundError):
-            if stat.S_ISREG(os.lstat(name, dir_fd=folder).st_mode):
+            if stat.S_IFMT(os.lstat(name, dir_fd=folder).st_mode) in {stat.S_IFREG, stat.S_IFLNK}:
                 found.append(name)
     return sorted(found)

@@ -4,6 +4,7 @@ A change through one name shows in the file's other names, in bytes, mode and ti
 """
 
 import os
+import stat
 from collections import Counter
 from typing import TypeAlias
 
@@ -62,5 +63,5 @@ class HardLinks:
         return changed is not None and file_id(found) in self._written and is_same_file(changed, found)
 
     def has_other_links(self, found: os.stat_result) -> bool:
-        """Return whether a file has more than one name, not counting backup names."""
-        return found.st_nlink - self._backups[file_id(found)] > 1
+        """Return whether a file has more than one name, not counting backup names. A link's text is never written."""
+        return stat.S_ISREG(found.st_mode) and found.st_nlink - self._backups[file_id(found)] > 1

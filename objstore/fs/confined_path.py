@@ -46,6 +46,7 @@ from objstore.fs.reserved_names import (
     other_form,
 )
 from objstore.fs.store_owner import refuse_others_store, require, user_by_sudo
+from objstore.model.basic_types import recorded_mode
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable
@@ -65,6 +66,7 @@ __all__ = [
     "open_file",
     "open_folder",
     "read_at",
+    "read_link_at",
     "real_path",
     "require_not_reserved",
 ]
@@ -98,15 +100,15 @@ class ResolvedPath:
 
 @value
 class FileOnDisk:
-    """A regular file as it was at one moment."""
+    """A regular file, or a symbolic link, as it was at one moment."""
 
-    content: bytes  # of a large file: its placeholder
+    content: bytes  # of a large file: its placeholder; of a link: its text
     stat: os.stat_result
 
     @property
     def mode(self) -> int:
-        """Return the permission bits."""
-        return stat.S_IMODE(self.stat.st_mode)
+        """Return the mode as records have it."""
+        return recorded_mode(self.stat.st_mode)
 
 
 def real_path(path: str) -> str:
@@ -335,7 +337,8 @@ class Tree:
                     raise PathInvalid(path, "not a directory") from error
                 raise failure(error, path) from error
         try:
-            require(self.user, os.fstat(fd), os.R_OK | os.X_OK, path)
+            if self.user is not None:
+                require(self.user, os.fstat(fd), os.R_OK | os.X_OK, path)
             with os.scandir(fd) as names:
                 found = [_entry(item) for item in names if not is_store(item.name)]
         except OSError as error:
@@ -367,6 +370,28 @@ def read_at(resolved: ResolvedPath, *, limit: int = MAX_FILE) -> FileOnDisk:
             os.close(fd)
         if len(content) == after.st_size and is_same_file(before, after):
             return FileOnDisk(content=content, stat=after)
+    raise FileChanged(resolved.path)
+
+
+def read_link_at(resolved: ResolvedPath) -> FileOnDisk:
+    """Return the symbolic link at `resolved`, not followed.
+
+    Raises FileMissing, FileChanged for what is no link, PermissionRefused, DiskFailed.
+    """
+    if resolved.missing:
+        raise FileMissing(resolved.path)
+    for _ in range(_ATTEMPTS):
+        try:
+            before = os.lstat(resolved.name, dir_fd=resolved.folder)
+            text = os.fsencode(os.readlink(resolved.name, dir_fd=resolved.folder))
+            after = os.lstat(resolved.name, dir_fd=resolved.folder)
+        except FileNotFoundError as error:
+            raise FileMissing(resolved.path) from error
+        except OSError as error:
+            is_other = error.errno == errno.EINVAL
+            raise FileChanged(resolved.path) if is_other else failure(error, resolved.path) from error
+        if is_same_file(before, after):
+            return FileOnDisk(content=text, stat=after)
     raise FileChanged(resolved.path)
 
 
@@ -607,13 +632,14 @@ class PathResolver:
         except OSError as error:
             if not is_absence(error):
                 raise failure(error, self._given) from error
+            if self._will_be_vacated(os.fsencode("/".join([*self._names, part]))):
+                return False
             if self._is_link(part):
                 self._follow_link(part)
                 return True
-            if self._will_be_vacated(os.fsencode("/".join([*self._names, part]))):
-                return False
             raise PathInvalid(self._given, f"{part!r} is not a directory") from error
-        require(self._tree.user, os.fstat(self._folder), os.X_OK, self._given)
+        if self._tree.user is not None:
+            require(self._tree.user, os.fstat(self._folder), os.X_OK, self._given)
         self._names.append(part)
         return True
 

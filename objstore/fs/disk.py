@@ -18,7 +18,7 @@ from functools import cache
 from operator import attrgetter
 from typing import Final, TypeAlias
 
-from objstore.errors import CasError, DiskFailed, DiskFull, PathUnreachable, PermissionRefused
+from objstore.errors import CasError, DiskFailed, DiskFull, PathInvalid, PathUnreachable, PermissionRefused
 from objstore.fs.boot_id import boot_id
 from objstore.model.basic_types import settable_mode
 
@@ -296,6 +296,21 @@ class Disk:
                 raise
             finally:
                 os.close(fd)
+        return temporary
+
+    def stage_link(self, directory: int, text: bytes, like: os.stat_result | None, name: str) -> str:
+        """Create a symbolic link with `text` in `directory` and return its name there. `like`: as of `stage`.
+
+        Raises PathInvalid if no link can have the text.
+        """
+        if not text or b"\0" in text:
+            raise PathInvalid(name, "no symbolic link can have its text")
+        temporary = f".cas-{os.urandom(8).hex()}"
+        with _Translated(name):
+            os.symlink(text, os.fsencode(temporary), dir_fd=directory)
+            if like is not None and os.geteuid() == 0:
+                with suppress(OSError):
+                    os.chown(temporary, like.st_uid, like.st_gid, dir_fd=directory, follow_symlinks=False)
         return temporary
 
     def carry_attributes(self, source_directory: int, source: str, directory: int, staged: str, mode: int) -> None:

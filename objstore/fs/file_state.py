@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from objstore.errors import (
     CasError,
+    FileChanged,
     FileMissing,
     FileTooLarge,
     PathInvalid,
@@ -16,7 +17,7 @@ from objstore.errors import (
     PathOutside,
 )
 from objstore.fastclass import replace
-from objstore.fs.confined_path import FileOnDisk, ResolvedPath, Tree, look_at, read_at
+from objstore.fs.confined_path import FileOnDisk, ResolvedPath, Tree, look_at, read_at, read_link_at
 from objstore.fs.disk import failure, is_absence
 from objstore.model.basic_types import FileState
 from objstore.model.ids import BlobId, blob_id
@@ -26,28 +27,32 @@ __all__ = ["contents_below", "disk_state", "file_at", "large_files", "linked", "
 
 
 def disk_state(tree: Tree, path: bytes) -> tuple[FileState, FileOnDisk] | None:
-    """Return the file at a recorded path, or None if nothing has that name.
+    """Return the file or link at a recorded path, or None if nothing has that name.
 
-    Raises PathIsSymlink, PathIsDirectory and what else Tree.read raises, except FileMissing.
+    Raises FileChanged if a folder on the way is a link, PathIsDirectory, and what else Tree.read raises, except
+    FileMissing and PathIsSymlink.
     """
+    name = os.fsdecode(path)
     try:
-        with tree.locate(os.fsdecode(path), as_on_disk=False) as resolved:
+        with tree.locate(name, as_on_disk=False) as resolved:
+            if resolved.path != name:
+                raise FileChanged(name)
             return state_at(resolved)
     except FileMissing:
         return None
 
 
 def file_at(tree: Tree, path: bytes) -> tuple[FileState, FileOnDisk] | None:
-    """Return the file at a recorded path, or None if no regular file is there.
+    """Return the file or link at a recorded path, or None if neither is there.
 
-    A folder or a link at the file's path, or a file or a link at its folder's, means that the file is gone. Raises
+    A folder at the file's path, or a file or a link at its folder's, means that the file is gone. Raises
     FileTooLarge, FileChanged, PermissionRefused, DiskFailed.
     """
     name = os.fsdecode(path)
     try:
         with tree.locate(name, as_on_disk=False) as resolved:
             return state_at(resolved) if resolved.path == name else None
-    except (FileMissing, PathIsDirectory, PathIsSymlink, PathNotRegular, PathInvalid, PathOutside):
+    except (FileMissing, PathIsDirectory, PathNotRegular, PathInvalid, PathOutside):
         return None
 
 
@@ -82,7 +87,7 @@ def _raise(error: OSError) -> None:
 def state_at(
     resolved: ResolvedPath, likely: BlobId | None = None, content: bytes | None = None
 ) -> tuple[FileState, FileOnDisk] | None:
-    """Return the file at `resolved` (None: nothing has that name). Raises as disk_state.
+    """Return the file or link at `resolved` (None: nothing has that name). Raises as disk_state.
 
     A large file is read piece by piece, and its placeholder is returned as its content. `likely` is the blob that the
     file probably has, and `content` that blob's bytes if the caller has them: content that equals them is not hashed
@@ -94,6 +99,8 @@ def state_at(
         return None
     except FileTooLarge:
         return _large_state_at(resolved)
+    except PathIsSymlink:
+        return _link_state_at(resolved)
     blob = likely if likely is not None and found.content == content else blob_id(found.content)
     if is_placeholder(found.content):
         found = replace(found, content=text_of_state(found.content, blob))
@@ -126,6 +133,14 @@ def linked(tree: Tree, paths: Iterable[bytes]) -> set[int]:
             if stat.S_ISREG(seen.st_mode) and seen.st_nlink > 1:
                 inodes.add(seen.st_ino)
     return inodes
+
+
+def _link_state_at(resolved: ResolvedPath) -> tuple[FileState, FileOnDisk] | None:
+    try:
+        found = read_link_at(resolved)
+    except FileMissing:
+        return None
+    return FileState(blob=blob_id(found.content), mode=found.mode), found
 
 
 def _large_state_at(resolved: ResolvedPath) -> tuple[FileState, FileOnDisk] | None:

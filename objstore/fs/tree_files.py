@@ -62,8 +62,12 @@ class Files:
 
         Raises PathOutside, PathReserved, PathInvalid, FileMissing.
         """
-        # By now, a file may have the name that a folder had.
-        with self.tree.locate(path, follow=True, gone=gone, will_be_vacated=lambda _: gone) as resolved:
+
+        def is_gone(folder: bytes) -> bool:
+            # By now, a file may have the name that a folder had. A link is followed.
+            return gone and not os.path.islink(os.path.join(os.fsencode(self.tree.root), folder))
+
+        with self.tree.locate(path, follow=True, gone=gone, will_be_vacated=is_gone) as resolved:
             return resolved.path
 
     def read(self, path: str, *, limit: int = MAX_FILE, follow: bool = True) -> Content:
@@ -164,7 +168,7 @@ def _may_write(resolved: ResolvedPath, kind: str) -> bool:
         return False
     if not os.access(resolved.name, os.W_OK, dir_fd=resolved.folder, effective_ids=True):
         return False
-    if not may(resolved.user, os.fstat(resolved.folder), os.W_OK | os.X_OK):
+    if resolved.user is not None and not may(resolved.user, os.fstat(resolved.folder), os.W_OK | os.X_OK):
         return kind != "file"
     # A file is staged in its folder and then swapped into place, so the folder must be writable.
     return kind != "file" or os.access(".", os.W_OK | os.X_OK, dir_fd=resolved.folder, effective_ids=True)

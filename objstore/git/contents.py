@@ -76,7 +76,7 @@ def entries_at(repository: Repository, commit: str, paths: Collection[bytes]) ->
         mode, _, rest = fields.decode("ascii", "replace").partition(" ")
         if path in wanted and (mode in _REGULAR or mode == _LINK):
             entries[path] = TreeEntry(mode=mode, id=rest.rpartition(" ")[2])
-    return entries
+    return _as_checked_out(repository, entries)
 
 
 def staged_at(repository: Repository, paths: Collection[bytes]) -> dict[bytes, TreeEntry]:
@@ -88,9 +88,19 @@ def staged_at(repository: Repository, paths: Collection[bytes]) -> dict[bytes, T
     for line in listed.split(b"\0"):
         fields, _, path = line.partition(b"\t")
         match fields.decode("ascii", "replace").split(" "):
-            case [mode, name, "0"] if path in wanted and mode in _REGULAR:  # 1 to 3: the sides of a conflict
+            case [mode, name, "0"] if path in wanted and (
+                mode in _REGULAR or mode == _LINK
+            ):  # 1 to 3: the sides of a conflict
                 entries[path] = TreeEntry(mode=mode, id=name)
-    return entries
+    return _as_checked_out(repository, entries)
+
+
+def _as_checked_out(repository: Repository, entries: dict[bytes, TreeEntry]) -> dict[bytes, TreeEntry]:
+    """Return the entries; those of links as entries of files, if git writes links as files (core.symlinks=false)."""
+    links = [path for path, entry in entries.items() if entry.mode == _LINK]
+    if not links or (run_git(repository, "config", "--type=bool", "core.symlinks") or b"").strip() != b"false":
+        return entries
+    return entries | {path: TreeEntry(mode="100644", id=entries[path].id) for path in links}
 
 
 def merge_base(repository: Repository, ours: str, theirs: str) -> str:
@@ -136,10 +146,12 @@ def changes_of(repository: Repository, commits: Iterable[str]) -> CommittedChang
     return CommittedChanges(blobs=frozenset(blobs), deleted=frozenset(deleted))
 
 
-def is_content_of(entry: TreeEntry, content: bytes) -> bool:
-    """Return whether git, for this entry, may have put exactly `content` into the file."""
-    if entry.mode == _LINK:
+def is_content_of(entry: TreeEntry, content: bytes, *, is_link: bool = False) -> bool:
+    """Return whether git, for this entry, may have put exactly `content` into the file, or made it the link's text."""
+    if is_link is not (entry.mode == _LINK):
         return False
+    if is_link:
+        return _object_id(content, entry.id) == entry.id
     return any(_object_id(stored, entry.id) == entry.id for stored in _stored_forms(content))
 
 

@@ -2,16 +2,17 @@
 
 from collections.abc import Iterable
 
+from objstore.errors import UNREADABLE, CasError
 from objstore.history.expired import expiration, expiration_by
 from objstore.history.revspec import find_session, recorded_paths
 from objstore.index.rows import EditConditions, EditRow, decode_reasons
-from objstore.model.basic_types import Status, Unit
+from objstore.model.basic_types import DocumentId, FileState, Status, Unit
 from objstore.model.records import Decision, Edit
 from objstore.model.views import DecisionView, EditFilter, EditView, Expiration, Rejection, Seen
 from objstore.request_errors import NoSuchName
 from objstore.transaction.journal import Journal
 
-__all__ = ["changed_since", "decisions", "edit", "edits", "rejections", "seen", "statuses_before"]
+__all__ = ["changed_since", "decisions", "edit", "edits", "may_continue", "rejections", "seen", "statuses_before"]
 
 
 def edits(journal: Journal, wanted: EditFilter) -> list[EditView]:
@@ -113,3 +114,19 @@ def _view(journal: Journal, row: EditRow, expired: Expiration | None) -> EditVie
         owner=row.owner,
         expired=expired,
     )
+
+
+def may_continue(journal: Journal, document: DocumentId, state: FileState) -> bool:
+    """Return whether a state may follow in a document that has no file now: both are of links, or both of files.
+
+    The states of a document are all of one kind; where its edits can't be read, of files.
+    """
+    newest = journal.store.index.edits.newest_of(document)
+    try:
+        made = None if newest is None else edit(journal, newest).edit
+    except (*UNREADABLE, CasError):
+        made = None
+    if made is None:
+        return not state.is_link
+    known = made.before if made.after is None else made.after
+    return known is None or known.is_link is state.is_link

@@ -152,7 +152,7 @@ class _Reading:
             return
         else:
             found = entry_at(snapshot.root, path[len(beginning(folder)) :], load)
-            if isinstance(found, TreeEntry) and found.is_file:
+            if isinstance(found, TreeEntry) and not found.is_folder:
                 yield found.blob
             is_folder = not self._only_past and isinstance(found, TreeEntry) and found.is_folder
             root = found.blob if is_folder and isinstance(found, TreeEntry) else None

@@ -7,7 +7,6 @@ changed since has a record, and a baseline that replaces another holds what exis
 """
 
 import os
-import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Final, NamedTuple, TypeGuard
@@ -233,7 +232,7 @@ def _is_imported(record: Record) -> bool:
 
 
 def _is_file(entry: TreeEntry | ExcludedEntry) -> TypeGuard[TreeEntry]:
-    return isinstance(entry, TreeEntry) and entry.is_file
+    return isinstance(entry, TreeEntry) and not entry.is_folder
 
 
 def _named(path: bytes, state: FileState | None) -> State:
@@ -242,4 +241,4 @@ def _named(path: bytes, state: FileState | None) -> State:
 
 
 def _state(entry: TreeEntry | None) -> FileState | None:
-    return None if entry is None else FileState(blob=entry.blob, mode=stat.S_IMODE(entry.mode))
+    return None if entry is None else entry.state

@@ -201,7 +201,7 @@ def folder_at(tree: Tree, path: bytes) -> Iterator[int]:
             if fd != tree.fd:
                 os.close(fd)
             fd = inner
-            if not may(tree.user, os.fstat(fd), os.R_OK | os.X_OK):
+            if tree.user is not None and not may(tree.user, os.fstat(fd), os.R_OK | os.X_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), os.fsdecode(path))
     except OSError:
         if fd != tree.fd:

@@ -1,5 +1,6 @@
 """Define the small values that records, index and surfaces share."""
 
+import stat
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Final, NewType, TypeAlias
@@ -10,6 +11,7 @@ from objstore.model.ids import BlobId
 __all__ = [
     "EXTERNAL_CONVERSATION",
     "GIT_CONVERSATION",
+    "LINK_MODE",
     "MAX_INT",
     "RESERVED_CONVERSATIONS",
     "UNKNOWN_AGENT",
@@ -27,8 +29,12 @@ __all__ = [
     "Status",
     "Surface",
     "Unit",
+    "git_mode",
+    "have_same_bytes",
     "ignore_progress",
+    "is_other_kind",
     "number_of",
+    "recorded_mode",
     "settable_mode",
     "settable_state",
 ]
@@ -192,12 +198,44 @@ class Unit(NamedTuple):
         return f"{self.seq}:{self.hunk}"
 
 
+LINK_MODE: Final = 0o120000
+"""The mode of a symbolic link, as git records it: a link has no permission bits."""
+
+
 @value
 class FileState:
-    """The state of a file at a path: the name of its bytes, and its permission bits."""
+    """The state of a file or symbolic link at a path: the name of its bytes, and its mode.
+
+    The bytes of a link are its text, which names its target. Nothing that reads or restores a state follows it.
+    """
 
     blob: BlobId
-    mode: int
+    mode: int  # permission bits; LINK_MODE: it is a link
+
+    @property
+    def is_link(self) -> bool:
+        """Return whether it is a symbolic link."""
+        return self.mode == LINK_MODE
+
+
+def recorded_mode(st_mode: int) -> int:
+    """Return the mode that records have for a file or link, from its st_mode."""
+    return LINK_MODE if stat.S_ISLNK(st_mode) else stat.S_IMODE(st_mode)
+
+
+def git_mode(mode: int) -> str:
+    """Return a recorded mode as git writes it: kind and permission bits, as in 100644."""
+    return f"{mode if mode == LINK_MODE else stat.S_IFREG | mode:06o}"
+
+
+def have_same_bytes(one: FileState | None, other: FileState | None) -> bool:
+    """Return whether both are links, or both files, with the same bytes: at most their permission bits differ."""
+    return one is not None and other is not None and one.blob == other.blob and one.is_link is other.is_link
+
+
+def is_other_kind(one: FileState | None, other: FileState | None) -> bool:
+    """Return whether one state is a link and the other one a file: then they are not versions of one document."""
+    return one is not None and other is not None and one.is_link is not other.is_link
 
 
 _SET_ID: Final = 0o6000
@@ -215,6 +253,6 @@ def settable_mode(mode: int, present: int = 0) -> int:
 
 def settable_state(state: FileState, now: FileState | None) -> FileState:
     """Return the state that a file gets for a recorded one. `now`: its state before; None: there is no file."""
-    present = now.mode if now is not None and now.blob == state.blob else 0  # other bytes are a new file
+    present = now.mode if now is not None and have_same_bytes(now, state) else 0  # other bytes are a new file
     mode = settable_mode(state.mode, present)
     return state if mode == state.mode else FileState(blob=state.blob, mode=mode)

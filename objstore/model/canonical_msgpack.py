@@ -16,7 +16,7 @@ from typing import Final, TypeAlias, TypeVar
 import msgpack
 
 from objstore.errors import RecordInvalid
-from objstore.model.basic_types import MAX_INT, FileState
+from objstore.model.basic_types import LINK_MODE, MAX_INT, FileState
 from objstore.model.ids import HASH_SIZE, BlobId
 from objstore.model.ranges import Range
 
@@ -29,6 +29,7 @@ __all__ = [
     "decode",
     "encode",
     "is_number",
+    "is_recorded_mode",
     "ordered",
     "spell",
     "state_value",
@@ -38,6 +39,13 @@ __all__ = [
 Choice = TypeVar("Choice", bound=StrEnum)
 
 MAX_MODE: Final = 0o7777
+
+
+def is_recorded_mode(mode: int) -> bool:
+    """Return whether a file state may have the mode: permission bits, or the mode of a link."""
+    return 0 <= mode <= MAX_MODE or mode == LINK_MODE
+
+
 MAX_TEXT: Final = 65536
 _NO_NAMES: Final = frozenset({b"", b".", b".."})
 _PLAIN: Final = frozenset({bool, int, str, bytes})
@@ -270,7 +278,7 @@ class Fields:
         if not self.has(name):
             return None
         match self._take(name):
-            case [bytes(blob), int(mode)] if len(blob) == HASH_SIZE and is_number(mode) and mode <= MAX_MODE:
+            case [bytes(blob), int(mode)] if len(blob) == HASH_SIZE and is_number(mode) and is_recorded_mode(mode):
                 return FileState(blob=BlobId(blob), mode=mode)
             case _:
                 raise RecordInvalid(f"field {name!r} is not [blob, mode]")

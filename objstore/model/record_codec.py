@@ -20,13 +20,13 @@ from objstore.model.basic_types import (
     Unit,
 )
 from objstore.model.canonical_msgpack import (
-    MAX_MODE,
     MAX_TEXT,
     Fields,
     Value,
     checked_path,
     encode,
     is_number,
+    is_recorded_mode,
     ordered,
     spell,
     state_value,
@@ -264,7 +264,7 @@ def _is_plain(edit: Edit) -> bool:
         numbers += hunk
     for state in (edit.before, edit.after):
         if state is not None:
-            if len(state.blob) != HASH_SIZE or state.mode > MAX_MODE:
+            if len(state.blob) != HASH_SIZE or not is_recorded_mode(state.mode):
                 return False
             numbers.append(state.mode)
     texts = [edit.conversation, edit.tool, *edit.notes.values()]

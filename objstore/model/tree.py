@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from objstore.errors import RecordInvalid, TreeInvalid
 from objstore.fastclass import value
+from objstore.model.basic_types import LINK_MODE, FileState, recorded_mode
 from objstore.model.canonical_msgpack import MAX_MODE, MAX_TEXT, Value, decode, encode, unpack
 from objstore.model.ids import HASH_SIZE, BlobId
 
@@ -37,7 +38,7 @@ __all__ = [
 FOLDER: Final = stat.S_IFDIR
 """Mode of a folder in a tree; a folder's permission bits are not kept."""
 
-LINK: Final = stat.S_IFLNK
+LINK: Final = LINK_MODE
 """Mode of a symbolic link, whose blob is the link text; a link has no permission bits."""
 
 
@@ -56,6 +57,16 @@ class TreeEntry(NamedTuple):
     def is_folder(self) -> bool:
         """Return whether it is a folder."""
         return self.mode == FOLDER
+
+    @classmethod
+    def of(cls, name: bytes, state: FileState) -> "TreeEntry":
+        """Return the entry of a file or link with that state."""
+        return cls(name, LINK if state.is_link else stat.S_IFREG | state.mode, state.blob)
+
+    @property
+    def state(self) -> FileState | None:
+        """Return the state of the file or link (None: it is a folder)."""
+        return None if self.is_folder else FileState(blob=self.blob, mode=recorded_mode(self.mode))
 
     @property
     def is_file(self) -> bool:

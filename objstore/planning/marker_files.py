@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from objstore.calls.edit_recorder import Change, Recorder, Version
 from objstore.documents.marked_text import recorded_edit
 from objstore.fastclass import replace, variable
-from objstore.model.basic_types import DocumentId, FileState, Operation, Origin, Seq, Status, Unit
+from objstore.model.basic_types import LINK_MODE, DocumentId, FileState, Operation, Origin, Seq, Status, Unit
 from objstore.model.large_file_placeholder import MAX_BLOB
 from objstore.model.records import Decision, Edit, Marks, WrittenFile
 from objstore.model.results import MarkersWritten
@@ -72,7 +72,7 @@ class MarkerWriter:
         If markers can't solve the conflict, the document is left in conflict.
         """
         was = loaded.version()
-        if was.content is None or is_binary(was.content):
+        if was.content is None or was.mode == LINK_MODE or is_binary(was.content):
             loaded.set_statuses(verdicts)
             return ()
         statuses = loaded.statuses()

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 from objstore.documents.loader import load_document
 from objstore.errors import UNREADABLE, FileChanged, FileTooLarge, HistoryBroken
 from objstore.fastclass import field, replace, variable
-from objstore.fs.file_state import file_at
-from objstore.history.edit_queries import edit as edit_numbered
+from objstore.history.edit_queries import edit as edit_numbered, may_continue
 from objstore.index.rows import Tip
 from objstore.model.basic_types import (
     Action,
@@ -42,7 +41,7 @@ from objstore.planning.replay_check import find_doubt, live_units
 from objstore.planning.ways_out import WaysOut
 from objstore.request_errors import EditTakenOut, NoSuchName
 from objstore.store.write_batch import Batch, now
-from objstore.worktree.external_changes import concerns_disk, external_view, found_changes
+from objstore.worktree.external_changes import concerns_disk, external_view, found_at, found_changes
 
 # `edit_recorder` is imported only if a decision finds external edits, or writes markers.
 if TYPE_CHECKING:
@@ -275,7 +274,9 @@ class Planner:
             tip = self._tip(document)
             if not concerns_disk(self.journal, tip):
                 continue
-            found = file_at(self.journal.tree, tip.path)
+            found = found_at(self.journal, tip)
+            if found is not None and tip.state is None and not may_continue(self.journal, tip.document, found[0]):
+                found = None
             if found is not None:
                 self._disk_stats[tip.path] = found[1].stat
             if (None if found is None else found[0]) != tip.state:

@@ -9,7 +9,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, S
 from contextlib import suppress
 from typing import Final
 
-from objstore.errors import DiskFailed, FileChanged, FileUninspectable, PathError, PathInvalid, PathIsDirectory
+from objstore.errors import (
+    DiskFailed,
+    FileChanged,
+    FileUninspectable,
+    PathError,
+    PathInvalid,
+    PathIsDirectory,
+    PathOutside,
+)
 from objstore.fastclass import value
 from objstore.file_changes.apply import FileStep
 from objstore.fs.confined_path import FileOnDisk, Tree
@@ -187,7 +195,7 @@ class StepInspector:
         except PathIsDirectory:
             # An empty folder gives way to the file.
             return self._status_for_missing_file(step) if self._may_be_replaced(step) else OTHER
-        except PathInvalid:
+        except (PathInvalid, PathOutside, FileChanged):  # a file, or a link to somewhere, has the path of its folder
             is_blocked = not (self._vacated | self._leaving).isdisjoint(folders_of(step.path))
             return self._status_for_missing_file(step) if is_blocked else OTHER
         except PathError:
@@ -254,6 +262,8 @@ class StepInspector:
         """Return whether the file holds a part of its state after, and otherwise only bytes of its state before."""
         if step.after is None or not self._may_be_ours(step, file):
             return False
+        if state.is_link or step.after.is_link:
+            return False  # a link is there as a whole or not at all
         # A file with several names is written in place: new bytes first, followed by the rest of the old ones.
         before = None if file.stat.st_nlink == 1 or step.before is None else step.before
         if state.blob == step.after.blob:
@@ -283,7 +293,7 @@ class StepInspector:
             return False
         is_large = is_placeholder(file.content)
         for state in self._earlier[step.path]:
-            place = None if state is None else self._store.blob_place(state.blob)
+            place = None if state is None or state.is_link else self._store.blob_place(state.blob)
             if state is None or place is None or file.stat.st_size > place.size:
                 continue
             if place.size > MAX_BLOB or is_large:

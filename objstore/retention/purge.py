@@ -297,7 +297,7 @@ def _renew_snapshots(journal: Journal, batch: Batch, holding: _Holding, plan: Pu
         if found.state.blob in holding.trees.blobs:
             return ExcludedEntry(name)
         batch.state(found.content, name=found.state.blob, source=found.source)
-        return TreeEntry(name, stat.S_IFREG | found.state.mode, found.state.blob)
+        return TreeEntry.of(name, found.state)
 
     def no_entry(path: bytes) -> ExcludedEntry:
         return ExcludedEntry(path.rpartition(b"/")[2])

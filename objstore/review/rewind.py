@@ -53,9 +53,10 @@ def rewind_exactly(journal: Journal, call: Call, number: int, *, who: str, dry_r
     The call has the notes of `exact_info`. Raises NoSuchName, FileChanged if a folder of a path is now a symlink,
     SnapshotUnreadable, BlobMissing and what Call.commit raises.
     """
-    for path, state in _differing(journal, number).items():
+    differing = _differing(journal, number)
+    for path, state in sorted(differing.items(), key=lambda each: (each[1] is not None, each[0])):  # make room first
         link = first_symlink_on(journal.tree, path)
-        if link:
+        if link and differing.get(os.fsencode(link), link) is not None:  # the rewind doesn't remove it
             raise FileChanged(os.fsdecode(path), link)
         name = os.fsdecode(path)
         if state is not None:

@@ -19,7 +19,7 @@ from objstore.fs.file_state import contents_below
 from objstore.fs.reserved_names import is_reserved
 from objstore.history.revspec import literal_path_if_symlink
 from objstore.history.snapshot_check import naming_snapshot
-from objstore.model.basic_types import FileState, Progress, ignore_progress
+from objstore.model.basic_types import LINK_MODE, FileState, Progress, ignore_progress
 from objstore.model.ids import BlobId
 from objstore.model.relpath import folders_of
 from objstore.model.results import CallOutcome
@@ -38,7 +38,7 @@ class RestoreResult:
     """The result of a restore, made or previewed."""
 
     changes: tuple[SnapshotChange, ...]  # restored paths: from the state on disk to the snapshot's
-    left: tuple[SnapshotChange, ...]  # differences that a restore leaves: symlinks, and what the snapshot doesn't hold
+    left: tuple[SnapshotChange, ...]  # differences that a restore leaves: what the snapshot doesn't hold
     above: tuple[
         SnapshotChange, ...
     ]  # files or symlinks in the place of folders, outside `paths`, that block a restore
@@ -100,7 +100,7 @@ def carry_out(plan: RestoreResult, call: Call, tree: Tree, progress: Progress = 
         if change.after is None:
             call.delete(change.path)
         elif change.after.blob is not None:
-            call.restore(change.path, FileState(blob=change.after.blob, mode=change.after.mode))
+            call.restore(change.path, FileState(blob=change.after.blob, mode=_mode(change.after)))
     return call.commit()
 
 
@@ -141,10 +141,10 @@ def _not_held(
 
 
 def _may_change(change: TreeChange) -> bool:
-    """Return whether a restore may make the change: both sides are regular files of the user, or nothing."""
+    """Return whether a restore may make the change: both sides are the user's files or links, or nothing."""
     if any(map(is_reserved, os.fsdecode(change.path).split("/"))):
         return False
-    return all(side is None or (isinstance(side, TreeEntry) and side.is_file) for side in (change.before, change.after))
+    return all(side is None or isinstance(side, TreeEntry) for side in (change.before, change.after))
 
 
 def _is_blocked(journal: Journal, change: TreeChange) -> bool:
@@ -225,9 +225,15 @@ def _file_folder_collisions(found: Sequence[SnapshotChange]) -> set[str]:
     return colliding
 
 
+def _mode(state: PathState) -> int:
+    return LINK_MODE if state.kind == "symlink" else state.mode
+
+
 def _check_unchanged(change: SnapshotChange, call: Call, tree: Tree) -> None:
     found, was = call.state(change.path), change.before
     link = first_symlink_on(tree, os.fsencode(change.path))  # after `call.state` has resolved the path, which it keeps
-    is_other = (None if found is None else (found.blob, found.mode)) != (None if was is None else (was.blob, was.mode))
+    is_other = (None if found is None else (found.blob, found.mode)) != (
+        None if was is None else (was.blob, _mode(was))
+    )
     if link or is_other:
         raise FileChanged(change.path, link)

@@ -20,7 +20,7 @@ from objstore.snapshots.catalog import find
 from objstore.store.write_batch import Batch, now
 from objstore.transaction.journal import Journal
 from objstore.worktree.baseline import KnownStates
-from objstore.worktree.stat_cache import UNKNOWN, CachedFolder, StatCache
+from objstore.worktree.stat_cache import CachedFolder, StatCache
 
 __all__ = ["BaselineUpdate"]
 
@@ -60,13 +60,8 @@ class BaselineUpdate:
             path = joined(row.path, name)
             if path in states:
                 self._change(row.path)[name] = _entry(name, states[path])
-            elif name in files:
-                facts, blob = files[name]
-                if stat.S_ISLNK(facts.mode) and blob != UNKNOWN:
-                    del self._change(row.path)[name]  # links are not compared
-            elif (
-                name not in row.left_out and name not in row.folders
-            ):  # the entries of a folder are updated with that folder
+            # The entries of a folder are updated with that folder.
+            elif name not in files and name not in row.left_out and name not in row.folders:
                 del self._change(row.path)[name]
 
     def put(self, batch: Batch) -> bool:
@@ -145,4 +140,4 @@ class BaselineUpdate:
 
 
 def _entry(name: bytes, state: FileState) -> TreeEntry:
-    return TreeEntry(name, stat.S_IFREG | state.mode, state.blob)
+    return TreeEntry.of(name, state)

@@ -13,7 +13,17 @@ from objstore.errors import UNREADABLE, BlobMissing, PathError
 from objstore.fastclass import replace, value
 from objstore.fs.disk import reaching
 from objstore.fs.file_state import file_at, linked
-from objstore.model.basic_types import EXTERNAL_CONVERSATION, MAX_INT, DocumentId, FileState, Operation, Origin
+from objstore.history.edit_queries import may_continue
+from objstore.model.basic_types import (
+    EXTERNAL_CONVERSATION,
+    MAX_INT,
+    DocumentId,
+    FileState,
+    Operation,
+    Origin,
+    is_other_kind,
+    recorded_mode,
+)
 from objstore.model.relpath import beginning, folders_above, joined
 from objstore.model.results import Attributor, CallInfo
 from objstore.model.views import EditView
@@ -148,8 +158,8 @@ def folder_differences(
         changed[name] = max(facts.ctime, appeared)
         if blob == UNKNOWN:
             unknown.add(name)
-        elif stat.S_ISREG(facts.mode):
-            now[name] = FileState(blob=blob, mode=stat.S_IMODE(facts.mode))
+        elif stat.S_ISREG(facts.mode) or stat.S_ISLNK(facts.mode):
+            now[name] = FileState(blob=blob, mode=recorded_mode(facts.mode))
     prefix = beginning(row.path)
     if row.touched is None:
         names, folders = known.names(row.path)
@@ -254,6 +264,8 @@ def _difference(
             known.newly_visible[path] = now
         return
     folders = known.new_folders(path) if state is None else 0
+    if document is not None and state is None and now is not None and not may_continue(known.journal, document, now):
+        document = None
     yield Difference(path=path, document=document, known=state, now=now, changed=changed, tick=tick, folders=folders)
 
 
@@ -402,6 +414,7 @@ def _changes(found: Sequence[Difference], batch: Batch) -> Iterator[tuple[Change
     moves = moved_files([(here.path, here.known, here.now) for here in found], batch.text)
     move_targets = {path for path, _ in moves.values()}
     by_path = {here.path: here for here in found}
+    found = [part for here in found for part in _of_one_kind(here)]
     for gone in found:
         if gone.now is not None:
             continue
@@ -433,3 +446,10 @@ def _changes(found: Sequence[Difference], batch: Batch) -> Iterator[tuple[Change
             folders=here.folders if here.known is None else 0,
         )
         yield change, here
+
+
+def _of_one_kind(here: Difference) -> list[Difference]:
+    """Return a difference as a deletion and a creation if a link took the place of a file, or a file that of a link."""
+    if not is_other_kind(here.known, here.now):
+        return [here]
+    return [replace(here, now=None), replace(here, known=None, document=None)]

@@ -427,7 +427,7 @@ def _is_put_by_git(trees: _Trees, path: bytes, now: FileState | None, batch: Bat
     def is_from(entries: Mapping[bytes, TreeEntry]) -> bool:
         entry = entries.get(path)
         is_like = entry is not None and entry.is_executable is bool(now.mode & 0o111)
-        return is_like and entry is not None and is_content_of(entry, content)
+        return is_like and entry is not None and is_content_of(entry, content, is_link=now.is_link)
 
     def is_safe_from(entries: Mapping[bytes, TreeEntry]) -> bool:
         return is_from(entries) and entries[path].id not in trees.authored.blobs

@@ -174,7 +174,9 @@ def _units_in(
     if is_placeholder(text):
         return
     different: Sequence[Hunk] = ()
-    if not is_content_of(entry, text):
+    if not is_content_of(entry, text, is_link=state.is_link):
+        if state.is_link:
+            return
         committed = texts.get(entry.id)
         if committed is None or is_either_binary(text, committed):
             return

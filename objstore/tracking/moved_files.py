@@ -40,18 +40,19 @@ def _same_bytes(found: Sequence[Place]) -> dict[bytes, tuple[bytes, FileState]]:
     A deleted file has moved to a new file with the same bytes, preferably one of the same name. Empty files never count
     as moved, because they are all alike.
     """
-    new: dict[BlobId, dict[bytes, list[tuple[bytes, FileState]]]] = {}  # by blob and name, each list from its end
+    # By blob, whether it is a link, and name; each list from its end.
+    new: dict[tuple[BlobId, bool], dict[bytes, list[tuple[bytes, FileState]]]] = {}
     for path, known, now in reversed(found):
         if known is None and now is not None and now.blob != _EMPTY:
-            new.setdefault(now.blob, {}).setdefault(_name(path), []).append((path, now))
+            new.setdefault((now.blob, now.is_link), {}).setdefault(_name(path), []).append((path, now))
     gone = {path: known for path, known, now in found if now is None and known is not None}
     moves: dict[bytes, tuple[bytes, FileState]] = {}
     for path, known in gone.items():
-        alike = new.get(known.blob, {}).get(_name(path))
+        alike = new.get((known.blob, known.is_link), {}).get(_name(path))
         if alike:
             moves[path] = alike.pop()
     for path, known in gone.items():
-        named = new.get(known.blob)
+        named = new.get((known.blob, known.is_link))
         while path not in moves and named:
             name = next(reversed(named))
             if named[name]:
@@ -67,8 +68,8 @@ def _changed(found: Sequence[Place], text: Callable[[BlobId], bytes]) -> dict[by
     A deleted file was moved to a new one if at least half of the lines of the longer one are in both, and each is the
     other's only such file: where there is a choice, both stay what they are on disk, a deletion and a creation.
     """
-    gone = {path: known for path, known, now in found if now is None and known is not None}
-    new = {path: now for path, known, now in found if known is None and now is not None}
+    gone = {path: known for path, known, now in found if now is None and known is not None and not known.is_link}
+    new = {path: now for path, known, now in found if known is None and now is not None and not now.is_link}
     if not gone or not new or len(gone) * len(new) > _MOST_COMPARED:
         return {}
     lines = {path: _lines(text(state.blob)) for path, state in (*gone.items(), *new.items())}

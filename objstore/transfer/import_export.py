@@ -21,7 +21,7 @@ from objstore.fs.reserved_names import IGNORE_NAME, STORE_NAME, is_reserved, is_
 from objstore.index.ingest import decoded
 from objstore.integrity.fsck import check_store
 from objstore.log.segment_files import Place
-from objstore.model.basic_types import FileState, Progress
+from objstore.model.basic_types import LINK_MODE, FileState, Progress
 from objstore.model.records import Decision, Edit, Snapshot
 from objstore.model.relpath import beginning, folders_of
 from objstore.model.tree import TreeEntry, decode_tree, walk_trees
@@ -287,7 +287,7 @@ def _require_plain_state(path: bytes | None, state: FileState | None) -> None:
 
 
 def _require_plain_mode(path: bytes, mode: int) -> None:
-    if mode & ~_PLAIN_MODE:
+    if mode != LINK_MODE and mode & ~_PLAIN_MODE:
         raise BundleRefused(f"{os.fsdecode(path)!r} would get the mode {mode:04o}; {_STORE_ONLY}")
 
 

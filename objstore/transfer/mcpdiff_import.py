@@ -17,7 +17,7 @@ from objstore.calls.edit_recorder import Change, Recorder, Version, version_of
 from objstore.documents.loader import load_document
 from objstore.errors import PathError, PathInvalid, PathReserved
 from objstore.fastclass import value, variable
-from objstore.fs.confined_path import Tree
+from objstore.fs.confined_path import FileOnDisk, Tree
 from objstore.fs.file_state import file_at
 from objstore.fs.reserved_names import is_reserved
 from objstore.history.edit_queries import edits
@@ -279,7 +279,7 @@ class _McpdiffImporter:
             yield lineage.now.content
         if digest in self._kept:
             yield self._read(self._kept[digest])
-        found = file_at(self._journal.tree, lineage.path)
+        found = self._file_at(lineage.path)
         if found is not None:
             yield found[1].content
         if self._diff_chains is None:
@@ -294,7 +294,7 @@ class _McpdiffImporter:
             return self._read(self._kept[digest])
         if self._on_disk is None:
             self._on_disk = self._files_by_sha256()
-        found = file_at(self._journal.tree, self._on_disk[digest]) if digest in self._on_disk else None
+        found = self._file_at(self._on_disk[digest]) if digest in self._on_disk else None
         return None if found is None else found[1].content
 
     def _files_by_sha256(self) -> dict[str | None, bytes]:
@@ -303,7 +303,7 @@ class _McpdiffImporter:
         for path in sorted({entry.path for entry in self._found}):
             try:
                 inside = self._inside(path)
-                found = file_at(self._journal.tree, inside)
+                found = self._file_at(inside)
             except PathError:
                 continue  # reported for the entry that needs it
             if found is not None:
@@ -412,8 +412,13 @@ class _McpdiffImporter:
         mode = self._mode(lineage.path) if lineage.now is None else lineage.now.state.mode
         return Version(content=content, state=FileState(blob=blob_id(content), mode=mode))
 
-    def _mode(self, path: bytes) -> int:
+    def _file_at(self, path: bytes) -> tuple[FileState, FileOnDisk] | None:
+        """Return the file at a path (None: there is none). A link counts as none: the format knows no links."""
         found = file_at(self._journal.tree, path)
+        return None if found is None or found[0].is_link else found
+
+    def _mode(self, path: bytes) -> int:
+        found = self._file_at(path)
         return self._journal.new_file_mode() if found is None else found[0].mode
 
     # ---- verdicts
@@ -529,7 +534,7 @@ class _McpdiffImporter:
         if other is not None and other.replayed is None and other.now is not None:
             return  # the file there belongs to another lineage, of which nothing was imported
         try:
-            found = file_at(self._journal.tree, lineage.path)
+            found = self._file_at(lineage.path)
         except PathError as error:
             self.problems.append(ImportProblem(os.fsdecode(lineage.path), str(error)))
             return

@@ -1,6 +1,5 @@
 """Look up the known state of a file: the tip of its document, or its entry in the baseline if it has no document."""
 
-import stat
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -25,7 +24,7 @@ def known_state_of(journal: Journal, path: bytes) -> FileState | ExcludedEntry |
     if baseline is None:
         return ExcludedEntry(path)
     found = None if journal.store.ever_at(path) else entry_at(baseline.root, path, journal.store.blob)
-    return _state(found) if isinstance(found, TreeEntry) else found
+    return found.state if isinstance(found, TreeEntry) else found
 
 
 class KnownStates:
@@ -33,6 +32,7 @@ class KnownStates:
 
     def __init__(self, journal: Journal) -> None:
         """Read which snapshot is the baseline, and nothing else yet."""
+        self.journal: Final = journal
         self._store: Final = journal.store
         baseline = journal.store.baseline()
         self._folders: dict[bytes, dict[bytes, TreeEntry | ExcludedEntry]] = {}
@@ -49,7 +49,7 @@ class KnownStates:
         entry = self.entries(folder).get(name)
         if not isinstance(entry, TreeEntry) or self._store.ever_at(path):
             return None, None
-        return None, _state(entry)
+        return None, entry.state
 
     def is_excluded_from_baseline(self, path: bytes) -> bool:
         """Return whether the baseline leaves out a path, or a folder above it, that existed when it was taken."""
@@ -132,8 +132,3 @@ class KnownStates:
             entry = self._folders[above].get(name)
             root = entry.blob if isinstance(entry, TreeEntry) and entry.is_folder else None
         return () if root is None else decode_tree(self._store.blob(root))
-
-
-def _state(entry: TreeEntry) -> FileState | None:
-    """Return the file state in a tree's entry (None: the entry is a folder or a symlink)."""
-    return FileState(blob=entry.blob, mode=stat.S_IMODE(entry.mode)) if entry.is_file else None

@@ -19,7 +19,7 @@ from objstore.fs.file_state import disk_state
 from objstore.fs.stat_signature import StatSignature, pack_signatures, read_signature_fields
 from objstore.index.queries.stat_queries import CleanFolder, CleanFolders, digest, folder_of, folder_signature_of
 from objstore.index.rows import RecordedFileStat, Tip
-from objstore.model.basic_types import DocumentId, FileState
+from objstore.model.basic_types import DocumentId, FileState, recorded_mode
 from objstore.model.ids import BlobId
 from objstore.model.relpath import beginning
 from objstore.worktree.changed_dirs import changed_folders
@@ -142,7 +142,7 @@ class _Inspection:
                 is_in_grace = max(signature[:2]) >= grace_start
                 if blob_now is not None and not is_in_grace:
                     newly_read.append((path, signature[3], signature[2], signature[1], signature[0], BlobId(blob_now)))
-            if blob_now != blob or signature[4] & 0o7777 != mode:
+            if blob_now != blob or recorded_mode(signature[4]) != mode:
                 changed.append(self._journal.store.index.documents.tip(tip.document))
             elif not is_in_grace:
                 clean.append(_CleanFile(others.pop(), signature))

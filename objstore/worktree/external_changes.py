@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from objstore.fs.confined_path import FileOnDisk
 from objstore.fs.file_state import file_at
 from objstore.index.rows import Tip
-from objstore.model.basic_types import FileState
+from objstore.model.basic_types import FileState, is_other_kind
 from objstore.model.status_report import ExternalChange
 from objstore.transaction.journal import Journal
 
-__all__ = ["concerns_disk", "external_view", "found_changes"]
+__all__ = ["concerns_disk", "external_view", "found_at", "found_changes"]
 
 
 def found_changes(journal: Journal, tips: Iterable[Tip]) -> tuple[ExternalChange, ...]:
@@ -19,10 +19,20 @@ def found_changes(journal: Journal, tips: Iterable[Tip]) -> tuple[ExternalChange
     for tip in tips:
         if not concerns_disk(journal, tip):
             continue
-        on_disk = file_at(journal.tree, tip.path)
+        on_disk = found_at(journal, tip)
         if (None if on_disk is None else on_disk[0]) != tip.state:
             found.append(external_view(tip, on_disk))
     return tuple(found)
+
+
+def found_at(journal: Journal, tip: Tip) -> tuple[FileState, FileOnDisk] | None:
+    """Return what is at a tip's path now, as a state of its document (None: nothing is).
+
+    A link at the path of a file, or a file at that of a link, means that it is gone; a scan records what is there.
+    """
+    found = file_at(journal.tree, tip.path)
+    is_other = found is not None and (is_other_kind(found[0], tip.state) or (tip.state is None and found[0].is_link))
+    return None if is_other else found
 
 
 def concerns_disk(journal: Journal, tip: Tip) -> bool:

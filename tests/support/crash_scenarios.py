@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from objstore import Action, CallInfo, Decided, Origin, Status, TurnInfo, Unit, Workspace
+from objstore import LINK_MODE, Action, CallInfo, Decided, Origin, Status, TurnInfo, Unit, Workspace
 
 __all__ = [
     "LINKED",
@@ -49,8 +49,12 @@ def files(root: Path) -> Files:
     for folder, folders, names in os.walk(root):
         if ".cas" in folders:
             folders.remove(".cas")
-        for name in names:
+        for name in (*names, *folders):
             path = Path(folder) / name
+            if path.is_symlink():
+                found[str(path.relative_to(root))] = (os.fsencode(path.readlink()), LINK_MODE)
+            if path.is_symlink() or path.is_dir():
+                continue
             found[str(path.relative_to(root))] = (path.read_bytes(), path.stat().st_mode & 0o7777)
     return found
 
@@ -221,6 +225,39 @@ def _recorded(workspace: Workspace) -> None:
     workspace.record_changes(CallInfo(tool="Bash", conversation="scene"))
 
 
+SHELL: Final = CallInfo(tool="Bash", conversation="shell")
+
+
+def _links_replaced(workspace: Workspace) -> None:
+    """Record that a shell replaced links, a file and a folder by one another, and removed and retargeted links."""
+    root = Path(workspace.root)
+    (root / "file").write_bytes(TEXT)
+    (root / "folder").mkdir()
+    (root / "folder/inner").write_bytes(TEXT)
+    for name in ("gone", "retargeted", "to file", "to folder"):
+        (root / name).symlink_to("file")
+    workspace.record_changes(SHELL)
+    for name in ("gone", "retargeted", "to file", "to folder", "file", "folder/inner"):
+        (root / name).unlink()
+    (root / "folder").rmdir()
+    (root / "retargeted").symlink_to("elsewhere")
+    (root / "to file").write_bytes(TEXT)
+    (root / "to folder").mkdir()
+    (root / "to folder/inner").write_bytes(b"other\n")
+    (root / "file").symlink_to("/nowhere")
+    (root / "folder").symlink_to("..")
+    workspace.record_changes(SHELL)
+
+
+def _all_rejected(workspace: Workspace) -> None:
+    rejected(workspace, *(view.seq for view in workspace.history.edits()))
+
+
+def _links_brought_back(workspace: Workspace) -> None:
+    _links_replaced(workspace)
+    _all_rejected(workspace)
+
+
 def _linked(workspace: Workspace) -> None:
     write(workspace, TWO_NAMES[0], TEXT)
     os.link(Path(workspace.root) / TWO_NAMES[0], Path(workspace.root) / TWO_NAMES[1])
@@ -243,6 +280,8 @@ SCENES: Final = (
     CrashScenario(
         name="reject of a folder for a file", prepare=_in_its_place, act=lambda workspace: rejected(workspace, 1, 2)
     ),
+    CrashScenario(name="reject of replaced links", prepare=_links_replaced, act=_all_rejected),
+    CrashScenario(name="undo of that reject", prepare=_links_brought_back, act=lambda w: w.review.undo()),
     CrashScenario(name="restored snapshot", prepare=_disturbed, act=lambda workspace: workspace.snapshots.restore(1)),
     CrashScenario(name="exact rewind", prepare=_taken_turns, act=lambda w: w.review.rewind_exactly(2)),
     CrashScenario(name="undo of an exact rewind", prepare=_rewound, act=lambda workspace: workspace.review.undo()),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from cli.render.diffstat import diffstat, file_change
 from cli.render.edits import shown_move
 from cli.screen.terminal import EXACT, visible
-from objstore import Origin, date_of, is_either_binary, quoted_name, unified_diff, value
+from objstore import LINK_MODE, Origin, date_of, git_mode, is_either_binary, quoted_name, unified_diff, value
 
 if TYPE_CHECKING:
     from objstore import EditView, SeriesStep, StepState
@@ -177,7 +177,9 @@ def _header_name(name: str) -> bytes:
 
 
 def _mode(side: "StepState | None") -> str:
-    # git knows two kinds of file.
+    # git knows two kinds of file, and links.
+    if side is not None and side.mode == LINK_MODE:
+        return git_mode(LINK_MODE)
     return "100755" if side is not None and side.mode & EXECUTABLE else "100644"
 
 

@@ -245,11 +245,12 @@ def _view_line(view: "SnapshotView", screen: Screen) -> bytes:
 
 
 def _state_text(state: "PathState") -> str:
+    from objstore import LINK_MODE, git_mode
+
     match state.kind:
-        case "file":
-            return f"100{state.mode:03o}  {'' if state.blob is None else state.blob.hex()}"
-        case "symlink":
-            return f"120000  {'' if state.blob is None else state.blob.hex()}"
+        case "file" | "symlink":
+            mode = LINK_MODE if state.kind == "symlink" else state.mode
+            return f"{git_mode(mode)}  {'' if state.blob is None else state.blob.hex()}"
         case _:
             return f"{'------'}  {'(not held)':64}"
 
@@ -355,6 +356,5 @@ def _why_left(change: "SnapshotChange", done: "RestoreResult") -> str:
     kinds = {side.kind for each in (change, *above) for side in (each.before, each.after) if side is not None}
     if "left-out" in kinds:
         return "the snapshot does not hold it, or it is ignored"
-    if "symlink" in kinds:
-        return "links are never created or changed"
-    return "a folder and a file have the same name"
+    other = "link" if "symlink" in kinds else "file"
+    return f"a folder and a {other} have the same name"

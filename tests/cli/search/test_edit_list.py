@@ -385,7 +385,7 @@ def runner_with_link(runner: CommandRunner) -> CommandRunner:
     (runner.folder / "src").symlink_to("real")
     (runner.folder / "real/f").write_bytes(b"two\nthree\n")
     runner.done("record")
-    assert runner.done("cat", "real/f@4").out == b"two\nthree\n"  # edit 3 recorded the deletion of src/f
+    assert runner.done("cat", "real/f@5").out == b"two\nthree\n"  # 3 recorded the deletion of src/f, 4 the link
     return runner
 
 
@@ -393,15 +393,15 @@ def test_a_state_from_before_a_folder_became_a_symlink_is_found_by_its_name(runn
     for name in ("src/f@1", "./src/f@1", str(runner_with_link.folder / "src/f@1"), "src/f@2^"):
         assert runner_with_link.done("cat", name).out == b"one\n"
     assert runner_with_link.done("cat", "src/f@2").out == runner_with_link.done("cat", "src/f@3^").out == b"two\n"
-    assert runner_with_link.done("cat", "src/f@4").out == runner_with_link.done("cat", "src/f").out == b"two\nthree\n"
+    assert runner_with_link.done("cat", "src/f@5").out == runner_with_link.done("cat", "src/f").out == b"two\nthree\n"
     moments = [edit["timestamp"] for edit in runner_with_link.done("log", "--reverse", "--json").lines()]
     assert runner_with_link.done("cat", f"src/f@{moments[1]}").out == b"two\n"
-    assert runner_with_link.done("cat", f"src/f@{moments[3]}").out == b"two\nthree\n"
+    assert runner_with_link.done("cat", f"src/f@{moments[4]}").out == b"two\nthree\n"
     assert runner_with_link.done("blame", "src/f@1").text.endswith("one\n")
     assert runner_with_link.done("blame", "src/f").text.endswith("three\n")
     assert "-one\n+two\n" in runner_with_link.done("diff", "src/f@1", "src/f@2").text
     assert [file["path"] for file in runner_with_link.done("ls", "src@1", "--json").lines()] == ["src/f"]
-    assert [file["path"] for file in runner_with_link.done("ls", "src", "--json").lines()] == ["real/f"]
+    assert [file["path"] for file in runner_with_link.done("ls", "src", "--json").lines()] == ["real/f", "src"]
     refused = runner_with_link.cas("restore", "src/f@1")
     assert refused.said == "cas: The folder src is now a symlink, and symlinks are not followed: src/f\n"
     refused = runner_with_link.cas("cat", "real/f@1")
@@ -449,13 +449,15 @@ def test_a_path_through_a_symlink_out_of_the_workspace_is_refused(runner: Comman
     assert runner.cas("cat", "out/f@0s").said == "cas: Path is outside the workspace: out/f\n"
 
 
-@pytest.mark.parametrize("name", ["src/f", "src"])
-def test_a_log_includes_the_files_that_a_symlink_replaced(runner_with_link: CommandRunner, name: str) -> None:
-    assert [edit["seq"] for edit in runner_with_link.done("log", name, "--json").lines()] == [4, 3, 2, 1]
-    assert [edit["seq"] for edit in runner_with_link.done("log", name.replace("src", "real"), "--json").lines()] == [4]
+@pytest.mark.parametrize(("name", "seqs"), [("src/f", [5, 3, 2, 1]), ("src", [5, 4, 3, 2, 1])])
+def test_a_log_includes_the_files_that_a_symlink_replaced(
+    runner_with_link: CommandRunner, name: str, seqs: list[int]
+) -> None:
+    assert [edit["seq"] for edit in runner_with_link.done("log", name, "--json").lines()] == seqs
+    assert [edit["seq"] for edit in runner_with_link.done("log", name.replace("src", "real"), "--json").lines()] == [5]
 
 
 def test_a_decision_on_a_path_through_a_symlink_is_about_the_target(runner_with_link: CommandRunner) -> None:
-    assert [edit["seq"] for edit in runner_with_link.done("log", "--follow", "src/f", "--json").lines()] == [4]
-    runner_with_link.write("real/f", b"four\n")  # 5
-    assert runner_with_link.done("reject", "--file", "src/f").text.startswith("Rejected edit 5.\n")
+    assert [edit["seq"] for edit in runner_with_link.done("log", "--follow", "src/f", "--json").lines()] == [5]
+    runner_with_link.write("real/f", b"four\n")  # 6
+    assert runner_with_link.done("reject", "--file", "src/f").text.startswith("Rejected edit 6.\n")

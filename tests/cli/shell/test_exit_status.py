@@ -203,8 +203,8 @@ def test_a_decision_about_a_file_replaced_by_a_symlink_is_refused_with_advice(ru
         ran = runner.cas(*words)
         assert (ran.status, ran.out) == (1, b"")
         assert ran.said == (
-            "cas: a is now a symbolic link that no edit recorded; links are never changed.\n"
-            "Remove the link and run the command again, or leave out the edits of a.\n"
+            "cas: a is now a symbolic link that no edit recorded; links are not followed.\n"
+            "`cas record` records the link, or remove it, and run the command again; or leave out a.\n"
         )
     assert (runner.folder / "a").is_symlink()
     (runner.folder / "a").unlink()

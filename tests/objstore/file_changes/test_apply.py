@@ -28,7 +28,7 @@ from objstore.fs.confined_path import Tree
 from objstore.fs.disk import Disk, Pieces
 from objstore.fs.file_state import disk_state
 from objstore.fs.stat_signature import read_signature_fields
-from objstore.model.basic_types import FileState
+from objstore.model.basic_types import LINK_MODE, FileState
 from objstore.model.ids import BlobId, blob_id
 from tests.support.crash_scenarios import Files, files
 from tests.support.faulty_disk import CountdownDisk, broken_disk
@@ -346,7 +346,7 @@ def test_a_folder_that_has_become_a_link_is_refused(desk: Desk) -> None:
     (desk.root / "folder").symlink_to("other")
     with pytest.raises(FileChanged):
         desk.run(desk.step("folder/a", ONE, TWO))
-    assert desk.files == {"other/a": ONE}
+    assert desk.files == {"folder": (b"other", LINK_MODE), "other/a": ONE}
 
 
 def test_a_file_that_changed_since_it_was_inspected_is_refused(desk: Desk) -> None:
@@ -825,11 +825,14 @@ def test_the_file_at_a_path_is_returned_as_a_state(desk: Desk) -> None:
     assert disk_state(desk.tree, b"no/folder/here") is None
 
 
-def test_a_link_is_not_a_state(desk: Desk) -> None:
-    desk.put("a", *ONE)
-    (desk.root / "link").symlink_to("a")
-    with pytest.raises(PathIsSymlink):
-        disk_state(desk.tree, b"link")
+def test_a_link_is_a_state_and_what_is_behind_it_is_none(desk: Desk) -> None:
+    desk.put("folder/a", *ONE)
+    (desk.root / "link").symlink_to("folder")
+    found = disk_state(desk.tree, b"link")
+    assert found is not None
+    assert found[0] == FileState(blob=blob_id(b"folder"), mode=LINK_MODE)
+    with pytest.raises(FileChanged):
+        disk_state(desk.tree, b"link/a")
 
 
 def test_a_folder_that_replaced_a_created_one_is_not_removed(desk: Desk) -> None:

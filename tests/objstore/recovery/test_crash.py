@@ -77,7 +77,7 @@ def run_scenario(scene: CrashScenario, folder: Path) -> Stage:
 
 
 def copy_workspace(source: Path, target: Path) -> None:
-    shutil.copytree(source, target)
+    shutil.copytree(source, target, symlinks=True)
     if (target / TWO_NAMES[1]).exists():
         (target / TWO_NAMES[1]).unlink()
         (target / TWO_NAMES[1]).hardlink_to(target / TWO_NAMES[0])

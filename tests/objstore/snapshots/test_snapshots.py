@@ -520,7 +520,7 @@ def test_only_some_paths_can_be_restored(full: Scene) -> None:
     assert changed(full, number) == {"made/new.txt": "A", "new.txt": "A", "recorded.txt": "M"}
 
 
-def test_symlinks_are_neither_created_nor_changed(full: Scene) -> None:
+def test_symlinks_are_created_changed_and_removed_by_their_text(full: Scene) -> None:
     (full.root / "kept").symlink_to("a.txt")
     (full.root / "gone").symlink_to("a.txt")
     put(full, "file", b"x\n")
@@ -533,9 +533,12 @@ def test_symlinks_are_neither_created_nor_changed(full: Scene) -> None:
     (full.root / "new").symlink_to("a.txt")
     put(full, "a.txt", b"other\n")
     done = full.workspace.snapshots.restore(number)
-    assert [change.path for change in done.changes] == ["a.txt"]
-    assert sorted(change.path for change in done.left) == ["file", "gone", "kept", "new"]
-    assert (full.root / "kept").readlink() == Path("src")
+    assert sorted(change.path for change in done.changes) == ["a.txt", "file", "gone", "kept", "new"]
+    assert done.left == ()
+    assert [(full.root / name).readlink() for name in ("kept", "gone")] == [Path("a.txt"), Path("a.txt")]
+    assert (full.root / "file").read_bytes() == b"x\n"
+    assert not (full.root / "file").is_symlink()
+    assert not (full.root / "new").is_symlink()
 
 
 def test_files_ignored_at_the_snapshot_are_not_deleted_when_they_are_no_longer(full: Scene) -> None:

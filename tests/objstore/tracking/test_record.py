@@ -178,10 +178,10 @@ def test_the_states_of_the_first_scan_can_be_restored(known: Scene) -> None:
         ("mv a.txt t && mv src/b.py a.txt && mv t src/b.py", ["edit a.txt", "edit src/b.py"]),
         ("rm a.txt && mkdir a.txt && echo i > a.txt/i", ["create a.txt/i", "delete a.txt"]),
         ("rm -r src && echo file > src", ["create src", "delete src/b.py", "delete src/deep/c.py"]),
-        ("rm a.txt && ln -s src/b.py a.txt", ["delete a.txt"]),
+        ("rm a.txt && ln -s src/b.py a.txt", ["create a.txt", "delete a.txt"]),
         ("rm a.txt && mkfifo a.txt", ["delete a.txt"]),
         ("rm -r src && mkfifo src", ["delete src/b.py", "delete src/deep/c.py"]),
-        ("ln -s a.txt link", []),
+        ("ln -s a.txt link", ["create link"]),
         ("touch a.txt && mkdir empty-folder", []),
         ("printf 'a\\n' > a.txt", []),
         ("mkdir node_modules && echo x > node_modules/x", []),
@@ -786,8 +786,8 @@ def test_a_name_is_free_if_a_tool_finds_no_file_and_not_if_it_finds_another(part
     for path in paths:
         put(partial, path, b"new\n")
     found = partial.workspace.record_changes(AGENT, paths)
-    assert recorded_changes(found) == ["create dist/deep/old.js", "create x.cfg"]
-    assert {passed.path for passed in found.skipped} == {"env", "pipe"}
+    assert recorded_changes(found) == ["create dist/deep/old.js", "create env", "create x.cfg", "delete env"]
+    assert {passed.path for passed in found.skipped} == {"pipe"}
 
 
 def test_files_left_out_of_a_known_folder_become_known_or_are_deleted_with_it(
@@ -828,14 +828,14 @@ def test_a_named_file_in_a_rebuilt_folder_is_known_from_then_on(partial: Scene) 
     assert recorded_changes(partial.workspace.record_changes(AGENT, ["env/lib/old.py"])) == ["edit env/lib/old.py"]
 
 
-def test_a_symlink_frees_its_name(partial: Scene) -> None:
+def test_a_newly_visible_symlink_is_known_from_then_on(partial: Scene) -> None:
     put(partial, ".casignore", b"# nothing\n")
     (partial.root / "x.cfg").unlink()
     (partial.root / "x.cfg").symlink_to("kept")
     partial.workspace.record_changes(EXTERNAL_CALL)
     (partial.root / "x.cfg").unlink()
     put(partial, "x.cfg", b"new\n")
-    assert recorded_changes(partial.workspace.record_changes(AGENT)) == ["create x.cfg"]
+    assert recorded_changes(partial.workspace.record_changes(AGENT)) == ["create x.cfg", "delete x.cfg"]
 
 
 def test_a_newly_visible_excluded_file_is_not_new_to_the_scan_that_covers_it(partial: Scene) -> None:

@@ -364,7 +364,7 @@ def test_files_left_alone_are_listed_with_the_reason_of_their_folder(runner_with
     (runner_with_files.folder / "linked").symlink_to("src")
     reasons = {
         "away": "the snapshot does not hold it, or it is ignored",
-        "linked": "links are never created or changed",
+        "linked": "a folder and a link have the same name",
         "taken": "a folder and a file have the same name",
     }
     output = runner_with_files.done("snapshot", "restore", "1", "--dry-run").text.splitlines()
@@ -386,7 +386,7 @@ def test_a_requested_path_that_is_left_alone_is_listed_with_its_reason(runner_wi
     (runner_with_files.folder / "src").symlink_to("old")
     for words in (("1", "src/sub/z"), ("2",), ("2", "--dry-run"), ("2", "src/sub")):
         ran = runner_with_files.done("snapshot", "restore", *words)
-        assert ran.text == "Left alone src/sub/z: links are never created or changed\n", words
+        assert ran.text == "Left alone src/sub/z: a folder and a link have the same name\n", words
 
 
 @pytest.mark.parametrize("target", ["lib", "nowhere", "..", ".git"])
@@ -413,7 +413,7 @@ def test_a_path_whose_folder_became_a_symlink_names_the_snapshots_entry(
         assert cas("snapshot", "diff", "1", *until, "../src/b", folder=here).text == "D  src/b\n"
     assert runner_with_files.done("snapshot", "diff", "2", "src").text == "D  src/b\n"
     before = {path.name: path.read_bytes() for path in here.iterdir()}
-    left = "Left alone src/b: links are never created or changed\n"
+    left = "Left alone src/b: a folder and a link have the same name\n"
     assert runner_with_files.done("snapshot", "restore", "1", "src/b").text == left
     assert (
         runner_with_files.done("snapshot", "restore", "1", "src").text

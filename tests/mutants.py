@@ -40,6 +40,7 @@ FILES: Final = "file_changes/test_hardlinks file_changes/test_cross_device_stagi
 PATHS: Final = "fs/test_confined_path fs/test_case_folding"
 
 MODULES: Final = {
+    "objstore/text/band.py": "text/test_band text/test_diff",
     "objstore/text/diff.py": TEXT,
     "objstore/text/hunks.py": f"{TEXT} model/test_record_codec ../mcptools/edit/test_exact",
     "objstore/weave/line_weave.py": WEAVE,

@@ -13,7 +13,7 @@ from objstore.errors import BlobMissing
 from objstore.model.basic_types import Status
 from objstore.model.large_file_placeholder import is_placeholder
 from objstore.model.replay_records import ReplayEdit
-from objstore.text.diff import diff_lines
+from objstore.text.diff import diff_lines, joined
 from objstore.text.lines import closed, is_closed, split_lines
 from objstore.text.three_way_merge import merged
 from objstore.text.unified_diff import is_either_binary
@@ -112,7 +112,10 @@ class _MergeReplay:
         if not edit.is_meant:
             return True
         # Hooks record what they find by comparison, and the record does not say so.
-        return tuple(edit.hunks) == diff_lines(self._load(edit.before.blob), self._load(edit.after.blob))
+        before = self._load(edit.before.blob)
+        compared = diff_lines(before, self._load(edit.after.blob))
+        # Older records have hunks that a comparison joins now.
+        return edit.hunks == compared or tuple(joined(edit.hunks, split_lines(before))) == compared
 
 
 def _merge_replay(store: Store, loaded: Document, external: Sequence[Edit], load: Load) -> _MergeReplay | None:

@@ -3,10 +3,14 @@
 Lines that occur once in both texts anchor the comparison (Bram Cohen's patience diff), gap by gap. Where such lines
 cross, those that are unique in the whole texts take precedence, because a function's name is a better anchor than its
 `return`. A gap without unique lines is matched by its longest common subsequence (Hunt and Szymanski) while that is
-cheap, and is replaced as a whole otherwise.
+cheap.
+
+Anchors read well, but may be wrong, and lines that repeat have none. So wherever more than four times as many lines are
+left over as must have changed, a shortest path near the diagonal is looked for (`objstore/text/band.py`) and taken if
+it leaves at most a quarter of them over. Hunks that nothing but a bracket parts are joined.
 
 Pure insertions and deletions are then moved to a position that depends only on the two texts, not on how they were
-matched. Time is O(n log n) for every input: both the number of rounds and the number of candidate pairs are limited.
+matched. Time is O(n log n) for every input: the number of rounds, of candidate pairs and of bits in bands are limited.
 """
 
 from bisect import bisect_left
@@ -16,22 +20,38 @@ from functools import partial
 from itertools import count
 from typing import Final, NamedTuple
 
+from objstore.text.band import Band
 from objstore.text.hunks import Hunk, Span, hunks_fit, hunks_from_spans
 from objstore.text.lines import Affixes, closed, common_affixes, shared_ends, split_lines
 
-__all__ = ["Hunk", "Span", "diff_lines", "hunks_fit", "hunks_from_spans", "split_lines"]
+__all__ = ["Hunk", "Span", "diff_lines", "hunks_fit", "hunks_from_spans", "joined", "split_lines"]
 
 _ROUNDS: Final = 24
 """How often a gap may be divided again at its unique lines; real texts need fewer than six."""
 
 _PAIRS: Final = 100_000
-"""Budget of candidate pairs of equal lines for all gaps without unique lines together; ten more are added per line."""
+"""Budget of candidate pairs of equal lines for all gaps without unique lines together; two more are added per line."""
+
+_WASTE: Final = 4
+"""How many times as many lines as must change may be shown as changed, for anchors that read better."""
+
+_SLACK: Final = 32
+"""Diagonals on each side of the narrowest band; each further band is four times as wide."""
+
+_BITS: Final = 2_000_000_000
+"""Budget of bits for all bands together."""
 
 _REPEATED: Final = -1
 """Marks a line that occurs more than once, in place of its position."""
 
 _SLIDE: Final = 64
 """How many lines an insertion or deletion may be moved up to a boundary that reads better."""
+
+_LARGE: Final = 4
+"""From how many lines on, removed and added, a replacement may be joined with its neighbour."""
+
+_MARKS: Final = bytes(byte for byte in range(128) if byte != ord("_") and not chr(byte).isalnum())
+"""ASCII punctuation, white space and control characters: bytes that make no word."""
 
 
 def diff_lines(before: bytes, after: bytes, affixes: Affixes | None = None) -> tuple[Hunk, ...]:
@@ -49,7 +69,7 @@ def diff_lines(before: bytes, after: bytes, affixes: Affixes | None = None) -> t
     replacing = new[head : len(new) - tail].split(b"\n")[:-1]
     line = old.count(b"\n", 0, head)
     shared = partial(_shared_lines, old, head, tail)
-    hunks = _between(_matches(replaced, replacing, shared), len(replaced), len(replacing), line)
+    hunks = joined(_between(_matches(replaced, replacing, shared), len(replaced), len(replacing), line), replaced, line)
     if any(map(_is_pure, hunks)):
         room = old[_back(old, head, _SLIDE) : head].split(b"\n")[:-1]
         above = line - len(room)
@@ -104,32 +124,89 @@ def _matches(old_lines: Sequence[bytes], new_lines: Sequence[bytes], shared: Cal
     numbers: defaultdict[bytes, int] = defaultdict(count().__next__)
     old = [numbers[line] for line in old_lines]
     new = [numbers[line] for line in new_lines]
-    budget = _PAIRS + 10 * (len(old) + len(new))
-    blocks: list[_Block] = []
-    unique: set[int] | None = None  # lines that occur once in each whole text; None: not computed yet
-    gaps = [_Gap(0, len(old), 0, len(new), _ROUNDS)]
-    while gaps:
-        gap = _trim(old, new, gaps.pop(), blocks)
-        if set(old[gap.a : gap.b]).isdisjoint(new[gap.c : gap.d]):
-            continue
-        pairs = _unique_pairs(old, new, gap) if gap.rounds else []
-        chain = _longest_chain(pairs)
-        if len(chain) < len(pairs):  # some anchors cross: trust those that are unique in the whole texts
-            if unique is None:
-                whole = _unique_pairs(old, new, _Gap(0, len(old), 0, len(new), 0))
-                around = shared() if whole else ()
-                unique = {old[place] for place, _ in whole if old_lines[place] not in around}
-            chain = _longest_chain(pair for pair in pairs if old[pair[0]] in unique) or chain
+
+    def around() -> set[int]:
+        return {numbers[line] for line in shared() if line in numbers}
+
+    matching = _Matching(old, new, around)
+    matching.match(_Gap(0, len(old), 0, len(new), _ROUNDS))
+    return sorted(matching.blocks)
+
+
+class _Matching:
+    """The blocks matched so far, and what is left of the budgets."""
+
+    def __init__(self, old: list[int], new: list[int], around: Callable[[], set[int]]) -> None:
+        """Start with nothing matched. `around` returns the lines above and below the given ones."""
+        self._old, self._new, self._around = old, new, around
+        lines = len(old) + len(new)
+        self._pairs = _PAIRS + 2 * lines
+        self._bits = _BITS
+        self._unique: set[int] | None = None  # lines that occur once in each whole text; None: not computed yet
+        self.blocks: list[_Block] = []
+
+    def match(self, gap: _Gap) -> int:
+        """Match the lines of a gap, and return how many of the old ones are matched."""
+        old, new = self._old, self._new
+        inner = _trim(old, new, gap, self.blocks)
+        trimmed = gap.b - gap.a - (inner.b - inner.a)
+        if set(old[inner.a : inner.b]).isdisjoint(new[inner.c : inner.d]):
+            return trimmed
+        place, matched = len(self.blocks), 0
+        chain = self._anchors(inner) if inner.rounds else []
         if chain:
-            gaps.extend(_cut(gap, chain))
-            blocks.extend(_Block(a, c, 1) for a, c in chain)
-            continue
-        cost = _pair_count(old, new, gap)
-        if cost <= budget:
-            budget -= cost
-            blocks.extend(_Block(a, c, 1) for a, c in _longest_chain(_all_pairs(old, new, gap)))
-    blocks.sort()
-    return blocks
+            matched = sum(map(self.match, _cut(inner, chain)))
+        else:
+            cost = _pair_count(old, new, inner)
+            if cost <= self._pairs:
+                self._pairs -= cost
+                chain = _longest_chain(_all_pairs(old, new, inner))
+        shorter = self._shorter(inner, inner.b - inner.a + inner.d - inner.c - 2 * (len(chain) + matched))
+        if shorter:
+            del self.blocks[place:]
+            chain, matched = shorter, 0
+        self.blocks.extend(_Block(a, c, 1) for a, c in chain)
+        return trimmed + len(chain) + matched
+
+    def _anchors(self, gap: _Gap) -> list[tuple[int, int]]:
+        """Return the longest chain of unique lines; where some cross, of those that are unique in the whole texts."""
+        pairs = _unique_pairs(self._old, self._new, gap)
+        chain = _longest_chain(pairs)
+        if len(chain) < len(pairs):
+            if self._unique is None:
+                whole = _unique_pairs(self._old, self._new, _Gap(0, len(self._old), 0, len(self._new), 0))
+                around = self._around() if whole else ()
+                self._unique = {self._old[place] for place, _ in whole if self._old[place] not in around}
+            chain = _longest_chain(pair for pair in pairs if self._old[pair[0]] in self._unique) or chain
+        return chain
+
+    def _shorter(self, gap: _Gap, left: int) -> list[tuple[int, int]]:
+        """Return pairs of equal lines that leave at most a quarter of `left` lines over, or nothing."""
+        old, new = self._old[gap.a : gap.b], self._new[gap.c : gap.d]
+        if left <= _WASTE * abs(len(old) - len(new)):
+            return []
+        in_old, in_new = Counter(old), Counter(new)
+        if left <= _WASTE * (len(old) + len(new) - 2 * (in_old & in_new).total()):
+            return []
+        # Without the lines that only one side has, the shortest path is nearer to the diagonal.
+        old_places = [place for place, line in enumerate(old, gap.a) if line in in_new]
+        new_places = [place for place, line in enumerate(new, gap.c) if line in in_old]
+        most = left // _WASTE - (len(old) - len(old_places) + len(new) - len(new_places))
+        pairs = self._banded(
+            [self._old[place] for place in old_places], [self._new[place] for place in new_places], most
+        )
+        return [(old_places[a], new_places[c]) for a, c in pairs]
+
+    def _banded(self, old: list[int], new: list[int], most: int) -> list[tuple[int, int]]:
+        """Return the matched lines of an alignment that leaves at most `most` lines over, or nothing."""
+        slack, found = 0, None
+        while (wider := min(max(_SLACK, 4 * slack), Band.widest(len(old), len(new), self._bits))) > slack:
+            slack = wider
+            found = Band(old, new, slack)
+            self._bits -= found.size
+            if min(len(old) + len(new) - 2 * found.length, most) <= found.proven:
+                break
+        return found.pairs() if found and len(old) + len(new) - 2 * found.length <= most else []
 
 
 def _trim(old: list[int], new: list[int], gap: _Gap, blocks: list[_Block]) -> _Gap:
@@ -226,6 +303,40 @@ def _between(blocks: Iterable[_Block], old_count: int, new_count: int, line: int
     return hunks
 
 
+def joined(hunks: Iterable[Hunk], old: Sequence[bytes], line: int = 0) -> list[Hunk]:
+    """Join replacements of several lines that a single line of punctuation parts. `old` begins at line number `line`.
+
+    Such a line, a bracket mostly, is equal by chance as often as by meaning. To read it twice, as removed and as added,
+    is no more than to read it once and the header of another hunk.
+    """
+    joined: list[Hunk] = []
+    above: Hunk | None = None
+    for hunk in hunks:
+        if (
+            above
+            and _is_large(above)
+            and _is_large(hunk)
+            and _is_bracket(old[above.old_end - line : hunk.old_start - line])
+        ):
+            first = joined[-1]
+            joined[-1] = Hunk(
+                first.old_start, hunk.old_end - first.old_start, first.new_start, hunk.new_end - first.new_start
+            )
+        else:
+            joined.append(hunk)
+        above = hunk
+    return joined
+
+
+def _is_large(hunk: Hunk) -> bool:
+    return not _is_pure(hunk) and hunk.old_count + hunk.new_count >= _LARGE
+
+
+def _is_bracket(lines: Sequence[bytes]) -> bool:
+    """Return whether this is a single line that has punctuation and no word."""
+    return len(lines) == 1 and bool(lines[0].strip()) and not lines[0].translate(None, _MARKS)
+
+
 def _slid(old: Sequence[bytes], new: Sequence[bytes], hunks: Sequence[Hunk]) -> list[Hunk]:
     """Move pure insertions and deletions to the position that a person would have chosen.
 
@@ -245,7 +356,7 @@ def _slid(old: Sequence[bytes], new: Sequence[bytes], hunks: Sequence[Hunk]) -> 
 
 
 def _sunk(old: Sequence[bytes], new: Sequence[bytes], hunks: Sequence[Hunk]) -> Iterator[Hunk]:
-    """Move each pure hunk down as far as possible, and join it with the next one if both insert or both delete."""
+    """Move each pure hunk down as far as possible, and join it with the next pure one if it gets there."""
     sunk: list[Hunk] = []  # from the last to the first
     for hunk in reversed(hunks):
         place = hunk
@@ -258,7 +369,7 @@ def _sunk(old: Sequence[bytes], new: Sequence[bytes], hunks: Sequence[Hunk]) -> 
             place = _moved(place, down)
             if down < room or not sunk:
                 break
-            if not (_is_pure(sunk[-1]) and bool(place.old_count) is bool(sunk[-1].old_count)):
+            if not _is_pure(sunk[-1]):
                 place = _moved(place, -1)  # two hunks must not touch
                 break
             below = sunk.pop()

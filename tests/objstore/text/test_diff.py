@@ -8,7 +8,7 @@ import random
 import pytest
 from hypothesis import example, given, strategies as st
 
-from objstore.text.diff import Hunk, Span, diff_lines, hunks_fit, hunks_from_spans, split_lines
+from objstore.text.diff import Hunk, Span, diff_lines, hunks_fit, hunks_from_spans, joined, split_lines
 from objstore.text.hunks import VerifiedHunks, hunks_through, inserted_texts
 from objstore.text.lines import closed, lines_end
 
@@ -99,6 +99,8 @@ def test_a_final_newline_is_not_a_difference_of_lines() -> None:
         ("x x x", "x x", "-x x x"),
         ("a b", "c a", "+c a -b"),
         ("a b", "b c", "-a b +c"),
+        ("p x x q", "p x y q", "p x -x +y q"),
+        ("p x x z q", "p x y z q", "p x -x +y z q"),
     ],
 )
 def test_hunks_have_natural_boundaries(before: str, after: str, expected: str) -> None:
@@ -132,6 +134,119 @@ def test_a_hunk_is_not_moved_against_the_one_above() -> None:
     assert diff_lines(before, after) == (Hunk(0, 1, 0, 1), Hunk(2, 0, 2, 1), Hunk(4, 1, 5, 1))
 
 
+# -- lines that repeat
+
+
+def changed_lines(hunks: tuple[Hunk, ...]) -> int:
+    return sum(hunk.old_count + hunk.new_count for hunk in hunks)
+
+
+def text_of_numbers(numbers: list[int]) -> bytes:
+    return b"".join(b"%d\n" % number for number in numbers)
+
+
+@st.composite
+def texts_and_changes(draw: st.DrawFn) -> tuple[bytes, bytes, int]:
+    """Draw a text of up to 5,000 lines of any alphabet, the text after some changes, and how many lines these name."""
+    draws = draw(st.randoms(use_true_random=False))
+    kinds = draw(st.sampled_from([1, 2, 3, 16, 256, 10**9]))
+    old = [draws.randrange(kinds) for _ in range(draw(st.sampled_from([10, 400, 1500, 5000])))]
+    new, changed = list(old), 0
+    for _ in range(draw(st.sampled_from([1, 2, 10, 100]))):
+        start, count = draws.randrange(len(new) + 1), draws.choice([1, 1, 2, 10])
+        taken = new[start : start + count]
+        match draws.randrange(4):
+            case 0:
+                new[start : start + count] = [draws.randrange(kinds + 5) for _ in taken]
+            case 1:
+                del new[start : start + count]
+            case 2:
+                taken = [draws.randrange(kinds + 5) for _ in range(count)]
+                new[start:start] = taken
+            case _:
+                del new[start : start + count]
+                place = draws.randrange(len(new) + 1)
+                new[place:place] = taken
+        changed += len(taken)
+    return text_of_numbers(old), text_of_numbers(new), changed
+
+
+@given(texts_and_changes())
+def test_a_diff_shows_at_most_twelve_lines_for_each_line_that_changed(change: tuple[bytes, bytes, int]) -> None:
+    """Two for each removed and added line, four times that for anchors, and half of it again for joined hunks."""
+    before, after, changed = change
+    hunks = diff_lines(before, after)
+    assert hunks_fit(before, after, hunks)
+    assert changed_lines(hunks) <= 12 * changed
+
+
+@pytest.mark.parametrize("kinds", [1, 2, 16, 256])
+@pytest.mark.parametrize("lines", [500, 3_000, 100_000])
+def test_two_changed_lines_are_four_lines_of_a_diff_however_often_the_others_repeat(kinds: int, lines: int) -> None:
+    rng = random.Random(3)
+    old = [rng.randrange(kinds) for _ in range(lines)]
+    new = [*old[:3], 1000, *old[4:-4], 2000, *old[-3:]]
+    hunks = diff_lines(text_of_numbers(old), text_of_numbers(new))
+    assert changed_lines(hunks) == 4
+    assert len(hunks) <= (2 if kinds > 1 else 3)
+
+
+@pytest.mark.parametrize("edits", [20, 1_000])
+def test_many_changed_lines_among_many_equal_ones_are_found(edits: int) -> None:
+    rng = random.Random(3)
+    old = [rng.randrange(8) for _ in range(100_000)]
+    new = list(old)
+    for place in rng.sample(range(len(new)), edits):
+        new[place] = 8 + place
+    assert changed_lines(diff_lines(text_of_numbers(old), text_of_numbers(new))) == 2 * edits
+
+
+def test_a_moved_line_is_two_hunks_though_it_is_the_only_unique_one() -> None:
+    before, after = b"u\n" + b"r\n" * 3000, b"r\n" * 3000 + b"u\n"
+    assert diff_lines(before, after) == (Hunk(0, 1, 0, 0), Hunk(3001, 0, 3000, 1))
+
+
+def test_a_moved_block_of_repeated_lines_is_two_hunks() -> None:
+    rng = random.Random(3)
+    lines = [rng.randrange(4) for _ in range(20_000)]
+    moved = lines[:100] + lines[400:19_000] + lines[100:400] + lines[19_000:]
+    assert changed_lines(diff_lines(text_of_numbers(lines), text_of_numbers(moved))) == 600
+
+
+# -- joined hunks
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ("a b } c d", "A B } C D", "-a -b -} -c -d +A +B +} +C +D"),
+        ("a b }; c d ); e f", "A B }; C D ); E F", "-a -b -}; -c -d -); -e -f +A +B +}; +C +D +); +E +F"),
+        ("a b return c d", "A B return C D", "-a -b +A +B return -c -d +C +D"),
+        ("a b é c d", "A B é C D", "-a -b +A +B é -c -d +C +D"),
+        ("a b } } c d", "A B } } C D", "-a -b +A +B } } -c -d +C +D"),
+        ("a } c d", "A } C D", "-a +A } -c -d +C +D"),
+        ("a b } c d", "A B } c d e", "-a -b +A +B } c d +e"),
+        ("a b }", "A B } C D E F", "-a -b +A +B } +C +D +E +F"),
+    ],
+)
+def test_replacements_of_several_lines_parted_by_a_bracket_are_one_hunk(before: str, after: str, expected: str) -> None:
+    assert picture(before, after) == expected
+
+
+def test_a_blank_line_parts_hunks() -> None:
+    assert len(diff_lines(b"a\nb\n\nc\nd\n", b"A\nB\n\nC\nD\n")) == 2
+
+
+def test_joining_joined_hunks_is_identity() -> None:
+    before, after = text("a b } c d ) e f"), text("A B } C D ) E F")
+    hunks = diff_lines(before, after)
+    parted = [Hunk(0, 2, 0, 2), Hunk(3, 2, 3, 2), Hunk(6, 2, 6, 2)]
+    assert joined(parted, lines_of(before)) == joined(hunks, lines_of(before)) == list(hunks)
+
+
+# -- costs
+
+
 def test_pathological_inputs_finish() -> None:
     """Inputs for which a quadratic diff would not finish within a test run."""
     rng = random.Random(7)
@@ -143,6 +258,10 @@ def test_pathological_inputs_finish() -> None:
         (b"".join(few), b"".join(reversed(few))),
         (b"".join(many + many), b"".join(shuffled)),
         (b"q" * 5_000_000, b"q" * 4_999_999),
+        *(
+            tuple(text_of_numbers([rng.randrange(kinds) for _ in range(100_000)]) for _ in range(2))
+            for kinds in (2, 100)
+        ),
     ]:
         assert hunks_fit(before, after, diff_lines(before, after))
 

@@ -16,9 +16,10 @@ from objstore.fs.disk import read_all
 from objstore.fs.stat_signature import read_signature_fields
 from objstore.git import repository
 from objstore.git.index_file import has_path, index_paths, may_be_split
+from objstore.ignore_rules.gitignore import MOST_TEXT
 from objstore.model.ids import BlobId, blob_id
 
-__all__ = ["GitWorktree", "enclosing_worktree", "read_text", "worktree_at"]
+__all__ = ["GitWorktree", "enclosing_worktree", "read_start", "worktree_at"]
 
 _MOST_TEXT: Final = 1 << 20
 _MOST_INDEX: Final = 1 << 29
@@ -29,7 +30,7 @@ _MOST_INCLUDES: Final = 10
 _SECTION: Final = r'\s*\[\s*([\w.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\](.*)'
 _VALUE: Final = r"\s*([A-Za-z][\w-]*)\s*(?:=\s*(.*))?"
 _PIECE: Final = r'\\(.)|(")|([#;])|([^\\"#;]+)'
-_RELEVANT: Final = (b"excludesfile", b"objectformat", b"include")
+_RELEVANT: Final = (b"excludesfile", b"ignorecase", b"objectformat", b"include")
 """What a configuration file has somewhere if a setting in it matters here. Few have."""
 
 _SHA1: Final = 20
@@ -48,9 +49,11 @@ class GitWorktree:
         self._folder: Final = folder
         values = _configuration(os.path.join(shared, "config"))
         self._hash_size: Final = _SHA256 if values.get("extensions.objectformat", "").lower() == "sha256" else _SHA1
-        texts = [read_text(_user_excludes(top, values)), read_text(os.path.join(shared, "info", "exclude"))]
-        self.ignore_text: Final = b"".join(text.removeprefix(b"\xef\xbb\xbf") + b"\n" for text in texts if text)
-        """What a `.gitignore` at the top would have to say in front, to mean the same."""
+        self.ignores_case: Final = _is_true(values.get("core.ignorecase", ""))
+        self.user: Final = read_start(_user_excludes(top, values))
+        """The user's ignore file."""
+        self.exclude: Final = read_start(os.path.join(shared, "info", "exclude"))
+        """The ignore file of the repository, which overrides that of the user."""
         self.index_key: Final = self._index_key()
         """The same as long as git's index has not changed."""
         self._content: bytes | None = None  # of the index; None: not read yet
@@ -60,7 +63,7 @@ class GitWorktree:
     def has(self, path: bytes, *, is_folder: bool) -> bool:
         """Return whether the index has a file, or a file below a folder. `path`: relative to the top folder."""
         self._lookups += 1
-        if self._index is None and self._lookups <= _FEW:
+        if self._index is None and self._lookups <= _FEW and not self.ignores_case:
             if self._content is None:
                 content = read_text(os.path.join(self._folder, "index"), _MOST_INDEX)
                 self._content = b"" if may_be_split(content) else content
@@ -71,7 +74,11 @@ class GitWorktree:
             self._content = None
             self._index = self._read_index()
         files, folders = self._index
+        path = self._folded(path)
         return path in files or (is_folder and path in folders)
+
+    def _folded(self, path: bytes) -> bytes:
+        return path.lower() if self.ignores_case else path
 
     def _index_key(self) -> BlobId:
         try:
@@ -90,6 +97,7 @@ class GitWorktree:
                 paths, shared = index_paths(read_text(os.path.join(self._folder, name), _MOST_INDEX), self._hash_size)
             except ValueError:
                 break
+            paths = [*map(self._folded, paths)]
             files.update(paths)
             last = b""
             for path in paths:  # in order, so most are in the folder of the one before
@@ -170,12 +178,19 @@ def _settings_in(path: str, includes: int) -> dict[str, str]:
         found = re.fullmatch(_VALUE, line, re.ASCII)
         if found is None:
             continue
-        name, value = f"{section}.{found[1].lower()}", "".join(_value(found[2] or ""))
+        name = f"{section}.{found[1].lower()}"
+        value = "true" if found[2] is None else "".join(_value(found[2]))
         if name == "include.path" and includes:
             inner = os.path.join(os.path.dirname(path), os.path.expanduser(value))
             values |= _settings_in(inner, includes - 1)
         values[name] = value
     return values
+
+
+def _is_true(value: str) -> bool:
+    """Return what a value of git's configuration means as a truth value."""
+    number = re.fullmatch(r"[+-]?(\d+)[kmg]?", value, re.ASCII | re.IGNORECASE)
+    return value.lower() in {"true", "yes", "on"} if number is None else int(number[1]) != 0
 
 
 def _value(text: str) -> Iterator[str]:
@@ -201,17 +216,24 @@ def _value(text: str) -> Iterator[str]:
 
 def read_text(path: str, most: int = _MOST_TEXT) -> bytes:
     """Return the content of a regular file (b"": there is none that can be read, or it is longer than `most`)."""
+    content = read_start(path, most)
+    return content if len(content) <= most else b""
+
+
+def read_start(path: str, most: int = MOST_TEXT, flags: int = 0) -> bytes:
+    """Return the content of a regular file, of one that is longer than `most` the first bytes: one more than `most`.
+
+    Empty if there is none that can be read. `flags`: for opening it, in addition.
+    """
     if not path:
         return b""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | flags)
     except (OSError, ValueError):
         return b""
     try:
         found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > most:
-            return b""
-        return read_all(fd, found.st_size)
+        return read_all(fd, min(found.st_size, most + 1)) if stat.S_ISREG(found.st_mode) else b""
     except OSError:
         return b""
     finally:

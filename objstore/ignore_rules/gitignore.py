@@ -6,7 +6,7 @@ above, and in one folder `.casignore` overrides `.gitignore`. An ignored folder 
 a file in it again, as in git; except that git's rules don't concern what its index has.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import Final, Protocol
 
@@ -14,7 +14,17 @@ from objstore.fastclass import NamedTuple
 from objstore.ignore_rules.ignore_pattern import IgnorePattern
 from objstore.model.ids import BlobId, blob_id
 
-__all__ = ["GIT_IGNORE_FILE", "IGNORE_FILE", "NO_TEXTS", "REBUILT_FOLDERS", "TAGS", "IgnoreTexts", "Rules", "Verdict"]
+__all__ = [
+    "GIT_IGNORE_FILE",
+    "IGNORE_FILE",
+    "MOST_TEXT",
+    "NO_TEXTS",
+    "REBUILT_FOLDERS",
+    "TAGS",
+    "IgnoreTexts",
+    "Rules",
+    "Verdict",
+]
 
 IGNORE_FILE: Final = b".casignore"
 GIT_IGNORE_FILE: Final = b".gitignore"
@@ -50,11 +60,13 @@ TAGS: Final = {
 
 Source: the Cache Directory Tagging Specification; PEP 405."""
 
-_RULES_VERSION: Final = b"6"
+_RULES_VERSION: Final = b"7"
 """Raised when the meaning of a line changes, so that every folder is scanned again."""
 
 _BUILT_IN: Final = blob_id(b"\n".join([*sorted(REBUILT_FOLDERS), _RULES_VERSION]))
-_MOST_TEXT: Final = 1 << 20
+MOST_TEXT: Final = 1 << 20
+"""Bytes of the longest ignore file that is applied."""
+
 _BOM: Final = b"\xef\xbb\xbf"
 
 
@@ -67,10 +79,12 @@ class Verdict(StrEnum):
 
 
 class IgnoreTexts(NamedTuple):
-    """The ignore files of one folder. A later line overrides an earlier one, and `own` overrides `git`."""
+    """The ignore files of one folder: `own` overrides `git`, which overrides `exclude`, and that `user`."""
 
-    git: bytes  # of .gitignore; at the top of a repository, what its other ignore files say goes before it
+    git: bytes  # of .gitignore
     own: bytes  # of .casignore
+    exclude: bytes = b""  # of the repository's info/exclude, at its top
+    user: bytes = b""  # of the user's ignore file (core.excludesFile), there too
 
 
 NO_TEXTS: Final = IgnoreTexts(b"", b"")
@@ -84,19 +98,21 @@ class GitIndex(Protocol):
 
 
 class _Lines:
-    """The patterns of some ignore files of one folder."""
+    """The patterns of some ignore files of one folder. A later file overrides an earlier one."""
 
-    def __init__(self, text: bytes) -> None:
+    def __init__(self, texts: Iterable[bytes], *, ignores_case: bool = False) -> None:
         self.refused: str = ""
+        self._ignores_case: Final = ignores_case
         found: list[IgnorePattern] = []
-        if len(text) > _MOST_TEXT:
-            self.refused = f"its ignore files are longer than {_MOST_TEXT} bytes"
-            text = b""
-        for line in _lines(text):
-            try:
-                found.append(IgnorePattern(line))
-            except ValueError:
-                continue  # to git, too, it matches nothing
+        for text in texts:
+            if len(text) > MOST_TEXT:
+                self.refused = f"an ignore file of it is longer than {MOST_TEXT} bytes and is not applied"
+                continue
+            for line in _lines(text):
+                try:
+                    found.append(IgnorePattern(line, ignores_case=ignores_case))
+                except ValueError:
+                    continue  # to git, too, it matches nothing
         # Most names match no pattern. A name that does is one of these names, or has one of these beginnings or ends.
         self._newest_first: Final = found[::-1]
         self._names: Final = frozenset(pattern.name for pattern in found if pattern.name is not None)
@@ -106,6 +122,8 @@ class _Lines:
 
     def verdict(self, path: bytes, name: bytes, *, is_folder: bool) -> bool | None:
         """Return whether a path, which ends with `name`, is ignored (None: no pattern matches it)."""
+        if self._ignores_case:
+            path, name = path.lower(), name.lower()
         if name not in self._names and not name.startswith(self._beginnings) and not name.endswith(self._ends):
             return None
         for pattern in self._newest_first:
@@ -129,7 +147,7 @@ def _lines(text: bytes) -> Iterator[bytes]:
 class Rules:
     """The rules that apply in one folder: its own, and those of the folders above it."""
 
-    __slots__ = ("_lines", "_texts", "above", "fingerprint", "index", "is_ignored", "is_top", "name")
+    __slots__ = ("_lines", "_texts", "above", "fingerprint", "ignores_case", "index", "is_ignored", "is_top", "name")
 
     def __init__(
         self,
@@ -139,24 +157,26 @@ class Rules:
         *,
         index: GitIndex | None = None,
         is_ignored: bool = False,
+        ignores_case: bool = False,
         kind: bytes = b"",
     ) -> None:
         """Take the rules of the folder above (None: only the built-in ones), this folder's name and its ignore files.
 
         `index`: git's index, if the folder is the top of a repository: git's rules of the folders above end there.
-        `is_ignored`: git ignores the folder, and it is scanned only for what the index has. `kind`: which rules there
-        are besides ignore files, as part of the fingerprint.
+        `ignores_case`: whether git does, in that repository. `is_ignored`: git ignores the folder, and it is scanned
+        only for what the index has. `kind`: which rules there are besides ignore files, as part of the fingerprint.
         """
         self.above: Final = above
         self.name: Final = name
         self.is_top: Final = index is not None
         self.index: Final[GitIndex | None] = above.index if index is None and above is not None else index
         self.is_ignored: Final[bool] = is_ignored or (above is not None and above.is_ignored and not self.is_top)
+        self.ignores_case: Final[bool] = above.ignores_case if index is None and above is not None else ignores_case
         self._texts: Final = texts
         self._lines: tuple[_Lines | None, _Lines | None] | None = None if any(texts) else (None, None)
         fingerprint = blob_id(_BUILT_IN + kind) if above is None else above.fingerprint
         if any(texts) or self.is_top or is_ignored:
-            own = (blob_id(texts.git), blob_id(texts.own), bytes([self.is_top, is_ignored]))
+            own = (*map(blob_id, texts), bytes([self.is_top, is_ignored, self.ignores_case]))
             fingerprint = blob_id(b"".join([fingerprint, *own]))
         self.fingerprint: Final[BlobId] = fingerprint
 
@@ -201,6 +221,10 @@ class Rules:
     def lines(self) -> "tuple[_Lines | None, _Lines | None]":
         """The folder's own ignore files, git's and ours (None: it has none), parsed when they are first needed."""
         if self._lines is None:
-            git, own = self._texts
-            self._lines = _Lines(git) if git else None, _Lines(own) if own else None
+            texts = self._texts
+            of_git = [text for text in (texts.user, texts.exclude, texts.git) if text]
+            self._lines = (
+                _Lines(of_git, ignores_case=self.ignores_case) if of_git else None,
+                _Lines([texts.own]) if texts.own else None,
+            )
         return self._lines

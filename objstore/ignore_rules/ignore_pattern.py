@@ -54,8 +54,11 @@ class IgnorePattern:
         "name",
     )
 
-    def __init__(self, line: bytes) -> None:
-        """Read a line, without its line ending. Raises ValueError for one that never matches anything."""
+    def __init__(self, line: bytes, *, ignores_case: bool = False) -> None:
+        """Read a line, without its line ending. Raises ValueError for one that never matches anything.
+
+        `ignores_case`: the pattern matches paths of which every letter is small.
+        """
         self.is_negated: Final = line.startswith(b"!")
         text = line.removeprefix(b"!")
         self._is_folder: Final = text.endswith(b"/")
@@ -66,10 +69,11 @@ class IgnorePattern:
             raise ValueError("it has no name")
         # Git compares a path's text before the first wildcard, and only then looks for wildcards: so stars that follow
         # a letter can cross slashes.
-        self._prefix: Final = b"" if self._is_anywhere else text[: _special(text)]
-        self._parts: Final = [*_split(_tokens(text[len(self._prefix) :]))]
+        prefix = b"" if self._is_anywhere else text[: _special(text)]
+        self._parts: Final = [*_split(_tokens(text[len(prefix) :], ignores_case=ignores_case))]
+        self._prefix: Final = prefix.lower() if ignores_case else prefix
         self._expressions: Final[dict[int, re.Pattern[bytes]]] = {}  # by the number of the part, compiled when needed
-        last = [*_split(_tokens(text))][-1]
+        last = [*_split(_tokens(text, ignores_case=ignores_case))][-1]
         is_crossing = any(map(self._is_any_folders, (0, len(self._parts) - 1)))
         if is_crossing and (len(self._parts) == 1 or self._prefix[-1:] not in {b"", b"/"}):
             last = [_STAR]
@@ -131,8 +135,11 @@ def _special(text: bytes) -> int:
     return min((at for at in map(text.find, (b"*", b"?", b"[", b"\\")) if at >= 0), default=len(text))
 
 
-def _tokens(text: bytes) -> list[_Token]:
-    """Return the tokens of a pattern. Raises ValueError if git would match nothing with it."""
+def _tokens(text: bytes, *, ignores_case: bool) -> list[_Token]:
+    """Return the tokens of a pattern. Raises ValueError if git would match nothing with it.
+
+    `ignores_case`: for names in small letters. As in git, a capital after a backslash then matches nothing.
+    """
     tokens: list[_Token] = []
     at = 0
     while at < len(text):
@@ -143,7 +150,7 @@ def _tokens(text: bytes) -> list[_Token]:
         elif byte == b"?":
             tokens.append(_ANY)
         elif byte == b"[":
-            members, at = _set(text, at)
+            members, at = _set(text, at, ignores_case=ignores_case)
             tokens.append(members)
         elif byte == b"\\":
             if at == len(text):
@@ -151,12 +158,16 @@ def _tokens(text: bytes) -> list[_Token]:
             tokens.append(text[at : at + 1])
             at += 1
         else:
-            tokens.append(byte)
+            tokens.append(byte.lower() if ignores_case else byte)
     return tokens
 
 
-def _set(text: bytes, at: int) -> tuple[frozenset[bytes], int]:
-    """Return the members of the set that begins at `at`, after its bracket, and where the text goes on."""
+def _set(text: bytes, at: int, *, ignores_case: bool) -> tuple[frozenset[bytes], int]:
+    """Return the members of the set that begins at `at`, after its bracket, and where the text goes on.
+
+    `ignores_case`: the capitals in ranges and classes, but not those that are members by themselves, are small letters
+    too, as in git.
+    """
     is_negated = text[at : at + 1] in {b"!", b"^"}
     at += is_negated
     members: set[bytes] = set()
@@ -174,14 +185,15 @@ def _set(text: bytes, at: int) -> tuple[frozenset[bytes], int]:
                 found = _CLASSES.get(text[at + 2 : end - 1])
                 if found is None:
                     raise ValueError("a class in a set is unknown")
-                members.update(re.findall(found, bytes(range(256))))
+                members.update(_with_small(re.findall(found, bytes(range(256))), ignores_case=ignores_case))
                 before, at = -1, end + 1
                 continue
         if text[at] == ord("-") and before > 0 and text[at + 1 : at + 2] not in {b"", b"]"}:
             at += 1 + text.startswith(b"\\", at + 1)
             if at >= len(text):
                 raise ValueError("a backslash is at its end")
-            members.update(bytes([byte]) for byte in range(before, text[at] + 1))
+            between = [bytes([byte]) for byte in range(before, text[at] + 1)]
+            members.update(_with_small(between, ignores_case=ignores_case))
             before = -1
         else:
             at += text.startswith(b"\\", at)
@@ -191,6 +203,10 @@ def _set(text: bytes, at: int) -> tuple[frozenset[bytes], int]:
             members.add(text[at : at + 1])
         at += 1
     return (_ANY - members if is_negated else frozenset(members) - {b"/"}), at + 1
+
+
+def _with_small(members: list[bytes], *, ignores_case: bool) -> list[bytes]:
+    return [*members, *map(bytes.lower, members)] if ignores_case else members
 
 
 def _split(tokens: Sequence[_Token]) -> Iterator[list[_Token]]:

@@ -13,7 +13,7 @@ from typing import Final
 from objstore.errors import CasError, FileMissing
 from objstore.fs.confined_path import ResolvedPath, Tree, read_at
 from objstore.fs.store_owner import may
-from objstore.ignore_rules.git_worktree import GitWorktree, enclosing_worktree, read_text, worktree_at
+from objstore.ignore_rules.git_worktree import GitWorktree, enclosing_worktree, read_start, worktree_at
 from objstore.ignore_rules.gitignore import GIT_IGNORE_FILE, IGNORE_FILE, NO_TEXTS, IgnoreTexts, Rules, Verdict
 from objstore.ignore_rules.scan_rules import ScanRules, rules_of_workspace
 from objstore.model.ids import BlobId, blob_id
@@ -50,7 +50,8 @@ class RepositoryIndex:
     @property
     def key(self) -> tuple[BlobId, BlobId]:
         """Return two values: the same as long as git's ignore files are, and as long as the index is."""
-        return blob_id(self.repository.ignore_text), self.repository.index_key
+        found = self.repository
+        return blob_id(repr((found.user, found.exclude, found.ignores_case)).encode()), found.index_key
 
     def has(self, path: bytes, *, is_folder: bool) -> bool:
         """Return whether the index has a file, or a file below a folder. `path`: relative to the workspace."""
@@ -102,13 +103,14 @@ class IgnoreReader:
             return IgnoreTexts(b"", own) if own else NO_TEXTS
         git = self.text(fd, path, GIT_IGNORE_FILE) if GIT_IGNORE_FILE in names else b""
         if repository is not None:
-            git = repository.repository.ignore_text + git
+            return IgnoreTexts(git, own, repository.repository.exclude, repository.repository.user)
         return IgnoreTexts(git, own) if git or own else NO_TEXTS
 
     def rules_in(self, path: bytes, above: Rules, texts: IgnoreTexts, *, is_ignored: bool, is_top: bool) -> Rules:
         """Return the rules of a folder. `is_ignored`: git ignores it; `is_top`: it is the top of a repository."""
         index = self.repository(path) if is_top else None
-        return Rules(above, self.name_of(path), texts, index=index, is_ignored=is_ignored)
+        ignores_case = index is not None and index.repository.ignores_case
+        return Rules(above, self.name_of(path), texts, index=index, is_ignored=is_ignored, ignores_case=ignores_case)
 
     def read_rules(self, fd: int, path: bytes, above: Rules, *, is_ignored: bool = False) -> Rules:
         """Return the rules of an open folder whose names are not known."""
@@ -171,11 +173,12 @@ class IgnoreReader:
         self._root_name = name
         index = above or RepositoryIndex(repository, ABOVE, b"/".join([*folders, name, b""]))
         self._repositories[ABOVE] = index
-        text = repository.ignore_text + read_text(os.path.join(repository.top, ".gitignore"))
-        rules = Rules(rules, b"", IgnoreTexts(text, b""), index=index)
+        of_top = read_start(os.path.join(repository.top, ".gitignore"), flags=os.O_NOFOLLOW)
+        texts = IgnoreTexts(of_top, b"", repository.exclude, repository.user)
+        rules = Rules(rules, b"", texts, index=index, ignores_case=repository.ignores_case)
         for at, folder in enumerate(folders, 1):
             path = os.path.join(os.fsencode(repository.top), *folders[:at], GIT_IGNORE_FILE)
-            rules = Rules(rules, folder, IgnoreTexts(read_text(os.fsdecode(path)), b""))
+            rules = Rules(rules, folder, IgnoreTexts(read_start(os.fsdecode(path), flags=os.O_NOFOLLOW), b""))
         return rules
 
 

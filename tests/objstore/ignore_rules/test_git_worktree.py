@@ -140,7 +140,7 @@ def test_a_linked_worktree_and_a_submodule_have_an_index_of_their_own(tmp_path: 
     put(tmp_path / "linked", "b")
     git(tmp_path / "linked", "add", "-A")
     linked = found_at(tmp_path / "linked")
-    assert linked.ignore_text == b"*.o\n\n"
+    assert (linked.user, linked.exclude) == (b"", b"*.o\n")
     assert (linked.has(b"a", is_folder=False), linked.has(b"b", is_folder=False)) == (True, True)
     assert not found_at(work).has(b"b", is_folder=False)
     outer = made(tmp_path / "outer")
@@ -188,8 +188,8 @@ def test_the_ignore_file_of_the_user_is_the_one_that_git_reads(
         check=False,
     )
     path = asked.stdout.removesuffix("\n") if not asked.returncode else str(home / ".config" / "git" / "ignore")
-    wanted = Path(path).read_bytes() + b"\n" if path else b""
-    assert found_at(work).ignore_text == wanted
+    wanted = Path(path).read_bytes() if path else b""
+    assert (found_at(work).user, found_at(work).exclude) == (wanted, b"")
 
 
 def test_the_user_has_an_ignore_file_in_the_folder_of_settings(
@@ -199,9 +199,9 @@ def test_the_user_has_an_ignore_file_in_the_folder_of_settings(
     put(home, ".config/git/ignore", text="*.one\n")
     put(tmp_path, "settings/git/ignore", text="*.two\n")
     (work / ".git" / "info" / "exclude").write_text("*.three\n")
-    assert found_at(work).ignore_text == b"*.one\n\n*.three\n\n"
+    assert (found_at(work).user, found_at(work).exclude) == (b"*.one\n", b"*.three\n")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
-    assert found_at(work).ignore_text == b"*.two\n\n*.three\n\n"
+    assert (found_at(work).user, found_at(work).exclude) == (b"*.two\n", b"*.three\n")
 
 
 def test_a_folder_that_is_no_repository_has_none(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ __all__ = [
     "inodes_of",
     "pack_signatures",
     "read_signature_fields",
+    "signature_at",
     "unpack_signatures",
 ]
 
@@ -82,6 +83,16 @@ def inodes_of(packed: bytes) -> tuple[int, ...]:
     """Return the inodes in the packed signatures."""
     count = len(packed) // SIGNATURE_SIZE
     return struct.unpack_from(f"<{count}Q", packed, struct.calcsize(f"<{4 * count}q{count}Q"))
+
+
+def signature_at(packed: bytes, at: int) -> StatSignature:
+    """Return one of the packed signatures."""
+    count = len(packed) // SIGNATURE_SIZE
+    mtime, mtime_ns, ctime, ctime_ns = struct.unpack_from("<4q", packed, struct.calcsize(f"<{4 * at}q"))
+    (size,) = struct.unpack_from("<Q", packed, struct.calcsize(f"<{4 * count}q{at}Q"))
+    (inode,) = struct.unpack_from("<Q", packed, struct.calcsize(f"<{4 * count}q{count + at}Q"))
+    (mode,) = struct.unpack_from("<I", packed, struct.calcsize(f"<{4 * count}q{2 * count}Q{at}I"))
+    return StatSignature(ctime * _SECOND + ctime_ns, mtime * _SECOND + mtime_ns, size, inode, mode)
 
 
 def unpack_signatures(packed: bytes) -> Iterator[StatSignature]:

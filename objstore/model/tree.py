@@ -28,6 +28,8 @@ __all__ = [
     "decode_tree",
     "encode_tree",
     "entry_at",
+    "entry_in",
+    "leaves_names_out",
     "named_blobs",
     "names_of",
     "tree_changes",
@@ -147,21 +149,36 @@ def entry_at(root: BlobId | None, path: bytes, load: Load) -> TreeEntry | Exclud
     for part in path.split(b"/"):
         if root is None:
             return None
-        found = _named(load(root), part)
+        found = entry_in(load(root), part)
         if isinstance(found, ExcludedEntry):
             return found
         root = _folder(found)
     return found
 
 
-def _named(encoded: bytes, name: bytes) -> TreeEntry | ExcludedEntry | None:
-    """Return the entry `name` of the folder in `encoded`, as unchecked as in `names_of`: its hash is from the store."""
+def entry_in(encoded: bytes, name: bytes) -> TreeEntry | ExcludedEntry | None:
+    """Return the entry `name` of the folder in `encoded`, as unchecked as in `names_of`: its hash is from the store.
+
+    Raises TreeInvalid.
+    """
     try:
         entries: Any = unpack(encoded)["entries"]
         at = bisect_left(entries, name, key=itemgetter(0))
         return _entry(entries[at]) if at < len(entries) and entries[at][0] == name else None
     except (RecordInvalid, KeyError, TypeError, IndexError):
         return next((entry for entry in decode_tree(encoded) if entry.name == name), None)  # or raises with the reason
+
+
+def leaves_names_out(encoded: bytes) -> bool:
+    """Return whether the folder in `encoded` has an excluded entry, as unchecked as in `names_of`.
+
+    Raises TreeInvalid.
+    """
+    try:
+        entries: Any = unpack(encoded)["entries"]
+        return 1 in map(len, entries)
+    except (RecordInvalid, KeyError, TypeError):
+        return any(isinstance(entry, ExcludedEntry) for entry in decode_tree(encoded))  # or raises with the reason
 
 
 def walk_trees(root: BlobId, load: Load, seen: set[BlobId]) -> Iterator[TreeNames]:

@@ -50,7 +50,7 @@ class BaselineUpdate:
 
     def add_folder(self, row: CachedFolder, states: Mapping[bytes, FileState]) -> None:
         """Update a scanned folder's entries that the baseline left out. `states`: of newly visible files, by path."""
-        if row.is_incomplete:
+        if row.is_incomplete or not (row.path in self._changed or self._known.may_leave_out(row.path)):
             return
         excluded = [
             name for name, entry in (self._expanded(row.path) or {}).items() if isinstance(entry, ExcludedEntry)

@@ -149,12 +149,13 @@ def folder_differences(
     if row.is_incomplete:
         return
     now: dict[bytes, FileState] = {}
+    files = row.files() if row.touched is None else row.files_of(row.touched.names | row.touched.gone)
     changed: dict[bytes, int] = {}
     unknown = set()  # names whose state is not known
     # Files that were moved with their folder keep their own times.
     appeared = 0 if scan is None else scan.stat_cache.appeared_at(row.path)
     deleted = max(row.key.ctime, appeared)  # not its mtime, which programs that copy folders restore
-    for name, (facts, blob) in row.files().items():
+    for name, (facts, blob) in files.items():
         changed[name] = max(facts.ctime, appeared)
         if blob == UNKNOWN:
             unknown.add(name)

@@ -6,7 +6,8 @@ scan: a change in the same tick of the file system's clock as the read would not
 """
 
 import os
-from collections.abc import Iterator, Sequence, Set as AbstractSet
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence, Set as AbstractSet
 from typing import Any, Final, Self
 
 from msgpack import packb, unpackb
@@ -21,6 +22,7 @@ from objstore.fs.stat_signature import (
     FolderSignature,
     StatSignature,
     inodes_of,
+    signature_at,
     unpack_signatures,
 )
 from objstore.ignore_rules.gitignore import IgnoreTexts
@@ -74,6 +76,15 @@ class CachedFolder:
         return {
             name: (facts, self.blob(at))
             for at, (name, facts) in enumerate(zip(self.names, unpack_signatures(self.facts), strict=True))
+        }
+
+    def files_of(self, names: Iterable[bytes]) -> dict[bytes, tuple[StatSignature, BlobId]]:
+        """Return the part of `files` with these names; for few names, that takes less time than all."""
+        places = {name: bisect_left(self.names, name) for name in names}
+        return {
+            name: (signature_at(self.facts, at), self.blob(at))
+            for name, at in places.items()
+            if self.names[at : at + 1] == [name]
         }
 
 

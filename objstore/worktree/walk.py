@@ -11,7 +11,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set as AbstractSet
 from contextlib import ExitStack, contextmanager
 from heapq import heappop, heappush
 from typing import Final, NamedTuple
@@ -311,15 +311,15 @@ class TreeWalk:
         for reason in rules.refused:
             self._skip(path, reason)
         is_incomplete = self._is_rebuilt_folder(fd, path, file_names, above, old)
-        names = _Names() if is_incomplete else self._sort_names(path, entries, rules, old)
+        names = _Names() if is_incomplete else self._sort_names(path, entries, rules, old, file_names)
         known = {} if old is None else old.files()
         files, signatures, blobs = self._read_files(fd, path, names.files, known, 0 if old is None else old.clock)
         self._count += len(files)
+        differing = _differing(known, zip(files, signatures, blobs, strict=True))
         is_same = (
             old is not None
             and (old.is_incomplete, old.folders, old.left_out) == (is_incomplete, names.folders, names.left_out)
-            and [(name, was.mode, blob) for name, (was, blob) in known.items()]
-            == [(name, now.mode, blob) for name, now, blob in zip(files, signatures, blobs, strict=True)]
+            and not differing
         )
         # An ignored rule file has no cached signature, so a change of it would not show.
         is_rule_file_ignored = any(file in file_names and file in names.left_out for file in RULE_FILES)
@@ -344,7 +344,7 @@ class TreeWalk:
                 tracked=names.tracked,
                 secrets=names.secrets,
                 tree=old.tree if old is not None and is_same else b"",
-                touched=_touched(old, known, names, zip(files, signatures, blobs, strict=True)),
+                touched=_touched(old, names, differing),
             ),
             rules,
         )
@@ -373,9 +373,20 @@ class TreeWalk:
         return bool(valid) and (old is not None or not all(self._is_covered(path, tag) for tag in valid))
 
     def _sort_names(
-        self, path: bytes, entries: Iterable[tuple[str, str]], rules: Rules, old: CachedFolder | None
+        self,
+        path: bytes,
+        entries: Iterable[tuple[str, str]],
+        rules: Rules,
+        old: CachedFolder | None,
+        file_names: set[bytes],
     ) -> _Names:
         names = _Names()
+        if old is not None and old.rules == rules.fingerprint:
+            # The same rules scan the same files; only of those that git ignores, its index may have others now.
+            same = file_names.difference(old.tracked).intersection(old.names)
+            names.files = [name for name in old.names if name in same]
+            others = [(os.fsdecode(name), "file") for name in file_names - same]
+            entries = [*others, *(entry for entry in entries if entry[1] != "file")]
         folder = os.fsdecode(path)
         secrets, excluded = self._reader.rules.secrets, self._reader.rules.excluded
         for name, kind in sorted(entries):
@@ -510,7 +521,7 @@ class TreeWalk:
                 file_names = {os.fsencode(entry) for entry, kind in entries if kind == "file"}
                 rules, _ = self._rules_of(fd, path, above, entries, file_names)
                 if not self._is_rebuilt_folder(fd, path, file_names, above, None):
-                    names = self._sort_names(path, entries, rules, None)
+                    names = self._sort_names(path, entries, rules, None, file_names)
                     count += len(names.files)
                     waiting += [(joined(path, folder), rules) for folder in names.folders]
         del self.skipped[skipped:]
@@ -621,21 +632,30 @@ class TreeWalk:
             yield fd
 
 
-def _touched(
-    old: CachedFolder | None,
-    known: Mapping[bytes, tuple[StatSignature, BlobId]],
-    names: _Names,
-    found: Iterable[tuple[bytes, StatSignature, BlobId]],
-) -> ChangedNames | None:
-    """Return the names that changed in a folder; None: it was not fully recorded, so any name may have changed."""
+def _differing(
+    known: Mapping[bytes, tuple[StatSignature, BlobId]], found: Iterable[tuple[bytes, StatSignature, BlobId]]
+) -> set[bytes]:
+    """Return the names of files that are new or gone, or have another mode or content."""
+    differing, gone = set[bytes](), set(known)
+    for name, now, blob in found:
+        was, known_blob = known.get(name, (None, None))
+        if was is None or known_blob != blob or was.mode != now.mode:
+            differing.add(name)
+        gone.discard(name)
+    return differing | gone
+
+
+def _touched(old: CachedFolder | None, names: _Names, differing: AbstractSet[bytes]) -> ChangedNames | None:
+    """Return the names that changed in a folder; None: it was not fully recorded, so any name may have changed.
+
+    `differing`: those of its files.
+    """
     if old is None or old.is_incomplete or (not old.is_fully_recorded and old.touched is None):
         return None
     already = old.touched or ChangedNames(frozenset(), frozenset())
-    before = {(name, was.mode, blob) for name, (was, blob) in known.items()}
     # A folder that becomes visible may have been a file when its name was first left out.
     others = (set(old.folders) ^ set(names.folders)) | (set(old.left_out) ^ set(names.left_out))
-    files = {name for name, _, _ in before ^ {(name, now.mode, blob) for name, now, blob in found}}
-    return ChangedNames(already.names | files | others, already.gone | others)
+    return ChangedNames(already.names | differing | others, already.gone | others)
 
 
 def _kind(entry: "os.DirEntry[str]") -> str:

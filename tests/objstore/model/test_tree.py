@@ -18,6 +18,8 @@ from objstore.model.tree import (
     decode_tree,
     encode_tree,
     entry_at,
+    entry_in,
+    leaves_names_out,
     named_blobs,
     names_of,
     tree_changes,
@@ -40,6 +42,23 @@ Nested = dict[bytes, "bytes | Nested"]
 @given(FOLDERS)
 def test_decoding_inverts_encoding_in_order(entries: list[TreeEntry | ExcludedEntry]) -> None:
     assert decode_tree(encode_tree(entries)) == tuple(sorted(entries, key=lambda entry: entry.name))
+
+
+@given(FOLDERS)
+def test_an_entry_that_is_read_alone_is_that_of_the_decoded_tree(entries: list[TreeEntry | ExcludedEntry]) -> None:
+    encoded = encode_tree(entries)
+    for entry in decode_tree(encoded):
+        assert entry_in(encoded, entry.name) == entry
+        assert entry_in(encoded, entry.name + b"!") in {None, *entries}
+    assert leaves_names_out(encoded) is any(isinstance(entry, ExcludedEntry) for entry in entries)
+
+
+@pytest.mark.parametrize("damaged", [b"", b"\x80", encode_tree(())[:-1], msgpack.packb({"kind": "tree", "entries": 7})])
+def test_what_is_no_tree_is_refused_where_a_part_of_it_is_read(damaged: bytes) -> None:
+    with pytest.raises(TreeInvalid):
+        entry_in(damaged, b"a")
+    with pytest.raises(TreeInvalid):
+        leaves_names_out(damaged)
 
 
 @given(FOLDERS)

@@ -18,6 +18,7 @@ from objstore.fs.stat_signature import (
     StatSignature,
     pack_signatures,
     read_signature_fields,
+    signature_at,
     unpack_signatures,
 )
 from objstore.worktree.batch_stat import is_single, open_stat_table
@@ -35,6 +36,7 @@ def test_unpacking_packed_signatures_returns_them(facts: list[StatSignature]) ->
     packed = pack_signatures(facts)
     assert len(packed) == SIGNATURE_SIZE * len(facts)
     assert list(unpack_signatures(packed)) == facts
+    assert [signature_at(packed, at) for at in range(len(facts))] == facts
 
 
 @given(SEEN, SEEN)

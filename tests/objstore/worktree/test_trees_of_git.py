@@ -147,6 +147,8 @@ def test_a_scan_comes_to_the_files_that_git_would_add(draws: random.Random) -> N
                 outside = {path for path in files if not path.startswith(b".git/")}
                 assert {path for path in outside if not reader.leaves_out(path)} == wanted
                 drawn.put_files(draws, 3)
+                if draws.random() < 0.3:
+                    git(drawn.top, "rm", "-rq", "--cached", "--ignore-unmatch", ".")
                 changed = draws.choice([drawn.top / ".git" / "info" / "exclude", root / ".gitignore"])
                 changed.write_bytes(ignore_file(draws))
 

@@ -421,3 +421,9 @@ def test_without_the_last_scan_no_folder_counts_as_appeared(scanned: ScannedFold
     (scanned.root / "d" / "deep").mkdir(parents=True)
     stat_cache = scanned.scan().walk.stat_cache
     assert [stat_cache.appeared_at(folder.path) for folder in stat_cache] == [0, 0, 0]
+
+
+def test_the_files_of_some_names_are_those_of_all(scanned: ScannedFolder) -> None:
+    grow(scanned.root)
+    (folder,) = [each for each in scanned.scan().walk.stat_cache if each.path == b"d1"]
+    assert folder.files_of([b"f2", b"f0", b"none"]) == {name: folder.files()[name] for name in (b"f0", b"f2")}

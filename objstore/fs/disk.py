@@ -40,6 +40,11 @@ __all__ = [
 Pieces: TypeAlias = bytes | Iterable[bytes]
 """The content of a file: one bytes object, or several of them, so that it need not be in memory as a whole."""
 
+_HOLE: Final = 1 << 16
+"""Bytes of the shortest hole in a file that is written."""
+
+_HOLE_BYTES: Final = bytes(_HOLE)
+
 _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _NO_PERMISSION: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _ABSENT: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG})
@@ -284,7 +289,7 @@ class Disk:
         with _Translated(name):
             fd = os.open(temporary, _TEMPORARY_FLAGS, 0o600, dir_fd=directory)
             try:
-                _write_pieces(fd, content)
+                _write_with_holes(fd, content)
                 if like is None and os.geteuid() == 0:
                     like = os.fstat(directory)
                 if like is not None:
@@ -552,6 +557,21 @@ def _write_pieces(fd: int, content: Pieces, sync_every: int = 0) -> int:
             _sync_data(fd)
             synced = size
     return size
+
+
+def _write_with_holes(fd: int, content: Pieces) -> None:
+    """Write all of `content` into an empty file. Long stretches of zeros become holes, so sparse files stay sparse."""
+    size = 0
+    for piece in [content] if isinstance(content, bytes) else content:
+        size += len(piece)
+        step = _HOLE if _HOLE_BYTES in piece else max(1, len(piece))
+        for start in range(0, len(piece), step):
+            block = piece[start : start + step]
+            if block == _HOLE_BYTES:
+                os.lseek(fd, len(block), os.SEEK_CUR)
+            else:
+                _write_all(fd, block)
+    os.ftruncate(fd, size)
 
 
 def _set_owner(fd: int, like: os.stat_result) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from objstore import CallInfo, Workspace, check_store
 from objstore.errors import DiskFailed, DiskFull, PermissionRefused
-from objstore.fs.disk import Disk, syncing
+from objstore.fs.disk import Disk, Pieces, syncing
 from tests.support.command_runner import environment
 from tests.support.faulty_disk import CountdownDisk, PowerCut, full_disk, power_cut
 from tests.support.path_sandbox import as_unprivileged_user
@@ -115,6 +115,24 @@ def test_replacement_leaves_no_other_name(tmp_path: Path, before: bytes | None) 
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"name": b"new\n"}
     # Renamed over another file it would have to be written out, and whoever replaces it next would wait for that.
     assert ("exchange" in disk.done) == (before is not None)
+
+
+@pytest.mark.parametrize("size", [0, 1, (1 << 16) - 1, 1 << 16, 3 << 20])
+@pytest.mark.parametrize("count", [1, 4])
+def test_staged_zeros_are_a_hole_and_read_as_zeros(tmp_path: Path, size: int, count: int) -> None:
+    pieces = [b"a" + bytes(size), bytes(size), b"b" * 100_000, bytes(size)][:count]
+    folder = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        forms: list[Pieces] = [b"".join(pieces), pieces]
+        for number, content in enumerate(forms):
+            os.rename(
+                Disk().stage(folder, content, None, 0o600, "f"), f"f{number}", src_dir_fd=folder, dst_dir_fd=folder
+            )
+    finally:
+        os.close(folder)
+    for number in range(2):
+        assert (tmp_path / f"f{number}").read_bytes() == b"".join(pieces)
+        assert (tmp_path / f"f{number}").stat().st_blocks * 512 < 600_000
 
 
 def test_a_file_that_failed_while_staged_in_pieces_is_removed(tmp_path: Path) -> None:

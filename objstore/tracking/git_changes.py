@@ -9,7 +9,7 @@ Nothing that an agent may have written is taken for git's: bytes of commits that
 any time, become unattributed edits that await review. Bytes of other commits that were made since the last look, and
 bytes that only the stash or the index has, are recorded as changes like any other, unless the history knows them. Where
 only the index was written, as by `git restore`, nothing shows whether git or an agent's call changed a file: during a
-call it counts as the agent's.
+call it counts as the agent's. So does what an agent's git took away for good, as by `git reset --hard`.
 """
 
 import os
@@ -56,6 +56,7 @@ from objstore.store.write_batch import Batch, now
 from objstore.text.diff import diff_lines
 from objstore.text.unified_diff import is_either_binary
 from objstore.tracking.detect import Difference
+from objstore.tracking.git_losses import lost_paths
 from objstore.tracking.git_positions import Movement
 from objstore.transaction.journal import Journal
 from objstore.weave.document import Document
@@ -115,8 +116,9 @@ class GitChanges:
 
         Nothing is added if git changed none of the files. Raises StoreDamaged, and what Batch.record raises.
         """
+        of_agents = {here.path for here in found if self._owner(here).origin.needs_review}
         if self._movement is None or self._movement.is_of_index:
-            found = [here for here in found if not self._owner(here).origin.needs_review]
+            found = [here for here in found if here.path not in of_agents]
         if self._movement is None:
             inside, trees = [(here.path, here) for here in found], None
         else:
@@ -126,6 +128,9 @@ class GitChanges:
             trees = self._trees(self._movement, [path for path, _ in inside]) if inside else None
             if trees is None:
                 return [], set()
+            by_calls = {path: here for path, here in inside if here.path in of_agents and here.known is not None}
+            lost = lost_paths(self._movement, by_calls, batch)
+            inside = [(path, here) for path, here in inside if path not in lost]
         event = _Found()
         taken: set[bytes] = set()
         for path, here in inside:

@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from objstore import Action, AgentCall, Configuration, Decided, EditFilter, Origin, TurnInfo, Workspace
+from objstore import Action, AgentCall, Configuration, Decided, EditFilter, Origin, Status, TurnInfo, Workspace
 from objstore.request_errors import EditAway
 from tests.support.git_project import PERSON, GitProject
 from tests.support.git_repository import git, new_repository
@@ -374,3 +374,57 @@ def test_edits_that_a_commit_accepted_during_an_unannounced_shell_are_pending_ag
     project.workspace.review.undo(who="me")
     assert project.statuses() == {1: "accepted"}
     assert project.has_no_faults()
+
+
+LOSSES: Final = {
+    "reset": (("reset", "-q", "--hard"),),
+    "forced checkout": (("checkout", "-q", "-f", "main"),),
+    "stash and drop": (("stash", "-q"), ("stash", "drop", "-q")),
+    "reset to another branch": (("reset", "-q", "--hard", "feature"), ("reset", "-q", "--hard", "main")),
+}
+
+
+@pytest.mark.parametrize("is_recorded", [True, False], ids=["recorded", "baseline only"])
+@pytest.mark.parametrize("commands", LOSSES.values(), ids=LOSSES)
+def test_rejecting_what_an_agents_git_took_away_brings_a_persons_lines_back(
+    tmp_path: Path, commands: tuple[tuple[str, ...], ...], *, is_recorded: bool
+) -> None:
+    with closing(GitProject(tmp_path / "project")) as project:
+        project.git("branch", "feature")
+        if is_recorded:
+            project.write("0.txt", CHANGED)
+        else:
+            other = tmp_path / "other"
+            git(project.folder, "worktree", "add", "-q", "-f", str(other), "main")
+            (other / "0.txt").write_text(CHANGED)
+            project.close()
+            project.open(other)
+        project.look()
+        project.agent_runs(*commands)
+        assert project.text("0.txt") == FIRST
+        (view,) = project.workspace.history.edits(EditFilter(status=Status.PENDING))
+        assert (view.edit.origin, view.edit.conversation) == (Origin.AGENT, "c")
+        project.reject(view.seq)
+        assert project.text("0.txt") == CHANGED
+        assert project.has_no_faults()
+
+
+@pytest.mark.parametrize("keep", [("stash", "-q"), ("commit", "-q", "-am", "kept")], ids=["stash", "commit"])
+def test_lines_that_git_keeps_are_away_after_an_agents_git(project: GitProject, keep: tuple[str, ...]) -> None:
+    project.git("branch", "feature")
+    project.write("0.txt", CHANGED)
+    project.look()
+    project.agent_runs(keep, ("checkout", "-q", "feature"))
+    assert project.text("0.txt") == FIRST
+    assert project.statuses() == {1: "away"}
+    assert not project.workspace.history.edits(EditFilter(status=Status.PENDING))
+
+
+def test_a_commit_that_an_agents_reset_leaves_without_a_name_is_that_calls_change(project: GitProject) -> None:
+    project.write("0.txt", CHANGED)
+    project.git("commit", "-q", "-am", "mine")
+    project.look()
+    project.agent_runs(("reset", "-q", "--hard", "HEAD~1"))
+    (view,) = project.workspace.history.edits(EditFilter(status=Status.PENDING))
+    project.reject(view.seq)
+    assert project.text("0.txt") == CHANGED

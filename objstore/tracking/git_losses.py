@@ -1,0 +1,92 @@
+"""Find the files of which git took lines away that it has nowhere else.
+
+A branch that is left keeps its files, and a stash keeps what it put away. `git reset --hard`, `git checkout -f` and a
+stash that is dropped keep nothing: what was in a file and in no commit is gone, and so is a commit that no branch, tag
+or stash names any more. If an agent's call ran such a command, that is the call's change, which a person can reject.
+
+It is a module of its own because `git_changes` is long, and this only reads objects.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final
+
+from objstore.git.command import run_git
+from objstore.git.contents import TreeEntry, entries_at, is_content_of, merge_base, staged_at, texts_of
+from objstore.git.repository import Repository
+from objstore.model.large_file_placeholder import is_placeholder
+from objstore.store.write_batch import Batch
+from objstore.text.diff import diff_lines
+from objstore.text.lines import split_lines
+from objstore.text.unified_diff import is_either_binary
+from objstore.tracking.detect import Difference
+from objstore.tracking.git_positions import Movement
+
+__all__ = ["lost_paths"]
+
+_MOST_COMMITS: Final = 20
+"""Commits of one movement, and entries of the stash, that are looked up; of more, the newest."""
+
+
+def lost_paths(movement: Movement, found: Mapping[bytes, Difference], batch: Batch) -> set[bytes]:
+    """Return the paths of the files that lost lines which nothing in the repository keeps.
+
+    `found`: by path in the repository, files that existed before. Nothing is asked of git if there are none.
+    """
+    if not found:
+        return set()
+    repository = movement.repository
+    versions = list(_kept_versions(movement, found.keys()))
+    names = {entry.id for version in versions for path, entry in version.items() if path in found}
+    texts = texts_of(repository, names) or {}
+    lost = set()
+    for path, here in found.items():
+        entries = [version[path] for version in versions if path in version]
+        if not _is_kept(here, entries, texts, batch):
+            lost.add(path)
+    return lost
+
+
+# ---- inside
+
+
+def _is_kept(here: Difference, entries: Collection[TreeEntry], texts: Mapping[str, bytes], batch: Batch) -> bool:
+    """Return whether every line that a file lost is in one of the versions of it that git keeps."""
+    if here.known is None:
+        return True
+    before = batch.text(here.known.blob)
+    if any(is_content_of(entry, before) for entry in entries):
+        return True
+    after = b"" if here.now is None else batch.text(here.now.blob)
+    if is_placeholder(before) or is_placeholder(after) or is_either_binary(before, after):
+        return False
+    kept = {line.rstrip() for entry in entries for line in texts.get(entry.id, b"").split(b"\n")}
+    lines = split_lines(before)
+    removed = (line for hunk in diff_lines(before, after) for line in lines[hunk.old_start : hunk.old_end])
+    return all(not line.strip() or line.rstrip() in kept for line in removed)
+
+
+def _kept_versions(movement: Movement, paths: Collection[bytes]) -> Iterator[Mapping[bytes, TreeEntry]]:
+    """Yield what git keeps of some files: in commits that a ref leads to, in the stash, and in the index."""
+    repository, new = movement.repository, movement.new
+    left = [movement.old.commit, *(each for entry in movement.entries for each in (entry.old, entry.new))]
+    left = list(dict.fromkeys(commit for commit in reversed(left) if commit.strip("0") and commit != new.commit))
+    for commit in left[:_MOST_COMMITS]:
+        if _is_named(repository, commit, new.commit):
+            yield entries_at(repository, commit, paths) or {}
+        else:  # what it has in common with the new commit is kept
+            base = merge_base(repository, commit, new.commit) if new.commit else ""
+            yield (entries_at(repository, base, paths) or {}) if base else {}
+    stashes = run_git(repository, "rev-list", "-g", f"--max-count={_MOST_COMMITS}", "refs/stash", "--") or b""
+    for stash in stashes.decode("ascii", "replace").split():
+        for each in (stash, f"{stash}^3"):  # its third parent has the files that git did not track
+            yield entries_at(repository, each, paths) or {}
+    for each in filter(None, (new.commit, new.merging)):
+        yield entries_at(repository, each, paths) or {}
+    yield staged_at(repository, paths)
+
+
+def _is_named(repository: Repository, commit: str, head: str) -> bool:
+    """Return whether a commit can be reached from HEAD or from a ref."""
+    if head and run_git(repository, "merge-base", "--is-ancestor", commit, head) is not None:
+        return True
+    return bool(run_git(repository, "for-each-ref", "--count=1", f"--contains={commit}"))

@@ -64,6 +64,19 @@ class DocumentHistory:
                 statuses |= {unit: status for unit, status in record.verdicts if unit in statuses}
         return statuses
 
+    def before_away(self) -> dict[Unit, Status]:
+        """Return the status that each unit which is away had before, if it was live then."""
+        last: dict[Unit, Status] = {}
+        now: dict[Unit, Status] = {}
+        for record in self._records:
+            if isinstance(record, Edit):
+                given = [(Unit(record.seq, hunk), record.status) for hunk in range(len(record.hunks) + 1)]
+            else:
+                given = [(unit, status) for unit, status in record.verdicts if unit in now]
+            now |= given
+            last |= {unit: status for unit, status in given if status is not Status.AWAY}
+        return {unit: last[unit] for unit, status in now.items() if status is Status.AWAY and last[unit].is_live}
+
     def verdicts_for(self, state: EarlierState) -> Mapping[Unit, Status]:
         """Return the units whose status has to change so that only what was live in `state` is, with the new status.
 

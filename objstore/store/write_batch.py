@@ -42,6 +42,11 @@ class Batch:
         """Return whether there is anything to append."""
         return bool(self._payloads or self._large)
 
+    @property
+    def has_records(self) -> bool:
+        """Return whether any record is to be appended."""
+        return bool(self._records)
+
     def blob(
         self,
         content: bytes,

@@ -17,7 +17,6 @@ from objstore.history.edit_queries import may_continue
 from objstore.model.basic_types import (
     EXTERNAL_CONVERSATION,
     MAX_INT,
-    DocumentId,
     FileState,
     Operation,
     Origin,
@@ -32,13 +31,13 @@ from objstore.tracking.baseline_update import BaselineUpdate
 from objstore.tracking.git_positions import watch_repositories
 from objstore.tracking.moved_files import moved_files
 from objstore.transaction.journal import Journal
-from objstore.worktree.baseline import KnownStates
+from objstore.worktree.baseline import Difference, KnownStates
 from objstore.worktree.scan import WorktreeScan
 from objstore.worktree.stat_cache import UNKNOWN, CachedFolder, StatCache
 from objstore.worktree.tree_writer import ContentWriter
 from objstore.worktree.walk import COARSEST_TIMESTAMP_NS, ReadFile, ScanLimits, SkippedPath
 
-__all__ = ["Difference", "ExplainsChanges", "UnstoredLargeFiles", "folder_differences", "record_differences"]
+__all__ = ["ExplainsChanges", "UnstoredLargeFiles", "folder_differences", "record_differences"]
 
 
 @value
@@ -46,20 +45,6 @@ class UnstoredLargeFiles:
     """The result when large files were found that the store lacks: the caller stores them first, without the lock."""
 
     paths: list[bytes]
-
-
-@value
-class Difference:
-    """A file that is not in its known state."""
-
-    path: bytes
-    document: DocumentId | None  # None: it has none yet
-    known: FileState | None  # None: no file
-    now: FileState | None  # None: no file
-    changed: int  # the latest time at which it can have changed (ns of the file system)
-    tick: int  # possible error of that time, for a file on another file system than the store (ns)
-    folders: int = 0  # how many of its folders, counted from the innermost, are new with it
-    is_lost: bool = False  # whether its known state can't be read
 
 
 class ExplainsChanges(Protocol):
@@ -117,8 +102,11 @@ def record_differences(
             by_folder[row.path] = [difference.path for difference in differences]
             found += _readable(journal, batch, _wanted(row, differences, excluding, excluded_inodes), known)
         found = _last_by_path(found)
-        edits, conversation, recorded = _recorded(journal, batch, info, found, other_names)
-        if found and not recorded:
+        returned, left = _returned(journal, batch, info, found)
+        edits, conversation, recorded = _recorded(journal, batch, info, left, other_names)
+        edits = [*returned, *edits]
+        recorded |= {here.path for here in found} - {here.path for here in left}
+        if found and not recorded and not batch.has_records:
             return conversation, edits, []
         kept = _update_baseline(journal, batch, known, scan, files, dirty, excluding)
         if batch:
@@ -352,6 +340,17 @@ def _last_by_path(found: Iterable[Difference]) -> list[Difference]:
 # ---- the edits that explain it
 
 
+def _returned(
+    journal: Journal, batch: Batch, info: CallInfo | Attributor | ExplainsChanges, found: Sequence[Difference]
+) -> tuple[list[EditView], Sequence[Difference]]:
+    """Add what comes back to the batch; return its edits, and the differences that are left to explain."""
+    if not found or not (isinstance(info, CallInfo) or callable(info)):
+        return [], found
+    from objstore.tracking.returned_lines import ReturnedLines
+
+    return ReturnedLines(journal, info).split(batch, found)
+
+
 def _recorded(
     journal: Journal,
     batch: Batch,
@@ -414,7 +413,7 @@ def _changes(found: Sequence[Difference], batch: Batch) -> Iterator[tuple[Change
     found = [here for here in found if not here.is_lost]
     moves = moved_files([(here.path, here.known, here.now) for here in found], batch.text)
     move_targets = {path for path, _ in moves.values()}
-    by_path = {here.path: here for here in found}
+    by_path = {here.path: here for here in found} | {here.path: here for here in found if here.known is None}
     found = [part for here in found for part in _of_one_kind(here)]
     for gone in found:
         if gone.now is not None:
@@ -433,7 +432,7 @@ def _changes(found: Sequence[Difference], batch: Batch) -> Iterator[tuple[Change
         )
         yield change, by_path[change.path]
     for here in found:
-        if here.now is None or here.path in move_targets:
+        if here.now is None or (here.known is None and here.path in move_targets):
             continue
         change = Change(
             document=here.document,

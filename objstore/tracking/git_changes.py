@@ -13,16 +13,11 @@ call it counts as the agent's. So does what an agent's git took away for good, a
 """
 
 import os
-from collections import Counter, deque
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from objstore.calls.attribution import CANDIDATES
-from objstore.calls.edit_recorder import Change, Recorder, Version
 from objstore.documents.earlier_states import DocumentHistory, EarlierState
-from objstore.documents.loader import load_document
-from objstore.errors import HistoryBroken
-from objstore.fastclass import field, value, variable
+from objstore.fastclass import value, variable
 from objstore.git.contents import (
     CommittedChanges,
     TreeEntry,
@@ -35,44 +30,35 @@ from objstore.git.contents import (
     texts_of,
 )
 from objstore.git.repository import Repository
-from objstore.history.git_events import GIT_EVENT_NOTE, decisions_of_git
+from objstore.history.git_events import decisions_of_git
 from objstore.model.basic_types import (
-    EXTERNAL_CONVERSATION,
-    GIT_CONVERSATION,
     UNKNOWN_AGENT,
     Action,
-    DocumentId,
     FileState,
-    Operation,
     Origin,
     Status,
-    Unit,
 )
 from objstore.model.large_file_placeholder import is_placeholder
-from objstore.model.records import Decision, WrittenFile
 from objstore.model.results import Attributor, CallInfo
 from objstore.model.views import EditView
-from objstore.store.write_batch import Batch, now
+from objstore.store.write_batch import Batch
 from objstore.text.diff import diff_lines
 from objstore.text.unified_diff import is_either_binary
-from objstore.tracking.detect import Difference
 from objstore.tracking.git_losses import lost_paths
 from objstore.tracking.git_positions import Movement
+from objstore.tracking.returned_lines import FileStatuses, owner_at
 from objstore.transaction.journal import Journal
-from objstore.weave.document import Document
+from objstore.weave.returning import Returning, idle_parts, lacking, returning
+from objstore.worktree.baseline import Difference
 
-__all__ = ["GitChanges", "owner_at", "path_in_repository"]
+__all__ = ["GitChanges", "path_in_repository"]
 
 _MAX_COMPARED: Final = 16
 """Earlier states of a file with which unknown bytes are compared."""
 
 _NO_CHANGES: Final = CommittedChanges(blobs=frozenset(), deleted=frozenset())
 
-_RETURNED: Final = "returned"
-"""What happened where files got bytes back that git had taken away, but not by git."""
-
-_NOTE: Final = "git"
-"""The note of an edit of origin git: what git did."""
+_NOTHING: Final = Returning(verdicts={}, text=None, edits=())
 
 
 @value
@@ -89,24 +75,11 @@ class _Trees:
     by_agents: CommittedChanges  # changes of commits that were made during agents' calls
 
 
-@variable
-class _Found:
-    """The changes to record for one event of git."""
-
-    verdicts: dict[Unit, Status] = field(default_factory=dict)
-    written: list[WrittenFile] = field(default_factory=list)
-    changes: list[Change] = field(default_factory=list)
-    first: Difference | None = None  # None: git changed nothing
-
-
 class GitChanges:
-    """The changes of files that git made in one movement of a repository, or that bring back what it took away."""
+    """The changes of files that git made in one movement of a repository."""
 
-    def __init__(self, journal: Journal, movement: Movement | None, whose: CallInfo | Attributor) -> None:
-        """Take a movement of which nothing is recorded yet. `whose`: says whose a change of a file is.
-
-        None: files whose edits are away may have been given their bytes back in another way, as by an editor.
-        """
+    def __init__(self, journal: Journal, movement: Movement, whose: CallInfo | Attributor) -> None:
+        """Take a movement of which nothing is recorded yet. `whose`: says whose a change of a file is."""
         self._journal: Final = journal
         self._movement: Final = movement
         self._whose: Final = whose
@@ -116,53 +89,44 @@ class GitChanges:
 
         Nothing is added if git changed none of the files. Raises StoreDamaged, and what Batch.record raises.
         """
+        movement = self._movement
         of_agents = {here.path for here in found if self._owner(here).origin.needs_review}
-        if self._movement is None or self._movement.is_of_index:
-            found = [here for here in found if here.path not in of_agents]
-        if self._movement is None:
-            inside, trees = [(here.path, here) for here in found], None
-        else:
-            repository = self._movement.repository
-            paths = [(path_in_repository(self._journal, repository, here.path), here) for here in found]
-            inside = [(path, here) for path, here in paths if path is not None]
-            trees = self._trees(self._movement, [path for path, _ in inside]) if inside else None
-            if trees is None:
-                return [], set()
-            by_calls = {path: here for path, here in inside if here.path in of_agents and here.known is not None}
-            lost = lost_paths(self._movement, by_calls, batch)
-            inside = [(path, here) for path, here in inside if path not in lost]
-        event = _Found()
-        taken: set[bytes] = set()
-        for path, here in inside:
-            if self._explain(batch, trees, path, here, event):
-                taken.add(here.path)
-                event.first = event.first or here
-        if event.first is None:
+        paths = [
+            (path, here)
+            for here in found
+            if (path := path_in_repository(self._journal, movement.repository, here.path)) is not None
+            and not (movement.is_of_index and here.path in of_agents)
+        ]
+        trees = self._trees([path for path, _ in paths]) if paths else None
+        if trees is None:
+            return [], set()
+        lost = lost_paths(
+            movement, {path: here for path, here in paths if here.path in of_agents and here.known}, batch
+        )
+        event = FileStatuses(journal=self._journal)
+        explained = [
+            here for path, here in paths if path not in lost and self._explain(batch, trees, path, here, event)
+        ]
+        if not explained:
             return [], set()
         # A call that names files, as tools that write do, does not run git.
-        owner = owner_at(self._whose, b"", event.first.changed, event.first.tick)
-        decision = Decision(
-            number=self._journal.store.index.numbers.next_decision(),
-            time=now(),
-            action=Action.GIT,
-            verdicts=tuple(sorted(event.verdicts.items())),
-            written=tuple(event.written),
-            who="git",
-            reason=_RETURNED if self._movement is None else self._movement.words,
-            commit="" if self._movement is None else self._movement.new.commit,
+        owner = owner_at(self._whose, b"", explained[0].changed, explained[0].tick)
+        edits = event.record(
+            batch,
+            movement.words,
+            commit=movement.new.commit,
             conversation=owner.conversation or (UNKNOWN_AGENT if owner.origin.needs_review else ""),
         )
-        batch.record(decision)
-        return self._record_edits(batch, event.changes, decision), taken
+        return edits, {here.path for here in explained}
 
     # ---- inside
 
     def _owner(self, here: Difference) -> CallInfo:
         return owner_at(self._whose, here.path, here.changed, here.tick)
 
-    def _trees(self, movement: Movement, paths: Sequence[bytes]) -> _Trees | None:
+    def _trees(self, paths: Sequence[bytes]) -> _Trees | None:
         """Return what git may have put at these paths; None if it can't say, or nothing explains the movement."""
-        repository = movement.repository
+        movement, repository = self._movement, self._movement.repository
         if not movement.is_explained:
             return None
         entries = _Entries(repository=repository, paths=paths)
@@ -202,10 +166,10 @@ class GitChanges:
             if decision.action is Action.GIT and decision.conversation and decision.commit
         }
 
-    def _explain(self, batch: Batch, trees: _Trees | None, path: bytes, here: Difference, event: _Found) -> bool:
+    def _explain(self, batch: Batch, trees: _Trees, path: bytes, here: Difference, event: FileStatuses) -> bool:
         """Add what git did to one file to the event; return False if it was not git."""
-        is_put, is_safe = (True, False) if trees is None else _is_put_by_git(trees, path, here.now, batch)
-        if trees is not None and not is_put and here.now is not None:
+        is_put, is_safe = _is_put_by_git(trees, path, here.now, batch)
+        if not is_put and here.now is not None:
             is_put = _is_merged(trees, path, here.now, batch)
             is_safe = is_put and trees.merging[path].id not in trees.authored.blobs
         if not is_put:
@@ -213,92 +177,52 @@ class GitChanges:
         history = None if here.document is None else DocumentHistory(self._journal, here.document)
         if history is not None:
             for state in history.states()[1:]:
-                is_wanted = state.is_at(here.path, here.now) and (trees is not None or history.brings_back(state))
-                if is_wanted and self._go_to(history, state, event):
+                if state.is_at(here.path, here.now) and event.go_to(history, state):
                     return True
-        if trees is not None and not is_safe and _is_by_agent(trees, path, here.now):
-            return self._change(batch, here, here.known, event, Origin.UNATTRIBUTED)
+        if not is_safe and _is_by_agent(trees, path, here.now):
+            sessions = sorted({*self._commits_of_agents().values()} - {UNKNOWN_AGENT})
+            event.add(batch, here, here.known, here.now, Origin.UNATTRIBUTED, "\n".join(sessions))
+            return True
         if not is_safe:
             return False
         before = here.known if history is None else self._state_below(batch, history, here, event)
-        return before == here.now or self._change(batch, here, before, event)
+        if before != here.now:
+            event.add(batch, here, before, here.now, Origin.GIT)
+        return True
 
-    def _state_below(self, batch: Batch, history: DocumentHistory, here: Difference, event: _Found) -> FileState | None:
+    def _state_below(
+        self, batch: Batch, history: DocumentHistory, here: Difference, event: FileStatuses
+    ) -> FileState | None:
         """Return the state that git's bytes, which the history doesn't know, are an edit of.
 
         That is the nearest earlier state, without the pending units that git's bytes lack: these are away, and what
-        git put there needs none of them. The verdicts that lead to it are added to the event.
+        git put there needs none of them. What git's bytes bring back is in it. The verdicts that lead to it are added
+        to the event.
         """
         nearest = None if here.now is None else self._nearest(batch, history, here, here.now)
         new = None if here.now is None else batch.text(here.now.blob)
+        statuses = history.statuses()
         for state in dict.fromkeys([nearest, None]):
             verdicts = {} if state is None else dict(history.verdicts_for(state))
-            loaded = self._loaded(history.document, verdicts)
+            loaded = event.loaded(history.document, verdicts)
             if loaded is None:
                 continue
-            missing = _missing_units(loaded, new, None if here.now is None else here.now.mode)
-            statuses = {**history.statuses(), **verdicts}
-            missing |= {unit for unit in _idle_parts(loaded, missing) if statuses.get(unit) is Status.PENDING}
-            without = self._loaded(history.document, verdicts | dict.fromkeys(missing, Status.AWAY))
+            missing = lacking(loaded, loaded.pending(), new, None if here.now is None else here.now.mode)
+            missing |= {
+                unit for unit in idle_parts(loaded, missing) if {**statuses, **verdicts}.get(unit) is Status.PENDING
+            }
+            without = event.loaded(history.document, verdicts | dict.fromkeys(missing, Status.AWAY))
             if without is not None and missing:
                 loaded, verdicts = without, verdicts | dict.fromkeys(missing, Status.AWAY)
-            version = loaded.version()
-            if not verdicts or version.path != here.path:
+            if loaded.version().path != here.path:
                 continue
-            content = version.content
-            below = None if content is None else FileState(blob=batch.state(content), mode=version.mode)
-            self._put_back(history.document, verdicts, version.path, below, event)
-            return below
+            if new is None:
+                return event.bring_back(batch, here, loaded, _NOTHING, verdicts)
+            left = {unit for unit, status in verdicts.items() if status is Status.AWAY and statuses[unit].is_live}
+            earlier = history.before_away() | {unit: statuses[unit] for unit in left}
+            back = returning(loaded, earlier, new, path=here.path, may_be_agents=False)
+            return event.bring_back(batch, here, loaded, back, verdicts)
         return here.known
-
-    def _go_to(self, history: DocumentHistory, state: EarlierState, event: _Found) -> bool:
-        """Add the verdicts that lead to an earlier state of the file; return False if they don't."""
-        verdicts = history.verdicts_for(state)
-        if not self._leads_to(history.document, verdicts, state):
-            return False
-        self._put_back(history.document, verdicts, state.path, state.state, event)
-        return True
-
-    def _put_back(
-        self,
-        document: DocumentId,
-        verdicts: Mapping[Unit, Status],
-        path: bytes,
-        state: FileState | None,
-        event: _Found,
-    ) -> None:
-        """Add the verdicts that lead to a state of a file to the event."""
-        tip = self._journal.store.index.documents.tip(document)
-        event.verdicts |= verdicts
-        event.written.append(
-            WrittenFile(
-                document=document,
-                path_before=None if tip.state is None else tip.path,
-                before=tip.state,
-                path_after=None if state is None else path,
-                after=state,
-            )
-        )
-
-    def _loaded(self, document: DocumentId, verdicts: Mapping[Unit, Status]) -> Document | None:
-        """Return the document under these verdicts; None if it can't be in that state."""
-        try:
-            loaded = load_document(self._journal, document)
-        except HistoryBroken:
-            return None
-        loaded.set_statuses({unit: status for unit, status in verdicts.items() if loaded.knows(unit)})
-        return None if loaded.conflicts() else loaded
-
-    def _leads_to(self, document: DocumentId, verdicts: Mapping[Unit, Status], state: EarlierState) -> bool:
-        """Return whether the document is in this state under the verdicts."""
-        loaded = self._loaded(document, verdicts)
-        if loaded is None:
-            return False
-        version = loaded.version()
-        if version.content is None or state.state is None:
-            return version.content is None and state.state is None
-        text = self._journal.store.text(state.state.blob)
-        return (version.path, version.mode, version.content) == (state.path, state.state.mode, text)
 
     def _nearest(self, batch: Batch, history: DocumentHistory, here: Difference, now: FileState) -> EarlierState | None:
         """Return the earlier state at the same path with the fewest changed lines; None: the present one is as near."""
@@ -316,55 +240,6 @@ class GitChanges:
             if best is None or distance < best[0]:
                 best = distance, at
         return None if best is None or best[1].state == here.known else best[1]
-
-    def _change(
-        self, batch: Batch, here: Difference, before: FileState | None, event: _Found, origin: Origin = Origin.GIT
-    ) -> bool:
-        """Add the edit that leads from a state to what was found; return True."""
-
-        def version(state: FileState | None) -> Version | None:
-            return None if state is None else Version(content=batch.text(state.blob), state=state)
-
-        event.changes.append(
-            Change(
-                document=here.document,
-                operation=Operation.CREATE
-                if before is None
-                else Operation.DELETE
-                if here.now is None
-                else Operation.EDIT,
-                path=here.path,
-                source=None,
-                before=version(before),
-                after=version(here.now),
-                hunks=None,
-                origin=origin,
-            )
-        )
-        return True
-
-    def _record_edits(self, batch: Batch, changes: Sequence[Change], decision: Decision) -> list[EditView]:
-        recorder = Recorder(self._journal, batch)
-        notes = {_NOTE: decision.reason, GIT_EVENT_NOTE: str(decision.number)}
-        edits: list[EditView] = []
-        for origin, conversation in ((Origin.GIT, GIT_CONVERSATION), (Origin.UNATTRIBUTED, EXTERNAL_CONVERSATION)):
-            call = self._journal.store.next_call(conversation)
-            if origin is Origin.UNATTRIBUTED:
-                sessions = sorted({*self._commits_of_agents().values()} - {UNKNOWN_AGENT})
-                notes |= {CANDIDATES: "\n".join(sessions)}
-            edits += [
-                recorder.record(
-                    change,
-                    document=change.document,
-                    conversation=conversation,
-                    call=call,
-                    ordinal=ordinal,
-                    tool="git" if origin is Origin.GIT else "",
-                    notes=notes,
-                )
-                for ordinal, change in enumerate(change for change in changes if change.origin is origin)
-            ]
-        return edits
 
 
 @variable
@@ -384,42 +259,6 @@ class _Entries:
         for commit in commits:
             found = {**(self.at(commit) or {}), **found}
         return found
-
-
-def _missing_units(document: Document, new: bytes | None, mode: int | None) -> set[Unit]:
-    """Return the pending units whose effect a file with this text and mode lacks (None: there is no file).
-
-    That is a unit of which fewer than half of the lines are left. Of binary bytes that differ, nothing is left.
-    """
-    pending = document.pending()
-    text = document.text()
-    if text is None or new is None or is_placeholder(text) or is_placeholder(new) or is_either_binary(text, new):
-        return set() if text == new else set(pending)
-    inserted: Counter[Unit | None] = Counter()
-    removed: Counter[Unit | None] = Counter()
-    hunks = deque((hunk.old_start, hunk.old_end) for hunk in diff_lines(text, new))
-    line = 0
-    for unit, count in document.blame():
-        inserted[unit] += count
-        end = line + count
-        while hunks and hunks[0][0] < end:
-            removed[unit] += max(min(hunks[0][1], end) - max(hunks[0][0], line), 0)
-            if hunks[0][1] > end:
-                break
-            hunks.popleft()
-        line = end
-    missing = {unit for unit in pending if 2 * removed[unit] > inserted[unit]}
-    return (
-        missing
-        if document.version().mode == mode
-        else missing.union(set(pending).intersection(document.mode_writers()))
-    )
-
-
-def _idle_parts(document: Document, units: Collection[Unit]) -> set[Unit]:
-    """Return the whole-file parts of the edits of which no other pending unit is left without these units."""
-    left = {unit.seq for unit in document.pending() if unit.hunk and unit not in units}
-    return {Unit(unit.seq, 0) for unit in units if unit.seq not in left}
 
 
 def _is_put_by_git(trees: _Trees, path: bytes, now: FileState | None, batch: Batch) -> tuple[bool, bool]:
@@ -467,8 +306,3 @@ def path_in_repository(journal: Journal, repository: Repository, path: bytes) ->
     root = os.fsencode(os.path.realpath(journal.tree.root))
     below = os.path.relpath(os.path.join(root, path), os.fsencode(repository.work_tree))
     return None if below == b".." or below.startswith(b"../") else below
-
-
-def owner_at(whose: CallInfo | Attributor, path: bytes, moment: int, tick: int) -> CallInfo:
-    """Return the call that a change of a file at a moment is attributed to. Units as for `Whose`."""
-    return whose if isinstance(whose, CallInfo) else whose(os.fsdecode(path), moment, tick)

@@ -18,8 +18,8 @@ from objstore.store.write_batch import Batch
 from objstore.text.diff import diff_lines
 from objstore.text.lines import split_lines
 from objstore.text.unified_diff import is_either_binary
-from objstore.tracking.detect import Difference
 from objstore.tracking.git_positions import Movement
+from objstore.worktree.baseline import Difference
 
 __all__ = ["lost_paths"]
 

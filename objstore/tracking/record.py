@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from objstore.model.views import EditView
     from objstore.snapshots.catalog import SnapshotView
     from objstore.snapshots.create import SnapshotResult
-    from objstore.tracking.git_changes import GitChanges
+    from objstore.tracking.detect import ExplainsChanges
     from objstore.transaction.journal import Journal
     from objstore.worktree.scan import WorktreeScan
     from objstore.worktree.walk import ScanLimits, SkippedPath
@@ -120,7 +120,7 @@ def _recorded(
 
 def _scanned(
     journal: Journal,
-    info: CallInfo | Attributor | GitChanges,
+    info: CallInfo | Attributor | ExplainsChanges,
     scopes: Sequence[bytes],
     changed: Sequence[bytes],
     limits: ScanLimits | None,
@@ -191,9 +191,9 @@ def _record_returned(journal: Journal, whose: CallInfo | Attributor, limits: Sca
     """Record which files were given bytes back that git had taken away, in whatever way: their edits are back too."""
     changed = returned_files(journal)
     if changed:
-        from objstore.tracking.git_changes import GitChanges
+        from objstore.tracking.returned_lines import ReturnedLines
 
-        _scanned(journal, GitChanges(journal, None, whose), [], changed, limits)
+        _scanned(journal, ReturnedLines(journal, whose), [], changed, limits)
 
 
 def returned_files(journal: Journal) -> list[bytes]:

@@ -3,6 +3,7 @@
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from objstore.fastclass import value
 from objstore.model.basic_types import DocumentId, FileState
 from objstore.model.ids import BlobId
 from objstore.model.relpath import beginning, joined
@@ -12,7 +13,21 @@ from objstore.transaction.journal import Journal
 if TYPE_CHECKING:
     from objstore.worktree.walk import SkippedPath
 
-__all__ = ["KnownStates", "known_state_of"]
+__all__ = ["Difference", "KnownStates", "known_state_of"]
+
+
+@value
+class Difference:
+    """A file that is not in its known state."""
+
+    path: bytes
+    document: DocumentId | None  # None: it has none yet
+    known: FileState | None  # None: no file
+    now: FileState | None  # None: no file
+    changed: int  # the latest time at which it can have changed (ns of the file system)
+    tick: int  # possible error of that time, for a file on another file system than the store (ns)
+    folders: int = 0  # how many of its folders, counted from the innermost, are new with it
+    is_lost: bool = False  # whether its known state can't be read
 
 _FEW: Final = 3
 """Entries of one folder that are looked up alone; for more, all of them take less time."""

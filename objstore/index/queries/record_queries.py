@@ -111,6 +111,14 @@ class EditQueries:
         )
         return self._db.execute(query, (document,)).fetchone() is not None
 
+    def has_undecided(self, document: DocumentId) -> bool:
+        """Return whether at least one unit of any edit of the document is pending or away."""
+        query = (
+            "SELECT 1 FROM edits WHERE document = ? AND (instr(units, 'p') OR instr(units, 'w')) "
+            "AND NOT void AND NOT expired LIMIT 1"
+        )
+        return self._db.execute(query, (document,)).fetchone() is not None
+
     def documents_away(self) -> set[DocumentId]:
         """Return the documents of edits of which at least one unit is away and none is live."""
         query = (

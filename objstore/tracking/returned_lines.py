@@ -1,0 +1,355 @@
+"""Record what a change that was found brings back, before the rest of it is attributed to anyone.
+
+Lines of an edit that is away or under review may leave a file and come back in any way: they are that edit's again, and
+are decided on as before. A file that comes back as it was last is no new file. What statuses can't express, as lines in
+another place or in a copy of the file, becomes an unattributed edit: it awaits review, but is no one's for sure.
+"""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence, Set as AbstractSet
+from typing import Final
+
+from objstore.calls.attribution import CANDIDATES
+from objstore.calls.edit_recorder import Change, Recorder, Version
+from objstore.documents.earlier_states import DocumentHistory, EarlierState
+from objstore.documents.loader import load_document
+from objstore.errors import UNREADABLE, HistoryBroken
+from objstore.fastclass import field, replace, value, variable
+from objstore.history.git_events import GIT_EVENT_NOTE
+from objstore.model.basic_types import (
+    EXTERNAL_CONVERSATION,
+    GIT_CONVERSATION,
+    UNKNOWN_AGENT,
+    Action,
+    DocumentId,
+    FileState,
+    Operation,
+    Origin,
+    Seq,
+    Status,
+    Unit,
+)
+from objstore.model.records import Decision, WrittenFile
+from objstore.model.results import Attributor, CallInfo
+from objstore.model.views import EditView
+from objstore.store.write_batch import Batch, now
+from objstore.text.lines import split_lines
+from objstore.transaction.journal import Journal
+from objstore.weave.document import Document
+from objstore.weave.returning import Returning, returning, undecided_lines
+from objstore.worktree.baseline import Difference
+
+__all__ = ["FileStatuses", "ReturnedLines", "owner_at", "sessions_of"]
+
+_RETURNED: Final = "returned"
+"""What happened where files got lines back that belong to edits."""
+
+_NOTE: Final = "git"
+"""The note of an edit that belongs to an event: what happened."""
+
+_MOST_DOCUMENTS: Final = 200
+"""Documents under review with which a new file is compared."""
+
+
+@variable
+class FileStatuses:
+    """The statuses and edits to record for one event that changed files."""
+
+    journal: Journal
+    verdicts: dict[Unit, Status] = field(default_factory=dict)
+    written: list[WrittenFile] = field(default_factory=list)
+    changes: list[tuple[Change, str]] = field(default_factory=list)  # each with the sessions that may have made it
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether there is nothing to record."""
+        return not (self.verdicts or self.written or self.changes)
+
+    def go_to(self, history: DocumentHistory, state: EarlierState) -> bool:
+        """Add the verdicts that lead to an earlier state of the file; return False if they don't."""
+        verdicts = history.verdicts_for(state)
+        if not self._leads_to(history.document, verdicts, state):
+            return False
+        self.put(history.document, verdicts, state.path, state.state)
+        return True
+
+    def put(self, document: DocumentId, verdicts: Mapping[Unit, Status], path: bytes, state: FileState | None) -> None:
+        """Add the verdicts that lead to a state of a file."""
+        tip = self.journal.store.index.documents.tip(document)
+        self.verdicts |= verdicts
+        self.written.append(
+            WrittenFile(
+                document=document,
+                path_before=None if tip.state is None else tip.path,
+                before=tip.state,
+                path_after=None if state is None else path,
+                after=state,
+            )
+        )
+
+    def loaded(self, document: DocumentId, verdicts: Mapping[Unit, Status]) -> Document | None:
+        """Return the document under these verdicts; None if it can't be in that state."""
+        try:
+            loaded = load_document(self.journal, document)
+        except HistoryBroken:
+            return None
+        loaded.set_statuses({unit: status for unit, status in verdicts.items() if loaded.knows(unit)})
+        return None if loaded.conflicts() else loaded
+
+    def bring_back(
+        self,
+        batch: Batch,
+        here: Difference,
+        document: Document,
+        back: Returning,
+        verdicts: Mapping[Unit, Status],
+    ) -> FileState | None:
+        """Add what a text brings back into a document, which is now as near to it as it can be.
+
+        `verdicts`: those that led to the document before. Returns the state from which the rest of the change begins.
+        """
+        version = document.version()
+        content = version.content
+        below = None if content is None else FileState(blob=batch.state(content), mode=version.mode)
+        if verdicts or back.verdicts:
+            self.put(document.id, {**verdicts, **back.verdicts}, version.path, below)
+        if back.text is None or below is None:
+            return below if verdicts or back.verdicts else here.known
+        after = FileState(blob=batch.state(back.text), mode=below.mode)
+        self.add(batch, here, below, after, Origin.UNATTRIBUTED, sessions_of(self.journal, back.edits))
+        return after
+
+    def add(
+        self,
+        batch: Batch,
+        here: Difference,
+        before: FileState | None,
+        after: FileState | None,
+        origin: Origin,
+        candidates: str = "",
+    ) -> None:
+        """Add an edit that leads from one state of a file to another."""
+
+        def version(state: FileState | None) -> Version | None:
+            return None if state is None else Version(content=batch.text(state.blob), state=state)
+
+        operation = Operation.CREATE if before is None else Operation.DELETE if after is None else Operation.EDIT
+        change = Change(
+            document=here.document,
+            operation=operation,
+            path=here.path,
+            source=None,
+            before=version(before),
+            after=version(after),
+            hunks=None,
+            origin=origin,
+            folders=here.folders if before is None else 0,
+        )
+        self.changes.append((change, candidates))
+
+    def record(self, batch: Batch, reason: str, *, commit: str = "", conversation: str = "") -> list[EditView]:
+        """Add the event to the batch, and return its edits. Raises StoreDamaged, and what Batch.record raises."""
+        decision = Decision(
+            number=self.journal.store.index.numbers.next_decision(),
+            time=now(),
+            action=Action.GIT,
+            verdicts=tuple(sorted(self.verdicts.items())),
+            written=tuple(self.written),
+            who="git",
+            reason=reason,
+            commit=commit,
+            conversation=conversation,
+        )
+        batch.record(decision)
+        recorder = Recorder(self.journal, batch)
+        notes = {_NOTE: reason, GIT_EVENT_NOTE: str(decision.number)}
+        calls = {each: self.journal.store.next_call(each) for each in (GIT_CONVERSATION, EXTERNAL_CONVERSATION)}
+        edits: list[EditView] = []
+        for change, candidates in self.changes:
+            is_git = change.origin is Origin.GIT
+            own = GIT_CONVERSATION if is_git else EXTERNAL_CONVERSATION
+            edits.append(
+                recorder.record(
+                    change,
+                    document=change.document,
+                    conversation=own,
+                    call=calls[own],
+                    ordinal=sum(each.edit.conversation == own for each in edits),
+                    tool="git" if is_git else "",
+                    notes=notes if is_git else {**notes, CANDIDATES: candidates},
+                )
+            )
+        return edits
+
+    def _leads_to(self, document: DocumentId, verdicts: Mapping[Unit, Status], state: EarlierState) -> bool:
+        """Return whether the document is in this state under the verdicts."""
+        loaded = self.loaded(document, verdicts)
+        if loaded is None:
+            return False
+        version = loaded.version()
+        if version.content is None or state.state is None:
+            return version.content is None and state.state is None
+        text = self.journal.store.text(state.state.blob)
+        return (version.path, version.mode, version.content) == (state.path, state.state.mode, text)
+
+
+class ReturnedLines:
+    """What the changes that one scan found bring back."""
+
+    def __init__(self, journal: Journal, whose: CallInfo | Attributor) -> None:
+        """Take a journal. `whose`: says whose a change of a file is."""
+        self._journal: Final = journal
+        self._whose: Final = whose
+
+    def record(self, batch: Batch, found: Sequence[Difference]) -> tuple[list[EditView], set[bytes]]:
+        """Add what comes back to the batch; return its edits, and the paths of which nothing else is left to explain.
+
+        Raises StoreDamaged, and what Batch.record raises.
+        """
+        edits, rest = self.split(batch, found)
+        return edits, {here.path for here in found} - {here.path for here in rest}
+
+    def split(self, batch: Batch, found: Sequence[Difference]) -> tuple[list[EditView], list[Difference]]:
+        """Add what comes back to the batch; return its edits, and the differences that are left to explain."""
+        event = FileStatuses(journal=self._journal)
+        comparison = _Comparison(self._journal, batch, self._whose)
+        moved = comparison.renamed(found)
+        targets = {new.path for new in moved.values()}
+        rest: list[Difference] = []
+        for here in found:
+            if here.path in targets:
+                continue
+            new = moved.get(here.path)
+            if new is None:
+                left = comparison.settle(here, event)
+                rest += [] if left is None else [left]
+                continue
+            # A file that was moved and changed between two looks: a move, then a change of its lines.
+            left = comparison.settle(replace(here, now=new.now, changed=new.changed, tick=new.tick), event)
+            below = new.now if left is None else left.known
+            rest += [replace(here, known=below), replace(new, now=below)]
+            rest += [] if left is None else [replace(left, path=new.path)]
+        return ([] if event.is_empty else event.record(batch, _RETURNED)), rest
+
+
+# ---- inside
+
+
+class _Comparison:
+    """The comparison of what a scan found with the lines under review."""
+
+    def __init__(self, journal: Journal, batch: Batch, whose: CallInfo | Attributor) -> None:
+        self._journal: Final = journal
+        self._batch: Final = batch
+        self._whose: Final = whose
+        self._reviewed: dict[DocumentId, _ReviewedText | None] = {}
+
+    def settle(self, here: Difference, event: FileStatuses) -> Difference | None:
+        """Add what a file brings back to the event; return the difference that is left (None: none is)."""
+        if here.is_lost or (here.now is None and here.document is None):
+            return here
+        may_be_agents = owner_at(self._whose, here.path, here.changed, here.tick).origin.needs_review
+        left: Difference | None = here
+        if here.document is not None and (here.known is None or self._is_under_review(here.document)):
+            left = self._returned(here, here.document, event, may_be_agents=may_be_agents)
+        if left == here and here.known is None and here.now is not None and not may_be_agents:
+            originals = self._originals(self._batch.text(here.now.blob))
+            if originals:
+                event.add(self._batch, here, None, here.now, Origin.UNATTRIBUTED, sessions_of(self._journal, originals))
+                return None
+        return left
+
+    def renamed(self, found: Sequence[Difference]) -> dict[bytes, Difference]:
+        """Return the new file in which the lines under review of a file that is gone are, by the path of that."""
+        new = [here for here in found if here.now is not None and here.known is None and here.document is None]
+        blobs = {here.now.blob for here in new if here.now is not None}
+        pairs: dict[bytes, Difference] = {}
+        for old in found if new else ():
+            if old.now is not None or old.known is None or old.document is None or old.is_lost:
+                continue
+            # A file that was moved as it is needs no comparison.
+            reviewed = None if old.known.blob in blobs else self._reviewed_text(old.document)
+            if reviewed is None or not self._is_under_review(old.document):
+                continue
+            counts = [(reviewed.count_in(self._text(here)), here) for here in new if here not in pairs.values()]
+            count, best = max(counts, key=lambda pair: pair[0], default=(0, old))
+            if count:
+                pairs[old.path] = best
+        return pairs
+
+    # ---- inside
+
+    def _returned(
+        self, here: Difference, document: DocumentId, event: FileStatuses, *, may_be_agents: bool
+    ) -> Difference | None:
+        """Add what the file of a document brings back to the event; return the difference that is left."""
+        history = DocumentHistory(self._journal, document)
+        for state in () if may_be_agents else history.states()[1:]:
+            if state.is_at(here.path, here.now) and history.brings_back(state) and event.go_to(history, state):
+                return None
+        loaded = event.loaded(document, {})
+        if loaded is None or here.now is None:
+            return here
+        text = self._batch.text(here.now.blob)
+        back = returning(loaded, history.before_away(), text, path=here.path, may_be_agents=may_be_agents)
+        below = event.bring_back(self._batch, here, loaded, back, {})
+        return None if below == here.now else replace(here, known=below)
+
+    def _originals(self, text: bytes) -> tuple[Seq, ...]:
+        """Return the edits under review whose lines a new file has, if most of it was in their file."""
+        edits = self._journal.store.index.edits
+        documents = {each.document for each in edits.pending()} | edits.documents_away()
+        for document in sorted(documents, reverse=True)[:_MOST_DOCUMENTS]:
+            reviewed = self._reviewed_text(document)
+            if reviewed is not None and reviewed.count_in(text):
+                return reviewed.edits_in(text)
+        return ()
+
+    def _is_under_review(self, document: DocumentId) -> bool:
+        return self._journal.store.index.edits.has_undecided(document)
+
+    def _reviewed_text(self, document: DocumentId) -> "_ReviewedText | None":
+        if document not in self._reviewed:
+            try:
+                loaded = load_document(self._journal, document)
+            except (HistoryBroken, *UNREADABLE):
+                self._reviewed[document] = None
+            else:
+                earlier = DocumentHistory(self._journal, document).before_away()
+                lines = {line for run in loaded.weave.runs() for line in split_lines(run.text)}
+                self._reviewed[document] = _ReviewedText(owners=undecided_lines(loaded, earlier), lines=lines)
+        return self._reviewed[document]
+
+    def _text(self, here: Difference) -> bytes:
+        return b"" if here.now is None else self._batch.text(here.now.blob)
+
+
+@value
+class _ReviewedText:
+    """The lines of a document, and those of them that are under review."""
+
+    owners: Mapping[bytes, Seq]  # lines of edits under review, each with the edit
+    lines: AbstractSet[bytes]  # every line that the file ever had
+
+    def count_in(self, text: bytes) -> int:
+        """Return how many lines under review a text has; 0 if most of its lines are of no such file."""
+        given = {line for line in split_lines(text) if line.strip()}
+        if 2 * len(given & self.lines) < len(given):
+            return 0
+        return len(given & self.owners.keys())
+
+    def edits_in(self, text: bytes) -> tuple[Seq, ...]:
+        """Return the edits under review whose lines a text has."""
+        return tuple(sorted({self.owners[line] for line in split_lines(text) if line in self.owners}))
+
+
+def sessions_of(journal: Journal, edits: Iterable[Seq]) -> str:
+    """Return the conversations whose edits these are, as the note of an unattributed edit has them."""
+    rows = filter(None, map(journal.store.index.edits.get, edits))
+    named = {row.owner for row in rows} - {"", UNKNOWN_AGENT, EXTERNAL_CONVERSATION, GIT_CONVERSATION}
+    return "\n".join(sorted(named))
+
+
+def owner_at(whose: CallInfo | Attributor, path: bytes, moment: int, tick: int) -> CallInfo:
+    """Return the call that a change of a file at a moment is attributed to. Units as for `Whose`."""
+    return whose if isinstance(whose, CallInfo) else whose(os.fsdecode(path), moment, tick)

@@ -102,9 +102,9 @@ def record_differences(
             by_folder[row.path] = [difference.path for difference in differences]
             found += _readable(journal, batch, _wanted(row, differences, excluding, excluded_inodes), known)
         found = _last_by_path(found)
-        returned, left = _returned(journal, batch, info, found)
-        edits, conversation, recorded = _recorded(journal, batch, info, left, other_names)
-        edits = [*returned, *edits]
+        recorder = Recorder(journal, batch)
+        returned, left = _returned(journal, recorder, batch, info, found)
+        edits, conversation, recorded = _recorded(journal, recorder, batch, info, left, other_names, returned)
         recorded |= {here.path for here in found} - {here.path for here in left}
         if found and not recorded and not batch.has_records:
             return conversation, edits, []
@@ -341,32 +341,38 @@ def _last_by_path(found: Iterable[Difference]) -> list[Difference]:
 
 
 def _returned(
-    journal: Journal, batch: Batch, info: CallInfo | Attributor | ExplainsChanges, found: Sequence[Difference]
+    journal: Journal,
+    recorder: Recorder,
+    batch: Batch,
+    info: CallInfo | Attributor | ExplainsChanges,
+    found: Sequence[Difference],
 ) -> tuple[list[EditView], Sequence[Difference]]:
     """Add what comes back to the batch; return its edits, and the differences that are left to explain."""
     if not found or not (isinstance(info, CallInfo) or callable(info)):
         return [], found
     from objstore.tracking.returned_lines import ReturnedLines
 
-    return ReturnedLines(journal, info).split(batch, found)
+    return ReturnedLines(journal, info).split(batch, found, recorder)
 
 
 def _recorded(
     journal: Journal,
+    recorder: Recorder,
     batch: Batch,
     info: CallInfo | Attributor | ExplainsChanges,
     found: Sequence[Difference],
     other_names: Mapping[bytes, bytes],
+    returned: Sequence[EditView],
 ) -> tuple[list[EditView], str, set[bytes]]:
-    """Add the edits to the batch; return them, the conversation of the first ("": none), and the recorded paths.
+    """Add the edits to the batch; return all of them, the first one's conversation ("": none), and the recorded paths.
 
+    `returned`: edits that are in the batch already, of lines that came back.
     `other_names`: hard links, each with the path that a call named; the change is attributed by that path.
     """
     if not isinstance(info, CallInfo) and not callable(info):
         edits, explained = info.record(batch, found)
         return edits, "", explained
-    edits = []
-    recorder = Recorder(journal, batch)
+    edits = list(returned)
     calls: list[tuple[CallInfo, str, int, list[EditView]]] = []  # with conversation, position in it, edits
     for change, here in _changes(found, batch):
         author = info
@@ -382,6 +388,7 @@ def _recorded(
             if author.origin in {Origin.EXTERNAL, Origin.UNATTRIBUTED}:
                 conversation = EXTERNAL_CONVERSATION
             before = sum(call[1] == conversation for call in calls)
+            before += any(view.edit.conversation == conversation for view in returned)
             own = (author, conversation, journal.store.next_call(conversation) + before, [])
             calls.append(own)
         _, conversation, call, edits_of_call = own

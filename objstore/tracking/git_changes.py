@@ -16,6 +16,7 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
+from objstore.calls.edit_recorder import Recorder
 from objstore.documents.earlier_states import DocumentHistory, EarlierState
 from objstore.fastclass import value, variable
 from objstore.git.contents import (
@@ -113,6 +114,7 @@ class GitChanges:
         owner = owner_at(self._whose, b"", explained[0].changed, explained[0].tick)
         edits = event.record(
             batch,
+            Recorder(self._journal, batch),
             movement.words,
             commit=movement.new.commit,
             conversation=owner.conversation or (UNKNOWN_AGENT if owner.origin.needs_review else ""),

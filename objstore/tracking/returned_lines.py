@@ -147,7 +147,9 @@ class FileStatuses:
         )
         self.changes.append((change, candidates))
 
-    def record(self, batch: Batch, reason: str, *, commit: str = "", conversation: str = "") -> list[EditView]:
+    def record(
+        self, batch: Batch, recorder: Recorder, reason: str, *, commit: str = "", conversation: str = ""
+    ) -> list[EditView]:
         """Add the event to the batch, and return its edits. Raises StoreDamaged, and what Batch.record raises."""
         decision = Decision(
             number=self.journal.store.index.numbers.next_decision(),
@@ -161,7 +163,6 @@ class FileStatuses:
             conversation=conversation,
         )
         batch.record(decision)
-        recorder = Recorder(self.journal, batch)
         notes = {_NOTE: reason, GIT_EVENT_NOTE: str(decision.number)}
         calls = {each: self.journal.store.next_call(each) for each in (GIT_CONVERSATION, EXTERNAL_CONVERSATION)}
         edits: list[EditView] = []
@@ -206,10 +207,12 @@ class ReturnedLines:
 
         Raises StoreDamaged, and what Batch.record raises.
         """
-        edits, rest = self.split(batch, found)
+        edits, rest = self.split(batch, found, Recorder(self._journal, batch))
         return edits, {here.path for here in found} - {here.path for here in rest}
 
-    def split(self, batch: Batch, found: Sequence[Difference]) -> tuple[list[EditView], list[Difference]]:
+    def split(
+        self, batch: Batch, found: Sequence[Difference], recorder: Recorder
+    ) -> tuple[list[EditView], list[Difference]]:
         """Add what comes back to the batch; return its edits, and the differences that are left to explain."""
         event = FileStatuses(journal=self._journal)
         comparison = _Comparison(self._journal, batch, self._whose)
@@ -229,7 +232,7 @@ class ReturnedLines:
             below = new.now if left is None else left.known
             rest += [replace(here, known=below), replace(new, now=below)]
             rest += [] if left is None else [replace(left, path=new.path)]
-        return ([] if event.is_empty else event.record(batch, _RETURNED)), rest
+        return ([] if event.is_empty else event.record(batch, recorder, _RETURNED)), rest
 
 
 # ---- inside

@@ -1,0 +1,314 @@
+"""Random histories in real repositories: whatever git, copies and moves do, lines under review stay under review.
+
+Every line that an agent or a person adds is unique, so it is known whose each line of a file is. The laws:
+
+- a line that an undecided edit wrote is never recorded as accepted;
+- an undecided line that is in a file can be decided on: rejecting its edit takes it out, or the conflict is named;
+- rejecting an agent's edit takes no line away that the person typed.
+"""
+
+import os
+import shutil
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from subprocess import CalledProcessError
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from hypothesis import given, settings, strategies as st
+
+from objstore import (
+    Action,
+    AgentCall,
+    Configuration,
+    Conflicted,
+    Decided,
+    EditFilter,
+    EditTakenOut,
+    FileState,
+    NothingToDo,
+    Origin,
+    Status,
+)
+from objstore.model.views import EditView
+from objstore.request_errors import EditAway
+from tests.support.git_project import GitProject
+
+NAMES: Final = ("a.py", "sub/b.py")
+BASE: Final = [f"base {number}" for number in range(12)]
+
+
+class History:
+    """A repository in which an agent and a person work, and what is true of each line."""
+
+    def __init__(self, folder: Path) -> None:
+        """Make two files, and a branch beside main."""
+        self.decided: set[str] = set()  # lines of agents that a person decided on
+        self.number = 0
+        self.said: list[str] = []
+        self.project: Final = GitProject(folder)
+        self.folder: Final = folder
+        (folder / "sub").mkdir()
+        for name in NAMES:
+            self.project.write(name, "".join(f"{line} of {name}\n" for line in BASE))
+        self.git("add", ".")
+        self.git("commit", "-q", "-m", "base")
+        self.git("branch", "other")
+        self.project.look()
+        Configuration(str(folder)).set("git.commit", "keep")
+
+    def git(self, *arguments: str) -> bool:
+        """Run git; return whether it succeeded."""
+        self.said.append("git " + " ".join(arguments))
+        try:
+            self.project.git(*arguments)
+        except CalledProcessError:
+            return False
+        return True
+
+    def files(self) -> list[str]:
+        found = [path for path in self.folder.rglob("*.py") if ".git" not in path.parts]
+        return sorted(str(path.relative_to(self.folder)) for path in found)
+
+    def file(self, choice: int) -> str | None:
+        files = self.files()
+        return files[choice % len(files)] if files else None
+
+    def add_line(self, author: str, choice: int) -> None:
+        """Insert a line into a file, or replace one by it."""
+        name = self.file(choice)
+        if name is None:
+            return
+        self.number += 1
+        lines = self.project.text(name).splitlines()
+        at = choice // 3 % (len(lines) + 1)
+        is_replaced = choice % 4 == 0 and at < len(lines) and lines[at].startswith("base")
+        lines[at : at + is_replaced] = [f"{author} {self.number}"]
+        self.project.write(name, "".join(f"{line}\n" for line in lines))
+        self.said.append(f"{author} {self.number} at {at} of {name}, replacing: {is_replaced}")
+
+    def look(self) -> None:
+        self.said.append("look")
+        self.project.look()
+        self.check()
+
+    # ---- what happens
+
+    def agent_edits(self, choice: int) -> None:
+        name = self.file(choice)
+        if name is not None:
+            self.in_call(lambda: self.add_line("agent", choice), (name,))
+
+    def agent_runs(self, choice: int) -> None:
+        def run() -> None:
+            self.add_line("agent", choice)
+            if choice % 3 == 1:
+                self.git("commit", "-q", "-am", "agent's")
+            if choice % 3 == 2:
+                self.git("stash", "-q")
+
+        self.in_call(run, None)
+
+    def in_call(self, act: Callable[[], None], paths: tuple[str, ...] | None) -> None:
+        call = AgentCall(conversation="c", id=os.urandom(4).hex(), tool="tool", paths=paths)
+        self.project.workspace.hooks.begin(call)
+        self.check()
+        act()
+        self.project.workspace.hooks.end(call)
+        self.said.append("call ends")
+        self.check()
+
+    def person_types(self, choice: int) -> None:
+        self.add_line("person", choice)
+
+    def person_stashes(self, choice: int) -> None:
+        self.git("stash", *(("-u",) if choice % 2 else ()), "-q")
+
+    def person_pops(self, _: int) -> None:
+        if not self.git("stash", "pop", "-q"):
+            self.git("checkout", "-q", "-f", "HEAD", "--", ".")
+
+    def person_commits(self, _: int) -> None:
+        self.git("add", "-A")
+        self.git("commit", "-q", "-m", "work")
+
+    def person_switches(self, choice: int) -> None:
+        self.git("checkout", "-q", "other" if choice % 2 else "main")
+
+    def person_merges(self, choice: int) -> None:
+        if not self.git("merge", "-q", "-m", "merge", "other" if choice % 2 else "main"):
+            self.git("merge", "--abort")
+
+    def person_picks(self, choice: int) -> None:
+        if not self.git("cherry-pick", "other" if choice % 2 else "main"):
+            self.git("cherry-pick", "--abort")
+
+    def person_rebases(self, choice: int) -> None:
+        if not self.git("rebase", "-q", "--autostash", "other" if choice % 2 else "main"):
+            self.git("rebase", "--abort")
+
+    def person_takes_away_and_applies(self, choice: int) -> None:
+        patch = self.folder.parent / "patch"
+        patch.write_bytes(self.project.git("diff", "HEAD").encode())
+        if not patch.stat().st_size:
+            return
+        self.git("checkout", "-q", "-f", "HEAD", "--", ".")
+        if choice % 2:
+            self.look()
+        if choice % 3:
+            self.add_line("person", choice)
+        if choice % 5:
+            self.look()
+        self.git("apply", *(("--index",) if choice % 7 == 0 else ()), str(patch))
+
+    def person_copies(self, choice: int) -> None:
+        name = self.file(choice)
+        if name is None:
+            return
+        copy = self.folder.parent / "copy"
+        shutil.copy(self.folder / name, copy)
+        self.git("checkout", "-q", "HEAD", "--", name)
+        self.look()
+        if (self.folder / name).parent.is_dir():
+            shutil.copy(copy, self.folder / name)
+
+    def person_moves(self, choice: int) -> None:
+        name = self.file(choice)
+        if name is None:
+            return
+        self.number += 1
+        target = f"moved{self.number}.py"
+        self.said.append(f"mv {name} {target}")
+        if choice % 2:
+            self.git("mv", name, target)
+        else:
+            (self.folder / name).rename(self.folder / target)
+        if choice % 3 == 0:
+            self.project.write(target, self.project.text(target) + f"person {self.number}\n") if (
+                self.folder / target
+            ).exists() else None
+
+    def folder_leaves_and_returns(self, choice: int) -> None:
+        sub, outside = self.folder / "sub", self.folder.parent / "outside"
+        if not sub.is_dir():
+            return
+        self.said.append("sub leaves")
+        sub.rename(outside)
+        self.look()
+        if choice % 2:
+            self.agent_edits(choice)
+        self.look()
+        if not sub.exists():
+            outside.rename(sub)
+            self.said.append("sub returns")
+        else:
+            shutil.rmtree(outside)
+
+    def person_decides(self, choice: int) -> None:
+        pending = self.project.workspace.history.edits(EditFilter(status=Status.PENDING))
+        if not pending:
+            return
+        view = pending[choice % len(pending)]
+        self.decide(view.seq, Action.ACCEPT if choice % 2 else Action.REJECT)
+
+    def decide(self, seq: int, action: Action) -> bool:
+        """Decide on an edit; return whether it was decided on. A refusal has a name."""
+        self.look()
+        workspace = self.project.workspace
+        view, units = workspace.find_units(str(seq))
+        if view.status is not Status.PENDING:
+            return True
+        self.said.append(f"{action.value} {seq}")
+        typed = self.lines("person")
+        try:
+            decided = workspace.decide(action, units)
+        except (EditTakenOut, EditAway):
+            return False
+        assert isinstance(decided, Decided | Conflicted | NothingToDo), self.said
+        if not isinstance(decided, Decided):
+            assert isinstance(decided, NothingToDo) or decided.conflicts, self.said
+            return False
+        texts = [set(self.text(state).splitlines()) for state in (view.edit.after, view.edit.before)]
+        self.decided |= {line for line in texts[0] - texts[1] if line.startswith("agent")}
+        if action is Action.REJECT and view.edit.origin is Origin.AGENT:
+            assert typed <= self.lines("person"), self.said
+        self.check()
+        return True
+
+    def text(self, state: FileState | None) -> str:
+        return "" if state is None else self.project.workspace.history.text(state.blob).decode()
+
+    def lines(self, author: str) -> set[str]:
+        """Return the lines of an author that are in the files."""
+        texts = (self.project.text(name).splitlines() for name in self.files())
+        return {line for lines in texts for line in lines if line.startswith(author)}
+
+    # ---- the laws
+
+    def undecided(self) -> list[tuple[str, str, EditView]]:
+        """Return the undecided lines of agents, each with its file and the edit that it is shown as."""
+        found: list[tuple[str, str, EditView]] = []
+        for name in self.files():
+            text, blamed = self.project.workspace.history.blame(name)
+            lines = text.decode().splitlines()
+            for each in blamed:
+                own = lines[each.start : each.start + each.count]
+                wanted = [line for line in own if line.startswith("agent") and line not in self.decided]
+                assert not wanted or (each.unit is not None and each.view is not None), (name, wanted, self.said)
+                if each.unit is not None and each.view is not None:
+                    found += [(name, line, each.view) for line in wanted]
+                    status = each.view.units[each.unit.hunk]
+                    origin = each.view.edit.origin
+                    assert not wanted or status is Status.PENDING, (name, wanted, str(each.unit), origin, self.said)
+        return found
+
+    def check(self) -> None:
+        """Hold that no undecided line of an agent is accepted."""
+        self.undecided()
+
+    def end(self) -> None:
+        """Hold that each undecided line can be decided on."""
+        self.look()
+        for name, line, view in self.undecided():
+            if line not in self.decided and self.decide(view.seq, Action.REJECT):
+                path = self.folder / name
+                assert not path.exists() or line not in path.read_text().splitlines(), (name, line, self.said)
+        assert self.project.has_no_faults()
+
+
+STEPS: Final = (
+    History.agent_edits,
+    History.agent_edits,
+    History.agent_runs,
+    History.person_types,
+    History.person_types,
+    History.person_stashes,
+    History.person_pops,
+    History.person_commits,
+    History.person_switches,
+    History.person_merges,
+    History.person_picks,
+    History.person_rebases,
+    History.person_takes_away_and_applies,
+    History.person_copies,
+    History.person_moves,
+    History.folder_leaves_and_returns,
+    History.person_decides,
+)
+
+
+@settings(deadline=None)
+@given(steps=st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 1000), st.booleans()), min_size=3, max_size=14))
+def test_lines_under_review_stay_under_review_whatever_git_does(
+    steps: list[tuple[Callable[[History, int], None], int, bool]],
+) -> None:
+    with TemporaryDirectory() as folder:
+        history = History(Path(folder) / "project")
+        with closing(history.project):
+            for act, choice, is_seen in steps:
+                history.said.append(f"-- {act.__name__} {choice}")
+                act(history, choice)
+                if is_seen:
+                    history.look()
+            history.end()

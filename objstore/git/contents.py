@@ -7,7 +7,7 @@ conversion does not count as git's; then its change is treated like any other.
 
 import hashlib
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from objstore.fastclass import value
@@ -20,8 +20,10 @@ __all__ = [
     "changes_of",
     "entries_at",
     "is_content_of",
+    "lines_added",
     "merge_base",
     "merged_text",
+    "new_commits",
     "staged_at",
     "texts_of",
 ]
@@ -33,8 +35,10 @@ _SHA256_DIGITS: Final = 64
 _LINK: Final = "120000"
 _REGULAR: Final = frozenset({"100644", "100755"})
 _EXECUTABLE: Final = "100755"
+_MAX_NEW: Final = 500
+"""Commits that are looked at after a branch moved; of more, the newest."""
+
 _MAX_BLOB: Final = 1 << 26
-_NO_MODE: Final = b"000000"
 _RAW_FIELDS: Final = 5
 """Modes, names of blobs and status in a line of `git diff-tree --raw`."""
 
@@ -126,24 +130,47 @@ def changes_of(repository: Repository, commits: Iterable[str]) -> CommittedChang
 
     A commit that the repository lacks changes nothing.
     """
-    given = "".join(f"{commit}\n" for commit in commits).encode()
-    options = ("--stdin", "-r", "-z", "--root", "--no-renames", "--raw", "-m")
-    listed = run_git(repository, "diff-tree", *options, given=given)
+    listed = _raw_changes(repository, commits)
     if listed is None:
         return None
-    blobs: set[str] = set()
-    deleted: set[bytes] = set()
-    fields = iter(listed.split(b"\0"))
-    for text in fields:
-        parts = text[1:].split(b" ") if text.startswith(b":") else []
-        if len(parts) != _RAW_FIELDS:
-            continue
-        path = next(fields, b"")
-        if parts[1] == _NO_MODE:
-            deleted.add(path)
-        else:
-            blobs.add(parts[3].decode("ascii", "replace"))
-    return CommittedChanges(blobs=frozenset(blobs), deleted=frozenset(deleted))
+    states = list(_changed_blobs(listed))
+    return CommittedChanges(
+        blobs=frozenset(new for _, _, new in states if new.strip("0")),
+        deleted=frozenset(path for path, _, new in states if not new.strip("0")),
+    )
+
+
+def lines_added(repository: Repository, commits: Iterable[str]) -> dict[bytes, set[bytes]]:
+    """Return the lines that commits added to each path, without the lines that the file had before."""
+    states = list(_changed_blobs(_raw_changes(repository, commits) or b""))
+    texts = texts_of(repository, [name for _, *names in states for name in names]) or {}
+    added: dict[bytes, set[bytes]] = {}
+    for path, old, new in states:
+        lines = set(texts.get(new, b"").split(b"\n")) - set(texts.get(old, b"").split(b"\n"))
+        added.setdefault(path, set()).update(lines)
+    return added
+
+
+def new_commits(repository: Repository, since: int, known: str) -> list[tuple[str, int, str]]:
+    """Return the newest commits of branches, tags, worktrees and the stash: name, seconds when made, parents.
+
+    `since`: without commits made before, in seconds since 1970-01-01 UTC. `known`: without what this commit contains
+    ("": all).
+    """
+    stash = run_git(repository, "rev-parse", "--verify", "--quiet", "refs/stash") or b""
+    starts = ["--branches", "--tags", *stash.decode("ascii", "replace").split()]
+    options = [f"--max-count={_MAX_NEW}", f"--max-age={since}", "--timestamp", "--parents"]
+    worktrees = run_git(repository, "worktree", "list", "--porcelain") or b""
+    heads = [line[5:].decode("ascii", "replace") for line in worktrees.split(b"\n") if line.startswith(b"HEAD ")]
+    heads = [head for head in heads if head.strip("0")]
+    without = ["--not", known] if known else []
+    listed = run_git(repository, "rev-list", *options, *starts, *heads, *without, "--") or b""
+    found: list[tuple[str, int, str]] = []
+    for line in listed.decode("ascii", "replace").splitlines():
+        moment, commit, *parents = line.split(" ")
+        if moment.isdigit():
+            found.append((commit, int(moment), " ".join(parents)))
+    return found
 
 
 def is_content_of(entry: TreeEntry, content: bytes, *, is_link: bool = False) -> bool:
@@ -178,6 +205,22 @@ def texts_of(repository: Repository, ids: Iterable[str]) -> Mapping[str, bytes] 
         texts[name] = printed[end + 1 : end + 1 + size]
         at = end + size + 2
     return texts
+
+
+def _raw_changes(repository: Repository, commits: Iterable[str]) -> bytes | None:
+    """Return what git prints of the changes of commits; None if it can't say."""
+    given = "".join(f"{commit}\n" for commit in commits).encode()
+    options = ("--stdin", "-r", "-z", "--root", "--no-renames", "--raw", "-m")
+    return run_git(repository, "diff-tree", *options, given=given)
+
+
+def _changed_blobs(listed: bytes) -> Iterator[tuple[bytes, str, str]]:
+    """Yield each changed path with the names of its blobs before and after; zeros: there is no file."""
+    fields = iter(listed.split(b"\0"))
+    for text in fields:
+        parts = text[1:].split(b" ") if text.startswith(b":") else []
+        if len(parts) == _RAW_FIELDS:
+            yield next(fields, b""), parts[2].decode("ascii", "replace"), parts[3].decode("ascii", "replace")
 
 
 def _stored_forms(content: bytes) -> Iterable[bytes]:

@@ -16,7 +16,16 @@ from typing import Final
 
 from objstore.fastclass import replace, value
 
-__all__ = ["Position", "ReflogEntry", "Repository", "find_repository", "position_of", "reflog_since", "repository_at"]
+__all__ = [
+    "Position",
+    "ReflogEntry",
+    "Repository",
+    "find_repository",
+    "made_at",
+    "position_of",
+    "reflog_since",
+    "repository_at",
+]
 
 _MAX_SMALL_FILE: Final = 1 << 16
 _MAX_PACKED_REFS: Final = 1 << 26
@@ -31,6 +40,8 @@ _REFLOG_LINE: Final = (
     rb"(?P<old>[0-9a-f]{40,64}) (?P<new>[0-9a-f]{40,64}) .*> (?P<time>[0-9]{1,12}) [+-][0-9]{4}(?:\t(?P<message>.*))?"
 )
 _STASH: Final = "refs/stash"
+_MAX_FOLDERS: Final = 1_000
+"""Folders of branches and tags that are looked at."""
 
 
 @value
@@ -52,10 +63,13 @@ class Position:
     merging: str  # commit that is being merged, while conflicts wait for a person; "": none
     log_size: int  # bytes in the log of HEAD
     index: int  # when git last wrote its index (ns): also when it restores a file, or looks at one; 0: no index
+    refs: int = 0  # when a branch, a tag or the HEAD of a linked worktree last moved (ns); 0: there is none
+    is_staged_by_agent: bool = False  # whether an agent's call wrote the index since HEAD moved
 
     def moved_from(self, other: "Position") -> bool:
-        """Return whether anything but the index differs."""
-        return replace(self, index=0) != replace(other, index=0)
+        """Return whether anything but the index and other refs differs."""
+        mine, others = (replace(each, index=0, refs=0, is_staged_by_agent=False) for each in (self, other))
+        return mine != others
 
 
 @value
@@ -133,7 +147,13 @@ def position_of(repository: Repository) -> Position | None:
         merging=_resolved(repository, "MERGE_HEAD"),
         log_size=_stat(_log_path(repository), lambda found: found.st_size),
         index=_stat(os.path.join(repository.git_dir, "index"), lambda found: found.st_mtime_ns),
+        refs=_refs_moved(repository),
     )
+
+
+def made_at(repository: Repository, commit: str) -> int:
+    """Return when git wrote the object of a commit (ns); 0: it is in a pack, as after a fetch or a cleaning up."""
+    return _mtime(os.path.join(repository.common_dir, "objects", commit[:2], commit[2:]))
 
 
 def reflog_since(repository: Repository, size: int) -> tuple[ReflogEntry, ...]:
@@ -184,6 +204,29 @@ def _resolved(repository: Repository, ref: str) -> str:
         return ""
     found = re.search(rb"^([0-9a-f]{40,64}) " + re.escape(os.fsencode(ref)) + rb"$", packed, re.MULTILINE)
     return "" if found is None else found[1].decode()
+
+
+def _refs_moved(repository: Repository) -> int:
+    """Return when a branch, a tag, the stash or the HEAD of a worktree last moved (ns), as its file's time says."""
+    common = repository.common_dir
+    moments = [_mtime(os.path.join(common, "packed-refs")), _mtime(os.path.join(common, _STASH))]
+    waiting = [os.path.join(common, "refs", kind) for kind in ("heads", "tags")]
+    for _ in range(_MAX_FOLDERS):
+        if not waiting:
+            break
+        with suppress(OSError), os.scandir(waiting.pop()) as found:
+            for entry in found:
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                else:
+                    moments.append(entry.stat(follow_symlinks=False).st_mtime_ns)
+    with suppress(OSError), os.scandir(os.path.join(common, "worktrees")) as found:
+        moments += [_mtime(os.path.join(entry.path, "logs", "HEAD")) for entry in found]
+    return max(moments)
+
+
+def _mtime(path: str) -> int:
+    return _stat(path, lambda found: found.st_mtime_ns)
 
 
 def _log_path(repository: Repository) -> str:

@@ -12,13 +12,12 @@ only the index was written, as by `git restore`, nothing shows whether git or an
 call it counts as the agent's. So does what an agent's git took away for good, as by `git reset --hard`.
 """
 
-import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from objstore.calls.edit_recorder import Recorder
 from objstore.documents.earlier_states import DocumentHistory, EarlierState
-from objstore.fastclass import value, variable
+from objstore.fastclass import replace, value, variable
 from objstore.git.contents import (
     CommittedChanges,
     TreeEntry,
@@ -31,10 +30,8 @@ from objstore.git.contents import (
     texts_of,
 )
 from objstore.git.repository import Repository
-from objstore.history.git_events import decisions_of_git
 from objstore.model.basic_types import (
     UNKNOWN_AGENT,
-    Action,
     FileState,
     Origin,
     Status,
@@ -45,14 +42,14 @@ from objstore.model.views import EditView
 from objstore.store.write_batch import Batch
 from objstore.text.diff import diff_lines
 from objstore.text.unified_diff import is_either_binary
-from objstore.tracking.git_losses import lost_paths
+from objstore.tracking.git_evidence import AgentsLines, commits_of_agents, lost_paths, path_in_repository
 from objstore.tracking.git_positions import Movement
 from objstore.tracking.returned_lines import FileStatuses, owner_at
 from objstore.transaction.journal import Journal
-from objstore.weave.returning import Returning, idle_parts, lacking, returning
+from objstore.weave.returning import Returning, idle_parts, is_telling, lacking, partial_text, returning
 from objstore.worktree.baseline import Difference
 
-__all__ = ["GitChanges", "path_in_repository"]
+__all__ = ["GitChanges"]
 
 _MAX_COMPARED: Final = 16
 """Earlier states of a file with which unknown bytes are compared."""
@@ -84,6 +81,7 @@ class GitChanges:
         self._journal: Final = journal
         self._movement: Final = movement
         self._whose: Final = whose
+        self._lines: Final = AgentsLines(journal)
 
     def record(self, batch: Batch, found: Sequence[Difference]) -> tuple[list[EditView], set[bytes]]:
         """Add the event to the batch; return its edits, and the paths that are explained by it.
@@ -143,7 +141,7 @@ class GitChanges:
         merging = entries.any_of([movement.new.merging])
         base = merge_base(repository, movement.new.commit, movement.new.merging) if merging else ""
         made = [entry.new for entry in movement.entries if entry.made_commit]
-        of_agents = self._commits_of_agents()
+        of_agents = commits_of_agents(self._journal)
         authored = changes_of(repository, dict.fromkeys([*made, *of_agents]))
         by_agents = changes_of(repository, of_agents) if of_agents else _NO_CHANGES
         if authored is None or by_agents is None:
@@ -159,15 +157,6 @@ class GitChanges:
             by_agents=by_agents,
         )
 
-    def _commits_of_agents(self) -> dict[str, str]:
-        """Return the commits that were made during agents' calls, each with the conversation."""
-        made = decisions_of_git(self._journal)
-        return {
-            decision.commit: decision.conversation
-            for decision in made
-            if decision.action is Action.GIT and decision.conversation and decision.commit
-        }
-
     def _explain(self, batch: Batch, trees: _Trees, path: bytes, here: Difference, event: FileStatuses) -> bool:
         """Add what git did to one file to the event; return False if it was not git."""
         is_put, is_safe = _is_put_by_git(trees, path, here.now, batch)
@@ -182,14 +171,24 @@ class GitChanges:
                 if state.is_at(here.path, here.now) and event.go_to(history, state):
                     return True
         if not is_safe and _is_by_agent(trees, path, here.now):
-            sessions = sorted({*self._commits_of_agents().values()} - {UNKNOWN_AGENT})
-            event.add(batch, here, here.known, here.now, Origin.UNATTRIBUTED, "\n".join(sessions))
+            event.add(batch, here, here.known, here.now, Origin.UNATTRIBUTED, self._lines.sessions)
             return True
         if not is_safe:
-            return False
+            is_staged = self._movement.is_of_index and self._movement.old.is_staged_by_agent
+            return is_staged and self._add_staged(batch, here, event)
         before = here.known if history is None else self._state_below(batch, history, here, event)
+        before = event.add_agents_lines(batch, replace(here, known=before), self._lines)
         if before != here.now:
             event.add(batch, here, before, here.now, Origin.GIT)
+        return True
+
+    def _add_staged(self, batch: Batch, here: Difference, event: FileStatuses) -> bool:
+        """Add the lines that the index put into a file, which an agent's call wrote; return whether there are any."""
+        if here.now is None or here.known is None:
+            return False
+        if partial_text(batch.text(here.known.blob), batch.text(here.now.blob), is_telling) is None:
+            return False
+        event.add(batch, here, here.known, here.now, Origin.UNATTRIBUTED)
         return True
 
     def _state_below(
@@ -301,10 +300,3 @@ def _is_merged(trees: _Trees, path: bytes, now: FileState, batch: Batch) -> bool
         return False
     merged = merged_text(trees.repository, *(texts[name] for name in names))
     return merged is not None and batch.text(now.blob) == merged
-
-
-def path_in_repository(journal: Journal, repository: Repository, path: bytes) -> bytes | None:
-    """Return a path of the workspace relative to the repository's files; None if it is outside them."""
-    root = os.fsencode(os.path.realpath(journal.tree.root))
-    below = os.path.relpath(os.path.join(root, path), os.fsencode(repository.work_tree))
-    return None if below == b".." or below.startswith(b"../") else below

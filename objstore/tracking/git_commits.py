@@ -6,7 +6,7 @@ made it: it is recorded, so that a status can show what was committed without a 
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -15,8 +15,8 @@ from objstore.config.config_files import Configuration
 from objstore.documents.loader import load_document
 from objstore.errors import HistoryBroken
 from objstore.fastclass import value
-from objstore.git.contents import TreeEntry, entries_at, is_content_of, texts_of
-from objstore.git.repository import ReflogEntry
+from objstore.git.contents import TreeEntry, entries_at, is_content_of, new_commits, texts_of
+from objstore.git.repository import ReflogEntry, made_at
 from objstore.index.rows import Tip
 from objstore.model.basic_types import UNKNOWN_AGENT, Action, DocumentId, OnExternal, Seq, Status, Unit
 from objstore.model.large_file_placeholder import is_placeholder
@@ -28,7 +28,7 @@ from objstore.store.write_batch import now
 from objstore.text.diff import diff_lines
 from objstore.text.hunks import Hunk
 from objstore.text.unified_diff import is_either_binary
-from objstore.tracking.git_changes import path_in_repository
+from objstore.tracking.git_evidence import commits_of_agents, path_in_repository
 from objstore.tracking.git_positions import Movement
 from objstore.tracking.returned_lines import owner_at
 from objstore.transaction.journal import Journal
@@ -41,6 +41,9 @@ _SECOND: Final = 1_000_000_000
 """Nanoseconds by which the time of a commit may differ from that of the log of HEAD, which has whole seconds."""
 
 _SHORT: Final = 7
+
+_DAY: Final = 86_400
+"""Seconds for which a call may run that makes commits."""
 
 
 @value
@@ -58,6 +61,7 @@ def record_commits(journal: Journal, movement: Movement, whose: CallInfo | Attri
     `whose`: says whose a commit at a moment is. Raises what `decide` and Journal.commit raise.
     """
     made = [entry for entry in movement.entries if entry.made_commit]
+    _note_other_commits(journal, movement, whose, {entry.new for entry in made})
     by_person: list[ReflogEntry] = []
     for entry in made:
         owner = owner_at(whose, b"", entry.time * _SECOND, _SECOND)
@@ -70,7 +74,31 @@ def record_commits(journal: Journal, movement: Movement, whose: CallInfo | Attri
             _accept(journal, movement, entry)
 
 
+def is_staged_by_agent(movement: Movement, whose: CallInfo | Attributor) -> bool:
+    """Return whether an agent's call may have written the index, and with it what `git restore` puts into files."""
+    is_written = movement.new.index != movement.old.index
+    return is_written and owner_at(whose, b"", movement.new.index, 0).origin.needs_review
+
+
 # ---- inside
+
+
+def _note_other_commits(
+    journal: Journal, movement: Movement, whose: CallInfo | Attributor, noted: Collection[str]
+) -> None:
+    """Record the commits that an agent's call made elsewhere: on another branch, in a linked worktree, in the stash."""
+    moved = max(movement.new.refs, movement.old.refs + 1)
+    if movement.new.refs <= movement.old.refs or not owner_at(whose, b"", moved, 0).origin.needs_review:
+        return
+    since = max(movement.old.refs // _SECOND - _DAY, 0)
+    known = {*noted, *commits_of_agents(journal)}
+    for commit, time, parents in new_commits(movement.repository, since, movement.old.commit):
+        written = made_at(movement.repository, commit)
+        owner = owner_at(whose, b"", written or time * _SECOND, 0 if written else _SECOND)
+        if commit not in known and owner.origin.needs_review:
+            old = parents.partition(" ")[0] or "0" * len(commit)
+            entry = ReflogEntry(old=old, new=commit, time=time, message="commit")
+            _note_unreviewed(journal, movement, entry, owner)
 
 
 def _note_unreviewed(journal: Journal, movement: Movement, entry: ReflogEntry, owner: CallInfo) -> None:

@@ -12,7 +12,7 @@ from typing import Final
 from msgpack import UnpackException, packb, unpackb
 
 from objstore.errors import CasError, StoreLinked, StoreNotRegular
-from objstore.fastclass import value
+from objstore.fastclass import replace, value
 from objstore.fs.nofollow import read_store_file, write_derived_file
 from objstore.fs.reserved_names import STORE_NAME
 from objstore.git.repository import Position, ReflogEntry, Repository, find_repository, position_of, reflog_since
@@ -39,6 +39,11 @@ class Movement:
     def is_of_index(self) -> bool:
         """Return whether only the index was written, as by `git restore`, `git add`, and sometimes `git status`."""
         return not self.new.moved_from(self.old)
+
+    @property
+    def is_of_other_refs(self) -> bool:
+        """Return whether only other branches, tags or linked worktrees moved, which changes no file here."""
+        return self.is_of_index and self.new.index == self.old.index
 
     @property
     def is_explained(self) -> bool:
@@ -89,7 +94,9 @@ class GitPositions:
                 if found is not None and found.work_tree == work_tree:
                     self._repositories[work_tree] = found
         positions = {work_tree: position_of(each) for work_tree, each in self._repositories.items()}
-        self._now: dict[str, Position] = {name: found for name, found in positions.items() if found is not None}
+        self._now: dict[str, Position] = {
+            name: _carried(self._known.get(name), found) for name, found in positions.items() if found is not None
+        }
 
     def movements(self) -> list[Movement]:
         """Return what moved since the last look, without repositories that are seen for the first time."""
@@ -117,6 +124,11 @@ class GitPositions:
                 self._now[found.work_tree] = added[found.work_tree] = position
         if added:
             self._write({**self._read(), **added})
+
+    def note_staged(self, movement: Movement) -> None:
+        """Note that an agent's call wrote the index of a repository."""
+        work_tree = movement.repository.work_tree
+        self._now[work_tree] = replace(self._now[work_tree], is_staged_by_agent=True)
 
     def save(self) -> None:
         """Remember the present positions, unless they are the remembered ones. Never raises: they are derived."""
@@ -153,12 +165,38 @@ def watch_repositories(journal: Journal, folders: Iterable[bytes]) -> None:
         GitPositions(journal).watch(found)
 
 
-def _fields(position: Position) -> tuple[str, str, str, str, int, int]:
-    return position.branch, position.commit, position.stash, position.merging, position.log_size, position.index
+def _carried(known: Position | None, found: Position) -> Position:
+    """Return a position that was found, with what is remembered of its index."""
+    is_same = known is not None and known.is_staged_by_agent and not found.moved_from(known)
+    return replace(found, is_staged_by_agent=True) if is_same else found
+
+
+def _fields(position: Position) -> tuple[str, str, str, str, int, int, int, bool]:
+    return (
+        position.branch,
+        position.commit,
+        position.stash,
+        position.merging,
+        position.log_size,
+        position.index,
+        position.refs,
+        position.is_staged_by_agent,
+    )
 
 
 def _position(fields: object) -> Position | None:
     match fields:
-        case [str(branch), str(commit), str(stash), str(merging), int(log_size), int(index)] if log_size >= 0:
-            return Position(branch=branch, commit=commit, stash=stash, merging=merging, log_size=log_size, index=index)
+        case [
+            str(branch), str(commit), str(stash), str(merging), int(log_size), int(index), int(refs), bool(is_staged)
+        ] if log_size >= 0:  # fmt: skip
+            return Position(
+                branch=branch,
+                commit=commit,
+                stash=stash,
+                merging=merging,
+                log_size=log_size,
+                index=index,
+                refs=refs,
+                is_staged_by_agent=is_staged,
+            )
     return None

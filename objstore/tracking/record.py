@@ -173,17 +173,22 @@ def recording_git(journal: Journal, whose: CallInfo | Attributor, limits: ScanLi
         from objstore.tracking.git_changes import GitChanges
 
         for movement in movements:
+            if movement.is_of_other_refs:
+                continue
             # Whatever only wrote the index can at most have put files back, so no walk of the tree is needed.
-            changed = _changed_files(journal) if movement.is_of_index else []
-            scopes = [] if movement.is_of_index else [b""]
+            is_small = movement.is_of_index and not movement.old.is_staged_by_agent
+            changed = _changed_files(journal) if is_small else []
+            scopes = [] if is_small else [b""]
             _scanned(journal, GitChanges(journal, movement, whose), scopes, changed, limits)
     _record_returned(journal, whose, limits)
     yield
     if movements and not is_first:
-        from objstore.tracking.git_commits import record_commits
+        from objstore.tracking.git_commits import is_staged_by_agent, record_commits
 
         for movement in movements:
             record_commits(journal, movement, whose)
+            if is_staged_by_agent(movement, whose):
+                positions.note_staged(movement)
     positions.save()
 
 

@@ -34,9 +34,10 @@ from objstore.model.results import Attributor, CallInfo
 from objstore.model.views import EditView
 from objstore.store.write_batch import Batch, now
 from objstore.text.lines import split_lines
+from objstore.tracking.git_evidence import AgentsLines
 from objstore.transaction.journal import Journal
 from objstore.weave.document import Document
-from objstore.weave.returning import Returning, returning, undecided_lines
+from objstore.weave.returning import Returning, is_telling, partial_text, returning, undecided_lines
 from objstore.worktree.baseline import Difference
 
 __all__ = ["FileStatuses", "ReturnedLines", "owner_at", "sessions_of"]
@@ -118,6 +119,45 @@ class FileStatuses:
         after = FileState(blob=batch.state(back.text), mode=below.mode)
         self.add(batch, here, below, after, Origin.UNATTRIBUTED, sessions_of(self.journal, back.edits))
         return after
+
+    def add_agents_lines(self, batch: Batch, here: Difference, lines: AgentsLines) -> FileState | None:
+        """Add the lines of agents' commits that a file has gained; return the state from which the rest begins.
+
+        Lines that the file had before, and that are not under review, are left out.
+        """
+        if here.now is None or here.known == here.now:
+            return here.known
+        wanted = lines.of(here.path)
+        if not wanted:
+            return here.known
+        text = batch.text(here.now.blob)
+        if here.known is None:
+            is_agents = any(is_telling(line) and line in wanted for line in text.split(b"\n"))
+            state = here.now if is_agents else None
+        else:
+            decided = self._decided_lines(here)
+
+            def is_agents_line(line: bytes) -> bool:
+                return is_telling(line) and line.rstrip(b"\n") in wanted and line not in decided
+
+            part = partial_text(batch.text(here.known.blob), text, is_agents_line)
+            state = None if part is None else FileState(blob=batch.state(part), mode=here.known.mode)
+        if state is None:
+            return here.known
+        self.add(batch, here, here.known, state, Origin.UNATTRIBUTED, lines.sessions)
+        return state
+
+    def _decided_lines(self, here: Difference) -> set[bytes]:
+        """Return the lines that a file had before its first edit, or from edits that were accepted."""
+        loaded = None if here.document is None else self.loaded(here.document, {})
+        if loaded is None:
+            return set()
+        return {
+            line
+            for run in loaded.weave.runs()
+            if loaded.is_accepted(run.inserter.index)
+            for line in split_lines(run.text)
+        }
 
     def add(
         self,
@@ -245,6 +285,7 @@ class _Comparison:
         self._journal: Final = journal
         self._batch: Final = batch
         self._whose: Final = whose
+        self._lines: Final = AgentsLines(journal)
         self._reviewed: dict[DocumentId, _ReviewedText | None] = {}
 
     def settle(self, here: Difference, event: FileStatuses) -> Difference | None:
@@ -255,6 +296,9 @@ class _Comparison:
         left: Difference | None = here
         if here.document is not None and (here.known is None or self._is_under_review(here.document)):
             left = self._returned(here, here.document, event, may_be_agents=may_be_agents)
+        if left is not None and left.now is not None and not may_be_agents:
+            known = event.add_agents_lines(self._batch, left, self._lines)
+            left = None if known == left.now else replace(left, known=known)
         if left == here and here.known is None and here.now is not None and not may_be_agents:
             originals = self._originals(self._batch.text(here.now.blob))
             if originals:

@@ -421,6 +421,10 @@ class Document:
     def _has_no_effect(self, unit: Unit) -> bool:
         return self._weave.has_no_effect(self._index(unit))
 
+    def is_accepted(self, index: UnitIndex) -> bool:
+        """Return whether a unit of the weave is accepted, as is the text before the first edit."""
+        return self._weave.is_fixed(index) or self._statuses[index] == _LETTERS[Status.ACCEPTED][0]
+
     def amended_by(self, seq: Seq) -> Seq | None:
         """Return the edit that an edit amends; None: it is not an amendment."""
         return dict(self._amendments).get(seq)

@@ -8,7 +8,7 @@ same.
 """
 
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from objstore.fastclass import value
@@ -20,7 +20,7 @@ from objstore.text.unified_diff import is_either_binary
 from objstore.weave.document import Document
 from objstore.weave.runs import WeaveUnit
 
-__all__ = ["Returning", "idle_parts", "lacking", "returning", "undecided_lines"]
+__all__ = ["Returning", "idle_parts", "is_telling", "lacking", "partial_text", "returning", "undecided_lines"]
 
 _MOST_TRIED: Final = 64
 """Edits of one document whose statuses are tried one by one; older ones follow the others."""
@@ -67,8 +67,34 @@ def undecided_lines(document: Document, earlier: Mapping[Unit, Status]) -> dict[
         line: unit.seq
         for unit in units
         for run in _weave_unit(document, unit).inserted
-        for line in filter(_is_telling, split_lines(run.text))
+        for line in filter(is_telling, split_lines(run.text))
     }
+
+
+def partial_text(before: bytes, after: bytes, is_wanted: Callable[[bytes], bool]) -> bytes | None:
+    """Return the earlier of two texts with those lines of the later one that are wanted; None if there are none.
+
+    A hunk all of whose lines are wanted is taken as a whole.
+    """
+    if before == after or _is_opaque(before, after):
+        return None
+    old, new = split_lines(before), split_lines(after)
+    pieces: list[bytes] = []
+    at = count = 0
+    for hunk in diff_lines(before, after):
+        pieces += old[at : hunk.old_start]
+        taken = list(filter(is_wanted, new[hunk.new_start : hunk.new_end]))
+        if len(taken) < hunk.new_count or not taken:  # the rest of the hunk is someone else's change
+            pieces += old[hunk.old_start : hunk.old_end]
+        pieces += taken
+        count += len(taken)
+        at = hunk.old_end
+    return _joined([*pieces, *old[at:]]) if count else None
+
+
+def is_telling(line: bytes) -> bool:
+    """Return whether a line is long enough to be recognized."""
+    return len(line.strip()) >= _SHORTEST and any(chr(byte).isalnum() for byte in line)
 
 
 def lacking(document: Document, units: Iterable[Unit], text: bytes | None, mode: int | None) -> set[Unit]:
@@ -268,27 +294,19 @@ def _other_lines(
     if not owners:
         return None, ()
     hunks = diff_lines(shown, text)
-    old, new = split_lines(shown), split_lines(text)
+    old = split_lines(shown)
     left = Counter(_hidden_lines(document, undecided))
     left.update(_taken_lines(document, old, (line for hunk in hunks for line in range(hunk.old_start, hunk.old_end))))
-    pieces: list[bytes] = []
     found: set[Seq] = set()
-    at = 0
-    for hunk in hunks:
-        pieces += old[at : hunk.old_start]
-        back: list[bytes] = []
-        for line in new[hunk.new_start : hunk.new_end]:
-            if left[line] > 0:
-                left[line] -= 1
-                back.append(line)
-                found.add(owners[line])
-        if len(back) < hunk.new_count or not back:  # the rest of the hunk is someone else's change
-            pieces += old[hunk.old_start : hunk.old_end]
-        pieces += back
-        at = hunk.old_end
-    if not found:
-        return None, ()
-    return _joined([*pieces, *old[at:]]), tuple(sorted(found))
+
+    def is_back(line: bytes) -> bool:
+        if left[line] <= 0:
+            return False
+        left[line] -= 1
+        found.add(owners[line])
+        return True
+
+    return partial_text(shown, text, is_back), tuple(sorted(found))
 
 
 def _hidden_lines(document: Document, undecided: Mapping[Unit, Status]) -> Iterator[bytes]:
@@ -296,7 +314,7 @@ def _hidden_lines(document: Document, undecided: Mapping[Unit, Status]) -> Itera
     for unit in {*_pending(document), *undecided}:
         for run in _weave_unit(document, unit).inserted:
             if not run.shown and not any(form.shown for form in run.descendants()):
-                yield from filter(_is_telling, split_lines(run.text))
+                yield from filter(is_telling, split_lines(run.text))
 
 
 def _taken_lines(document: Document, shown: list[bytes], removed: Iterable[int]) -> Iterator[bytes]:
@@ -306,7 +324,7 @@ def _taken_lines(document: Document, shown: list[bytes], removed: Iterable[int])
     line = 0
     for unit, count in document.blame():
         if unit in pending:
-            yield from (shown[at] for at in range(line, line + count) if at in gone and _is_telling(shown[at]))
+            yield from (shown[at] for at in range(line, line + count) if at in gone and is_telling(shown[at]))
         line += count
 
 
@@ -322,11 +340,6 @@ def _weave_unit(document: Document, unit: Unit) -> WeaveUnit:
 def _joined(lines: list[bytes]) -> bytes:
     """Return the lines as one text: a line that was the last one and lacks its newline may be another one now."""
     return b"".join([*(line if line.endswith(b"\n") else line + b"\n" for line in lines[:-1]), *lines[-1:]])
-
-
-def _is_telling(line: bytes) -> bool:
-    """Return whether a line is long enough to be recognized."""
-    return len(line.strip()) >= _SHORTEST and any(chr(byte).isalnum() for byte in line)
 
 
 def _is_opaque(shown: bytes, text: bytes) -> bool:

@@ -428,3 +428,103 @@ def test_a_commit_that_an_agents_reset_leaves_without_a_name_is_that_calls_chang
     (view,) = project.workspace.history.edits(EditFilter(status=Status.PENDING))
     project.reject(view.seq)
     assert project.text("0.txt") == CHANGED
+
+
+AGENTS: Final = FIRST.replace("four", "agent's four")
+MINE: Final = "my own line\n"
+
+
+def commit_mine(project: GitProject) -> None:
+    """Let the person change another line of the file, and commit it."""
+    project.write("0.txt", project.text("0.txt") + MINE)
+    project.git("commit", "-q", "-am", "mine")
+
+
+HIDDEN_WORK: Final = {
+    "a branch that is merged": (
+        (("checkout", "-q", "-b", "agents"), ("commit", "-q", "-am", "work"), ("checkout", "-q", "main")),
+        (("merge", "-q", "-m", "merge", "agents"),),
+    ),
+    "a branch that is picked": (
+        (("checkout", "-q", "-b", "agents"), ("commit", "-q", "-am", "work"), ("checkout", "-q", "main")),
+        (("cherry-pick", "agents"),),
+    ),
+    "a branch that is rebased onto": (
+        (("checkout", "-q", "-b", "agents"), ("commit", "-q", "-am", "work"), ("checkout", "-q", "main")),
+        (("rebase", "-q", "agents"),),
+    ),
+    "a stash that is popped": ((("stash", "-q"),), (("stash", "pop", "-q"),)),
+}
+"""What an agent's git does with text that no look has seen, and how the person brings it into a changed file."""
+
+
+@pytest.mark.parametrize(("hides", "brings"), HIDDEN_WORK.values(), ids=HIDDEN_WORK)
+def test_lines_that_an_agent_put_into_git_unseen_await_review_when_they_come(
+    project: GitProject, hides: tuple[tuple[str, ...], ...], brings: tuple[tuple[str, ...], ...]
+) -> None:
+    call = AgentCall(conversation="c", id="1", tool="Bash", paths=None)
+    project.workspace.hooks.begin(call)
+    if hides[0][0] == "checkout":
+        project.git(*hides[0])
+    project.write("0.txt", AGENTS)
+    for command in hides[1:] if hides[0][0] == "checkout" else hides:
+        project.git(*command)
+    project.workspace.hooks.end(call)
+    assert project.text("0.txt") == FIRST
+    assert not project.statuses()
+    commit_mine(project)
+    project.look()
+    for command in brings:
+        project.git(*command)
+    project.look()
+    assert project.text("0.txt") == AGENTS + MINE
+    (view,) = project.workspace.history.edits(EditFilter(status=Status.PENDING))
+    assert (view.edit.origin, view.edit.notes["candidates"]) == (Origin.UNATTRIBUTED, "c")
+    project.reject(view.seq)
+    assert project.text("0.txt") == FIRST + MINE
+    assert project.has_no_faults()
+
+
+def test_what_an_agent_only_staged_awaits_review_when_it_comes_into_the_file(project: GitProject) -> None:
+    call = AgentCall(conversation="c", id="1", tool="Bash", paths=None)
+    project.workspace.hooks.begin(call)
+    project.write("0.txt", AGENTS)
+    project.git("add", "0.txt")
+    project.write("0.txt", FIRST)
+    project.workspace.hooks.end(call)
+    project.git("checkout", "--", "0.txt")
+    project.look()
+    (view,) = project.workspace.history.edits(EditFilter())
+    assert (view.edit.origin, view.status) == (Origin.UNATTRIBUTED, Status.PENDING)
+
+
+@pytest.mark.parametrize("where", ["worktree", "plumbing"])
+def test_commits_that_an_agent_made_beside_head_await_review_when_they_come(
+    project: GitProject, tmp_path: Path, where: str
+) -> None:
+    call = AgentCall(conversation="c", id="1", tool="Bash", paths=None)
+    project.workspace.hooks.begin(call)
+    if where == "worktree":
+        other = tmp_path / "linked"
+        project.git("worktree", "add", "-q", "-b", "agents", str(other))
+        (other / "0.txt").write_text(AGENTS)
+        git(other, "commit", "-q", "-am", "work")
+    else:
+        (tmp_path / "text").write_text(AGENTS)
+        blob = project.git("hash-object", "-w", str(tmp_path / "text")).strip()
+        project.git("update-index", "--cacheinfo", f"100644,{blob},0.txt")
+        tree = project.git("write-tree").strip()
+        project.git("reset", "-q")
+        project.git(
+            "update-ref", "refs/heads/agents", project.git("commit-tree", "-p", "HEAD", "-m", "p", tree).strip()
+        )
+    project.workspace.hooks.end(call)
+    commit_mine(project)
+    project.look()
+    project.git("merge", "-q", "-m", "merge", "agents")
+    project.look()
+    assert project.text("0.txt") == AGENTS + MINE
+    (view,) = project.workspace.history.edits(EditFilter(status=Status.PENDING))
+    assert view.edit.origin is Origin.UNATTRIBUTED
+    project.reject(view.seq)
+    assert project.text("0.txt") == FIRST + MINE

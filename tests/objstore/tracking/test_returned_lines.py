@@ -32,7 +32,7 @@ from objstore import (
     Status,
 )
 from objstore.model.views import EditView
-from objstore.request_errors import EditAway
+from objstore.request_errors import EditAway, NoSuchName
 from tests.support.git_project import GitProject
 
 NAMES: Final = ("a.py", "sub/b.py")
@@ -250,7 +250,10 @@ class History:
         """Return the undecided lines of agents, each with its file and the edit that it is shown as."""
         found: list[tuple[str, str, EditView]] = []
         for name in self.files():
-            text, blamed = self.project.workspace.history.blame(name)
+            try:
+                text, blamed = self.project.workspace.history.blame(name)
+            except NoSuchName:  # not recorded yet
+                continue
             lines = text.decode().splitlines()
             for each in blamed:
                 own = lines[each.start : each.start + each.count]

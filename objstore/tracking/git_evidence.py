@@ -1,27 +1,37 @@
-"""Find the files of which git took lines away that it has nowhere else.
+"""Ask git's objects about lines under review: which ones git lost, and which ones agents committed.
+
+A commit that an agent's call made has lines that the workspace may never have seen: on a branch, in a linked worktree,
+in the stash. When they come into a file, whoever brings them, they await review.
 
 A branch that is left keeps its files, and a stash keeps what it put away. `git reset --hard`, `git checkout -f` and a
 stash that is dropped keep nothing: what was in a file and in no commit is gone, and so is a commit that no branch, tag
 or stash names any more. If an agent's call ran such a command, that is the call's change, which a person can reject.
 
-It is a module of its own because `git_changes` is long, and this only reads objects.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+import os
+from collections.abc import Collection, Iterator, Mapping, Set as AbstractSet
+from functools import cached_property
 from typing import Final
 
 from objstore.git.command import run_git
-from objstore.git.contents import TreeEntry, entries_at, is_content_of, merge_base, staged_at, texts_of
-from objstore.git.repository import Repository
+from objstore.git.contents import TreeEntry, entries_at, is_content_of, lines_added, merge_base, staged_at, texts_of
+from objstore.git.repository import Repository, find_repository
+from objstore.history.git_events import decisions_of_git
+from objstore.model.basic_types import UNKNOWN_AGENT, Action
 from objstore.model.large_file_placeholder import is_placeholder
 from objstore.store.write_batch import Batch
 from objstore.text.diff import diff_lines
 from objstore.text.lines import split_lines
 from objstore.text.unified_diff import is_either_binary
 from objstore.tracking.git_positions import Movement
+from objstore.transaction.journal import Journal
 from objstore.worktree.baseline import Difference
 
-__all__ = ["lost_paths"]
+__all__ = ["AgentsLines", "commits_of_agents", "lost_paths", "path_in_repository"]
+
+_MOST_AGENTS_COMMITS: Final = 200
+"""Commits of agents whose lines are looked up; of more, the newest."""
 
 _MOST_COMMITS: Final = 20
 """Commits of one movement, and entries of the stash, that are looked up; of more, the newest."""
@@ -44,6 +54,54 @@ def lost_paths(movement: Movement, found: Mapping[bytes, Difference], batch: Bat
         if not _is_kept(here, entries, texts, batch):
             lost.add(path)
     return lost
+
+
+def commits_of_agents(journal: Journal) -> dict[str, str]:
+    """Return the commits that were made during agents' calls, each with the conversation."""
+    return {
+        decision.commit: decision.conversation
+        for decision in decisions_of_git(journal)
+        if decision.action is Action.GIT and decision.conversation and decision.commit
+    }
+
+
+class AgentsLines:
+    """The lines that agents committed, as far as the repositories still have the commits."""
+
+    def __init__(self, journal: Journal) -> None:
+        """Ask nothing of git yet."""
+        self._journal: Final = journal
+        self._added: dict[str, Mapping[bytes, AbstractSet[bytes]]] = {}  # by work tree
+
+    @cached_property
+    def _commits(self) -> dict[str, str]:
+        return commits_of_agents(self._journal)
+
+    @property
+    def sessions(self) -> str:
+        """The conversations that committed, as the note of an unattributed edit has them."""
+        return "\n".join(sorted({*self._commits.values()} - {UNKNOWN_AGENT}))
+
+    def of(self, path: bytes) -> AbstractSet[bytes]:
+        """Return the lines that agents committed to the file at a path of the workspace, without newlines."""
+        if not self._commits:
+            return frozenset()
+        folder = os.path.dirname(os.path.join(os.path.realpath(self._journal.tree.root), os.fsdecode(path)))
+        repository = find_repository(folder)
+        inside = None if repository is None else path_in_repository(self._journal, repository, path)
+        if repository is None or inside is None:
+            return frozenset()
+        if repository.work_tree not in self._added:
+            newest = list(self._commits)[-_MOST_AGENTS_COMMITS:]
+            self._added[repository.work_tree] = lines_added(repository, newest)
+        return self._added[repository.work_tree].get(inside, frozenset())
+
+
+def path_in_repository(journal: Journal, repository: Repository, path: bytes) -> bytes | None:
+    """Return a path of the workspace relative to the repository's files; None if it is outside them."""
+    root = os.fsencode(os.path.realpath(journal.tree.root))
+    below = os.path.relpath(os.path.join(root, path), os.fsencode(repository.work_tree))
+    return None if below == b".." or below.startswith(b"../") else below
 
 
 # ---- inside

@@ -103,7 +103,8 @@ def record_differences(
             found += _readable(journal, batch, _wanted(row, differences, excluding, excluded_inodes), known)
         found = _last_by_path(found)
         recorder = Recorder(journal, batch)
-        returned, left = _returned(journal, recorder, batch, info, found)
+        hidden = {here.path for here in found if scan is not None and scan.stat_cache.was_left_out(here.path)}
+        returned, left = _returned(journal, recorder, batch, info, found, hidden)
         edits, conversation, recorded = _recorded(journal, recorder, batch, info, left, other_names, returned)
         recorded |= {here.path for here in found} - {here.path for here in left}
         if found and not recorded and not batch.has_records:
@@ -346,13 +347,14 @@ def _returned(
     batch: Batch,
     info: CallInfo | Attributor | ExplainsChanges,
     found: Sequence[Difference],
+    hidden: Collection[bytes],
 ) -> tuple[list[EditView], Sequence[Difference]]:
     """Add what comes back to the batch; return its edits, and the differences that are left to explain."""
     if not found or not (isinstance(info, CallInfo) or callable(info)):
         return [], found
     from objstore.tracking.returned_lines import ReturnedLines
 
-    return ReturnedLines(journal, info).split(batch, found, recorder)
+    return ReturnedLines(journal, info, hidden).split(batch, found, recorder)
 
 
 def _recorded(

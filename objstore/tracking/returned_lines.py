@@ -6,15 +6,17 @@ another place or in a copy of the file, becomes an unattributed edit: it awaits 
 """
 
 import os
-from collections.abc import Iterable, Mapping, Sequence, Set as AbstractSet
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set as AbstractSet
+from contextlib import suppress
 from typing import Final
 
-from objstore.calls.attribution import CANDIDATES
+from objstore.calls.attribution import CANDIDATES, UNKNOWN_TIME
 from objstore.calls.edit_recorder import Change, Recorder, Version
 from objstore.documents.earlier_states import DocumentHistory, EarlierState
 from objstore.documents.loader import load_document
 from objstore.errors import UNREADABLE, HistoryBroken
 from objstore.fastclass import field, replace, value, variable
+from objstore.fs.reserved_names import AGENTS_NAME, STORE_NAME
 from objstore.history.git_events import GIT_EVENT_NOTE
 from objstore.model.basic_types import (
     EXTERNAL_CONVERSATION,
@@ -237,10 +239,11 @@ class FileStatuses:
 class ReturnedLines:
     """What the changes that one scan found bring back."""
 
-    def __init__(self, journal: Journal, whose: CallInfo | Attributor) -> None:
-        """Take a journal. `whose`: says whose a change of a file is."""
+    def __init__(self, journal: Journal, whose: CallInfo | Attributor, hidden: Collection[bytes] = ()) -> None:
+        """Take a journal. `whose`: says whose a change of a file is. `hidden`: paths that the last scan left out."""
         self._journal: Final = journal
         self._whose: Final = whose
+        self._hidden: Final = hidden
 
     def record(self, batch: Batch, found: Sequence[Difference]) -> tuple[list[EditView], set[bytes]]:
         """Add what comes back to the batch; return its edits, and the paths of which nothing else is left to explain.
@@ -255,7 +258,7 @@ class ReturnedLines:
     ) -> tuple[list[EditView], list[Difference]]:
         """Add what comes back to the batch; return its edits, and the differences that are left to explain."""
         event = FileStatuses(journal=self._journal)
-        comparison = _Comparison(self._journal, batch, self._whose)
+        comparison = _Comparison(self._journal, batch, self._whose, self._hidden)
         moved = comparison.renamed(found)
         targets = {new.path for new in moved.values()}
         rest: list[Difference] = []
@@ -281,16 +284,17 @@ class ReturnedLines:
 class _Comparison:
     """The comparison of what a scan found with the lines under review."""
 
-    def __init__(self, journal: Journal, batch: Batch, whose: CallInfo | Attributor) -> None:
+    def __init__(self, journal: Journal, batch: Batch, whose: CallInfo | Attributor, hidden: Collection[bytes]) -> None:
         self._journal: Final = journal
         self._batch: Final = batch
         self._whose: Final = whose
+        self._hidden: Final = hidden
         self._lines: Final = AgentsLines(journal)
         self._reviewed: dict[DocumentId, _ReviewedText | None] = {}
 
     def settle(self, here: Difference, event: FileStatuses) -> Difference | None:
         """Add what a file brings back to the event; return the difference that is left (None: none is)."""
-        if here.is_lost or (here.now is None and here.document is None):
+        if here.is_lost:
             return here
         may_be_agents = owner_at(self._whose, here.path, here.changed, here.tick).origin.needs_review
         left: Difference | None = here
@@ -304,6 +308,9 @@ class _Comparison:
             if originals:
                 event.add(self._batch, here, None, here.now, Origin.UNATTRIBUTED, sessions_of(self._journal, originals))
                 return None
+        if left is not None and here.path in self._hidden and not may_be_agents and self._may_be_of_an_agent(here):
+            event.add(self._batch, left, left.known, left.now, Origin.UNATTRIBUTED)
+            return None
         return left
 
     def renamed(self, found: Sequence[Difference]) -> dict[bytes, Difference]:
@@ -341,6 +348,16 @@ class _Comparison:
         back = returning(loaded, history.before_away(), text, path=here.path, may_be_agents=may_be_agents)
         below = event.bring_back(self._batch, here, loaded, back, {})
         return None if below == here.now else replace(here, known=below)
+
+    def _may_be_of_an_agent(self, here: Difference) -> bool:
+        """Return whether an agent may have changed a file at some time at which no look saw it."""
+        if self._journal.store.next_turn() > 1:
+            return True
+        agents = os.path.join(self._journal.tree.root, STORE_NAME, AGENTS_NAME)
+        with suppress(OSError), os.scandir(agents) as found:
+            if any(entry.stat(follow_symlinks=False).st_size for entry in found):
+                return True
+        return owner_at(self._whose, here.path, here.changed, UNKNOWN_TIME).origin.needs_review
 
     def _originals(self, text: bytes) -> tuple[Seq, ...]:
         """Return the edits under review whose lines a new file has, if most of it was in their file."""

@@ -264,6 +264,16 @@ class StatCache:
             latest = max(latest, cached.key.ctime)
         return latest
 
+    def was_left_out(self, path: bytes) -> bool:
+        """Return whether the last scan left out a path, or a folder above it: it was ignored, or could not be read."""
+        while path:
+            above, _, name = path.rpartition(b"/")
+            row = self._rows.get(above)
+            if row is not None and _is_among(name, row[_LEFT_OUT]):
+                return True
+            path = above
+        return False
+
     # ---- changing
 
     def put(self, cached: CachedFolder) -> None:

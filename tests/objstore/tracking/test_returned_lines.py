@@ -9,13 +9,14 @@ Every line that an agent or a person adds is unique, so it is known whose each l
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from subprocess import CalledProcessError
 from tempfile import TemporaryDirectory
 from typing import Final
 
+import pytest
 from hypothesis import given, settings, strategies as st
 
 from objstore import (
@@ -315,3 +316,115 @@ def test_lines_under_review_stay_under_review_whatever_git_does(
                 if is_seen:
                     history.look()
             history.end()
+
+
+# ---- single cases
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[GitProject]:
+    with closing(GitProject(tmp_path / "project")) as project:
+        yield project
+
+
+FIRST: Final = "one\ntwo 0\nthree\nfour\nfive\n"
+AGENTS: Final = FIRST.replace("three", "agent's three")
+
+
+def seen(project: GitProject) -> dict[int, tuple[str, str]]:
+    """Return origin and status of every edit."""
+    edits = project.workspace.history.edits(EditFilter())
+    return {view.seq: (view.edit.origin.value, view.status.value) for view in edits}
+
+
+def test_a_folder_that_leaves_and_returns_is_no_edit(project: GitProject) -> None:
+    (project.folder / "sub").mkdir()
+    project.write("sub/a.txt", FIRST)
+    project.look()
+    project.agent_writes("sub/a.txt", AGENTS)
+    before, lines = seen(project), project.workspace.history.blame("sub/a.txt")
+    outside = project.folder.parent / "outside"
+    (project.folder / "sub").rename(outside)
+    project.look()
+    outside.rename(project.folder / "sub")
+    project.look()
+    after = seen(project)
+    assert {seq: after[seq] for seq in before} == before
+    assert after[3] == ("external", "away")  # that it was gone
+    assert project.workspace.history.blame("sub/a.txt") == lines
+    project.reject(2)
+    assert project.text("sub/a.txt") == FIRST
+    assert project.has_no_faults()
+
+
+def test_a_file_of_the_baseline_that_leaves_and_returns_is_as_it_was(project: GitProject) -> None:
+    outside = project.folder.parent / "outside"
+    (project.folder / "0.txt").rename(outside)
+    project.look()
+    outside.rename(project.folder / "0.txt")
+    project.look()
+    assert seen(project) == {1: ("external", "away")}
+
+
+def test_an_agent_that_brings_back_what_a_person_deleted_has_an_edit(project: GitProject) -> None:
+    (project.folder / "0.txt").unlink()
+    project.look()
+    project.agent_writes("0.txt", FIRST)
+    assert seen(project) == {1: ("external", "accepted"), 2: ("agent", "pending")}
+
+
+def test_lines_under_review_are_kept_through_a_move_with_a_change(project: GitProject) -> None:
+    project.agent_writes("0.txt", AGENTS)
+    (project.folder / "0.txt").unlink()
+    project.write("moved.txt", AGENTS + "my line\n")
+    project.look()
+    assert seen(project)[1] == ("agent", "pending")
+    project.reject(1)
+    assert project.text("moved.txt") == FIRST + "my line\n"
+    assert project.has_no_faults()
+
+
+def test_a_copy_of_lines_under_review_awaits_review(project: GitProject) -> None:
+    project.agent_writes("0.txt", AGENTS)
+    project.write("copy.txt", AGENTS)
+    project.look()
+    assert seen(project) == {1: ("agent", "pending"), 2: ("unattributed", "pending")}
+    (view,) = [view for view in project.workspace.history.edits(EditFilter()) if view.seq == 2]
+    assert view.edit.notes["candidates"] == "c"
+
+
+def test_lines_under_review_that_a_person_moves_await_review(project: GitProject) -> None:
+    project.agent_writes("0.txt", AGENTS)
+    project.write("0.txt", FIRST.replace("three\n", "") + "agent's three\n")
+    project.look()
+    pending = project.workspace.history.edits(EditFilter(status=Status.PENDING))
+    lines, blamed = project.workspace.history.blame("0.txt")
+    last = [each.view for each in blamed if each.start + each.count == lines.count(b"\n")]
+    assert last[0] is not None
+    assert last[0].seq in {view.seq for view in pending}
+
+
+def test_what_changes_while_a_path_is_ignored_is_unattributed_where_an_agent_works(project: GitProject) -> None:
+    call = AgentCall(conversation="c", id="1", tool="Bash", paths=None)
+    project.workspace.hooks.begin(call)
+    project.write(".casignore", "0.txt\n.casignore\n")
+    project.workspace.hooks.end(call)
+    project.write("0.txt", "changed\n")
+    project.look()
+    assert seen(project) == {}
+    (project.folder / ".casignore").unlink()
+    project.agent_writes("1.txt", "other\n")
+    project.look()
+    found = {view.edit.path: view for view in project.workspace.history.edits(EditFilter())}
+    assert found[b"0.txt"].edit.origin is Origin.UNATTRIBUTED
+    assert found[b"0.txt"].status is Status.PENDING
+
+
+def test_what_changes_while_a_path_is_ignored_is_a_persons_where_no_agent_was(project: GitProject) -> None:
+    project.write(".casignore", "0.txt\n.casignore\n")
+    project.look()
+    project.write("0.txt", "changed\n")
+    project.look()
+    (project.folder / ".casignore").unlink()
+    project.look()
+    assert seen(project) == {1: ("external", "accepted")}

@@ -16,6 +16,7 @@ __all__ = [
     "INDEX_NAME",
     "JOINED_NAME",
     "LOG_NAME",
+    "MOUNTS_NAME",
     "NET_CACHE_NAME",
     "OPEN_CALL_PREFIX",
     "SEEN_NAME",
@@ -39,6 +40,8 @@ IGNORE_NAME: Final = ".gitignore"
 INDEX_NAME: Final = "index.sqlite"
 STAT_CACHE_NAME: Final = "cache/looks"
 """What the last scan saw of each folder."""
+MOUNTS_NAME: Final = "cache/mounts"
+"""Which folders of the workspace were other file systems at the last scans."""
 NET_CACHE_NAME: Final = "cache/changes"
 """How much pending edits change in each file."""
 SEEN_NAME: Final = "cache/seen"

@@ -24,6 +24,7 @@ from objstore.model.status_report import (
 )
 from objstore.worktree.dirty_files import changed_tips
 from objstore.worktree.external_changes import found_changes
+from objstore.worktree.mounts import absent_folders, is_absent
 
 # What only the report needs is imported in it: net changes need no more than the external changes.
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ _PAUSE_SECONDS: Final = 0.002
 _MOST_GIT_EVENTS: Final = 20
 """Decisions among which the newest that is not git's own is searched."""
 
+_NOT_MOUNTED: Final = "its file system is not mounted now; its files are neither compared nor recorded"
 _UNFINISHED: Final = "its last recorded change may not be written yet"
 
 
@@ -320,8 +322,11 @@ def _changes_now(journal: Journal, naming: Collection[str]) -> tuple[tuple[Exter
     # A deleted document matters only if no other has its path since, and a file exists there again.
     suspects += [tip for tip in journal.store.index.documents.deleted() if _exists(journal, tip.path)]
     found: list[ExternalChange] = []
-    unreadable: list[str] = []
+    absent = absent_folders(journal)
+    unreadable = [f"{os.fsdecode(folder)}: {_NOT_MOUNTED}" for folder in absent]
     for tip in suspects:
+        if is_absent(tip.path, absent):
+            continue
         try:
             found += found_changes(journal, [tip])
         except (PathError, DiskFailed) as error:

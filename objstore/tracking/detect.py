@@ -32,6 +32,7 @@ from objstore.tracking.git_positions import watch_repositories
 from objstore.tracking.moved_files import moved_files
 from objstore.transaction.journal import Journal
 from objstore.worktree.baseline import Difference, KnownStates
+from objstore.worktree.mounts import absent_folders, is_absent
 from objstore.worktree.scan import WorktreeScan
 from objstore.worktree.stat_cache import UNKNOWN, CachedFolder, StatCache
 from objstore.worktree.tree_writer import ContentWriter
@@ -101,7 +102,8 @@ def record_differences(
             differences = list(folder_differences(journal, scan, row, known))
             by_folder[row.path] = [difference.path for difference in differences]
             found += _readable(journal, batch, _wanted(row, differences, excluding, excluded_inodes), known)
-        found = _last_by_path(found)
+        absent = absent_folders(journal)
+        found = [here for here in _last_by_path(found) if not is_absent(here.path, absent)]
         recorder = Recorder(journal, batch)
         hidden = {here.path for here in found if scan is not None and scan.stat_cache.was_left_out(here.path)}
         returned, left = _returned(journal, recorder, batch, info, found, hidden)

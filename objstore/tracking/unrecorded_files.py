@@ -73,11 +73,13 @@ def _changes(journal: Journal, scan: WorktreeScan) -> Iterator[ExternalChange]:
     """Yield the differences in the folders that are not fully recorded. Files with edits are compared elsewhere."""
     from objstore.tracking.detect import folder_differences
     from objstore.worktree.baseline import KnownStates
+    from objstore.worktree.mounts import absent_folders, is_absent
 
     known = KnownStates(journal)
+    absent = absent_folders(journal)
     for row in scan.stat_cache.not_fully_recorded(b""):
         for found in folder_differences(journal, scan, row, known):
-            if found.document is None:
+            if found.document is None and not is_absent(found.path, absent):
                 yield ExternalChange(
                     document=None,
                     path=os.fsdecode(found.path),

@@ -16,6 +16,7 @@ from objstore.model.ids import BlobId
 from objstore.model.relpath import folders_above, joined
 from objstore.model.tree import ExcludedEntry, TreeEntry, entry_at
 from objstore.transaction.journal import Journal
+from objstore.worktree.mounts import note_mounts
 from objstore.worktree.stat_cache import UNKNOWN, StatCache
 from objstore.worktree.walk import Keep, ReadFile, ScanLimits, TreeWalk
 
@@ -101,6 +102,7 @@ class WorktreeScan:
         encoded = self.stat_cache.encoded(self._journal.store.log.store, self._number)
         with suppress(CasError, OSError):
             write_derived_file(self._journal.disk, self._folder, *os.path.split(STAT_CACHE_NAME), encoded)
+            note_mounts(self._journal, self.stat_cache.devices())
             note_left_out(self._journal, self._rules or self._rules_now(), self.stat_cache.secrets())
 
     # ---- inside

@@ -264,6 +264,14 @@ class StatCache:
             latest = max(latest, cached.key.ctime)
         return latest
 
+    def devices(self) -> Iterator[tuple[bytes, int]]:
+        """Yield the path of each folder and the number of its device."""
+        for path, row in self._rows.items():
+            if path not in self._open:
+                yield path, FolderKey._make(row[_KEY]).device
+        for path, cached in self._open.items():
+            yield path, cached.key.device
+
     def was_left_out(self, path: bytes) -> bool:
         """Return whether the last scan left out a path, or a folder above it: it was ignored, or could not be read."""
         while path:

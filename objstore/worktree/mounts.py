@@ -1,0 +1,87 @@
+"""Remember which folders are other file systems, and find those that are not mounted now.
+
+The files of a disk that is taken out, or of a share that is not connected, are not deleted: they are not there now. So
+a folder that was a mount point at some scan, and is empty and none now, is neither compared nor recorded until it is
+one again. If it is removed, its files are gone. The list is a derived file: if it is lost, a mount point counts as a
+folder like any other.
+"""
+
+import os
+import re
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from typing import Final
+
+from objstore.errors import CasError, StoreLinked, StoreNotRegular
+from objstore.fs.nofollow import read_store_file, write_derived_file
+from objstore.fs.reserved_names import MOUNTS_NAME, STORE_NAME
+from objstore.model.relpath import is_within
+from objstore.transaction.journal import Journal
+
+__all__ = ["absent_folders", "is_absent", "note_mounts"]
+
+_LONGEST_FILE: Final = 1 << 20
+_POINT: Final = 4
+"""The field of a line of mountinfo with the mount point, in which some characters are escaped. Source: proc(5)."""
+_ESCAPED: Final = re.compile(rb"\\([0-7]{3})")
+
+
+def absent_folders(journal: Journal) -> list[bytes]:
+    """Return the folders whose file systems are not mounted now, ascending. Mostly this finds that there is no list."""
+    root = journal.tree.root
+    return [path for path in _listed(root) if _is_bare(root, path)]
+
+
+def is_absent(path: bytes, absent: Iterable[bytes]) -> bool:
+    """Return whether a path is in one of these folders."""
+    return any(is_within(path, folder) for folder in absent)
+
+
+def note_mounts(journal: Journal, folders: Iterable[tuple[bytes, int]]) -> None:
+    """Remember which of the scanned folders are mount points; keep those that are not mounted now. Never raises.
+
+    `folders`: each with the number of its device.
+    """
+    root = journal.tree.root
+    devices = dict(folders)
+    known = set(_listed(root))
+    found = {
+        path for path, device in devices.items() if path and devices.get(path.rpartition(b"/")[0], device) != device
+    }
+    found |= _bound(root) | {path for path in known if _is_bare(root, path)}
+    if found != known:
+        content = b"".join(path + b"\0" for path in sorted(found))
+        with suppress(OSError, CasError):
+            write_derived_file(journal.disk, os.path.join(root, STORE_NAME), *os.path.split(MOUNTS_NAME), content)
+
+
+def _bound(root: str) -> set[bytes]:
+    """Return the mount points in the workspace that Linux lists: a bound folder may be on the same device."""
+    try:
+        with open("/proc/self/mountinfo", "rb") as file:
+            fields = [line.split(b" ") for line in file]
+    except OSError:
+        return set()
+    above = os.fsencode(os.path.realpath(root)) + b"/"
+    points = [
+        _ESCAPED.sub(lambda found: bytes([int(found[1], 8)]), each[_POINT]) for each in fields if len(each) > _POINT
+    ]
+    return {point.removeprefix(above) for point in points if point.startswith(above)}
+
+
+def _listed(root: str) -> Collection[bytes]:
+    try:
+        held = read_store_file(os.path.join(root, STORE_NAME, MOUNTS_NAME), _LONGEST_FILE)
+    except (OSError, StoreLinked, StoreNotRegular, ValueError):
+        return ()
+    return sorted(path for path in held.split(b"\0") if path)
+
+
+def _is_bare(root: str, path: bytes) -> bool:
+    """Return whether a path is an empty folder, and no mount point."""
+    full = os.path.join(os.fsencode(root), path)
+    try:
+        is_same = os.lstat(full).st_dev == os.lstat(os.path.dirname(full)).st_dev
+        return is_same and not os.listdir(full) and path not in _bound(root)
+    except OSError:
+        return False

@@ -1,0 +1,76 @@
+"""A folder whose file system is not mounted is not there now: nothing is recorded, and the status says so."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+
+from objstore import EditFilter
+from tests.support.git_project import GitProject
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
+
+FIRST = "one\ntwo\nthree\n"
+AGENTS = "one\nagent\nthree\n"
+
+
+def mount(*arguments: str) -> None:
+    subprocess.run(["mount", *arguments], check=True, capture_output=True)
+
+
+def unmount(point: Path) -> None:
+    subprocess.run(["umount", str(point)], check=True, capture_output=True)
+
+
+@pytest.fixture(params=["bound", "device"])
+def disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """Return a folder with a file, of the same or another device, that can be mounted."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    try:
+        if request.param == "device":
+            mount("-t", "tmpfs", "none", str(folder))
+        else:
+            mount("--bind", str(folder), str(folder))
+    except subprocess.CalledProcessError:
+        pytest.skip("this machine does not let root mount")
+    (folder / "deep").mkdir()
+    (folder / "deep" / "f.txt").write_text(FIRST)
+    yield folder
+    with suppress(subprocess.CalledProcessError):
+        unmount(folder)
+
+
+def test_a_file_system_that_is_not_mounted_now_is_not_deleted(tmp_path: Path, disk: Path) -> None:
+    with closing(GitProject(tmp_path / "project")) as project:
+        point = project.folder / "mounted here"
+        point.mkdir()
+        mount("--bind", str(disk), str(point))
+        try:
+            project.look()
+            project.agent_writes("mounted here/deep/f.txt", AGENTS)
+            before = project.workspace.history.edits(EditFilter())
+            unmount(point)
+            for name in ("0.txt", "1.txt"):
+                project.write(name, "changed\n")
+                project.look()
+            assert len(project.workspace.history.edits(EditFilter())) == len(before) + 2
+            status = project.workspace.review.status()
+            assert status.external == ()
+            assert [line.partition(":")[0] for line in status.unreadable] == ["mounted here"]
+            mount("--bind", str(disk), str(point))
+            project.look()
+            assert project.workspace.review.status().unreadable == ()
+            assert project.workspace.history.edits(EditFilter())[: len(before)] == before
+            unmount(point)
+            project.look()
+            point.rmdir()
+            project.look()
+            gone = {view.edit.path for view in project.workspace.history.edits(EditFilter()) if view.edit.after is None}
+            assert b"mounted here/deep/f.txt" in gone
+        finally:
+            with suppress(subprocess.CalledProcessError):
+                unmount(point)

@@ -28,7 +28,7 @@ from objstore.model.results import Attributor, CallInfo
 from objstore.model.views import EditView
 from objstore.store.write_batch import Batch
 from objstore.tracking.baseline_update import BaselineUpdate
-from objstore.tracking.git_positions import watch_repositories
+from objstore.tracking.git_positions import GitPositions, Movement, watch_repositories
 from objstore.tracking.moved_files import moved_files
 from objstore.transaction.journal import Journal
 from objstore.worktree.baseline import Difference, KnownStates
@@ -38,7 +38,7 @@ from objstore.worktree.stat_cache import UNKNOWN, CachedFolder, StatCache
 from objstore.worktree.tree_writer import ContentWriter
 from objstore.worktree.walk import COARSEST_TIMESTAMP_NS, ReadFile, ScanLimits, SkippedPath
 
-__all__ = ["ExplainsChanges", "UnstoredLargeFiles", "folder_differences", "record_differences"]
+__all__ = ["ExplainsChanges", "NewRepositories", "UnstoredLargeFiles", "folder_differences", "record_differences"]
 
 
 @value
@@ -46,6 +46,13 @@ class UnstoredLargeFiles:
     """The result when large files were found that the store lacks: the caller stores them first, without the lock."""
 
     paths: list[bytes]
+
+
+@value
+class NewRepositories:
+    """The result when files were found in repositories that were not there at the last look: the caller asks git."""
+
+    found: list[tuple[bytes, Movement]]  # the folder of each, and how it came to be where it is
 
 
 class ExplainsChanges(Protocol):
@@ -66,14 +73,15 @@ def record_differences(
     *,
     excluding: Collection[bytes] = (),
     store_large: bool = False,
-) -> tuple[str, list[EditView], list[SkippedPath]] | UnstoredLargeFiles:
+) -> tuple[str, list[EditView], list[SkippedPath]] | UnstoredLargeFiles | NewRepositories:
     """Record the files that are not in their known state: of `files`, and of what a walk of the `suspects` finds.
 
     `suspects`: for each folder to scan, the folders below it to list. `excluding`: paths that another scan will record.
     `info`: whose the changes are; an event records only what it explains, and leaves all else to the next scan.
     Returns the conversation of the edits ("": there are none), the edits, and the paths that could not be scanned. Or
     UnstoredLargeFiles, if nothing was recorded; the scan can't be used again then. If `store_large`, large files are
-    stored under the lock instead, however long that takes. Raises what Journal.commit and paths raise.
+    stored under the lock instead, however long that takes. NewRepositories is returned where there are any, and nothing
+    was recorded. Raises what Journal.commit and paths raise.
     """
     pieces = ContentWriter(journal, is_locked=True, store_large=store_large)
     with journal.writing() as batch:
@@ -102,11 +110,11 @@ def record_differences(
             differences = list(folder_differences(journal, scan, row, known))
             by_folder[row.path] = [difference.path for difference in differences]
             found += _readable(journal, batch, _wanted(row, differences, excluding, excluded_inodes), known)
-        absent = absent_folders(journal)
-        found = [here for here in _last_by_path(found) if not is_absent(here.path, absent)]
+        found = _last_by_path(found, absent_folders(journal))
+        if repositories := _new_repositories(journal, info, dirty, found):
+            return NewRepositories(found=repositories)
         recorder = Recorder(journal, batch)
-        hidden = {here.path for here in found if scan is not None and scan.stat_cache.was_left_out(here.path)}
-        returned, left = _returned(journal, recorder, batch, info, found, hidden)
+        returned, left = _returned(journal, recorder, batch, info, scan, found)
         edits, conversation, recorded = _recorded(journal, recorder, batch, info, left, other_names, returned)
         recorded |= {here.path for here in found} - {here.path for here in left}
         if found and not recorded and not batch.has_records:
@@ -118,9 +126,7 @@ def record_differences(
             kept.baseline = journal.store.baseline()
         if scan is not None:
             scan.note_position()
-    for row in dirty:
-        row.is_fully_recorded = row.is_fully_recorded or recorded.issuperset(by_folder[row.path])
-        row.touched = None if row.is_fully_recorded else row.touched
+    _note_recorded(dirty, by_folder, recorded)
     watch_repositories(journal, [row.path for row in dirty])
     if scan is not None and (dirty or any(walk.has_changes for walk in walks.values())):
         kept = scan
@@ -128,6 +134,30 @@ def record_differences(
         kept.save()
     skipped = [*(place for walk in walks.values() for place in walk.skipped), *known.skipped]
     return conversation, edits, skipped
+
+
+def _note_recorded(
+    dirty: Iterable[CachedFolder], by_folder: Mapping[bytes, Sequence[bytes]], recorded: Collection[bytes]
+) -> None:
+    """Note which folders are fully recorded. `by_folder`: the paths of the differences that were found in each."""
+    for row in dirty:
+        row.is_fully_recorded = row.is_fully_recorded or all(path in recorded for path in by_folder[row.path])
+        row.touched = None if row.is_fully_recorded else row.touched
+
+
+def _new_repositories(
+    journal: Journal,
+    info: CallInfo | Attributor | ExplainsChanges,
+    dirty: Iterable[CachedFolder],
+    found: Iterable[Difference],
+) -> list[tuple[bytes, Movement]]:
+    """Return the repositories in which new files were found, and that were not there at the last look."""
+    if not (isinstance(info, CallInfo) or callable(info)):
+        return []
+    root = os.fsencode(journal.tree.root)
+    new = {folder for here in found if here.known is None for folder in folders_above(here.path)}
+    folders = [row.path for row in dirty if row.path in new and os.path.lexists(os.path.join(root, row.path, b".git"))]
+    return GitPositions(journal).first_seen(folders) if folders else []
 
 
 # ---- what differs
@@ -336,8 +366,9 @@ def _update_baseline(
     return WorktreeScan(journal) if scan is None else scan
 
 
-def _last_by_path(found: Iterable[Difference]) -> list[Difference]:
-    return list({difference.path: difference for difference in found}.values())
+def _last_by_path(found: Iterable[Difference], absent: Collection[bytes]) -> list[Difference]:
+    """Return the last difference of each path, without those in folders that are not there now."""
+    return list({here.path: here for here in found if not is_absent(here.path, absent)}.values())
 
 
 # ---- the edits that explain it
@@ -348,14 +379,15 @@ def _returned(
     recorder: Recorder,
     batch: Batch,
     info: CallInfo | Attributor | ExplainsChanges,
+    scan: WorktreeScan | None,
     found: Sequence[Difference],
-    hidden: Collection[bytes],
 ) -> tuple[list[EditView], Sequence[Difference]]:
     """Add what comes back to the batch; return its edits, and the differences that are left to explain."""
     if not found or not (isinstance(info, CallInfo) or callable(info)):
         return [], found
     from objstore.tracking.returned_lines import ReturnedLines
 
+    hidden = {here.path for here in found if scan is not None and scan.stat_cache.was_left_out(here.path)}
     return ReturnedLines(journal, info, hidden).split(batch, found, recorder)
 
 

@@ -26,10 +26,11 @@ from objstore.git.contents import (
     is_content_of,
     merge_base,
     merged_text,
+    new_commits,
     staged_at,
     texts_of,
 )
-from objstore.git.repository import Repository
+from objstore.git.repository import Repository, made_at
 from objstore.model.basic_types import (
     UNKNOWN_AGENT,
     FileState,
@@ -42,19 +43,21 @@ from objstore.model.views import EditView
 from objstore.store.write_batch import Batch
 from objstore.text.diff import diff_lines
 from objstore.text.unified_diff import is_either_binary
-from objstore.tracking.git_evidence import AgentsLines, commits_of_agents, lost_paths, path_in_repository
+from objstore.tracking.git_evidence import AgentsLines, commits_of_agents, is_named, lost_paths, path_in_repository
 from objstore.tracking.git_positions import Movement
 from objstore.tracking.returned_lines import FileStatuses, owner_at
 from objstore.transaction.journal import Journal
 from objstore.weave.returning import Returning, idle_parts, is_telling, lacking, partial_text, returning
 from objstore.worktree.baseline import Difference
 
-__all__ = ["GitChanges"]
+__all__ = ["GitChanges", "RemovedWorktree"]
 
 _MAX_COMPARED: Final = 16
 """Earlier states of a file with which unknown bytes are compared."""
 
 _NO_CHANGES: Final = CommittedChanges(blobs=frozenset(), deleted=frozenset())
+
+_SECOND: Final = 1_000_000_000
 
 _NOTHING: Final = Returning(verdicts={}, text=None, edits=())
 
@@ -71,6 +74,48 @@ class _Trees:
     base: Mapping[bytes, TreeEntry]  # in the common ancestor of a merge with conflicts; empty: there is none
     authored: CommittedChanges  # changes of commits in which an agent's bytes may be
     by_agents: CommittedChanges  # changes of commits that were made during agents' calls
+
+
+class RemovedWorktree:
+    """The files that went with a linked worktree, as far as a commit that a ref leads to keeps them."""
+
+    def __init__(self, journal: Journal, folder: bytes, movement: Movement, whose: CallInfo | Attributor) -> None:
+        """Take the folder that is gone, relative to the workspace, and where the worktree was."""
+        self._journal: Final = journal
+        self._folder: Final = folder + b"/"
+        self._movement: Final = movement
+        self._whose: Final = whose
+
+    def record(self, batch: Batch, found: Sequence[Difference]) -> tuple[list[EditView], set[bytes]]:
+        """Add the event to the batch; return its edits, and the paths that are explained by it."""
+        repository, commit = self._movement.repository, self._movement.old.commit
+        gone = {
+            here.path.removeprefix(self._folder): here
+            for here in found
+            if here.now is None and here.known is not None and here.path.startswith(self._folder)
+        }
+        is_kept = bool(gone) and is_named(repository, commit, self._movement.new.commit)
+        entries = (entries_at(repository, commit, gone.keys()) or {}) if is_kept else {}
+        event = FileStatuses(journal=self._journal)
+        explained = {here.path for path, here in gone.items() if self._explain(batch, entries.get(path), here, event)}
+        if not explained:
+            return [], set()
+        first = next(here for here in gone.values() if here.path in explained)
+        owner = owner_at(self._whose, b"", first.changed, first.tick)
+        conversation = owner.conversation or (UNKNOWN_AGENT if owner.origin.needs_review else "")
+        recorder = Recorder(self._journal, batch)
+        return event.record(batch, recorder, self._movement.words, conversation=conversation), explained
+
+    def _explain(self, batch: Batch, entry: TreeEntry | None, here: Difference, event: FileStatuses) -> bool:
+        """Add the deletion of a file to the event; return False if its last text is not kept."""
+        if entry is None or here.known is None or not is_content_of(entry, batch.text(here.known.blob)):
+            return False
+        history = None if here.document is None else DocumentHistory(self._journal, here.document)
+        for state in () if history is None else history.states()[1:]:
+            if history is not None and state.state is None and event.go_to(history, state):
+                return True
+        event.add(batch, here, here.known, None, Origin.GIT)
+        return True
 
 
 class GitChanges:
@@ -127,7 +172,7 @@ class GitChanges:
     def _trees(self, paths: Sequence[bytes]) -> _Trees | None:
         """Return what git may have put at these paths; None if it can't say, or nothing explains the movement."""
         movement, repository = self._movement, self._movement.repository
-        if not movement.is_explained:
+        if not (movement.is_explained or movement.first_seen):
             return None
         entries = _Entries(repository=repository, paths=paths)
         head = entries.at(movement.new.commit)
@@ -140,7 +185,7 @@ class GitChanges:
             kept |= staged_at(repository, paths)
         merging = entries.any_of([movement.new.merging])
         base = merge_base(repository, movement.new.commit, movement.new.merging) if merging else ""
-        made = [entry.new for entry in movement.entries if entry.made_commit]
+        made = self._made()
         of_agents = commits_of_agents(self._journal)
         authored = changes_of(repository, dict.fromkeys([*made, *of_agents]))
         by_agents = changes_of(repository, of_agents) if of_agents else _NO_CHANGES
@@ -156,6 +201,18 @@ class GitChanges:
             authored=authored,
             by_agents=by_agents,
         )
+
+    def _made(self) -> list[str]:
+        """Return the commits in which bytes may be that no one has reviewed: of a new repository, an agent's alone."""
+        movement = self._movement
+        if not movement.first_seen:
+            return [entry.new for entry in movement.entries if entry.made_commit]
+        made: list[str] = []
+        for commit, time, _ in new_commits(movement.repository, 0, ""):
+            written = made_at(movement.repository, commit)
+            owner = owner_at(self._whose, b"", written or time * _SECOND, 0 if written else _SECOND)
+            made += [commit] if owner.origin.needs_review else []
+        return made
 
     def _explain(self, batch: Batch, trees: _Trees, path: bytes, here: Difference, event: FileStatuses) -> bool:
         """Add what git did to one file to the event; return False if it was not git."""

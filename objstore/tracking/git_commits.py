@@ -28,7 +28,7 @@ from objstore.store.write_batch import now
 from objstore.text.diff import diff_lines
 from objstore.text.hunks import Hunk
 from objstore.text.unified_diff import is_either_binary
-from objstore.tracking.git_evidence import commits_of_agents, path_in_repository
+from objstore.tracking.git_evidence import COMMIT, commits_of_agents, path_in_repository
 from objstore.tracking.git_positions import Movement
 from objstore.tracking.returned_lines import owner_at
 from objstore.transaction.journal import Journal
@@ -120,7 +120,7 @@ def _note_unreviewed(journal: Journal, movement: Movement, entry: ReflogEntry, o
                 ),
                 written=(),
                 who="git",
-                reason="commit",
+                reason=COMMIT,
                 commit=entry.new,
                 conversation=owner.conversation or UNKNOWN_AGENT,
             )

@@ -28,7 +28,10 @@ from objstore.tracking.git_positions import Movement
 from objstore.transaction.journal import Journal
 from objstore.worktree.baseline import Difference
 
-__all__ = ["AgentsLines", "commits_of_agents", "lost_paths", "path_in_repository"]
+__all__ = ["COMMIT", "AgentsLines", "commits_of_agents", "is_named", "lost_paths", "path_in_repository"]
+
+COMMIT: Final = "commit"
+"""The reason of the record that an agent's call made a commit."""
 
 _MOST_AGENTS_COMMITS: Final = 200
 """Commits of agents whose lines are looked up; of more, the newest."""
@@ -61,7 +64,7 @@ def commits_of_agents(journal: Journal) -> dict[str, str]:
     return {
         decision.commit: decision.conversation
         for decision in decisions_of_git(journal)
-        if decision.action is Action.GIT and decision.conversation and decision.commit
+        if decision.action is Action.GIT and decision.conversation and decision.reason == COMMIT
     }
 
 
@@ -104,6 +107,13 @@ def path_in_repository(journal: Journal, repository: Repository, path: bytes) ->
     return None if below == b".." or below.startswith(b"../") else below
 
 
+def is_named(repository: Repository, commit: str, head: str) -> bool:
+    """Return whether a commit can be reached from HEAD or from a ref."""
+    if head and run_git(repository, "merge-base", "--is-ancestor", commit, head) is not None:
+        return True
+    return bool(run_git(repository, "for-each-ref", "--count=1", f"--contains={commit}"))
+
+
 # ---- inside
 
 
@@ -129,7 +139,7 @@ def _kept_versions(movement: Movement, paths: Collection[bytes]) -> Iterator[Map
     left = [movement.old.commit, *(each for entry in movement.entries for each in (entry.old, entry.new))]
     left = list(dict.fromkeys(commit for commit in reversed(left) if commit.strip("0") and commit != new.commit))
     for commit in left[:_MOST_COMMITS]:
-        if _is_named(repository, commit, new.commit):
+        if is_named(repository, commit, new.commit):
             yield entries_at(repository, commit, paths) or {}
         else:  # what it has in common with the new commit is kept
             base = merge_base(repository, commit, new.commit) if new.commit else ""
@@ -141,10 +151,3 @@ def _kept_versions(movement: Movement, paths: Collection[bytes]) -> Iterator[Map
     for each in filter(None, (new.commit, new.merging)):
         yield entries_at(repository, each, paths) or {}
     yield staged_at(repository, paths)
-
-
-def _is_named(repository: Repository, commit: str, head: str) -> bool:
-    """Return whether a commit can be reached from HEAD or from a ref."""
-    if head and run_git(repository, "merge-base", "--is-ancestor", commit, head) is not None:
-        return True
-    return bool(run_git(repository, "for-each-ref", "--count=1", f"--contains={commit}"))

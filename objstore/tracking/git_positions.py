@@ -15,7 +15,15 @@ from objstore.errors import CasError, StoreLinked, StoreNotRegular
 from objstore.fastclass import replace, value
 from objstore.fs.nofollow import read_store_file, write_derived_file
 from objstore.fs.reserved_names import STORE_NAME
-from objstore.git.repository import Position, ReflogEntry, Repository, find_repository, position_of, reflog_since
+from objstore.git.repository import (
+    Position,
+    ReflogEntry,
+    Repository,
+    find_repository,
+    position_of,
+    reflog_since,
+    repository_at,
+)
 from objstore.transaction.journal import Journal
 
 __all__ = ["GitPositions", "Movement", "watch_repositories"]
@@ -34,11 +42,14 @@ class Movement:
     old: Position
     new: Position
     entries: tuple[ReflogEntry, ...]  # movements of HEAD, oldest first; (): only the stash moved, or no log is kept
+    first_seen: str = ""  # what a repository is that was not there at the last look, as "worktree w1"; "": it was
+
+    is_removed: bool = False  # whether a linked worktree that was at `old` is gone
 
     @property
     def is_of_index(self) -> bool:
         """Return whether only the index was written, as by `git restore`, `git add`, and sometimes `git status`."""
-        return not self.new.moved_from(self.old)
+        return not (self.first_seen or self.is_removed) and not self.new.moved_from(self.old)
 
     @property
     def is_of_other_refs(self) -> bool:
@@ -58,6 +69,10 @@ class Movement:
     @property
     def words(self) -> str:
         """Return what git did, in a few words: `main → feature`, `merge feature`, `stash`."""
+        if self.is_removed:
+            return f"worktree at {self.old.commit[:_SHORT]} removed"
+        if self.first_seen:
+            return f"{self.first_seen} at {self.new.commit[:_SHORT]}"
         if self.is_of_index:
             return "restore"
         if self.old.branch != self.new.branch or (self.entries and self.entries[-1].message.startswith("checkout: ")):
@@ -72,6 +87,9 @@ class Movement:
 
 
 _SHORT: Final = 7
+
+_NOWHERE: Final = Position(branch="", commit="", stash="", merging="", log_size=0, index=0)
+"""The position of a repository before it was there."""
 
 
 def _name(position: Position) -> str:
@@ -98,6 +116,27 @@ class GitPositions:
             name: _carried(self._known.get(name), found) for name, found in positions.items() if found is not None
         }
 
+    def removed(self) -> list[tuple[bytes, Movement]]:
+        """Return the folders of the workspace from which a linked worktree was removed, as movements of its repository.
+
+        Without the repository around the workspace, which keeps their commits, nothing is returned.
+        """
+        own = next((each for each in self._repositories.values() if _is_within(self._root, each.work_tree)), None)
+        if own is None:
+            return []
+        return [
+            (
+                os.fsencode(os.path.relpath(work_tree, self._root)),
+                Movement(repository=own, old=old, new=self._now.get(own.work_tree, old), entries=(), is_removed=True),
+            )
+            for work_tree, old in self._known.items()
+            if work_tree not in self._repositories
+            and old.commit
+            and work_tree != self._root
+            and _is_within(work_tree, self._root)
+            and not os.path.lexists(work_tree)
+        ]
+
     def movements(self) -> list[Movement]:
         """Return what moved since the last look, without repositories that are seen for the first time."""
         return [
@@ -110,6 +149,28 @@ class GitPositions:
             for work_tree, now in self._now.items()
             if work_tree in self._known and self._known[work_tree] != now
         ]
+
+    def first_seen(self, folders: Iterable[bytes]) -> list[tuple[bytes, Movement]]:
+        """Return those of some folders of the workspace in which a repository is that was not watched, and watch it."""
+        found: list[tuple[bytes, Movement]] = []
+        for folder in folders:
+            repository = repository_at(os.path.normpath(os.path.join(self._root, os.fsdecode(folder))))
+            if not folder or repository is None or repository.work_tree in self._known:
+                continue
+            position = position_of(repository)
+            if position is not None and position.commit:
+                kind = "repository" if repository.git_dir == repository.common_dir else "worktree"
+                movement = Movement(
+                    repository=repository,
+                    old=_NOWHERE,
+                    new=position,
+                    entries=reflog_since(repository, 0),
+                    first_seen=f"{kind} {os.fsdecode(folder)}".encode("utf-8", "replace").decode(),
+                )
+                found.append((folder, movement))
+        self.watch(folder for folder, _ in found)
+        watched = self._read() if found else {}  # what can't be remembered would be found again and again
+        return [(folder, movement) for folder, movement in found if movement.repository.work_tree in watched]
 
     def watch(self, folders: Iterable[bytes]) -> None:
         """Remember also where the repositories at some folders of the workspace are, if there is room. Never raises."""
@@ -163,6 +224,10 @@ def watch_repositories(journal: Journal, folders: Iterable[bytes]) -> None:
     found = [folder for folder in folders if os.path.lexists(os.path.join(root, folder, b".git"))]
     if found:
         GitPositions(journal).watch(found)
+
+
+def _is_within(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder + os.sep)
 
 
 def _carried(known: Position | None, found: Position) -> Position:

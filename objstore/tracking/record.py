@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from objstore.snapshots.catalog import SnapshotView
     from objstore.snapshots.create import SnapshotResult
     from objstore.tracking.detect import ExplainsChanges
+    from objstore.tracking.git_positions import Movement
     from objstore.transaction.journal import Journal
     from objstore.worktree.scan import WorktreeScan
     from objstore.worktree.walk import ScanLimits, SkippedPath
@@ -132,10 +133,9 @@ def _scanned(
     `info`: as for `record_differences`. Large files are stored before the lock is taken, a few times; then under it.
     """
     scan, suspects = _find_suspects(journal, scopes, limits)
-    for tries_left in reversed(range(_TRIES)):
-        if not (changed or suspects):
-            break
-        from objstore.tracking.detect import UnstoredLargeFiles, record_differences
+    tries = _TRIES
+    while changed or suspects:
+        from objstore.tracking.detect import NewRepositories, UnstoredLargeFiles, record_differences
 
         found = record_differences(
             journal,
@@ -145,15 +145,34 @@ def _scanned(
             changed,
             limits,
             excluding=excluding,
-            store_large=not tries_left,
+            store_large=tries <= 1,
         )
-        if not isinstance(found, UnstoredLargeFiles):
-            return scan, found
-        from objstore.transaction.prestore import prestore_large_files
+        if isinstance(found, NewRepositories):
+            _record_repositories(journal, found.found, info, limits)
+        elif isinstance(found, UnstoredLargeFiles):
+            from objstore.transaction.prestore import prestore_large_files
 
-        prestore_large_files(journal, found.paths)
+            tries -= 1
+            prestore_large_files(journal, found.paths)
+        else:
+            return scan, found
         scan, suspects = _find_suspects(journal, scopes, limits)
     return scan, ("", [], [])
+
+
+def _record_repositories(
+    journal: Journal,
+    found: Sequence[tuple[bytes, Movement]],
+    whose: CallInfo | Attributor | ExplainsChanges,
+    limits: ScanLimits | None,
+) -> None:
+    """Record the files that git put into repositories which were not there before: one event for each."""
+    from objstore.model.results import CallInfo
+    from objstore.tracking.git_changes import GitChanges
+
+    if isinstance(whose, CallInfo) or callable(whose):
+        for folder, movement in found:
+            _scanned(journal, GitChanges(journal, movement, whose), [folder], [], limits)
 
 
 @contextmanager
@@ -180,6 +199,12 @@ def recording_git(journal: Journal, whose: CallInfo | Attributor, limits: ScanLi
             changed = _changed_files(journal) if is_small else []
             scopes = [] if is_small else [b""]
             _scanned(journal, GitChanges(journal, movement, whose), scopes, changed, limits)
+    for folder, movement in () if is_first else positions.removed():
+        from objstore.tracking.git_changes import RemovedWorktree
+
+        # The innermost folder that is left finds the files that went with it.
+        scope = next(above for above in folders_above(folder) if _is_folder(journal, above))
+        _scanned(journal, RemovedWorktree(journal, folder, movement, whose), [scope], [], limits)
     _record_returned(journal, whose, limits)
     yield
     if movements and not is_first:
@@ -190,6 +215,10 @@ def recording_git(journal: Journal, whose: CallInfo | Attributor, limits: ScanLi
             if is_staged_by_agent(movement, whose):
                 positions.note_staged(movement)
     positions.save()
+
+
+def _is_folder(journal: Journal, path: bytes) -> bool:
+    return os.path.isdir(os.path.join(os.fsencode(journal.tree.root), path))
 
 
 def _record_returned(journal: Journal, whose: CallInfo | Attributor, limits: ScanLimits | None) -> None:

@@ -284,3 +284,65 @@ def test_a_workspace_with_a_submodule_follows_both_heads(tmp_path: Path, opened:
     project.look()
     assert project.statuses() == {1: "accepted", 2: "accepted", 4: "away"}
     assert project.has_no_faults()
+
+
+# ---- repositories that appear and go
+
+
+def pending(project: GitProject) -> set[bytes]:
+    edits = project.workspace.history.edits(EditFilter(status=Status.PENDING))
+    return {view.edit.path for view in edits}
+
+
+@pytest.mark.parametrize("is_in_call", [True, False], ids=["in a call", "by a person"])
+def test_a_new_worktree_is_one_event_and_so_is_its_removal(project: GitProject, *, is_in_call: bool) -> None:
+    run = project.agent_runs if is_in_call else lambda *commands: [project.git(*each) for each in commands]
+    run(("worktree", "add", "-q", "-b", "agents", "linked"))
+    project.look()
+    commit = project.git("rev-parse", "HEAD").strip()[:7]
+    assert project.events() == [f"worktree linked at {commit}"]
+    assert (project.statuses(), project.git_edits()) == ({}, 4)
+    project.agent_writes("linked/0.txt", CHANGED)
+    assert pending(project) == {b"linked/0.txt"}
+    run(("worktree", "remove", "--force", "linked"))
+    project.look()
+    assert project.events()[1:] == [f"worktree at {commit} removed"]
+    assert pending(project) == {b"linked/0.txt"}
+    assert len(project.statuses()) == 2
+    assert project.has_no_faults()
+
+
+def test_a_cloned_repository_is_one_event(project: GitProject, tmp_path: Path) -> None:
+    other = new_repository(tmp_path / "other")
+    for number in range(5):
+        (other / f"{number}.py").write_text(f"{number}\n")
+    git(other, "add", ".")
+    git(other, "commit", "-q", "-m", "first")
+    project.agent_runs(("clone", "-q", str(other), "inner"))
+    assert project.statuses() == {}
+    assert [event.partition(" at ")[0] for event in project.events()] == ["repository inner"]
+
+
+def test_what_an_agent_commits_in_a_repository_of_its_own_awaits_review(project: GitProject) -> None:
+    call = AgentCall(conversation="c", id="1", tool="Bash", paths=None)
+    project.workspace.hooks.begin(call)
+    inner = new_repository(project.folder / "inner")
+    (inner / "a.py").write_text("agent\n")
+    git(inner, "add", ".")
+    git(inner, "commit", "-q", "-m", "agent's")
+    project.workspace.hooks.end(call)
+    assert pending(project) == {b"inner/a.py"}
+
+
+def test_a_commit_in_a_new_worktree_awaits_review(project: GitProject) -> None:
+    call = AgentCall(conversation="c", id="1", tool="Bash", paths=None)
+    project.workspace.hooks.begin(call)
+    project.git("worktree", "add", "-q", "-b", "agents", "linked")
+    (project.folder / "linked" / "0.txt").write_text(CHANGED)
+    git(project.folder / "linked", "commit", "-q", "-am", "agent's")
+    project.workspace.hooks.end(call)
+    assert pending(project) == {b"linked/0.txt"}
+    project.look()
+    project.git("merge", "-q", "agents")
+    project.look()
+    assert pending(project) == {b"linked/0.txt", b"0.txt"}

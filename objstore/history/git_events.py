@@ -1,11 +1,14 @@
 """Look up what git did to the recorded files, and which commits accepted edits."""
 
+import os
 import re
 from collections.abc import Container
+from contextlib import suppress
 from typing import Final
 
 from objstore.git.command import run_git
-from objstore.git.repository import find_repository
+from objstore.git.repository import Repository, find_repository
+from objstore.history.session_queries import had_agents
 from objstore.model.basic_types import Action, DocumentId, Seq, Status
 from objstore.model.records import Decision, Edit
 from objstore.model.status_report import UnreviewedCommit
@@ -13,11 +16,21 @@ from objstore.model.views import GitEvent
 from objstore.request_errors import AmbiguousName, NoSuchName
 from objstore.transaction.journal import Journal
 
-__all__ = ["GIT_EVENT_NOTE", "commits_of_edits", "decisions_of_git", "find_commit", "git_events", "unreviewed_commits"]
+__all__ = [
+    "GIT_EVENT_NOTE",
+    "commits_of_edits",
+    "decisions_of_git",
+    "find_commit",
+    "git_events",
+    "unfollowed_repositories",
+    "unreviewed_commits",
+]
 
 GIT_EVENT_NOTE: Final = "decision"
 """The note of an edit of origin git: the number of the decision that records what git did."""
 
+_IGNORED: Final = "a linked worktree that is ignored; what agents do there is not recorded"
+_LONGEST_PATH: Final = 1 << 12
 _HEX: Final = re.compile("[0-9a-f]{4,64}")
 _KIND: Final = "commit"
 
@@ -59,6 +72,24 @@ def unreviewed_commits(journal: Journal) -> list[UnreviewedCommit]:
     return found
 
 
+def unfollowed_repositories(journal: Journal) -> list[str]:
+    """Return a message for each repository of the workspace whose movements can't be noticed, or are not recorded.
+
+    git is asked only about one that it may refuse: of another owner, or with refs in another format.
+    """
+    root = os.path.realpath(journal.tree.root)
+    repository = find_repository(root)
+    if repository is None:
+        return []
+    said: list[str] = []
+    is_reftable = os.path.lexists(os.path.join(repository.common_dir, "reftable", "tables.list"))
+    if is_reftable or _is_of_other(repository.git_dir):
+        reason = "its refs are in a reftable" if is_reftable else "it belongs to another user"
+        if is_reftable or run_git(repository, "rev-parse", "--git-dir") is None:
+            said.append(f"{repository.git_dir}: {reason}; what git does to files is recorded like changes of yours")
+    return said + [f"{os.fsdecode(path)}: {_IGNORED}" for path in _ignored_worktrees(journal, repository, root)]
+
+
 def find_commit(journal: Journal, spelling: str) -> str:
     """Return the recorded commit that a user's text names: a beginning of its id, or a name that git knows.
 
@@ -78,6 +109,32 @@ def find_commit(journal: Journal, spelling: str) -> str:
         if commit in known:
             return commit
     raise NoSuchName(spelling, _KIND)
+
+
+def _is_of_other(path: str) -> bool:
+    try:
+        return os.stat(path).st_uid != os.geteuid()
+    except OSError:
+        return False
+
+
+def _ignored_worktrees(journal: Journal, repository: Repository, root: str) -> list[bytes]:
+    """Return the linked worktrees in the workspace that scans leave out, if an agent has worked in the workspace."""
+    inside: list[bytes] = []
+    with suppress(OSError):
+        for name in os.listdir(os.path.join(repository.common_dir, "worktrees")):
+            with suppress(OSError, ValueError):
+                with open(os.path.join(repository.common_dir, "worktrees", name, "gitdir"), "rb") as file:
+                    path = os.path.dirname(os.path.normpath(file.read(_LONGEST_PATH).rstrip(b"\n")))
+                below = os.path.relpath(path, os.fsencode(root))
+                if os.path.isdir(path) and below != b"." and not below.startswith(b".."):
+                    inside.append(below)
+    if not inside or not had_agents(journal):
+        return []
+    from objstore.ignore_rules.rule_files import files_left_out
+
+    left_out = files_left_out(journal.tree, [(os.path.join(path, b"file"), False) for path in inside])
+    return sorted(path for path in inside if os.path.join(path, b"file") in left_out)
 
 
 def _event(journal: Journal, decision: Decision, unreviewed: Container[str]) -> GitEvent:

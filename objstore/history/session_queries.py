@@ -3,14 +3,16 @@
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
+from objstore.fs.reserved_names import AGENTS_NAME, STORE_NAME
 from objstore.history.edit_queries import edit
 from objstore.index.rows import SessionRow, TurnEdit, TurnRow
 from objstore.model.views import SessionView, TurnLines, TurnView
 from objstore.request_errors import NoSuchName
 from objstore.transaction.journal import Journal
 
-__all__ = ["session", "sessions", "turn", "turn_lines", "turns"]
+__all__ = ["had_agents", "session", "sessions", "turn", "turn_lines", "turns"]
 
 
 def sessions(journal: Journal) -> list[SessionView]:
@@ -99,3 +101,12 @@ def _turn(row: TurnRow, made: Iterable[TurnEdit]) -> TurnView:
         removed=sum(each.removed for each in made),
         counts=dict(Counter(each.status for each in made)),
     )
+
+
+def had_agents(journal: Journal) -> bool:
+    """Return whether an agent's turn is recorded, or a hook left a note: then an agent may have changed any file."""
+    if journal.store.next_turn() > 1:
+        return True
+    with suppress(OSError), os.scandir(os.path.join(journal.tree.root, STORE_NAME, AGENTS_NAME)) as found:
+        return any(entry.stat(follow_symlinks=False).st_size for entry in found)
+    return False

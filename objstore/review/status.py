@@ -53,7 +53,7 @@ def report(journal: Journal) -> StatusReport:
     """Return the status of a workspace: its edits, external changes, conflict markers and space."""
     external, unreadable = _stable_changes(journal)
     with journal.reading():
-        return _status_report(journal, external, unreadable)
+        return _status_report(journal, external, (*unreadable, *_unfollowed(journal)))
 
 
 def _status_report(journal: Journal, external: tuple[ExternalChange, ...], unreadable: tuple[str, ...]) -> StatusReport:
@@ -179,6 +179,19 @@ def _commits(journal: Journal) -> tuple[UnreviewedCommit, ...]:
     from objstore.history.git_events import unreviewed_commits
 
     return tuple(unreviewed_commits(journal))
+
+
+def _unfollowed(journal: Journal) -> list[str]:
+    """Return what can't be followed of git; without a repository there is nothing to ask, and no module to load."""
+    root = journal.tree.root
+    while not os.path.lexists(os.path.join(root, ".git")):
+        above = os.path.dirname(root)
+        if above == root:
+            return []
+        root = above
+    from objstore.history.git_events import unfollowed_repositories
+
+    return unfollowed_repositories(journal)
 
 
 def _committed(journal: Journal) -> CommitAcceptance | None:

@@ -12,7 +12,9 @@ only the index was written, as by `git restore`, nothing shows whether git or an
 call it counts as the agent's. So does what an agent's git took away for good, as by `git reset --hard`.
 """
 
+import os
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 from objstore.calls.edit_recorder import Recorder
@@ -31,26 +33,28 @@ from objstore.git.contents import (
     texts_of,
 )
 from objstore.git.repository import Repository, made_at
-from objstore.model.basic_types import (
-    UNKNOWN_AGENT,
-    FileState,
-    Origin,
-    Status,
-)
+from objstore.model.basic_types import UNKNOWN_AGENT, DocumentId, FileState, Origin, Status
 from objstore.model.large_file_placeholder import is_placeholder
 from objstore.model.results import Attributor, CallInfo
 from objstore.model.views import EditView
 from objstore.store.write_batch import Batch
 from objstore.text.diff import diff_lines
 from objstore.text.unified_diff import is_either_binary
-from objstore.tracking.git_evidence import AgentsLines, commits_of_agents, is_named, lost_paths, path_in_repository
+from objstore.tracking.git_evidence import (
+    AgentsLines,
+    commits_of_agents,
+    is_named,
+    lost_paths,
+    path_in_repository,
+    stashes_of,
+)
 from objstore.tracking.git_positions import Movement
 from objstore.tracking.returned_lines import FileStatuses, owner_at
 from objstore.transaction.journal import Journal
 from objstore.weave.returning import Returning, idle_parts, is_telling, lacking, partial_text, returning
 from objstore.worktree.baseline import Difference
 
-__all__ = ["GitChanges", "RemovedWorktree"]
+__all__ = ["GitChanges", "RemovedWorktree", "record_dropped_stash"]
 
 _MAX_COMPARED: Final = 16
 """Earlier states of a file with which unknown bytes are compared."""
@@ -74,6 +78,51 @@ class _Trees:
     base: Mapping[bytes, TreeEntry]  # in the common ancestor of a merge with conflicts; empty: there is none
     authored: CommittedChanges  # changes of commits in which an agent's bytes may be
     by_agents: CommittedChanges  # changes of commits that were made during agents' calls
+
+
+def record_dropped_stash(journal: Journal, movement: Movement, whose: CallInfo | Attributor) -> None:
+    """Record what was lost if an agent's call dropped a stash: its text is taken out by an edit that awaits review.
+
+    Until then it was away, and git kept it. Raises StoreDamaged, and what Journal.commit raises.
+    """
+    repository, stash = movement.repository, movement.old.stash
+    if not stash or stash == movement.new.stash:
+        return
+    with suppress(OSError):
+        moment = os.stat(os.path.join(repository.common_dir, "refs")).st_mtime_ns
+        owner = owner_at(whose, b"", max(moment, movement.new.refs), 0)
+        if owner.origin.needs_review and stash not in stashes_of(repository):
+            with journal.writing() as batch:
+                event = FileStatuses(journal=journal)
+                for document in sorted(journal.store.index.edits.documents_away()):
+                    _add_dropped(journal, batch, movement, document, event, owner.conversation)
+                if not event.is_empty:
+                    event.record(batch, Recorder(journal, batch), "stash drop", conversation=owner.conversation)
+                    journal.commit(batch, ())
+
+
+def _add_dropped(
+    journal: Journal, batch: Batch, movement: Movement, document: DocumentId, event: FileStatuses, session: str
+) -> None:
+    """Add the loss of one file's text to the event, if a dropped stash had it and no commit has."""
+    tip = journal.store.index.documents.tip(document)
+    path = path_in_repository(journal, movement.repository, tip.path)
+    if path is None:
+        return
+    stash = movement.old.stash
+    stashed, untracked, head = (
+        (entries_at(movement.repository, commit, [path]) or {}).get(path)
+        for commit in (stash, f"{stash}^3", movement.new.commit)
+    )
+    entry = untracked or stashed
+    history = DocumentHistory(journal, document)
+    for state in () if entry is None or entry == head else history.states()[1:]:
+        if state.state is None or state.path != tip.path or not history.brings_back(state) or entry is None:
+            continue
+        if is_content_of(entry, journal.store.text(state.state.blob)) and event.go_to(history, state):
+            here = Difference(path=tip.path, document=document, known=state.state, now=tip.state, changed=0, tick=0)
+            event.add(batch, here, state.state, tip.state, Origin.UNATTRIBUTED, session)
+            return
 
 
 class RemovedWorktree:

@@ -28,7 +28,7 @@ from objstore.tracking.git_positions import Movement
 from objstore.transaction.journal import Journal
 from objstore.worktree.baseline import Difference
 
-__all__ = ["COMMIT", "AgentsLines", "commits_of_agents", "is_named", "lost_paths", "path_in_repository"]
+__all__ = ["COMMIT", "AgentsLines", "commits_of_agents", "is_named", "lost_paths", "path_in_repository", "stashes_of"]
 
 COMMIT: Final = "commit"
 """The reason of the record that an agent's call made a commit."""
@@ -107,6 +107,12 @@ def path_in_repository(journal: Journal, repository: Repository, path: bytes) ->
     return None if below == b".." or below.startswith(b"../") else below
 
 
+def stashes_of(repository: Repository) -> list[str]:
+    """Return the newest entries of the stash."""
+    listed = run_git(repository, "rev-list", "-g", f"--max-count={_MOST_COMMITS}", "refs/stash", "--") or b""
+    return listed.decode("ascii", "replace").split()
+
+
 def is_named(repository: Repository, commit: str, head: str) -> bool:
     """Return whether a commit can be reached from HEAD or from a ref."""
     if head and run_git(repository, "merge-base", "--is-ancestor", commit, head) is not None:
@@ -144,8 +150,7 @@ def _kept_versions(movement: Movement, paths: Collection[bytes]) -> Iterator[Map
         else:  # what it has in common with the new commit is kept
             base = merge_base(repository, commit, new.commit) if new.commit else ""
             yield (entries_at(repository, base, paths) or {}) if base else {}
-    stashes = run_git(repository, "rev-list", "-g", f"--max-count={_MOST_COMMITS}", "refs/stash", "--") or b""
-    for stash in stashes.decode("ascii", "replace").split():
+    for stash in stashes_of(repository):
         for each in (stash, f"{stash}^3"):  # its third parent has the files that git did not track
             yield entries_at(repository, each, paths) or {}
     for each in filter(None, (new.commit, new.merging)):

@@ -189,7 +189,7 @@ def recording_git(journal: Journal, whose: CallInfo | Attributor, limits: ScanLi
     with journal.reading() as store:
         is_first = store.baseline() is None
     if movements and not is_first:
-        from objstore.tracking.git_changes import GitChanges
+        from objstore.tracking.git_changes import GitChanges, record_dropped_stash
 
         for movement in movements:
             if movement.is_of_other_refs:
@@ -199,6 +199,7 @@ def recording_git(journal: Journal, whose: CallInfo | Attributor, limits: ScanLi
             changed = _changed_files(journal) if is_small else []
             scopes = [] if is_small else [b""]
             _scanned(journal, GitChanges(journal, movement, whose), scopes, changed, limits)
+            record_dropped_stash(journal, movement, whose)
     for folder, movement in () if is_first else positions.removed():
         from objstore.tracking.git_changes import RemovedWorktree
 

@@ -7,7 +7,6 @@ another place or in a copy of the file, becomes an unattributed edit: it awaits 
 
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set as AbstractSet
-from contextlib import suppress
 from typing import Final
 
 from objstore.calls.attribution import CANDIDATES, UNKNOWN_TIME
@@ -16,8 +15,8 @@ from objstore.documents.earlier_states import DocumentHistory, EarlierState
 from objstore.documents.loader import load_document
 from objstore.errors import UNREADABLE, HistoryBroken
 from objstore.fastclass import field, replace, value, variable
-from objstore.fs.reserved_names import AGENTS_NAME, STORE_NAME
 from objstore.history.git_events import GIT_EVENT_NOTE
+from objstore.history.session_queries import had_agents
 from objstore.model.basic_types import (
     EXTERNAL_CONVERSATION,
     GIT_CONVERSATION,
@@ -351,13 +350,8 @@ class _Comparison:
 
     def _may_be_of_an_agent(self, here: Difference) -> bool:
         """Return whether an agent may have changed a file at some time at which no look saw it."""
-        if self._journal.store.next_turn() > 1:
-            return True
-        agents = os.path.join(self._journal.tree.root, STORE_NAME, AGENTS_NAME)
-        with suppress(OSError), os.scandir(agents) as found:
-            if any(entry.stat(follow_symlinks=False).st_size for entry in found):
-                return True
-        return owner_at(self._whose, here.path, here.changed, UNKNOWN_TIME).origin.needs_review
+        is_open = owner_at(self._whose, here.path, here.changed, UNKNOWN_TIME).origin.needs_review
+        return is_open or had_agents(self._journal)
 
     def _originals(self, text: bytes) -> tuple[Seq, ...]:
         """Return the edits under review whose lines a new file has, if most of it was in their file."""

@@ -528,3 +528,25 @@ def test_commits_that_an_agent_made_beside_head_await_review_when_they_come(
     assert view.edit.origin is Origin.UNATTRIBUTED
     project.reject(view.seq)
     assert project.text("0.txt") == FIRST + MINE
+
+
+def test_a_stash_that_a_later_call_drops_is_lost_by_that_call(project: GitProject) -> None:
+    project.write("0.txt", CHANGED)
+    project.look()
+    project.agent_runs(("stash", "-q"))
+    assert project.statuses() == {1: "away"}
+    project.agent_runs(("stash", "drop", "-q"))
+    (view,) = project.workspace.history.edits(EditFilter(status=Status.PENDING))
+    assert (view.edit.origin, view.edit.notes["candidates"]) == (Origin.UNATTRIBUTED, "c")
+    project.reject(view.seq)
+    assert project.text("0.txt") == CHANGED
+    assert project.has_no_faults()
+
+
+def test_a_stash_that_a_person_drops_stays_away(project: GitProject) -> None:
+    project.agent_writes("0.txt", CHANGED)
+    project.git("stash", "-q")
+    project.look()
+    project.git("stash", "drop", "-q")
+    project.look()
+    assert project.statuses() == {1: "away"}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from objstore import Action, AgentCall, Decided, EditFilter, Origin, Status
+from objstore import Action, AgentCall, Decided, EditFilter, Origin, Status, TurnInfo
 from tests.support.git_project import GitProject
 from tests.support.git_repository import git, new_repository
 
@@ -346,3 +346,24 @@ def test_a_commit_in_a_new_worktree_awaits_review(project: GitProject) -> None:
     project.git("merge", "-q", "agents")
     project.look()
     assert pending(project) == {b"linked/0.txt", b"0.txt"}
+
+
+def test_the_status_names_an_ignored_worktree_where_an_agent_works(project: GitProject) -> None:
+    project.write(".gitignore", ".cas/\n/hidden/\n")
+    project.git("commit", "-q", "-am", "ignore")
+    project.look()
+    project.git("worktree", "add", "-q", "hidden/linked")
+    project.look()
+    assert project.workspace.review.status().unreadable == ()
+    project.agent_writes("0.txt", CHANGED)
+    project.workspace.hooks.note_turn(TurnInfo(session="c", began=0, prompt="go"), has_begun=True)
+    (said,) = project.workspace.review.status().unreadable
+    assert said.startswith("hidden/linked: a linked worktree that is ignored")
+
+
+def test_the_status_names_a_repository_that_can_not_be_followed(project: GitProject) -> None:
+    reftable = project.folder / ".git" / "reftable"
+    reftable.mkdir()
+    (reftable / "tables.list").write_text("0x0-0x1.ref\n")
+    (said,) = project.workspace.review.status().unreadable
+    assert "reftable" in said

@@ -1,4 +1,7 @@
-"""Look up the known state of a file: the tip of its document, or its entry in the baseline if it has no document."""
+"""Look up the known state of a file: the tip of its document, or its entry in the baseline if it has no document.
+
+A difference is a file that is in another state.
+"""
 
 from functools import partial
 from typing import TYPE_CHECKING, Final

@@ -4,13 +4,14 @@ Every line that an agent or a person adds is unique, so it is known whose each l
 
 - a line that an undecided edit wrote is never recorded as accepted;
 - an undecided line that is in a file can be decided on: rejecting its edit takes it out, or the conflict is named;
-- rejecting an agent's edit takes no line away that the person typed.
+- rejecting an agent's edit takes no line away that the person typed;
+- a line of the person's that an agent's call took away, and that git keeps nowhere, is taken out by a pending edit.
 """
 
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from subprocess import CalledProcessError
 from tempfile import TemporaryDirectory
@@ -110,6 +111,41 @@ class History:
                 self.git("stash", "-q")
 
         self.in_call(run, None)
+
+    def agent_destroys(self, choice: int) -> None:
+        before = self.lines("person")
+        losses = (
+            (("reset", "-q", "--hard"),),
+            (("checkout", "-q", "-f", "main"),),
+            (("stash", "-q"), ("stash", "drop", "-q")),
+            (("checkout", "-q", "--", "."),),
+            (("reset", "-q", "--hard", "HEAD~1"),),
+        )
+        commands = losses[choice % len(losses)]
+
+        def run() -> None:
+            for command in commands:
+                self.git(*command)
+
+        self.in_call(run, None)
+        lost = before - self.lines("person")
+        kept = self.kept_lines() if lost else set()
+        pending = self.project.workspace.history.edits(EditFilter(status=Status.PENDING))
+        taken = {
+            line
+            for view in pending
+            for line in set(self.text(view.edit.before).splitlines()) - set(self.text(view.edit.after).splitlines())
+        }
+        assert lost <= kept | taken, (lost - kept - taken, self.said)
+
+    def kept_lines(self) -> set[str]:
+        """Return the lines of the person that a branch, the stash or the index has."""
+        found: set[str] = set()
+        refs = self.project.git("for-each-ref", "--format=%(refname)").split()
+        for where in (*refs, "HEAD", "--cached"):
+            with suppress(CalledProcessError):
+                found |= set(self.project.git("grep", "-h", "-e", "^person", where).splitlines())
+        return found
 
     def in_call(self, act: Callable[[], None], paths: tuple[str, ...] | None) -> None:
         call = AgentCall(conversation="c", id=os.urandom(4).hex(), tool="tool", paths=paths)
@@ -285,6 +321,7 @@ STEPS: Final = (
     History.agent_edits,
     History.agent_edits,
     History.agent_runs,
+    History.agent_destroys,
     History.person_types,
     History.person_types,
     History.person_stashes,

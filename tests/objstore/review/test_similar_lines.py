@@ -54,13 +54,18 @@ class Recorded:
     def __init__(self, scene: Scene, path: str, states: Sequence[bytes], ways: Sequence[str] = ()) -> None:
         self._scene, self._path = scene, path
         self.edits: list[Seq] = []
-        scene.write(path, states[0])
+        self._settle(scene.write(path, states[0]))
         for after, way in zip(states[1:], ways or ["whole"] * (len(states) - 1), strict=True):
             if way == "by hand":
                 (scene.root / path).write_bytes(after)
                 self.edits.append(scene.workspace.record_changes(BY_HAND, [path]).edits[0].seq)
             else:
                 self.edits.append(scene.write(path, after))
+                self._settle(self.edits[-1])
+
+    def _settle(self, seq: Seq) -> None:
+        """Accept a tool's edit: lines under review that a person writes again would be that edit's, and no new one."""
+        self._scene.decide(Action.ACCEPT, seq)
 
     @classmethod
     def of(cls, scene: Scene, path: str, history: History, ways: Sequence[str]) -> Recorded:
@@ -78,6 +83,7 @@ class Recorded:
         operation, known = (Operation.EDIT, hunks) if way == "exact" else (Operation.REPLACE, None)
         done = self._scene.call(lambda call: call.write(self._path, after, hunks=known, operation=operation))
         self.edits.append(done.edits[-1].seq)
+        self._settle(self.edits[-1])
 
     def decided_without(self, *edits: int) -> BlobId | None:
         """Return which bytes the file would have without some of the edits (None: that is refused)."""

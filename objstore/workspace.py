@@ -288,7 +288,7 @@ class Workspace:
 
         Where none has, this reads a few small files. Raises what `record_changes` raises.
         """
-        from objstore.tracking.git_positions import GitPositions
+        from objstore.worktree.git_positions import GitPositions
 
         with self._journal.mutex:
             positions = GitPositions(self._journal)

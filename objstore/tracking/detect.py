@@ -28,11 +28,11 @@ from objstore.model.results import Attributor, CallInfo
 from objstore.model.views import EditView
 from objstore.store.write_batch import Batch
 from objstore.tracking.baseline_update import BaselineUpdate
-from objstore.tracking.git_positions import GitPositions, Movement, watch_repositories
-from objstore.tracking.moved_files import moved_files
 from objstore.transaction.journal import Journal
 from objstore.worktree.baseline import Difference, KnownStates
+from objstore.worktree.git_positions import GitPositions, Movement, watch_repositories
 from objstore.worktree.mounts import absent_folders, is_absent
+from objstore.worktree.moved_files import moved_files
 from objstore.worktree.scan import WorktreeScan
 from objstore.worktree.stat_cache import UNKNOWN, CachedFolder, StatCache
 from objstore.worktree.tree_writer import ContentWriter

@@ -48,11 +48,11 @@ from objstore.tracking.git_evidence import (
     path_in_repository,
     stashes_of,
 )
-from objstore.tracking.git_positions import Movement
 from objstore.tracking.returned_lines import FileStatuses, owner_at
 from objstore.transaction.journal import Journal
 from objstore.weave.returning import Returning, idle_parts, is_telling, lacking, partial_text, returning
 from objstore.worktree.baseline import Difference
+from objstore.worktree.git_positions import Movement
 
 __all__ = ["GitChanges", "RemovedWorktree", "record_dropped_stash"]
 

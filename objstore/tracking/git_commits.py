@@ -29,11 +29,11 @@ from objstore.text.diff import diff_lines
 from objstore.text.hunks import Hunk
 from objstore.text.unified_diff import is_either_binary
 from objstore.tracking.git_evidence import COMMIT, commits_of_agents, path_in_repository
-from objstore.tracking.git_positions import Movement
 from objstore.tracking.returned_lines import owner_at
 from objstore.transaction.journal import Journal
 from objstore.weave.document import Document
 from objstore.worktree.external_changes import found_changes
+from objstore.worktree.git_positions import Movement
 
 __all__ = ["record_commits"]
 

@@ -24,9 +24,9 @@ from objstore.store.write_batch import Batch
 from objstore.text.diff import diff_lines
 from objstore.text.lines import split_lines
 from objstore.text.unified_diff import is_either_binary
-from objstore.tracking.git_positions import Movement
 from objstore.transaction.journal import Journal
 from objstore.worktree.baseline import Difference
+from objstore.worktree.git_positions import Movement
 
 __all__ = ["COMMIT", "AgentsLines", "commits_of_agents", "is_named", "lost_paths", "path_in_repository", "stashes_of"]
 

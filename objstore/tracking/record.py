@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from objstore.snapshots.catalog import SnapshotView
     from objstore.snapshots.create import SnapshotResult
     from objstore.tracking.detect import ExplainsChanges
-    from objstore.tracking.git_positions import Movement
     from objstore.transaction.journal import Journal
+    from objstore.worktree.git_positions import Movement
     from objstore.worktree.scan import WorktreeScan
     from objstore.worktree.walk import ScanLimits, SkippedPath
 
@@ -182,7 +182,7 @@ def recording_git(journal: Journal, whose: CallInfo | Attributor, limits: ScanLi
     `whose`: says whose call ran git. In the block, all other changes are recorded. Where no repository moved, this
     reads a few small files. Raises what `record_changes` raises.
     """
-    from objstore.tracking.git_positions import GitPositions
+    from objstore.worktree.git_positions import GitPositions
 
     positions = GitPositions(journal)
     movements = positions.movements()
@@ -350,7 +350,7 @@ def _take_baseline(journal: Journal, limits: ScanLimits | None) -> SnapshotResul
         if known is not None:
             known.is_fully_recorded = False
     scan.save()
-    from objstore.tracking.git_positions import watch_repositories
+    from objstore.worktree.git_positions import watch_repositories
 
     watch_repositories(journal, [row.path for row in scan.stat_cache])
     return taken

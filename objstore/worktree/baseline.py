@@ -32,6 +32,7 @@ class Difference:
     folders: int = 0  # how many of its folders, counted from the innermost, are new with it
     is_lost: bool = False  # whether its known state can't be read
 
+
 _FEW: Final = 3
 """Entries of one folder that are looked up alone; for more, all of them take less time."""
 

@@ -11,7 +11,8 @@ LAWS := tests/objstore/weave/test_weave_laws.py tests/objstore/text/test_rebase.
 	tests/mcptools/edit/test_exact.py tests/mcptools/edit/test_anchored.py tests/mcptools/edit/test_unified_diff.py \
 	tests/objstore/review/test_diagrams.py tests/objstore/test_state_machine.py tests/objstore/review/test_similar_lines.py \
 	tests/objstore/review/test_repeated_edits.py tests/objstore/review/test_taken_out.py \
-	tests/objstore/tracking/test_attribution_laws.py tests/objstore/tracking/test_returned_lines.py
+	tests/objstore/tracking/test_attribution_laws.py tests/objstore/tracking/test_returned_lines.py \
+	tests/objstore/tracking/test_evidence_laws.py
 # The tests that `make test` takes a sample of say so by these names.
 CRASHES = $(shell grep -lrE '\b(WHOLE|sampled_product|sampled_steps)\b' tests --include='test_*.py')
 ARGS ?=

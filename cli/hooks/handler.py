@@ -54,6 +54,7 @@ _COLLIDED: Final = (
     "Another agent has changed files that you have changed too, and neither is reviewed yet. "
     "Read them again before you edit them:"
 )
+_SILENCE: Final = "files changed, but no event of a tool has arrived from this session (cas doctor)"
 _MAX_REPORTED: Final = 20
 """Rejected edits, and comments, that are reported to an agent at once."""
 
@@ -169,6 +170,8 @@ def _notice(client: Client, event: Event, workspace: "Workspace") -> Payload | N
         note_noticed(workspace.root, "said")
     said += [str(lost) for lost in workspace.lost_histories() if is_first_mention(lost)]
     pending, unattributed = workspace.review.pending_counts()
+    if workspace.hooks.take_silence(event.conversation):
+        said.insert(0, _SILENCE)
     if workspace.messages.note_pending(event.conversation, pending) and pending:
         others = f", {unattributed} of them unattributed" if unattributed else ""
         said.insert(0, f"{pending} edit{'s' * (pending > 1)} to review{others} (cas review)")
@@ -317,7 +320,7 @@ def _record(calls: "HookSessions", event: Event) -> None:
             finally:
                 if event.ended_task:
                     calls.end_task(event.conversation, event.ended_task)
-                calls.end(_call(calls, event))
+                calls.end(_call(calls, event), has_failed="Failure" in event.name)
         case HookMoment.FAILED:
             calls.fail(_call(calls, event))
         case HookMoment.BEHIND:

@@ -1,4 +1,4 @@
-"""Read and write the small files in `.cas/agents`, in which one hook leaves what it learned for the next process.
+"""Read and write the small files in `.cas/agents` that say what agents were sent, and its locks.
 
 The files are not part of the history. Each is a JSON object that is replaced as a whole, and need not survive a power
 cut.
@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
+from objstore.calls.evidence_log import log_of
 from objstore.errors import CasError, StoreLinked, StoreNotRegular
-from objstore.fs.nofollow import open_store_folder, read_store_file, require_no_symlink, write_derived_file
+from objstore.fs.nofollow import open_store_folder, read_store_file, write_derived_file
 from objstore.fs.reserved_names import AGENTS_NAME, STORE_NAME
 from objstore.model.ids import blob_id
 from objstore.transaction.journal import Journal
@@ -27,13 +28,14 @@ class AgentFiles:
     def __init__(self, journal: Journal) -> None:
         """Take the journal of the workspace; read nothing yet."""
         self._disk: Final = journal.disk
+        self._log: Final = log_of(journal)
         self._store: Final = os.path.join(journal.tree.root, STORE_NAME)
         self._folder: Final = os.path.join(self._store, AGENTS_NAME)
 
-    def names(self, prefix: str) -> list[str]:
-        """Return the names of the files that begin with `prefix`."""
+    def names(self, *prefixes: str) -> list[str]:
+        """Return the names of the files that begin with one of the prefixes."""
         try:
-            return sorted(name for name in os.listdir(self._folder) if name.startswith(prefix))
+            return sorted(name for name in os.listdir(self._folder) if name.startswith(prefixes))
         except FileNotFoundError:
             return []
 
@@ -64,11 +66,8 @@ class AgentFiles:
 
     def write(self, name: str, held: Mapping[str, Any]) -> None:
         """Replace a file atomically. Raises what the disk raises."""
+        self._log.make_folder()
         write_derived_file(self._disk, self._store, AGENTS_NAME, name, json.dumps(held).encode())
-
-    def touch(self, name: str) -> None:
-        """Create an empty file, whose time says when. Raises what the disk raises."""
-        write_derived_file(self._disk, self._store, AGENTS_NAME, name, b"")
 
     def remove(self, name: str) -> None:
         """Remove a file, if there is one."""
@@ -77,9 +76,7 @@ class AgentFiles:
 
     def lock_path(self, name: str) -> str:
         """Return the path of a lock; create its folder if it is missing. Raises StoreLinked."""
-        with suppress(FileExistsError):
-            self._disk.make_store_folder(self._folder)
-        require_no_symlink(self._folder)
+        self._log.make_folder()
         return os.path.join(self._folder, name)
 
 

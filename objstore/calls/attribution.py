@@ -1,85 +1,220 @@
-"""Attribute changes that were found on disk to the open calls of agents: the one place that knows the rule.
+"""Explain whose a change is that was found on disk: one pure function and the table of its rules.
 
-A change of a file that an open call has named is attributed to that call. Other changes are attributed only while all
-open calls that may touch any file are of one conversation. A change that some call may have made, but no call is known
-to have made, is unattributed: it needs a review, because it may be an agent's. Only what no call can have made is
-external, and the person's.
-
-A call that a person was asked about may be waiting, refused or running: that is unknown until it ends. Until then it
-may have made a change, but none is attributed to it, and changes of files that only it has named wait for its end. The
-same holds of a call that runs on in the background after its turn.
+The function reads no clock and no disk. Its facts are the calls of agents that may have made a change, and what speaks
+against each of them. A change is a call's only if everything that would show so was reported; it is the person's only
+if no agent can have made it. Everything between is unattributed: pending, with the sessions that may have made it and
+the reason in plain words.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import Final
+from typing import Final, NamedTuple
 
-from objstore.calls.open_calls import AgentCall, OpenCalls
+from objstore.calls.open_calls import AgentCall, CallKind, OpenCalls
 from objstore.model.basic_types import MAX_INT, Origin
 from objstore.model.results import EXTERNAL_CALL, Attributor, CallInfo
 from objstore.transaction.journal import Journal
 
-__all__ = ["CANDIDATES", "UNKNOWN_TIME", "CallAttribution", "whose_if_found"]
+__all__ = [
+    "CANDIDATES",
+    "RULES",
+    "UNKNOWN_TIME",
+    "WHY",
+    "Facts",
+    "FoundChange",
+    "Rule",
+    "explain",
+    "whose_if_found",
+    "whose_if_kept",
+]
 
 CANDIDATES: Final = "candidates"
 """The note of an unattributed edit: the sessions that may have made it, one in a line."""
 
+WHY: Final = "unattributed"
+"""The note of an unattributed edit: why it is not known whose it is, in plain words."""
+
 UNKNOWN_TIME: Final = MAX_INT
 """A tolerance that makes every moment possible: of a deletion whose time nothing shows."""
+
+_UNHEARD: Final = frozenset({CallKind.TURN, CallKind.FAILED})
+"""What may have changed files without a report, though nothing says that it did: a call that is known to run did it."""
 
 _MOST_CANDIDATES: Final = 100
 """Sessions that are named for an unattributed edit."""
 
 
-class CallAttribution:
-    """The open calls to which a change can be attributed."""
+class FoundChange(NamedTuple):
+    """A change of a file that was found on disk."""
 
-    def __init__(self, open_calls: Iterable[AgentCall]) -> None:
-        """Take the open calls."""
-        calls = list(open_calls)
-        self._anywhere: Final = [call for call in calls if call.paths is None]
-        self._named: Final[dict[str, list[AgentCall]]] = {}
+    path: str
+    moment: int  # when the file was last changed (ns of the file system)
+    tick: int = 0  # possible error of that time (ns)
+    is_kept: bool = False  # whether a person's decision records it, so that it is no call's own
+
+
+class Facts:
+    """What is known of the calls that may have made a change."""
+
+    def __init__(self, calls: Iterable[AgentCall]) -> None:
+        """Take the calls that have not ended, and those that have but whose changes may not be recorded yet."""
+        calls = list(calls)
+        self.anywhere: Final = [call for call in calls if call.paths is None]
+        self._naming: Final[dict[str, list[AgentCall]]] = {}
         for call in calls:
             for path in call.paths or ():
-                self._named.setdefault(path, []).append(call)
+                self._naming.setdefault(path, []).append(call)
 
     @property
     def named(self) -> list[str]:
         """The paths that calls have named."""
-        return list(self._named)
+        return list(self._naming)
 
-    def has_no_confirmed_call(self, path: str) -> bool:
-        """Return whether every call that named the path may still be refused by a person."""
-        return not any(call.is_known_to_run for call in self._named.get(path, ()))
+    def naming(self, path: str) -> list[AgentCall]:
+        """Return the calls that have named a path."""
+        return self._naming.get(path, [])
 
-    def of(self, path: str, moment: int, tick: int = 0) -> CallInfo:
-        """Return the call that a change of this file at a moment is attributed to. Units as in `AgentCall.ran_at`."""
-        callers = [call for call in self._named.get(path, ()) if call.ran_at(moment, tick)]
-        if not callers:
-            late = [call for call in self._named.get(path, ()) if call.may_have_run_at(moment, tick)]
-            return self.of_others(_unattributed(late) if late else EXTERNAL_CALL, moment, tick)
-        return _only(callers) or _unattributed([*callers, *self._others(moment, tick)])
+    def must_wait(self, path: str) -> bool:
+        """Return whether every call that named the path may still be refused, or was: a look waits for its end."""
+        return all((call.is_asked and not call.is_over) or call.is_left for call in self.naming(path))
 
-    def of_others(self, otherwise: CallInfo, moment: int, tick: int = 0) -> CallInfo:
-        """Return the call that a change of an unnamed file is attributed to (`otherwise`: no call can have made it)."""
-        callers = self._others(moment, tick)
-        if callers:
-            return _only(callers) or _unattributed(callers)
-        late = [call for call in self._anywhere if call.may_have_run_at(moment, tick)]
-        return _unattributed(late) if late else otherwise
+    def whose(self, path: str, moment: int, tick: int) -> CallInfo:
+        """Return whose a change is, as an `Attributor`."""
+        return explain(FoundChange(path, moment, tick), self)
 
-    def outside(self, path: str, moment: int, tick: int = 0) -> CallInfo:
-        """Return whose a change is that is recorded together with a decision: no call's, but perhaps an agent's."""
-        callers = [*self._named.get(path, ()), *self._anywhere]
-        callers = [call for call in callers if call.may_have_run_at(moment, tick)]
-        return _unattributed(callers) if callers else EXTERNAL_CALL
 
-    def _others(self, moment: int, tick: int) -> list[AgentCall]:
-        return [call for call in self._anywhere if call.ran_at(moment, tick)]
+class Rule(NamedTuple):
+    """A rule of attribution."""
+
+    name: str
+    says: Callable[[FoundChange, Facts], CallInfo | None]
+    """Returns whose a change is; None: the rule doesn't apply."""
+    reason: str
+    is_wrong_if: str
+    """The case in which the rule guesses wrong; "": it doesn't guess."""
+
+
+def explain(change: FoundChange, facts: Facts, otherwise: CallInfo = EXTERNAL_CALL) -> CallInfo:
+    """Return whose a change is: what the first rule of `RULES` that applies says.
+
+    `otherwise`: whose it is if no agent can have made it.
+    """
+    return next((whose for rule in RULES if (whose := rule.says(change, facts)) is not None), otherwise)
+
+
+# ---- the rules
+
+
+def _kept(change: FoundChange, facts: Facts) -> CallInfo | None:
+    if not change.is_kept:
+        return None
+    possible = [call for call in [*facts.naming(change.path), *facts.anywhere] if _may_have_run(call, change)]
+    return _unattributed(possible, "a decision found it while a tool may have run") if possible else None
+
+
+def _named(change: FoundChange, facts: Facts) -> CallInfo | None:
+    callers = [call for call in facts.naming(change.path) if call.kind is CallKind.CALL and _ran(call, change)]
+    if not callers:
+        return None
+    others = _running(change, facts)
+    if not any(call.is_asked or call.is_known_to_run for call in callers):
+        callers, others = [*callers, *others], []
+    return _only(callers) or _unattributed([*callers, *others])
+
+
+def _expected(change: FoundChange, facts: Facts) -> CallInfo | None:
+    waiting = [call for call in facts.naming(change.path) if call.kind is CallKind.EXPECTED and _ran(call, change)]
+    if not waiting:
+        return None
+    callers = [*waiting, *_running(change, facts)]
+    return _only(callers) or _unattributed(callers)
+
+
+def _alone(change: FoundChange, facts: Facts) -> CallInfo | None:
+    callers = _running(change, facts)
+    return _only(callers) if callers else None
+
+
+def _several(change: FoundChange, facts: Facts) -> CallInfo | None:
+    callers = _running(change, facts)
+    return _unattributed(callers) if callers else None
+
+
+def _perhaps_before(change: FoundChange, facts: Facts) -> CallInfo | None:
+    late = [call for call in [*facts.naming(change.path), *facts.anywhere] if _may_have_run(call, change)]
+    late = [call for call in late if call.kind not in _UNHEARD]
+    return _unattributed(late, "it was found only after a tool ended that may have made it") if late else None
+
+
+def _unheard(change: FoundChange, facts: Facts) -> CallInfo | None:
+    unheard = [call for call in facts.anywhere if call.kind in _UNHEARD and _may_have_run(call, change)]
+    return _unattributed(unheard) if unheard else None
+
+
+RULES: Final = (
+    Rule(
+        name="kept",
+        says=_kept,
+        reason="A person who keeps what a decision finds has not said whose it is.",
+        is_wrong_if="",
+    ),
+    Rule(
+        name="named",
+        says=_named,
+        reason="A tool that names a file changes that file; nobody else is expected there while it runs.",
+        is_wrong_if="a person or another agent writes the same file between the tool's beginning and its end",
+    ),
+    Rule(
+        name="expected",
+        says=_expected,
+        reason="A tool that reported success and left its file unchanged writes it later in its turn, as VS Code does.",
+        is_wrong_if="the tool had nothing to write, and a person writes the file before the turn ends",
+    ),
+    Rule(
+        name="alone",
+        says=_alone,
+        reason="While tools that may touch any file run in one conversation only, a change is that conversation's.",
+        is_wrong_if="a person types while such a tool runs",
+    ),
+    Rule(
+        name="several",
+        says=_several,
+        reason="Tools of several conversations ran, or of none it is certain that it ran: each may have made it.",
+        is_wrong_if="",
+    ),
+    Rule(
+        name="perhaps before",
+        says=_perhaps_before,
+        reason="A file that changed after a tool's end may have changed before it too, if nothing looked in between.",
+        is_wrong_if="",
+    ),
+    Rule(
+        name="unheard",
+        says=_unheard,
+        reason="While no event of an agent's tools has arrived, or after a hook failed, an agent may work unheard.",
+        is_wrong_if="",
+    ),
+)
+"""The rules in their order. What none of them explains, no agent can have made: it is the person's."""
+
+
+# ---- what the rules ask
+
+
+def _ran(call: AgentCall, change: FoundChange) -> bool:
+    return call.ran_at(change.moment, change.tick)
+
+
+def _may_have_run(call: AgentCall, change: FoundChange) -> bool:
+    return call.may_have_run_at(change.moment, change.tick)
+
+
+def _running(change: FoundChange, facts: Facts) -> list[AgentCall]:
+    return [call for call in facts.anywhere if call.kind not in _UNHEARD and _ran(call, change)]
 
 
 def _only(callers: Sequence[AgentCall]) -> CallInfo | None:
-    """Return the newest running call, if all calls are of one conversation; else None.
+    """Return the newest call that is known to run, if all calls are of one conversation; else None.
 
     `callers`: every call that may have made the change.
     """
@@ -89,10 +224,16 @@ def _only(callers: Sequence[AgentCall]) -> CallInfo | None:
     return max(running, key=lambda call: call.began).info
 
 
-def _unattributed(callers: Iterable[AgentCall]) -> CallInfo:
+def _unattributed(callers: Iterable[AgentCall], why: str = "") -> CallInfo:
     """Return the attribution of a change that one of these calls may have made."""
-    sessions = sorted({call.conversation for call in callers})
-    return CallInfo(tool="", origin=Origin.UNATTRIBUTED, notes={CANDIDATES: "\n".join(sessions[:_MOST_CANDIDATES])})
+    callers = list(callers)
+    sessions = sorted({call.conversation for call in callers} - {""})
+    doubts = dict.fromkeys(call.doubt_in_words for call in callers if not call.is_known_to_run)
+    if not why:
+        why = "; ".join(doubts) or "tools of several sessions ran"
+    notes = {CANDIDATES: "\n".join(sessions[:_MOST_CANDIDATES])} if sessions else {}
+    notes |= {WHY: why}
+    return CallInfo(tool="", origin=Origin.UNATTRIBUTED, notes=notes)
 
 
 def whose_if_found(journal: Journal) -> Attributor:
@@ -101,5 +242,11 @@ def whose_if_found(journal: Journal) -> Attributor:
     The open calls are read at the first change. The caller holds the writer lock then and has read the files: a call
     that began later can't have made what was found, and one that ends meanwhile waits for the lock.
     """
-    attribution = cache(lambda: CallAttribution(OpenCalls(journal).calls().values()))
-    return lambda path, moment, tick: attribution().of(path, moment, tick)
+    facts = cache(lambda: Facts(OpenCalls(journal).calls().values()))
+    return lambda path, moment, tick: facts().whose(path, moment, tick)
+
+
+def whose_if_kept(journal: Journal) -> Attributor:
+    """Return whose a change is that a person's decision finds and keeps. The caller holds the writer lock."""
+    facts = cache(lambda: Facts(OpenCalls(journal).calls().values()))
+    return lambda path, moment, tick: explain(FoundChange(path, moment, tick, is_kept=True), facts())

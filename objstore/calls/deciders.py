@@ -5,14 +5,12 @@ without meaning harm. A shell can detach itself from its client, and where no pr
 found: docs/agents.md says what is prevented and what is only shown.
 """
 
-import os
 from typing import Final
 
 from objstore.calls.open_calls import OpenCalls
 from objstore.calls.policies import Policies
 from objstore.fastclass import replace
 from objstore.fs.processes import lineage
-from objstore.fs.reserved_names import AGENTS_NAME, OPEN_CALL_PREFIX, STORE_NAME
 from objstore.model.basic_types import Surface
 from objstore.request_errors import AgentDecides
 from objstore.transaction.journal import Journal
@@ -41,12 +39,6 @@ def require_person(journal: Journal) -> None:
 
 def client_around(journal: Journal) -> str:
     """Return the client of a running call inside whose process this one runs ("": none is known)."""
-    folder = os.path.join(journal.tree.root, STORE_NAME, AGENTS_NAME)
-    try:
-        if not any(name.startswith(OPEN_CALL_PREFIX) for name in os.listdir(folder)):
-            return ""
-    except OSError:
-        return ""
     # The first is this process itself.
     ancestors = frozenset(lineage()[1:])
     around = [call for call in OpenCalls(journal).calls().values() if call.process in ancestors]

@@ -1,16 +1,19 @@
-"""Keep the open calls of agents, and what is remembered of each conversation, in small files.
+"""Keep the open calls of agents, and what is remembered of each conversation.
 
-Each hook of an agent's program runs in its own process, so one hook leaves what it learns in a file for the next. The
-files are not part of the history: if they are lost, changes are still found, but not attributed to an agent.
+Each hook of an agent's program runs in its own process, so one hook leaves what it learns in the log of evidence for
+the next. The log is not part of the history: if it is lost, changes are still found, but not attributed to an agent.
+The module has more than 500 lines because what is known of a call and of its conversation is read and written together.
 """
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from enum import Enum
 from functools import cache
 from typing import Any, Final
 
 from objstore.calls.agent_files import AgentFiles, key_of, texts_of
+from objstore.calls.evidence_log import log_of
 from objstore.clock import now
 from objstore.errors import CasError
 from objstore.fastclass import field, replace, value
@@ -24,14 +27,22 @@ from objstore.transaction.journal import Journal
 __all__ = [
     "FORGOTTEN_AFTER",
     "AgentCall",
+    "CallKind",
     "OpenCalls",
     "call_of_fields",
     "fields_of_call",
+    "note_sent",
     "sanitized_name",
     "sanitized_text",
 ]
 
+_GAP: Final = "gap"
+"""The name of what is taken for an open call where the log has a gap."""
+
 _OVER: Final = "over-"
+_POSSIBLE: Final = "possible-"
+"""Prefix of the names of possible authors that are no open calls: see `CallKind`."""
+
 _SESSION: Final = "session-"
 _DONE: Final = "done-"
 _REPORTED: Final = "told-"
@@ -46,7 +57,7 @@ _ABANDONED: Final = "abandoned"
 """What is true in the note of the end of a call whose client's process has ended."""
 
 _LINEAGE: Final = "lineage"
-"""Where a session's file has the processes that led to the hook which reported its last turn."""
+"""Where the log has of a session the processes that led to the hook which reported its last turn."""
 
 FORGOTTEN_AFTER: Final = 24 * 3600 * 1_000_000
 """Microseconds after which the program of a call whose end was not reported is taken to have died."""
@@ -57,6 +68,10 @@ _LONGEST_REPORTED: Final = 1 << 26
 
 _MOST_DONE: Final = 40
 """Ended calls remembered for each conversation, each in the words of its beginning and of its end."""
+
+_MOST_SENT: Final = 200
+_MOST_TURNS: Final = 5
+"""Subagents, and turns that sent them, which are remembered of each conversation."""
 
 _MOST_JOINED: Final = 200
 """Other conversations whose rejections are reported to a session: our server's tools begin one in each turn."""
@@ -74,9 +89,28 @@ _LONGEST_NAME: Final = 200
 """Characters of a conversation's name that are used."""
 
 
+class CallKind(Enum):
+    """What a possible author of changes is."""
+
+    CALL = "call"
+    EXPECTED = "expected"  # a call that has ended, and left the files that it named unchanged until then
+    PROCESS = "process"  # a process that began during a call and outlived it
+    GAP = "gap"  # what the log of evidence lacks
+    FAILED = "failed"  # what a hook that failed would have reported
+    TURN = "turn"  # a turn of a session of which no tool event has arrived
+
+
+_KINDS: Final = {kind.value: kind for kind in CallKind}
+_DOUBTS: Final = {
+    CallKind.PROCESS: "a process that a tool left behind was still running",
+    CallKind.FAILED: "a hook had failed",
+    CallKind.TURN: "no event of a tool had arrived from its session",
+}
+
+
 @value
 class AgentCall:
-    """A tool call that an agent's own program carries out."""
+    """A tool call that an agent's own program carries out, or what else of it may change files."""
 
     conversation: str
     id: str  # unique in its conversation; the same at the beginning and at the end
@@ -91,10 +125,13 @@ class AgentCall:
     is_behind: bool = False  # whether it runs on after its answer, in the background
     is_left: bool = False  # whether it may run on after its turn, in which case no change is attributed to it
     task: str = ""  # the client's id of what runs in the background; "": none, or not known
-    since: int | None = 0  # earliest time of its changes (ns of the file system); None: when its file was written
+    since: int | None = 0  # earliest time of its changes (ns of the file system); None: when it was noted
     asks: str = ""  # digest of its arguments, if it may be a call of our server; "": it is none
     process: ProcessName | None = None  # the client's process, with which it ends; None: not known
     ended: int = 0  # reported time of its end (ns of the file system), while its changes may not be recorded yet
+    newest: int = 0  # number of the process that had begun last when it began; 0: not known
+    kind: CallKind = CallKind.CALL
+    doubt: str = ""  # why no change is attributed to it for certain, in plain words; "": nothing more speaks against it
 
     @property
     def is_over(self) -> bool:
@@ -112,7 +149,16 @@ class AgentCall:
     @property
     def is_known_to_run(self) -> bool:
         """Whether it is known to be running or to have run, so that changes can be attributed to it."""
-        return (self.is_over or not self.is_asked) and not self.is_left
+        return (self.is_over or not self.is_asked) and not self.is_left and not self.doubt
+
+    @property
+    def doubt_in_words(self) -> str:
+        """Why no change is attributed to it for certain, in plain words; "": it is known to run."""
+        if self.is_known_to_run:
+            return ""
+        if self.is_asked and not self.is_over:
+            return self.doubt or "a person was asked whether the tool may run, and the answer was not reported"
+        return self.doubt or _DOUBTS.get(self.kind, "a tool may have run on after its turn")
 
     @property
     def info(self) -> CallInfo:
@@ -122,19 +168,21 @@ class AgentCall:
 
 
 class OpenCalls:
-    """The files with the open calls of one workspace. A process that changes a call's file holds `lock`."""
+    """The open calls of one workspace. A process that changes them holds `lock`."""
 
     def __init__(self, journal: Journal) -> None:
         """Take the journal of the workspace; read nothing yet."""
         self._files: Final = AgentFiles(journal)
+        self._log: Final = log_of(journal)
 
     @property
     def lock(self) -> str:
         """The path of the lock; its folder is created if it is missing. Raises StoreLinked."""
+        self._log.make_folder()
         return self._files.lock_path(_LOCK)
 
     def calls(self) -> dict[str, AgentCall]:
-        """Return the open calls, by the names of their files.
+        """Return the open calls, and what else may change files, by their names in the log.
 
         A call whose client's process has ended counts as ended when this is first noticed: the client may have died
         long before, so that what has changed until now may be the call's or somebody else's. Where the process isn't
@@ -143,55 +191,69 @@ class OpenCalls:
         calls: dict[str, AgentCall] = {}
         is_gone = cache(has_ended)
         oldest = now() - FORGOTTEN_AFTER
-        for name in self._files.names(OPEN_CALL_PREFIX):
-            call = call_of_fields(self._files.read(name))
+        for name in self._log.names(OPEN_CALL_PREFIX, _POSSIBLE):
+            call = call_of_fields(self._log.read(name))
             if call is None or call.began < oldest:
                 self.remove(name)
             else:
-                since = self._files.written(name) if call.since is None else call.since
+                since = self._log.written(name) if call.since is None else call.since
                 if since > time.time_ns() and self._files.is_ahead(since):
                     since = 0  # the clock was set back, so the time says nothing about earlier changes
                 ended = self._ended(name)
                 if not ended and call.process is not None and is_gone(call.process):
                     ended = self._note_abandoned(name)
-                is_left = call.is_left or (ended > 0 and self._files.read(_over(name)).get(_ABANDONED) is True)
+                is_left = call.is_left or (ended > 0 and self._log.read(_over(name)).get(_ABANDONED) is True)
                 calls[name] = replace(call, since=since, ended=ended, is_left=is_left)
+        gap = self._log.gap
+        if gap or self._log.has_failed_hook:
+            kind = CallKind.GAP if gap else CallKind.FAILED
+            calls[_GAP] = AgentCall(
+                conversation="", id="", tool="", paths=None, is_left=True, ended=time.time_ns(), kind=kind, doubt=gap
+            )
         return calls
 
     @staticmethod
     def name_of(call: AgentCall) -> str:
-        """Return the name of a call's file."""
-        return OPEN_CALL_PREFIX + key_of(sanitized_name(call.conversation), call.id)
+        """Return the name of a call in the log."""
+        prefix = _POSSIBLE if call.kind in {CallKind.EXPECTED, CallKind.TURN} else OPEN_CALL_PREFIX
+        return prefix + key_of(sanitized_name(call.conversation), call.id)
 
     def is_open(self, call: AgentCall) -> bool:
-        """Return whether the file of a call exists under the call's own name."""
-        return self._files.exists(self.name_of(call))
+        """Return whether a call is open under its own name."""
+        return self._log.exists(self.name_of(call))
 
     def put(self, name: str, call: AgentCall) -> None:
-        """Write a call to the file of this name. Raises what the disk raises."""
-        self._files.write(name, fields_of_call(call))
+        """Say of a call under this name that it is open. Raises what the disk raises."""
+        self._log.write(name, fields_of_call(call))
 
     def note_end(self, name: str) -> bool:
         """Note that a call has ended; return False if it is not open or its end was noted before. Needs no lock.
 
-        The mtime of a file records when. Never raises: the scan that follows finds what the call changed in any case.
+        The time of its line says when. Never raises: the scan that follows finds what the call changed in any case.
         """
-        if not self._files.exists(name) or self._ended(name):
+        if not self._log.exists(name) or self._ended(name):
             return False
         with suppress(OSError, CasError):
-            self._files.touch(_over(name))
+            self._log.write(_over(name), {})
         return True
 
     def _note_abandoned(self, name: str) -> int:
         """Note that a call's client has ended, and return when this was noticed, in the file system's time."""
         with suppress(OSError, CasError):  # a reader may not be allowed to write: the next process notices it again
-            self._files.write(_over(name), {_ABANDONED: True})
+            self._log.write(_over(name), {_ABANDONED: True})
         return self._ended(name) or time.time_ns()
 
     def remove(self, name: str) -> None:
         """Remove a call and the note of its end."""
-        for each in (name, _over(name)):
-            self._files.remove(each)
+        if name != _GAP:
+            self._log.remove(name, _over(name))
+            return
+        with suppress(OSError, CasError):  # it stays known until the log can be written
+            self._log.mend()
+
+    def cut(self) -> None:
+        """Drop what no longer counts from the log. Raises what the disk raises."""
+        self._log.cut()
 
     def is_done(self, call: AgentCall, *, before: bool = False) -> bool:
         """Return whether a call has ended whose beginning or end was reported in the same words.
@@ -215,7 +277,7 @@ class OpenCalls:
         with self._sessions_locked():
             done, earlier = self._done(conversation)
             done = list(dict.fromkeys([*done, *(prefix + _identity(call) for call in calls)]))[-_MOST_DONE:]
-            self._files.write(_done_name(conversation), {"calls": done, "earlier": earlier})
+            self._log.write(_done_name(conversation), {"calls": done, "earlier": earlier})
 
     def begin_turn(self, conversation: str) -> None:
         """Note that another turn begins: from now on, a client may use the ids of ended calls again.
@@ -226,7 +288,7 @@ class OpenCalls:
             done, earlier = self._done(conversation)
             if done:
                 earlier = list(dict.fromkeys([*earlier, *done]))[-_MOST_DONE:]
-                self._files.write(_done_name(conversation), {"calls": [], "earlier": earlier})
+                self._log.write(_done_name(conversation), {"calls": [], "earlier": earlier})
 
     def turn(self, conversation: str) -> TurnInfo | None:
         """Return the turn of a conversation whose beginning was last noted (None: none was)."""
@@ -238,13 +300,21 @@ class OpenCalls:
         If no hook has reported a turn, because the prompt came elsewhere or its hook failed, one begins with the call.
         """
         session = self.session(call.conversation)
-        turn = _turn_of(session.get("turn"))
+        turn = _turn_of_agent(session, call.agent) or _turn_of(session.get("turn"))
         client, model = (sanitized_text(call.notes.get(note, "")) for note in ("client", "model"))
         if turn is None:
             turn = TurnInfo(session=call.conversation, began=call.began, client=client, model=model)
             self.note_turn(turn)
         turn = replace(turn, client=turn.client or client, model=model or turn.model)
-        return replace(call, turn=turn, process=_common_process(texts_of(session.get(_LINEAGE)), lineage()))
+        return replace(call, turn=turn, process=self._client(session))
+
+    def client(self, conversation: str) -> ProcessName | None:
+        """Return the client's process: that of the newest turn, which another hook has reported (None: not known)."""
+        return self._client(self.session(conversation))
+
+    @staticmethod
+    def _client(session: Mapping[str, Any]) -> ProcessName | None:
+        return _common_process(texts_of(session.get(_LINEAGE)), lineage())
 
     def note_turn(self, turn: TurnInfo, also: Mapping[str, Any] | None = None) -> None:
         """Note that a turn begins, by which processes that was reported, and the fields in `also`. Raises as `note`."""
@@ -252,7 +322,7 @@ class OpenCalls:
 
     def session(self, conversation: str) -> dict[str, Any]:
         """Return what is remembered of a conversation."""
-        return self._files.read(_session_name(conversation))
+        return self._log.read(_session_name(conversation))
 
     def note(self, conversation: str, update: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
         """Update what is remembered of a conversation. `update`: returns the fields to change, from the current ones.
@@ -264,7 +334,7 @@ class OpenCalls:
             session = self.session(conversation)
             noted = {**session, **update(session)}
             if session != noted:
-                self._files.write(_session_name(conversation), noted)
+                self._log.write(_session_name(conversation), noted)
 
     def reported_rejections(self, conversation: str) -> tuple[set[str], list[str]]:
         """Return the names of the units whose rejection a conversation knows, and the conversations it has joined."""
@@ -312,10 +382,11 @@ class OpenCalls:
 
     def forget_old_sessions(self) -> None:
         """Remove conversations without any report for a month, and notes of ends as old as that."""
-        oldest = now() - _SESSION_KEPT
-        for name in [name for kind in (_SESSION, _DONE, _REPORTED, _OVER) for name in self._files.names(kind)]:
-            if self._files.written(name) // 1000 < oldest:
-                self.remove(name)
+        oldest = (now() - _SESSION_KEPT) * 1000
+        for files in (self._log, self._files):
+            for name in files.names(_SESSION, _DONE, _REPORTED, _OVER):
+                if files.written(name) < oldest:
+                    files.remove(name)
 
     # ---- inside
 
@@ -324,7 +395,7 @@ class OpenCalls:
 
     @contextmanager
     def _sessions_locked(self) -> Iterator[None]:
-        """Keep other processes from changing what is remembered of conversations: each reads a file and replaces it."""
+        """Keep other processes from changing what is remembered of conversations: each reads it and replaces it."""
         lock = WriterLock(self._files.lock_path(_SESSIONS_LOCK))
         try:
             with lock.held(_PATIENCE):
@@ -334,16 +405,16 @@ class OpenCalls:
 
     def _ended(self, name: str) -> int:
         """Return when the end of a call was reported (0: it was not)."""
-        return self._files.written(_over(name))
+        return self._log.written(_over(name))
 
     def _done(self, conversation: str) -> tuple[list[str], list[str]]:
         """Return the identities of the calls that ended in this turn, and of those that ended in earlier ones."""
-        held = self._files.read(_done_name(conversation))
+        held = self._log.read(_done_name(conversation))
         return texts_of(held.get("calls")), texts_of(held.get("earlier"))
 
 
 def fields_of_call(call: AgentCall) -> dict[str, Any]:
-    """Return a call as a file holds it."""
+    """Return a call as the log holds it."""
     return {
         "conversation": call.conversation,
         "id": call.id,
@@ -361,6 +432,9 @@ def fields_of_call(call: AgentCall) -> dict[str, Any]:
         "since": call.since,
         "asks": call.asks,
         "process": call.process,
+        "newest": call.newest,
+        "kind": call.kind.value,
+        "doubt": call.doubt,
     }
 
 
@@ -375,7 +449,7 @@ def _fields_of_turn(turn: TurnInfo) -> dict[str, Any]:
 
 
 def _turn_of(held: object) -> TurnInfo | None:
-    """Return the turn that a file holds (None: none, or it is not in our format)."""
+    """Return the turn that the log holds (None: none, or it is not in our format)."""
     match held:
         case {
             "session": str(session),
@@ -388,8 +462,27 @@ def _turn_of(held: object) -> TurnInfo | None:
     return None
 
 
+def _turn_of_agent(session: Mapping[str, Any], agent: str) -> TurnInfo | None:
+    """Return the turn whose prompt sent a subagent (None: not known)."""
+    sent, turns = session.get("sent"), session.get("turns")
+    began = sent.get(agent) if isinstance(sent, dict) and agent else None
+    found = [_turn_of(held) for held in turns] if isinstance(turns, list) and began is not None else []
+    return next((turn for turn in found if turn is not None and turn.began == began), None)
+
+
+def note_sent(session: Mapping[str, Any], agent: str) -> dict[str, Any]:
+    """Return the fields of a session that say that the prompt of its turn has sent a subagent."""
+    turn = _turn_of(session.get("turn"))
+    if turn is None:
+        return {}
+    sent = {each: began for each, began in dict(session.get("sent", {})).items() if each != agent}
+    sent = dict([*sent.items(), (agent, turn.began)][-_MOST_SENT:])
+    turns = [held for held in session.get("turns", []) if held != session["turn"] and held["began"] in sent.values()]
+    return {"sent": sent, "turns": [*turns, session["turn"]][-_MOST_TURNS:]}
+
+
 def call_of_fields(held: Mapping[str, Any]) -> AgentCall | None:
-    """Return the call that a file holds (None: it is not in our format)."""
+    """Return the call that the log holds (None: it is not in our format)."""
     match held:
         case {
             "conversation": str(conversation),
@@ -419,6 +512,9 @@ def call_of_fields(held: Mapping[str, Any]) -> AgentCall | None:
                 since=since if isinstance(since := held.get("since", 0), int) else None,
                 asks=asks if isinstance(asks := held.get("asks"), str) else "",
                 process=valid_process_name(held.get("process")),
+                newest=newest if isinstance(newest := held.get("newest"), int) else 0,
+                kind=_KINDS.get(held.get("kind", ""), CallKind.CALL),
+                doubt=doubt if isinstance(doubt := held.get("doubt"), str) else "",
             )
     return None
 
@@ -458,7 +554,7 @@ def _reported_name(conversation: str) -> str:
 
 
 def _over(name: str) -> str:
-    """Return the name of the file that notes the end of a call."""
+    """Return the name of the end of a call in the log."""
     return _OVER + name.removeprefix(OPEN_CALL_PREFIX)
 
 

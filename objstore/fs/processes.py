@@ -8,11 +8,12 @@ there is no such folder, as on macOS, no process is named, and none is known to 
 import os
 import re
 from contextlib import suppress
+from functools import lru_cache
 from typing import Final, NamedTuple, NewType
 
 from objstore.fs.boot_id import UNKNOWN_BOOT, boot_id
 
-__all__ = ["ProcessName", "has_ended", "lineage", "valid_process_name"]
+__all__ = ["ProcessName", "has_ended", "lineage", "newest_number", "outlived", "valid_process_name"]
 
 ProcessName = NewType("ProcessName", str)
 
@@ -20,6 +21,12 @@ _FORM: Final = re.compile(r"([1-9][0-9]{0,9}):([0-9]{1,20}):([0-9a-f]{32}):([0-9
 """Number, beginning (clock ticks since the boot), boot, namespace of process numbers, machine."""
 
 _MOST_NAMED: Final = 32
+_NONE_LATER: Final = 1 << 62
+"""A number that no process has."""
+
+_ADOPTERS: Final = frozenset({"systemd", "init", "tini", "docker-init", "dumb-init"})
+"""Programs that become the parent of a process whose own parent has ended, besides the first process."""
+
 _DEAD: Final = frozenset({b"Z", b"X", b"x"})
 """States of a process that has ended, though its parent hasn't asked for its status yet."""
 
@@ -32,11 +39,15 @@ class _Process(NamedTuple):
 
 def lineage() -> list[ProcessName]:
     """Return the names of this process, its parent, and so on; nothing where processes can't be named."""
+    return list(_lineage(os.getpid()))
+
+
+@lru_cache(maxsize=1)
+def _lineage(number: int) -> list[ProcessName]:
     system = _system()
     found: list[ProcessName] = []
     if system is None:
         return found
-    number = os.getpid()
     while number > 0 and len(found) < _MOST_NAMED:
         process = _process(number)
         if process is None:
@@ -66,6 +77,39 @@ def has_ended(name: ProcessName) -> bool:
     return process.began != int(began) or process.state in _DEAD
 
 
+def newest_number() -> int:
+    """Return the number of the process that began last; 0 where that isn't known."""
+    with suppress(OSError, ValueError, IndexError), open("/proc/loadavg", "rb") as file:
+        return int(file.read().split()[-1])
+    return 0
+
+
+def outlived(newest: int, seconds: float, client: ProcessName | None, folder: str) -> list[ProcessName]:
+    """Return the processes that run, began after the one numbered `newest`, and were begun by an agent's shell.
+
+    That is known of those that descend from `client`, and of those without a parent that work in `folder` or below it.
+    `seconds`: how long ago that one was the newest. The processes of hooks aren't meant: this one's, those begun after
+    it, and those of other events.
+    """
+    system = _system()
+    own = [int(name.partition(":")[0]) for name in lineage()]
+    if system is None or not newest or not own:
+        return []
+    top = int(client.partition(":")[0]) if client is not None else 0
+    hook = own[own.index(top) - 1] if top in own[1:] else own[0]  # the outermost process of this hook
+    found: list[ProcessName] = []
+    if hook <= newest and _age(own[0]) > seconds:
+        hook = _NONE_LATER  # this process is no hook: it began before the call
+    for number in _numbers_between(newest, hook):
+        process = _process(number)
+        if process is None or process.state in _DEAD or number in own:
+            continue
+        is_agents = (top and _descends(number, top)) or (_works_in(number, folder) and _is_orphan(process))
+        if is_agents and not _is_hook(number):
+            found.append(ProcessName(":".join([str(number), str(process.began), *system])))
+    return found[:_MOST_NAMED]
+
+
 def valid_process_name(held: object) -> ProcessName | None:
     """Return a process name that a file holds; None if it has not that form."""
     return ProcessName(held) if isinstance(held, str) and _FORM.fullmatch(held) else None
@@ -93,6 +137,67 @@ def _process(number: int) -> _Process | None:
     # The second field is the program's name in parentheses, which may hold anything.
     fields = said[said.rfind(b")") + 1 :].split()
     return _Process(parent=int(fields[1]), began=int(fields[19]), state=fields[0])
+
+
+def _numbers_between(first: int, last: int) -> list[int]:
+    """Return the numbers of the running processes after the first number and before the last, in a ring."""
+    try:
+        numbers = [int(name) for name in os.listdir("/proc") if name.isdecimal()]
+    except OSError:
+        return []
+    if first <= last:
+        return [number for number in numbers if first < number < last]
+    return [number for number in numbers if number > first or number < last]
+
+
+def _age(number: int) -> float:
+    """Return how many seconds ago a process began (0: that isn't known)."""
+    process = _process(number)
+    with suppress(ValueError, IndexError):
+        up = float(_text_of_system("uptime").split()[0])
+        return 0.0 if process is None else up - process.began / os.sysconf("SC_CLK_TCK")
+    return 0.0
+
+
+def _descends(number: int, ancestor: int) -> bool:
+    """Return whether a process was begun by another, by one that it began, and so on."""
+    for _ in range(_MOST_NAMED):
+        process = _process(number)
+        if process is None or number <= 1:
+            return False
+        number = process.parent
+        if number == ancestor:
+            return True
+    return False
+
+
+def _is_orphan(process: _Process) -> bool:
+    """Return whether the process that began this one has ended."""
+    return process.parent == 1 or _text_of(process.parent, "comm").strip() in _ADOPTERS
+
+
+def _works_in(number: int, folder: str) -> bool:
+    """Return whether the current folder of a process is at or below a folder."""
+    with suppress(OSError):
+        current = os.readlink(f"/proc/{number}/cwd")
+        return current == folder or current.startswith(folder.rstrip("/") + "/")
+    return False
+
+
+def _is_hook(number: int) -> bool:
+    """Return whether a process runs a hook of ours, itself or in a shell."""
+    said = _text_of(number, "cmdline").replace("\0", " ")
+    return re.search(r"cas(\.\w+)?['\"]? hook ", said + " ") is not None
+
+
+def _text_of(number: int, name: str) -> str:
+    return _text_of_system(f"{number}/{name}")
+
+
+def _text_of_system(name: str) -> str:
+    with suppress(OSError), open(f"/proc/{name}", encoding="utf-8", errors="replace") as file:
+        return file.read(4096)
+    return ""
 
 
 def _exists(number: int) -> bool:

@@ -12,6 +12,8 @@ from objstore.fs.disk import is_folder
 __all__ = [
     "AGENTS_NAME",
     "APPLIED_MARKER_NAME",
+    "EVENTS_NAME",
+    "HOOK_LOG_NAME",
     "IGNORE_NAME",
     "INDEX_NAME",
     "JOINED_NAME",
@@ -51,8 +53,12 @@ APPLIED_MARKER_NAME: Final = "applied"
 
 AGENTS_NAME: Final = "agents"
 """The folder with the files about agents."""
+HOOK_LOG_NAME: Final = "hook.log"
+"""The file in a store that says which hooks have failed."""
+EVENTS_NAME: Final = "events"
+"""The file in that folder with what hooks have reported."""
 OPEN_CALL_PREFIX: Final = "open-"
-"""Prefix of the files in that folder that hold open calls."""
+"""Prefix of the names in that file that mean open calls."""
 JOINED_NAME: Final = "joined"
 """The file in that folder that says which conversation has joined which other one."""
 

@@ -309,16 +309,15 @@ class Planner:
 
     def _attributed(self, changes: Sequence[Change]) -> list[tuple[Change, CallInfo]]:
         """Return changes found on disk, each with whose it is: unattributed if an agent may have made it."""
-        from objstore.calls.attribution import UNKNOWN_TIME, CallAttribution
+        from objstore.calls.attribution import UNKNOWN_TIME, whose_if_kept
         from objstore.calls.formatting import as_formatting
-        from objstore.calls.open_calls import OpenCalls
 
-        attribution = CallAttribution(OpenCalls(self.journal).calls().values())
+        whose = whose_if_kept(self.journal)
 
         def attributed(change: Change) -> tuple[Change, CallInfo]:
             seen = self._disk_stats.get(change.path)
             moment, tick = (0, UNKNOWN_TIME) if seen is None else (seen.st_ctime_ns, 0)
-            info = attribution.outside(os.fsdecode(change.path), moment, tick)
+            info = whose(os.fsdecode(change.path), moment, tick)
             return as_formatting(self.journal, change, moment, tick), info
 
         return list(map(attributed, changes))

@@ -3,7 +3,7 @@
 A claim changes no file. What a person claims is accepted; what is claimed for a session awaits review.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from objstore.fastclass import value
 from objstore.history.edit_queries import edit
@@ -16,7 +16,7 @@ from objstore.request_errors import NotClaimable
 from objstore.store.write_batch import now
 from objstore.transaction.journal import Journal
 
-__all__ = ["Claim", "claim", "leave_unattributed"]
+__all__ = ["Claim", "claim", "leave_unattributed", "reattribute"]
 
 _CLAIMABLE = frozenset({Origin.UNATTRIBUTED, Origin.EXTERNAL, Origin.FORMATTER})
 """Origins of changes that were found on disk: their author is not certain."""
@@ -43,7 +43,7 @@ def claim(journal: Journal, wanted: Claim) -> Decided | NothingToDo:
     with journal.session(dry_run=wanted.dry_run) as (batch, _):
         views = [edit(journal, seq) for seq in sorted(set(wanted.seqs))]
         for view in views:
-            if not _is_claimable(view.edit):
+            if not (_is_claimable(view.edit) or view.is_unattributed):
                 raise NotClaimable(view.seq, view.edit.origin.value)
             view.refuse_if_expired()
         conversation = "" if wanted.session is None else _conversation_of(journal, wanted.session, views)
@@ -71,20 +71,46 @@ def claim(journal: Journal, wanted: Claim) -> Decided | NothingToDo:
         )
 
 
-def leave_unattributed(journal: Journal, since: int, who: str, reason: str) -> None:
+def leave_unattributed(
+    journal: Journal, since: int, who: str, reason: str, paths: Collection[bytes] | None = None
+) -> None:
     """Leave open whose the changes are that were accepted as the person's since a time, because an agent was at work.
 
     They become pending, as one decision, and so do edits that a commit accepted meanwhile, as another. `cas undo` takes
-    back either. What a person decided or claimed stays. `since`: microseconds since 1970-01-01 UTC. Raises what
-    Journal.commit raises.
+    back either. What a person decided or claimed stays. `since`: microseconds since 1970-01-01 UTC. `paths`: only of
+    these files (None: of all). Raises what Journal.commit raises.
     """
     for action, found in ((Action.CLAIM, _found_since), (Action.RESET, _committed_since)):
         with journal.writing() as batch:
-            verdicts = found(journal, since)
+            verdicts = {
+                unit: status
+                for unit, status in found(journal, since).items()
+                if paths is None or edit(journal, unit.seq).edit.path in paths
+            }
             if verdicts:
                 of = UNKNOWN_AGENT if action is Action.CLAIM else ""
                 batch.record(_decision(journal, action, verdicts, who=who, conversation=of, reason=reason))
                 journal.commit(batch, ())
+
+
+def reattribute(
+    journal: Journal, since: int, is_meant: Callable[[EditView], bool], *, to: str, who: str, reason: str
+) -> None:
+    """Give pending edits that were recorded since a time to a conversation, as one decision that `cas undo` takes back.
+
+    `since`: microseconds since 1970-01-01 UTC. `is_meant`: which edits. `to`: UNKNOWN_AGENT: leave open whose they are.
+    No status changes. Raises what Journal.commit raises.
+    """
+    with journal.writing() as batch:
+        verdicts = {
+            Unit(view.seq, hunk): status
+            for view in _edits_since(journal, since)
+            if view.expired is None and Status.PENDING in view.units and is_meant(view)
+            for hunk, status in enumerate(view.units)
+        }
+        if verdicts:
+            batch.record(_decision(journal, Action.CLAIM, verdicts, who=who, conversation=to, reason=reason))
+            journal.commit(batch, ())
 
 
 def _found_since(journal: Journal, since: int) -> dict[Unit, Status]:

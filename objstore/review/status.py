@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from objstore.errors import CasError, DiskFailed, PathError, StoreDamaged
-from objstore.fs.reserved_names import AGENTS_NAME, OPEN_CALL_PREFIX, STORE_NAME
+from objstore.fs.reserved_names import AGENTS_NAME, EVENTS_NAME, OPEN_CALL_PREFIX, STORE_NAME
 from objstore.model.basic_types import Action, CommentState, Status
 from objstore.model.status_report import (
     CommitAcceptance,
@@ -113,7 +113,7 @@ def running_calls(journal: Journal) -> tuple[RunningCall, ...]:
     """
     if not _has_open_calls(journal.tree.root):
         return ()
-    from objstore.calls.open_calls import OpenCalls
+    from objstore.calls.open_calls import CallKind, OpenCalls
 
     calls = sorted(OpenCalls(journal).calls().values(), key=lambda call: call.began)
     return tuple(
@@ -129,17 +129,20 @@ def running_calls(journal: Journal) -> tuple[RunningCall, ...]:
             is_abandoned=call.is_over,
         )
         for call in calls
-        if not call.is_over or call.is_left
+        if call.kind in {CallKind.CALL, CallKind.PROCESS} and (not call.is_over or call.is_left)
     )
 
 
 def _has_open_calls(root: str) -> bool:
     """Return whether any call is open: mostly none is, and a status must not wait for their module to load."""
-    with suppress(OSError):
-        return any(
-            name.startswith(OPEN_CALL_PREFIX) for name in os.listdir(os.path.join(root, STORE_NAME, AGENTS_NAME))
-        )
-    return False
+    prefix, open_calls = OPEN_CALL_PREFIX.encode(), set[bytes]()
+    with suppress(OSError), open(os.path.join(root, STORE_NAME, AGENTS_NAME, EVENTS_NAME), "rb") as file:
+        for line in file.read().split(b"\n"):
+            _, _, said = line.partition(b" " + prefix)  # behind the name is the value
+            if said:
+                name, _, value = said.partition(b" ")
+                (open_calls.discard if value == b"null" else open_calls.add)(name)
+    return bool(open_calls)
 
 
 def _comments(journal: Journal) -> dict[str, int]:

@@ -6,12 +6,12 @@ change of whichever open call may touch any file, as unattributed, or as externa
 
 import os
 import stat
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
-from objstore.calls.attribution import CallAttribution
-from objstore.calls.open_calls import AgentCall, OpenCalls
+from objstore.calls.attribution import Facts, FoundChange, explain
+from objstore.calls.open_calls import AgentCall, OpenCalls, sanitized_text
 from objstore.errors import BlobMissing, DiskFailed, PathError, TreeInvalid
 from objstore.fs.confined_path import look_at, open_folder
 from objstore.fs.disk import reaching
@@ -22,7 +22,47 @@ from objstore.transaction.journal import Journal
 if TYPE_CHECKING:
     from objstore.tracking.record import Recorded
 
-__all__ = ["AttributedScan"]
+__all__ = ["AttributedScan", "Looks"]
+
+_WHO: Final = "hook"
+"""Who decides when a report shows whose earlier edits are."""
+
+_TICK_NS: Final = 20_000_000
+"""How far the time of a file may lag behind the clock."""
+
+
+class Looks(Protocol):
+    """Looks at the files of a workspace, records what changed, and corrects what was recorded before."""
+
+    def record(
+        self, paths: Sequence[str] | None, open_calls: Mapping[str, AgentCall], otherwise: CallInfo
+    ) -> "Recorded":
+        """Record what changed, as the change of the open call that made it, or as `otherwise` if none can have."""
+        ...
+
+    def record_edits(self, paths: Sequence[str] | None, open_calls: Mapping[str, AgentCall]) -> list[EditView]:
+        """Record what changed, as `record`; return the edits."""
+        ...
+
+    def record_released(self, paths: Iterable[str], open_calls: Mapping[str, AgentCall]) -> list[EditView]:
+        """Record the changes of files that waited for a call which then may not have run; return the edits."""
+        ...
+
+    def missing_files_below(self, path: str) -> list[str]:
+        """Return the known files below a path that is no longer a folder."""
+        ...
+
+    def is_unchanged(self, path: str, since: int) -> bool:
+        """Return whether a file was certainly not changed since a time (microseconds since 1970-01-01 UTC)."""
+        ...
+
+    def leave_unattributed(self, since: int, reason: str, paths: Sequence[str] | None = None) -> None:
+        """Leave open whose the changes (of these files) are that were taken for a person's since a time."""
+        ...
+
+    def reattribute(self, since: int, is_meant: Callable[[EditView], bool], to: str, reason: str) -> None:
+        """Give pending edits that were recorded since a time to a conversation (UNKNOWN_AGENT: leave that open)."""
+        ...
 
 
 class AttributedScan:
@@ -65,9 +105,9 @@ class AttributedScan:
 
         They are unattributed if it is among the open calls, because it may have run.
         """
-        attribution = CallAttribution(open_calls.values())
-        waiting = [path for path in paths if attribution.has_no_confirmed_call(path)]
-        return list(self._record(attribution.of, waiting, are_canonical=True).edits) if waiting else []
+        facts = Facts(open_calls.values())
+        waiting = [path for path in paths if facts.must_wait(path)]
+        return list(self._record(facts.whose, waiting, are_canonical=True).edits) if waiting else []
 
     def missing_files_below(self, path: str) -> list[str]:
         """Return the known files below a path that is no longer a folder."""
@@ -90,6 +130,32 @@ class AttributedScan:
                 below = set(store.index.documents.paths_below(os.fsencode(path)))  # the next scan takes a new baseline
             return sorted(map(os.fsdecode, below))
 
+    def is_unchanged(self, path: str, since: int) -> bool:
+        """Return whether a file was certainly not changed since a time (microseconds since 1970-01-01 UTC)."""
+        with suppress(PathError), reaching(path), self._journal.tree.locate(path, changing=True) as resolved:
+            found = look_at(resolved)
+            return found is None or found.st_ctime_ns + _TICK_NS < since * 1000
+        return False
+
+    def leave_unattributed(self, since: int, reason: str, paths: Sequence[str] | None = None) -> None:
+        """Leave open whose the changes are that were taken for a person's since a time. Raises as `Journal.commit`.
+
+        `paths`: only of these files (None: of all).
+        """
+        from objstore.review import claim
+
+        among = None if paths is None else {os.fsencode(path) for path in paths}
+        claim.leave_unattributed(self._journal, since, _WHO, sanitized_text(reason), among)
+
+    def reattribute(self, since: int, is_meant: Callable[[EditView], bool], to: str, reason: str) -> None:
+        """Give pending edits that were recorded since a time to a conversation. Raises as `Journal.commit`.
+
+        `to`: UNKNOWN_AGENT: leave open whose they are.
+        """
+        from objstore.review import claim
+
+        claim.reattribute(self._journal, since, is_meant, to=to, who=_WHO, reason=sanitized_text(reason))
+
     # ---- inside
 
     def _scans(
@@ -108,44 +174,28 @@ class AttributedScan:
         finished = [name for name, call in open_calls.items() if call.is_over]
         if finished:
             paths = None  # what those calls changed is not recorded yet
-        attribution = CallAttribution(open_calls.values())
-
-        def others(_: str, moment: int, tick: int) -> CallInfo:
-            return attribution.of_others(otherwise, moment, tick)
-
+        facts = Facts(open_calls.values())
         named: dict[str, str] = {}  # files that a call named, and files below them that are gone, by the path it named
-        for path in attribution.named:
-            if (paths is not None and path in paths) or (
-                _is_among(path, paths) and not attribution.has_no_confirmed_call(path)
-            ):
+        for path in facts.named:
+            if (paths is not None and path in paths) or (_is_among(path, paths) and not facts.must_wait(path)):
                 named[path] = path
                 for each in self.missing_files_below(path):
-                    if each not in attribution.named:
+                    if each not in facts.named:
                         named.setdefault(each, path)
 
-        def of_file(path: str, moment: int, tick: int) -> CallInfo:
-            """Return whose a change of a file is that may be git's: a call that named the file made it, not git."""
-            is_named = path in named or path in attribution.named
-            return attribution.of(named.get(path, path), moment, tick) if is_named else others(path, moment, tick)
+        def whose(path: str, moment: int, tick: int) -> CallInfo:
+            return explain(FoundChange(named.get(path, path), moment, tick), facts, otherwise)
 
-        with recording_git(self._journal, of_file):
+        with recording_git(self._journal, whose):
             if named:
-                yield self._record(
-                    lambda path, moment, tick: attribution.of(named[path], moment, tick),
-                    list(named),
-                    are_canonical=True,
-                )
+                yield self._record(whose, list(named), are_canonical=True)
             rest = None
             if paths is not None:
                 # A named path can be a folder, now or always; the files in it were not named.
-                rest = [path for path in paths if path not in attribution.named or self._is_folder(path)]
+                rest = [path for path in paths if path not in facts.named or self._is_folder(path)]
             if rest is None or rest:
                 # Later changes of a named file are recorded by the call that named it, which is still open.
-                yield self._record(
-                    others,
-                    rest,
-                    excluding=attribution.named,
-                )
+                yield self._record(whose, rest, excluding=facts.named)
         for name in finished:
             self._open.remove(name)
 

@@ -11,18 +11,19 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from objstore.calls.agent_files import texts_of
-from objstore.calls.attribution import CallAttribution
-from objstore.calls.open_calls import AgentCall, OpenCalls, sanitized_name, sanitized_text
+from objstore.calls.attribution import Facts
+from objstore.calls.open_calls import AgentCall, CallKind, OpenCalls, note_sent, sanitized_name, sanitized_text
 from objstore.clock import now
 from objstore.errors import CasError, PathError
 from objstore.fastclass import replace
 from objstore.fs.disk import reaching
+from objstore.fs.processes import ProcessName, has_ended, newest_number, outlived
 from objstore.fs.writer_lock import WriterLock
 from objstore.model.results import CallInfo, TurnInfo
 from objstore.model.views import EditFilter, EditView
-from objstore.tracking.attributed_scan import AttributedScan
+from objstore.tracking.attributed_scan import AttributedScan, Looks
+from objstore.tracking.missing_reports import LATER_BEGAN, MissingReports, starts_of
 from objstore.tracking.server_calls import ServerCalls, is_tool_named
-from objstore.tracking.unannounced_calls import UnannouncedCalls, starts_of
 from objstore.transaction.journal import Journal
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ _PATIENCE: Final = 10.0
 _SUBAGENT_PATIENCE: Final = 15 * 60 * 1_000_000
 """Microseconds after which a subagent's call without further reports counts as ended: its session may go on alone."""
 
+_INFERRED: Final = "the end of a tool was not reported"
+_OVERDUE: Final = "no event of a subagent had arrived for a quarter of an hour"
 _MAX_SUBAGENTS: Final = 200
 _MAX_OTHER_WORKSPACES: Final = 20
 _MAX_REMEMBERED_ENDS: Final = 20
@@ -48,12 +51,12 @@ _MAX_SCANNED_PATHS: Final = 20
 class HookSessions:
     """The open calls of all agents in one workspace, and what is remembered of each conversation."""
 
-    def __init__(self, journal: Journal) -> None:
-        """Take the journal of the workspace; read nothing yet."""
+    def __init__(self, journal: Journal, scan: Looks | None = None) -> None:
+        """Take the journal of the workspace; read nothing yet. `scan`: what looks at the files (None: the disk's)."""
         self._journal: Final = journal
         self._open: Final = OpenCalls(journal)
-        self._scan: Final = AttributedScan(journal, self._open)
-        self._unannounced: Final = UnannouncedCalls(journal, self._open)
+        self._scan: Final = AttributedScan(journal, self._open) if scan is None else scan
+        self._missing: Final = MissingReports(self._open, self._scan)
         self.server_calls: Final = ServerCalls(journal)
 
     # ---- what hooks report
@@ -66,6 +69,7 @@ class HookSessions:
         get to run its tools, and their ends are not reported: Claude Code uses one to guess the person's next message.
         """
         known = self._known(call)
+        self._note_tool_event(known.conversation)
         try:
             return self._begin(known, reports_subagents=reports_subagents)
         finally:
@@ -84,6 +88,7 @@ class HookSessions:
                 begun = open_calls.get(name)
                 if (begun is not None and not begun.is_over) or (begun is None and self._is_done(known)):
                     return []
+                self._doubt_earlier(name, known, open_calls)
                 paths = known.paths
                 if any(map(self._scan.missing_files_below, paths or ())):
                     paths = None  # files below were deleted or moved anywhere, and not by this call
@@ -92,7 +97,8 @@ class HookSessions:
                 self._open.remove(name)
                 # The files that a tool names were just scanned. Others may be ignored and found only later.
                 since = None if known.paths is None else 0
-                self._open.put(name, self._open.in_turn(replace(known, since=since)))
+                newest = newest_number() if known.paths is None else 0
+                self._open.put(name, self._open.in_turn(replace(known, since=since, newest=newest)))
                 return found
         except (CasError, OSError):
             # The agent goes on in any case: what the tool does must not count as the person's.
@@ -101,19 +107,22 @@ class HookSessions:
                     self._open.put(name, self._open.in_turn(replace(known, since=None)))
             raise
 
-    def end(self, call: AgentCall) -> list[EditView]:
+    def end(self, call: AgentCall, *, has_failed: bool = False) -> list[EditView]:
         """Note that a call has ended; return the edits for what it and others changed. Raises what `begin` raises.
 
         If no hook reported its beginning, changes of the files that it named are its own. If it may have changed any
-        file, what is found now may be its own. The same holds of a call whose turn has ended before.
+        file, what is found now may be its own. The same holds of a call whose turn has ended before. A named file that
+        is unchanged is expected to change until the turn ends, unless the tool has failed (`has_failed`).
         """
         known = self._known(call)
+        self._note_tool_event(known.conversation)
         if known.asks:
             self.server_calls.withdraw(known)
         if known.paths == () and not self._open.is_open(call):
             return []
         # Noted first: if anything fails from here on, the time of the end is known.
         is_first_report = self._open.note_end(self._open.name_of(call))
+        begun = None
         with self._locked():
             open_calls = self._open.calls()
             name = self._open.name_of(call)
@@ -122,31 +131,42 @@ class HookSessions:
                     open_calls[name] = replace(known, is_left=True)
                     self._note_done([known])
                 return self._scan.record_edits(known.paths, open_calls)
-            begun_after = self._unannounced.earliest_beginning(known, self._ended_at(known))
+            begun_after = self._missing.earliest_beginning(known, self._ended_at(known))
             if not call.is_named:
                 name = _name_among(open_calls, known, self._ended_at(known)) or name
                 self._note_end(known)
-            paths = known.paths
+            paths, is_begun = known.paths, name in open_calls
             if paths is not None:
                 open_calls.setdefault(name, self._open.in_turn(known))
             if name in open_calls:
                 # It was allowed. The paths that it named may resolve differently than when it began.
                 begun = open_calls[name]
+                if not is_begun:
+                    self._missing.note_unannounced(name, begun, begun_after)
                 paths = _all_of(begun.paths, known.paths)
                 self._note_done([begun, known])
                 open_calls[name] = replace(
                     begun,
                     paths=begun.paths if paths is None else paths,
                     is_asked=False,
+                    doubt="",
                     is_left=begun.is_left and begun.is_behind,
                     # A formatter that the client runs in parallel with this hook may still change the named files.
                     ended=begun.ended if paths is None or not is_first_report else 0,
                 )
             else:
                 open_calls[name] = replace(known, is_left=True)
-                self._unannounced.note(name, open_calls[name], begun_after)
+                self._missing.note_unannounced(name, open_calls[name], begun_after)
                 self._note_done([known])  # its beginning may be reported late, and no second end would follow
+            left = [] if begun is None or paths is not None else self._outliving([begun])
             found = self._scan.record_edits(paths, open_calls)
+            if begun is not None:
+                if begun.doubt == LATER_BEGAN:
+                    is_last = not _is_any_in_doubt(open_calls, begun.conversation)
+                    self._missing.note_late_end(begun, is_last=is_last)
+                found += self._note_outliving(begun, left, open_calls)
+                if is_begun and not has_failed:
+                    self._expect(begun, found)
             self._open.remove(name)
             return found
 
@@ -156,8 +176,8 @@ class HookSessions:
         For a client that reports both the answer and the end: the answer may be reported after the end.
         """
         begun = self._open.calls().get(self._open.name_of(call))
-        if begun is None or begun.is_known_to_run:
-            return self.end(call)
+        if begun is None or replace(begun, doubt="").is_known_to_run:
+            return self.end(call, has_failed=True)
         return self.mark_not_run(call, may_have_run=True)
 
     def keep_running(self, call: AgentCall) -> list[EditView]:
@@ -168,6 +188,7 @@ class HookSessions:
         its beginning was not reported.
         """
         known = self._known(call)
+        self._note_tool_event(known.conversation)
         if known.paths == ():
             return []
         with self._locked():
@@ -175,11 +196,11 @@ class HookSessions:
             name = self._open.name_of(call)
             begun = open_calls.get(name)
             if begun is not None:  # it was allowed
-                open_calls[name] = replace(begun, is_asked=False, is_behind=True, task=call.task)
+                open_calls[name] = replace(begun, is_asked=False, is_behind=True, task=call.task, doubt="")
             elif not self._is_done(known, before=True):
                 open_calls[name] = self._open.in_turn(replace(known, is_behind=True, is_left=True))
                 if known.paths is None:
-                    self._unannounced.note(name, open_calls[name], self._unannounced.earliest_beginning(known))
+                    self._missing.note_unannounced(name, open_calls[name], self._missing.earliest_beginning(known))
             if name in open_calls:
                 self._open.put(name, open_calls[name])
             return self._scan.record_edits(known.paths, open_calls)
@@ -189,7 +210,9 @@ class HookSessions:
 
         `task`: the client's id of it, as in `AgentCall.task`.
         """
-        return self._end_all(conversation, lambda call: bool(task) and call.task == task, lambda _: {})
+        return self._end_all(
+            conversation, lambda call: bool(task) and call.task == task, lambda _: {}, is_reported=lambda _: True
+        )
 
     def mark_not_run(self, call: AgentCall, *, may_have_run: bool = False) -> list[EditView]:
         """Note that a call did not run after all; return the edits found, none of them its own. Raises as `begin`.
@@ -197,6 +220,7 @@ class HookSessions:
         `may_have_run`: that is not certain, so that what is found may be its own.
         """
         known = self._known(call)
+        self._note_tool_event(known.conversation)
         if known.asks:
             self.server_calls.withdraw(known)
         if known.paths == () and not self._open.is_open(call):
@@ -223,11 +247,16 @@ class HookSessions:
         If the report has no id, note it for every similar call; the end of a call shows that it was running already.
         """
         known = self._known(call)
+        self._note_tool_event(known.conversation)
         with self._locked():
             open_calls = self._open.calls()
             own = self._open.name_of(call)
             for name, begun in {own: open_calls[own]}.items() if own in open_calls else open_calls.items():
-                is_similar = _is_similar(begun, known) and begun.notes.get("command") == known.notes.get("command")
+                is_similar = (
+                    begun.kind is CallKind.CALL
+                    and _is_similar(begun, known)
+                    and begun.notes.get("command") == known.notes.get("command")
+                )
                 if name == own or is_similar:
                     self._open.put(name, replace(begun, is_asked=True))
 
@@ -251,6 +280,7 @@ class HookSessions:
             lambda call: call.agent == agent or (not agent and call.began < old),
             lambda kept: {"agents": _agents_without(agent, kept)} if agent else {"waits": True},
             lambda call: call.agent != agent or (call.is_behind and _may_run(call, running)),
+            is_reported=lambda call: call.is_behind and running is not None,
         )
 
     def over(self, conversation: str) -> list[EditView]:
@@ -268,6 +298,7 @@ class HookSessions:
         finally:
             # A client may not wait for this hook, so that the one of the first prompt was faster.
             turn = self._open.turn(conversation)
+            self._open.note(sanitized_name(conversation), lambda _: {"tools": False})
             if turn is None or turn.began < arrived:
                 self.note_turn(TurnInfo(session=conversation, began=0, client=client, model=model))
 
@@ -293,8 +324,8 @@ class HookSessions:
         from objstore.tracking.record import recording_git
 
         with self._locked(None):
-            attribution = CallAttribution(self._open.calls().values())
-            with recording_git(self._journal, attribution.of):
+            facts = Facts(self._open.calls().values())
+            with recording_git(self._journal, facts.whose):
                 pass
 
     def knows(self, conversation: str) -> bool:
@@ -311,6 +342,7 @@ class HookSessions:
 
         newest = list(roots)
         self._open.note(conversation, noted)
+        self._note_tool_event(conversation)
 
     def other_workspaces(self, conversation: str) -> list[str]:
         """Return the other workspaces in which calls of the conversation began, the newest last."""
@@ -330,8 +362,19 @@ class HookSessions:
             client=sanitized_text(turn.client or ("" if before is None else before.client)),
             model=sanitized_text(turn.model or ("" if before is None else before.model)),
         )
+        client = self._open.client(session)
         self._open.note_turn(noted, {"prompted": min(noted.began, now()), **({"waits": False} if has_begun else {})})
         self._open.begin_turn(turn.session)
+        if has_begun and self._open.session(session).get("tools") is not True:
+            silent = replace(_silent_turn(session), turn=noted, process=client)
+            self._open.put(self._open.name_of(silent), silent)
+
+    def take_silence(self, conversation: str) -> bool:
+        """Return, once, whether files changed in a turn of the conversation of which no event of a tool arrived."""
+        if self._open.session(sanitized_name(conversation)).get("silent") is not True:
+            return False
+        self._open.note(sanitized_name(conversation), lambda _: {"silent": False})
+        return True
 
     def resume(self, conversation: str) -> None:
         """Note that the agent goes on with its turn after a pause, though no person said anything."""
@@ -438,14 +481,75 @@ class HookSessions:
         if named:
             self._open.note_done(named[0].conversation, named, are_cut_off=are_cut_off)
 
+    def _note_tool_event(self, conversation: str) -> None:
+        """Note that events of tools arrive from a session."""
+        name = sanitized_name(conversation)
+        with suppress(CasError, OSError):  # until it is noted, changes in the session's turns are unattributed
+            if self._open.session(name).get("tools") is not True:
+                self._open.note(name, lambda _: {"tools": True})
+                self._open.remove(self._open.name_of(_silent_turn(name)))
+
+    def _doubt_earlier(self, name: str, call: AgentCall, open_calls: dict[str, AgentCall]) -> None:
+        """Doubt that the open calls of an agent still run, now that it begins another one. Raises what the disk raises.
+
+        Either it runs several at once, or their ends are lost.
+        """
+        for other, begun in open_calls.items():
+            is_of_agent = (begun.conversation, begun.agent) == (call.conversation, call.agent) and other != name
+            is_in_front = begun.kind is CallKind.CALL and not begun.is_behind and not begun.is_over
+            if is_of_agent and is_in_front and begun.is_known_to_run:
+                open_calls[other] = replace(begun, doubt=LATER_BEGAN)
+                self._open.put(other, open_calls[other])
+
+    def _expect(self, call: AgentCall, found: Iterable[EditView]) -> None:
+        """Expect changes of the files that a call has named and left unchanged. Raises what the disk raises."""
+        changed = {os.fsdecode(view.edit.path) for view in found}
+        paths = tuple(
+            path for path in call.paths or () if path not in changed and self._scan.is_unchanged(path, call.began)
+        )
+        if paths and not call.is_left:
+            expected = replace(call, id=f"expected {call.id}", paths=paths, kind=CallKind.EXPECTED, ended=0)
+            self._open.put(self._open.name_of(expected), expected)
+
+    def _outliving(self, calls: Iterable[AgentCall]) -> list[ProcessName]:
+        """Return the processes that began during one of the calls and still run."""
+        root = os.path.realpath(self._journal.tree.root)
+        at = now()
+        found = [outlived(call.newest, (at - call.began) / 1e6, call.process, root) for call in calls]
+        return list(dict.fromkeys(process for each in found for process in each))
+
+    def _note_outliving(
+        self, call: AgentCall, left: Sequence[ProcessName], open_calls: dict[str, AgentCall]
+    ) -> list[EditView]:
+        """Note which processes have outlived a call; return the edits for what those changed that ended meanwhile."""
+        ended = [process for process in left if has_ended(process)]
+        for process in left:
+            behind = replace(
+                call,
+                id=f"process {process}",
+                kind=CallKind.PROCESS,
+                is_asked=False,
+                is_behind=True,
+                is_left=True,
+                doubt="",
+                process=process,
+                ended=0,
+            )
+            open_calls[self._open.name_of(behind)] = behind
+            if process not in ended:
+                self._open.put(self._open.name_of(behind), behind)
+        return self._scan.record_edits(None, open_calls) if ended else []
+
     def _note_subagent(self, conversation: str, agent: str, *, has_just_begun: bool) -> None:
         """Note that a subagent works. `has_just_begun`: if it is new, it began now; otherwise when is not known."""
 
         def noted(kept: Mapping[str, object]) -> dict[str, object]:
             starts = starts_of(kept)
-            if has_just_begun and agent not in {*texts_of(kept.get("agents")), *starts}:
+            is_new = agent not in {*texts_of(kept.get("agents")), *starts}
+            sent = note_sent(kept, agent) if is_new else {}
+            if has_just_begun and is_new:
                 starts = dict([*starts.items(), (agent, now())][-_MAX_SUBAGENTS:])
-            return {"agents": [*_agents_without(agent, kept), agent][-_MAX_SUBAGENTS:], "starts": starts}
+            return {"agents": [*_agents_without(agent, kept), agent][-_MAX_SUBAGENTS:], "starts": starts, **sent}
 
         self._open.note(conversation, noted)
 
@@ -465,21 +569,33 @@ class HookSessions:
         is_ended: Callable[[AgentCall], bool],
         update: Callable[[Mapping[str, object]], Mapping[str, object]],
         runs_on: Callable[[AgentCall], bool] = lambda _: False,
+        is_reported: Callable[[AgentCall], bool] = lambda _: False,
     ) -> list[EditView]:
         """End the calls of a conversation whose end was not reported; return the edits found.
 
         `update`: the change of what is remembered of the conversation, as `OpenCalls.note` takes it. `runs_on`: which
-        of these calls may go on, and stay possible authors of changes. A call that a person was asked about may have
-        run as well: what is found now may be its own.
+        of these calls may go on, and stay possible authors of changes. `is_reported`: of which calls the client says
+        that they have ended. Of any other, what is found now, and what was found while it was open, may be its own or
+        a person's. The same holds of a call that a person was asked about.
         """
         conversation = sanitized_name(conversation)
         self.server_calls.withdraw_all(conversation, is_ended)
 
         def chosen(open_calls: Mapping[str, AgentCall]) -> set[str]:
-            return {name for name, call in open_calls.items() if call.conversation == conversation and is_ended(call)}
+            return {
+                name
+                for name, call in open_calls.items()
+                if call.conversation == conversation and call.kind is not CallKind.PROCESS and is_ended(call)
+            }
 
         # Noted first: if anything fails from here on, the time of their ends is known.
         open_calls = self._open.calls()
+        inferred = {
+            name
+            for name in chosen(open_calls)
+            if open_calls[name].kind is CallKind.CALL
+            and not (open_calls[name].is_over or is_reported(open_calls[name]) or runs_on(open_calls[name]))
+        }
         for name in chosen(open_calls):
             if open_calls[name].is_known_to_run and not runs_on(open_calls[name]):
                 self._open.note_end(name)
@@ -488,17 +604,46 @@ class HookSessions:
             open_calls = self._open.calls()
             ended = chosen(open_calls)
             running = {name for name in ended if not open_calls[name].is_over and runs_on(open_calls[name])}
+            for name in ended & (inferred | running):
+                if name in inferred or not open_calls[name].is_behind:
+                    doubt = _INFERRED if name in inferred else _OVERDUE
+                    open_calls[name] = replace(open_calls[name], doubt=doubt)
+            shells = [open_calls[name] for name in sorted(inferred & ended) if open_calls[name].paths is None]
+            left = {call.id: self._outliving([call]) for call in shells}
             refused = {name for name in ended if open_calls[name].is_asked and not open_calls[name].is_over}
             paths = dict.fromkeys(path for name in sorted(refused) for path in open_calls[name].paths or ())
             found = self._scan.record_released(paths, open_calls) + self._scan.record_edits(None, open_calls)
-            self._note_done([open_calls[name] for name in ended - refused - running], are_cut_off=True)
+            for call in shells:
+                found += self._note_outliving(call, left[call.id], open_calls)
+            for name in sorted(inferred & ended):
+                self._missing.note_lost_end(open_calls[name])
+            if found and any(open_calls[name].kind is CallKind.TURN for name in ended):
+                self._open.note(conversation, lambda _: {"silent": True})
+            self._note_done(
+                [open_calls[name] for name in ended - refused - running if open_calls[name].kind is CallKind.CALL],
+                are_cut_off=True,
+            )
             for name in ended:
                 if name in running:
                     self._open.put(name, replace(open_calls[name], is_left=True))
                 else:
                     self._open.remove(name)
             self._open.forget_old_sessions()
+            with suppress(CasError, OSError):  # the log is only longer than it need be
+                self._open.cut()
             return found
+
+
+def _silent_turn(session: str) -> AgentCall:
+    """Return what is taken for a turn of a session of which no event of a tool has arrived."""
+    return AgentCall(
+        conversation=session, id="", tool="", paths=None, kind=CallKind.TURN, is_left=True, began=now(), since=None
+    )
+
+
+def _is_any_in_doubt(open_calls: Mapping[str, AgentCall], conversation: str) -> bool:
+    """Return whether it is not known of a call of the conversation whether it still runs."""
+    return any(call.doubt == LATER_BEGAN for call in open_calls.values() if call.conversation == conversation)
 
 
 def _may_run(call: AgentCall, running: Collection[str] | None) -> bool:
@@ -544,6 +689,10 @@ def _name_among(open_calls: Mapping[str, AgentCall], call: AgentCall, ended_at: 
     alike = [
         (begun.began, name)
         for name, begun in open_calls.items()
-        if not begun.is_named and not begun.is_over and begun.began > ended_at and _is_similar(begun, call)
+        if begun.kind is CallKind.CALL
+        and not begun.is_named
+        and not begun.is_over
+        and begun.began > ended_at
+        and _is_similar(begun, call)
     ]
     return min(alike)[1] if alike else ""

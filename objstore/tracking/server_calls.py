@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final
 
-from objstore.calls.agent_files import AgentFiles, key_of
+from objstore.calls.agent_files import key_of
+from objstore.calls.evidence_log import log_of
 from objstore.calls.open_calls import (
     FORGOTTEN_AFTER,
     AgentCall,
@@ -37,14 +38,14 @@ class ServerCalls:
 
     def __init__(self, journal: Journal) -> None:
         """Take the journal of the workspace; read nothing yet."""
-        self._files: Final = AgentFiles(journal)
+        self._log: Final = log_of(journal)
         self._open: Final = OpenCalls(journal)
 
     def announce(self, call: AgentCall) -> None:
         """Note that an agent is about to make a call, with the turn that it is in. Raises what the disk raises."""
         name = _name_of(call)
-        if not self._files.exists(name):  # a client may report a beginning twice
-            self._files.write(name, fields_of_call(self._open.in_turn(call)))
+        if not self._log.exists(name):  # a client may report a beginning twice
+            self._log.write(name, fields_of_call(self._open.in_turn(call)))
 
     def withdraw(self, call: AgentCall) -> None:
         """Note that an announced call has ended, or is not made after all."""
@@ -65,17 +66,17 @@ class ServerCalls:
         try:
             announced = self._announced()
         except (CasError, OSError):
-            return None  # without these files no session is known; the tool goes on
+            return None  # without the log no session is known; the tool goes on
         found = {
             name: call
             for name, call in announced.items()
-            if call.asks == digest and is_tool_named(call.tool, tool) and not self._files.exists(_taken(name))
+            if call.asks == digest and is_tool_named(call.tool, tool) and not self._log.exists(_taken(name))
         }
         if len({call.conversation for call in found.values()}) != 1:
             return None
         name = min(found, key=lambda each: found[each].began)
         try:
-            self._files.touch(_taken(name))
+            self._log.write(_taken(name), {})
         except (CasError, OSError):
             return None  # the same announcement could be taken again, by a call of another agent
         turn = found[name].turn
@@ -84,11 +85,11 @@ class ServerCalls:
     # ---- inside
 
     def _announced(self) -> dict[str, AgentCall]:
-        """Return the announced calls by the names of their files. Calls of programs that died are removed."""
+        """Return the announced calls by their names in the log. Calls of programs that died are removed."""
         oldest = now() - FORGOTTEN_AFTER
         calls: dict[str, AgentCall] = {}
-        for name in self._files.names(_ANNOUNCED):
-            call = call_of_fields(self._files.read(name))
+        for name in self._log.names(_ANNOUNCED):
+            call = call_of_fields(self._log.read(name))
             if call is None or call.began < oldest or (call.process is not None and has_ended(call.process)):
                 self._remove(name)
             else:
@@ -96,8 +97,7 @@ class ServerCalls:
         return calls
 
     def _remove(self, name: str) -> None:
-        for each in (name, _taken(name)):
-            self._files.remove(each)
+        self._log.remove(name, _taken(name))
 
 
 def arguments_digest(given: object) -> str:

@@ -4,10 +4,14 @@ import json
 import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from objstore.calls.evidence_log import log_of
+from objstore.transaction.journal import Journal
 from tests.support.command_runner import PATIENCE, CommandResult, cas
+from tests.support.faulty_disk import UnsyncedDisk
 
 __all__ = [
     "AGENTS",
@@ -19,7 +23,9 @@ __all__ = [
     "OpenCode",
     "Session",
     "VSCode",
+    "evidence",
     "hook",
+    "put_evidence",
     "recorded_project",
     "shell",
 ]
@@ -33,6 +39,19 @@ def recorded_project(folder: Path, *names: str) -> Path:
     assert cas("init", folder=folder).status == 0
     assert cas("record", folder=folder).status == 0
     return folder
+
+
+def evidence(folder: Path, *prefixes: str) -> dict[str, dict[str, Any]]:
+    """Return what hooks have left in the log of a workspace, of things whose names begin with one of the prefixes."""
+    with closing(Journal(str(folder), UnsyncedDisk())) as journal:
+        log = log_of(journal)
+        return {name: log.read(name) for name in log.names(*prefixes or ("",))}
+
+
+def put_evidence(folder: Path, name: str, held: Mapping[str, Any]) -> None:
+    """Say something of a thing in the log of a workspace."""
+    with closing(Journal(str(folder), UnsyncedDisk())) as journal:
+        log_of(journal).write(name, held)
 
 
 def hook(client: str, event: Mapping[str, Any] | bytes, *, folder: Path) -> CommandResult:

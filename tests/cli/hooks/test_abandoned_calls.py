@@ -16,7 +16,7 @@ import pytest
 from objstore import EditFilter, Origin, Workspace
 from tests.support.client_files import warm_programs
 from tests.support.command_runner import PATIENCE, PROGRAM, CommandRunner, cas, environment
-from tests.support.hooked_agents import ClaudeCode, Codex, OpenCode, Session, shell
+from tests.support.hooked_agents import ClaudeCode, Codex, OpenCode, Session, evidence, put_evidence, shell
 from tests.support.sampling import sampled_product
 
 CLIENT: Final = """
@@ -203,9 +203,8 @@ def test_an_end_that_is_reported_after_the_client_s_death_still_counts(folder: P
 def test_a_file_with_a_damaged_process_name_keeps_its_call(folder: Path) -> None:
     with client(ClaudeCode(folder)) as program:
         program.begin()
-        (call,) = (folder / ".cas" / "agents").glob("open-*")
-        held = json.loads(call.read_bytes())
+        ((call, held),) = evidence(folder, "open-").items()
         assert held["process"].startswith(f"{program.process.pid}:")
-        call.write_text(json.dumps(held | {"process": f"{os.getpid()}"}))
+        put_evidence(folder, call, held | {"process": f"{os.getpid()}"})
         program.die()
     assert running(folder) == [("claude-code", "running")]

@@ -35,6 +35,7 @@ from tests.support.hooked_agents import (
     OpenCode,
     Session,
     VSCode,
+    evidence,
     hook,
     shell,
 )
@@ -158,11 +159,11 @@ def test_a_tool_without_an_end_event_is_recorded_when_the_turn_ends(folder: Path
     session.tell(session.shell_event("echo 1 >> a.txt", before=True))
     shell("echo 1 >> a.txt", folder=folder)
     session.stop()
-    assert [view.edit.conversation for view in edits(folder)] == ["session-1"]
-    # The call is over: later changes are not attributed to it.
+    assert [view.edit.origin for view in edits(folder)] == [Origin.UNATTRIBUTED]
+    # The call is over: later changes can't be its own.
     shell("echo 2 >> a.txt", folder=folder)
     session.stop()
-    assert [view.edit.conversation for view in edits(folder)] == ["session-1", "external"]
+    assert [view.edit.origin for view in edits(folder)] == [Origin.UNATTRIBUTED, Origin.EXTERNAL]
 
 
 def test_changes_of_a_shell_whose_beginning_was_not_reported_are_unattributed(folder: Path) -> None:
@@ -191,8 +192,8 @@ def test_both_calls_keep_their_edits_when_the_second_starts_before_the_first_end
     shell("echo 2 >> src/b.py", folder=folder)
     session.tell(first[1])
     session.tell(second[1])
-    assert operations_and_paths(edits(folder, "session-1")) == [(Operation.EDIT, "a.txt"), (Operation.EDIT, "src/b.py")]
-    assert edits(folder, "external") == []
+    assert operations_and_paths(edits(folder)) == [(Operation.EDIT, "a.txt"), (Operation.EDIT, "src/b.py")]
+    assert {view.owner for view in edits(folder)} == {"session-1"}
 
 
 # ---- several agents at once
@@ -226,7 +227,7 @@ def test_a_start_hook_waits_while_another_hook_holds_the_lock(folder: Path) -> N
     one.tell(one.shell_event("make", before=True))
     began = json.dumps(two.shell_event("work", before=True)).encode()
     agents = folder / ".cas" / "agents"
-    opened = set(agents.glob("open-*"))
+    opened = evidence(folder, "open-")
     with (agents / "lock").open("rb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # as a hook does that has listed the open calls and now scans
         words = [*PROGRAM, "hook", two.client]
@@ -236,10 +237,10 @@ def test_a_start_hook_waits_while_another_hook_holds_the_lock(folder: Path) -> N
             hooked.stdin.close()
             time.sleep(0.5)  # long enough that it would mostly be over; either way all of it has to hold
             assert hooked.poll() is None
-            assert set(agents.glob("open-*")) == opened
+            assert evidence(folder, "open-") == opened
             fcntl.flock(lock, fcntl.LOCK_UN)
             assert hooked.wait(PATIENCE) == 0
-    assert len(set(agents.glob("open-*"))) == len(opened) + 1
+    assert len(evidence(folder, "open-")) == len(opened) + 1
 
 
 def test_edits_of_our_server_are_not_recorded_again_by_hooks(folder: Path) -> None:
@@ -535,7 +536,8 @@ def test_a_damaged_store_does_not_stop_the_agent_and_missed_changes_are_recorded
     assert (ran.status, ran.out) == (0, b"")
     (folder / ".cas" / "away").rename(segments)
     session.stop()
-    assert operations_and_paths(edits(folder, "session-1")) == [(Operation.EDIT, "a.txt")]
+    assert operations_and_paths(edits(folder)) == [(Operation.EDIT, "a.txt")]
+    assert edits(folder)[0].is_unattributed
 
 
 def test_files_outside_the_workspace_and_in_git_are_not_recorded(folder: Path, tmp_path: Path) -> None:
@@ -700,7 +702,7 @@ def test_a_denied_tool_claims_no_changes(agent: type[Session], denial: dict[str,
         (folder / "own.txt").open("a").close()
     session.stop()
     assert {view.edit.conversation for view in edits(folder)} == {"external"}
-    assert list((folder / ".cas" / "agents").glob("open-*")) == []
+    assert not evidence(folder, "open-")
 
 
 @pytest.mark.parametrize(("agent", "name"), [(ClaudeCode, "StopFailure"), (Codex, "Interrupt"), (Codex, "SessionEnd")])
@@ -711,7 +713,7 @@ def test_an_interrupted_turn_ends_its_calls(agent: type[Session], name: str, fol
     session.tell(session.stopped() | {"hook_event_name": name})
     shell("echo 2 >> a.txt", folder=folder)
     session.stop()
-    assert [view.edit.conversation for view in edits(folder)] == ["session-1", "external"]
+    assert [view.edit.origin for view in edits(folder)] == [Origin.UNATTRIBUTED, Origin.EXTERNAL]
 
 
 @pytest.mark.parametrize("agent", [Gemini, Copilot], ids=lambda agent: agent.__name__)
@@ -727,7 +729,7 @@ def test_concurrent_tools_without_call_ids_each_claim_their_own_file(agent: type
         session.tell(session.write_event(name, "x\n", before=False))
     assert operations_and_paths(edits(folder, "session-1")) == [(Operation.EDIT, "a.txt"), (Operation.EDIT, "run.sh")]
     assert operations_and_paths(edits(folder, "external")) == [(Operation.EDIT, "run.sh")]
-    assert list((folder / ".cas" / "agents").glob("open-*")) == []
+    assert not evidence(folder, "open-")
 
 
 @pytest.mark.parametrize("client", ["vscode", "claude-code"])
@@ -766,7 +768,7 @@ def test_a_call_reported_by_a_clients_own_hooks_and_claude_codes_is_recorded_onc
         session.tell(session.shell_event("echo 1 >> a.txt", before=False))
     own.stop()
     assert [(view.edit.conversation, view.edit.path) for view in edits(folder)] == [("session-1", b"a.txt")]
-    assert list((folder / ".cas" / "agents").glob("open-*")) == []
+    assert not evidence(folder, "open-")
 
 
 @pytest.mark.parametrize("is_both", [False, True], ids=["claude-code", "both"])
@@ -820,7 +822,7 @@ def test_a_session_in_another_folder_still_ends_its_calls_in_its_project(folder:
         assert (ran.status, b"hookSpecificOutput" in ran.out, ran.err) == (0, False, b"")
     shell("echo 2 >> a.txt", folder=folder)
     session.stop()
-    assert [view.edit.conversation for view in edits(folder)] == ["session-1", "external"]
+    assert [view.edit.origin for view in edits(folder)] == [Origin.UNATTRIBUTED, Origin.EXTERNAL]
 
 
 # ---- reports of rejections to agents
@@ -1107,8 +1109,7 @@ def test_the_end_of_a_turn_reaches_every_workspace_of_a_client_with_several_fold
     shell("echo mine >> o.txt", folder=others[1])
     session.tell(session.prompted("go on") | roots)
     found = edits(others[1])
-    assert [view.edit.conversation for view in found] == ["session-1", "external"]
-    assert found[0].edit.notes["prompt"] == "make it"
+    assert [view.edit.origin for view in found] == [Origin.UNATTRIBUTED, Origin.EXTERNAL]
     assert (others[0] / ".cas" / "hook.log").exists() == is_first_damaged
 
 
@@ -1167,8 +1168,9 @@ def test_an_opencode_call_claims_changes_only_once_a_person_allows_it(folder: Pa
         session.tell(session.base(f"permission.{answer}") | {"callID": session.call})
     shell("echo 1 >> src/b.py", folder=folder)
     session.stop()  # not every version sends an event for a tool's end
-    conversations = {os.fsdecode(view.edit.path): view.edit.conversation for view in edits(folder)}
-    assert conversations == {"a.txt": "external", "src/b.py": session.name if answer == "allowed" else "external"}
+    origins = {os.fsdecode(view.edit.path): view.edit.origin for view in edits(folder)}
+    is_over = answer == "rejected"
+    assert origins == {"a.txt": Origin.UNATTRIBUTED, "src/b.py": Origin.EXTERNAL if is_over else Origin.UNATTRIBUTED}
 
 
 @pytest.mark.parametrize(("is_shell", "answer"), sampled_product([False, True], ["rejected", "allowed"]))

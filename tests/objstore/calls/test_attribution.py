@@ -1,9 +1,11 @@
 """Test which open call a change is attributed to, as a table of calls and answers."""
 
+from collections.abc import Iterable
+
 import pytest
 
-from objstore.calls.attribution import CANDIDATES, CallAttribution
-from objstore.calls.open_calls import AgentCall
+from objstore.calls.attribution import CANDIDATES, RULES, WHY, Facts, FoundChange, explain
+from objstore.calls.open_calls import AgentCall, CallKind
 from objstore.fastclass import replace
 from objstore.model.basic_types import Origin
 from objstore.model.results import EXTERNAL_CALL, CallInfo
@@ -20,6 +22,14 @@ def call(tool: str, *paths: str, conversation: str = "conv_one", asked: bool = F
         is_asked=asked,
         ended=ended,
     )
+
+
+def whose(calls: Iterable[AgentCall], path: str, moment: int, tick: int = 0, *, is_kept: bool = False) -> CallInfo:
+    """Return whose a change is, without the reason for which it is unattributed."""
+    found = explain(FoundChange(path, moment, tick, is_kept), Facts(calls))
+    if found.origin is Origin.UNATTRIBUTED:
+        assert found.notes[WHY]
+    return replace(found, notes={name: note for name, note in found.notes.items() if name != WHY})
 
 
 def of_any(*calls: AgentCall) -> CallInfo:
@@ -44,7 +54,7 @@ ASKED_AND_OVER = call("K", "f", asked=True, ended=1)
 
 
 @pytest.mark.parametrize(
-    ("running_calls", "whose"),
+    ("running_calls", "author"),
     [
         pytest.param([], None, id="no call is open"),
         pytest.param([A], A, id="whoever named it"),
@@ -63,14 +73,14 @@ ASKED_AND_OVER = call("K", "f", asked=True, ended=1)
     ],
 )
 def test_a_change_is_attributed_to_the_call_that_named_the_file(
-    running_calls: list[AgentCall], whose: AgentCall | None
+    running_calls: list[AgentCall], author: AgentCall | None
 ) -> None:
     expected = of_any(*running_calls) if running_calls else EXTERNAL_CALL
-    assert CallAttribution(running_calls).of("f", NOW) == (expected if whose is None else whose.info)
+    assert whose(running_calls, "f", NOW) == (expected if author is None else author.info)
 
 
 @pytest.mark.parametrize(
-    ("running_calls", "whose"),
+    ("running_calls", "author"),
     [
         pytest.param([ANY], ANY, id="one call may touch any file"),
         pytest.param([ANY_LATER, ANY], ANY_LATER, id="the newest of one conversation"),
@@ -83,18 +93,16 @@ def test_a_change_is_attributed_to_the_call_that_named_the_file(
     ],
 )
 def test_a_change_of_an_unnamed_file_is_attributed_to_the_only_call_that_may_touch_any_file(
-    running_calls: list[AgentCall], whose: AgentCall | None
+    running_calls: list[AgentCall], author: AgentCall | None
 ) -> None:
-    mine = CallInfo(tool="mine")
-    claims = CallAttribution(running_calls)
-    for found in (claims.of("h", NOW), claims.of_others(EXTERNAL_CALL, NOW), claims.of_others(mine, NOW)):
-        assert found == (of_any(*running_calls) if whose is None else whose.info)
+    assert whose(running_calls, "h", NOW) == (of_any(*running_calls) if author is None else author.info)
 
 
 def test_without_a_call_that_may_touch_any_file_the_default_attribution_applies() -> None:
     mine = CallInfo(tool="mine")
-    assert CallAttribution([]).of_others(mine, NOW) == CallAttribution([A, OTHER]).of_others(mine, NOW) == mine
-    assert CallAttribution([A]).of("h", NOW) == CallAttribution([A]).of_others(EXTERNAL_CALL, NOW) == EXTERNAL_CALL
+    for calls in ([], [A, OTHER]):
+        assert explain(FoundChange("h", NOW), Facts(calls), mine) == mine
+        assert explain(FoundChange("h", NOW), Facts(calls)) == EXTERNAL_CALL
 
 
 @pytest.mark.parametrize(
@@ -107,27 +115,61 @@ def test_changes_before_a_call_began_or_after_it_ended_are_not_its_own(
     named, anywhere = (replace(each, since=10, ended=20) for each in (A, ANY))
     # A file that was changed after the end may have been changed before as well.
     other = EXTERNAL_CALL if moment < 20 else of_any(A)
-    assert CallAttribution([named]).of("f", moment, tick) == (named.info if is_theirs else other)
-    assert CallAttribution([anywhere]).of_others(EXTERNAL_CALL, moment, tick) == (anywhere.info if is_theirs else other)
-    assert CallAttribution([named, ANY]).of("f", moment, tick) == (named if is_theirs else ANY).info
+    assert whose([named], "f", moment, tick) == (named.info if is_theirs else other)
+    assert whose([anywhere], "h", moment, tick) == (anywhere.info if is_theirs else other)
+    assert whose([named, ANY], "f", moment, tick) == (named if is_theirs else ANY).info
 
 
 def test_a_file_waits_if_only_unconfirmed_calls_named_it() -> None:
-    assert CallAttribution(iter([A, OTHER, ANY])).named == ["f", "g"]
-    assert CallAttribution([ASKED, ASKED_OTHER, ANY]).has_no_confirmed_call("f")
-    assert not CallAttribution([ASKED, A]).has_no_confirmed_call("f")
-    assert not CallAttribution([ASKED_AND_OVER, ASKED]).has_no_confirmed_call("f")
+    assert Facts(iter([A, OTHER, ANY])).named == ["f", "g"]
+    assert Facts([ASKED, ASKED_OTHER, ANY]).must_wait("f")
+    assert not Facts([ASKED, A]).must_wait("f")
+    assert not Facts([ASKED_AND_OVER, ASKED]).must_wait("f")
+    assert not Facts([replace(A, doubt="its end was not reported")]).must_wait("f")
 
 
 def test_a_call_that_runs_on_after_its_turn_may_have_made_a_change_but_is_never_known_to() -> None:
     left = replace(ANY, is_behind=True, is_left=True)
-    assert CallAttribution([left]).of("h", NOW) == of_any(left)
-    assert CallAttribution([left, ANY_LATER]).of("h", NOW) == ANY_LATER.info
-    assert CallAttribution([left, ANY_OTHER]).of("h", NOW) == of_any(left, ANY_OTHER)
-    assert CallAttribution([left, A]).of("f", NOW) == A.info
+    assert whose([left], "h", NOW) == of_any(left)
+    assert whose([left, ANY_LATER], "h", NOW) == ANY_LATER.info
+    assert whose([left, ANY_OTHER], "h", NOW) == of_any(left, ANY_OTHER)
+    assert whose([left, A], "f", NOW) == A.info
 
 
 @pytest.mark.parametrize("calls", [[A], [ANY], [ASKED], [A, ANY_OTHER]])
 def test_a_change_that_a_decision_finds_is_unattributed_while_any_call_can_have_made_it(calls: list[AgentCall]) -> None:
-    assert CallAttribution(calls).outside("f", NOW) == of_any(*calls)
-    assert CallAttribution(replace(each, since=NOW + 1) for each in calls).outside("f", NOW) == EXTERNAL_CALL
+    assert whose(calls, "f", NOW, is_kept=True) == of_any(*calls)
+    assert whose([replace(each, since=NOW + 1) for each in calls], "f", NOW, is_kept=True) == EXTERNAL_CALL
+
+
+DOUBTED = replace(ANY, doubt="its end was not reported")
+EXPECTED = replace(A, kind=CallKind.EXPECTED)
+SILENT = AgentCall(conversation="conv_other", id="", tool="", paths=None, kind=CallKind.TURN, is_left=True)
+
+
+@pytest.mark.parametrize(
+    ("calls", "path", "author"),
+    [
+        pytest.param([DOUBTED], "h", None, id="its end is only inferred"),
+        pytest.param([DOUBTED, ANY_LATER], "h", ANY_LATER, id="a later one of its conversation runs"),
+        pytest.param([DOUBTED, ANY_OTHER], "h", None, id="one of another conversation runs"),
+        pytest.param([replace(A, doubt="x")], "f", None, id="it named the file"),
+        pytest.param([replace(A, doubt="x"), ANY_LATER], "f", ANY_LATER, id="it named what a later one may touch"),
+        pytest.param([EXPECTED], "f", EXPECTED, id="a change is expected of it"),
+        pytest.param([EXPECTED], "h", EXTERNAL_CALL, id="no change of this file is expected"),
+        pytest.param([EXPECTED, ANY_OTHER], "f", None, id="another conversation may have made what is expected"),
+        pytest.param([EXPECTED, LATER], "f", LATER, id="another call named it since"),
+        pytest.param([SILENT], "h", None, id="no event of its tools has arrived"),
+        pytest.param([SILENT, ANY], "h", ANY, id="a call explains it"),
+    ],
+)
+def test_what_is_not_certain_is_unattributed(
+    calls: list[AgentCall], path: str, author: AgentCall | CallInfo | None
+) -> None:
+    expected = author.info if isinstance(author, AgentCall) else author or of_any(*calls)
+    assert whose(calls, path, NOW) == expected
+
+
+def test_every_rule_has_its_reason() -> None:
+    assert len({rule.name for rule in RULES}) == len(RULES)
+    assert all(rule.reason for rule in RULES)

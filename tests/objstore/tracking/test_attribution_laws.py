@@ -1,7 +1,8 @@
 """Random streams of hook events, mixed with writes whose author is known, against the two laws of attribution.
 
 1. What an agent wrote is never accepted unless a person decides so.
-2. What a person wrote while no agent's call was open is accepted.
+2. What a person wrote while no agent's call was open is accepted, unless a call left the file unchanged that it had
+   named, or no event of a tool had arrived from a session that had a prompt.
 
 A call whose beginning no hook reported becomes known when its end is reported: the first law holds from then on.
 """
@@ -86,6 +87,9 @@ class Day:
         self.decided: set[Unit] = set()  # what a person decided on
         self.authors: dict[str, set[str]] = {}  # of what is not recorded yet, by path
         self.undisturbed: set[str] = set()  # paths that a person wrote, with no call open since before
+        self.heard: set[str] = set()  # sessions of which events of tools have arrived
+        self.silent: set[str] = set()  # sessions that work on a prompt, and of which none has
+        self.expected: dict[str, set[str]] = {}  # files that a call of the session named and may yet change
         self.newest = 0
         self.number = 0
         self.said: list[str] = []
@@ -110,8 +114,19 @@ class Day:
             if path in self.undisturbed and is_quiet and view.edit.conversation != "ours":
                 assert is_accepted, (path, view.edit.origin, self.said)
             self.undisturbed.discard(path)
-        if self.open or self.late:
+        if not self.is_quiet:
             self.undisturbed.clear()
+        self.undisturbed -= {path for paths in self.expected.values() for path in paths}
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether no agent can change a file, as far as hooks have reported."""
+        return not (self.open or self.late or self.silent)
+
+    def hear(self, session: str) -> None:
+        """Note that an event of a tool is reported."""
+        self.heard.add(session)
+        self.silent.discard(session)
 
     def write(self, path: str, author: str) -> None:
         """Add a line to a file."""
@@ -127,6 +142,9 @@ class Day:
         self.stop(session, lists=False)
         self.forget(session, agent=False, main=True)
         self.hooks.note_turn(TurnInfo(session=session, began=0, prompt="go"), has_begun=True)
+        if session not in self.heard:
+            self.silent.add(session)
+            self.undisturbed.clear()
 
     @said
     def begin(self, session: str, path: str | None, agent: str) -> None:
@@ -135,6 +153,7 @@ class Day:
         call = AgentCall(conversation=session, id=str(self.next()), tool="tool", paths=paths, agent=agent)
         if agent:
             self.hooks.note_subagent(session, agent)
+        self.hear(session)
         self.hooks.begin(call)
         self.open[call.id] = Running(call=call, is_working=True)
 
@@ -149,6 +168,7 @@ class Day:
     def unreported(self, session: str, path: str, *, names: bool) -> None:
         """Let a call change a file that only reports its end."""
         call = AgentCall(conversation=session, id=str(self.next()), tool="tool", paths=(path,) if names else None)
+        self.hear(session)
         self.write(path, AGENT)
         self.undisturbed.clear()
         self.hooks.end(call)
@@ -173,6 +193,7 @@ class Day:
     @said
     def report(self, running: Running, how: str) -> None:
         """Report that a call has ended, has failed or runs on, though its beginning was not reported."""
+        self.hear(running.call.conversation)
         number = running.call.id
         del self.unannounced[number]
         self.undisturbed.clear()
@@ -204,6 +225,7 @@ class Day:
         if running.is_behind:
             return
         running.is_working = False
+        self.expected.setdefault(running.call.conversation, set()).update(running.call.paths or ())
         if how == "late":
             self.late[running.call.id] = running
         if how in {"now", "twice"}:
@@ -264,6 +286,8 @@ class Day:
             if not each.is_behind:
                 each.is_working = False
         self.hooks.pause(session, running=tasks if lists else None)
+        self.silent.discard(session)
+        self.undisturbed -= self.expected.pop(session, set())
         for each in own:
             if not each.is_behind or (lists and each.call.task not in tasks):
                 self.open.pop(each.call.id)
@@ -287,6 +311,8 @@ class Day:
         for each in [*own, *(each for each in self.unannounced.values() if each.call.conversation == session)]:
             each.is_working = False
         self.hooks.over(session)
+        self.silent.discard(session)
+        self.undisturbed -= self.expected.pop(session, set())
         for each in own:
             self.open.pop(each.call.id)
 
@@ -308,7 +334,7 @@ class Day:
         """Let the person change a file."""
         is_clean = path not in self.authors or path in self.undisturbed
         self.write(path, PERSON)
-        if is_clean and not self.open and not self.late:
+        if is_clean and self.is_quiet:
             self.undisturbed.add(path)
 
     @said
@@ -449,9 +475,9 @@ def test_only_what_no_agent_can_have_written_is_accepted_without_a_decision(stre
         day = Day(Path(folder))
         with day.workspace:
             for step in stream:
-                was_quiet = not day.open and not day.late
+                was_quiet = day.is_quiet
                 step(day)
                 day.check(is_quiet=was_quiet)
             day.look("scan", "a")
-            day.check(is_quiet=not day.open and not day.late)
+            day.check(is_quiet=day.is_quiet)
             assert not day.authors

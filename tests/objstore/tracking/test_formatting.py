@@ -211,6 +211,7 @@ def test_a_change_is_no_formatters_if_it_is_not_formatting_right_after_an_agents
     workspace: Workspace, why: str
 ) -> None:
     if why == "not an agent's":
+        workspace.hooks.begin(replace(CALL, paths=("g.py",)))
         path_in(workspace).write_bytes(WRITTEN)
         look(workspace, "record")
     else:

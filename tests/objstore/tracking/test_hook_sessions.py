@@ -1,6 +1,5 @@
 """Test what hooks keep for one another while other processes write or clean up the same files."""
 
-import os
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from pathlib import Path
@@ -25,10 +24,10 @@ from objstore import (
     Unit,
     Workspace,
 )
+from objstore.calls.evidence_log import log_of
 from objstore.calls.open_calls import OpenCalls
 from objstore.config.config_files import Configuration
 from objstore.fastclass import replace
-from objstore.fs.disk import Pieces
 from objstore.model.results import EXTERNAL_CALL
 from objstore.tracking.attributed_scan import AttributedScan
 from objstore.transaction.journal import Journal
@@ -40,27 +39,20 @@ EARLIER: Final = AgentCall(conversation="c", id="0", tool="Bash", paths=None)
 
 
 class Interrupted(UnsyncedDisk):
-    """A disk on which something else happens once, behind a step of putting an agent's file in its place."""
+    """A disk on which something else happens once, before or behind the first line that is appended to the log."""
 
-    def __init__(self, behind: str, then: Callable[[], object]) -> None:
+    def __init__(self, when: str, then: Callable[[], object]) -> None:
         super().__init__()
-        self._behind = behind
+        self._when = when
         self._then = iter([then])
 
-    def stage(self, directory: int, content: Pieces, like: os.stat_result | None, mode: int, name: str) -> str:
-        staged = super().stage(directory, content, like, mode, name)
-        self._done("stage", name)
-        return staged
-
-    def exchange(self, source_directory: int, source: str, directory: int, name: str) -> bool:
-        done = super().exchange(source_directory, source, directory, name)
-        self._done("exchange", name)
-        return done
-
-    def _done(self, what: str, name: str) -> None:
-        if what == self._behind and name.startswith(("open-", "done-")):
-            for then in self._then:
-                then()
+    def append(self, fd: int, content: bytes, name: str) -> None:
+        for when in ("before", "behind"):
+            if when == "behind":
+                super().append(fd, content, name)
+            if when == self._when and name.endswith("events") and (b" open-" in content or b" done-" in content):
+                for then in self._then:
+                    then()
 
 
 @pytest.fixture
@@ -71,9 +63,9 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-@pytest.mark.parametrize("behind", ["stage", "exchange"])
-def test_a_call_is_kept_while_another_process_writes_its_first_file(root: Path, behind: str) -> None:
-    """Its first write clears away what writers left that died, and the file of a call has no writer's lock."""
+@pytest.mark.parametrize("when", ["before", "behind"])
+def test_a_call_is_kept_while_another_process_writes_its_first_file(root: Path, when: str) -> None:
+    """Its first write clears away what writers left that died, and the log of calls has no writer's lock."""
 
     def write_first() -> None:
         with Workspace.open(root, UnsyncedDisk()) as other:
@@ -82,7 +74,7 @@ def test_a_call_is_kept_while_another_process_writes_its_first_file(root: Path, 
     with Workspace.open(root, UnsyncedDisk()) as workspace:
         workspace.hooks.begin(EARLIER)
         workspace.hooks.end(EARLIER)
-    with Workspace.open(root, Interrupted(behind, write_first)) as workspace:
+    with Workspace.open(root, Interrupted(when, write_first)) as workspace:
         workspace.hooks.begin(CALL)
         (root / "made.txt").write_bytes(b"made\n")
         made = workspace.hooks.end(CALL)
@@ -110,7 +102,7 @@ def test_an_end_and_a_new_turn_noted_at_the_same_time_are_both_kept(root: Path, 
 
     with closing(Journal(str(root), UnsyncedDisk())) as journal:
         OpenCalls(journal).note_done("c", [EARLIER])
-    noted(Interrupted("stage", begin_other), first)
+    noted(Interrupted("before", begin_other), first)
     other[0].join()
     with closing(Journal(str(root), UnsyncedDisk())) as journal:
         calls = OpenCalls(journal)
@@ -325,8 +317,9 @@ class Appending(UnsyncedDisk):
 
     def append(self, fd: int, content: bytes, name: str) -> None:
         super().append(fd, content, name)
-        for then in self._then:
-            then()
+        if not name.endswith("events"):
+            for then in self._then:
+                then()
 
 
 def test_a_session_s_late_start_does_not_take_the_prompt_of_its_first_turn(tmp_path: Path) -> None:
@@ -361,3 +354,52 @@ def test_an_agent_awaits_a_prompt_from_the_end_of_its_turn_to_the_next(root: Pat
         assert hooks.awaits_prompt("c")
         hooks.note_turn(TurnInfo(session="c", began=0, prompt="Go on."), has_begun=True)
         assert not hooks.awaits_prompt("c")
+
+
+def test_what_a_subagent_does_belongs_to_the_turn_whose_prompt_sent_it(root: Path) -> None:
+    with Workspace.open(root, UnsyncedDisk()) as workspace:
+        hooks = workspace.hooks
+        hooks.note_turn(TurnInfo(session="c", began=0, prompt="ask others"), has_begun=True)
+        hooks.note_subagent("c", "worker")
+        hooks.pause("c")
+        hooks.note_turn(TurnInfo(session="c", began=0, prompt="something else"), has_begun=True)
+        for name, agent in (("a", "worker"), ("b", ""), ("d", "another")):
+            if agent == "another":
+                hooks.note_subagent("c", agent)
+            call = replace(CALL, id=name, agent=agent)
+            hooks.begin(call)
+            (root / name).write_bytes(b"1\n")
+            hooks.end(call)
+    prompts = {path: prompt for path, _, prompt in turns_of(root)}
+    assert prompts == {b"a": "ask others", b"b": "something else", b"d": "something else"}
+
+
+@pytest.mark.parametrize("how", ["hook.log", "noted"])
+def test_what_changed_where_a_hook_has_failed_is_unattributed_until_everything_was_looked_at(
+    root: Path, how: str
+) -> None:
+    with Workspace.open(root, UnsyncedDisk()) as workspace:
+        workspace.record_changes(EXTERNAL_CALL)
+        workspace.hooks.begin(CALL)
+        workspace.hooks.end(CALL)
+        if how == "noted":
+            with closing(Journal(str(root), UnsyncedDisk())) as journal:
+                log_of(journal).note_gap("a hook could not write")
+        else:
+            (root / ".cas" / "hook.log").write_text("2026-01-01T00:00:00Z claude-code: OSError\n")
+        (root / "a").write_bytes(b"1\n")
+        for _ in range(2):
+            workspace.hooks.pause("c")
+            (root / "a").write_bytes(b"2\n")
+        workspace.hooks.pause("c")
+        assert [view.is_unattributed for view in workspace.history.edits()] == [True, False]
+
+
+def test_what_a_shell_changes_stays_its_own_after_another_hook_has_failed(root: Path) -> None:
+    with Workspace.open(root, UnsyncedDisk()) as workspace:
+        workspace.record_changes(EXTERNAL_CALL)
+        workspace.hooks.begin(CALL)
+        (root / ".cas" / "hook.log").write_text("2026-01-01T00:00:00Z claude-code: OSError\n")
+        (root / "a").write_bytes(b"1\n")
+        (made,) = workspace.hooks.end(CALL)
+        assert made.edit.origin is Origin.AGENT

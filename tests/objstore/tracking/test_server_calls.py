@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from objstore import AgentCall, HookSessions, Workspace, arguments_digest
+from tests.support.hooked_agents import evidence, put_evidence
 
 GIVEN = {"path": "a.txt", "content": "1\n", "more": [1, 2.5, None, {"é": True}]}
 
@@ -42,11 +43,10 @@ def test_a_call_that_has_ended_is_not_taken(hooks: HookSessions, end: str) -> No
 def test_calls_of_programs_that_died_and_damaged_notes_are_removed(hooks: HookSessions, tmp_path: Path) -> None:
     hooks.begin(call("old", began=1))
     hooks.begin(call("damaged"))
-    notes = sorted((tmp_path / ".cas" / "agents").glob("asks-*"))
-    damaged = next(note for note in notes if '"damaged"' in note.read_text())
-    damaged.write_bytes(b'{"conversation": 1')
+    damaged = next(name for name, held in evidence(tmp_path, "asks-").items() if held["id"] == "damaged")
+    put_evidence(tmp_path, damaged, {"conversation": 1})
     assert hooks.server_calls.take("write_file", GIVEN) is None
-    assert not any(note.exists() for note in notes)
+    assert not evidence(tmp_path, "asks-")
 
 
 def test_equal_calls_at_once_are_taken_one_by_one(hooks: HookSessions) -> None:

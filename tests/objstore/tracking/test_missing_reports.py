@@ -22,10 +22,15 @@ def root(tmp_path: Path) -> Path:
 
 
 def prompted(root: Path) -> Workspace:
-    """Return a workspace with a baseline and a recorded file of three lines, after a prompt of session c."""
+    """Return a workspace with a baseline and a recorded file of three lines, after a prompt of session c.
+
+    Events of the session's tools are known to arrive.
+    """
     (root / "a").write_bytes(b"1\n2\n3\n")
     workspace = Workspace.open(root, UnsyncedDisk())
     workspace.record_changes(EXTERNAL_CALL)
+    workspace.hooks.begin(replace(CALL, id="0"))
+    workspace.hooks.end(replace(CALL, id="0"))
     workspace.hooks.note_turn(TurnInfo(session="c", began=0, prompt="go"), has_begun=True)
     return workspace
 

@@ -48,6 +48,9 @@ _WORDS_OF_HEAD: Final = 5  # "events", the version, the inode and the path of th
 _WORDS: Final = 4  # of each other line after its checksum: its number, when it was written, a name, a value
 _LONGEST_HEAD: Final = 100
 
+_FIRST: Final = "first"
+"""The thing whose line is written before the first report of a hook: its time says since when agents have worked."""
+
 _TRIES: Final = 10
 """How often a log is read that ends within a line: another process may be appending."""
 
@@ -77,6 +80,13 @@ class EvidenceLog:
         """Why some of what was reported may be unknown; "": all of it is known."""
         self._refresh()
         return self._damage or str(self.read(_GAP).get("why", ""))
+
+    @property
+    def began(self) -> int | None:
+        """When a hook first reported something, in the file system's time (ns; 0: not known); None: none ever did."""
+        if self.gap:
+            return 0
+        return self.written(_FIRST) if self._entries.keys() - {_FAULTS} else None
 
     @property
     def has_failed_hook(self) -> bool:
@@ -109,6 +119,8 @@ class EvidenceLog:
 
     def write(self, name: str, held: Mapping[str, Any]) -> None:
         """Say what is so of a thing from now on. Raises StoreLocked, and what the disk raises."""
+        if not self.exists(_FIRST):
+            self._append(_FIRST, b"{}")
         self._append(name, json.dumps(held).encode())
 
     def remove(self, *names: str) -> None:

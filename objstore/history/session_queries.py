@@ -5,7 +5,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
-from objstore.fs.reserved_names import AGENTS_NAME, STORE_NAME
+from objstore.errors import StoreLinked, StoreNotRegular
+from objstore.fs.nofollow import read_store_file
+from objstore.fs.reserved_names import AGENTS_NAME, EVENTS_NAME, STORE_NAME
 from objstore.history.edit_queries import edit
 from objstore.index.rows import SessionRow, TurnEdit, TurnRow
 from objstore.model.views import SessionView, TurnLines, TurnView
@@ -104,9 +106,10 @@ def _turn(row: TurnRow, made: Iterable[TurnEdit]) -> TurnView:
 
 
 def had_agents(journal: Journal) -> bool:
-    """Return whether an agent's turn is recorded, or a hook left a note: then an agent may have changed any file."""
+    """Return whether an agent's turn is recorded, or a hook has reported something."""
     if journal.store.next_turn() > 1:
         return True
-    with suppress(OSError), os.scandir(os.path.join(journal.tree.root, STORE_NAME, AGENTS_NAME)) as found:
-        return any(entry.stat(follow_symlinks=False).st_size for entry in found)
+    path = os.path.join(journal.tree.root, STORE_NAME, AGENTS_NAME, EVENTS_NAME)
+    with suppress(OSError, StoreLinked, StoreNotRegular):
+        return read_store_file(path).count(b"\n") > 1  # the first line says whose log it is
     return False

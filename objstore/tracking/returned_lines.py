@@ -9,14 +9,14 @@ import os
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set as AbstractSet
 from typing import Final
 
-from objstore.calls.attribution import CANDIDATES, UNKNOWN_TIME
+from objstore.calls.attribution import CANDIDATES
 from objstore.calls.edit_recorder import Change, Recorder, Version
+from objstore.calls.evidence_log import log_of
 from objstore.documents.earlier_states import DocumentHistory, EarlierState
 from objstore.documents.loader import load_document
 from objstore.errors import UNREADABLE, HistoryBroken
 from objstore.fastclass import field, replace, value, variable
 from objstore.history.git_events import GIT_EVENT_NOTE
-from objstore.history.session_queries import had_agents
 from objstore.model.basic_types import (
     EXTERNAL_CONVERSATION,
     GIT_CONVERSATION,
@@ -49,6 +49,7 @@ _RETURNED: Final = "returned"
 _NOTE: Final = "git"
 """The note of an edit that belongs to an event: what happened."""
 
+_NS_PER_US: Final = 1_000
 _MOST_DOCUMENTS: Final = 200
 """Documents under review with which a new file is compared."""
 
@@ -350,8 +351,12 @@ class _Comparison:
 
     def _may_be_of_an_agent(self, here: Difference) -> bool:
         """Return whether an agent may have changed a file at some time at which no look saw it."""
-        is_open = owner_at(self._whose, here.path, here.changed, UNKNOWN_TIME).origin.needs_review
-        return is_open or had_agents(self._journal)
+        if owner_at(self._whose, here.path, here.changed, here.tick).origin.needs_review:
+            return True
+        latest = here.changed + here.tick
+        turn, began = self._journal.store.index.turns.turn(1), log_of(self._journal).began
+        is_after_turn = turn is not None and turn.time * _NS_PER_US <= latest
+        return is_after_turn or (began is not None and began <= latest)
 
     def _originals(self, text: bytes) -> tuple[Seq, ...]:
         """Return the edits under review whose lines a new file has, if most of it was in their file."""

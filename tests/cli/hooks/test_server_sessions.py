@@ -200,7 +200,7 @@ def test_each_tool_call_of_several_files_is_joined_as_a_whole(folder: Path, serv
     session.ask("patch")
     (folder / "b.txt").write_text("two\n")
     assert cas("record", folder=folder).status == 0
-    patch = "--- a/{0}\n+++ b/{0}\n@@ -1 +1,2 @@\n {1}\n+1\n"
+    patch = "--- a/{0}\n+++ b/{0}\n@@ -1 +1,2 @@\n+1\n {1}\n"
     patches = [
         {"file_path": name, "patch": patch.format(name, line)} for name, line in (("a.txt", "one"), ("b.txt", "two"))
     ]

@@ -52,7 +52,7 @@ _COMMENTED: Final = (
 )
 _COLLIDED: Final = (
     "Another agent has changed files that you have changed too, and neither is reviewed yet. "
-    "Read them again before you edit them:"
+    "Unless you have read them since, read them again before you edit them:"
 )
 _SILENCE: Final = "files changed, but no event of a tool has arrived from this session (cas doctor)"
 _MAX_REPORTED: Final = 20

@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     )
     from objstore.fs.nofollow import open_store_file as open_store_file
     from objstore.fs.store_owner import user_name as user_name
-    from objstore.fs.store_version import store_version as store_version
+    from objstore.fs.store_version import store_folder_bytes as store_folder_bytes, store_version as store_version
     from objstore.fs.tree_files import Files as Files
     from objstore.git.command import ask_git as ask_git
     from objstore.history.completions import NameKind as NameKind, NameSuggestion as NameSuggestion
@@ -358,7 +358,7 @@ _HOMES: Final = {
     ),
     "fs.nofollow": ("open_store_file",),
     "fs.store_owner": ("user_name",),
-    "fs.store_version": ("store_version",),
+    "fs.store_version": ("store_folder_bytes", "store_version"),
     "fs.tree_files": ("Files",),
     "text.hunks": (
         "Span",

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from cli.json_shapes.files import external_shape, markers_shape
 from cli.json_shapes.values import Json, path_shape, text_shape, time_shape
-from objstore import hook_failures
+from objstore import hook_failures, store_folder_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -82,7 +82,7 @@ def status_shape(
         },
         "store": {
             "bytes": report.store_bytes,
-            "folder_bytes": report.folder_bytes,
+            "folder_bytes": store_folder_bytes(report.root),
             "blobs": report.blobs,
             "max_size": report.reclaimable.max_size,
             "older_than": report.reclaimable.older_than,

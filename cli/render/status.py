@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from cli.render.prompts import quoted_prompt
 from cli.screen.terminal import Screen, end_of, padded, shown_name, shown_width, width_of_terminal
+from objstore import store_folder_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -102,7 +103,7 @@ def status_text(
     yield screen.line()
     yield screen.line(
         f"store: {size_text(report.store_bytes)} in {counted(report.blobs, 'blob')}, "
-        f"the folder .cas {size_text(report.folder_bytes)}{_reclaimable(report)}"
+        f"the folder .cas {size_text(store_folder_bytes(report.root))}{_reclaimable(report)}"
     )
     yield from map(screen.line, _secrets(report))
     yield from map(screen.line, _faults(report.root))

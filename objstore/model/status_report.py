@@ -159,7 +159,6 @@ class StatusReport:
     markers: tuple[UnresolvedMarkers, ...]  # by edit
     unreadable: tuple[str, ...]  # recorded files that can't be read, each with the reason
     store_bytes: int  # of all segments
-    folder_bytes: int  # of all files in the store's folder: the segments, the index, the reserve
     blobs: int
     reclaimable: Reclaimable
     secrets: SecretFiles

@@ -83,7 +83,6 @@ def _status_report(journal: Journal, external: tuple[ExternalChange, ...], unrea
         markers=unresolved_markers(journal),
         unreadable=unreadable,
         store_bytes=store_bytes,
-        folder_bytes=_bytes_below(os.path.join(journal.tree.root, STORE_NAME)),
         blobs=blobs,
         reclaimable=_reclaimable(journal),
         collisions=tuple(collisions(journal, pending)),
@@ -94,16 +93,6 @@ def _status_report(journal: Journal, external: tuple[ExternalChange, ...], unrea
         commits=_commits(journal) if pending else (),
         committed=_committed(journal),
     )
-
-
-def _bytes_below(folder: str) -> int:
-    """Return the total size of the files in a folder and those below it, as far as they can be listed."""
-    total = 0
-    for place, _, names in os.walk(folder):
-        for name in names:
-            with suppress(OSError):  # another process may have removed it meanwhile
-                total += os.lstat(os.path.join(place, name)).st_size
-    return total
 
 
 def running_calls(journal: Journal) -> tuple[RunningCall, ...]:

@@ -32,6 +32,7 @@ __all__ = [
     "cas_unprivileged",
     "merged_output",
     "on_terminal",
+    "program_finding",
     "unforked_cas",
     "with_progress",
 ]
@@ -117,12 +118,22 @@ def _started(
     return CommandResult(status=ran.status, out=ran.out, err=ran.err)
 
 
+def program_finding(place: Path) -> tuple[str, ...]:
+    """Return a program that is `cas`, but for its search: it finds the packages in a folder before all others."""
+    start = "import sys; sys.path.insert(0, {!r}); from cli.shell.entry import main; sys.exit(main())"
+    return (sys.executable, "-P", "-c", start.format(str(place)))
+
+
 def unforked_cas(
-    *words: str, folder: Path, settings: dict[str, str] | None = None, stdin: bytes = b""
+    *words: str,
+    folder: Path,
+    settings: dict[str, str] | None = None,
+    stdin: bytes = b"",
+    program: tuple[str, ...] = PROGRAM,
 ) -> CommandResult:
     """Run `cas` with all that its start does: slower, and for tests of which that is a part."""
     ran = subprocess.run(
-        [*PROGRAM, *words],
+        [*program, *words],
         cwd=folder,
         env=environment(settings or {}),
         input=stdin,

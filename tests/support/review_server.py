@@ -102,14 +102,16 @@ def review_server(
     settings: Mapping[str, str] | None = None,
     is_cold: bool = False,
     begun_by: tuple[str, ...] = (),
+    program: tuple[str, ...] = (),
 ) -> Iterator[ReviewServer]:
     """Run `cas web` in a workspace until the end of the block, or until the test ends it.
 
     `is_cold`: start it cold instead of forked, so that the process can be killed. `begun_by`: as for `forked_program`.
+    `program`: another that is `cas`; (): none.
     """
-    program = PROGRAM if is_cold else forked_program("cli", begun_by).command
+    started = program or (PROGRAM if is_cold else forked_program("cli", begun_by).command)
     process = subprocess.Popen(
-        [*program, "web", "--no-browser", *options],
+        [*started, "web", "--no-browser", *options],
         cwd=root,
         env=environment(dict(settings or {})),
         stdout=subprocess.PIPE,

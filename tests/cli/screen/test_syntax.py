@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_runner import CommandRunner, unforked_cas
+from tests.support.command_runner import CommandRunner, program_finding, unforked_cas
 from tests.support.sampling import sampled_product
 
 CODE = re.compile("\x1b\\[[0-9;]*m")
@@ -61,21 +61,21 @@ def test_a_file_of_an_unknown_kind_is_shown_without(runner: CommandRunner) -> No
     assert KEYWORD not in runner.done("--color", "always", "diff").text
 
 
-def replaced(place: Path, content: str) -> dict[str, str]:
-    """Return the settings of a process that finds another Pygments."""
+def replaced(place: Path, content: str) -> tuple[str, ...]:
+    """Return a program that finds another Pygments."""
     package = place / "pygments"
     package.mkdir()
     (package / "__init__.py").write_text("")
     (package / "lexers.py").write_text(content)
     (package / "token.py").write_text("Comment = Keyword = String = ()\n")
     (package / "util.py").write_text("class ClassNotFound(Exception): ...\n")
-    return {"PYTHONPATH": str(place)}
+    return program_finding(place)
 
 
 def test_without_pygments_a_diff_is_as_before(runner: CommandRunner, tmp_path: Path) -> None:
     changed(runner)
-    settings = replaced(tmp_path, "raise ImportError\n")
-    shown = unforked_cas("--color", "always", "diff", folder=runner.folder, settings=settings)
+    program = replaced(tmp_path, "raise ImportError\n")
+    shown = unforked_cas("--color", "always", "diff", folder=runner.folder, program=program)
     assert (shown.status, shown.said) == (0, "")
     assert KEYWORD not in shown.text
     assert CODE.sub("", shown.text) == CODE.sub("", runner.done("--color", "always", "diff").text)
@@ -97,6 +97,6 @@ def get_lexer_for_filename(name):
 
 def test_a_text_that_takes_too_long_is_shown_without(runner: CommandRunner, tmp_path: Path) -> None:
     changed(runner)
-    shown = unforked_cas("--color", "always", "diff", folder=runner.folder, settings=replaced(tmp_path, SLOW))
+    shown = unforked_cas("--color", "always", "diff", folder=runner.folder, program=replaced(tmp_path, SLOW))
     assert (shown.status, shown.said) == (0, "")
     assert CODE.sub("", shown.text) == CODE.sub("", runner.done("--color", "always", "diff").text)

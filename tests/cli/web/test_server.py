@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.support.command_runner import PATIENCE, PROGRAM, CommandRunner, cas, environment
+from tests.support.command_runner import PATIENCE, PROGRAM, CommandRunner, cas, environment, program_finding
 from tests.support.faulty_disk import WHOLE
 from tests.support.plain_http import NO_CERTIFICATES
 from tests.support.review_server import ReviewServer, review_server
@@ -62,7 +62,7 @@ def test_a_text_that_a_lexer_takes_too_long_for_is_sent_without_marks(runner: Co
     (package / "token.py").write_text("Comment = Keyword = String = ()\n")
     (package / "util.py").write_text("class ClassNotFound(Exception): ...\n")
     runner.write("a.py", b"def f():\n    pass\n")
-    with review_server(runner.folder, is_cold=True, settings={"PYTHONPATH": str(tmp_path)}) as server:
+    with review_server(runner.folder, program=program_finding(tmp_path)) as server:
         document = server.file("a.py")["document"]
         assert server.get("/api/syntax", document=document)["rows"] == []
         assert server.queue()["changes"] == 1

@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.command_runner import PATIENCE, PROGRAM, environment, unforked_cas
 from tests.support.plain_http import NO_CERTIFICATES
+from tests.support.review_server import SECRET
 
 
 @pytest.mark.parametrize("has_git", [True, False], ids=["with git", "without git"])
@@ -38,7 +39,7 @@ def test_the_agent_works_while_the_page_is_served_and_all_ends_with_the_demonstr
         address = next(line.strip() for line in lines if line.startswith("http://"))
         origin = address.partition("/?")[0]
         with httpx2.Client(base_url=origin, verify=NO_CERTIFICATES, timeout=PATIENCE) as client:
-            client.get(address)
+            client.headers[SECRET] = client.get(address).headers["location"].removeprefix("/#secret=")
             queue: dict[str, list[Any]] = {"turns": []}
             with client.stream("GET", "/api/events") as events:
                 for line in events.iter_lines():

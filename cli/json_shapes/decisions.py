@@ -49,9 +49,11 @@ def outcome_shape(
         "unmarked": [],
         "repeated": [],
         "taken_out": [],
+        "kept": [],
         "conflicts": [],
         "accept_first": [],
         "reject_first": [],
+        "can_keep_lines": False,
         "external_changes": [],
     }
     match outcome:
@@ -83,6 +85,15 @@ def outcome_shape(
                 "unmarked": list(outcome.unmarked),
                 "repeated": _pairs(workspace, outcome, outcome.repeated),
                 "taken_out": _pairs(workspace, outcome, outcome.taken_out),
+                "kept": [
+                    {
+                        "edit": kept.edit or None,
+                        "file_path": path_shape(workspace.root, kept.path),
+                        "lines": kept.lines,
+                        "units": [str(unit) for unit in kept.units],
+                    }
+                    for kept in outcome.kept
+                ],
             }
         case Conflicted():
             shape |= {
@@ -90,6 +101,7 @@ def outcome_shape(
                 "conflicts": [_conflict_shape(workspace, conflict) for conflict in outcome.conflicts],
                 "accept_first": [str(unit) for unit in outcome.accept_first],
                 "reject_first": [str(unit) for unit in outcome.reject_first],
+                "can_keep_lines": outcome.can_keep_lines,
             }
         case ExternalChanges():
             shape |= {

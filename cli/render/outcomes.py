@@ -1,4 +1,7 @@
-"""Outcomes of decisions, made, previewed or refused, as text for a person: lines, as bytes to write."""
+"""Outcomes of decisions, made, previewed or refused, as text for a person: lines, as bytes to write.
+
+The module is longer than 500 lines because the review in a terminal, the page and the commands share its words.
+"""
 
 import os
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
@@ -88,12 +91,14 @@ def decided_text(
     said = f"Would {WANTED[outcome.action]}" if dry_run else DONE[outcome.action]
     yield screen.line(f"{said} {shown_units(named, _parted(outcome, edit))}{_of_files(files)}.")
     aside = {unit for markers in outcome.markers for unit in markers.aside}
+    aside |= {unit for kept in outcome.kept for unit in kept.units}
     cascaded = [unit for unit in outcome.cascaded if unit not in aside]
     if also := list(_worth_naming(cascaded, {unit.seq for unit in named}, edit)):
         yield screen.line(_also_text(outcome.action, also, on=named, dry_run=dry_run))
     yield from _repeated_text(outcome, screen)
     yield from _taken_out_text(outcome, edit, screen)
     yield from _markers_text(outcome, screen, dry_run=dry_run)
+    yield from _kept_text(outcome, screen, dry_run=dry_run)
     for change in outcome.unrecorded:
         if change.seq in discarded:
             yield screen.line(f"Would discard the change from outside to {shown_name(os.fsdecode(change.path))}.")
@@ -193,6 +198,16 @@ def _markers_text(outcome: "Decided", screen: Screen, *, dry_run: bool) -> Itera
             f"Would remove {said}."
             if dry_run
             else f"Removed {said}" + ("; what was set aside for them is restored." if is_back else ".")
+        )
+
+
+def _kept_text(outcome: "Decided", screen: Screen, *, dry_run: bool) -> Iterator[bytes]:
+    """Yield which files stay although their creation is rejected, and whose lines they have."""
+    for kept in outcome.kept:
+        lines = f"{kept.lines} line{'' if kept.lines == 1 else 's'} of {shown_units(kept.units)}"
+        name = shown_name(kept.path)
+        yield screen.line(
+            f"Would keep {name} with {lines}." if dry_run else f"Kept {name} with {lines}, as edit {kept.edit}."
         )
 
 
@@ -326,9 +341,14 @@ def resolution_commands(
     said = _about_outside(settled, can_mark=can_mark) if is_dropped else []
     command = selection.command or "reject"
     cascade = f"To reject what depends on it too:  {program} {command} --cascade {_words(selection)}{settled}"
+    keep = []
+    if outcome.can_keep_lines:
+        kept = _answer(OnExternal.KEEP if outcome.outside else on_external, is_dropped=False)
+        words = f"--keep-lines {_words(selection)}{kept}"
+        keep = [f"To keep the file with the lines of others:  {program} {command} {words}"]
     if _are_many(dead, live):
         # A cascade finds those that go.
-        return said + _listed(dead, live) + ([cascade] if action is Action.REJECT and live else [])
+        return said + _listed(dead, live) + keep + ([cascade] if action is Action.REJECT and live else [])
     # With --all, the same edits, for where it can't be combined with others.
     named = f"1..{newest}" if selection.everything else _words(selection)
     match action:
@@ -338,6 +358,7 @@ def resolution_commands(
             is_path = any(conflict.kind is ConflictKind.PATH_TAKEN for conflict in outcome.conflicts)
             if is_path:
                 together = f"To reject them together:  {program} reject {named} {live}{settled}"
+            said += keep
             said += [] if is_path or (is_dropped and not live) else [cascade]
             said += [together] if live and command == "reject" else []
         case _:

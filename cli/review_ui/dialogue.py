@@ -134,10 +134,15 @@ class ReviewDialogue(ABC, Generic[Shown]):
             if action is not Action.REJECT:
                 return None
             listed = f" ({shown_units(goes)})" if goes else ""
-            self._ask(f"Reject what depends on it too{listed} [y or c], or leave it [any other key]")
-            if self._key() not in {"y", "c"}:
+            keep = ", keep the file with the lines of others [k]" if outcome.can_keep_lines else ""
+            self._ask(f"Reject what depends on it too{listed} [y or c]{keep}, or leave it [any other key]")
+            key = self._key()
+            keeps_lines = outcome.can_keep_lines and key == "k"
+            if key not in {"y", "c"} and not keeps_lines:
                 return None
-            outcome = self._outcome(action, [*shown], {**also, **shown}, reason=reason, refused=outcome)
+            refused, shown = outcome, {**also, **shown}
+            units = [unit for unit in shown if unit not in also]
+            outcome = self._outcome(action, units, shown, reason=reason, refused=refused, keeps_lines=keeps_lines)
         return outcome
 
     def _outcome(
@@ -148,10 +153,15 @@ class ReviewDialogue(ABC, Generic[Shown]):
         *,
         reason: str,
         refused: Conflicted | None = None,
+        keeps_lines: bool = False,
     ) -> "DecisionOutcome":
-        """Take a decision; `refused`: the conflict whose hunks are to be rejected too (None: none are)."""
+        """Take a decision; `refused`: the conflict whose hunks are to be rejected too (None: none are).
+
+        `keeps_lines`: in a file of which the creation is rejected, the lines of these hunks stay.
+        """
         decide = partial(self._workspace.decide, action, units, reason=reason, who=reviewer(), shown=shown)
-        return self._carried_out(partial(decide, cascade=refused is not None, refused=refused))
+        cascade = refused is not None and not keeps_lines
+        return self._carried_out(partial(decide, cascade=cascade, keeps_lines=keeps_lines, refused=refused))
 
     def _carried_out(self, decide: "Callable[..., DecisionOutcome]") -> "DecisionOutcome":
         """Take a decision, after asking about changes from outside if there are any."""

@@ -79,6 +79,7 @@ class DecisionRequest:
     reason: str = ""
     cascade: bool = False
     markers: bool = False
+    keep_lines: bool = False
     on_external: OnExternal = OnExternal.ABORT
     ticket: str = ""
 

@@ -23,6 +23,7 @@ __all__ = [
     "DecisionOutcome",
     "ExternalChanges",
     "FileEffect",
+    "LinesKept",
     "MarkersWritten",
     "NothingToDo",
     "Notice",
@@ -186,6 +187,16 @@ class MarkersWritten:
 
 
 @value
+class LinesKept:
+    """A file of which a decision rejected the creation, and which stays with the lines of others."""
+
+    edit: Seq  # the edit that creates it with these lines; 0: a dry run
+    path: str
+    lines: int
+    units: tuple[Unit, ...]  # hunks that inserted the lines; they are rejected with the creation
+
+
+@value
 class Decided:
     """The decision is applied to the disk and the journal (or would be, in a dry run)."""
 
@@ -205,6 +216,7 @@ class Decided:
     # Units that stay pending instead of being accepted, each with the accepted unit that took its change out.
     taken_out: tuple[tuple[Unit, Unit], ...] = ()
     given_to: tuple[int, ...] = ()  # the users whose the restored files are, if root runs this, ascending
+    kept: tuple[LinesKept, ...] = ()  # files that stay with the lines of others
 
 
 @value
@@ -219,6 +231,7 @@ class Conflicted:
     accept_first: tuple[Unit, ...] = ()  # rejected units that are needed live, ascending
     reject_first: tuple[Unit, ...] = ()  # live units that can't stay, ascending
     outside: tuple[Seq, ...] = ()  # edits among these that are external and were not recorded in the end
+    can_keep_lines: bool = False  # whether the decision would be possible if it kept the lines of others
 
 
 @value

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from objstore.model.basic_types import DocumentId, FileState, Seq, Status, Unit
     from objstore.model.records import Edit, WrittenFile
     from objstore.model.results import Notice
+    from objstore.planning.kept_lines import LineKeeper
     from objstore.planning.marker_files import MarkerWriter
 
 __all__ = ["Plan"]
@@ -26,12 +27,15 @@ class Plan:
 
     verdicts: dict[Unit, Status]  # changed statuses, and all of a decision that removes markers or takes another back
     cascaded: tuple[Unit, ...]  # units decided in addition to those that were named
-    written: tuple[WrittenFile, ...]  # the files of all decided documents, before markers; some may stay unchanged
+    written: tuple[
+        WrittenFile, ...
+    ]  # the files of all decided documents, before markers and kept lines; some stay unchanged
     external: list[Edit]  # external edits in the batch, recorded before the decision
     disk_stats: dict[bytes, os.stat_result]  # stat results of the files that were compared with their tips, by path
     notices: tuple[Notice, ...]
     emptied: tuple[bytes, ...]  # folders that edits created for files that no longer exist, maybe since earlier
     marked: MarkerWriter
+    kept: LineKeeper
     unmarked: tuple[Seq, ...]  # edits whose markers the decision removes
     returned: tuple[Unit, ...]  # units whose status changes only because of that
     taken_out: tuple[tuple[Unit, Unit], ...]  # units that stay pending, each with the one that took its change out
@@ -64,8 +68,9 @@ class Plan:
         ]
 
     def _changed_files(self) -> list[WrittenFile]:
-        """Return the files that change, with the markers in them."""
-        return [written for written in self.marked.add_to(self.written) if written.is_changed]
+        """Return the files that change, with the markers and the kept lines in them."""
+        written = self.kept.add_to(self.marked.add_to(self.written))
+        return [each for each in written if each.is_changed]
 
     @staticmethod
     def _source(

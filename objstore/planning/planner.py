@@ -3,6 +3,8 @@
 The text of a file is a function of the set of live edits. A decision gives units new statuses, and the planner replays
 every document of these units with them. If there is no conflict, and no two files have one path, the plan writes the
 resulting documents; otherwise the planner returns the conflicts.
+
+The module is longer than 500 lines because each step of a plan uses the documents that the steps before it loaded.
 """
 
 from __future__ import annotations
@@ -31,8 +33,9 @@ from objstore.model.basic_types import (
 )
 from objstore.model.large_file_placeholder import MAX_BLOB
 from objstore.model.records import Decision, Edit, WrittenFile
-from objstore.model.results import Conflict, Conflicted, MarkersWritten, Notice
+from objstore.model.results import Conflict, Conflicted, LinesKept, MarkersWritten, Notice
 from objstore.model.status_report import ExternalChange
+from objstore.planning.kept_lines import LineKeeper
 from objstore.planning.marker_files import MarkerWriter
 from objstore.planning.marker_removal import without_markers
 from objstore.planning.path_conflicts import find_path_conflicts
@@ -88,6 +91,7 @@ class Planner:
         *,
         cascade: bool,
         markers: bool,
+        keeps_lines: bool,
         on_external: OnExternal,
         expected: Sequence[ExternalChange],
         is_new: bool = True,
@@ -95,7 +99,8 @@ class Planner:
         """Compute what the verdicts lead to. External changes are recorded first, and then kept or discarded.
 
         `is_new`: false for an undo or redo, which restores earlier statuses instead of removing markers.
-        `cascade`: conflicting hunks are rejected; `markers`: they are set aside, and shown in the text.
+        `cascade`: conflicting hunks are rejected; `markers`: they are set aside, and shown in the text; `keeps_lines`:
+        they are rejected, and what they inserted into a file whose creation is rejected stays.
         Raises FileChanged if the external changes are not the `expected` ones, when any are given, FileTooLarge if a
         resulting text is over MAX_BLOB, and HistoryBroken.
         """
@@ -110,6 +115,7 @@ class Planner:
             before[document] = self._before[document]
         cascaded: list[Unit] = []
         marker = MarkerWriter(self.journal, self.batch, self._external)
+        keeper = LineKeeper(self.journal, self.batch, self._origin)
         unmarked: list[Seq] = []
         restated: dict[Unit, Status] = {}  # verdicts to record even where the status stays the same
         returned: list[Unit] = []
@@ -129,6 +135,8 @@ class Planner:
                 cascaded += loaded.set_with_dependents(rest.verdicts)
             elif markers:
                 cascaded += marker.set_statuses(loaded, rest.verdicts)
+            elif keeps_lines:
+                cascaded += keeper.set_statuses(loaded, rest.verdicts)
             else:
                 loaded.set_statuses(rest.verdicts)
                 cascaded += self._reject_formatting(loaded, rest.verdicts) if is_new else ()
@@ -156,6 +164,7 @@ class Planner:
             notices=tuple(self._notices(changes)),
             emptied=tuple(self._emptied_folders(documents)),
             marked=marker,
+            kept=keeper,
             unmarked=tuple(unmarked),
             returned=tuple(unit for unit in returned if unit in changed),
             repeated=() if is_new else tuple(left.items()),
@@ -165,8 +174,8 @@ class Planner:
 
     def record(
         self, plan: Plan, action: Action, *, who: str, reason: str, takes_back: int, commit: str = ""
-    ) -> tuple[Decision, tuple[MarkersWritten, ...]]:
-        """Add the decision to the batch, and the edits that write its markers; return both."""
+    ) -> tuple[Decision, tuple[MarkersWritten, ...], tuple[LinesKept, ...]]:
+        """Add the decision to the batch, and the edits that write its markers and keep lines; return all."""
         decider = Decider() if commit else self.journal.decider
         decision = Decision(
             number=self.journal.store.index.numbers.next_decision(),
@@ -182,7 +191,9 @@ class Planner:
             agent=decider.agent,
         )
         self.batch.record(decision)
-        return decision, plan.marked.record(self._recording(), decision, who) if plan.marked.files else ()
+        marked = plan.marked.record(self._recording(), decision, who) if plan.marked.files else ()
+        kept = plan.kept.record(self._recording(), decision, who) if plan.kept.files else ()
+        return decision, marked, kept
 
     def _recording(self) -> Recorder:
         if self._recorder is None:
@@ -369,6 +380,7 @@ class Planner:
         accept_first, reject_first = ways_out.find(conflicts, before, given)
         doubted = (conflict.unit for conflict in conflicts if conflict.kind is ConflictKind.IN_DOUBT)
         reject_first += [other for unit in doubted for other in live_units(self._owner(unit), unit.seq)]
+        can_keep_lines = is_new and self._can_keep_lines(before, given)
         for document, statuses in before.items():
             self._document(document).restore_statuses(statuses)
         return Conflicted(
@@ -376,7 +388,21 @@ class Planner:
             accept_first=tuple(sorted(accept_first)),
             reject_first=tuple(sorted(reject_first)),
             outside=tuple(edit.seq for edit in self._external),
+            can_keep_lines=can_keep_lines,
         )
+
+    def _can_keep_lines(
+        self, before: Mapping[DocumentId, bytes], given: Mapping[DocumentId, Mapping[Unit, Status]]
+    ) -> bool:
+        """Return whether keeping others' lines would make a refused decision possible. Leaves statuses changed."""
+        keeper = LineKeeper(self.journal, self.batch, self._origin)
+        for document, statuses in before.items():
+            loaded = self._document(document)
+            loaded.restore_statuses(statuses)
+            rest = without_markers(self.journal, loaded, given[document], before=self.before, is_new=True)
+            keeper.set_statuses(loaded, rest.verdicts)
+        possible = not any(self._document(document).conflicts() for document in before)
+        return possible and bool(keeper.files) and not self._path_conflicts(list(before), ())
 
     def _in_current_text(self, conflict: Conflict) -> Conflict:
         """Return the conflict with its line in the current text, and the external edits that it names."""

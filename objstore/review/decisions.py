@@ -37,6 +37,7 @@ class DecisionRequest:
     commit: str = ""  # the git commit that makes the decision, in hex; "": a person does
     cascade: bool = False  # also reject the hunks that depend on the rejected ones
     markers: bool = False  # set conflicting hunks aside, and write both versions into the text
+    keeps_lines: bool = False  # keep a file of which the creation is rejected, with the lines that others inserted
     on_external: OnExternal
     expected: tuple[ExternalChange, ...]  # external changes that the reviewer was shown; (): none
     shown: Mapping[Unit, Status] = field(default_factory=dict)  # statuses that were shown, those to cascade included
@@ -111,6 +112,7 @@ def _undo(journal: Journal, request: DecisionRequest) -> DecisionRequest:
         return request
     verdicts = dict.fromkeys(written_by(journal, number), Status.REJECTED) | statuses_before(journal, taken.number)
     verdicts |= dict.fromkeys(_made_with(journal, number, taken), Status.REJECTED)
+    verdicts |= dict.fromkeys(_made_after(journal, number), Status.REJECTED)
     before = journal.store.index.history.newest_edit_before(taken.number)
     is_claim = _is_claim(journal, number)
     return replace(request, verdicts=verdicts, takes_back=number, before=before, is_claim=is_claim)
@@ -126,6 +128,16 @@ def _made_with(journal: Journal, number: int, decision: Decision) -> Iterable[Un
     first = edit(journal, decision.verdicts[0][0].seq).edit
     is_one = first.origin is Origin.PERSON and first.notes.get("decision") == str(number)
     return (unit for unit, _ in decision.verdicts) if is_one else ()
+
+
+def _made_after(journal: Journal, number: int) -> Iterator[Unit]:
+    """Yield the units of the edits that were recorded right after a decision and by it, to keep lines of others."""
+    seq = journal.store.index.history.newest_edit_before(number)
+    while (row := journal.store.index.edits.get(Seq(seq := Seq(seq + 1)))) is not None:
+        made = edit(journal, seq).edit
+        if made.origin is not Origin.PERSON or made.notes.get("decision") != str(number):
+            return
+        yield from (Unit(seq, hunk) for hunk in range(len(row.units)))
 
 
 def _redo(journal: Journal, request: DecisionRequest) -> DecisionRequest:
@@ -202,7 +214,9 @@ def _outcome(journal: Journal, request: DecisionRequest, batch: Batch, *, is_wri
     if found and request.on_external is OnExternal.ABORT:
         return ExternalChanges(changes=found)
     if request.refusal is not None:
-        refused = _plan(Planner(journal=journal, batch=Batch(journal.store)), replace(request, cascade=False))
+        refused = _plan(
+            Planner(journal=journal, batch=Batch(journal.store)), replace(request, cascade=False, keeps_lines=False)
+        )
         if isinstance(refused, Conflicted) and refused != request.refusal:
             return refused
     plan = _plan(planner, request)
@@ -212,8 +226,9 @@ def _outcome(journal: Journal, request: DecisionRequest, batch: Batch, *, is_wri
         plan.verdicts = dict(request.verdicts) | plan.verdicts
     number = 0
     markers = tuple(file.report(0) for file in plan.marked.files)
+    kept = tuple(file.report(0) for file in plan.kept.files)
     if not request.dry_run:
-        decision, markers = planner.record(
+        decision, markers, kept = planner.record(
             plan,
             request.action,
             who=request.who,
@@ -249,6 +264,7 @@ def _outcome(journal: Journal, request: DecisionRequest, batch: Batch, *, is_wri
         repeated=plan.repeated,
         taken_out=plan.taken_out,
         given_to=() if request.dry_run else _given_to(journal, effects),
+        kept=kept,
     )
 
 
@@ -284,6 +300,7 @@ def _plan(planner: Planner, request: DecisionRequest) -> Plan | Conflicted:
         request.verdicts,
         cascade=request.cascade,
         markers=request.markers,
+        keeps_lines=request.keeps_lines,
         on_external=request.on_external,
         expected=request.expected,
         is_new=not request.takes_back,

@@ -209,6 +209,7 @@ class Review:
         who: str = "",
         cascade: bool = False,
         markers: bool = False,
+        keeps_lines: bool = False,
         on_external: OnExternal = OnExternal.ABORT,
         expected: Sequence[ExternalChange] = (),
         shown: Mapping[Unit, Status] | None = None,
@@ -219,10 +220,12 @@ class Review:
 
         `cascade`: reject also the units that depend on the rejected ones. `markers`: set the units aside that can't be
         live with the decision, and write both into the text between conflict markers; a new decision on any of them
-        removes the markers. `expected`: the external changes that the reviewer was shown; if the disk has changed
-        since, FileChanged is raised. `shown`: the statuses that the reviewer saw, including those of cascading units;
-        if a unit has neither this status nor the wanted one, DecidedMeanwhile is raised. `refused`: the conflict that
-        the reviewer was shown before choosing to cascade; if there is a different conflict by now, that is the outcome.
+        removes the markers. `keeps_lines`: where the creation of a file is rejected, the lines that others inserted
+        stay, in an edit of the reviewer's own that creates the file again. `expected`: the external changes that the
+        reviewer was shown; if the disk has changed since, FileChanged is raised. `shown`: the statuses that the
+        reviewer saw, including those of cascading units; if a unit has neither this status nor the wanted one,
+        DecidedMeanwhile is raised. `refused`: the conflict that the reviewer was shown before choosing to cascade or
+        to keep lines; if there is a different conflict by now, that is the outcome.
         `dry_run`: only report what would happen. Raises AgentDecides, NoSuchName, EditAway,
         EditTakenOut, HistoryBroken, and as Call.commit does.
         """
@@ -237,6 +240,7 @@ class Review:
             who=who,
             cascade=cascade and action is Action.REJECT,
             markers=markers,
+            keeps_lines=keeps_lines and action is Action.REJECT,
             on_external=on_external,
             expected=tuple(expected),
             shown=shown or {},

@@ -47,11 +47,24 @@ from objstore import (
 if TYPE_CHECKING:
     from objstore import DecisionInForce, DecisionOutcome, ExternalChange, Workspace
 
-__all__ = ["DecisionCommand", "accept", "redo", "reject", "reopen", "takes_decision_options", "undo"]
+__all__ = [
+    "KEEP_LINES_HELP",
+    "DecisionCommand",
+    "WayOut",
+    "accept",
+    "redo",
+    "reject",
+    "reopen",
+    "takes_decision_options",
+    "undo",
+]
 
 RESULTS: Final = {Action.ACCEPT: "accepted", Action.REJECT: "rejected", Action.RESET: "pending"}
 
 _NO_MARKERS: Final = "Conflict markers can't show this: they only work between live lines of a text file."
+_NO_LINES_KEPT: Final = (
+    "--keep-lines doesn't solve this: it keeps accepted lines in a text file of which the creation is rejected."
+)
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -81,6 +94,8 @@ _EARLIER: Final = 10
 """How many earlier decisions are tried when an undo is refused, to name one that can be undone."""
 
 MARKERS_HELP: Final = "On a conflict, write both versions into the file, between conflict markers."
+
+KEEP_LINES_HELP: Final = "Keep a file that they created if others added lines to it, with these lines alone."
 
 
 def takes_decision_options(function: Function) -> Function:
@@ -122,7 +137,7 @@ def accept(*, decision_command: "DecisionCommand", selection: UnitSelection, mar
     Edits and hunks that were rejected come back. With a PATH, --turn and --session accept only that part of it.
     --turn, --session, --conversation, --file and --all select pending edits, or all if none is pending.
     """
-    decision_command.decide(Action.ACCEPT, selection, markers=markers)
+    decision_command.decide(Action.ACCEPT, selection, WayOut(markers=markers))
 
 
 @command("reject")
@@ -136,6 +151,7 @@ def accept(*, decision_command: "DecisionCommand", selection: UnitSelection, mar
     help="Reason to record and to report to the agent.",
 )
 @click.option("--cascade", is_flag=True, help="Also reject what depends on them.")
+@click.option("--keep-lines", is_flag=True, help=KEEP_LINES_HELP)
 @click.option("-y", "--yes", is_flag=True, help="Don't ask before rejecting more than a screenful.")
 @click.option("--markers", is_flag=True, help=MARKERS_HELP)
 @takes_decision_options
@@ -145,6 +161,7 @@ def reject(
     selection: UnitSelection,
     reason: str,
     cascade: bool,
+    keep_lines: bool,
     yes: bool,
     markers: bool,
 ) -> None:
@@ -153,9 +170,10 @@ def reject(
     Their changes are taken out, every other edit stays. With a PATH, --turn and --session reject only that part of it.
     --turn, --session, --conversation, --file and --all select pending and accepted edits.
     """
-    if cascade and markers:
-        raise click.UsageError("--cascade and --markers exclude each other: pass one of them.")
-    decision_command.decide(Action.REJECT, selection, reason=reason, cascade=cascade, markers=markers, asks=not yes)
+    if cascade + markers + keep_lines > 1:
+        raise click.UsageError("--cascade, --keep-lines and --markers exclude each other: pass one of them.")
+    way_out = WayOut(cascade=cascade, keeps_lines=keep_lines, markers=markers)
+    decision_command.decide(Action.REJECT, selection, way_out, reason=reason, asks=not yes)
 
 
 @command("reopen")
@@ -164,7 +182,7 @@ def reject(
 @takes_decision_options
 def reopen(*, decision_command: "DecisionCommand", selection: UnitSelection, markers: bool) -> None:
     """Make edits (12) or hunks (12:2) pending again. Rejected ones come back."""
-    decision_command.decide(Action.RESET, selection, markers=markers)
+    decision_command.decide(Action.RESET, selection, WayOut(markers=markers))
 
 
 class _Undo(Command):
@@ -206,6 +224,19 @@ def redo(*, decision_command: "DecisionCommand") -> None:
 
 
 @value
+class WayOut:
+    """What a decision does about a conflict; at most one of the fields is true. None is: it is refused."""
+
+    cascade: bool = False
+    keeps_lines: bool = False
+    markers: bool = False
+
+    def __bool__(self) -> bool:
+        """Return whether there is one."""
+        return self.cascade or self.keeps_lines or self.markers
+
+
+@value
 class DecisionCommand:
     """Take a decision as the options say, and report the outcome."""
 
@@ -218,10 +249,9 @@ class DecisionCommand:
         self,
         action: Action,
         selection: UnitSelection,
+        way_out: WayOut,
         *,
-        markers: bool,
         reason: str = "",
-        cascade: bool = False,
         asks: bool = False,
     ) -> None:
         """Take a decision and report it; exits 1 when it is refused. `asks`: confirm one of more than a screenful."""
@@ -230,7 +260,7 @@ class DecisionCommand:
             units = units_named(workspace, action, selection)
             if asks and not self.dry_run:
                 _confirm(workspace, units)
-            self.decide_units(workspace, action, selection, units, markers=markers, reason=reason, cascade=cascade)
+            self.decide_units(workspace, action, selection, units, way_out, reason=reason)
 
     def decide_units(
         self,
@@ -238,10 +268,9 @@ class DecisionCommand:
         action: Action,
         selection: UnitSelection,
         units: "Mapping[Unit, Status]",
+        way_out: WayOut,
         *,
-        markers: bool = False,
         reason: str = "",
-        cascade: bool = False,
     ) -> None:
         """Take a decision on units, which are what `selection` selects, and report it, as `decide`."""
         # Before the decision: the current folder may become empty by it and be removed.
@@ -252,8 +281,9 @@ class DecisionCommand:
         def decide(on_external: OnExternal, expected: tuple["ExternalChange", ...]) -> "DecisionOutcome":
             with showing_progress(workspace, DECIDING):
                 return decision(
-                    cascade=cascade,
-                    markers=markers,
+                    cascade=way_out.cascade,
+                    keeps_lines=way_out.keeps_lines,
+                    markers=way_out.markers,
                     on_external=on_external,
                     expected=expected,
                     dry_run=self.dry_run,
@@ -261,7 +291,7 @@ class DecisionCommand:
 
         outcome = settled(workspace, decide, self.on_external) if units else NothingToDo()
         can_mark = False
-        if isinstance(outcome, Conflicted) and outcome.outside and not (markers or cascade or selection.command):
+        if isinstance(outcome, Conflicted) and outcome.outside and not (way_out or selection.command):
             with suppress(CasError), showing_progress(workspace, DECIDING):
                 kept = decision(markers=True, on_external=OnExternal.KEEP, dry_run=True)
                 can_mark = isinstance(kept, Decided)
@@ -277,7 +307,8 @@ class DecisionCommand:
                 can_mark=can_mark,
                 program=self.invocation.program,
             )
-            return [_NO_MARKERS, *said] if markers else said
+            impossible = [_NO_MARKERS] if way_out.markers else [_NO_LINES_KEPT] if way_out.keeps_lines else []
+            return impossible + said
 
         self._report(workspace, action, outcome, advice, paths)
         if isinstance(outcome, NothingToDo) and not self.as_json:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from cli.app.invocation import Number, command, recorded_text, reviewer
-from cli.commands.reviewing.accept_reject_undo import DecisionCommand, takes_decision_options
+from cli.commands.reviewing.accept_reject_undo import KEEP_LINES_HELP, DecisionCommand, WayOut, takes_decision_options
 from cli.render.external_prompt import refuse
 from cli.render.outcomes import effect_line, effect_text
 from cli.render.status import counted, shown_edits
@@ -58,6 +58,7 @@ _SHOWN: Final = 20
     help="Reason to record and to report to the agent.",
 )
 @click.option("--cascade", is_flag=True, help="Also reject what others did that depends on it.")
+@click.option("--keep-lines", is_flag=True, help=KEEP_LINES_HELP)
 @click.option("--exact", is_flag=True, help="Restore all recorded files as they were then, others' changes included.")
 @click.option("-y", "--yes", is_flag=True, help="Don't ask whether to go ahead.")
 @takes_decision_options
@@ -68,6 +69,7 @@ def rewind(
     session: str,
     reason: str,
     cascade: bool,
+    keep_lines: bool,
     exact: bool,
     yes: bool,
 ) -> None:
@@ -77,11 +79,14 @@ def rewind(
     other sessions and your own stay. With --exact, restore all recorded files as they were when that prompt was given,
     as edits of yours. `cas undo` takes either back.
     """
-    if exact and (cascade or reason):
-        raise click.UsageError("--exact restores files and rejects nothing: leave out --cascade and --reason.")
+    if exact and (cascade or keep_lines or reason):
+        given = "--cascade, --keep-lines and --reason"
+        raise click.UsageError(f"--exact restores files and rejects nothing: leave out {given}.")
+    if cascade and keep_lines:
+        raise click.UsageError("--cascade and --keep-lines exclude each other: pass one of them.")
     with decision_command.invocation.reviewed_workspace() as workspace:
         if turn is None:
-            if cascade or reason or exact:
+            if cascade or keep_lines or reason or exact:
                 raise click.UsageError("Name the turn to go back to.")
             _list_turns(workspace, decision_command, session)
             return
@@ -98,7 +103,8 @@ def rewind(
             whose = f"what {shown_name(session_name(of))} did from turn {turn} on"
             click.confirm(f"This rejects {counted(edits, 'edit')}: {whose}. Go ahead?", abort=True, err=True)
         selection = UnitSelection(names=(str(turn),), command="rewind")
-        decision_command.decide_units(workspace, Action.REJECT, selection, units, reason=reason, cascade=cascade)
+        way_out = WayOut(cascade=cascade, keeps_lines=keep_lines)
+        decision_command.decide_units(workspace, Action.REJECT, selection, units, way_out, reason=reason)
 
 
 def _restore(workspace: "Workspace", decision_command: DecisionCommand, turn: int, *, yes: bool) -> None:

@@ -9,7 +9,7 @@ from cli.app.invocation import reviewer
 from cli.render.outcomes import shown_units
 from cli.screen.terminal import shown_name
 from cli.selection.turn_selection import TurnSelection
-from cli.web.decisions.outcomes import failure_shape, outcome_shape, overtaken
+from cli.web.decisions.outcomes import WayOut, failure_shape, outcome_shape, overtaken
 from cli.web.server_state import DecisionRequest, ServerState, Ticket
 from cli.web.shapes import changes_digest
 from objstore import Action, CasError, Conflicted, DecisionOutcome, NoSuchName, OnExternal, Status, Unit, value
@@ -91,7 +91,7 @@ def decided(server: ServerState, workspace: "Workspace", request: DecisionReques
             return overtaken(found)
         outcome = _outcome(workspace, request, found, answered)
         preview = None
-        if not (request.cascade or request.markers):
+        if not (request.cascade or request.markers or request.keep_lines):
             preview = partial(_previewed, workspace, request, found, answered)
         return outcome_shape(server, workspace, outcome, answered=answered, preview=preview)
     except (CasError, OSError) as error:
@@ -124,7 +124,8 @@ def _outcome(
     dry_run: bool = False,
 ) -> DecisionOutcome:
     shown = dict(found.shown)
-    refused = refused or (answered.refused if request.cascade else None)
+    goes_further = request.cascade or request.keep_lines
+    refused = refused or (answered.refused if goes_further else None)
     if refused is not None and request.cascade:
         goes = [unit for unit in refused.reject_first if unit.seq not in refused.outside]
         views = {seq: workspace.history.edit(seq) for seq in {unit.seq for unit in goes}}
@@ -136,10 +137,11 @@ def _outcome(
         who=reviewer(),
         cascade=request.cascade,
         markers=request.markers,
+        keeps_lines=request.keep_lines,
         on_external=request.on_external,
         expected=answered.expected,
         shown=shown,
-        refused=refused if request.cascade else None,
+        refused=refused if goes_further else None,
         dry_run=dry_run,
     )
 
@@ -150,14 +152,19 @@ def _previewed(
     found: Resolved,
     answered: Ticket,
     refused: Conflicted,
-    by_cascade: bool,  # noqa: FBT001 -- one of two ways out
+    way: WayOut,
 ) -> DecisionOutcome:
     """Return what a way out of a conflict would do; nothing is changed."""
     from objstore import NothingToDo, replace
 
-    if by_cascade and request.action is not Action.REJECT:
+    if way is not WayOut.MARKERS and request.action is not Action.REJECT:
         return NothingToDo()
-    tried = replace(request, cascade=by_cascade, markers=not by_cascade)
+    tried = replace(
+        request,
+        cascade=way is WayOut.CASCADE,
+        markers=way is WayOut.MARKERS,
+        keep_lines=way is WayOut.KEEP_LINES,
+    )
     return _outcome(workspace, tried, found, answered, refused=refused, dry_run=True)
 
 

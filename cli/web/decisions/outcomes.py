@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final
 
 from cli.app.error_hints import message_with_advice, permission_advice
@@ -33,12 +34,21 @@ from objstore import (
 if TYPE_CHECKING:
     from objstore import Conflict, ExternalChange, Workspace
 
-__all__ = ["Preview", "failure_shape", "outcome_shape", "overtaken"]
+__all__ = ["Preview", "WayOut", "failure_shape", "outcome_shape", "overtaken"]
 
 Shape = dict[str, Any]
 
-Preview = Callable[[Conflicted, bool], "DecisionOutcome"]
-"""Computes what a refused decision would do by cascade (True) or with conflict markers (False); changes nothing."""
+
+class WayOut(Enum):
+    """A way out of a conflict that the page offers."""
+
+    CASCADE = auto()
+    KEEP_LINES = auto()
+    MARKERS = auto()
+
+
+Preview = Callable[[Conflicted, WayOut], "DecisionOutcome"]
+"""Computes what a refused decision would do by a way out; changes nothing."""
 
 _CONFLICTS: Final = 50
 _EDITS: Final = 20
@@ -126,7 +136,8 @@ def _effects(outcome: Decided, *, dry_run: bool) -> list[Shape]:
 def _conflicted(
     server: ServerState, workspace: "Workspace", outcome: Conflicted, answered: Ticket, preview: Preview | None
 ) -> Shape:
-    cascade, marked = (_tried(preview, outcome, by_cascade=by_cascade) for by_cascade in (True, False))
+    cascade, marked = (_tried(preview, outcome, way) for way in (WayOut.CASCADE, WayOut.MARKERS))
+    kept = _tried(preview, outcome, WayOut.KEEP_LINES) if outcome.can_keep_lines else None
     edits = Edits(workspace)
     return {
         "outcome": "conflicted",
@@ -136,7 +147,9 @@ def _conflicted(
         "reject_first": unit_names(unit for unit in outcome.reject_first if unit.seq not in outcome.outside),
         "can_cascade": cascade is not None,
         "can_mark": marked is not None,
+        "can_keep_lines": kept is not None,
         "cascade": [] if cascade is None else _effects(cascade, dry_run=True),
+        "keep_lines": [] if kept is None else _effects(kept, dry_run=True),
         "ticket": server.ticket(Ticket(refused=outcome, expected=answered.expected)),
     }
 
@@ -147,12 +160,12 @@ def _sentence(line: str) -> str:
     return f"{line[:1].upper()}{line[1:]}"
 
 
-def _tried(preview: Preview | None, outcome: Conflicted, *, by_cascade: bool) -> Decided | None:
+def _tried(preview: Preview | None, outcome: Conflicted, way: WayOut) -> Decided | None:
     """Return what a way out of a conflict would decide (None: it would be refused too)."""
     if preview is None:
         return None
     with suppress(CasError):
-        found = preview(outcome, by_cascade)
+        found = preview(outcome, way)
         return found if isinstance(found, Decided) else None
     return None
 

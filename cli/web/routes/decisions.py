@@ -37,15 +37,17 @@ def decide(server: ServerState, fields: Fields) -> Json:
         reason=fields.text("reason", ""),
         cascade=fields.flag("cascade"),
         markers=fields.flag("markers"),
+        keep_lines=fields.flag("keep_lines"),
         on_external=OnExternal(fields.choice("on_external", _ANSWERS, "abort")),
         ticket=fields.text("ticket", "", most=100),
     )
-    if request.cascade and request.markers:
-        raise BadRequest("cascade and markers exclude each other.")
-    if request.cascade and action is not Action.REJECT:
-        raise BadRequest("Only a rejection can cascade.")
-    if (request.cascade or request.on_external is not OnExternal.ABORT) and not request.ticket:
-        raise BadRequest("cascade and on_external answer what was shown: give its ticket.")
+    if request.cascade + request.markers + request.keep_lines > 1:
+        raise BadRequest("cascade, keep_lines and markers exclude each other.")
+    goes_further = request.cascade or request.keep_lines
+    if goes_further and action is not Action.REJECT:
+        raise BadRequest("Only a rejection can cascade or keep lines.")
+    if (goes_further or request.on_external is not OnExternal.ABORT) and not request.ticket:
+        raise BadRequest("cascade, keep_lines and on_external answer what was shown: give its ticket.")
     running = fields.choice("running", ["now", "wait"], "")
     return decided_or_asked(server, request, running)
 
@@ -107,6 +109,7 @@ ROUTES: Final[list[Route]] = [
             "shown",
             "reason",
             "cascade",
+            "keep_lines",
             "markers",
             "on_external",
             "ticket",

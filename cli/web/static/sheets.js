@@ -73,7 +73,9 @@ function Conflicted({ sheet: { outcome, again } }) {
     ${outcome.accept_first.length > 0 && html`<p>To keep them, accept ${outcome.accept_first.join(", ")} first.</p>`}
     ${outcome.reject_first.length > 0 && html`<p>${outcome.accept_first.length > 0 ? "Or reject" : "Reject"} ${outcome.reject_first.join(", ")} first.</p>`}
     ${outcome.can_cascade && html`<${Effects} title="With the edits that need it, this happens:" effects=${outcome.cascade} />`}
+    ${outcome.can_keep_lines && html`<${Effects} title="With the lines of others kept, this happens:" effects=${outcome.keep_lines} />`}
     <div class="acts">
+      ${outcome.can_keep_lines && html`<button type="button" onClick=${() => again({ keep_lines: true, ticket: outcome.ticket })}>Keep the lines of others</button>`}
       ${outcome.can_cascade && html`<button type="button" onClick=${() => again({ cascade: true, ticket: outcome.ticket })}>Reject these too</button>`}
       ${outcome.can_mark && html`<button type="button" onClick=${() => again({ markers: true, ticket: outcome.ticket })}>Write conflict markers</button>`}
       <button type="button" onClick=${closeSheet}>Leave it as it is</button>

@@ -161,6 +161,8 @@ export interface Decide {
   shown?: string;
   reason?: string;
   cascade?: boolean;
+  /** Keep files of which the creation is rejected, with the lines of others. It needs a ticket as cascade does. */
+  keep_lines?: boolean;
   markers?: boolean;
   on_external?: "abort" | "keep" | "discard";
   /** The ticket of the outcome that this request answers: it identifies the conflict or changes that were shown. */
@@ -178,8 +180,9 @@ export type Outcome =
   | { outcome: "decided"; number: number; action: string; units: Unit[]; cascaded: Unit[]; files: Effect[]; notes: string[]; message: string; version: string }
   | { outcome: "nothing"; message: string }
   | { outcome: "conflicted"; message: string; conflicts: Conflict[]; accept_first: Unit[]; reject_first: Unit[];
-      /** Whether `cascade` or `markers` would succeed, and the effects of the cascade on files. */
-      can_cascade: boolean; can_mark: boolean; cascade: Effect[]; ticket: string }
+      /** Whether `cascade`, `markers` or `keep_lines` would succeed, and the effects of the first and last on files. */
+      can_cascade: boolean; can_mark: boolean; can_keep_lines: boolean; cascade: Effect[]; keep_lines: Effect[];
+      ticket: string }
   | { outcome: "external"; message: string; changes: { path: Path; name: string; what: string; rows: Row[] }[]; ticket: string }
   | { outcome: "running"; message: string; calls: RunningCall[] }
   | { outcome: "waiting"; id: number; message: string }

@@ -213,6 +213,17 @@ def test_y_rejects_what_depends_on_a_change_too(runner: CommandRunner, review: R
     assert runner.bytes("a") == b"top\nend\n"
 
 
+def test_k_keeps_a_created_file_with_the_lines_of_others(runner: CommandRunner, review: Review) -> None:
+    runner.write("new", b"top\nend\n")
+    (runner.folder / "new").write_bytes(b"top\nmine\nend\n")
+    runner.done("record")
+    with review() as terminal:
+        terminal.wait_for(prompt("1:0"))
+        press(terminal, "r", r"keep the file with the lines of others \[k\]")
+        press(terminal, "k", r"nothing is left pending\.")
+    assert runner.bytes("new") == b"mine\n"
+
+
 def test_a_change_decided_elsewhere_meanwhile_is_not_decided_again(history: CommandRunner, review: Review) -> None:
     with review() as terminal:
         terminal.wait_for(prompt("2:1", "3:1"))

@@ -520,9 +520,11 @@ def test_json_of_a_decision(runner: CommandRunner) -> None:
         "unmarked": [],
         "repeated": [],
         "taken_out": [],
+        "kept": [],
         "conflicts": [],
         "accept_first": [],
         "reject_first": [],
+        "can_keep_lines": False,
         "external_changes": [],
     }
     assert list(effect) == ["path_before", "path_after", "blob_before", "blob_after", "mode_before", "mode_after"]

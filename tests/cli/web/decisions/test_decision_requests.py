@@ -383,3 +383,20 @@ def test_a_workspace_that_is_gone_says_so(edited: CommandRunner, server: ReviewS
     assert server.decide("reject", keys=keys)["outcome"] == "decided"
     with Workspace.open(edited.folder) as workspace:
         assert workspace.review.pending_counts() == (0, 0)
+
+
+def test_a_rejected_creation_is_answered_by_keeping_the_lines_of_others(
+    runner: CommandRunner, server: ReviewServer
+) -> None:
+    runner.write("new", TEN)
+    (runner.folder / "new").write_bytes(b"mine\n" + TEN)
+    runner.done("record")
+    refused = server.decide("reject", units={"1:0": "pending"})
+    assert (refused["can_keep_lines"], refused["can_cascade"]) == (True, True)
+    assert refused["keep_lines"] == [{"name": "new", "words": "Would rewrite new"}]
+    assert refused["cascade"] == [{"name": "new", "words": "Would remove new"}]
+    answer = {"keep_lines": True, "ticket": refused["ticket"]}
+    outcome = server.decide("reject", units={"1:0": "pending"}, **answer)
+    assert outcome["outcome"] == "decided"
+    assert "Kept new with 1 line of hunk 2:1, as edit 3." in outcome["notes"]
+    assert runner.bytes("new") == b"mine\n"

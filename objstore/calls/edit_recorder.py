@@ -4,7 +4,7 @@ A change is what a call did to one file, or an unrecorded difference that was fo
 """
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 
 from objstore.calls.policies import ACCEPTED_BY, Policies
@@ -25,7 +25,7 @@ from objstore.model.basic_types import (
 from objstore.model.canonical_msgpack import MAX_TEXT
 from objstore.model.ids import BlobId
 from objstore.model.large_file_placeholder import is_placeholder, placeholder
-from objstore.model.records import Edit, Marks, Turn
+from objstore.model.records import LEFT_OUT_NOTE, Edit, Marks, Turn
 from objstore.model.results import CallInfo, TurnInfo
 from objstore.model.views import EditView
 from objstore.store.write_batch import Batch, now
@@ -93,6 +93,7 @@ class Recorder:
         self._ordinals: dict[tuple[str, int], int] = {}  # the next ordinals of calls that formatters' edits belong to
         self._next_turn = 0  # the number that the next new turn gets; 0: ask the store
         self._root = journal.tree.root
+        self.left_out: Collection[bytes] = ()  # paths that the last scan left out: what is there may not be new
         self._policies: Policies | None = None  # read when they are first needed
 
     def record(
@@ -128,6 +129,8 @@ class Recorder:
             # What a placeholder has in common with another text says nothing about the bytes.
             shared = None if before is not None and is_placeholder(before.content) else affixes
             self._batch.state(after.content, base, name=after.state.blob, affixes=shared, source=after.source)
+        if before is None and change.path in self.left_out:
+            notes = {**notes, LEFT_OUT_NOTE: "until now"}
         hunks, newline = _hunks(before, after, change.hunks, affixes)
         added, removed = _line_counts(before, after, hunks)
         status = Status.PENDING if self._needs_review(change) else Status.ACCEPTED

@@ -15,7 +15,7 @@ from objstore.history.expired import refuse_expired
 from objstore.history.snapshot_check import naming_snapshot
 from objstore.log.segment_files import Place
 from objstore.model.basic_types import MAX_INT, DocumentId, FileState
-from objstore.model.records import MCPDIFF_SOURCE, Decision, Edit, Record, Snapshot, WrittenFile
+from objstore.model.records import LEFT_OUT_NOTE, MCPDIFF_SOURCE, Decision, Edit, Record, Snapshot, WrittenFile
 from objstore.model.relpath import beginning, folders_of
 from objstore.model.tree import ExcludedEntry, TreeEntry, entry_at, tree_files
 from objstore.model.views import State
@@ -195,7 +195,9 @@ class _Past:
         for place in places[:1]:
             record, _ = self._store.record(place)
             if isinstance(record, Edit):
-                yield _Event(_BEFORE_FIRST_RECORD, record.source or record.path, record.before, document, place)
+                # A file that only came into sight is not new: it counts as it was when it did.
+                found = record.after if LEFT_OUT_NOTE in record.notes else record.before
+                yield _Event(_BEFORE_FIRST_RECORD, record.source or record.path, found, document, place)
 
     def _states_after(self, document: DocumentId, places: Iterable[Place]) -> Iterator[_Event]:
         """Yield the states that records gave a document, in the order of `places`."""

@@ -24,6 +24,7 @@ from objstore.model.ranges import Range
 from objstore.text.hunks import Hunk
 
 __all__ = [
+    "LEFT_OUT_NOTE",
     "MCPDIFF_SOURCE",
     "Anchor",
     "Comment",
@@ -42,6 +43,9 @@ __all__ = [
     "VoidedRecords",
     "WrittenFile",
 ]
+
+LEFT_OUT_NOTE: Final = "left_out"
+"""The note of a creation whose path the scan before left out: the file may be older than its edit."""
 
 MCPDIFF_SOURCE: Final = "mcpdiff"
 """The note of an edit imported from mcpdiff, which holds its mcpdiff id; also the author of imported decisions."""

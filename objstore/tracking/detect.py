@@ -1,4 +1,7 @@
-"""Find the files that are not in their known state, and record the edits that explain the difference."""
+"""Find the files that are not in their known state, and record the edits that explain the difference.
+
+The module is longer than 500 lines because each kind of difference is found and recorded under one lock, in one order.
+"""
 
 import os
 import stat
@@ -114,6 +117,8 @@ def record_differences(
         if repositories := _new_repositories(journal, info, dirty, found):
             return NewRepositories(found=repositories)
         recorder = Recorder(journal, batch)
+        appeared = (here.path for here in found if here.known is None and here.now is not None)
+        recorder.left_out = {path for path in appeared if last().was_left_out(path)}
         returned, left = _returned(journal, recorder, batch, info, scan, found)
         edits, conversation, recorded = _recorded(journal, recorder, batch, info, left, other_names, returned)
         recorded |= {here.path for here in found} - {here.path for here in left}
@@ -130,7 +135,8 @@ def record_differences(
     watch_repositories(journal, [row.path for row in dirty])
     if scan is not None and (dirty or any(walk.has_changes for walk in walks.values())):
         kept = scan
-    if kept is not None:
+    # The scan that records the rest of what appeared must know, too, what was left out before.
+    if kept is not None and recorded.issuperset(recorder.left_out):
         kept.save()
     skipped = [*(place for walk in walks.values() for place in walk.skipped), *known.skipped]
     return conversation, edits, skipped

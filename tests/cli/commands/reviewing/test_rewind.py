@@ -1,12 +1,15 @@
 """`cas rewind` takes out what a session did from a turn on, and nothing of others."""
 
 import time
+from pathlib import Path
 
 import pytest
 
 from objstore import Status, TurnInfo
 from tests.cli.commands.reviewing.conftest import turn
-from tests.support.command_runner import CommandRunner
+from tests.support.command_runner import CommandRunner, cas
+from tests.support.git_repository import git
+from tests.support.hooked_agents import ClaudeCode, recorded_project
 
 ALL = b"1\ntwo\nthree\n4\n"
 
@@ -240,3 +243,41 @@ def test_exact_rewind_asks_at_a_terminal_with_the_count(lived: CommandRunner) ->
 def test_exact_rewind_refuses_options_of_a_rejection(lived: CommandRunner) -> None:
     for option in (["--cascade"], ["-m", "no"]):
         assert lived.cas("rewind", "3", "--exact", *option).status == 2
+
+
+@pytest.mark.parametrize("rule", ["*.log", "logs/"])
+@pytest.mark.parametrize("is_new_folder", [True, False])
+@pytest.mark.parametrize("remover", ["person", "agent", "git"])
+def test_exact_rewind_keeps_a_file_that_an_ignore_rule_hid_at_the_prompt(
+    tmp_path: Path, rule: str, remover: str, *, is_new_folder: bool
+) -> None:
+    folder = recorded_project(tmp_path / "project", "a.txt")
+    for words in ("init -q", "add a.txt", "commit -q -m one", "checkout -q -b other"):
+        git(folder, *words.split())
+    (folder / ".gitignore").write_text(f"{rule}\n")
+    git(folder, "add", ".gitignore")
+    git(folder, "commit", "-q", "-m", "two")
+    log = folder / "logs/app.log"
+    if not is_new_folder:
+        log.parent.mkdir()
+    assert cas("record", folder=folder).status == 0
+    log.parent.mkdir(exist_ok=True)
+    log.write_text("old\n")
+    agent = ClaudeCode(folder)
+    agent.start()
+    agent.ask("begin")
+    agent.run("echo 4 >> a.txt")
+    agent.stop()
+    if remover == "person":
+        (folder / ".gitignore").unlink()
+    elif remover == "git":
+        git(folder, "stash", "-q")
+        git(folder, "checkout", "-q", "-")
+    agent.ask("go on")
+    if remover == "agent":
+        agent.run("rm .gitignore")
+    agent.run("echo new >> logs/app.log")
+    agent.stop()
+    ran = cas("rewind", "1", "--exact", "-y", folder=folder)
+    assert (ran.status, ran.err) == (0, b"")
+    assert log.read_text() == "old\n"

@@ -40,6 +40,7 @@ from objstore.file_changes.apply import FileStep
 from objstore.fs.confined_path import FileOnDisk, ResolvedPath, missing_at
 from objstore.fs.content_source import MemorySource
 from objstore.fs.file_state import contents_below, file_at, large_files, state_at
+from objstore.fs.reserved_names import folded_name
 from objstore.ignore_rules.scan_rules import rules_of_workspace
 from objstore.model.basic_types import (
     RESERVED_CONVERSATIONS,
@@ -53,7 +54,7 @@ from objstore.model.basic_types import (
 from objstore.model.ids import BlobId, blob_id
 from objstore.model.large_file_placeholder import MAX_BLOB, is_placeholder, placeholder
 from objstore.model.records import Decision
-from objstore.model.relpath import folders_of
+from objstore.model.relpath import folders_of, joined
 from objstore.model.results import CallInfo, CallOutcome, TurnInfo
 from objstore.model.views import Content, EditView
 from objstore.store.write_batch import Batch
@@ -263,6 +264,8 @@ class Call:
             raise self._missing(source)
         _refuse_link(from_path, file)
         to_path, target = self._file(destination)
+        if to_path == from_path:
+            to_path, target = self._respelled(from_path, destination)
         if target.now is not None:
             raise FileExists(destination)
         change = Change(
@@ -457,6 +460,17 @@ class Call:
         if self._info.origin is not Origin.PERSON:
             _refuse_link(name, file)
         return name, file
+
+    def _respelled(self, path: bytes, spelling: str) -> tuple[bytes, _File]:
+        """Return the path of a file with another spelling of its name; both names lead to it. Raises FileExists."""
+        folder, _, name = path.rpartition(b"/")
+        wanted = os.fsencode(os.path.basename(spelling.rstrip("/")))
+        if wanted == name or folded_name(os.fsdecode(wanted)) != folded_name(os.fsdecode(name)):
+            raise FileExists(spelling)
+        to_path = joined(folder, wanted)
+        file = self._files[to_path] = _File(found=None, state_found=None, document=None, now=None, folders=0)
+        self._names[spelling] = to_path
+        return to_path, file
 
     def _missing(self, path: str) -> FileMissing:
         with self._tree.locate(path, changing=True, will_be_vacated=self._will_be_vacated) as resolved:

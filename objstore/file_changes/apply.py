@@ -18,6 +18,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from itertools import takewhile
 from typing import Final, Protocol, Self
+from unicodedata import normalize
 
 from objstore.errors import (
     CallAborted,
@@ -41,6 +42,7 @@ from objstore.file_changes.open_dirs import ResolvedPaths
 from objstore.fs.confined_path import FileOnDisk, ResolvedPath, Tree, look_at, open_folder
 from objstore.fs.disk import Disk, Pieces, is_same_file
 from objstore.fs.file_state import contents_below, disk_state, state_at
+from objstore.fs.reserved_names import folded_name, name_on_disk
 from objstore.fs.store_owner import may, owner_of_new, require
 from objstore.model.basic_types import (
     FileState,
@@ -54,7 +56,7 @@ from objstore.model.basic_types import (
 from objstore.model.ids import BlobId
 from objstore.model.relpath import folders_of
 
-__all__ = ["Blobs", "FileStep", "Transition"]
+__all__ = ["Blobs", "FileStep", "Transition", "respelled_paths"]
 
 
 _PASSES: Final = 3
@@ -126,6 +128,7 @@ class Transition:
         wanted = list(map(_settable, wanted))  # a moved file may have become a new one
         # Where each new file's owner and attributes come from: its path, or the old one if a move becomes a new file.
         self._like: Final = {step.path: moved[step.path] or step.path for step in wanted if step.moved_from is None}
+        self._respelled: Final = respelled_paths(tree, wanted)  # by new path: the old spelling of the same path
         # Remove files first, so that a folder may take a file's name and the other way round.
         self._steps = sorted(wanted, key=lambda step: (step.after is not None, step.path))
         self._moves: Final = {step.moved_from: step for step in self._steps if step.moved_from is not None}
@@ -230,6 +233,8 @@ class Transition:
         if found is None:
             if step.before is not None:
                 raise FileChanged(resolved.path)
+        elif step.path in self._respelled and self._is_at(self._respelled[step.path], found):
+            pass  # the file that has the path gives it up, or is moved to it
         elif step.before is None:
             if stat.S_ISLNK(found.st_mode):
                 raise PathIsSymlink(resolved.path)
@@ -326,6 +331,9 @@ class Transition:
                 self._remove(step, resolved)
             return
         resolved = self._with_folders(step.path, resolved)
+        if step.path in self._respelled and self._respell_folders(step.path):
+            self._resolved_paths.close()  # what was opened by the other spelling may lead nowhere now
+            resolved = self._resolved_paths.at(step.path)
         if step.before is None:
             self._remove_blocking_folder(step, resolved)
         if step.moved_from is not None:
@@ -348,9 +356,35 @@ class Transition:
     def _move(self, path: bytes, resolved: ResolvedPath) -> None:
         source = self._resolved_paths.at(path)
         found = self._require_as_seen(path, source)
-        self._disk.rename_new(source.folder, source.name, resolved.folder, resolved.name)
+        self._rename(source, resolved)
         if not self._links.note_metadata_change(found, look_at(resolved)):
             raise FileChanged(source.path)
+
+    def _rename(self, source: ResolvedPath, target: ResolvedPath) -> None:
+        """Rename a file to a free path, or to another spelling of its own."""
+        if self._respelled.get(os.fsencode(target.path)) == os.fsencode(source.path) or (
+            self._respelled.get(os.fsencode(source.path)) == os.fsencode(target.path)
+        ):
+            if source.name != target.name:
+                self._disk.respell(target.folder, source.name, target.name)
+        else:
+            self._disk.rename_new(source.folder, source.name, target.folder, target.name)
+
+    def _respell_folders(self, path: bytes) -> bool:
+        """Give the existing folders above a path the spelling that they have in it; return whether any changed."""
+        changed = False
+        for folder in folders_of(path):
+            with self._tree.locate(os.fsdecode(folder), changing=True, as_on_disk=False) as resolved:
+                name = name_on_disk(resolved.folder, resolved.name)
+                if not resolved.missing and normalize("NFC", name) != normalize("NFC", resolved.name):
+                    self._disk.respell(resolved.folder, name, resolved.name)
+                    changed = True
+        return changed
+
+    def _is_at(self, path: bytes, found: os.stat_result) -> bool:
+        """Return whether a file, found at one path, is the one at another path."""
+        other = look_at(self._resolved_paths.at(path))
+        return other is not None and os.path.samestat(other, found)
 
     def _set_mode_if_unwritten(self, resolved: ResolvedPath, mode: int, was: os.stat_result | None = None) -> bool:
         """Set a file's mode; return whether no one has written to the file meanwhile. `was`: as of `_set_mode`."""
@@ -465,6 +499,8 @@ class Transition:
     def _read_back(self, steps: Iterable[FileStep]) -> None:
         links = {step.path for step in self._steps if step.after is not None and step.after.is_link}
         for step in steps:
+            if step.after is None and step.path in self._respelled.values():
+                continue  # its file, or the one that has taken its place, has another spelling of this path
             if not links.isdisjoint(folders_of(step.path)):
                 continue  # a link has taken its folder's path, and is not followed
             try:
@@ -540,6 +576,9 @@ class Transition:
             with _collecting_failures(step, failed):
                 if self._restore_if_ours(step):
                     restored.append(step)
+        for path in self._respelled.values():
+            with suppress(CasError):
+                self._respell_folders(path)
         for step in restored:
             with _collecting_failures(step, failed):
                 found = disk_state(self._tree, step.path)
@@ -615,6 +654,12 @@ class Transition:
         current, found = look_at(source), look_at(resolved)
         if current is None or found is None:
             self._disk.rename_new(resolved.folder, resolved.name, source.folder, source.name)
+        elif self._respelled.get(os.fsencode(resolved.path)) == path:
+            if self._respell_folders(path):
+                self._resolved_paths.close()
+                at = self._resolved_paths.at
+                resolved, source = at(os.fsencode(resolved.path)), at(path)
+            self._rename(resolved, source)
         elif os.path.samestat(current, found):
             self._disk.unlink(resolved.folder, resolved.name)  # the rename failed between link and unlink
         else:
@@ -669,6 +714,16 @@ def _collecting_failures(step: FileStep, failed: list[str]) -> Iterator[None]:
         yield
     except Exception as error:  # noqa: BLE001 - the other paths must still be restored
         failed.append(f"{os.fsdecode(step.path)} could not be restored ({error})")
+
+
+def respelled_paths(tree: Tree, steps: Iterable[FileStep]) -> dict[bytes, bytes]:
+    """Return the paths to which files come that have another spelling of them now, each with that one."""
+    if not tree.is_case_insensitive:
+        return {}
+    steps = tuple(steps)
+    gone = {folded_name(os.fsdecode(step.path)): step.path for step in steps if step.after is None}
+    come = {step.path: gone.get(folded_name(os.fsdecode(step.path))) for step in steps if step.before is None}
+    return {path: other for path, other in come.items() if other is not None}
 
 
 def _movable(tree: Tree, steps: Sequence[FileStep]) -> list[FileStep]:

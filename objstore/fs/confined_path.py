@@ -306,6 +306,14 @@ class Tree:
             will_be_vacated=will_be_vacated,
         )
 
+    def has_spelling(self, path: bytes) -> bool:
+        """Return whether what is at a recorded path has exactly this path, and not one of another case."""
+        if not self.is_case_insensitive:
+            return True
+        name = os.fsdecode(path)
+        with self.locate(name, gone=True) as resolved:
+            return resolved.path == name
+
     def read(self, path: str, *, limit: int = MAX_FILE, follow: bool = True) -> tuple[str, FileOnDisk]:
         """Return the canonical path of a regular file, and the file.
 

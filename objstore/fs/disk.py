@@ -391,6 +391,20 @@ class Disk:
         with _Translated(name):
             _rename_new(source_directory, source, directory, name)
 
+    def respell(self, directory: int, name: str, new: str) -> None:
+        """Give a file or folder another spelling of its name, on a file system for which both are one name."""
+        with _Translated(new):
+            os.rename(name, new, src_dir_fd=directory, dst_dir_fd=directory)
+            listed = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory)
+            try:
+                is_unchanged = name in os.listdir(listed)
+            finally:
+                os.close(listed)
+            if is_unchanged:  # the system took it for no change
+                between = f".cas-{os.urandom(8).hex()}"
+                os.rename(name, between, src_dir_fd=directory, dst_dir_fd=directory)
+                os.rename(between, new, src_dir_fd=directory, dst_dir_fd=directory)
+
     def rewrite(self, directory: int, name: str, content: Pieces) -> None:
         """Write `content` into the existing file in place, for files that have more than one name."""
         with _Translated(name):

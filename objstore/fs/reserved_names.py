@@ -25,6 +25,7 @@ __all__ = [
     "STAGING_NOTE_PREFIX",
     "STAT_CACHE_NAME",
     "STORE_NAME",
+    "folded_name",
     "is_case_insensitive",
     "is_reserved",
     "is_store",
@@ -131,15 +132,19 @@ def name_on_disk(folder: int, name: str) -> str:
     names = _names_in(folder)
     if name in names or not _is_found(folder, name):
         return name
+    # One of these is the entry. Each file system has its own rules; where ours leave a doubt, choose none.
+    wanted = folded_name(name)
+    alike = [found for found in names if folded_name(found) == wanted]
+    return alike[0] if len(alike) == 1 else name
+
+
+def folded_name(name: str) -> str:
+    """Return what the spellings of a name have in common that differ only in case or Unicode form."""
+    if name.isascii():
+        return name.casefold()
     from unicodedata import normalize
 
-    def folded(name: str) -> str:
-        return normalize("NFC", name).casefold()
-
-    # One of these is the entry. Each file system has its own rules; where ours leave a doubt, choose none.
-    wanted = folded(name)
-    alike = [found for found in names if folded(found) == wanted]
-    return alike[0] if len(alike) == 1 else name
+    return normalize("NFC", name).casefold()
 
 
 def other_form(folder: int, name: str) -> str:

@@ -13,7 +13,7 @@ from typing import Final, TypeGuard
 
 from objstore.errors import StoreDamaged
 from objstore.fastclass import field, replace, value
-from objstore.file_changes.apply import FileStep
+from objstore.file_changes.apply import FileStep, respelled_paths
 from objstore.fs.confined_path import Tree
 from objstore.log.frames import FrameKind
 from objstore.log.segment_files import Place
@@ -25,6 +25,7 @@ from objstore.recovery.power_loss import (
     DONE,
     OTHER,
     StepInspector,
+    StepStatus,
     folder_of,
     folder_time,
     last_group_on_disk,
@@ -94,7 +95,7 @@ def pending_steps(
             may_be_partial=may_be_partial,
         )
         inspector.note_arrivals(steps)
-        inspected = [(step, inspector.step_status(step)) for step in steps]
+        inspected = _with_other_spellings(tree, [(step, inspector.step_status(step)) for step in steps])
         # Remove the old name of a move only if the new one exists or will. A name already gone counts as removed.
         is_new_name_safe = all(step_status is not OTHER for step, step_status in inspected if step.after is not None)
         due = [
@@ -107,6 +108,20 @@ def pending_steps(
         leaving |= gone.keys()
         # Move the file itself where possible, so that it has one of its names at any moment.
         yield [step if _is_moved(step, gone) else replace(step, moved_from=None) for step in due]
+
+
+def _with_other_spellings(
+    tree: Tree, inspected: list[tuple[FileStep, StepStatus]]
+) -> list[tuple[FileStep, StepStatus]]:
+    """Return the steps and their status, where some give a file another spelling of its path.
+
+    Both paths lead to the file then, whatever its spelling. If the old one is to go, the new one is still to come.
+    """
+    respelled = respelled_paths(tree, [step for step, _ in inspected])
+    due = {step.path for step, status in inspected if status.is_due}
+    return [
+        (step, StepStatus(is_due=True) if respelled.get(step.path) in due else status) for step, status in inspected
+    ]
 
 
 def without(steps: Sequence[FileStep], refused: Collection[bytes]) -> list[FileStep]:

@@ -31,7 +31,10 @@ def found_at(journal: Journal, tip: Tip) -> tuple[FileState, FileOnDisk] | None:
     A link at the path of a file, or a file at that of a link, means that it is gone; a scan records what is there.
     """
     found = file_at(journal.tree, tip.path)
-    is_other = found is not None and (is_other_kind(found[0], tip.state) or (tip.state is None and found[0].is_link))
+    if found is None or is_other_kind(found[0], tip.state):
+        return None
+    # At the path of a deleted file, another spelling of the name may lead to a file that is not its own.
+    is_other = tip.state is None and (found[0].is_link or not journal.tree.has_spelling(tip.path))
     return None if is_other else found
 
 

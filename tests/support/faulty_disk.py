@@ -214,6 +214,10 @@ class CountdownDisk(Disk):
         self._step("exchange", name)
         return super().exchange(source_directory, source, directory, name)
 
+    def respell(self, directory: int, name: str, new: str) -> None:
+        self._step("respell", name)
+        super().respell(directory, name, new)
+
     def rename_new(self, source_directory: int, source: str, directory: int, name: str) -> None:
         def tear(_: float) -> None:
             os.link(source, name, src_dir_fd=source_directory, dst_dir_fd=directory, follow_symlinks=False)

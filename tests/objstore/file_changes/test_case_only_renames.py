@@ -1,0 +1,123 @@
+"""Renames that change only the case of a name, on a real mount of a file system that ignores case."""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from objstore import Action, CallInfo, CasError, Unit, Workspace
+from tests.support.case_insensitive_mount import can_mount, case_insensitive_folder
+from tests.support.command_runner import CommandRunner, cas
+from tests.support.faulty_disk import CountdownDisk, PowerCut, UnsyncedDisk, broken_disk, power_cut
+from tests.support.hooked_agents import ClaudeCode
+
+pytestmark = pytest.mark.skipif(not can_mount(), reason="needs root, mount and /dev/fuse")
+
+
+@pytest.fixture(params=[True, False], ids=["decomposing", "composing"])
+def mount(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    with case_insensitive_folder(tmp_path / "backing", tmp_path / "mount", decomposes=request.param) as folder:
+        yield folder
+
+
+@pytest.fixture
+def project(mount: Path) -> Path:
+    """Return a workspace with a folder of two files on the mount, recorded."""
+    (mount / "w/src").mkdir(parents=True)
+    (mount / "w/src/Main.py").write_text("a\nb\n")
+    (mount / "w/src/o.py").write_text("o\n")
+    assert cas("init", folder=mount / "w").status == 0
+    assert cas("record", folder=mount / "w").status == 0
+    return mount / "w"
+
+
+def files(folder: Path) -> dict[str, str]:
+    """Return the text of each file, by its path as it is on disk."""
+    found = (path for path in folder.rglob("*") if path.is_file() and ".cas" not in path.parts)
+    return {str(path.relative_to(folder)): path.read_text() for path in found}
+
+
+def done(folder: Path, *words: str) -> str:
+    ran = cas(*words, folder=folder)
+    assert (ran.status, ran.err) == (0, b""), ran
+    return ran.text
+
+
+CALL = CallInfo(tool="write_file", conversation="conv_one")
+
+RENAMES = {
+    "file": "mv src/Main.py t && mv t src/main.py",
+    "file with a change": "mv src/Main.py t && mv t src/main.py && echo c >> src/main.py",
+    "folder": "mv src t && mv t Src",
+    "folder and file with a change": "mv src t && mv t SRC && mv SRC/o.py t && mv t SRC/O.py && echo c >> SRC/O.py",
+}
+
+
+@pytest.mark.parametrize("command", RENAMES.values(), ids=RENAMES.keys())
+def test_rejecting_a_case_only_rename_gives_the_old_spelling_and_undo_the_new(project: Path, command: str) -> None:
+    before = files(project)
+    agent = ClaudeCode(project)
+    agent.start()
+    agent.ask("rename it")
+    agent.run(command)
+    agent.stop()
+    after = files(project)
+    assert after != before
+    assert done(project, "record") == "Nothing changed.\n"
+    for _ in range(2):
+        done(project, "reject", "--turn", "1")
+        assert files(project) == before
+        assert done(project, "record") == "Nothing changed.\n"
+        done(project, "undo")
+        assert files(project) == after
+        assert done(project, "record") == "Nothing changed.\n"
+    done(project, "fsck")
+
+
+def test_a_tool_renames_a_file_to_another_case(project: Path) -> None:
+    runner = CommandRunner.__new__(CommandRunner)
+    runner.folder = project
+    runner.move("src/Main.py", "src/main.py")
+    assert files(project) == {"src/main.py": "a\nb\n", "src/o.py": "o\n"}
+    done(project, "reject", "1")
+    assert files(project) == {"src/Main.py": "a\nb\n", "src/o.py": "o\n"}
+
+
+def test_a_file_of_another_name_is_still_in_the_way(project: Path) -> None:
+    runner = CommandRunner.__new__(CommandRunner)
+    runner.folder = project
+    with pytest.raises(CasError):
+        runner.move("src/Main.py", "src/O.py")
+    with pytest.raises(CasError):
+        runner.move("src/Main.py", "SRC/Main.py")
+    assert files(project) == {"src/Main.py": "a\nb\n", "src/o.py": "o\n"}
+
+
+@pytest.mark.parametrize("failure", [power_cut, broken_disk])
+def test_a_stop_at_any_step_of_a_case_only_rename_loses_no_file(
+    project: Path, failure: Callable[[str], BaseException]
+) -> None:
+    names, stopped = {"main.py", "o.py"}, set[str | None]()
+    with (
+        Workspace.open(project, UnsyncedDisk()) as workspace,
+        workspace.call(CALL) as call,
+    ):
+        call.move("src/Main.py", "src/main.py")
+        call.commit()
+    for steps in range(40):
+        disk = CountdownDisk(steps, failure, lasting=False)
+        with suppress(PowerCut, CasError), Workspace.open(project, disk) as workspace:
+            edit = workspace.history.edit(1)
+            action = Action.REJECT if edit.status.is_live else Action.ACCEPT
+            workspace.decide(action, [Unit(edit.seq, 0)])
+        stopped.add(disk.failed)
+        with (
+            Workspace.open(project, UnsyncedDisk()) as workspace,
+            workspace.call(CALL) as call,
+        ):
+            call.write("touch", b"")  # the next writer finishes what was recorded
+            call.commit()
+        assert {path.name.casefold() for path in (project / "src").iterdir()} == names
+        assert (project / "src/main.py").read_text() == "a\nb\n"
+    assert "respell" in stopped

@@ -89,16 +89,17 @@ def main(argv: Sequence[str] | None = None) -> None:
     except FileNotFoundError:
         parser.error("the current folder no longer exists: give absolute paths, or start in another folder")
     missing = ", ".join(map(one_line, directories.missing))
-    if missing and arguments.export_acp is not None:
-        parser.error(f"not a directory: {missing}")
     if missing:
-        sys.stderr.write(f"{parser.prog}: not a directory, so it is not served: {missing}\n")
+        done = "served" if arguments.export_acp is None else "exported"
+        sys.stderr.write(f"{parser.prog}: not a directory, so it is not {done}: {missing}\n")
     try:
         if arguments.export_acp is None:
             _serve(parser, arguments, directories)
         else:
             _refuse_what_is_of_a_server(parser, arguments)
             _export(parser, directories, arguments.export_acp)
+            if missing:
+                sys.exit(1)  # a reader may need to know that this is not everything
     except KeyboardInterrupt:
         sys.exit(130)  # as shells report an interrupted program
     finally:

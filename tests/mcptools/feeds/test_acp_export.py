@@ -266,3 +266,11 @@ def test_export_refuses_options_of_the_server(tmp_path: Path, options: list[str]
     done = run_export(*options, str(tmp_path))
     assert done.returncode == 2
     assert f"{options[0]} can't be combined with --export-acp, which starts no server" in done.stderr
+
+
+def test_export_names_a_missing_directory_and_exports_the_others(root: Path) -> None:
+    words = [*forked_program("mcptools").command, "--export-acp", "protocol", str(root / "missing"), str(root)]
+    done = subprocess.run(words, cwd=REPOSITORY, check=False, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.endswith(f": not a directory, so it is not exported: {root / 'missing'}\n")
+    assert [json.loads(line) for line in done.stdout.splitlines()] == export(root, "protocol")

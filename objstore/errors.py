@@ -147,9 +147,18 @@ class FileMissing(PathError):
 class FileExists(PathError):
     """Something exists at a path that must be free."""
 
-    def __init__(self, path: str, held: Sequence[str] = (), *, edit: int = 0, is_without: bool = False) -> None:
+    def __init__(
+        self,
+        path: str,
+        held: Sequence[str] = (),
+        *,
+        edit: int = 0,
+        is_without: bool = False,
+        what: str = "file",
+    ) -> None:
         self.held = tuple(held)  # of a folder that would have to be removed: the paths in it that must stay
         self.edit = edit  # the edit whose decision would put a file there; 0: none is known
+        self.what = what  # what exists there, as a noun
         self.is_without = is_without  # whether the file would be there without that edit, not by it
         shown = 3
         named = ", ".join(self.held[:shown]) + (f" and {len(held) - shown} more" if len(held) > shown else "")
@@ -162,8 +171,8 @@ class FileExists(PathError):
         elif edit:
             why = f"Without edit {edit} its file is there again." if is_without else f"Edit {edit} puts its file there."
             said = (
-                f"{path} is taken by a file that no edit put there. {why} Move the file at {path} away and try again, "
-                f"or leave out edit {edit}."
+                f"{path} is taken by a {what} that no edit put there. {why} Move the {what} at {path} away and try "
+                f"again, or leave out edit {edit}."
             )
         super().__init__(path, said)
 

@@ -239,7 +239,7 @@ class Transition:
             if stat.S_ISLNK(found.st_mode):
                 raise PathIsSymlink(resolved.path)
             if not stat.S_ISDIR(found.st_mode):
-                raise FileExists(resolved.path)
+                raise FileExists(resolved.path, what=_kind_of(found))
             self._require_folder_may_go(step, resolved)
         else:
             _check_kind(found, step.before, resolved.path)
@@ -714,6 +714,12 @@ def _collecting_failures(step: FileStep, failed: list[str]) -> Iterator[None]:
         yield
     except Exception as error:  # noqa: BLE001 - the other paths must still be restored
         failed.append(f"{os.fsdecode(step.path)} could not be restored ({error})")
+
+
+def _kind_of(found: os.stat_result) -> str:
+    """Return a noun for what is in a file's way, which is neither a folder nor a link."""
+    kinds = {stat.S_IFIFO: "named pipe", stat.S_IFSOCK: "socket", stat.S_IFCHR: "device", stat.S_IFBLK: "device"}
+    return kinds.get(stat.S_IFMT(found.st_mode), "file")
 
 
 def respelled_paths(tree: Tree, steps: Iterable[FileStep]) -> dict[bytes, bytes]:

@@ -281,7 +281,7 @@ def _naming_the_edit(journal: Journal, plan: Plan) -> Iterator[None]:
                 continue
             if edit(journal, unit.seq).edit.document in documents:
                 is_without = status is Status.REJECTED
-                raise FileExists(error.path, edit=unit.seq, is_without=is_without) from error
+                raise FileExists(error.path, edit=unit.seq, is_without=is_without, what=error.what) from error
         raise
 
 

@@ -562,3 +562,22 @@ def test_an_edit_that_a_person_took_out_is_not_accepted_and_can_be_rejected(runn
         "No file changed.\n"
     )
     assert runner.done("reject", "2").text == "Rejected edit 2.\nNo file changed.\n"
+
+
+@pytest.mark.parametrize("command", [("reject", "2"), ("undo",)])
+def test_a_named_pipe_in_a_file_s_way_is_named_and_nothing_is_discarded(
+    runner: CommandRunner, command: tuple[str, ...]
+) -> None:
+    runner.write("a", b"1\n")
+    runner.edit("a", b"1\n", b"2\n")
+    if command == ("undo",):
+        runner.done("reject", "2")
+    (runner.folder / "a").unlink()
+    os.mkfifo(runner.folder / "a")
+    before = runner.done("log").text
+    refused = runner.cas(*command, "--my-changes", "drop")
+    assert refused.status == 1
+    assert "a is taken by a named pipe that no edit put there." in refused.said
+    assert "Move the named pipe at a away and try again" in refused.said
+    assert runner.done("log").text == before
+    assert (runner.folder / "a").is_fifo()

@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from objstore.git.command import ask_git as ask_git
     from objstore.history.completions import NameKind as NameKind, NameSuggestion as NameSuggestion
     from objstore.history.patch_series import SeriesStep as SeriesStep, StepState as StepState
+    from objstore.history.verdicts import Verdicts as Verdicts
     from objstore.integrity.fsck import (
         CheckReport as CheckReport,
         Fault as Fault,
@@ -191,6 +192,7 @@ if TYPE_CHECKING:
         TurnView as TurnView,
         UnreportedComments as UnreportedComments,
         UnreportedRejections as UnreportedRejections,
+        Verdict as Verdict,
         WaitingMessage as WaitingMessage,
     )
     from objstore.packing.repack import Repacked as Repacked, RepackPlan as RepackPlan
@@ -404,6 +406,7 @@ _HOMES: Final = {
     "config.setting_sources": ("RetentionLimits",),
     "config.settings": ("Setting", "limit_of"),
     "model.large_file_placeholder": ("MAX_BLOB", "is_placeholder", "placeholder"),
+    "history.verdicts": ("Verdicts",),
     "history.completions": ("NameSuggestion", "NameKind"),
     "model.basic_types": (
         "LINK_MODE",
@@ -486,6 +489,7 @@ _HOMES: Final = {
         "GitEvent",
         "State",
         "UnreportedRejections",
+        "Verdict",
         "WaitingMessage",
     ),
     "calls.tracked_call": ("Call",),

@@ -16,15 +16,21 @@ from cli.screen.terminal import EXACT
 from objstore import UNREADABLE, BlobMissing, Status, Unit
 
 if TYPE_CHECKING:
-    from objstore import CommentView, EditView, FileState, SessionView, TurnView, Workspace
+    from objstore import CommentView, EditView, FileState, SessionView, TurnView, Verdict, Verdicts, Workspace
 
-__all__ = ["comment_shape", "edit_shape", "session_shape", "shown_edit_shape", "turn_shape"]
+__all__ = ["comment_shape", "edit_shape", "session_shape", "shown_edit_shape", "turn_shape", "verdict_shape"]
 
 
-def edit_shape(workspace: "Workspace", view: "EditView", read_errors: ReadErrors | None = None) -> dict[str, Json]:
+def edit_shape(
+    workspace: "Workspace",
+    view: "EditView",
+    read_errors: ReadErrors | None = None,
+    verdicts: "Verdicts | None" = None,
+) -> dict[str, Json]:
     """Return one edit: the fields of the edit log, and then the store's own.
 
-    If some bytes are lost, the rest is returned all the same; `read_errors` collects the loss.
+    If some bytes are lost, the rest is returned all the same; `read_errors` collects the loss. `verdicts`: what looks
+    up decisions, for several edits (None: this one's alone).
     """
     edit = view.edit
     before, after = edit.before, edit.after
@@ -77,6 +83,10 @@ def edit_shape(workspace: "Workspace", view: "EditView", read_errors: ReadErrors
         ],
         "lines_added": edit.added,
         "lines_removed": edit.removed,
+        "decided": [
+            verdict_shape(verdict)
+            for verdict in (workspace.history.verdicts() if verdicts is None else verdicts).of(view)
+        ],
         "reason": text_shape(view.reason),
         "reasons": [
             {"hunks": [str(unit) for unit in given.units], "reason": text_shape(given.text)} for given in view.given
@@ -86,6 +96,20 @@ def edit_shape(workspace: "Workspace", view: "EditView", read_errors: ReadErrors
         else {"timestamp": time_shape(view.expired.time), "reason": text_shape(view.expired.reason)},
         "lost": None if own.first is None else str(own.first),
         "notes": {text_shape(key): text_shape(note) for key, note in edit.notes.items()},
+    }
+
+
+def verdict_shape(verdict: "Verdict") -> dict[str, Json]:
+    """Return the decision by which units of an edit have their statuses."""
+    return {
+        "hunks": [str(unit) for unit in verdict.units],
+        "decision": verdict.decision,
+        "action": verdict.action.value,
+        "timestamp": time_shape(verdict.time),
+        "who": text_shape(verdict.who),
+        "via": text_shape(verdict.via) or None,
+        "agent": text_shape(verdict.agent) or None,
+        "commit": verdict.commit or None,
     }
 
 
@@ -122,11 +146,11 @@ def session_shape(session: "SessionView") -> dict[str, Json]:
 
 
 def shown_edit_shape(
-    workspace: "Workspace", view: "EditView", units: Iterable[Unit], read_errors: ReadErrors
+    workspace: "Workspace", view: "EditView", units: Iterable[Unit], read_errors: ReadErrors, verdicts: "Verdicts"
 ) -> dict[str, Json]:
     """Return one edit with its diff, limited to the selected hunks. `read_errors` collects lost bytes."""
     units = tuple(units)
-    shape = edit_shape(workspace, view, read_errors)
+    shape = edit_shape(workspace, view, read_errors, verdicts)
     meant = {unit.hunk for unit in units}
     hunks = shape["hunks"]
     if isinstance(hunks, list):

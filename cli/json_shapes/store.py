@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, assert_never
 
+from cli.json_shapes.edits import verdict_shape
 from cli.json_shapes.values import Json, text_shape
 from objstore import (
     Comment,
@@ -19,6 +20,7 @@ from objstore import (
     Snapshot,
     Turn,
     Void,
+    replace,
 )
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
         SegmentView,
         Seq,
         StoreStats,
+        Verdicts,
     )
 
 __all__ = [
@@ -338,9 +341,11 @@ def stats_shape(found: "StoreStats") -> dict[str, Json]:
     }
 
 
-def blame_shape(part: "BlamedLines", commits: "Mapping[Seq, str]") -> dict[str, Json]:
+def blame_shape(part: "BlamedLines", commits: "Mapping[Seq, str]", verdicts: "Verdicts") -> dict[str, Json]:
     """Return lines that the same hunk inserted into a file. `commits`: which git commits accepted edits."""
     edit = None if part.view is None else part.view.edit
+    made = () if part.view is None else verdicts.of(part.view)
+    decided = next((verdict for verdict in made if part.unit in verdict.units), None)
     return {
         "start": part.start,
         "count": part.count,
@@ -353,6 +358,9 @@ def blame_shape(part: "BlamedLines", commits: "Mapping[Seq, str]") -> dict[str, 
         "time": None if edit is None else edit.time,
         "commit": None if edit is None else commits.get(edit.seq),
         "status": None if part.view is None or part.unit is None else part.view.units[part.unit.hunk].value,
+        "decided": None
+        if decided is None
+        else verdict_shape(replace(decided, units=() if part.unit is None else (part.unit,))),
     }
 
 

@@ -1,16 +1,17 @@
-"""Name the author of an edit for people: by turn or session, not by id."""
+"""Name the author of an edit for people, by turn or session and not by id; and who decided on it, and through what."""
 
 from typing import TYPE_CHECKING, Final
 
+from cli.render.edits import shown_decider
 from cli.render.prompts import first_line
 from cli.render.status import LONGEST_NAME
 from cli.render.turns import session_name
 from cli.screen.terminal import beginning_of, shown_name
 from cli.selection.turn_selection import is_of_turn
-from objstore import NoSuchName
+from objstore import NoSuchName, Status
 
 if TYPE_CHECKING:
-    from objstore import EditView, Workspace
+    from objstore import EditView, Verdict, Workspace
 
 __all__ = ["Authors"]
 
@@ -24,6 +25,7 @@ class Authors:
     def __init__(self, workspace: "Workspace") -> None:
         """Look up nothing yet."""
         self._workspace = workspace
+        self._verdicts = workspace.history.verdicts()
         self._turns: dict[int, str] = {}
         self._sessions: dict[int, str] = {}
 
@@ -62,6 +64,21 @@ class Authors:
         if self.short(view).startswith("turn "):
             return self._turn(view.edit.turn)
         return f"{shown_name(view.edit.tool or view.edit.origin.value)}  {shown_name(self.with_session(view))}"
+
+    def verdicts(self, view: "EditView") -> "tuple[Verdict, ...]":
+        """Return by which decisions the edit's units have their statuses."""
+        return self._verdicts.of(view)
+
+    def deciders(self, view: "EditView", *, hunk: int | None = None, with_commits: bool = True) -> str:
+        """Return who accepted or rejected an edit, or one of its units, and through what ("": no one)."""
+        decided = {
+            shown_decider(verdict.who, verdict.via, verdict.agent, verdict.commit): None
+            for verdict in self._verdicts.of(view)
+            for unit in verdict.units
+            if view.units[unit.hunk] is not Status.PENDING and hunk in {None, unit.hunk}
+            if with_commits or not verdict.commit
+        }
+        return ", ".join(decided)
 
     # ---- inside
 

@@ -23,7 +23,7 @@ from objstore import (
 )
 
 if TYPE_CHECKING:
-    from objstore import Edit, EditView, Expiration, FileState, Marks, State, UnresolvedMarkers, Workspace
+    from objstore import Edit, EditView, Expiration, FileState, Marks, State, UnresolvedMarkers, Verdict, Workspace
 
 __all__ = [
     "SHORT_HASH",
@@ -35,6 +35,7 @@ __all__ = [
     "line_counts",
     "moment",
     "short_moment",
+    "shown_decider",
     "shown_move",
     "states_diff",
     "status_word",
@@ -60,17 +61,28 @@ STATUS_COLOR: Final = {
 }
 """Colour of each status."""
 
+_COMMIT: Final = 7
+"""Digits of a git commit."""
+
+_UNITS: Final = 10
+"""Units that a decision lists by name; an edit may have thousands."""
+
 EMPTY: Final = blob_id(b"")
 
 # ---- one edit
 
 
 def edit_header(
-    view: "EditView", author: tuple[str, str], screen: Screen, unresolved: Sequence["UnresolvedMarkers"] = ()
+    view: "EditView",
+    author: tuple[str, str],
+    verdicts: "Iterable[Verdict]",
+    screen: Screen,
+    unresolved: Sequence["UnresolvedMarkers"] = (),
 ) -> Iterator[bytes]:
     """Yield the facts about one edit.
 
-    `author`: whose it is, as `Authors.fact`; `unresolved`: the conflict markers that are in the files.
+    `author`: whose it is, as `Authors.fact`; `verdicts`: the decisions on it; `unresolved`: the conflict markers that
+    are in the files.
     """
     edit = view.edit
     name = shown_move(edit.source, edit.path)
@@ -90,6 +102,7 @@ def edit_header(
         "time": moment(edit.time, zone=True),
         "before": _shown_state(edit.before),
         "after": _shown_state(edit.after),
+        "decided": "; ".join(_shown_verdict(verdict, view) for verdict in verdicts),
         "reason": shown_name(view.reason) if view.reason else "",
         "expired": "" if view.expired is None else _shown_expiration(view.expired),
     } | {shown_name(key): shown_name(note) for key, note in sorted(edit.notes.items()) if key not in _FOR_PROGRAMS}
@@ -187,6 +200,25 @@ def shown_move(source: bytes | None, path: bytes) -> str:
     """Return a file's name, with its previous name if it was moved."""
     name = shown_name(os.fsdecode(path))
     return name if source is None else f"{shown_name(os.fsdecode(source))} -> {name}"
+
+
+def _shown_verdict(verdict: "Verdict", view: "EditView") -> str:
+    """Return what was decided, by whom, through what and when, behind its units if these are not all of the edit's."""
+    by = shown_decider(verdict.who, verdict.via, verdict.agent, verdict.commit)
+    more = len(verdict.units) - _UNITS
+    units = f"{' '.join(map(str, verdict.units[:_UNITS]))}{f' and {more} more' if more > 0 else ''}"
+    named = "" if len(verdict.units) == len(view.telling) else f"{units}: "
+    return f"{named}{verdict.action.value} by {by}, {moment(verdict.time)}, decision {verdict.decision}"
+
+
+def shown_decider(who: str, via: str, agent: str, commit: str = "") -> str:
+    """Return who decided, and through what: `ada (terminal)`. Texts may be empty: not known."""
+    through = via
+    if commit:
+        through = f"commit {commit[:_COMMIT]}"
+    elif agent:
+        through = f"{via or 'somewhere'} in {agent}'s shell"
+    return f"{shown_name(who) or 'a person'}{f' ({shown_name(through)})' if through else ''}"
 
 
 def _shown_expiration(expired: "Expiration") -> str:

@@ -83,8 +83,12 @@ class Rows:
         name, origin = shown_move(view.edit.source, view.edit.path), self._origin(view)
         conversation = self._authors.short(view)
         last = f"  {shown_name(conversation)}{origin}"
+        deciders = self._authors.deciders(view)
+        by = f"  by {deciders}" if deciders else ""
         room = self._width - used
-        if not self._width or shown_width(name + last) <= room:
+        if not self._width or shown_width(name + last + by) <= room:
+            return name, last + by
+        if shown_width(name + last) <= room:
             return name, last
         # Shorten the text after it step by step, until enough of the name can be read.
         needed = min(SHORTEST_NAME, shown_width(name))

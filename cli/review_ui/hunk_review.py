@@ -291,11 +291,12 @@ class Review(ReviewDialogue[Unit]):
         return before
 
     def _viewed(self, unit: Unit) -> Where:
-        view = self._workspace.history.edit(unit.seq)
+        view, authors = self._workspace.history.edit(unit.seq), Authors(self._workspace)
         with self._keyboard.released():
             diff = edit_diff(view, self._workspace, self._screen)
             write(
-                chain(edit_header(view, Authors(self._workspace).fact(view), self._screen), [b"\n"], diff), paged=True
+                chain(edit_header(view, authors.fact(view), authors.verdicts(view), self._screen), [b"\n"], diff),
+                paged=True,
             )
             flush()
         return Same.SHOWN_AGAIN

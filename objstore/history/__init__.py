@@ -1,8 +1,8 @@
 """Query the past of a workspace from its journal, without changing files or recording edits.
 
 Read `revspec` first (what a person's name for an edit or state means), then `edit_queries`, `session_queries` and
-`expired` (edits, decisions, sessions and turns as views), `state_at`, `past_states` and `differing_files` (what was at
-a path), `git_events`, `patch_series`, `snapshot_check` and `completions`.
+`expired` (edits, decisions, sessions and turns as views), `verdicts` (who decided), `state_at`, `past_states` and
+`differing_files` (what was at a path), `git_events`, `patch_series`, `snapshot_check` and `completions`.
 
 It must not know how documents are replayed, or how decisions are planned, applied or shown.
 """

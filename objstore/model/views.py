@@ -11,7 +11,7 @@ from objstore.request_errors import EditExpired
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from objstore.model.basic_types import CommentState, Seq, Status
+    from objstore.model.basic_types import Action, CommentState, Seq, Status
     from objstore.model.ids import BlobId, RecordId
     from objstore.model.records import Comment, Decision, Edit
 
@@ -32,6 +32,7 @@ __all__ = [
     "TurnLines",
     "TurnView",
     "UnreportedComments",
+    "Verdict",
 ]
 
 _NAMED: Final = 10
@@ -131,6 +132,20 @@ class EditView:
     def telling(self) -> range:
         """Return the numbers of its units, without unit 0 if that changes nothing."""
         return range(0 if self.whole or len(self.units) == 1 else 1, len(self.units))
+
+
+@value
+class Verdict:
+    """The decision by which some units of one edit have their status."""
+
+    units: tuple[Unit, ...]
+    decision: int  # its number
+    action: Action
+    time: int  # microseconds since 1970-01-01 UTC
+    who: str
+    via: str  # through what: a Surface; "": not known
+    agent: str  # the client inside whose shell it was made; "": none is known
+    commit: str  # the commit that made it, in hex; "": none
 
 
 @value

@@ -73,6 +73,8 @@ def rewind_exactly(journal: Journal, call: Call, number: int, *, who: str, dry_r
             written=tuple(_as_left(view) for view in made if view.edit.after is not None),
             who=who,
             reason=f"files as before turn {number}",
+            via=journal.decider.via,
+            agent=journal.decider.agent,
         )
 
     return call.commit(dry_run=dry_run, decided_with=decision)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from objstore.history.completions import NameKind, NameSuggestion
     from objstore.history.patch_series import SeriesStep
+    from objstore.history.verdicts import Verdicts
     from objstore.integrity.inspection import BlamedLines, RecordView, SegmentView, StoreStats
     from objstore.model.basic_types import FileState, Seq, Unit
     from objstore.model.ids import BlobId
@@ -103,6 +104,12 @@ class History:
 
         with self._journal.reading():
             return edit_queries.decisions(self._journal)
+
+    def verdicts(self) -> Verdicts:
+        """Return what finds by which decisions edits have their statuses; what it has read, it doesn't read again."""
+        from objstore.history.verdicts import Verdicts
+
+        return Verdicts(self._journal)
 
     def git_events(self) -> list[GitEvent]:
         """Return what git did to the recorded files, newest first."""

@@ -13,6 +13,7 @@ from cli.selection.turn_selection import TurnSelection
 from objstore import NoSuchName
 
 if TYPE_CHECKING:
+    from cli.render.authors import Authors
     from objstore import BlamedLines, CallOutcome, Seq, State, Workspace
 
 __all__ = ["blame", "restore"]
@@ -45,7 +46,8 @@ def blame(*, path: str, by: TurnSelection, as_json: bool) -> None:
             from cli.json_shapes.store import blame_shape
             from cli.json_shapes.values import json_line
 
-            write(json_line(blame_shape(part, commits)) for part in blamed)
+            verdicts = workspace.history.verdicts()
+            write(json_line(blame_shape(part, commits, verdicts)) for part in blamed)
         else:
             write(_blame_text(workspace, content, blamed, commits), paged=True)
 
@@ -132,6 +134,14 @@ def _restored_text(
         yield screen.line(f"{done} {name} as edit {seq}; `{invocation.program} reject {seq}` takes it back.")
 
 
+def _decided_by(authors: "Authors", part: "BlamedLines") -> str:
+    """Return who accepted or rejected some lines ("": no one, or a commit, which has a column of its own)."""
+    if part.view is None or part.unit is None:
+        return ""
+    deciders = authors.deciders(part.view, hunk=part.unit.hunk, with_commits=False)
+    return f"  by {deciders}" if deciders else ""
+
+
 def _blame_text(
     workspace: "Workspace", content: bytes, blamed: "list[BlamedLines]", commits: "Mapping[Seq, str]"
 ) -> Iterator[bytes]:
@@ -150,6 +160,7 @@ def _blame_text(
             heads.append(
                 f"{part.unit}  {moment(edit.time)}  {authors.behind_line(part.view)}"
                 + (f"  {commits[edit.seq][:SHORT_COMMIT]}" if edit.seq in commits else "")
+                + _decided_by(authors, part)
             )
     width = max(map(shown_width, heads), default=0)
     for part, head in zip(blamed, heads, strict=True):

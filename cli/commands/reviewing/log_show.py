@@ -176,7 +176,8 @@ def log(  # noqa: PLR0913 -- each is an option of the command
             from cli.json_shapes.edits import edit_shape
             from cli.json_shapes.values import json_line
 
-            pieces: Iterator[bytes] = (json_line(edit_shape(workspace, view, read_errors)) for view in views)
+            verdicts = workspace.history.verdicts()
+            pieces: Iterator[bytes] = (json_line(edit_shape(workspace, view, read_errors, verdicts)) for view in views)
         elif stat and patch:
             listed = list(views)  # the table comes first
             table = _stat_text(workspace, listed, screen, read_errors, newest_first=not reverse)
@@ -307,7 +308,8 @@ def show(*, names: tuple[str, ...], by: TurnSelection, stat: bool, columns: bool
             from cli.json_shapes.edits import shown_edit_shape
             from cli.json_shapes.values import json_line
 
-            edits = [shown_edit_shape(workspace, view, units, read_errors) for view, units in meant]
+            verdicts = workspace.history.verdicts()
+            edits = [shown_edit_shape(workspace, view, units, read_errors, verdicts) for view, units in meant]
             write([json_line({"edits": edits})])
         elif stat:
             write(_stat_text(workspace, (view for view, _ in meant), screen, read_errors), paged=True)
@@ -383,7 +385,7 @@ def _show_text(
     for at, (view, units) in enumerate(meant):
         if at:
             yield screen.line()
-        yield from edit_header(view, authors.fact(view), screen, unresolved)
+        yield from edit_header(view, authors.fact(view), authors.verdicts(view), screen, unresolved)
         from cli.render.comments import comments_by_unit, comments_text
 
         comments = comments_by_unit(workspace, units)

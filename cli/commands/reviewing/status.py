@@ -86,7 +86,8 @@ def _list_edits(
         from cli.json_shapes.edits import edit_shape
         from cli.json_shapes.values import json_line
 
-        write(json_line(edit_shape(workspace, view, read_errors)) for view in views)
+        verdicts = workspace.history.verdicts()
+        write(json_line(edit_shape(workspace, view, read_errors, verdicts)) for view in views)
         read_errors.raise_first()
         return
     newest = next(views, None)

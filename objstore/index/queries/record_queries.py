@@ -415,6 +415,14 @@ class DecisionQueries:
         rows = self._db.execute("SELECT segment, offset FROM decisions WHERE git AND NOT void ORDER BY number")
         return list(self._places.now(place_in_row(*row) for row in rows))
 
+    def on(self, document: DocumentId) -> Iterator[Place]:
+        """Yield the places of the decisions on a document, newest first, expired ones included."""
+        query = (
+            "SELECT segment, offset FROM decided JOIN decisions USING (number) "
+            "WHERE document = ? AND NOT void ORDER BY number DESC"
+        )
+        return (place_in_row(*row) for row in self._db.execute(query, (document,)).fetchall())
+
     def until(self, moment: int) -> Iterator[Place]:
         """Yield the current places of the decisions up to a moment (µs since 1970-01-01 UTC), newest first."""
         query = "SELECT segment, offset FROM decisions WHERE time <= ? AND NOT void ORDER BY number DESC"

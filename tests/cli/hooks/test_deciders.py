@@ -125,3 +125,55 @@ def test_records_say_through_what_a_person_decided(runner: CommandRunner, client
     with Workspace.open(runner.folder) as workspace:
         (changed,) = [view.record for view in workspace.history.records() if isinstance(view.record, SettingChange)]
     assert (changed.name, changed.after, changed.via) == ("record.exclude", "*.log", "script")
+
+
+def decided(runner: CommandRunner, *words: str) -> list[tuple[object, ...]]:
+    """Return who decided, as `cas ... --json` says it of the first object: action, surface, agent."""
+    (edit, *_) = runner.done(*words, "--json").lines()
+    found = edit["edits"][0] if words[0] == "show" else edit
+    made = found["decided"] if isinstance(found["decided"], list) else [found["decided"]]
+    return [(each["action"], each["via"], each["agent"]) for each in made]
+
+
+def test_log_show_and_blame_name_who_decided_and_through_what(runner: CommandRunner, client: ClientProcess) -> None:
+    client.end("cas")
+    runner.done("accept", "1", LOGNAME="ada")
+    assert runner.done("log").text.rstrip().endswith("  by ada (script)")
+    assert "decided       accept by ada (script), " in runner.done("show", "1").text
+    assert "  by ada (script)  " in runner.done("blame", "a.txt").text.splitlines()[1]
+    runner.done("undo", CAS_SURFACE="editor")
+    assert decided(runner, "log") == decided(runner, "show", "1") == [("undo", "editor", None)]
+    assert "  by " not in runner.done("log").text  # it is pending again: no one has decided
+    assert runner.typed("accept", "1")[0] == 0
+    assert decided(runner, "log") == [("accept", "terminal", None)]
+    blamed = [line["decided"] for line in runner.done("blame", "a.txt", "--json").lines()]
+    assert [made and made["via"] for made in blamed] == [None, "terminal"]
+
+
+def test_each_unit_names_the_newest_decision_on_it(runner: CommandRunner) -> None:
+    runner.write("n.txt", b"1\n2\n3\n4\n5\n")
+    runner.write("n.txt", b"one\n2\n3\n4\nfive\n")
+    runner.done("accept", "2:1", LOGNAME="ada")
+    runner.done("reject", "2:2", LOGNAME="bob")
+    assert "  by ada (script), bob (script)" in runner.done("log", "-n", "1").text
+    shown = runner.done("show", "2").text
+    assert "2:1: accept by ada (script), " in shown
+    assert "2:2: reject by bob (script), " in shown
+    (edit, *_) = runner.done("log", "--json").lines()
+    assert [(each["hunks"], each["who"]) for each in edit["decided"]] == [(["2:1"], "ada"), (["2:2"], "bob")]
+
+
+def test_marked_decision_is_shown_with_the_agent(runner: CommandRunner, client: ClientProcess) -> None:
+    runner.done("config", "set", "review.by_agents", "mark")
+    assert client.cas("accept", "1").status == 0
+    assert "(script in claude-code's shell)" in runner.done("log").text
+    assert "(script in claude-code's shell)" in runner.done("show", "1").text
+    assert "(script in claude-code's shell)" in runner.done("blame", "a.txt").text
+    assert decided(runner, "log") == decided(runner, "show", "1") == [("accept", "script", "claude-code")]
+
+
+def test_edit_that_was_recorded_as_accepted_names_no_decision(runner: CommandRunner) -> None:
+    (runner.folder / "a.txt").write_text("mine\n")
+    runner.done("record")
+    assert decided(runner, "log") == []
+    assert "  by " not in runner.done("log").text

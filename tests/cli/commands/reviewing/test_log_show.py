@@ -169,6 +169,12 @@ def test_log_json_has_the_fields_of_the_edit_log(runner: CommandRunner) -> None:
     assert (first["hash_before"], first["blob_before"], first["mode_before"]) == (None, None, None)
     assert len(second.pop("edit_id")) == 64
     assert second.pop("timestamp").endswith("Z")
+    (decided,) = second.pop("decided")
+    assert decided.pop("timestamp").endswith("Z")
+    assert decided.pop("who")
+    assert decided == {
+        "hunks": ["2:1"], "decision": 1, "action": "reject", "via": "script", "agent": None, "commit": None
+    }  # fmt: skip
     assert second == {
         "conversation_id": "conv_one",
         "tool_call_index": 1,

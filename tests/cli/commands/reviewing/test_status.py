@@ -281,7 +281,8 @@ def test_a_row_of_a_filtered_status_has_number_id_time_status_operation_file_and
         edit = logged[seq]
         time = edit["timestamp"][:19].replace("T", " ")
         expected = f"{seq:5}  {edit['edit_id'][:16]}  {time}  {edit['status']:9}  {edit['operation']:7}  {name}"
-        assert row == expected
+        decided = r"  by .+ \(script\)" if edit["decided"] else ""
+        assert re.fullmatch(re.escape(expected) + decided, row)
         assert runner.done("show", edit["edit_id"][:16]).text.startswith(f"edit {seq}  ")
 
 

@@ -1,5 +1,7 @@
 """Turns and sessions: what an agent did for one prompt can be listed, shown and decided together."""
 
+import re
+
 import pytest
 
 from objstore import Status
@@ -333,7 +335,8 @@ def test_files_that_always_need_a_look_are_accepted_by_their_own_path_only(net: 
 def test_blame_names_the_turn_behind_each_line(net: CommandRunner) -> None:
     net.done("accept", "2", "5")
     net.call(lambda call: call.write("a", net.bytes("a") + b"10\n"), conversation="conv_short")
-    rows = [row.split(maxsplit=3)[3] for row in net.done("blame", "a").text.splitlines()]
+    shown = re.sub(r"  by [^(]+ \(script\) ", " ", net.done("blame", "a").text)
+    rows = [row.split(maxsplit=3)[3] for row in shown.splitlines()]
     assert [row.split() for row in rows] == [
         ["turn", "1", "1", "1"],
         ["turn", "4", "2", "TWO"],

@@ -161,6 +161,8 @@ if TYPE_CHECKING:
         TurnInfo as TurnInfo,
     )
     from objstore.model.status_report import (
+        Caution as Caution,
+        Cautions as Cautions,
         Collision as Collision,
         CommitAcceptance as CommitAcceptance,
         ExternalChange as ExternalChange,
@@ -464,6 +466,8 @@ _HOMES: Final = {
         "PendingGroup",
         "PendingTurn",
         "Reclaimable",
+        "Caution",
+        "Cautions",
         "RunningCall",
         "SecretFiles",
         "StatusReport",

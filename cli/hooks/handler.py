@@ -169,6 +169,12 @@ def _notice(client: Client, event: Event, workspace: "Workspace") -> Payload | N
         said.append(f"hooks failed {len(failures)} time{'s' * (len(failures) > 1)} (cas doctor)")
         note_noticed(workspace.root, "said")
     said += [str(lost) for lost in workspace.lost_histories() if is_first_mention(lost)]
+    cautions = workspace.review.cautions(unsaid=True)
+    if cautions.items:
+        count = len(cautions.items)
+        what = "decision or change of what is recorded" if count == 1 else "decisions or changes of what is recorded"
+        said.append(f"{count} {what} to look at (cas status)")
+        workspace.review.note_said(cautions)
     pending, unattributed = workspace.review.pending_counts()
     if workspace.hooks.take_silence(event.conversation):
         said.insert(0, _SILENCE)

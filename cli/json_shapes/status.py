@@ -9,7 +9,7 @@ from objstore import hook_failures, store_folder_bytes
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from objstore import LostHistory, StatusReport
+    from objstore import Caution, LostHistory, StatusReport
 
 __all__ = ["status_shape"]
 
@@ -71,6 +71,7 @@ def status_shape(
         if report.committed is None
         else {"commit": report.committed.commit, "edits": list(report.committed.edits)},
         "policies": [*report.policies],
+        "cautions": [_caution(report.root, each) for each in report.cautions],
         "lost_histories": [
             {"edits": each.edits, "missing": each.missing, "until": time_shape(each.until)} for each in lost
         ],
@@ -90,4 +91,17 @@ def status_shape(
             "free_bytes": report.reclaimable.free_bytes,
             "old_edits": report.reclaimable.old_edits,
         },
+    }
+
+
+def _caution(root: str, caution: "Caution") -> dict[str, Json]:
+    """Return a decision inside an agent's shell, or what narrows the record."""
+    from cli.json_shapes.store import record_shape  # only a status with cautions needs it
+
+    record = None if caution.record is None else record_shape(caution.record)
+    return {
+        "kind": "left out" if record is None else record["kind"],
+        "timestamp": time_shape(caution.time),
+        "file_path": path_shape(root, caution.path) if caution.path else None,
+        "record": record,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -13,18 +14,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from objstore import (
+        Caution,
         Collision,
         ExternalChange,
         LostHistory,
         PendingGroup,
         PendingTurn,
         RunningCall,
+        Seq,
         StatusReport,
         UnresolvedMarkers,
         UnreviewedCommit,
     )
 
 __all__ = [
+    "caution_line",
     "conversation_name",
     "counted",
     "running_line",
@@ -97,6 +101,8 @@ def status_text(
     yield from _section(
         title, len(report.collisions), (_collision_line(each, report) for each in report.collisions), screen
     )
+    title = "no person has acknowledged (look, then `cas doctor --forget`):"
+    yield from _section(title, len(report.cautions), map(caution_line, reversed(report.cautions)), screen)
     title = "policies changed, but not by `cas config` (set them with it, and they apply):"
     yield from _section(title, len(report.policies), report.policies, screen)
     yield from _section("can't be read:", len(report.unreadable), map(shown_name, report.unreadable), screen)
@@ -118,6 +124,37 @@ def running_line(call: RunningCall) -> str:
     named = "" if call.paths is None else f" of {_few(call.paths)}"
     words = [session, shown_name(call.tool) + named, f"since {short_moment(call.began)}"]
     return "  ".join([*words, *([] if call.state == "running" else [call.state])])
+
+
+def caution_line(caution: Caution) -> str:
+    """Return a line about a decision inside an agent's shell, or about what narrows the record."""
+    from cli.render.edits import short_moment, shown_decider
+    from objstore import Decision, Edit, Expiry, Mark, SettingChange
+
+    when = short_moment(caution.time)
+    match caution.record:
+        case None:
+            return f"{when}  {shown_name(caution.path)} is not recorded any more: a rule leaves it out now"
+        case Edit() as made:
+            inside = shown_decider(made.notes.get("who", ""), "", made.notes["shell"])
+            return f"{when}  {made.tool} of {shown_name(os.fsdecode(made.path))}, edit {made.seq}, by {inside}"
+        case Decision() as made:
+            what = f"{made.action.value} of {_edits({unit.seq for unit, _ in made.verdicts})}"
+        case Expiry() as made:
+            ranges = " ".join(f"{first}-{last}" if first < last else f"{first}" for first, last in made.edits[:NUMBERS])
+            what = f"{made.reason}{f': edits {ranges}' if ranges else ''}"
+        case Mark() as made:
+            what = f"comment {' '.join(map(str, made.comments))}: {made.state.value}"
+        case SettingChange() as made:
+            before, after = (shown_name(text) if text else "not set" for text in (made.before, made.after))
+            what = f"{shown_name(made.name)}: {before} -> {after}"
+        case _:
+            return when
+    return f"{when}  {what}, by {shown_decider(made.who, made.via, made.agent)}"
+
+
+def _edits(seqs: set[Seq]) -> str:
+    return f"edit{'s' * (len(seqs) != 1)} {shown_edits(sorted(seqs))}"
 
 
 def _commit_line(commit: UnreviewedCommit) -> str:

@@ -25,6 +25,7 @@ _PATIENCE: Final = 10
 
 _MOST_RUNNING: Final = 3
 """Running tools that are named."""
+
 _OPTIONS: Final = {"project": "", "project, for you alone": " --local", "user": " --user"}
 """The option of `cas setup` for each of the scopes that are examined."""
 

@@ -12,10 +12,11 @@ from objstore.calls.policies import Policies
 from objstore.fastclass import replace
 from objstore.fs.processes import lineage
 from objstore.model.basic_types import Surface
+from objstore.model.records import SHELL
 from objstore.request_errors import AgentDecides
 from objstore.transaction.journal import Journal
 
-__all__ = ["client_around", "require_person"]
+__all__ = ["client_around", "marks", "require_person"]
 
 _CHECKED: Final = frozenset({Surface.TERMINAL, Surface.SCRIPT, Surface.EDITOR, Surface.PAGE})
 """Where an ancestor says something: the server of a chat is the client's own child, and asks the person itself."""
@@ -35,6 +36,11 @@ def require_person(journal: Journal) -> None:
         if not is_marked:
             raise AgentDecides(client)
     journal.decider = replace(journal.decider, agent=client)
+
+
+def marks(journal: Journal) -> dict[str, str]:
+    """Return the note of an edit of a person's that is made now: inside which agent's shell, if it is."""
+    return {SHELL: journal.decider.agent} if journal.decider.agent else {}
 
 
 def client_around(journal: Journal) -> str:

@@ -52,7 +52,7 @@ SqliteError: TypeAlias = sqlite3.DatabaseError | UnicodeDecodeError
 SQLITE_ERRORS: Final = (sqlite3.DatabaseError, UnicodeDecodeError)
 """What a database that can't be opened raises: SQLite's description of a damaged schema may not be UTF-8."""
 
-SCHEMA_VERSION: Final = 28
+SCHEMA_VERSION: Final = 29
 BUSY_SECONDS: Final = 10
 _POLL_SECONDS: Final = 0.0005
 _PRIMARY: Final = 0xFF
@@ -149,6 +149,7 @@ CREATE TABLE settings (
     number INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, time INTEGER, name TEXT
 );
 CREATE INDEX settings_by_name ON settings (name, number);
+CREATE TABLE cautions (number INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER);
 CREATE TABLE expiries (number INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, time INTEGER, reason TEXT);
 CREATE TABLE decided (document INTEGER, number INTEGER, PRIMARY KEY (document, number)) WITHOUT ROWID;
 CREATE TABLE totals (blobs INTEGER);
@@ -258,6 +259,7 @@ COMPARED: Final = {
     "comments": "SELECT * FROM comments ORDER BY number",
     "marks": "SELECT * FROM marks ORDER BY number",
     "settings": "SELECT * FROM settings ORDER BY number",
+    "cautions": "SELECT * FROM cautions ORDER BY number",
     "totals": "SELECT * FROM totals",
     "decided": "SELECT * FROM decided ORDER BY document, number",
 }

@@ -57,6 +57,7 @@ from objstore.model.records import (
     Snapshot,
     Turn,
     Void,
+    needs_caution,
 )
 
 __all__ = ["LogIngest", "decoded"]
@@ -174,6 +175,9 @@ class LogIngest:
                 self._take_without_blobs(chained.record, chained.id, place)
             case _:
                 assert_never(chained.record)
+        if needs_caution(chained.record):
+            row = (chained.id, *place)
+            self._db.execute("INSERT INTO cautions (id, segment, offset) VALUES (?, ?, ?)", row)
         self._counts.hold_record(chained.record)
         self.last_record = chained.id
         self.last_place = place

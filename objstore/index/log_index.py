@@ -37,7 +37,13 @@ from objstore.index.queries.document_queries import DocumentQueries, FolderQueri
 from objstore.index.queries.holder_queries import HolderQueries
 from objstore.index.queries.record_queries import DecisionQueries, EditQueries
 from objstore.index.queries.stat_queries import CleanFolder, JournalPosition, StatQueries
-from objstore.index.queries.turn_queries import CommentQueries, SessionQueries, SettingQueries, TurnQueries
+from objstore.index.queries.turn_queries import (
+    CautionQueries,
+    CommentQueries,
+    SessionQueries,
+    SettingQueries,
+    TurnQueries,
+)
 from objstore.index.rows import ChainedRecord, NewestNumbers
 from objstore.index.shared_connection import CurrentPlaces, RecordNumbers, SharedConnection
 from objstore.log.frames import FrameKind
@@ -94,6 +100,7 @@ class Index:
         self.sessions: Final = SessionQueries(self._db)
         self.comments: Final = CommentQueries(self._db, self.numbers)
         self.settings: Final = SettingQueries(self._db)
+        self.cautions: Final = CautionQueries(self._db)
         self.documents: Final = DocumentQueries(self._db)
         self.folders: Final = FolderQueries(self._db)
         self.history: Final = HistoryQueries(self._db, self.places, self.numbers, self.decisions)

@@ -34,6 +34,7 @@ _RECORD_TABLES: Final = {
     "comments": "number",
     "marks": "number",
     "settings": "number",
+    "cautions": "number",
 }
 """Tables whose rows have the place of a record, and the column that numbers the rows."""
 

@@ -26,6 +26,8 @@ from objstore.text.hunks import Hunk
 __all__ = [
     "LEFT_OUT_NOTE",
     "MCPDIFF_SOURCE",
+    "PURGED",
+    "SHELL",
     "Anchor",
     "Comment",
     "Decision",
@@ -42,6 +44,7 @@ __all__ = [
     "Void",
     "VoidedRecords",
     "WrittenFile",
+    "needs_caution",
 ]
 
 LEFT_OUT_NOTE: Final = "left_out"
@@ -263,6 +266,28 @@ class SettingChange:
 
 
 Record: TypeAlias = Edit | Decision | Void | Snapshot | Pin | Expiry | Turn | Comment | Mark | SettingChange
+
+
+PURGED: Final = "purged"
+"""The reason of an expiry by a purge."""
+
+SHELL: Final = "shell"
+"""The note of a person's edit that was made inside an agent's shell: the agent's client."""
+
+
+def needs_caution(record: Record) -> bool:
+    """Return whether a person should hear of a record: it was made inside an agent's shell, or narrows the record."""
+    match record:
+        case Edit():
+            return SHELL in record.notes
+        case Expiry():
+            return bool(record.agent) or record.reason == PURGED
+        case Decision() | Mark():
+            return bool(record.agent)
+        case SettingChange():
+            return True
+        case _:
+            return False
 
 
 _NUMBERED: Final[tuple[type[Record], ...]] = (Edit, Decision, Snapshot, Pin, Turn, Comment)

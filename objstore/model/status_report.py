@@ -12,8 +12,11 @@ if TYPE_CHECKING:
 
     from objstore.model.basic_types import DocumentId, Seq, Unit
     from objstore.model.ids import BlobId
+    from objstore.model.records import Record
 
 __all__ = [
+    "Caution",
+    "Cautions",
     "Collision",
     "CommitAcceptance",
     "ExternalChange",
@@ -134,6 +137,26 @@ class CommitAcceptance:
 
 
 @value
+class Caution:
+    """Something that a person should hear of: what narrows the record, or was decided inside an agent's shell."""
+
+    time: int  # microseconds since 1970-01-01 UTC
+    record: Record | None = None  # None: a rule began to leave out a path
+    path: str = ""  # that is left out now; "": it is a record
+    by_agent: bool = False  # whether it was made inside an agent's shell
+
+
+@value
+class Cautions:
+    """What a person has not acknowledged yet, or was not shown yet in a client."""
+
+    items: tuple[Caution, ...] = ()  # oldest first
+    number: int = 0  # of the newest record among them, by which they are noted
+    name: str = ""  # that record's id, hexadecimal
+    left_out: int = 0  # how many paths were noted as left out until now
+
+
+@value
 class SecretFiles:
     """Files whose names look like secrets."""
 
@@ -168,4 +191,5 @@ class StatusReport:
     running: tuple[RunningCall, ...] = ()  # calls of agents' own programs that have not ended, oldest first
     commits: tuple[UnreviewedCommit, ...] = ()  # newest first
     committed: CommitAcceptance | None = None  # None: the newest decision is no commit's
+    cautions: tuple[Caution, ...] = ()  # that no person has acknowledged yet, oldest first
     compared: int | None = None  # how many files without edits were compared, if not all; None: all

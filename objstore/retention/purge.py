@@ -36,7 +36,7 @@ from objstore.model.basic_types import EXTERNAL_CONVERSATION, Operation, Origin,
 from objstore.model.ids import BlobId, blob_id
 from objstore.model.large_file_placeholder import placeholder
 from objstore.model.ranges import Range, ranges_of
-from objstore.model.records import Expiry, Pin, Snapshot
+from objstore.model.records import PURGED, Expiry, Pin, Snapshot
 from objstore.model.relpath import is_within
 from objstore.model.tree import ExcludedEntry, TreeEntry, decode_tree, encode_tree, names_of
 from objstore.request_errors import PurgeRefused
@@ -163,7 +163,7 @@ def purge(
                 decisions=plan.decisions,
                 snapshots=plan.snapshots,
                 pins=plan.pins,
-                reason="purged",
+                reason=PURGED,
                 who=who,
                 via=journal.decider.via,
                 agent=journal.decider.agent,

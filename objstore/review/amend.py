@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 
+from objstore.calls.deciders import marks
 from objstore.calls.tracked_call import Call
 from objstore.errors import FileChanged
 from objstore.history.edit_queries import edit
@@ -61,7 +62,7 @@ def amend(
             conversation=edit(journal, seq).edit.conversation,
             origin=Origin.PERSON,
             amends=Seq(seq),
-            notes={"who": who} if who else {},
+            notes=({"who": who} if who else {}) | marks(journal),
         )
         call = Call(journal, batch, info)
         now = call.read(path)

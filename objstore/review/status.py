@@ -12,6 +12,7 @@ from objstore.errors import CasError, DiskFailed, PathError, StoreDamaged
 from objstore.fs.reserved_names import AGENTS_NAME, EVENTS_NAME, OPEN_CALL_PREFIX, STORE_NAME
 from objstore.model.basic_types import Action, CommentState, Status
 from objstore.model.status_report import (
+    Caution,
     CommitAcceptance,
     ExternalChange,
     PendingGroup,
@@ -92,6 +93,7 @@ def _status_report(journal: Journal, external: tuple[ExternalChange, ...], unrea
         running=running_calls(journal),
         commits=_commits(journal) if pending else (),
         committed=_committed(journal),
+        cautions=_cautions(journal),
     )
 
 
@@ -200,6 +202,16 @@ def _committed(journal: Journal) -> CommitAcceptance | None:
             edits = tuple(sorted({unit.seq for unit, _ in decision.verdicts}))
             return CommitAcceptance(commit=decision.commit, edits=edits)
     return None
+
+
+def _cautions(journal: Journal) -> tuple[Caution, ...]:
+    from objstore.ignore_rules.newly_left_out import has_newly_left_out
+
+    if not journal.store.index.cautions.newest() and not has_newly_left_out(journal.tree.root):
+        return ()
+    from objstore.review.cautions import SEEN, cautions
+
+    return cautions(journal, SEEN).items
 
 
 def _changed_policies(journal: Journal) -> tuple[str, ...]:

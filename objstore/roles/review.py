@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from objstore.errors import FileChanged, StoreError
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
         FileEffect,
         NothingToDo,
     )
-    from objstore.model.status_report import ExternalChange, StatusReport, UnresolvedMarkers
+    from objstore.model.status_report import Cautions, ExternalChange, StatusReport, UnresolvedMarkers
     from objstore.model.views import Content, DecisionInForce, Seen, State
     from objstore.review.decisions import DecisionRequest
     from objstore.text.hunks import Hunk
@@ -62,13 +63,21 @@ class Review:
 
     def status(self) -> StatusReport:
         """Return a summary of the workspace. Every file that scans cover is compared, up to a limit that it names."""
+        from objstore.model.status_report import Caution
         from objstore.review import status
         from objstore.tracking.unrecorded_files import unrecorded_files
 
         with self._journal.translating_index_errors():
             report = status.report(self._journal)
             others = unrecorded_files(self._journal)
-            return replace(report, external=(*report.external, *others.changes), compared=others.compared)
+            now = time.time_ns() // 1000
+            left_out = (Caution(time=now, path=path) for path in others.newly_left_out)
+            return replace(
+                report,
+                external=(*report.external, *others.changes),
+                cautions=(*report.cautions, *left_out),
+                compared=others.compared,
+            )
 
     def pending_counts(self) -> tuple[int, int]:
         """Return how many edits are pending, and how many of them are unattributed; no file is compared."""
@@ -96,6 +105,29 @@ class Review:
 
         self.require_person()
         policies.record_change(self._journal, name, before, after, who=who)
+
+    def cautions(self, *, unsaid: bool = False) -> Cautions:
+        """Return what narrowed the record, or was decided inside an agent's shell, and no person has acknowledged yet.
+
+        `unsaid`: what no client has shown yet.
+        """
+        from objstore.review import cautions
+
+        with self._journal.reading():
+            return cautions.cautions(self._journal, cautions.SAID if unsaid else cautions.SEEN)
+
+    def note_said(self, cautions: Cautions) -> None:
+        """Note that a client shows a person these cautions. If that can't be written, they are shown again."""
+        from objstore.review.cautions import SAID, note
+
+        note(self._journal, SAID, cautions)
+
+    def acknowledge(self, cautions: Cautions) -> None:
+        """Note that a person knows these cautions; later ones are shown. Raises AgentDecides."""
+        from objstore.review.cautions import SEEN, note
+
+        self.require_person()
+        note(self._journal, SEEN, cautions)
 
     def external_changes(self, naming: Collection[str] = ()) -> tuple[ExternalChange, ...]:
         """Return every file whose current state on disk differs from the journal, or from the baseline without edits.
@@ -400,6 +432,7 @@ class Review:
 
         Raises FileChanged if a folder of its path is now a symlink, and what Call.write and Call.commit raise.
         """
+        from objstore.calls.deciders import marks
         from objstore.calls.tracked_call import open_call
         from objstore.file_changes.open_dirs import first_symlink_on
         from objstore.model.results import CallInfo
@@ -409,7 +442,8 @@ class Review:
         link = first_symlink_on(self._journal.tree, os.fsencode(state.path))
         if link:
             raise FileChanged(state.path, link)
-        with open_call(self._journal, CallInfo(tool="restore", origin=Origin.PERSON)) as call:
+        info = CallInfo(tool="restore", origin=Origin.PERSON, notes=marks(self._journal))
+        with open_call(self._journal, info) as call:
             if state.blob is not None:
                 call.restore(state.path, FileState(blob=state.blob, mode=state.mode))
             elif call.exists(state.path):

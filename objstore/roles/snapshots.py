@@ -91,7 +91,7 @@ class Snapshots:
         Only files that differ are written; files that were created since are deleted, and files that the snapshot does
         not cover are left alone. Raises NoSuchName, SnapshotIncomplete, FileChanged, and what Call.commit raises.
         """
-        from objstore.calls.deciders import require_person
+        from objstore.calls.deciders import marks, require_person
         from objstore.model.results import CallInfo
         from objstore.snapshots import restore
 
@@ -100,7 +100,9 @@ class Snapshots:
         if dry_run or not plan.changes:
             return plan
         require_person(self._journal)
-        info = CallInfo(tool="snapshot restore", origin=Origin.PERSON, notes={"snapshot": str(number)})
+        info = CallInfo(
+            tool="snapshot restore", origin=Origin.PERSON, notes={"snapshot": str(number)} | marks(self._journal)
+        )
         with open_call(self._journal, info) as call:
             return replace(plan, outcome=restore.carry_out(plan, call, self._journal.tree, self._journal.progress))
 

@@ -36,6 +36,7 @@ class UnrecordedFiles:
     """What differs from the baseline without being recorded, and whether all files were compared."""
 
     changes: tuple[ExternalChange, ...] = ()  # by path
+    newly_left_out: tuple[str, ...] = ()  # paths that the last scan covered, and a rule leaves out now
     compared: int | None = None  # how many files were compared, if a limit was reached; None: all of them
 
 
@@ -56,7 +57,9 @@ def unrecorded_files(journal: Journal, limits: ScanLimits | None = None) -> Unre
         walk = scan.walk(discard_content, limits or ScanLimits(bytes=_BYTES, seconds=_SECONDS))
         walk.run(suspects=suspects)
         changes = tuple(sorted(_changes(journal, scan), key=lambda change: change.path))
-        return UnrecordedFiles(changes=changes, compared=None if walk.is_whole else walk.files)
+        left_out = tuple(map(os.fsdecode, scan.stat_cache.newly_left_out))
+        compared = None if walk.is_whole else walk.files
+        return UnrecordedFiles(changes=changes, newly_left_out=left_out, compared=compared)
 
 
 def _suspects(journal: Journal, baseline: int) -> list[bytes] | None:

@@ -99,6 +99,7 @@ class StatCache:
         # signature of its index.
         self.repositories: dict[bytes, tuple[BlobId, BlobId]] = {}
         self.changed_indexes: set[bytes] = set()  # those whose index has changed since the last scan. Not saved
+        self.newly_left_out: list[bytes] = []  # paths that the last scan covered, and this one leaves out. Not saved
         self._rows: dict[bytes, list[Any]] = {}  # folders in their encoded form
         self._open: dict[bytes, CachedFolder] = {}  # decoded or new folders; they override `_rows`
 

@@ -312,6 +312,9 @@ class TreeWalk:
             self._skip(path, reason)
         is_incomplete = self._is_rebuilt_folder(fd, path, file_names, above, old)
         names = _Names() if is_incomplete else self._sort_names(path, entries, rules, old, file_names)
+        if old is not None:
+            covered = {*old.names, *old.folders}
+            self.stat_cache.newly_left_out += [joined(path, name) for name in names.left_out if name in covered]
         known = {} if old is None else old.files()
         files, signatures, blobs = self._read_files(fd, path, names.files, known, 0 if old is None else old.clock)
         self._count += len(files)

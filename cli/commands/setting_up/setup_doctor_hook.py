@@ -21,8 +21,12 @@ if TYPE_CHECKING:
     from cli.setup.doctor import Finding
     from cli.setup.plans import Programs, Scope, SetupStep
     from cli.setup.settings_files import SettingsChange
+    from objstore import Workspace
 
 __all__ = ["doctor", "hook", "setup"]
+
+_MOST_CAUTIONS: Final = 5
+"""Decisions, and changes of what is recorded, that the doctor names: the newest."""
 
 NEXT: Final = "Restart {name} to begin recording. `{program} doctor {client}` checks that it works."
 BY_HAND: Final = "Add the MCP server to {name} by hand: its command is `editledger`, with the project's folder."
@@ -340,7 +344,11 @@ def _baseline_text(project: Path, screen: Screen) -> Iterator[bytes]:
 
 @command("doctor")
 @click.argument("clients", nargs=-1, type=_ClientName(), metavar="[CLIENT]...")
-@click.option("--forget", is_flag=True, help="Forget errors of hooks and lost histories: you know of them.")
+@click.option(
+    "--forget",
+    is_flag=True,
+    help="Forget what is reported of hooks, lost histories and decisions: you know of it.",
+)
 @json_option
 def doctor(*, clients: tuple[str, ...], forget: bool, as_json: bool) -> None:
     """Check that the setup works: programs start, settings are valid, hooks answer, and there were no recent errors."""
@@ -349,13 +357,12 @@ def doctor(*, clients: tuple[str, ...], forget: bool, as_json: bool) -> None:
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
         root = Path(workspace.root)
-        if forget:
-            workspace.acknowledge_loss()
+        known = _acknowledged(workspace) if forget else []
     if forget:
         from objstore import forget_hook_failures
 
         forget_hook_failures(str(root))
-    found = list(examine(root, Path.home(), _programs(), clients or None))
+    found = [*known, *examine(root, Path.home(), _programs(), clients or None), _is_acknowledged(root)]
     if as_json:
         from cli.json_shapes.values import json_line
 
@@ -364,6 +371,38 @@ def doctor(*, clients: tuple[str, ...], forget: bool, as_json: bool) -> None:
         write(_diagnosis(found, invocation.screen()))
     if not all(one.ok for one in found):
         click.get_current_context().exit(1)
+
+
+def _acknowledged(workspace: "Workspace") -> "list[Finding]":
+    """Forget lost histories and what a person should hear of; return the latter, so that no more than these are."""
+    from cli.render.status import caution_line
+    from cli.setup.doctor import Finding
+
+    workspace.acknowledge_loss()
+    cautions = workspace.review.cautions()
+    workspace.review.acknowledge(cautions)
+    return [Finding(check="acknowledged", ok=True, said=caution_line(each)) for each in cautions.items]
+
+
+def _is_acknowledged(root: Path) -> "Finding":
+    """Return whether a person knows what was decided inside agents' shells, and what narrows the record."""
+    from cli.setup.doctor import Finding
+    from objstore import CasError, Workspace
+
+    check = "decisions in agents' shells, and what narrows the record"
+    try:
+        with Workspace.open(root) as workspace:
+            items = workspace.review.cautions().items
+    except CasError as error:
+        return Finding(check=check, ok=False, said=str(error))
+    if not items:
+        return Finding(check=check, ok=True, said="none")
+    from cli.render.status import caution_line
+
+    more = f" and {len(items) - _MOST_CAUTIONS} more" if len(items) > _MOST_CAUTIONS else ""
+    said = "; ".join(map(caution_line, items[-_MOST_CAUTIONS:])) + more
+    by_agent = any(each.by_agent for each in items)
+    return Finding(check=check, ok=not by_agent, said=f"{said}; `cas doctor --forget` once you know them")
 
 
 def _diagnosis(found: "list[Finding]", screen: Screen) -> Iterator[bytes]:

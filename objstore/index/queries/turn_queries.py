@@ -15,6 +15,7 @@ from objstore.index.rows import (
     status_in_row,
 )
 from objstore.index.shared_connection import RecordNumbers, SharedConnection, is_utf8, numbered_rows
+from objstore.log.segment_files import Place
 from objstore.model.basic_types import GIT_CONVERSATION, MAX_INT, CommentState, DocumentId, Seq
 from objstore.model.ids import RecordId
 
@@ -208,6 +209,28 @@ class SettingQueries:
             "SELECT segment, offset, time, name FROM settings WHERE ? IN ('', name) ORDER BY number", (name,)
         )
         return [SettingRow(place_in_row(row[0], row[1]), row[2], row[3]) for row in rows]
+
+
+class CautionQueries:
+    """Look up the records of which a person should hear."""
+
+    def __init__(self, db: SharedConnection) -> None:
+        """Query one index."""
+        self._db: Final = db
+
+    def newest(self) -> int:
+        """Return the number of the newest one (0: there is none)."""
+        return self._db.number("SELECT ifnull(max(number), 0) FROM cautions")
+
+    def id(self, number: int) -> RecordId | None:
+        """Return the id of the record (None: there is none with this number)."""
+        row = self._db.execute("SELECT id FROM cautions WHERE number = ?", (min(number, MAX_INT),)).fetchone()
+        return None if row is None else RecordId(row[0])
+
+    def after(self, number: int) -> list[Place]:
+        """Return the places of those with higher numbers, oldest first."""
+        query = "SELECT segment, offset FROM cautions WHERE number > ? ORDER BY number"
+        return [place_in_row(*row) for row in self._db.execute(query, (min(number, MAX_INT),))]
 
 
 def _turn(row: tuple[Any, ...]) -> TurnRow:

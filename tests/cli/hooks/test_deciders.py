@@ -177,3 +177,102 @@ def test_edit_that_was_recorded_as_accepted_names_no_decision(runner: CommandRun
     runner.done("record")
     assert decided(runner, "log") == []
     assert "  by " not in runner.done("log").text
+
+
+# ---- what a person should hear of, until it is acknowledged
+
+
+def cautions(runner: CommandRunner) -> list[object]:
+    return [each["kind"] for each in runner.done("status", "--json").json()["cautions"]]
+
+
+def test_marked_decision_is_in_status_and_doctor_until_a_person_acknowledges_it(
+    runner: CommandRunner, client: ClientProcess
+) -> None:
+    runner.done("config", "set", "review.by_agents", "mark")
+    assert client.cas("accept", "1").status == 0
+    for _ in range(2):  # that it was printed is no acknowledgement
+        shown = runner.done("status").text
+        assert "accept of edit 1, by " in shown
+        assert "(script in claude-code's shell)" in shown
+        assert "review.by_agents: not set -> mark, by " in shown
+        assert cautions(runner) == ["setting", "decision"]
+    assert "BAD  decisions in agents' shells" in runner.cas("doctor").text
+    client.end("cas")
+    acknowledged = runner.cas("doctor", "--forget").text
+    assert "acknowledged: " in acknowledged
+    assert "accept of edit 1, by " in acknowledged
+    assert cautions(runner) == []
+    assert "no person has acknowledged" not in runner.done("status").text
+    runner.done("config", "unset", "review.by_agents")
+    assert cautions(runner) == ["setting"]
+
+
+def test_agent_does_not_acknowledge_its_own_decisions(runner: CommandRunner, client: ClientProcess) -> None:
+    runner.done("config", "set", "record.exclude", "*.log")
+    assert client.cas("doctor", "--forget").status == 1
+    assert cautions(runner) == ["setting"]
+
+
+def test_next_stop_says_cautions_once(runner: CommandRunner, client: ClientProcess) -> None:
+    client.end("cas")
+    runner.done("config", "set", "record.exclude", "*.log")
+    assert "1 decision or change of what is recorded" in client.event("Stop").text
+    assert "change of what is recorded" not in client.event("Stop").text
+    assert cautions(runner) == ["setting"]
+
+
+def test_edit_of_a_persons_made_in_an_agents_shell_is_marked(runner: CommandRunner, client: ClientProcess) -> None:
+    runner.done("config", "set", "review.by_agents", "mark")
+    runner.done("doctor", "--forget", CAS_SURFACE="editor")
+    runner.done("snapshot", "create")
+    (runner.folder / "other.txt").write_text("changed\n")
+    runner.done("record")
+    assert client.cas("restore", "a.txt@1^").status == 0
+    assert client.cas("amend", "1", "--from", "other.txt").status in {0, 1}
+    assert client.cas("snapshot", "restore", "1").status == 0
+    made = [each["notes"].get("shell") for each in runner.done("log", "--json").lines() if each["origin"] == "person"]
+    assert set(made) == {"claude-code"}
+    assert set(cautions(runner)) == {"edit"}
+
+
+def test_purge_is_said_until_it_is_acknowledged(runner: CommandRunner) -> None:
+    runner.write("n.txt", b"1\n")
+    runner.done("purge", "n.txt", "--yes", "--force")
+    assert "purged: edits 1" in runner.done("status").text
+    assert "expiry" in cautions(runner)
+
+
+@pytest.mark.parametrize("rules", [".casignore", ".gitignore"])
+def test_rule_that_newly_leaves_out_a_covered_path_is_said_before_and_after_the_next_scan(
+    rules: str, runner: CommandRunner
+) -> None:
+    (runner.folder / "lib").mkdir()
+    (runner.folder / "lib" / "b.txt").write_text("b\n")
+    (runner.folder / "never.log").write_text("log\n")
+    (runner.folder / ".gitignore").write_text("*.log\n")
+    runner.done("record")
+    with (runner.folder / rules).open("a") as file:
+        file.write("a.txt\nlib/\n*.log\n")
+    expected = {"a.txt", "lib"}
+    assert left_out(runner) == expected
+    runner.done("record")
+    assert left_out(runner) == expected
+    runner.done("record")
+    assert left_out(runner) == expected
+    runner.cas("doctor", "--forget")
+    assert left_out(runner) == set()
+
+
+def left_out(runner: CommandRunner) -> set[str]:
+    found = runner.done("status", "--json").json()["cautions"]
+    return {Path(each["file_path"]).name for each in found if each["kind"] == "left out"}
+
+
+@pytest.mark.parametrize("held", [b"", b"{", b"[1]", b"[-1, 2, 3]", b'[99, "00", 99]', b"\xff\0"])
+def test_damaged_acknowledgements_show_everything_again(held: bytes, runner: CommandRunner) -> None:
+    runner.done("config", "set", "record.exclude", "*.log")
+    runner.cas("doctor", "--forget")
+    (runner.folder / ".cas" / "agents" / "cautions-seen").write_bytes(held)
+    (runner.folder / ".cas" / "agents" / "left-out").write_bytes(b"\xff x\0no time\0" + held)
+    assert "setting" in cautions(runner)

@@ -134,6 +134,7 @@ def test_json_is_one_document_with_fixed_fields(runner: CommandRunner) -> None:
         "committed": None,
         "compared_files": None,
         "policies": [],
+        "cautions": [],
         "conversations": 1,
         "sessions": 1,
         "changes": None,

@@ -34,6 +34,8 @@ DECISIONS = (
     ("setup", "--remove", "claude-code"),
     ("doctor", "--forget"),
     ("snapshot", "delete", "1"),
+    ("snapshot", "restore", "1"),
+    ("pin", "remove", "1"),
 )
 
 

@@ -12,6 +12,7 @@ from typing import Final
 from objstore.calls.attribution import CANDIDATES
 from objstore.calls.edit_recorder import Change, Recorder, Version
 from objstore.calls.evidence_log import log_of
+from objstore.calls.formatting import as_formatting
 from objstore.documents.earlier_states import DocumentHistory, EarlierState
 from objstore.documents.loader import load_document
 from objstore.errors import UNREADABLE, HistoryBroken
@@ -294,7 +295,7 @@ class _Comparison:
 
     def settle(self, here: Difference, event: FileStatuses) -> Difference | None:
         """Add what a file brings back to the event; return the difference that is left (None: none is)."""
-        if here.is_lost:
+        if here.is_lost or self._is_formatting(here):
             return here
         may_be_agents = owner_at(self._whose, here.path, here.changed, here.tick).origin.needs_review
         left: Difference | None = here
@@ -332,6 +333,23 @@ class _Comparison:
         return pairs
 
     # ---- inside
+
+    def _is_formatting(self, here: Difference) -> bool:
+        """Return whether a formatter changed the newest edit's lines: they are there still, though each may differ."""
+        if here.document is None or here.known is None or here.now is None:
+            return False
+        before, after = (Version(content=self._batch.text(each.blob), state=each) for each in (here.known, here.now))
+        change = Change(
+            document=here.document,
+            operation=Operation.EDIT,
+            path=here.path,
+            source=None,
+            before=before,
+            after=after,
+            hunks=None,
+            origin=Origin.EXTERNAL,
+        )
+        return as_formatting(self._journal, change, here.changed, here.tick).formats is not None
 
     def _returned(
         self, here: Difference, document: DocumentId, event: FileStatuses, *, may_be_agents: bool

@@ -409,6 +409,8 @@ def test_json_of_a_conflict(runner: CommandRunner) -> None:
         "accept_first": [],
         "reject_first": ["3:1"],
         "external_changes": [],
+        "can_keep_lines": False,
+        "kept": [],
     }
     assert conflict == {
         "kind": "missing-target",

@@ -63,7 +63,7 @@ def test_status_counts_the_files_that_look_like_secrets_in_one_line(project: Com
         (project.folder / path).unlink()
     assert "3 files are not recorded" in project.done("status").text
     project.done("config", "set", "record.secrets", "none")
-    assert "secret" not in project.done("status").text
+    assert "look like secrets" not in project.done("status").text
 
 
 def test_the_setting_decides_what_looks_like_a_secret(project: CommandRunner) -> None:

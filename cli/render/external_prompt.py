@@ -1,6 +1,6 @@
 """Ask what to do about changes from outside that block a decision, and take the decision accordingly.
 
-Where nobody can be asked, the refusal shows how the changes begin.
+Without a terminal, the refusal shows how the changes begin.
 """
 
 import sys

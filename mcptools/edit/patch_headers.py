@@ -54,7 +54,7 @@ _MAIL: Final = re.compile(r"From [0-9a-f]{40} .*|# HG changeset patch")
 _TIME: Final = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?:\.0+)? ([-+]\d\d):?(\d\d)")
 
 _LONGEST: Final = 3000
-"""Characters of two names that are told apart; each possible cut between them is tried."""
+"""Characters of two names in one header that are separated; each possible cut between them is tried."""
 
 _MANY: Final = 1000
 """Lines that are read in a few milliseconds."""

@@ -289,7 +289,7 @@ class Session:
                 self._own.note(root, place, path, before=view.edit.before, after=view.edit.after)
 
     def led(self, file: FileKey, origin: FileState, now: FileState) -> bool:
-        """Return whether this session's calls, and nobody else, changed a file from one state to its current one.
+        """Return whether this session's calls alone changed a file from one state to its current one.
 
         So it is too if they created it.
         """

@@ -161,7 +161,7 @@ RULES: Final = (
     Rule(
         name="named",
         says=_named,
-        reason="A tool that names a file changes that file; nobody else is expected there while it runs.",
+        reason="A tool that names a file changes that file; no other author is expected there while it runs.",
         is_wrong_if="a person or another agent writes the same file between the tool's beginning and its end",
     ),
     Rule(

@@ -335,7 +335,7 @@ def log_of(journal: Journal) -> EvidenceLog:
 
 
 def _is_taken(fd: int) -> bool:
-    """Lock an open file, if nobody else has locked it; return whether that was so."""
+    """Lock an open file unless another process holds its lock; return whether it is locked now."""
     with suppress(BlockingIOError):
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return True

@@ -19,9 +19,11 @@ from cli.selection.turn_selection import ANY_TURN, TurnSelection, is_of_agent
 from objstore import Action, NoSuchName, Origin, Status, Unit, value
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from objstore import EditView, Workspace
 
-__all__ = ["UnitSelection", "named_places", "units_named"]
+__all__ = ["UnitSelection", "named_places", "units_named", "way_back"]
 
 EDITED: Final = "file that an agent edited"
 MOST_SHOWN: Final = 5
@@ -58,9 +60,9 @@ def units_named(workspace: "Workspace", action: Action, selection: UnitSelection
     """Return the units that `selection` selects for `action`, with their status.
 
     Edits and hunks that are named select themselves. A group, or a range of edits (3..7), selects edits of agents that
-    have not expired: for `accept` the pending ones, so that rejected ones stay rejected (or all, if none is pending);
-    for `reject` the pending and the accepted ones; for `reopen` all. A path that is named selects what is pending there
-    (for `reopen` all), and of the group only that. Raises NoSuchName, AmbiguousName, EditExpired or PathError.
+    have not expired: for `accept` the pending ones alone, so that nothing comes back that was rejected; for `reject`
+    the pending and the accepted ones; for `reopen` all. A path that is named selects what is pending there (for
+    `reopen` all), and of the group only that. Raises NoSuchName, AmbiguousName, EditExpired or PathError.
     """
     named: dict[Unit, Status] = {}
     places = named_places(workspace, selection)
@@ -78,6 +80,26 @@ def units_named(workspace: "Workspace", action: Action, selection: UnitSelection
     if selection.is_group and not places:
         named |= _of_group(workspace, action, selection)
     return named
+
+
+def way_back(workspace: "Workspace", selection: UnitSelection) -> str:
+    """Return which units of what is named stay rejected, and how to bring one back ("": none is rejected)."""
+    return _way_back(workspace, units_named(workspace, Action.RESET, selection))
+
+
+def _way_back(workspace: "Workspace", every: "Collection[Unit]") -> str:
+    views = [workspace.history.edit(seq) for seq in dict.fromkeys(unit.seq for unit in every)]
+    names: list[str] = []
+    for view in views:
+        rejected = [unit for unit in _units([view], {Status.REJECTED}) if unit in every]
+        names += [str(view.seq)] if rejected and rejected[0].hunk == 0 else map(str, rejected)
+    if not names:
+        return ""
+    from cli.app.invocation import Invocation
+
+    shown = ", ".join(names[:MOST_SHOWN]) + f" and {len(names) - MOST_SHOWN} more" * (len(names) > MOST_SHOWN)
+    command = f"`{Invocation.current().program} accept {names[0]}`"
+    return f"Still rejected: {shown}. To bring {'one' if len(names) > 1 else 'it'} back, name it: {command}."
 
 
 def _of_group(workspace: "Workspace", action: Action, selection: UnitSelection) -> dict[Unit, Status]:
@@ -133,10 +155,13 @@ def _at_place(workspace: "Workspace", action: Action, selection: UnitSelection, 
         from cli.app.invocation import Invocation
         from cli.screen.quoting import typed
 
-        also = "rejected" if action is Action.ACCEPT else "accepted"
-        takes = f"`{Invocation.current().program} {action.value} --file {typed(spelling)}` takes {also} edits too."
+        takes = f"`{Invocation.current().program} reject --file {typed(spelling)}` takes accepted edits too."
+        if action is Action.ACCEPT:
+            takes = _way_back(workspace, _at_place(workspace, Action.RESET, selection, spelling))
         of = " ".join(["", *map(shown_name, selection.by.words)])
-        raise click.ClickException(f"Nothing{f' of{of}' * bool(of)} is pending at {shown_name(spelling)}. {takes}")
+        raise click.ClickException(
+            f"Nothing{f' of{of}' * bool(of)} is pending at {shown_name(spelling)}. {takes}".rstrip()
+        )
     return found
 
 
@@ -203,7 +228,7 @@ def _kept(views: list["EditView"], spelling: str, what: str) -> list["EditView"]
 def _group(views: list["EditView"], action: Action) -> dict[Unit, Status]:
     match action:
         case Action.ACCEPT:
-            return _units(views, {Status.PENDING}) or _units(views, set(Status))
+            return _units(views, {Status.PENDING}) or _units(views, {Status.AWAY})
         case Action.REJECT:
             # Units that are away can't be decided on; they are named so that the refusal can say why.
             return _units(views, {Status.PENDING, Status.ACCEPTED}) or _units(views, {Status.AWAY})

@@ -25,7 +25,7 @@ from cli.screen.terminal import FOR_STDERR, can_ask, write
 from cli.search.candidates import conversation_option, file_option, names, takes_turns
 from cli.selection.selectors import edits_meant
 from cli.selection.turn_selection import TurnSelection
-from cli.selection.unit_selection import UnitSelection, named_places, units_named
+from cli.selection.unit_selection import UnitSelection, named_places, units_named, way_back
 from objstore import (
     MAX_INT,
     Action,
@@ -135,7 +135,7 @@ def accept(*, decision_command: "DecisionCommand", selection: UnitSelection, mar
     """Accept edits (12), hunks (12:2), the changes at lines (PATH:7) or what is pending at a PATH.
 
     Edits and hunks that were rejected come back. With a PATH, --turn and --session accept only that part of it.
-    --turn, --session, --conversation, --file and --all select pending edits, or all if none is pending.
+    --turn, --session, --conversation, --file and --all select pending edits: what was rejected stays rejected.
     """
     decision_command.decide(Action.ACCEPT, selection, WayOut(markers=markers))
 
@@ -313,7 +313,13 @@ class DecisionCommand:
         self._report(workspace, action, outcome, advice, paths)
         if isinstance(outcome, NothingToDo) and not self.as_json:
             screen = self.invocation.screen()
-            write([screen.line(f"Nothing to do: already {RESULTS[action]}.")])
+            rejected = way_back(workspace, selection) if action is Action.ACCEPT and not units else ""
+            done = (
+                f"Nothing here waits to be accepted. {rejected}"
+                if rejected
+                else f"Nothing to do: already {RESULTS[action]}."
+            )
+            write([screen.line(done)])
             if reason:
                 # Say so: no agent will ever read this reason.
                 resets = f"`{self.invocation.program} reopen` them first, then reject them with the reason"

@@ -140,7 +140,7 @@ def test_each_resolving_command_of_a_reject_works(runner: CommandRunner, words: 
     assert runner.statuses() == {"1:0": PENDING, "2:1": REJECTED, "3:1": REJECTED}
 
 
-def test_the_resolving_commands_of_reject_all_and_accept_all_work(runner: CommandRunner) -> None:
+def test_the_resolving_commands_of_reject_all_and_reopen_all_work(runner: CommandRunner) -> None:
     runner.write("a", b"one\ntwo\n")
     (runner.folder / "a").write_bytes(b"one\nmine\n")
     runner.done("record")
@@ -155,9 +155,9 @@ def test_the_resolving_commands_of_reject_all_and_accept_all_work(runner: Comman
     runner.edit("a", b"mine", b"theirs")
     runner.done("accept", "1")
     runner.done("reject", "2", "--cascade")
-    ran = runner.cas("accept", "--all")
-    assert (ran.status, ran.said.splitlines()[-1]) == (1, "To accept them together:  cas accept 1..3 2")
-    runner.done("accept", "1..3", "2")
+    ran = runner.cas("reopen", "--all")
+    assert (ran.status, ran.said.splitlines()[-1]) == (1, "To reopen them together:  cas reopen 1..3 2")
+    runner.done("reopen", "1..3", "2")
     assert runner.bytes("a") == b"one\ntheirs\n"
     runner.done("reject", "1..3", "2")
     assert not (runner.folder / "a").exists()

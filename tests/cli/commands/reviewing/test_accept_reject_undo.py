@@ -326,14 +326,56 @@ def test_accepting_all_leaves_rejected_hunks_rejected(runner: CommandRunner) -> 
     assert runner.statuses() == {"1:0": ACCEPTED, "2:1": REJECTED, "2:2": ACCEPTED, "3:0": REJECTED}
 
 
-def test_rejecting_all_then_accepting_all_is_identity(runner: CommandRunner) -> None:
+def test_rejecting_all_then_reopening_all_is_identity(runner: CommandRunner) -> None:
     three_conversations(runner)
     runner.done("accept", "1")
     before = {name: snapshot[3] for name, snapshot in file_snapshots(runner.folder).items()}
     runner.done("reject", "--all")
     assert file_snapshots(runner.folder) == {}
-    runner.done("accept", "--all")
+    runner.done("reopen", "--all")
     assert {name: snapshot[3] for name, snapshot in file_snapshots(runner.folder).items()} == before
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--all"], ["--file", "a"], ["--file", "*"], ["--conversation", "conv_one"], ["1..3"]],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("rejected", [["1", "2", "3"], ["3"], ["2", "3"]], ids=" ".join)
+def test_a_group_that_is_accepted_brings_back_nothing_rejected(
+    runner: CommandRunner, words: list[str], rejected: list[str]
+) -> None:
+    three_conversations(runner)
+    runner.done("reject", *rejected)
+    before = file_snapshots(runner.folder)
+    runner.done("accept", *words)
+    runner.done("accept", *words)
+    assert {name for name, status in runner.statuses().items() if status is REJECTED} == {
+        f"{name}:{int(name == '3')}" for name in rejected
+    }
+    assert file_snapshots(runner.folder) == before
+
+
+def test_an_accepted_group_says_what_stays_rejected_and_how_to_bring_it_back(runner: CommandRunner) -> None:
+    two_hunks(runner)
+    runner.write("other", b"x\n")
+    runner.done("reject", "2:1", "3")
+    runner.done("accept", "--all")
+    before = file_snapshots(runner.folder)
+    said = runner.done("accept", "--all").text
+    assert said == (
+        "Nothing here waits to be accepted. Still rejected: 2:1, 3. To bring one back, name it: `cas accept 2:1`.\n"
+    )
+    refused = runner.cas("accept", "other")
+    assert (refused.status, refused.said) == (
+        1,
+        "cas: Nothing is pending at other. Still rejected: 3. To bring it back, name it: `cas accept 3`.\n",
+    )
+    assert runner.cas("accept", ".").status == 1
+    assert file_snapshots(runner.folder) == before
+    runner.done("accept", "2:1")
+    assert runner.done("reopen", "other").text.startswith("Made pending again: edit 3.\n")
+    assert runner.statuses() == {"1:0": ACCEPTED, "2:1": ACCEPTED, "2:2": ACCEPTED, "3:0": PENDING}
 
 
 def test_resetting_all_makes_everything_pending(runner: CommandRunner) -> None:

@@ -76,7 +76,7 @@ if TYPE_CHECKING:
     from objstore.fs.tree_files import Files as Files
     from objstore.git.command import ask_git as ask_git
     from objstore.history.completions import NameKind as NameKind, NameSuggestion as NameSuggestion
-    from objstore.history.patch_series import SeriesStep as SeriesStep, StepState as StepState
+    from objstore.history.patch_series import SeriesStep as SeriesStep, StepState as StepState, by_edit as by_edit
     from objstore.history.verdicts import Verdicts as Verdicts
     from objstore.integrity.fsck import (
         CheckReport as CheckReport,
@@ -404,7 +404,7 @@ _HOMES: Final = {
     "packing.repack": ("RepackPlan", "Repacked"),
     "retention.expiry": ("ExpiryPlan", "ExpiryBatch"),
     "integrity.salvage": ("Salvage", "salvage_store"),
-    "history.patch_series": ("SeriesStep", "StepState"),
+    "history.patch_series": ("SeriesStep", "StepState", "by_edit"),
     "config.setting_sources": ("RetentionLimits",),
     "config.settings": ("Setting", "limit_of"),
     "model.large_file_placeholder": ("MAX_BLOB", "is_placeholder", "placeholder"),

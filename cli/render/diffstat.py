@@ -9,7 +9,7 @@ from cli.screen.terminal import Screen, end_of, padded, shown_name, shown_width
 from objstore import Operation, value
 
 if TYPE_CHECKING:
-    from objstore import BlobId, EditView, FileSummary
+    from objstore import BlobId, EditView, FileSummary, Hunk
 
 __all__ = [
     "FileChange",
@@ -37,14 +37,16 @@ class FileChange:
     binary: tuple[int | None, int | None] | None = None  # bytes before and after, None of a large state; None: text
 
 
-def file_change(name: str, before: bytes | None, after: bytes | None) -> FileChange:
-    """Return how much changed between two states of a file (None: no file)."""
+def file_change(
+    name: str, before: bytes | None, after: bytes | None, hunks: "Sequence[Hunk] | None" = None
+) -> FileChange:
+    """Return how much changed between two states of a file (None: no file). `hunks`: between them, if known."""
     from objstore import diff_lines, is_either_binary
 
     old, new = before or b"", after or b""
     if is_either_binary(old, new):
         return FileChange(name=name, added=0, removed=0, binary=(_size(old), _size(new)))
-    hunks = diff_lines(old, new)
+    hunks = diff_lines(old, new) if hunks is None else hunks
     return FileChange(name=name, added=sum(h.new_count for h in hunks), removed=sum(h.old_count for h in hunks))
 
 

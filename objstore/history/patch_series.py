@@ -1,7 +1,8 @@
 """Compute chosen edits as a series of patches on top of all other live edits.
 
 The text of a file is a function of its live edits, so the chosen ones are first rejected and then restored one by one,
-in order. What each adds is a patch; all patches together lead to the present text.
+in order. What each adds is a patch; all patches together lead to the present text. Files don't depend on each other, so
+each is done before the next one is loaded.
 """
 
 import os
@@ -15,11 +16,11 @@ from objstore.model.basic_types import DocumentId, Seq, Status, Unit
 from objstore.model.large_file_placeholder import MAX_BLOB, blob_of_text, is_placeholder
 from objstore.model.relpath import folders_of
 from objstore.model.views import EditView
-from objstore.request_errors import SeriesBroken
+from objstore.request_errors import NoSuchName, SeriesBroken
 from objstore.transaction.journal import Journal
 from objstore.weave.document import Document, DocumentVersion
 
-__all__ = ["SeriesStep", "StepState", "series"]
+__all__ = ["SeriesStep", "StepState", "by_edit", "series"]
 
 
 @value
@@ -41,59 +42,87 @@ class SeriesStep:
 
 
 def series(journal: Journal, seqs: Sequence[Seq]) -> Iterator[SeriesStep]:
-    """Yield a step for each of the edits that is live, in order.
+    """Yield a step for each of the edits that is live: file by file, so that one file at a time is in memory.
 
-    Raises NoSuchName, EditExpired, FileTooLarge and HistoryBroken, and SeriesBroken if other edits need chosen ones.
+    The steps of one file are in order, and `by_edit` is the order of all of them. Raises NoSuchName, EditExpired,
+    FileTooLarge and HistoryBroken, and SeriesBroken if other edits need chosen ones: at the latest after the last step.
     """
-    views = [edit(journal, seq) for seq in sorted(set(seqs))]
-    documents: dict[DocumentId, Document] = {}
-    live: dict[Seq, dict[Unit, Status]] = {}
-    for view in views:
-        view.refuse_if_expired()
-        if view.edit.document not in documents:
-            documents[view.edit.document] = load_document(journal, view.edit.document)
-        live[view.seq] = {Unit(view.seq, hunk): status for hunk, status in enumerate(view.units) if status.is_live}
-    for number, document in documents.items():
-        chosen = [unit for view in views if view.edit.document == number for unit in live[view.seq]]
-        document.set_statuses(dict.fromkeys(chosen, Status.REJECTED))
+    by_document: dict[DocumentId, list[Seq]] = {}
+    for seq in sorted(set(seqs)):
+        number = journal.store.index.edits.document_of(seq)
+        if number is None:
+            edit(journal, seq).refuse_if_expired()
+            raise NoSuchName(str(seq), "edit")
+        by_document.setdefault(number, []).append(seq)
+    left: dict[DocumentId, _Left] = {}
+    done = 0
+    for number, chosen in by_document.items():
+        document = load_document(journal, number)
+        views = [edit(journal, seq) for seq in chosen]
+        live = [_live(view) for view in views]
+        document.set_statuses({unit: Status.REJECTED for units in live for unit in units})
         for conflict in document.conflicts():
             raise SeriesBroken(conflict.unit.seq, tuple(sorted({unit.seq for unit in conflict.needs})))
-    _refuse_taken(journal, documents, views)
-    waiting: dict[DocumentId, list[EditView]] = {number: [] for number in documents}
-    previous = {number: _state(journal, document.version()) for number, document in documents.items()}
-    for done, view in enumerate(views):
-        journal.progress("edits", done, len(views))
-        if not any(unit.hunk or view.whole for unit in live[view.seq]):
-            continue
-        number = view.edit.document
-        document = documents[number]
-        document.set_statuses(live[view.seq])
-        waiting[number].append(view)
-        if document.conflicts():
-            continue
-        now = _state(journal, document.version())
-        yield SeriesStep(views=tuple(waiting[number]), before=previous[number], after=now)
-        waiting[number], previous[number] = [], now
+        left[number] = _left(document)
+        waiting: list[EditView] = []
+        before = _state(journal, document.version())
+        for view, units in zip(views, live, strict=True):
+            journal.progress("edits", done, len(seqs))
+            done += 1
+            if not any(unit.hunk or view.whole for unit in units):
+                continue
+            document.set_statuses(units)
+            waiting.append(view)
+            if document.conflicts():
+                continue
+            after = _state(journal, document.version())
+            yield SeriesStep(views=tuple(waiting), before=before, after=after)
+            waiting, before = [], after
+    _refuse_taken(journal, left, by_document)
 
 
-def _refuse_taken(journal: Journal, documents: Mapping[DocumentId, Document], views: Sequence[EditView]) -> None:
+def by_edit(step: SeriesStep) -> Seq:
+    """Return what a step is sorted by in its series: its first edit."""
+    return step.views[0].seq
+
+
+@value
+class _Left:
+    """What is left of a file without the chosen edits."""
+
+    path: bytes | None  # None: no file
+    writer: Seq | None  # the edit that gave it its path; None: it had it before its first one
+
+
+def _live(view: EditView) -> dict[Unit, Status]:
+    view.refuse_if_expired()
+    return {Unit(view.seq, hunk): status for hunk, status in enumerate(view.units) if status.is_live}
+
+
+def _left(document: Document) -> _Left:
+    version, writer = document.version(), document.path_writer()
+    return _Left(path=None if version.content is None else version.path, writer=None if writer is None else writer.seq)
+
+
+def _refuse_taken(
+    journal: Journal, left: Mapping[DocumentId, _Left], chosen: Mapping[DocumentId, Sequence[Seq]]
+) -> None:
     """Raise SeriesBroken if a file without the chosen edits has the path of another, or a folder in place of one."""
-    versions = {number: document.version() for number, document in documents.items()}
-    for number, version in versions.items():
-        if version.content is None:
+    holders: dict[bytes, list[DocumentId]] = {}
+    for number, file in left.items():
+        if file.path is not None:
+            holders.setdefault(file.path, []).append(number)
+    for number, file in left.items():
+        if file.path is None:
             continue
-        folders = folders_of(version.path)
-        tips = journal.store.index.documents.tips_in_the_way(version.path, folders)
-        others = [load_document(journal, tip.document) for tip in tips if tip.document not in documents]
-        others += [
-            documents[other]
-            for other, other_version in versions.items()
-            if other != number and other_version.content is not None and other_version.path in (*folders, version.path)
-        ]
-        for other in others:
-            writer = other.path_writer()
-            needs = tuple(view.seq for view in views if view.edit.document in (number, other.id))
-            raise SeriesBroken(int(other.id) if writer is None else writer.seq, needs)
+        folders = folders_of(file.path)
+        tips = journal.store.index.documents.tips_in_the_way(file.path, folders)
+        others = {tip.document: _left(load_document(journal, tip.document)) for tip in tips if tip.document not in left}
+        for path in (*folders, file.path):
+            others |= {holder: left[holder] for holder in holders.get(path, ()) if holder != number}
+        for other, taken in others.items():
+            needs = sorted([*chosen[number], *chosen.get(other, ())])
+            raise SeriesBroken(int(other) if taken.writer is None else taken.writer, tuple(needs))
 
 
 def _state(journal: Journal, version: DocumentVersion) -> StepState | None:

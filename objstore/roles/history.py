@@ -273,16 +273,16 @@ class History:
         with self._journal.reading():
             return inspection.blame(self._journal, path, at)
 
-    def series(self, seqs: Sequence[Seq]) -> list[SeriesStep]:
-        """Return what each of the live edits among `seqs` adds to all other live ones, in order.
+    def series(self, seqs: Sequence[Seq]) -> Iterator[SeriesStep]:
+        """Yield what each of the live edits among `seqs` adds to all other live ones, file by file.
 
-        Raises NoSuchName, EditExpired, HistoryBroken, and SeriesBroken if edits that are not chosen depend on chosen
-        ones.
+        Sorted by the first edit of each, the steps are a series. Raises NoSuchName, EditExpired, HistoryBroken, and
+        SeriesBroken if edits that are not chosen depend on chosen ones, which may be known only after the last step.
         """
         from objstore.history.patch_series import series
 
         with self._journal.reading() as store, store.index.still():
-            return list(series(self._journal, seqs))
+            yield from series(self._journal, seqs)
 
     def cache_documents(self) -> None:
         """Store replayed documents, so that a review of files with long histories starts fast. Raises HistoryBroken."""

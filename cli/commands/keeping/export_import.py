@@ -17,8 +17,9 @@ from cli.selection.selectors import edits_meant, edits_named
 from cli.selection.turn_selection import TurnSelection
 
 if TYPE_CHECKING:
+    from cli.commands.keeping.git_patches import PatchSeries
     from cli.json_shapes.values import Json
-    from objstore import Seq, SeriesStep, Workspace
+    from objstore import Seq, Workspace
 
 __all__ = ["export", "import_"]
 
@@ -253,57 +254,61 @@ def _write_patches(
     file: str,
     as_json: bool,
 ) -> None:
-    from cli.commands.keeping.git_patches import is_expressible, patches
+    from tempfile import TemporaryFile
+
+    from cli.commands.keeping.git_patches import PatchSeries
     from objstore import require_not_reserved
 
     if output is not None:
         require_not_reserved(output)
     seqs = _chosen(workspace, names, by, conversation=conversation, file=file)
-    with showing_progress(workspace, {"edits": "working out"}):
-        steps = workspace.history.series(seqs)
-        found = list(patches([step for step in steps if is_expressible(step)]))
-    written: list[Path] = []
-    if output is None and not as_json:
-        write(guarded(patch.content for patch in found))
-    elif output is not None:
-        folder = Path(output)
+    with TemporaryFile() as spool:
+        with showing_progress(workspace, {"edits": "working out"}):
+            series = PatchSeries(workspace.history.series(seqs), spool)
+        has_returns = _write_series(series, output, as_json=as_json)
+    if has_returns:
+        click.echo("cas: some lines end in CR LF. Apply the patches with `git am --keep-cr` to keep that.", err=True)
+    for why, left_out in series.left_out.items():
+        named = f"edit{'' if len(left_out) == 1 else 's'} {' '.join(map(str, left_out))}"
+        click.echo(f"cas: no patch for {named}: {why}.", err=True)
+    if not series.names() and not series.left_out:
+        click.echo("cas: no live edit was selected, so there is no patch.", err=True)
+
+
+def _write_series(series: "PatchSeries", output: str | None, *, as_json: bool) -> bool:
+    """Write patches into a new folder (None: to standard output); return whether a line of them ends in CR LF."""
+    from cli.json_shapes.values import json_line, text_shape
+
+    folder = None if output is None else Path(output)
+    if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
         # An existing file is left alone: it may be of another series.
-        if taken := [patch.name for patch in found if os.path.lexists(folder / patch.name)]:
+        if taken := [name for name in series.names() if os.path.lexists(folder / name)]:
             raise click.ClickException(
                 f"{shown_name(str(folder))} already holds {shown_name(taken[0])}; "
                 "nothing was written. Name a new folder."
             )
-        for patch in found:
-            with (folder / patch.name).open("xb") as file_:
-                file_.write(patch.content)
-            written.append(folder / patch.name)
+    has_returns = False
+
+    def contents() -> Iterator[tuple[str, bytes]]:
+        nonlocal has_returns
+        for patch in series.patches():
+            has_returns = has_returns or b"\r\n" in patch.content
+            yield patch.name, patch.content
+
+    if folder is None and not as_json:
+        write(guarded(content for _, content in contents()))
+        return has_returns
+    sizes: dict[str, int] = {}
+    for name, content in contents():
+        if folder is not None:
+            with (folder / name).open("xb") as file:
+                file.write(content)
+        sizes[name] = len(content)
     if as_json:
-        from cli.json_shapes.values import json_line, text_shape
-
-        places = [text_shape(str(path.absolute())) for path in written] if written else [None] * len(found)
-        write(
-            json_line({"name": patch.name, "file": place, "bytes": len(patch.content)})
-            for patch, place in zip(found, places, strict=True)
-        )
-    elif output is not None:
+        places = {name: None if folder is None else text_shape(str((folder / name).absolute())) for name in sizes}
+        write(json_line({"name": name, "file": places[name], "bytes": size}) for name, size in sizes.items())
+    elif folder is not None:
         screen = Invocation.current().screen()
-        write(screen.line(shown_name(str(path))) for path in written)
-    if any(patch.has_returns for patch in found):
-        click.echo("cas: some lines end in CR LF. Apply the patches with `git am --keep-cr` to keep that.", err=True)
-    for why, left_out in _inexpressible([step for step in steps if not is_expressible(step)]).items():
-        named = f"edit{'' if len(left_out) == 1 else 's'} {' '.join(map(str, left_out))}"
-        click.echo(f"cas: no patch for {named}: {why}.", err=True)
-    if not steps:
-        click.echo("cas: no live edit was selected, so there is no patch.", err=True)
-
-
-def _inexpressible(steps: "list[SeriesStep]") -> "dict[str, list[Seq]]":
-    """Return the edits that no patch can express, grouped by reason."""
-    reasons: dict[str, list[Seq]] = {}
-    for step in steps:
-        why = "git records no more of a mode than whether a file is executable"
-        if step.before == step.after:
-            why = "the other live edits already have the same result"
-        reasons.setdefault(why, []).extend(view.seq for view in step.views)
-    return reasons
+        write(screen.line(shown_name(str(folder / name))) for name in sizes)
+    return has_returns

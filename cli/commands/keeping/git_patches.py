@@ -7,19 +7,30 @@ import hashlib
 import re
 import zlib
 from base64 import b85encode
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from email.header import Header
-from typing import TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final, NamedTuple
 
 from cli.render.diffstat import diffstat, file_change
 from cli.render.edits import shown_move
 from cli.screen.terminal import EXACT, visible
-from objstore import LINK_MODE, Origin, date_of, git_mode, is_either_binary, quoted_name, unified_diff, value
+from objstore import (
+    LINK_MODE,
+    Origin,
+    by_edit,
+    date_of,
+    diff_lines,
+    git_mode,
+    is_either_binary,
+    quoted_name,
+    unified_diff,
+    value,
+)
 
 if TYPE_CHECKING:
-    from objstore import EditView, SeriesStep, StepState
+    from objstore import EditView, Hunk, Seq, SeriesStep, StepState
 
-__all__ = ["Patch", "is_expressible", "patches"]
+__all__ = ["Patch", "PatchSeries"]
 
 ADDRESS: Final = "cas@localhost"
 NAMELESS: Final = " .,:;()<>\"\\'"
@@ -41,25 +52,69 @@ class Patch:
 
     name: str  # of its file
     content: bytes
-    has_returns: bool  # whether a line ends in CR LF, which mail loses by default
 
 
-def is_expressible(step: "SeriesStep") -> bool:
-    """Return whether a patch can express a step: of a mode, git keeps only whether the file is executable."""
+class PatchSeries:
+    """Patches that are made file by file and read in order: until then, their parts are in a temporary file."""
+
+    def __init__(self, steps: "Iterable[SeriesStep]", spool: IO[bytes]) -> None:
+        """Make the patches of all steps, in `spool`: an empty file."""
+        self._spool: Final = spool
+        self._made: Final[list[_Made]] = []
+        self.left_out: Final[dict[str, list[Seq]]] = {}
+        """The edits that no patch can express, by reason."""
+        for step in steps:
+            why = _why_inexpressible(step)
+            if why:
+                self.left_out.setdefault(why, []).extend(view.seq for view in step.views)
+                continue
+            at = spool.tell()
+            spool.writelines(_below_subject(step))
+            size = spool.tell() - at
+            self._made.append(_Made(by_edit(step), _title(step), _above_subject(step), at, size))
+        self._made.sort(key=lambda made: made.edit)
+        for edits in self.left_out.values():
+            edits.sort()
+
+    def names(self) -> list[str]:
+        """Return the names of the patches' files, in order."""
+        return [_name(made.title, number) for number, made in enumerate(self._made, 1)]
+
+    def patches(self) -> Iterator[Patch]:
+        """Yield the patches, in order."""
+        for number, made in enumerate(self._made, 1):
+            subject = f"Subject: [PATCH {number}/{len(self._made)}] {_header(made.title)}\n"
+            self._spool.seek(made.at)
+            content = made.above + subject.encode() + self._spool.read(made.size)
+            yield Patch(name=_name(made.title, number), content=content)
+
+
+class _Made(NamedTuple):
+    """A patch in the temporary file."""
+
+    edit: "Seq"  # the first one of its step
+    title: str
+    above: bytes  # what precedes the line of the subject
+    at: int
+    size: int  # bytes
+
+
+def _name(title: str, number: int) -> str:
+    slug = "".join(c if c.isascii() and c.isalnum() else "-" for c in title)
+    slug = "-".join(filter(None, slug.split("-")))[:LONGEST_SLUG]
+    return f"{number:04d}-{slug}.patch"
+
+
+def _why_inexpressible(step: "SeriesStep") -> str:
+    """Return why no patch can express a step ("": one can): of a mode, git keeps whether the file is executable."""
     before, after = step.before, step.after
+    if before == after:
+        return "the other live edits already have the same result"
     if before is None or after is None:
-        return True
-    return (before.path, before.bytes, _mode(before)) != (after.path, after.bytes, _mode(after))
-
-
-def patches(steps: "list[SeriesStep]") -> Iterator[Patch]:
-    """Yield a patch for each step; each must be expressible."""
-    for number, step in enumerate(steps, 1):
-        title = _title(step)
-        slug = "".join(c if c.isascii() and c.isalnum() else "-" for c in title)
-        slug = "-".join(filter(None, slug.split("-")))[:LONGEST_SLUG]
-        content = b"".join(_mail(step, title, number, len(steps)))
-        yield Patch(name=f"{number:04d}-{slug}.patch", content=content, has_returns=b"\r\n" in content)
+        return ""
+    if (before.path, before.bytes, _mode(before)) != (after.path, after.bytes, _mode(after)):
+        return ""
+    return "git records no more of a mode than whether a file is executable"
 
 
 # ---- the mail
@@ -71,17 +126,14 @@ def _title(step: "SeriesStep") -> str:
     return f"{first.edit.operation.value} {names} (edit {' '.join(str(view.seq) for view in step.views)})"
 
 
-def _mail(step: "SeriesStep", title: str, number: int, count: int) -> Iterator[bytes]:
+def _above_subject(step: "SeriesStep") -> bytes:
     last = step.views[-1]
     when = date_of(last.edit.time).strftime("%a, %d %b %Y %H:%M:%S +0000")
-    head = {
-        "From": f"{_header(_author(last))} <{ADDRESS}>",
-        "Date": when,
-        "Subject": f"[PATCH {number}/{count}] {_header(title)}",
-    }
-    yield f"From {last.id.hex()[:40]} Mon Sep 17 00:00:00 2001\n".encode()
-    for name, said in head.items():
-        yield f"{name}: {said}\n".encode()
+    author = f"{_header(_author(last))} <{ADDRESS}>"
+    return f"From {last.id.hex()[:40]} Mon Sep 17 00:00:00 2001\nFrom: {author}\nDate: {when}\n".encode()
+
+
+def _below_subject(step: "SeriesStep") -> Iterator[bytes]:
     yield b"MIME-Version: 1.0\nContent-Type: text/plain; charset=UTF-8\nContent-Transfer-Encoding: 8bit\n\n"
     for view in step.views:
         facts = {"Edit": view.id.hex(), "Conversation": view.edit.conversation, "Tool": view.edit.tool}
@@ -91,10 +143,11 @@ def _mail(step: "SeriesStep", title: str, number: int, count: int) -> Iterator[b
                 yield f"{visible(name)}: {visible(fact)}\n".encode("utf-8", "replace")
     yield b"\n---\n"
     before, after = (None if side is None else side.bytes for side in (step.before, step.after))
-    change = file_change((step.after or step.before or _nothing()).path, before, after)
+    hunks = diff_lines(before or b"", after or b"")
+    change = file_change((step.after or step.before or _nothing()).path, before, after, hunks)
     yield from diffstat([change], EXACT)
     yield b"\n"
-    yield from _diff(step.before, step.after)
+    yield from _diff(step.before, step.after, hunks)
     yield b"-- \ncas\n\n"
 
 
@@ -135,7 +188,7 @@ def _nothing() -> "StepState":
 # ---- the diff
 
 
-def _diff(before: "StepState | None", after: "StepState | None") -> Iterator[bytes]:
+def _diff(before: "StepState | None", after: "StepState | None", hunks: "Sequence[Hunk]") -> Iterator[bytes]:
     old_name, new_name = ((side or before or after or _nothing()).path for side in (before, after))
     old, new = (None if side is None else side.bytes for side in (before, after))
     old_mode, new_mode = _mode(before), _mode(after)
@@ -157,7 +210,7 @@ def _diff(before: "StepState | None", after: "StepState | None") -> Iterator[byt
         yield from _literal(new or b"")
         yield from _literal(old or b"")
         return
-    diff = unified_diff(old, new, path_before=f"a/{old_name}", path_after=f"b/{new_name}")
+    diff = unified_diff(old, new, path_before=f"a/{old_name}", path_after=f"b/{new_name}", hunks=hunks)
     lines = diff.split(b"\n")
     for at, line in enumerate(lines[:2]):
         name = line[4:]

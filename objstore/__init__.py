@@ -146,6 +146,7 @@ if TYPE_CHECKING:
         Void as Void,
     )
     from objstore.model.results import (
+        AGENT_NOTES as AGENT_NOTES,
         CallInfo as CallInfo,
         CallOutcome as CallOutcome,
         Conflict as Conflict,
@@ -443,6 +444,7 @@ _HOMES: Final = {
     ),
     "calls.open_calls": ("AgentCall",),
     "model.results": (
+        "AGENT_NOTES",
         "CallInfo",
         "CallOutcome",
         "Conflict",

@@ -314,7 +314,7 @@ def _record(calls: "HookSessions", event: Event) -> None:
         case HookMoment.PROMPT | HookMoment.RESUMED | HookMoment.PAUSE | HookMoment.OVER | HookMoment.START:
             _record_turn(calls, event)
         case HookMoment.SENT:
-            calls.note_subagent(event.conversation, event.agent)
+            calls.note_subagent(event.conversation, event.agent, event.prompt_id)
         case HookMoment.BACK:
             calls.pause(event.conversation, event.agent)
         case HookMoment.BEFORE:
@@ -350,7 +350,7 @@ def _record_turn(calls: "HookSessions", event: Event) -> None:
             if event.ended_task:
                 calls.end_task(event.conversation, event.ended_task)
             if event.moment is HookMoment.PROMPT:
-                calls.note_turn(_turn(event), has_begun=True)
+                calls.note_turn(_turn(event), has_begun=True, prompt_id=event.prompt_id)
             elif event.moment is HookMoment.RESUMED:
                 calls.resume(event.conversation)
 
@@ -390,7 +390,7 @@ def _call(calls: "HookSessions", event: Event) -> "AgentCall":
         from objstore import arguments_digest
 
         asks = arguments_digest(event.given)
-    turn = calls.turn(event.conversation)
+    turn = calls.turn(event.conversation, event.agent, event.prompt_id)
     prompt = "" if turn is None else turn.prompt
     paths = event.touched
     if paths is not None:
@@ -401,6 +401,7 @@ def _call(calls: "HookSessions", event: Event) -> "AgentCall":
         tool=event.tool,
         paths=paths,
         agent=event.agent,
+        prompt_id=event.prompt_id,
         task=event.task,
         asks=asks,
         is_named=bool(event.call),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeVar, cast
 import click
 
 from cli.app.invocation import Invocation, Number
-from cli.selection.turn_selection import TurnSelection
+from cli.selection.turn_selection import TurnSelection, agent_names
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -45,7 +45,7 @@ _MOST_TURNS: Final = 2**63 - 1
 """The highest number that a turn can have."""
 
 _TOOLS_IN: Final = 256
-"""Number of newest edits whose tools are offered."""
+"""Number of newest edits whose tools and agents are offered."""
 
 _LONGEST_ABOUT: Final = 60
 """Characters of a prompt that are offered with a turn."""
@@ -57,7 +57,7 @@ _MOMENTS: Final = {"today": "since midnight", "yesterday": "the day before", "1h
 def names(*kinds: str) -> Completer:
     """Return a completer for names in the store.
 
-    Kinds: edit, conversation, path, snapshot, pin, tool, turn, session.
+    Kinds: edit, conversation, path, snapshot, pin, tool, agent, turn, session.
     """
 
     def offered(context: click.Context, parameter: click.Parameter, word: str) -> "list[CompletionItem]":
@@ -103,7 +103,7 @@ def takes_unseen(function: FunctionT) -> FunctionT:
 
 
 def takes_turns(says: str) -> Callable[[FunctionT], FunctionT]:
-    """Return the options `--turn` and `--session`, combined into one argument `by`.
+    """Return the options `--turn`, `--session` and `--agent`, combined into one argument `by`.
 
     `says`: the beginning of their help, such as `Only edits`.
     """
@@ -125,9 +125,18 @@ def takes_turns(says: str) -> Callable[[FunctionT], FunctionT]:
             shell_complete=names("session"),
             help=f"{says} of this session (`cas log --sessions` lists them).",
         )
+        @click.option(
+            "--agent",
+            metavar="NAME",
+            default="",
+            shell_complete=names("agent"),
+            help=f"{says} of this subagent, or of agents of this kind (`cas show` names them).",
+        )
         @wraps(function)
-        def with_selection(*arguments: object, turns: tuple[int, ...], session: str, **others: object) -> object:
-            return function(*arguments, by=TurnSelection(turns=turns, session=session), **others)
+        def with_selection(
+            *arguments: object, turns: tuple[int, ...], session: str, agent: str, **others: object
+        ) -> object:
+            return function(*arguments, by=TurnSelection(turns=turns, session=session, agent=agent), **others)
 
         return cast("FunctionT", with_selection)
 
@@ -187,6 +196,10 @@ def _found(workspace: "Workspace", kind: str, word: str) -> Iterator[tuple[str, 
         newest = workspace.history.edits(EditFilter(newest_first=True, limit=_TOOLS_IN))
         tools = dict.fromkeys(view.edit.tool for view in newest)
         yield from ((tool, "") for tool in tools if tool and tool.startswith(word))
+    elif kind == "agent":
+        newest = workspace.history.edits(EditFilter(newest_first=True, limit=_TOOLS_IN))
+        agents = dict.fromkeys(name for view in newest for name in agent_names(view))
+        yield from ((name, "") for name in agents if name.startswith(word))
     elif kind in {"turn", "session"}:
         yield from _by_number(workspace, kind, word)
     else:

@@ -6,7 +6,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from cli.selection.selectors import PathSelection, newest_first
-from cli.selection.turn_selection import is_of_turn
+from cli.selection.turn_selection import is_of_subagent, is_of_turn
 from objstore import EditFilter, NoSuchName, replace, value
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ class EditConditions:
     document: int | None = None  # the file's lineage; None: any
     places: PathSelection | None = None  # where it happened; None: anywhere
     turns: frozenset[int] = frozenset()  # made in one of these; empty: in any, or in none
+    agent: str = ""  # id or kind of the subagent that made it; "": any
     seqs: "frozenset[Seq] | None" = None  # only these edits; None: any
     pickaxe: "Pickaxe | None" = None  # finds what added or removed a text; None: any
 
@@ -54,6 +55,7 @@ class EditConditions:
             and (self.until is None or edit.time <= self.until)
             and self.document in {None, edit.document}
             and (not self.turns or any(is_of_turn(view, turn) for turn in self.turns))
+            and (not self.agent or is_of_subagent(view, self.agent))
             and (self.seqs is None or edit.seq in self.seqs)
             and (self.places is None or self.places.hold(edit))
             and (self.pickaxe is None or self.pickaxe.changes_occurrences(view))

@@ -125,7 +125,7 @@ def edit_filter(
 ) -> EditFilter:
     """Return the filter for the conditions given ("" and None: not given). Raises NoSuchName, AmbiguousName.
 
-    A filter has one turn: of several, `by.made` has to be asked too.
+    A filter has one turn and no subagent: of several turns, or of a subagent, `by.made` has to be asked too.
     """
     by.check(workspace)
     return EditFilter(
@@ -393,7 +393,7 @@ def edits_meant(
     by: TurnSelection = ANY_TURN,
     status: Status | None = None,
 ) -> list["EditView"]:
-    """Return the edits of a conversation, at a place ("": any) and `by` some turns or a session, oldest first.
+    """Return the edits of a conversation, at a place ("": any) and `by` turns, a session or a subagent, oldest first.
 
     `status`: only edits that have it; None: any.
 
@@ -402,7 +402,7 @@ def edits_meant(
     places = places_named(workspace, [file] if file else [])
     wanted = edit_filter(workspace, conversation=conversation, status=status, by=by)
     # The filter has looked up a session, and a turn if it is the only one.
-    turns = TurnSelection(turns=by.turns if len(by.turns) > 1 else ())
+    turns = TurnSelection(turns=by.turns if len(by.turns) > 1 else (), agent=by.agent)
     return [
         view
         for view in workspace.history.edits(replace(wanted, path=places.file))

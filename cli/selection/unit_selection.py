@@ -1,4 +1,4 @@
-"""Select the units that a decision names: by edits, hunks, lines, paths, turns, sessions or conversations."""
+"""Select the units that a decision names: by edits, hunks, lines, paths, turns, sessions, agents, conversations."""
 
 import os
 from typing import TYPE_CHECKING, Final
@@ -49,8 +49,8 @@ class UnitSelection:
         """Raise click.UsageError if nothing is named, or `--all` is combined with others."""
         if not self.names and not self.is_group:
             raise click.UsageError(
-                "Name edits (12), hunks (12:2), paths, lines (PATH:7), --turn N, --session N, --conversation ID, "
-                "--file PATH or --all."
+                "Name edits (12), hunks (12:2), paths, lines (PATH:7), --turn N, --session N, --agent NAME, "
+                "--conversation ID, --file PATH or --all."
             )
         if self.everything and (self.names or self.conversation or self.file or self.by.is_given):
             raise click.UsageError("--all can't be combined with other names.")

@@ -16,7 +16,7 @@ from mcptools.files.workspaces import Directories
 from mcptools.model.failures import failure_of
 from mcptools.model.limits import ServerLimits
 from mcptools.model.session import LastChange, Session
-from objstore import CasError, Content, EditView, Files, TurnInfo, Unit, Workspace, is_binary
+from objstore import CallInfo, CasError, Content, EditView, Files, Unit, Workspace, is_binary
 
 __all__ = [
     "ApprovalContext",
@@ -53,18 +53,18 @@ class GivenCall:
 
     tool: str
     arguments: Mapping[str, object]
-    _turns: dict[str, TurnInfo | None] = field(default_factory=dict)  # by the root of a workspace
+    _calls: dict[str, CallInfo | None] = field(default_factory=dict)  # by the root of a workspace
 
-    def turn_in(self, workspace: Workspace) -> TurnInfo | None:
-        """Return the turn of the agent's own session that the call belongs to.
+    def announced_in(self, workspace: Workspace) -> CallInfo | None:
+        """Return the call of the agent's own session that this one is, with the turn that it belongs to.
 
         None: no hook announced it, or what hooks noted can't be read, which stops no tool.
         """
-        if workspace.root not in self._turns:
-            self._turns[workspace.root] = None
+        if workspace.root not in self._calls:
+            self._calls[workspace.root] = None
             with suppress(CasError, OSError):
-                self._turns[workspace.root] = workspace.hooks.server_calls.take(self.tool, self.arguments)
-        return self._turns[workspace.root]
+                self._calls[workspace.root] = workspace.hooks.server_calls.take(self.tool, self.arguments)
+        return self._calls[workspace.root]
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from objstore.fs.processes import ProcessName, has_ended, lineage, valid_process
 from objstore.fs.reserved_names import JOINED_NAME, OPEN_CALL_PREFIX
 from objstore.fs.writer_lock import WriterLock
 from objstore.model.basic_types import MAX_INT, RESERVED_CONVERSATIONS
-from objstore.model.results import CallInfo, TurnInfo
+from objstore.model.results import SUBAGENT, CallInfo, TurnInfo
 from objstore.transaction.journal import Journal
 
 __all__ = [
@@ -56,6 +56,9 @@ _CUT_OFF: Final = "?"
 _ABANDONED: Final = "abandoned"
 """What is true in the note of the end of a call whose client's process has ended."""
 
+_PROMPT_ID: Final = "prompt_id"
+"""Where the log has of a turn the client's id of its prompt."""
+
 _LINEAGE: Final = "lineage"
 """Where the log has of a session the processes that led to the hook which reported its last turn."""
 
@@ -71,7 +74,7 @@ _MOST_DONE: Final = 40
 
 _MOST_SENT: Final = 200
 _MOST_TURNS: Final = 5
-"""Subagents, and turns that sent them, which are remembered of each conversation."""
+"""Subagents, and earlier turns that late reports may be about, which are remembered of each conversation."""
 
 _MOST_JOINED: Final = 200
 """Other conversations whose rejections are reported to a session: our server's tools begin one in each turn."""
@@ -119,6 +122,7 @@ class AgentCall:
     notes: Mapping[str, str] = field(default_factory=dict)
     turn: TurnInfo | None = None  # the turn in which it began; None: not known
     agent: str = ""  # id of the subagent that makes it; "": the main agent
+    prompt_id: str = ""  # the client's id of the prompt that it is made for; "": not reported
     is_named: bool = True  # whether the client gave the id; otherwise it may differ at the end of the call
     began: int = 0  # microseconds since 1970-01-01 UTC
     is_asked: bool = False  # whether a person was asked if it may run
@@ -163,7 +167,8 @@ class AgentCall:
     @property
     def info(self) -> CallInfo:
         """The call information that is recorded with its edits."""
-        notes = {name: sanitized_text(note) for name, note in self.notes.items()}
+        named = {SUBAGENT: self.agent} if self.agent else {}
+        notes = {name: sanitized_text(note) for name, note in {**self.notes, **named}.items()}
         return CallInfo(tool=sanitized_text(self.tool), conversation=self.conversation, notes=notes, turn=self.turn)
 
 
@@ -290,9 +295,13 @@ class OpenCalls:
                 earlier = list(dict.fromkeys([*earlier, *done]))[-_MOST_DONE:]
                 self._log.write(_done_name(conversation), {"calls": [], "earlier": earlier})
 
-    def turn(self, conversation: str) -> TurnInfo | None:
-        """Return the turn of a conversation whose beginning was last noted (None: none was)."""
-        return _turn_of(self.session(conversation).get("turn"))
+    def turn(self, conversation: str, agent: str = "", prompt_id: str = "") -> TurnInfo | None:
+        """Return the turn that a report of a conversation is about (None: no beginning of a turn was noted).
+
+        For a subagent that is the turn whose prompt has sent it, however late it reports; otherwise the one of the
+        prompt that the client names; otherwise the newest.
+        """
+        return _turn_of(_turn_meant(self.session(conversation), agent, prompt_id))
 
     def in_turn(self, call: AgentCall) -> AgentCall:
         """Return the call with the turn that its conversation is in, and with the client's process.
@@ -300,7 +309,7 @@ class OpenCalls:
         If no hook has reported a turn, because the prompt came elsewhere or its hook failed, one begins with the call.
         """
         session = self.session(call.conversation)
-        turn = _turn_of_agent(session, call.agent) or _turn_of(session.get("turn"))
+        turn = _turn_of(_turn_meant(session, call.agent, call.prompt_id))
         client, model = (sanitized_text(call.notes.get(note, "")) for note in ("client", "model"))
         if turn is None:
             turn = TurnInfo(session=call.conversation, began=call.began, client=client, model=model)
@@ -316,9 +325,14 @@ class OpenCalls:
     def _client(session: Mapping[str, Any]) -> ProcessName | None:
         return _common_process(texts_of(session.get(_LINEAGE)), lineage())
 
-    def note_turn(self, turn: TurnInfo, also: Mapping[str, Any] | None = None) -> None:
+    def note_turn(self, turn: TurnInfo, also: Mapping[str, Any] | None = None, prompt_id: str = "") -> None:
         """Note that a turn begins, by which processes that was reported, and the fields in `also`. Raises as `note`."""
-        self.note(turn.session, lambda _: {"turn": _fields_of_turn(turn), _LINEAGE: lineage(), **(also or {})})
+
+        def noted(kept: Mapping[str, Any]) -> dict[str, Any]:
+            begun = {**_fields_of_turn(turn), **({_PROMPT_ID: prompt_id} if prompt_id else {})}
+            return {"turn": begun, "turns": _earlier_turns(kept), _LINEAGE: lineage(), **(also or {})}
+
+        self.note(turn.session, noted)
 
     def session(self, conversation: str) -> dict[str, Any]:
         """Return what is remembered of a conversation."""
@@ -462,23 +476,38 @@ def _turn_of(held: object) -> TurnInfo | None:
     return None
 
 
-def _turn_of_agent(session: Mapping[str, Any], agent: str) -> TurnInfo | None:
-    """Return the turn whose prompt sent a subagent (None: not known)."""
-    sent, turns = session.get("sent"), session.get("turns")
+def _turn_meant(session: Mapping[str, Any], agent: str, prompt_id: str) -> object:
+    """Return the turn that a report of a session is about, as the log holds it."""
+    sent, known = session.get("sent"), _known_turns(session)
     began = sent.get(agent) if isinstance(sent, dict) and agent else None
-    found = [_turn_of(held) for held in turns] if isinstance(turns, list) and began is not None else []
-    return next((turn for turn in found if turn is not None and turn.began == began), None)
+    of_sender = (held for held in known if began is not None and held.get("began") == began)
+    of_prompt = (held for held in known if prompt_id and held.get(_PROMPT_ID) == prompt_id)
+    return next(of_sender, None) or next(of_prompt, None) or session.get("turn")
 
 
-def note_sent(session: Mapping[str, Any], agent: str) -> dict[str, Any]:
-    """Return the fields of a session that say that the prompt of its turn has sent a subagent."""
-    turn = _turn_of(session.get("turn"))
+def _known_turns(session: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the turns of a session that later reports may be about, the newest first."""
+    turns = session.get("turns")
+    return [
+        each for each in [session.get("turn"), *(turns if isinstance(turns, list) else ())] if isinstance(each, dict)
+    ]
+
+
+def _earlier_turns(session: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the turns of a session that later reports may be about once another begins, the newest first."""
+    sent = session.get("sent")
+    began = set(sent.values()) if isinstance(sent, dict) else set()
+    found = [held for held in _known_turns(session) if _PROMPT_ID in held or held.get("began") in began]
+    return found[:_MOST_TURNS]
+
+
+def note_sent(session: Mapping[str, Any], agent: str, prompt_id: str) -> dict[str, Any]:
+    """Return the fields of a session that say which prompt has sent a subagent ("": the newest)."""
+    turn, sent = _turn_of(_turn_meant(session, "", prompt_id)), session.get("sent")
     if turn is None:
         return {}
-    sent = {each: began for each, began in dict(session.get("sent", {})).items() if each != agent}
-    sent = dict([*sent.items(), (agent, turn.began)][-_MOST_SENT:])
-    turns = [held for held in session.get("turns", []) if held != session["turn"] and held["began"] in sent.values()]
-    return {"sent": sent, "turns": [*turns, session["turn"]][-_MOST_TURNS:]}
+    others = [(each, began) for each, began in (sent.items() if isinstance(sent, dict) else ()) if each != agent]
+    return {"sent": dict([*others, (agent, turn.began)][-_MOST_SENT:])}
 
 
 def call_of_fields(held: Mapping[str, Any]) -> AgentCall | None:

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from objstore.model.records import Edit
 
 __all__ = [
+    "AGENT_NOTES",
     "EXTERNAL_CALL",
+    "SUBAGENT",
     "Attributor",
     "CallInfo",
     "CallOutcome",
@@ -56,6 +58,12 @@ class CallInfo:
     within: tuple[str, ...] = ()  # canonical paths that the call may reach, and all below; (): the whole workspace
     denies: Callable[[str], bool] | None = None  # whether it may not change the file at a canonical path; None: it may
 
+
+SUBAGENT: Final = "subagent"
+"""The note of an edit that a subagent made: the client's id of it."""
+
+AGENT_NOTES: Final = ("agent", SUBAGENT)
+"""The notes that name the agent of a session which made an edit: what kind of agent it is, and its id."""
 
 EXTERNAL_CALL: Final = CallInfo(tool="", origin=Origin.EXTERNAL)
 """The attribution of a change that no known call made."""

@@ -302,9 +302,9 @@ class HookSessions:
             if turn is None or turn.began < arrived:
                 self.note_turn(TurnInfo(session=conversation, began=0, client=client, model=model))
 
-    def note_subagent(self, conversation: str, agent: str) -> None:
-        """Note that a subagent of the conversation begins."""
-        self._note_subagent(conversation, agent, has_just_begun=True)
+    def note_subagent(self, conversation: str, agent: str, prompt_id: str = "") -> None:
+        """Note that a subagent of the conversation begins, for the prompt that the client names ("": none is named)."""
+        self._note_subagent(conversation, agent, prompt_id, has_just_begun=True)
 
     def notice(self, otherwise: CallInfo, paths: Sequence[str] | None = None) -> "Recorded":
         """Record what changed: as the change of the open call that made it, or as `otherwise` if no call can have.
@@ -348,10 +348,11 @@ class HookSessions:
         """Return the other workspaces in which calls of the conversation began, the newest last."""
         return texts_of(self._open.session(conversation).get("elsewhere"))
 
-    def note_turn(self, turn: TurnInfo, *, has_begun: bool = False) -> None:
+    def note_turn(self, turn: TurnInfo, *, has_begun: bool = False, prompt_id: str = "") -> None:
         """Note that a turn begins: the edits that follow belong to it, and its prompt explains them.
 
-        `turn.began`: 0: now. `has_begun`: the agent works on its prompt, and doesn't wait for one.
+        `turn.began`: 0: now. `has_begun`: the agent works on its prompt, and doesn't wait for one. `prompt_id`: the
+        client's id of the prompt, with which later reports may name it ("": it has none).
         """
         session = sanitized_name(turn.session)
         before = self._open.turn(session)
@@ -363,7 +364,8 @@ class HookSessions:
             model=sanitized_text(turn.model or ("" if before is None else before.model)),
         )
         client = self._open.client(session)
-        self._open.note_turn(noted, {"prompted": min(noted.began, now()), **({"waits": False} if has_begun else {})})
+        also = {"prompted": min(noted.began, now()), **({"waits": False} if has_begun else {})}
+        self._open.note_turn(noted, also, prompt_id)
         self._open.begin_turn(turn.session)
         if has_begun and self._open.session(session).get("tools") is not True:
             silent = replace(_silent_turn(session), turn=noted, process=client)
@@ -384,9 +386,12 @@ class HookSessions:
         """Return whether the agent has ended its turn, as far as that was reported, and nothing began since."""
         return self._open.session(sanitized_name(conversation)).get("waits") is True
 
-    def turn(self, conversation: str) -> TurnInfo | None:
-        """Return the turn of the conversation that began last (None: no beginning was reported)."""
-        return self._open.turn(conversation)
+    def turn(self, conversation: str, agent: str = "", prompt_id: str = "") -> TurnInfo | None:
+        """Return the turn that a report of a conversation is about (None: no beginning was reported).
+
+        `agent`: the subagent that reports. `prompt_id`: the prompt that the client names. "": neither; the newest turn.
+        """
+        return self._open.turn(conversation, agent, prompt_id)
 
     def join(self, conversation: str, other: str, tool: str) -> None:
         """Report another conversation's rejections to this one too: a tool of our server said that it works in that.
@@ -540,16 +545,21 @@ class HookSessions:
                 self._open.put(self._open.name_of(behind), behind)
         return self._scan.record_edits(None, open_calls) if ended else []
 
-    def _note_subagent(self, conversation: str, agent: str, *, has_just_begun: bool) -> None:
+    def _note_subagent(self, conversation: str, agent: str, prompt_id: str, *, has_just_begun: bool) -> None:
         """Note that a subagent works. `has_just_begun`: if it is new, it began now; otherwise when is not known."""
 
         def noted(kept: Mapping[str, object]) -> dict[str, object]:
-            starts = starts_of(kept)
-            is_new = agent not in {*texts_of(kept.get("agents")), *starts}
-            sent = note_sent(kept, agent) if is_new else {}
+            starts, sent = starts_of(kept), kept.get("sent")
+            is_back = agent not in texts_of(kept.get("agents"))
+            is_new = is_back and agent not in starts
+            is_sent = not isinstance(sent, dict) or agent not in sent or (has_just_begun and is_back)
             if has_just_begun and is_new:
                 starts = dict([*starts.items(), (agent, now())][-_MAX_SUBAGENTS:])
-            return {"agents": [*_agents_without(agent, kept), agent][-_MAX_SUBAGENTS:], "starts": starts, **sent}
+            return {
+                "agents": [*_agents_without(agent, kept), agent][-_MAX_SUBAGENTS:],
+                "starts": starts,
+                **(note_sent(kept, agent, prompt_id) if is_sent else {}),
+            }
 
         self._open.note(conversation, noted)
 
@@ -560,7 +570,7 @@ class HookSessions:
             return True
         if reports_subagents and kept.get("waits") is True:
             return False
-        self._note_subagent(call.conversation, call.agent, has_just_begun=False)
+        self._note_subagent(call.conversation, call.agent, call.prompt_id, has_just_begun=False)
         return True
 
     def _end_all(

@@ -24,7 +24,7 @@ from objstore.errors import CasError
 from objstore.fastclass import replace
 from objstore.fs.processes import has_ended
 from objstore.model.ids import blob_id
-from objstore.model.results import TurnInfo
+from objstore.model.results import CallInfo
 from objstore.transaction.journal import Journal
 
 __all__ = ["ServerCalls", "arguments_digest", "is_tool_named"]
@@ -57,8 +57,8 @@ class ServerCalls:
             if call.conversation == conversation and is_ended(call):
                 self._remove(name)
 
-    def take(self, tool: str, given: Mapping[str, object]) -> TurnInfo | None:
-        """Return the turn of the session that announced a call that the server now carries out (None: none did).
+    def take(self, tool: str, given: Mapping[str, object]) -> CallInfo | None:
+        """Return the session's call that announced one that the server now carries out, with its turn (None: none did).
 
         Each announced call is taken once. If several sessions have announced the same call, none is meant.
         """
@@ -79,8 +79,8 @@ class ServerCalls:
             self._log.write(_taken(name), {})
         except (CasError, OSError):
             return None  # the same announcement could be taken again, by a call of another agent
-        turn = found[name].turn
-        return None if turn is None else replace(turn, conversation=turn.session)
+        info = found[name].info
+        return None if info.turn is None else replace(info, turn=replace(info.turn, conversation=info.turn.session))
 
     # ---- inside
 

@@ -136,7 +136,7 @@ def log(  # noqa: PLR0913 -- each is an option of the command
     """
     places = (*paths, file) if file else paths
     if group is not None:
-        conditions = [*places, conversation, tool, status or "", commit, text or ""]
+        conditions = [*places, conversation, by.agent, tool, status or "", commit, text or ""]
         _refuse_with_turns(group, conditions, is_shown_otherwise=follow or patch or stat or bool(columns))
         _list_turns(group, by, since, until, number, reverse=reverse, as_json=as_json)
         return
@@ -159,6 +159,7 @@ def log(  # noqa: PLR0913 -- each is an option of the command
             document=lineage_at(workspace, wanted.path) if follow else None,
             places=found,
             turns=frozenset(by.turns),
+            agent=by.agent,
             seqs=accepted_by(workspace, commit) if commit else None,
             pickaxe=None if text is None else Pickaxe(workspace, os.fsencode(text), progress, read_errors),
         )

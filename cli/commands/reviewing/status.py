@@ -30,8 +30,8 @@ __all__ = ["status"]
 def status(*, by: TurnSelection, conversation: str, file: str, decided: str | None, short: bool, as_json: bool) -> None:
     """Show what is pending, what changed outside, and how much is stored.
 
-    With --turn, --session, --conversation, --file or --status, list the matching edits instead, newest first: number,
-    id, time, status, operation, file and turn. With --json, one object a line, as `cas log --json`.
+    With --turn, --session, --agent, --conversation, --file or --status, list the matching edits instead, newest first:
+    number, id, time, status, operation, file and turn. With --json, one object a line, as `cas log --json`.
     """
     invocation = Invocation.current()
     if short and (conversation or file or decided or by.is_given or as_json):
@@ -80,7 +80,8 @@ def _list_edits(
 
     places = places_named(workspace, [file] if file else [], hidden=True)
     wanted = replace(edit_filter(workspace, conversation=conversation, status=status, by=by), path=places.file)
-    views = matching(workspace, wanted, EditConditions(places=places, turns=frozenset(by.turns)), None)
+    terms = EditConditions(places=places, turns=frozenset(by.turns), agent=by.agent)
+    views = matching(workspace, wanted, terms, None)
     read_errors = ReadErrors()
     if as_json:
         from cli.json_shapes.edits import edit_shape

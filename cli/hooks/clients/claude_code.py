@@ -118,6 +118,7 @@ def _own(payload: Payload) -> Event:
         running=_running(payload.get("background_tasks")),
         joins=joined_by(tool, given, payload),
         prompt=prompt,
+        prompt_id=text(payload, "prompt_id"),
         notes=notes_of(
             "claude-code",
             agent=text(payload, "agent_type"),

@@ -56,6 +56,7 @@ def read(payload: Payload) -> Event:
         touched=_touched(tool, given),
         joins=joined_by(tool, given, payload),
         prompt=text(payload, "prompt"),
+        prompt_id=text(payload, "turn_id"),
         notes=notes_of(
             "codex",
             agent=text(payload, "agent_type"),

@@ -66,6 +66,7 @@ def read(payload: Payload) -> Event:
         touched=paths_touched_by(tool, [path] if path else [], reads=READS, writes=_WRITES),
         joins=joined_by(tool, given, payload),
         prompt=text(payload, "prompt"),
+        prompt_id=text(payload, "generation_id"),
         notes=notes_of(
             "cursor",
             model=text(payload, "model"),

@@ -142,6 +142,7 @@ class Event(NamedTuple):
     touched: TouchedPaths = NOWHERE
     given: object = None  # the tool's input as reported: it distinguishes calls without ids
     prompt: str = ""
+    prompt_id: str = ""  # client's id of the prompt that the event is about; "": not reported
     notes: Mapping[str, str] = MappingProxyType({})
     agent: str = ""  # id of the subagent that acts, begins or ends; "": the session itself
     reports_subagents: bool = False  # whether the client reports when a subagent begins

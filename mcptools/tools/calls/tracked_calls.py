@@ -21,6 +21,7 @@ from mcptools.model.failures import Failure, FailureKind, failure_of, resolving_
 from mcptools.model.session import FileKey, Knowledge
 from mcptools.tools.context import ToolContext, converting_errors, sha256
 from objstore import (
+    AGENT_NOTES,
     MAX_BLOB,
     BlobId,
     Call,
@@ -106,8 +107,10 @@ class TrackedCalls:
                     raise refusal
                 context.directories.refuse_shown(named)
             notes = dict(context.session.client)
-            announced = None if dry_run or context.given is None else context.given.turn_in(workspace)
-            turn = self._own_turn(conversation) if announced is None else announced
+            announced = None if dry_run or context.given is None else context.given.announced_in(workspace)
+            turn = self._own_turn(conversation) if announced is None else announced.turn
+            if announced is not None:
+                notes |= {name: note for name, note in announced.notes.items() if name in AGENT_NOTES}
             info = CallInfo(
                 tool=tool,
                 conversation=conversation,

@@ -597,6 +597,89 @@ def test_edits_of_subagents_are_recorded_once_with_the_subagents_name(folder: Pa
     assert {view.edit.notes["prompt"] for view in found} == {"have it looked through"}
 
 
+def of_helper(event: dict[str, Any], name: str, kind: str, prompt: str) -> dict[str, Any]:
+    """Return an event of a subagent, for the prompt with this id ("": the client names none)."""
+    named = {"prompt_id": prompt} if prompt else {}
+    return event | {"agent_id": name, "agent_type": kind} | named
+
+
+@pytest.mark.parametrize("prompt_id", ["", "p1"])
+@pytest.mark.parametrize("is_reported", [True, False])
+def test_edits_of_a_subagent_belong_to_the_prompt_that_sent_it_however_late_it_ends(
+    folder: Path, prompt_id: str, *, is_reported: bool
+) -> None:
+    session = ClaudeCode(folder)
+    session.start()
+    session.tell(session.prompted("send a helper") | ({"prompt_id": "p1"} if prompt_id else {}))
+    if is_reported or not prompt_id:
+        session.tell(of_helper(session.base("SubagentStart"), "agent-7", "worker", prompt_id))
+    session.stop()
+    session.tell(session.prompted("and do this yourself") | ({"prompt_id": "p2"} if prompt_id else {}))
+    for path, change in (("a.txt", "sed -i s/two/2/ a.txt"), ("late.txt", "echo late > late.txt")):
+        before, after = session.another_call(is_shell=True)
+        session.tell(of_helper(before, "agent-7", "worker", prompt_id))
+        shell(change, folder=folder)
+        session.tell(of_helper(after, "agent-7", "worker", prompt_id))
+        assert os.fsdecode(edits(folder)[-1].edit.path) == path
+    session.run("echo four >> a.txt")
+    session.stop()
+    with Workspace.open(folder) as workspace:
+        prompts = {turn.number: turn.prompt for turn in workspace.sessions.turns()}
+    found = [(prompts[view.edit.turn], view.edit.notes["prompt"]) for view in edits(folder)]
+    assert found == [("send a helper",) * 2, ("send a helper",) * 2, ("and do this yourself",) * 2]
+
+
+def test_a_late_report_of_a_call_belongs_to_the_prompt_that_the_client_names(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.tell(session.prompted("first") | {"prompt_id": "p1"})
+    session.tell(session.prompted("second") | {"prompt_id": "p2"})
+    event = session.write_event("new.txt", "new\n", before=True) | {"prompt_id": "p1"}
+    session.tell(event)
+    (folder / "new.txt").write_text("new\n")
+    session.tell(session.write_event("new.txt", "new\n", before=False) | {"prompt_id": "p1"})
+    unknown = session.write_event("b.txt", "new\n", before=True) | {"prompt_id": "p3", "tool_use_id": "other"}
+    session.tell(unknown)
+    (folder / "b.txt").write_text("new\n")
+    session.tell(session.write_event("b.txt", "new\n", before=False) | {"prompt_id": "p3", "tool_use_id": "other"})
+    assert [view.edit.notes["prompt"] for view in edits(folder)] == ["first", "second"]
+
+
+def test_one_subagent_s_edits_are_listed_and_decided_on_without_the_others_(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.ask("have it done")
+    for name, kind in (("agent-7", "worker"), ("agent-8", "worker"), ("agent-9", "reviewer")):
+        session.tell(of_helper(session.base("SubagentStart"), name, kind, ""))
+        session.calls += 1
+        session.tell(of_helper(session.write_event(f"{name}.txt", "new\n", before=True), name, kind, ""))
+        (folder / f"{name}.txt").write_text("new\n")
+        session.tell(of_helper(session.write_event(f"{name}.txt", "new\n", before=False), name, kind, ""))
+        session.tell(of_helper(session.base("SubagentStop"), name, kind, ""))
+    session.run("echo four >> a.txt")
+    session.stop()
+
+    def listed(*options: str) -> set[str]:
+        lines = cas("log", *options, "--json", folder=folder).lines()
+        assert lines == cas("status", *options, "--json", folder=folder).lines()
+        return {Path(line["file_path"]).name for line in lines}
+
+    assert listed("--agent", "agent-7") == {"agent-7.txt"}
+    assert listed("--agent", "worker") == {"agent-7.txt", "agent-8.txt"}
+    assert listed("--agent", "worker", "--session", "1", "--turn", "1") == {"agent-7.txt", "agent-8.txt"}
+    unknown = cas("reject", "--agent", "agent-1", folder=folder)
+    assert (unknown.status, unknown.said) == (1, "cas: No agent of a session is named 'agent-1' here.\n")
+    assert cas("accept", "--agent", "agent-8", folder=folder).status == 0
+    assert cas("reject", "--agent", "agent-7", folder=folder).status == 0
+    assert {path: path.exists() for path in sorted(folder.glob("agent-*"))} == {
+        folder / "agent-8.txt": True,
+        folder / "agent-9.txt": True,
+    }
+    statuses = [view.status for view in edits(folder)]
+    assert statuses == [Status.REJECTED, Status.ACCEPTED, Status.PENDING, Status.PENDING]
+    assert "agent-9.txt" in cas("diff", "--agent", "reviewer", folder=folder).text
+    assert "a.txt" not in cas("diff", "--agent", "reviewer", folder=folder).text
+    assert cas("blame", "agent-9.txt", "--agent", "agent-9", folder=folder).text.count("\n") == 1
+
+
 def test_rejections_are_reported_to_the_parent_session_and_not_to_its_subagent(folder: Path) -> None:
     for agent in (ClaudeCode, Codex):
         session = agent(folder, f"session-{agent.client}")

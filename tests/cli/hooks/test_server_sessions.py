@@ -122,6 +122,28 @@ def test_rejecting_a_turn_takes_out_what_the_server_wrote_in_it(folder: Path, se
     assert (folder / "a.txt").read_text() == "one\ntwo\nthree\n"
 
 
+def test_what_a_subagent_does_through_the_server_is_its_own_and_of_the_prompt_that_sent_it(
+    folder: Path, server: Agent
+) -> None:
+    session = ClaudeCode(folder)
+    helper = {"agent_id": "agent-7", "agent_type": "worker"}
+    session.ask("send a helper")
+    session.tell(session.base("SubagentStart") | helper)
+    session.ask("and this")
+    given = {"path": "b.txt", "content": "1\n"}
+    before, after = (session.tool_event("mcp__editledger__write_file", given, before=each) for each in (True, False))
+    session.tell(before | helper)
+    server.done("write_file", **given)
+    session.tell(after | helper)
+    write(session, server, "c.txt", "1\n")
+    _, turns, (theirs, own) = recorded(folder)
+    assert [turn.prompt for turn in turns if turn.number == theirs.edit.turn] == ["send a helper"]
+    assert (theirs.edit.notes["agent"], theirs.edit.notes["subagent"]) == ("worker", "agent-7")
+    assert "subagent" not in own.edit.notes
+    assert cas("reject", "--agent", "agent-7", folder=folder).status == 0
+    assert {path.name for path in folder.glob("?.txt")} == {"a.txt", "c.txt"}
+
+
 def test_an_agent_without_hooks_keeps_its_own_session_next_to_a_hooked_one(folder: Path, server: Agent) -> None:
     hooked = ClaudeCode(folder)
     hooked.ask("go")

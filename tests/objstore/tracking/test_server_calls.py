@@ -25,9 +25,10 @@ def test_an_announced_call_is_taken_once_by_the_same_tool_and_arguments(hooks: H
     hooks.begin(call())
     assert hooks.server_calls.take("edit_file", GIVEN) is None
     assert hooks.server_calls.take("write_file", GIVEN | {"more": []}) is None
-    turn = hooks.server_calls.take("write_file", dict(reversed(GIVEN.items())))
-    assert turn is not None
-    assert (turn.session, turn.conversation) == ("session", "session")
+    made = hooks.server_calls.take("write_file", dict(reversed(GIVEN.items())))
+    assert made is not None
+    assert made.turn is not None
+    assert (made.turn.session, made.turn.conversation) == ("session", "session")
     assert hooks.server_calls.take("write_file", GIVEN) is None
     hooks.begin(call())  # reported twice
     assert hooks.server_calls.take("write_file", GIVEN) is None

@@ -20,6 +20,8 @@ __all__ = [
     "changes_of",
     "entries_at",
     "is_content_of",
+    "is_pointer_to",
+    "left_out_at",
     "lines_added",
     "merge_base",
     "merged_text",
@@ -35,6 +37,9 @@ _SHA256_DIGITS: Final = 64
 _LINK: Final = "120000"
 _REGULAR: Final = frozenset({"100644", "100755"})
 _EXECUTABLE: Final = "100755"
+_LEFT_OUT: Final = "S"
+"""The tag of an entry of the index that is not in the work tree: see git-sparse-checkout(1)."""
+_POINTER: Final = b"version https://git-lfs.github.com/spec/v1"
 _MAX_NEW: Final = 500
 """Commits that are looked at after a branch moved; of more, the newest."""
 
@@ -85,18 +90,31 @@ def entries_at(repository: Repository, commit: str, paths: Collection[bytes]) ->
 
 def staged_at(repository: Repository, paths: Collection[bytes]) -> dict[bytes, TreeEntry]:
     """Return what the index holds at `paths`, relative to the work tree, without files in conflict."""
+    return {path: entry for path, (entry, _) in _staged(repository, paths).items()}
+
+
+def left_out_at(repository: Repository, paths: Collection[bytes]) -> dict[bytes, TreeEntry]:
+    """Return what the index holds at those of `paths` that a sparse checkout leaves out of the work tree."""
+    return {path: entry for path, (entry, is_left_out) in _staged(repository, paths).items() if is_left_out}
+
+
+def _staged(repository: Repository, paths: Collection[bytes]) -> dict[bytes, tuple[TreeEntry, bool]]:
+    """Return what the index holds at `paths`, each with whether a sparse checkout leaves it out."""
     named = [os.fsdecode(path) for path in paths] if len(paths) <= _MAX_NAMED else []
-    listed = run_git(repository, "ls-files", "--stage", "-z", "--", *named) or b""
+    listed = run_git(repository, "ls-files", "--stage", "-t", "-z", "--", *named) or b""
     entries: dict[bytes, TreeEntry] = {}
+    left_out: set[bytes] = set()
     wanted = set(paths)
     for line in listed.split(b"\0"):
         fields, _, path = line.partition(b"\t")
         match fields.decode("ascii", "replace").split(" "):
-            case [mode, name, "0"] if path in wanted and (
+            case [tag, mode, name, "0"] if path in wanted and (
                 mode in _REGULAR or mode == _LINK
             ):  # 1 to 3: the sides of a conflict
                 entries[path] = TreeEntry(mode=mode, id=name)
-    return _as_checked_out(repository, entries)
+                left_out |= {path} if tag == _LEFT_OUT else set()
+    entries = _as_checked_out(repository, entries)
+    return {path: (entry, path in left_out) for path, entry in entries.items()}
 
 
 def _as_checked_out(repository: Repository, entries: dict[bytes, TreeEntry]) -> dict[bytes, TreeEntry]:
@@ -228,8 +246,20 @@ def _stored_forms(content: bytes) -> Iterable[bytes]:
     yield content
     if b"\r\n" in content:
         yield content.replace(b"\r\n", b"\n")
-    digest = hashlib.sha256(content).hexdigest()
-    yield f"version https://git-lfs.github.com/spec/v1\noid sha256:{digest}\nsize {len(content)}\n".encode()
+    yield _pointer([content])
+
+
+def is_pointer_to(text: bytes, pieces: Iterable[bytes]) -> bool:
+    """Return whether a text is the pointer that Large File Storage keeps in place of a content, given in pieces."""
+    return text.startswith(_POINTER) and text == _pointer(pieces)
+
+
+def _pointer(pieces: Iterable[bytes]) -> bytes:
+    digest, size = hashlib.sha256(), 0
+    for piece in pieces:
+        digest.update(piece)
+        size += len(piece)
+    return b"%s\noid sha256:%s\nsize %d\n" % (_POINTER, digest.hexdigest().encode(), size)
 
 
 def _object_id(content: bytes, like: str) -> str:

@@ -21,10 +21,12 @@ __all__ = [
     "ReflogEntry",
     "Repository",
     "find_repository",
+    "is_sparse",
     "made_at",
     "position_of",
     "reflog_since",
     "repository_at",
+    "repository_in",
 ]
 
 _MAX_SMALL_FILE: Final = 1 << 16
@@ -65,10 +67,11 @@ class Position:
     index: int  # when git last wrote its index (ns): also when it restores a file, or looks at one; 0: no index
     refs: int = 0  # when a branch, a tag or the HEAD of a linked worktree last moved (ns); 0: there is none
     is_staged_by_agent: bool = False  # whether an agent's call wrote the index since HEAD moved
+    git_dir: str = ""  # where a repository that is remembered has its HEAD; "": not known
 
     def moved_from(self, other: "Position") -> bool:
         """Return whether anything but the index and other refs differs."""
-        mine, others = (replace(each, index=0, refs=0, is_staged_by_agent=False) for each in (self, other))
+        mine, others = (replace(each, index=0, refs=0, is_staged_by_agent=False, git_dir="") for each in (self, other))
         return mine != others
 
 
@@ -115,11 +118,21 @@ def repository_at(folder: str) -> Repository | None:
         if not link.startswith("gitdir: ") or "\0" in link:
             return None
         git_dir = os.path.normpath(os.path.join(folder, link.removeprefix("gitdir: ")))
+    return repository_in(git_dir, folder)
+
+
+def repository_in(git_dir: str, work_tree: str) -> Repository | None:
+    """Return the repository that has its HEAD in a folder (None: there is none)."""
     if _read(os.path.join(git_dir, "HEAD")) is None:
         return None
     common = (_read(os.path.join(git_dir, "commondir")) or b"").decode("utf-8", "surrogateescape").rstrip("\n")
     common_dir = os.path.normpath(os.path.join(git_dir, common)) if common and "\0" not in common else git_dir
-    return Repository(work_tree=folder, git_dir=git_dir, common_dir=common_dir)
+    return Repository(work_tree=work_tree, git_dir=git_dir, common_dir=common_dir)
+
+
+def is_sparse(repository: Repository) -> bool:
+    """Return whether git may leave files of the index out of the work tree, now or until it last wrote the index."""
+    return os.path.exists(os.path.join(repository.git_dir, "info", "sparse-checkout"))
 
 
 def position_of(repository: Repository) -> Position | None:

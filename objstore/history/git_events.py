@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Final
 
 from objstore.git.command import run_git
-from objstore.git.repository import Repository, find_repository
+from objstore.git.repository import Repository, find_repository, repository_at
 from objstore.history.session_queries import had_agents
 from objstore.model.basic_types import Action, DocumentId, Seq, Status
 from objstore.model.records import Decision, Edit
@@ -15,6 +15,7 @@ from objstore.model.status_report import UnreviewedCommit
 from objstore.model.views import GitEvent
 from objstore.request_errors import AmbiguousName, NoSuchName
 from objstore.transaction.journal import Journal
+from objstore.worktree.git_positions import watched_work_trees
 
 __all__ = [
     "GIT_EVENT_NOTE",
@@ -78,16 +79,16 @@ def unfollowed_repositories(journal: Journal) -> list[str]:
     git is asked only about one that it may refuse: of another owner, or with refs in another format.
     """
     root = os.path.realpath(journal.tree.root)
-    repository = find_repository(root)
-    if repository is None:
-        return []
-    said: list[str] = []
-    is_reftable = os.path.lexists(os.path.join(repository.common_dir, "reftable", "tables.list"))
-    if is_reftable or _is_of_other(repository.git_dir):
-        reason = "its refs are in a reftable" if is_reftable else "it belongs to another user"
-        if is_reftable or run_git(repository, "rev-parse", "--git-dir") is None:
-            said.append(f"{repository.git_dir}: {reason}; what git does to files is recorded like changes of yours")
-    return said + [f"{os.fsdecode(path)}: {_IGNORED}" for path in _ignored_worktrees(journal, repository, root)]
+    around = find_repository(root)
+    inside = filter(None, map(repository_at, watched_work_trees(journal)))
+    repositories = {each.git_dir: each for each in (around, *inside) if each is not None}
+    said = [
+        f"{each.git_dir}: {reason}; what git does to files is recorded like changes of yours"
+        for each in repositories.values()
+        if (reason := _why_not_followed(each))
+    ]
+    ignored = [] if around is None else _ignored_worktrees(journal, around, root)
+    return said + [f"{os.fsdecode(path)}: {_IGNORED}" for path in ignored]
 
 
 def find_commit(journal: Journal, spelling: str) -> str:
@@ -109,6 +110,15 @@ def find_commit(journal: Journal, spelling: str) -> str:
         if commit in known:
             return commit
     raise NoSuchName(spelling, _KIND)
+
+
+def _why_not_followed(repository: Repository) -> str:
+    """Return why the movements of a repository can't be noticed; "": they can."""
+    if os.path.lexists(os.path.join(repository.common_dir, "reftable", "tables.list")):
+        return "its refs are in a reftable"
+    if _is_of_other(repository.git_dir) and run_git(repository, "rev-parse", "--git-dir") is None:
+        return "it belongs to another user"
+    return ""
 
 
 def _is_of_other(path: str) -> bool:

@@ -9,7 +9,8 @@ Nothing that an agent may have written is taken for git's: bytes of commits that
 any time, become unattributed edits that await review. Bytes of other commits that were made since the last look, and
 bytes that only the stash or the index has, are recorded as changes like any other, unless the history knows them. Where
 only the index was written, as by `git restore`, nothing shows whether git or an agent's call changed a file: during a
-call it counts as the agent's. So does what an agent's git took away for good, as by `git reset --hard`.
+call it counts as the agent's, unless it is a sparse checkout, which loses nothing. So does what an agent's git took away
+for good, as by `git reset --hard`.
 """
 
 import os
@@ -26,14 +27,15 @@ from objstore.git.contents import (
     changes_of,
     entries_at,
     is_content_of,
+    left_out_at,
     merge_base,
     merged_text,
     new_commits,
     staged_at,
     texts_of,
 )
-from objstore.git.repository import Repository, made_at
-from objstore.model.basic_types import UNKNOWN_AGENT, DocumentId, FileState, Origin, Status
+from objstore.git.repository import Repository, is_sparse, made_at
+from objstore.model.basic_types import GIT_CONVERSATION, UNKNOWN_AGENT, DocumentId, FileState, Origin, Seq, Status
 from objstore.model.large_file_placeholder import is_placeholder
 from objstore.model.results import Attributor, CallInfo
 from objstore.model.views import EditView
@@ -78,6 +80,7 @@ class _Trees:
     base: Mapping[bytes, TreeEntry]  # in the common ancestor of a merge with conflicts; empty: there is none
     authored: CommittedChanges  # changes of commits in which an agent's bytes may be
     by_agents: CommittedChanges  # changes of commits that were made during agents' calls
+    left_out: Mapping[bytes, TreeEntry]  # what the index has of files that a sparse checkout leaves out
 
 
 def record_dropped_stash(journal: Journal, movement: Movement, whose: CallInfo | Attributor) -> None:
@@ -188,11 +191,17 @@ class GitChanges:
             (path, here)
             for here in found
             if (path := path_in_repository(self._journal, movement.repository, here.path)) is not None
-            and not (movement.is_of_index and here.path in of_agents)
+            and not (movement.is_of_index and here.path in of_agents and not self._may_be_sparse(here))
         ]
         trees = self._trees([path for path, _ in paths]) if paths else None
         if trees is None:
             return [], set()
+        if movement.is_of_index:
+            paths = [
+                (path, here)
+                for path, here in paths
+                if here.path not in of_agents or self._is_sparse(path, here, trees, batch)
+            ]
         lost = lost_paths(
             movement, {path: here for path, here in paths if here.path in of_agents and here.known}, batch
         )
@@ -207,7 +216,7 @@ class GitChanges:
         edits = event.record(
             batch,
             Recorder(self._journal, batch),
-            movement.words,
+            self._words(explained),
             commit=movement.new.commit,
             conversation=owner.conversation or (UNKNOWN_AGENT if owner.origin.needs_review else ""),
         )
@@ -217,6 +226,29 @@ class GitChanges:
 
     def _owner(self, here: Difference) -> CallInfo:
         return owner_at(self._whose, here.path, here.changed, here.tick)
+
+    def _may_be_sparse(self, here: Difference) -> bool:
+        """Return whether a file is gone or new, and a sparse checkout may be why."""
+        return (here.now is None or here.known is None) and is_sparse(self._movement.repository)
+
+    def _is_sparse(self, path: bytes, here: Difference, trees: _Trees, batch: Batch) -> bool:
+        """Return whether a sparse checkout took a file which git keeps, or brought one which nothing but git has."""
+        if here.now is None:
+            return _is_left_out(trees, path, here, batch)
+        is_put, is_safe = _is_put_by_git(trees, path, here, batch)
+        if here.known is not None or not is_put:
+            return False
+        if here.document is None:
+            return is_safe
+        statuses = DocumentHistory(self._journal, here.document).statuses()
+        row = self._journal.store.index.edits.get(
+            max((each.seq for each, is_in in statuses.items() if is_in.is_live), default=Seq(0))
+        )
+        return row is None or row.owner == GIT_CONVERSATION
+
+    def _words(self, explained: Sequence[Difference]) -> str:
+        is_of_sparse = self._movement.is_of_index and any(map(self._may_be_sparse, explained))
+        return "sparse checkout" if is_of_sparse else self._movement.words
 
     def _trees(self, paths: Sequence[bytes]) -> _Trees | None:
         """Return what git may have put at these paths; None if it can't say, or nothing explains the movement."""
@@ -249,6 +281,7 @@ class GitChanges:
             base=entries.any_of([base]),
             authored=authored,
             by_agents=by_agents,
+            left_out=left_out_at(repository, paths) if is_sparse(repository) else {},
         )
 
     def _made(self) -> list[str]:
@@ -265,7 +298,7 @@ class GitChanges:
 
     def _explain(self, batch: Batch, trees: _Trees, path: bytes, here: Difference, event: FileStatuses) -> bool:
         """Add what git did to one file to the event; return False if it was not git."""
-        is_put, is_safe = _is_put_by_git(trees, path, here.now, batch)
+        is_put, is_safe = _is_put_by_git(trees, path, here, batch)
         if not is_put and here.now is not None:
             is_put = _is_merged(trees, path, here.now, batch)
             is_safe = is_put and trees.merging[path].id not in trees.authored.blobs
@@ -368,8 +401,17 @@ class _Entries:
         return found
 
 
-def _is_put_by_git(trees: _Trees, path: bytes, now: FileState | None, batch: Batch) -> tuple[bool, bool]:
-    """Return whether git may have put this state at a path, and whether no agent may have written what it put there."""
+def _is_left_out(trees: _Trees, path: bytes, here: Difference, batch: Batch) -> bool:
+    """Return whether a sparse checkout leaves out a file that was as the index has it."""
+    entry = trees.left_out.get(path)
+    return entry is not None and here.known is not None and is_content_of(entry, batch.text(here.known.blob))
+
+
+def _is_put_by_git(trees: _Trees, path: bytes, here: Difference, batch: Batch) -> tuple[bool, bool]:
+    """Return whether git may have put a state at a path, and whether no agent may have written what it put there."""
+    now = here.now
+    if now is None and _is_left_out(trees, path, here, batch):
+        return True, True
     if now is None:
         is_gone = path not in trees.head and path in trees.earlier
         return is_gone, is_gone and path not in trees.authored.deleted

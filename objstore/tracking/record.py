@@ -189,13 +189,16 @@ def recording_git(journal: Journal, whose: CallInfo | Attributor, limits: ScanLi
     with journal.reading() as store:
         is_first = store.baseline() is None
     if movements and not is_first:
+        from objstore.git.repository import is_sparse
         from objstore.tracking.git_changes import GitChanges, record_dropped_stash
 
         for movement in movements:
             if movement.is_of_other_refs:
                 continue
             # Whatever only wrote the index can at most have put files back, so no walk of the tree is needed.
-            is_small = movement.is_of_index and not movement.old.is_staged_by_agent
+            is_small = (
+                movement.is_of_index and not movement.old.is_staged_by_agent and not is_sparse(movement.repository)
+            )
             changed = _changed_files(journal) if is_small else []
             scopes = [] if is_small else [b""]
             _scanned(journal, GitChanges(journal, movement, whose), scopes, changed, limits)

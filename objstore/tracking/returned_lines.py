@@ -17,6 +17,7 @@ from objstore.documents.earlier_states import DocumentHistory, EarlierState
 from objstore.documents.loader import load_document
 from objstore.errors import UNREADABLE, HistoryBroken
 from objstore.fastclass import field, replace, value, variable
+from objstore.git.contents import is_pointer_to
 from objstore.history.git_events import GIT_EVENT_NOTE
 from objstore.model.basic_types import (
     EXTERNAL_CONVERSATION,
@@ -46,6 +47,9 @@ __all__ = ["FileStatuses", "ReturnedLines", "owner_at", "sessions_of"]
 
 _RETURNED: Final = "returned"
 """What happened where files got lines back that belong to edits."""
+
+_PULLED: Final = "large files"
+"""What happened where Large File Storage brought the contents that recorded pointers name."""
 
 _NOTE: Final = "git"
 """The note of an edit that belongs to an event: what happened."""
@@ -260,6 +264,9 @@ class ReturnedLines:
         """Add what comes back to the batch; return its edits, and the differences that are left to explain."""
         event = FileStatuses(journal=self._journal)
         comparison = _Comparison(self._journal, batch, self._whose, self._hidden)
+        pulled = {here.path for here in found if comparison.add_pulled(here, event)}
+        found = [here for here in found if here.path not in pulled]
+        reason = _RETURNED if found or not pulled else _PULLED
         moved = comparison.renamed(found)
         targets = {new.path for new in moved.values()}
         rest: list[Difference] = []
@@ -276,7 +283,7 @@ class ReturnedLines:
             below = new.now if left is None else left.known
             rest += [replace(here, known=below), replace(new, now=below)]
             rest += [] if left is None else [replace(left, path=new.path)]
-        return ([] if event.is_empty else event.record(batch, recorder, _RETURNED)), rest
+        return ([] if event.is_empty else event.record(batch, recorder, reason)), rest
 
 
 # ---- inside
@@ -292,6 +299,20 @@ class _Comparison:
         self._hidden: Final = hidden
         self._lines: Final = AgentsLines(journal)
         self._reviewed: dict[DocumentId, _ReviewedText | None] = {}
+
+    def add_pulled(self, here: Difference, event: FileStatuses) -> bool:
+        """Add the content that a pointer of Large File Storage names, if that took its place; else return False.
+
+        Whoever brought it: the pointer says which bytes these are, and it does not await a review itself.
+        """
+        if here.known is None or here.now is None or here.is_lost:
+            return False
+        if not is_pointer_to(self._batch.text(here.known.blob), self._batch.pieces(here.now.blob)):
+            return False
+        if here.document is not None and self._is_under_review(here.document):
+            return False
+        event.add(self._batch, here, here.known, here.now, Origin.GIT)
+        return True
 
     def settle(self, here: Difference, event: FileStatuses) -> Difference | None:
         """Add what a file brings back to the event; return the difference that is left (None: none is)."""

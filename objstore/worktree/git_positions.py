@@ -23,10 +23,11 @@ from objstore.git.repository import (
     position_of,
     reflog_since,
     repository_at,
+    repository_in,
 )
 from objstore.transaction.journal import Journal
 
-__all__ = ["GitPositions", "Movement", "watch_repositories"]
+__all__ = ["GitPositions", "Movement", "watch_repositories", "watched_work_trees"]
 
 _FOLDER: Final = "cache"
 _NAME: Final = "git"
@@ -43,13 +44,12 @@ class Movement:
     new: Position
     entries: tuple[ReflogEntry, ...]  # movements of HEAD, oldest first; (): only the stash moved, or no log is kept
     first_seen: str = ""  # what a repository is that was not there at the last look, as "worktree w1"; "": it was
-
-    is_removed: bool = False  # whether a linked worktree that was at `old` is gone
+    removed: str = ""  # what a repository was that is gone and was at `old`: "worktree", "submodule"; "": it is there
 
     @property
     def is_of_index(self) -> bool:
         """Return whether only the index was written, as by `git restore`, `git add`, and sometimes `git status`."""
-        return not (self.first_seen or self.is_removed) and not self.new.moved_from(self.old)
+        return not (self.first_seen or self.removed) and not self.new.moved_from(self.old)
 
     @property
     def is_of_other_refs(self) -> bool:
@@ -69,8 +69,8 @@ class Movement:
     @property
     def words(self) -> str:
         """Return what git did, in a few words: `main → feature`, `merge feature`, `stash`."""
-        if self.is_removed:
-            return f"worktree at {self.old.commit[:_SHORT]} removed"
+        if self.removed:
+            return f"{self.removed} at {self.old.commit[:_SHORT]} removed"
         if self.first_seen:
             return f"{self.first_seen} at {self.new.commit[:_SHORT]}"
         if self.is_of_index:
@@ -81,8 +81,8 @@ class Movement:
             return "stash" if self.entries else "stash pop"  # only putting changes away resets the files
         if self.new.merging and self.new.merging != self.old.merging:
             return f"merge {self.new.merging[:_SHORT]}"
-        if self.entries:
-            return self.entries[-1].message.partition(": ")[0].partition(" (")[0]
+        if self.entries and (said := self.entries[-1].message.partition(": ")[0].partition(" (")[0]):
+            return said
         return f"{self.old.commit[:_SHORT]} → {self.new.commit[:_SHORT]}"
 
 
@@ -111,30 +111,25 @@ class GitPositions:
                 found = find_repository(work_tree)
                 if found is not None and found.work_tree == work_tree:
                     self._repositories[work_tree] = found
-        positions = {work_tree: position_of(each) for work_tree, each in self._repositories.items()}
+        positions = {work_tree: _placed(each) for work_tree, each in self._repositories.items()}
         self._now: dict[str, Position] = {
             name: _carried(self._known.get(name), found) for name, found in positions.items() if found is not None
         }
 
     def removed(self) -> list[tuple[bytes, Movement]]:
-        """Return the folders of the workspace from which a linked worktree was removed, as movements of its repository.
+        """Return the folders of the workspace from which a linked worktree or a submodule was removed.
 
-        Without the repository around the workspace, which keeps their commits, nothing is returned.
+        Each with the movement of the repository that keeps its commits: a clone keeps its own, and takes them along.
         """
-        own = next((each for each in self._repositories.values() if _is_within(self._root, each.work_tree)), None)
-        if own is None:
-            return []
         return [
-            (
-                os.fsencode(os.path.relpath(work_tree, self._root)),
-                Movement(repository=own, old=old, new=self._now.get(own.work_tree, old), entries=(), is_removed=True),
-            )
+            (os.fsencode(os.path.relpath(work_tree, self._root)), movement)
             for work_tree, old in self._known.items()
             if work_tree not in self._repositories
             and old.commit
             and work_tree != self._root
             and _is_within(work_tree, self._root)
-            and not os.path.lexists(work_tree)
+            and not os.path.lexists(os.path.join(work_tree, ".git"))
+            and (movement := _removal(old)) is not None
         ]
 
     def movements(self) -> list[Movement]:
@@ -157,9 +152,9 @@ class GitPositions:
             repository = repository_at(os.path.normpath(os.path.join(self._root, os.fsdecode(folder))))
             if not folder or repository is None or repository.work_tree in self._known:
                 continue
-            position = position_of(repository)
+            position = _placed(repository)
             if position is not None and position.commit:
-                kind = "repository" if repository.git_dir == repository.common_dir else "worktree"
+                kind = _kind(position.git_dir)
                 movement = Movement(
                     repository=repository,
                     old=_NOWHERE,
@@ -179,7 +174,7 @@ class GitPositions:
             found = find_repository(os.path.normpath(os.path.join(self._root, os.fsdecode(folder))))
             if found is None or found.work_tree in self._repositories or len(self._now) >= _MAX_REPOSITORIES:
                 continue
-            position = position_of(found)
+            position = _placed(found)
             if position is not None:
                 self._repositories[found.work_tree] = found
                 self._now[found.work_tree] = added[found.work_tree] = position
@@ -209,13 +204,23 @@ class GitPositions:
         return os.path.join(self._journal.tree.root, STORE_NAME)
 
     def _read(self) -> dict[str, Position]:
-        try:
-            held = unpackb(read_store_file(os.path.join(self._store, _FOLDER, _NAME), _LONGEST_FILE))
-        except (OSError, StoreLinked, StoreNotRegular, ValueError, UnpackException):
-            return {}
-        pairs = held.items() if isinstance(held, dict) else ()
-        found = {os.fsdecode(name): _position(fields) for name, fields in pairs if isinstance(name, bytes)}
-        return {name: position for name, position in found.items() if position is not None}
+        return _remembered(self._store)
+
+
+def _remembered(store: str) -> dict[str, Position]:
+    """Return the positions that were written last, by work tree."""
+    try:
+        held = unpackb(read_store_file(os.path.join(store, _FOLDER, _NAME), _LONGEST_FILE))
+    except (OSError, StoreLinked, StoreNotRegular, ValueError, UnpackException):
+        return {}
+    pairs = held.items() if isinstance(held, dict) else ()
+    found = {os.fsdecode(name): _position(fields) for name, fields in pairs if isinstance(name, bytes)}
+    return {name: position for name, position in found.items() if position is not None}
+
+
+def watched_work_trees(journal: Journal) -> list[str]:
+    """Return the folders with the files of the repositories that are watched, sorted."""
+    return sorted(_remembered(os.path.join(journal.tree.root, STORE_NAME)))
 
 
 def watch_repositories(journal: Journal, folders: Iterable[bytes]) -> None:
@@ -224,6 +229,32 @@ def watch_repositories(journal: Journal, folders: Iterable[bytes]) -> None:
     found = [folder for folder in folders if os.path.lexists(os.path.join(root, folder, b".git"))]
     if found:
         GitPositions(journal).watch(found)
+
+
+def _placed(repository: Repository) -> Position | None:
+    """Return the position of a repository, with the folder that has its HEAD: a removed submodule is kept there."""
+    position = position_of(repository)
+    git_dir = repository.git_dir.encode("utf-8", "replace").decode()
+    return None if position is None else replace(position, git_dir=git_dir)
+
+
+def _kind(git_dir: str) -> str:
+    """Return what a repository is, by the folder that has its HEAD."""
+    above = os.path.dirname(git_dir)
+    if os.path.basename(above) == "worktrees":
+        return "worktree"
+    return "repository" if os.path.basename(git_dir) == ".git" else "submodule"
+
+
+def _removal(old: Position) -> Movement | None:
+    """Return the movement of the repository that keeps the commits of one whose files are gone (None: none does)."""
+    kind = _kind(old.git_dir)
+    git_dir = os.path.dirname(os.path.dirname(old.git_dir)) if kind == "worktree" else old.git_dir
+    repository = repository_in(git_dir, git_dir) if old.git_dir else None
+    now = None if repository is None else position_of(repository)
+    if repository is None or now is None:
+        return None
+    return Movement(repository=repository, old=old, new=now, entries=(), removed=kind)
 
 
 def _is_within(path: str, folder: str) -> bool:
@@ -236,7 +267,7 @@ def _carried(known: Position | None, found: Position) -> Position:
     return replace(found, is_staged_by_agent=True) if is_same else found
 
 
-def _fields(position: Position) -> tuple[str, str, str, str, int, int, int, bool]:
+def _fields(position: Position) -> tuple[str, str, str, str, int, int, int, bool, str]:
     return (
         position.branch,
         position.commit,
@@ -246,13 +277,15 @@ def _fields(position: Position) -> tuple[str, str, str, str, int, int, int, bool
         position.index,
         position.refs,
         position.is_staged_by_agent,
+        position.git_dir,
     )
 
 
 def _position(fields: object) -> Position | None:
     match fields:
         case [
-            str(branch), str(commit), str(stash), str(merging), int(log_size), int(index), int(refs), bool(is_staged)
+            str(branch), str(commit), str(stash), str(merging), int(log_size), int(index), int(refs), bool(is_staged),
+            str(git_dir),
         ] if log_size >= 0:  # fmt: skip
             return Position(
                 branch=branch,
@@ -263,5 +296,6 @@ def _position(fields: object) -> Position | None:
                 index=index,
                 refs=refs,
                 is_staged_by_agent=is_staged,
+                git_dir=git_dir,
             )
     return None

@@ -9,8 +9,8 @@ Nothing that an agent may have written is taken for git's: bytes of commits that
 any time, become unattributed edits that await review. Bytes of other commits that were made since the last look, and
 bytes that only the stash or the index has, are recorded as changes like any other, unless the history knows them. Where
 only the index was written, as by `git restore`, nothing shows whether git or an agent's call changed a file: during a
-call it counts as the agent's, unless it is a sparse checkout, which loses nothing. So does what an agent's git took away
-for good, as by `git reset --hard`.
+call it counts as the agent's, unless it is a sparse checkout, which loses nothing. So does what an agent's git took
+away for good, as by `git reset --hard`.
 """
 
 import os

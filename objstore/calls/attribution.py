@@ -95,11 +95,12 @@ class Rule(NamedTuple):
 
 
 def explain(change: FoundChange, facts: Facts, otherwise: CallInfo = EXTERNAL_CALL) -> CallInfo:
-    """Return whose a change is: what the first rule of `RULES` that applies says.
+    """Return whose a change is: what the first rule of `RULES` that applies says; the last one always does.
 
     `otherwise`: whose it is if no agent can have made it.
     """
-    return next((whose for rule in RULES if (whose := rule.says(change, facts)) is not None), otherwise)
+    whose = next(whose for rule in RULES if (whose := rule.says(change, facts)) is not None)
+    return otherwise if whose is EXTERNAL_CALL else whose
 
 
 # ---- the rules
@@ -151,6 +152,10 @@ def _unheard(change: FoundChange, facts: Facts) -> CallInfo | None:
     return _unattributed(unheard) if unheard else None
 
 
+def _no_agent(_change: FoundChange, _facts: Facts) -> CallInfo:
+    return EXTERNAL_CALL
+
+
 RULES: Final = (
     Rule(
         name="kept",
@@ -194,8 +199,16 @@ RULES: Final = (
         reason="While no event of an agent's tools has arrived, or after a hook failed, an agent may work unheard.",
         is_wrong_if="",
     ),
+    Rule(
+        name="no agent",
+        says=_no_agent,
+        reason="Between tools whose ends are certain, and of which no process lives, no agent can have made a change.",
+        is_wrong_if="a program writes for an agent that no shell of it left behind, as a server of tools that answers "
+        "first; or such a process is not seen: one that lost its parent and any trace of the workspace, or that one "
+        "began which has ended since, and each where the system lists none, as on macOS",
+    ),
 )
-"""The rules in their order. What none of them explains, no agent can have made: it is the person's."""
+"""The rules in their order. What no agent can have made is the person's."""
 
 
 # ---- what the rules ask

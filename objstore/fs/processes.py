@@ -21,6 +21,7 @@ _FORM: Final = re.compile(r"([1-9][0-9]{0,9}):([0-9]{1,20}):([0-9a-f]{32}):([0-9
 """Number, beginning (clock ticks since the boot), boot, namespace of process numbers, machine."""
 
 _MOST_NAMED: Final = 32
+_LONGEST_ENVIRONMENT: Final = 256 << 10
 _NONE_LATER: Final = 1 << 62
 """A number that no process has."""
 
@@ -87,9 +88,9 @@ def newest_number() -> int:
 def outlived(newest: int, seconds: float, client: ProcessName | None, folder: str) -> list[ProcessName]:
     """Return the processes that run, began after the one numbered `newest`, and were begun by an agent's shell.
 
-    That is known of those that descend from `client`, and of those without a parent that work in `folder` or below it.
-    `seconds`: how long ago that one was the newest. The processes of hooks aren't meant: this one's, those begun after
-    it, and those of other events.
+    That is known of those that descend from `client`, and of those without a parent that work in `folder` or below it,
+    or whose environment names such a folder. `seconds`: how long ago that one was the newest. The processes of hooks
+    aren't meant: this one's, those begun after it, and those of other events.
     """
     system = _system()
     own = [int(name.partition(":")[0]) for name in lineage()]
@@ -104,7 +105,7 @@ def outlived(newest: int, seconds: float, client: ProcessName | None, folder: st
         process = _process(number)
         if process is None or process.state in _DEAD or number in own:
             continue
-        is_agents = (top and _descends(number, top)) or (_works_in(number, folder) and _is_orphan(process))
+        is_agents = (top and _descends(number, top)) or (_is_orphan(process) and _belongs_to(number, folder))
         if is_agents and not _is_hook(number):
             found.append(ProcessName(":".join([str(number), str(process.began), *system])))
     return found[:_MOST_NAMED]
@@ -176,11 +177,15 @@ def _is_orphan(process: _Process) -> bool:
     return process.parent == 1 or _text_of(process.parent, "comm").strip() in _ADOPTERS
 
 
-def _works_in(number: int, folder: str) -> bool:
-    """Return whether the current folder of a process is at or below a folder."""
+def _belongs_to(number: int, folder: str) -> bool:
+    """Return whether a process works at or below a folder, or was begun by one that did, as its environment shows."""
+    below = os.fsencode(folder.rstrip("/"))
     with suppress(OSError):
-        current = os.readlink(f"/proc/{number}/cwd")
-        return current == folder or current.startswith(folder.rstrip("/") + "/")
+        if (os.readlink(os.fsencode(f"/proc/{number}/cwd")) + b"/").startswith(below + b"/"):
+            return True
+    with suppress(OSError), open(f"/proc/{number}/environ", "rb") as file:
+        values = [line.partition(b"=")[2] for line in file.read(_LONGEST_ENVIRONMENT).split(b"\0")]
+        return any((value + b"/").startswith(below + b"/") for value in values)
     return False
 
 

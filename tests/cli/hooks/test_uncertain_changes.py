@@ -257,6 +257,22 @@ def test_while_a_process_of_a_shell_lives_only_named_calls_are_certain(client: C
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are found in /proc only")
+@pytest.mark.parametrize("start", ["", "cd /; ", "cd /; exec setsid "])
+def test_a_write_soon_after_a_shell_s_end_by_what_it_left_behind_is_unattributed(
+    client: Client, folder: Path, start: str
+) -> None:
+    flag = folder.parent / "go"
+    client.ask("work")
+    waits = f"while [ ! -e {flag} ]; do sleep 0.02; done; echo 1 >> {folder}/a.txt"
+    client.run(f'({start}sh -c "{waits}") > /dev/null 2>&1 &')
+    flag.touch()
+    while "1\n2\n3\n1\n" not in (folder / "a.txt").read_text():
+        time.sleep(0.01)
+    client.stop()
+    assert whose(folder) == [("a.txt", "unattributed")]
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are found in /proc only")
 def test_a_shell_that_leaves_no_process_behind_leaves_nothing_unattributed(client: Client, folder: Path) -> None:
     client.ask("work")
     for _ in range(3):

@@ -172,6 +172,7 @@ if TYPE_CHECKING:
         Reclaimable as Reclaimable,
         RunningCall as RunningCall,
         SecretFiles as SecretFiles,
+        Silence as Silence,
         StatusReport as StatusReport,
         UnresolvedMarkers as UnresolvedMarkers,
         UnreviewedCommit as UnreviewedCommit,

@@ -54,7 +54,6 @@ _COLLIDED: Final = (
     "Another agent has changed files that you have changed too, and neither is reviewed yet. "
     "Unless you have read them since, read them again before you edit them:"
 )
-_SILENCE: Final = "files changed, but no event of a tool has arrived from this session (cas doctor)"
 _MAX_REPORTED: Final = 20
 """Rejected edits, and comments, that are reported to an agent at once."""
 
@@ -170,14 +169,16 @@ def _notice(client: Client, event: Event, workspace: "Workspace") -> Payload | N
         note_noticed(workspace.root, "said")
     said += [str(lost) for lost in workspace.lost_histories() if is_first_mention(lost)]
     cautions = workspace.review.cautions(unsaid=True)
-    if cautions.items:
-        count = len(cautions.items)
+    silent = [caution.silence for caution in cautions.items if caution.silence is not None]
+    count = len(cautions.items) - len(silent)
+    if count:
         what = "decision or change of what is recorded" if count == 1 else "decisions or changes of what is recorded"
         said.append(f"{count} {what} to look at (cas status)")
+    if silent:
+        said.insert(0, f"{silent[-1]} (cas doctor)")
+    if cautions.items:
         workspace.review.note_said(cautions)
     pending, unattributed = workspace.review.pending_counts()
-    if workspace.hooks.take_silence(event.conversation):
-        said.insert(0, _SILENCE)
     if workspace.messages.note_pending(event.conversation, pending) and pending:
         others = f", {unattributed} of them unattributed" if unattributed else ""
         said.insert(0, f"{pending} edit{'s' * (pending > 1)} to review{others} (cas review)")

@@ -95,13 +95,15 @@ def status_shape(
 
 
 def _caution(root: str, caution: "Caution") -> dict[str, Json]:
-    """Return a decision inside an agent's shell, or what narrows the record."""
+    """Return a decision inside an agent's shell, what narrows the record, or what doesn't arrive."""
     from cli.json_shapes.store import record_shape  # only a status with cautions needs it
 
     record = None if caution.record is None else record_shape(caution.record)
+    other = "left out" if caution.silence is None else "silence"
     return {
-        "kind": "left out" if record is None else record["kind"],
+        "kind": other if record is None else record["kind"],
         "timestamp": time_shape(caution.time),
         "file_path": path_shape(root, caution.path) if caution.path else None,
+        "silence": None if caution.silence is None else caution.silence._asdict(),
         "record": record,
     }

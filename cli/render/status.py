@@ -127,11 +127,13 @@ def running_line(call: RunningCall) -> str:
 
 
 def caution_line(caution: Caution) -> str:
-    """Return a line about a decision inside an agent's shell, or about what narrows the record."""
+    """Return a line about a decision inside an agent's shell, what narrows the record, or what doesn't arrive."""
     from cli.render.edits import short_moment, shown_decider
     from objstore import Decision, Edit, Expiry, Mark, SettingChange
 
     when = short_moment(caution.time)
+    if caution.silence is not None:
+        return f"{when}  {shown_name(str(caution.silence))}"
     match caution.record:
         case None:
             return f"{when}  {shown_name(caution.path)} is not recorded any more: a rule leaves it out now"

@@ -2,6 +2,6 @@
 
 Read `scan_rules` (the settings) and `gitignore` (the decision on a name, by `ignore_pattern`) first, then
 `git_worktree` (what git itself says) and `rule_files` (all of these, for the folders of a workspace). `secret_files`
-remembers for a status what the last scan left out, and `newly_left_out` what a rule began to leave out. Nothing here
-walks the folder tree, or knows of scans, the stat cache or snapshots.
+remembers for a status what the last scan left out. Nothing here walks the folder tree, or knows of scans, the stat
+cache or snapshots.
 """

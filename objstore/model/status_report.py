@@ -25,6 +25,7 @@ __all__ = [
     "Reclaimable",
     "RunningCall",
     "SecretFiles",
+    "Silence",
     "StatusReport",
     "UnresolvedMarkers",
     "UnreviewedCommit",
@@ -136,13 +137,30 @@ class CommitAcceptance:
     edits: tuple[Seq, ...]  # edits that it accepted, ascending
 
 
+class Silence(NamedTuple):
+    """What does not arrive of the tools of a session."""
+
+    lacks: str  # no-events, no-beginnings or no-ends
+    client: str  # "": not known
+    conversation: str
+
+    def __str__(self) -> str:
+        """Say what does not arrive."""
+        client = self.client or "an agent"
+        if self.lacks == "no-events":
+            return f"files changed in a turn of {client}, but no event of its tools has arrived"
+        what = "beginnings" if self.lacks == "no-beginnings" else "ends"
+        return f"the {what} of the tools of {client} don't arrive, so that what they change is unattributed"
+
+
 @value
 class Caution:
     """Something that a person should hear of: what narrows the record, or was decided inside an agent's shell."""
 
     time: int  # microseconds since 1970-01-01 UTC
-    record: Record | None = None  # None: a rule began to leave out a path
-    path: str = ""  # that is left out now; "": it is a record
+    record: Record | None = None
+    path: str = ""  # that a rule leaves out now
+    silence: Silence | None = None
     by_agent: bool = False  # whether it was made inside an agent's shell
 
 
@@ -153,7 +171,7 @@ class Cautions:
     items: tuple[Caution, ...] = ()  # oldest first
     number: int = 0  # of the newest record among them, by which they are noted
     name: str = ""  # that record's id, hexadecimal
-    left_out: int = 0  # how many paths were noted as left out until now
+    remarks: int = 0  # how many remarks there were until now
 
 
 @value

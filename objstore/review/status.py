@@ -205,9 +205,9 @@ def _committed(journal: Journal) -> CommitAcceptance | None:
 
 
 def _cautions(journal: Journal) -> tuple[Caution, ...]:
-    from objstore.ignore_rules.newly_left_out import has_newly_left_out
+    from objstore.witnesses.remarks import has_remarks
 
-    if not journal.store.index.cautions.newest() and not has_newly_left_out(journal.tree.root):
+    if not journal.store.index.cautions.newest() and not has_remarks(journal.tree.root):
         return ()
     from objstore.review.cautions import SEEN, cautions
 

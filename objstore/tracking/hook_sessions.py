@@ -25,6 +25,7 @@ from objstore.tracking.attributed_scan import AttributedScan, Looks
 from objstore.tracking.missing_reports import LATER_BEGAN, MissingReports, starts_of
 from objstore.tracking.server_calls import ServerCalls, is_tool_named
 from objstore.transaction.journal import Journal
+from objstore.witnesses.remarks import HEARD, add_remark
 
 if TYPE_CHECKING:
     from objstore.tracking.record import Recorded
@@ -39,6 +40,9 @@ _SUBAGENT_PATIENCE: Final = 15 * 60 * 1_000_000
 
 _INFERRED: Final = "the end of a tool was not reported"
 _OVERDUE: Final = "no event of a subagent had arrived for a quarter of an hour"
+_BEGINNING, _END, _UNANNOUNCED = "beginning", "end", "end without a beginning"
+"""What arrives of the tools of a session."""
+
 _MAX_SUBAGENTS: Final = 200
 _MAX_OTHER_WORKSPACES: Final = 20
 _MAX_REMEMBERED_ENDS: Final = 20
@@ -69,7 +73,7 @@ class HookSessions:
         get to run its tools, and their ends are not reported: Claude Code uses one to guess the person's next message.
         """
         known = self._known(call)
-        self._note_tool_event(known.conversation)
+        self._note_heard(known.conversation, _BEGINNING)
         try:
             return self._begin(known, reports_subagents=reports_subagents)
         finally:
@@ -115,7 +119,7 @@ class HookSessions:
         is unchanged is expected to change until the turn ends, unless the tool has failed (`has_failed`).
         """
         known = self._known(call)
-        self._note_tool_event(known.conversation)
+        self._note_heard(known.conversation, _END)
         if known.asks:
             self.server_calls.withdraw(known)
         if known.paths == () and not self._open.is_open(call):
@@ -156,6 +160,7 @@ class HookSessions:
                 )
             else:
                 open_calls[name] = replace(known, is_left=True)
+                self._note_heard(known.conversation, _UNANNOUNCED)
                 self._missing.note_unannounced(name, open_calls[name], begun_after)
                 self._note_done([known])  # its beginning may be reported late, and no second end would follow
             left = [] if begun is None or paths is not None else self._outliving([begun])
@@ -188,7 +193,7 @@ class HookSessions:
         its beginning was not reported.
         """
         known = self._known(call)
-        self._note_tool_event(known.conversation)
+        self._note_heard(known.conversation, _END)
         if known.paths == ():
             return []
         with self._locked():
@@ -220,7 +225,7 @@ class HookSessions:
         `may_have_run`: that is not certain, so that what is found may be its own.
         """
         known = self._known(call)
-        self._note_tool_event(known.conversation)
+        self._note_heard(known.conversation, _END)
         if known.asks:
             self.server_calls.withdraw(known)
         if known.paths == () and not self._open.is_open(call):
@@ -247,7 +252,7 @@ class HookSessions:
         If the report has no id, note it for every similar call; the end of a call shows that it was running already.
         """
         known = self._known(call)
-        self._note_tool_event(known.conversation)
+        self._note_heard(known.conversation, _BEGINNING)
         with self._locked():
             open_calls = self._open.calls()
             own = self._open.name_of(call)
@@ -298,7 +303,7 @@ class HookSessions:
         finally:
             # A client may not wait for this hook, so that the one of the first prompt was faster.
             turn = self._open.turn(conversation)
-            self._open.note(sanitized_name(conversation), lambda _: {"tools": False})
+            self._open.note(sanitized_name(conversation), lambda _: {"heard": []})
             if turn is None or turn.began < arrived:
                 self.note_turn(TurnInfo(session=conversation, began=0, client=client, model=model))
 
@@ -342,7 +347,7 @@ class HookSessions:
 
         newest = list(roots)
         self._open.note(conversation, noted)
-        self._note_tool_event(conversation)
+        self._note_heard(conversation, _BEGINNING)
 
     def other_workspaces(self, conversation: str) -> list[str]:
         """Return the other workspaces in which calls of the conversation began, the newest last."""
@@ -367,16 +372,9 @@ class HookSessions:
         also = {"prompted": min(noted.began, now()), **({"waits": False} if has_begun else {})}
         self._open.note_turn(noted, also, prompt_id)
         self._open.begin_turn(turn.session)
-        if has_begun and self._open.session(session).get("tools") is not True:
+        if has_begun and self._open.session(session).get("heard") in (None, []):
             silent = replace(_silent_turn(session), turn=noted, process=client)
             self._open.put(self._open.name_of(silent), silent)
-
-    def take_silence(self, conversation: str) -> bool:
-        """Return, once, whether files changed in a turn of the conversation of which no event of a tool arrived."""
-        if self._open.session(sanitized_name(conversation)).get("silent") is not True:
-            return False
-        self._open.note(sanitized_name(conversation), lambda _: {"silent": False})
-        return True
 
     def resume(self, conversation: str) -> None:
         """Note that the agent goes on with its turn after a pause, though no person said anything."""
@@ -486,13 +484,31 @@ class HookSessions:
         if named:
             self._open.note_done(named[0].conversation, named, are_cut_off=are_cut_off)
 
-    def _note_tool_event(self, conversation: str) -> None:
-        """Note that events of tools arrive from a session."""
+    def _note_heard(self, conversation: str, what: str) -> None:
+        """Note what arrives of the tools of a session: until something does, an agent may work unheard."""
         name = sanitized_name(conversation)
         with suppress(CasError, OSError):  # until it is noted, changes in the session's turns are unattributed
-            if self._open.session(name).get("tools") is not True:
-                self._open.note(name, lambda _: {"tools": True})
-                self._open.remove(self._open.name_of(_silent_turn(name)))
+            before = texts_of(self._open.session(name).get("heard"))
+            if what not in before:
+                self._open.note(name, lambda kept: {"heard": [*texts_of(kept.get("heard")), what]})
+                self._remark(HEARD, name)
+                if not before:
+                    self._open.remove(self._open.name_of(_silent_turn(name)))
+
+    def _remark(self, kind: str, conversation: str) -> None:
+        turn = self._open.turn(conversation)
+        add_remark(self._journal.tree.root, kind, "" if turn is None else turn.client, conversation)
+
+    def _note_silence(self, conversation: str, ended: Collection[AgentCall], *, is_changed: bool) -> None:
+        """Remark what has not arrived of a session's tools until now. `ended`: what no report has ended."""
+        heard = texts_of(self._open.session(conversation).get("heard"))
+        cut_off = [call for call in ended if call.kind is CallKind.CALL and not call.is_asked]
+        if is_changed and any(call.kind is CallKind.TURN for call in ended):
+            self._remark("no-events", conversation)
+        elif _END not in heard and len(cut_off) > 1:  # a single one may have been interrupted
+            self._remark("no-ends", conversation)
+        elif _UNANNOUNCED in heard and _BEGINNING not in heard:
+            self._remark("no-beginnings", conversation)
 
     def _doubt_earlier(self, name: str, call: AgentCall, open_calls: dict[str, AgentCall]) -> None:
         """Doubt that the open calls of an agent still run, now that it begins another one. Raises what the disk raises.
@@ -627,8 +643,7 @@ class HookSessions:
                 found += self._note_outliving(call, left[call.id], open_calls)
             for name in sorted(inferred & ended):
                 self._missing.note_lost_end(open_calls[name])
-            if found and any(open_calls[name].kind is CallKind.TURN for name in ended):
-                self._open.note(conversation, lambda _: {"silent": True})
+            self._note_silence(conversation, [open_calls[name] for name in ended - running], is_changed=bool(found))
             self._note_done(
                 [open_calls[name] for name in ended - refused - running if open_calls[name].kind is CallKind.CALL],
                 are_cut_off=True,

@@ -1,5 +1,6 @@
-"""Keep outside the store what would be lost with it: that hooks failed, and that there was a history.
+"""Keep what a person should hear of though no record has it: failed hooks, a history that is gone, remarks of scans.
 
-Read `failure_marks` first, then `history_witness`. Both keep small files in the user's state folder, need no lock, and
-never fail: what can't be kept there is lost, and nothing else. Nothing here opens the store or decides on an edit.
+Read `failure_marks` first, then `history_witness`: both keep small files in the user's state folder, where they outlive
+the store. `remarks` keeps one in the store. None needs a lock, and none fails: what can't be kept is lost, and nothing
+else. Nothing here opens the store or decides on an edit.
 """

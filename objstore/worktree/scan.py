@@ -8,7 +8,6 @@ from typing import Final
 from objstore.errors import CasError, DiskFailed, PermissionRefused
 from objstore.fs.nofollow import open_store_folder, write_derived_file
 from objstore.fs.reserved_names import STAT_CACHE_NAME, STORE_NAME
-from objstore.ignore_rules.newly_left_out import note_newly_left_out
 from objstore.ignore_rules.rule_files import IgnoreReader, RepositoryIndex
 from objstore.ignore_rules.scan_rules import ScanRules, rules_of_workspace
 from objstore.ignore_rules.secret_files import note_left_out
@@ -17,6 +16,7 @@ from objstore.model.ids import BlobId
 from objstore.model.relpath import folders_above, joined
 from objstore.model.tree import ExcludedEntry, TreeEntry, entry_at
 from objstore.transaction.journal import Journal
+from objstore.witnesses.remarks import LEFT_OUT, add_remarks
 from objstore.worktree.mounts import note_mounts
 from objstore.worktree.stat_cache import UNKNOWN, StatCache
 from objstore.worktree.walk import Keep, ReadFile, ScanLimits, TreeWalk
@@ -101,7 +101,7 @@ class WorktreeScan:
     def save(self) -> None:
         """Save the stat cache for the next scan. If that fails, the next scan reads more, and nothing else is lost."""
         # First, because the next scan compares with the cache that is saved here.
-        note_newly_left_out(self._journal.tree.root, self.stat_cache.newly_left_out)
+        add_remarks(self._journal.tree.root, LEFT_OUT, self.stat_cache.newly_left_out)
         self.stat_cache.newly_left_out.clear()
         encoded = self.stat_cache.encoded(self._journal.store.log.store, self._number)
         with suppress(CasError, OSError):

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from cli.setup.doctor import Finding
     from cli.setup.plans import Programs, Scope, SetupStep
     from cli.setup.settings_files import SettingsChange
-    from objstore import Workspace
+    from objstore import Caution, Workspace
 
 __all__ = ["doctor", "hook", "setup"]
 
 _MOST_CAUTIONS: Final = 5
-"""Decisions, and changes of what is recorded, that the doctor names: the newest."""
+"""Cautions that the doctor names: the newest."""
 
 NEXT: Final = "Restart {name} to begin recording. `{program} doctor {client}` checks that it works."
 BY_HAND: Final = "Add the MCP server to {name} by hand: its command is `editledger`, with the project's folder."
@@ -362,7 +362,7 @@ def doctor(*, clients: tuple[str, ...], forget: bool, as_json: bool) -> None:
         from objstore import forget_hook_failures
 
         forget_hook_failures(str(root))
-    found = [*known, *examine(root, Path.home(), _programs(), clients or None), _is_acknowledged(root)]
+    found = [*known, *examine(root, Path.home(), _programs(), clients or None), *_are_acknowledged(root)]
     if as_json:
         from cli.json_shapes.values import json_line
 
@@ -384,25 +384,34 @@ def _acknowledged(workspace: "Workspace") -> "list[Finding]":
     return [Finding(check="acknowledged", ok=True, said=caution_line(each)) for each in cautions.items]
 
 
-def _is_acknowledged(root: Path) -> "Finding":
-    """Return whether a person knows what was decided inside agents' shells, and what narrows the record."""
+def _are_acknowledged(root: Path) -> "Iterator[Finding]":
+    """Yield whether a person knows of decisions inside agents' shells, of what narrows the record, and of silence."""
     from cli.setup.doctor import Finding
     from objstore import CasError, Workspace
 
-    check = "decisions in agents' shells, and what narrows the record"
+    decided, heard = "decisions in agents' shells, and what narrows the record", "events of tools arrive"
     try:
         with Workspace.open(root) as workspace:
             items = workspace.review.cautions().items
     except CasError as error:
-        return Finding(check=check, ok=False, said=str(error))
-    if not items:
-        return Finding(check=check, ok=True, said="none")
+        yield Finding(check=decided, ok=False, said=str(error))
+        return
+    silent = [each for each in items if each.silence is not None]
+    others = [each for each in items if each.silence is None]
+    yield Finding(check=heard, ok=not silent, said=_listed(silent))
+    by_agent = any(each.by_agent for each in others)
+    yield Finding(check=decided, ok=not by_agent, said=_listed(others) or "none")
+
+
+def _listed(cautions: "Sequence[Caution]") -> str:
+    """Return the newest of some cautions, and how to acknowledge them ("": there are none)."""
+    if not cautions:
+        return ""
     from cli.render.status import caution_line
 
-    more = f" and {len(items) - _MOST_CAUTIONS} more" if len(items) > _MOST_CAUTIONS else ""
-    said = "; ".join(map(caution_line, items[-_MOST_CAUTIONS:])) + more
-    by_agent = any(each.by_agent for each in items)
-    return Finding(check=check, ok=not by_agent, said=f"{said}; `cas doctor --forget` once you know them")
+    more = f" and {len(cautions) - _MOST_CAUTIONS} more" if len(cautions) > _MOST_CAUTIONS else ""
+    said = "; ".join(map(caution_line, cautions[-_MOST_CAUTIONS:])) + more
+    return f"{said}; `cas doctor --forget` once you know {'them' if len(cautions) > 1 else 'of it'}"
 
 
 def _diagnosis(found: "list[Finding]", screen: Screen) -> Iterator[bytes]:

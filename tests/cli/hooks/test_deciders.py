@@ -276,5 +276,5 @@ def test_damaged_acknowledgements_show_everything_again(held: bytes, runner: Com
     runner.done("config", "set", "record.exclude", "*.log")
     runner.cas("doctor", "--forget")
     (runner.folder / ".cas" / "agents" / "cautions-seen").write_bytes(held)
-    (runner.folder / ".cas" / "agents" / "left-out").write_bytes(b"\xff x\0no time\0" + held)
+    (runner.folder / ".cas" / "agents" / "remarks").write_bytes(b"\xff x\0no time\0" + held)
     assert "setting" in cautions(runner)

@@ -158,7 +158,7 @@ def test_a_turn_without_events_of_tools_leaves_what_changed_unattributed_and_say
     assert cas("record", folder=folder).status == 0
     shell("echo 1 >> b.txt", folder=folder)
     said = cas("hook", "claude-code", folder=folder, stdin=json.dumps(session.stopped()).encode()).json()
-    assert "no event of a tool has arrived" in said["systemMessage"]
+    assert "files changed in a turn of claude-code, but no event of its tools has arrived" in said["systemMessage"]
     assert whose(folder) == [("a.txt", "unattributed"), ("b.txt", "unattributed")]
     assert edits(folder)[0].edit.notes["unattributed"] == "no event of a tool had arrived from its session"
     type_in(folder, "mine.txt")  # after the turn
@@ -169,6 +169,70 @@ def test_a_turn_without_events_of_tools_leaves_what_changed_unattributed_and_say
     again = cas("hook", "claude-code", folder=folder, stdin=json.dumps(session.stopped()).encode()).json()
     assert "no event" not in again["systemMessage"]
     assert whose(folder)[-1] == ("mine.txt", "accepted")
+
+
+def silences(folder: Path) -> list[str]:
+    """Return what status says that does not arrive."""
+    found = cas("status", "--json", folder=folder).json()["cautions"]
+    return [each["silence"]["lacks"] for each in found if each["kind"] == "silence"]
+
+
+def test_silence_is_in_status_and_doctor_until_it_is_acknowledged(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    for prompt in ("write it", "and on"):
+        session.ask(prompt)
+        shell("echo 1 >> a.txt", folder=folder)
+        session.stop()
+    assert silences(folder) == ["no-events"]  # once for the session
+    shown = cas("status", folder=folder).text
+    assert "files changed in a turn of claude-code, but no event of its tools has arrived" in shown
+    assert "BAD  events of tools arrive: " in cas("doctor", folder=folder).text
+    assert "acknowledged: " in cas("doctor", "--forget", folder=folder).text
+    assert "ok   events of tools arrive\n" in cas("doctor", folder=folder).text
+    assert silences(folder) == []
+
+
+def test_silence_of_a_session_whose_tools_are_heard_later_was_none(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.ask("only talk")
+    type_in(folder, "mine.txt")
+    session.stop()
+    assert silences(folder) == ["no-events"]
+    session.ask("work")
+    session.run("echo 1 >> a.txt")
+    assert silences(folder) == []
+
+
+@pytest.mark.parametrize("lacking", ["PreToolUse", "PostToolUse"])
+def test_tools_of_which_only_one_half_is_reported_are_said(folder: Path, lacking: str) -> None:
+    session = ClaudeCode(folder)
+    session.ask("work")
+    for number in range(2):
+        session.calls += 1
+        for before in (True, False):
+            event = session.shell_event(f"echo {number} >> a.txt", before=before)
+            if before:
+                shell(f"echo {number} >> a.txt", folder=folder)
+            if event["hook_event_name"] != lacking:
+                session.tell(event)
+    said = session.stop()
+    half = "beginnings" if lacking == "PreToolUse" else "ends"
+    assert f"the {half} of the tools of claude-code don't arrive" in said
+    assert f"the {half} of the tools of claude-code don't arrive" in cas("status", folder=folder).text
+    assert silences(folder) == [f"no-{half}"]
+
+
+def test_an_interrupted_tool_and_a_session_that_only_reads_are_no_silence(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.ask("work")
+    session.tell(session.shell_event("sleep 99", before=True))
+    session.ask("go on")  # after Esc, of which there is no event
+    session.run("true")
+    session.stop()
+    other = ClaudeCode(folder, "other")
+    other.ask("explain")
+    other.stop()
+    assert silences(folder) == []
 
 
 def test_what_a_person_types_before_the_first_tool_of_a_session_is_the_persons(folder: Path) -> None:

@@ -146,7 +146,6 @@ if TYPE_CHECKING:
         Void as Void,
     )
     from objstore.model.results import (
-        AGENT_NOTES as AGENT_NOTES,
         CallInfo as CallInfo,
         CallOutcome as CallOutcome,
         Conflict as Conflict,
@@ -160,6 +159,7 @@ if TYPE_CHECKING:
         NothingToDo as NothingToDo,
         Notice as Notice,
         TurnInfo as TurnInfo,
+        counted_edits as counted_edits,
     )
     from objstore.model.status_report import (
         Caution as Caution,
@@ -178,6 +178,7 @@ if TYPE_CHECKING:
         UnreviewedCommit as UnreviewedCommit,
     )
     from objstore.model.views import (
+        AGENT_NOTES as AGENT_NOTES,
         CommentView as CommentView,
         Content as Content,
         DecisionInForce as DecisionInForce,
@@ -204,6 +205,7 @@ if TYPE_CHECKING:
         AgentDecides as AgentDecides,
         AmbiguousName as AmbiguousName,
         BundleRefused as BundleRefused,
+        ChangesGone as ChangesGone,
         DecidedMeanwhile as DecidedMeanwhile,
         EditAway as EditAway,
         EditExpired as EditExpired,
@@ -215,8 +217,10 @@ if TYPE_CHECKING:
         NotAmendable as NotAmendable,
         NotBundled as NotBundled,
         NotClaimable as NotClaimable,
+        NothingSelected as NothingSelected,
         NotInSnapshot as NotInSnapshot,
         PurgeRefused as PurgeRefused,
+        Selecting as Selecting,
         SeriesBroken as SeriesBroken,
         SettingInvalid as SettingInvalid,
         SettingsUnreadable as SettingsUnreadable,
@@ -228,6 +232,8 @@ if TYPE_CHECKING:
     from objstore.retention.garbage_collection import GcPlan as GcPlan, GcResult as GcResult
     from objstore.retention.pins import PinView as PinView
     from objstore.retention.purge import PurgePlan as PurgePlan
+    from objstore.selection.places import NamedPlace as NamedPlace, PathSelection as PathSelection
+    from objstore.selection.units import Selected as Selected, Selection as Selection
     from objstore.snapshots.catalog import PathState as PathState, SnapshotView as SnapshotView
     from objstore.snapshots.create import SnapshotResult as SnapshotResult
     from objstore.snapshots.diff import SnapshotChange as SnapshotChange
@@ -342,6 +348,7 @@ _HOMES: Final = {
     "request_errors": (
         "AmbiguousName",
         "BundleRefused",
+        "ChangesGone",
         "DecidedMeanwhile",
         "AgentDecides",
         "EditAway",
@@ -355,7 +362,9 @@ _HOMES: Final = {
         "NotBundled",
         "NotClaimable",
         "NotInSnapshot",
+        "NothingSelected",
         "PurgeRefused",
+        "Selecting",
         "SeriesBroken",
         "SettingInvalid",
         "SettingsUnreadable",
@@ -386,6 +395,8 @@ _HOMES: Final = {
     "text.rebase": ("RebaseConflict", "Rebased", "compared", "rebased"),
     "fs.confined_path": ("find_root", "real_path", "require_not_reserved"),
     "retention.pins": ("PinView",),
+    "selection.places": ("NamedPlace", "PathSelection"),
+    "selection.units": ("Selected", "Selection"),
     "retention.purge": ("PurgePlan",),
     "model.records": (
         "Anchor",
@@ -445,7 +456,6 @@ _HOMES: Final = {
     ),
     "calls.open_calls": ("AgentCall",),
     "model.results": (
-        "AGENT_NOTES",
         "CallInfo",
         "CallOutcome",
         "Conflict",
@@ -459,6 +469,7 @@ _HOMES: Final = {
         "NothingToDo",
         "Notice",
         "TurnInfo",
+        "counted_edits",
     ),
     "fastclass": ("replace", "value"),
     "model.net_file": ("ChangeKind", "ChangeSummary", "ChangesAtLine", "FileSummary", "NetChange", "NetFile"),
@@ -478,6 +489,7 @@ _HOMES: Final = {
         "UnreviewedCommit",
     ),
     "model.views": (
+        "AGENT_NOTES",
         "CommentView",
         "UnreportedComments",
         "Content",

@@ -4,6 +4,7 @@ They are separate from `errors` because most commands end without one, and `cas 
 """
 
 from collections.abc import Mapping, Sequence
+from enum import Enum, auto
 
 from objstore.errors import CasError, StoreError
 
@@ -11,6 +12,7 @@ __all__ = [
     "AgentDecides",
     "AmbiguousName",
     "BundleRefused",
+    "ChangesGone",
     "DecidedMeanwhile",
     "EditAway",
     "EditExpired",
@@ -23,7 +25,9 @@ __all__ = [
     "NotBundled",
     "NotClaimable",
     "NotInSnapshot",
+    "NothingSelected",
     "PurgeRefused",
+    "Selecting",
     "SeriesBroken",
     "SettingInvalid",
     "SettingsUnreadable",
@@ -84,6 +88,40 @@ class AmbiguousName(CasError):
         self.candidates = tuple(candidates)
         shown = ", ".join(self.candidates[:5])
         super().__init__(f"{spelling!r} matches more than one {kind}: {shown}. Type more of the name.")
+
+
+class Selecting(Enum):
+    """What a selection that selects nothing named."""
+
+    PLACE = auto()  # a path at which nothing is pending
+    GROUP = auto()  # a turn, a session or an agent
+    CONVERSATION = auto()  # a conversation that did not edit the named file
+
+
+class NothingSelected(CasError):
+    """Every name of a selection is known, but no edit has all that was named."""
+
+    def __init__(self, named: Selecting, words: Sequence[str], path: str) -> None:
+        self.named = named
+        self.words = tuple(words)  # the turns, the session and the agent, or the conversation
+        self.path = path  # "": none was named
+        of = " and ".join(self.words)
+        match named:
+            case Selecting.PLACE:
+                super().__init__(f"Nothing{f' of {of}' if of else ''} is pending at {path}.")
+            case Selecting.GROUP:
+                super().__init__(f"No edit of an agent matches {of}{f' at {path}' if path else ''}.")
+            case Selecting.CONVERSATION:
+                super().__init__(f"No agent edited {path} in {of}.")
+
+
+class ChangesGone(CasError):
+    """Changes are not as they were shown any more: they were decided, or their lines changed."""
+
+    def __init__(self, keys: Sequence[bytes]) -> None:
+        self.keys = tuple(keys)
+        what = "This change is" if len(keys) == 1 else f"{len(keys)} of these changes are"
+        super().__init__(f"{what} not as shown any more: the agent, or you, changed the lines since you looked.")
 
 
 # ---- edits and decisions

@@ -7,7 +7,6 @@ from cli.render.prompts import first_line
 from cli.render.status import LONGEST_NAME
 from cli.render.turns import session_name
 from cli.screen.terminal import beginning_of, shown_name
-from cli.selection.turn_selection import is_of_turn
 from objstore import NoSuchName, Status
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ class Authors:
 
     def short(self, view: "EditView") -> str:
         """Return whose an edit is in few words: a turn, a session, a conversation, or the person who claimed it."""
-        if is_of_turn(view, view.edit.turn) and view.edit.turn:
+        if view.is_of_turn(view.edit.turn) and view.edit.turn:
             return f"turn {view.edit.turn}"
         if not view.owner:
             return "claimed by you"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeVar, cast
 import click
 
 from cli.app.invocation import Invocation, Number
-from cli.selection.turn_selection import TurnSelection, agent_names
+from cli.selection.turn_selection import TurnSelection
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -198,7 +198,7 @@ def _found(workspace: "Workspace", kind: str, word: str) -> Iterator[tuple[str, 
         yield from ((tool, "") for tool in tools if tool and tool.startswith(word))
     elif kind == "agent":
         newest = workspace.history.edits(EditFilter(newest_first=True, limit=_TOOLS_IN))
-        agents = dict.fromkeys(name for view in newest for name in agent_names(view))
+        agents = dict.fromkeys(name for view in newest for name in view.agents)
         yield from ((name, "") for name in agents if name.startswith(word))
     elif kind in {"turn", "session"}:
         yield from _by_number(workspace, kind, word)

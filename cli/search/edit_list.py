@@ -5,13 +5,12 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from cli.selection.selectors import PathSelection, newest_first
-from cli.selection.turn_selection import is_of_subagent, is_of_turn
+from cli.selection.selectors import newest_first
 from objstore import EditFilter, NoSuchName, replace, value
 
 if TYPE_CHECKING:
     from cli.search.pickaxe import Pickaxe
-    from objstore import EditView, Seq, Workspace
+    from objstore import EditView, PathSelection, Seq, Workspace
 
 __all__ = [
     "EditConditions",
@@ -30,7 +29,7 @@ class EditConditions:
     since: int | None = None  # microseconds since the epoch; None: from the beginning
     until: int | None = None
     document: int | None = None  # the file's lineage; None: any
-    places: PathSelection | None = None  # where it happened; None: anywhere
+    places: "PathSelection | None" = None  # where it happened; None: anywhere
     turns: frozenset[int] = frozenset()  # made in one of these; empty: in any, or in none
     agent: str = ""  # id or kind of the subagent that made it; "": any
     seqs: "frozenset[Seq] | None" = None  # only these edits; None: any
@@ -54,8 +53,8 @@ class EditConditions:
             and (self.since is None or edit.time >= self.since)
             and (self.until is None or edit.time <= self.until)
             and self.document in {None, edit.document}
-            and (not self.turns or any(is_of_turn(view, turn) for turn in self.turns))
-            and (not self.agent or is_of_subagent(view, self.agent))
+            and (not self.turns or any(map(view.is_of_turn, self.turns)))
+            and (not self.agent or self.agent in view.agents)
             and (self.seqs is None or edit.seq in self.seqs)
             and (self.places is None or self.places.hold(edit))
             and (self.pickaxe is None or self.pickaxe.changes_occurrences(view))

@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
 
@@ -11,6 +11,7 @@ from cli.screen.terminal import shown_name
 from cli.selection.turn_selection import ANY_TURN, TurnSelection
 from objstore import (
     EditFilter,
+    NamedPlace,
     NoSuchName,
     PathError,
     PathOutside,
@@ -18,14 +19,12 @@ from objstore import (
     Unit,
     real_path,
     replace,
-    value,
 )
 
 if TYPE_CHECKING:
-    from objstore import ChangesAtLine, Edit, EditView, State, Workspace
+    from objstore import Edit, EditView, NetChange, PathSelection, State, Workspace
 
 __all__ = [
-    "PathSelection",
     "covers",
     "edit_filter",
     "edits_at_lines",
@@ -37,17 +36,20 @@ __all__ = [
     "is_on_disk",
     "is_place",
     "is_recorded",
+    "lines_named",
     "looks_like_state",
     "newest_first",
     "path_named",
     "path_predicate",
     "paths_named",
+    "place_named",
     "places_named",
+    "range_named",
     "recorded_named",
+    "say_what_goes_along",
     "state_named",
     "state_parts",
     "was_recorded",
-    "whole_if_complete",
 ]
 
 NUMBERED: Final = r"[0-9]{1,18}(:[0-9]{1,9})?"
@@ -136,24 +138,24 @@ def edit_filter(
     )
 
 
+def range_named(spelling: str) -> tuple[int, int] | None:
+    """Return the first and the last edit that `3..7` names; None if it is no range."""
+    bounds = re.fullmatch(r"([0-9]{1,18})\.\.([0-9]{1,18})", spelling)
+    return None if bounds is None else (int(bounds[1]), int(bounds[2]))
+
+
 def edits_in_range(workspace: "Workspace", spelling: str) -> list["EditView"]:
     """Return the edits that `3..7` names; nothing if it is no range or there are none."""
-    bounds = re.fullmatch(r"([0-9]{1,18})\.\.([0-9]{1,18})", spelling)
+    bounds = range_named(spelling)
     if bounds is None:
         return []
-    first, last = int(bounds[1]), int(bounds[2])
+    first, last = bounds
     newest = workspace.history.edits(EditFilter(newest_first=True, limit=1))
     last = min(last, newest[0].seq if newest else 0)
     if first > last:
         return []
     found = workspace.history.edits(EditFilter(before=last + 1, newest_first=True, limit=last - first + 1))
     return [view for view in reversed(found) if view.seq >= first]
-
-
-def whole_if_complete(view: "EditView", hunks: Sequence[int]) -> tuple[Unit, ...]:
-    """Return the units of an edit with these numbers, ascending; all units, if these are all that change anything."""
-    real = [hunk for hunk in range(len(view.units)) if hunk or view.whole]
-    return tuple(Unit(view.seq, hunk) for hunk in (range(len(view.units)) if hunks == real else hunks))
 
 
 def is_edit_or_hunk(spelling: str) -> bool:
@@ -189,48 +191,42 @@ def edits_at_lines(workspace: "Workspace", spelling: str) -> list[tuple["EditVie
 
     The path is that of a file that exists or was recorded. Raises NoChangeAtLine.
     """
-    lines = _line_address(spelling)
-    if lines is None or not (is_on_disk(workspace, lines.path) or was_recorded(workspace, lines.path)):
+    lines = lines_named(workspace, spelling)
+    if lines is None:
         return []
-    units = _changes_at(workspace, path_named(workspace, lines.path), lines).units
-    views = [workspace.history.edit(seq) for seq in dict.fromkeys(unit.seq for unit in units)]
-    return [(view, whole_if_complete(view, [unit.hunk for unit in units if unit.seq == view.seq])) for view in views]
+    found = workspace.review.change_at(*lines)
+    say_what_goes_along(lines[0], found.together)
+    views = [workspace.history.edit(seq) for seq in dict.fromkeys(unit.seq for unit in found.units)]
+    return [
+        (view, view.whole_if_complete([unit.hunk for unit in found.units if unit.seq == view.seq])) for view in views
+    ]
 
 
-class _LineAddress(NamedTuple):
-    """Lines of a file, as typed."""
+def lines_named(workspace: "Workspace", spelling: str) -> tuple[str, int, int] | None:
+    """Return the path, the first and the last line that PATH:LINE or PATH:A-B names; None if it has another form.
 
-    path: str
-    first: int  # from 1
-    last: int
-
-
-def _line_address(spelling: str) -> _LineAddress | None:
-    """Return the lines that `spelling` may name; None if it has another form.
-
-    `12:2` is a hunk even if there is a file named 12; `./12:2` is a line of it.
+    The path is that of a file that exists or was recorded. `12:2` is a hunk even if there is a file named 12; `./12:2`
+    is a line of it. Raises click.UsageError if the last line is above the first.
     """
     found = re.fullmatch(LINES, spelling, re.DOTALL)
     if found is None or re.fullmatch(HUNK, spelling):
         return None
-    return _LineAddress(found[1], int(found[2]), int(found[3] or found[2]))
+    path, first, last = found[1], int(found[2]), int(found[3] or found[2])
+    if not (is_on_disk(workspace, path) or was_recorded(workspace, path)):
+        return None
+    if last < first:
+        raise click.UsageError(f"Name the upper line first, as in {path}:{last}-{first}.")
+    return path_named(workspace, path), first, last
 
 
-def _changes_at(workspace: "Workspace", path: str, lines: _LineAddress) -> "ChangesAtLine":
-    """Return the changes at lines of the file at a path of the workspace, and say what else is decided with them.
-
-    Raises NoChangeAtLine, and click.UsageError if the last line is above the first.
-    """
-    if lines.last < lines.first:
-        raise click.UsageError(f"Name the upper line first, as in {lines.path}:{lines.last}-{lines.first}.")
-    found = workspace.review.change_at(path, lines.first, lines.last)
-    numbers = [str(change.line_after) for change in found.together if change.line_after]
+def say_what_goes_along(path: str, together: "Sequence[NetChange]") -> None:
+    """Say which other changes of a file share hunks with those at the named lines."""
+    numbers = [str(change.line_after) for change in together if change.line_after]
     if numbers:
         which = f"line {numbers[0]}" if len(numbers) == 1 else f"lines {', '.join(numbers)}"
         click.echo(
             f"The change at {which} of {shown_name(path)} shares hunks with this one and goes with it.", err=True
         )
-    return found
 
 
 # ---- states
@@ -310,38 +306,9 @@ def state_named(workspace: "Workspace", spelling: str) -> "State":
         raise NoSuchName(spelling, error.kind) from None  # as it was typed
 
 
-@value
-class PathSelection:
-    """Files and folders whose edits are selected."""
-
-    file: str = ""  # the only place, if it is a file: the store can look it up
-    documents: frozenset[int] = frozenset()  # the lineages of files
-    folders: tuple[bytes, ...] = ()  # each with a slash at its end; b"": the workspace
-    patterns: tuple[str, ...] = ()  # of paths, as shells write them
-
-    @property
-    def is_filter(self) -> bool:
-        """Return whether the store can look up the whole selection."""
-        return not self.documents and not self.folders and not self.patterns
-
-    def hold(self, edit: "Edit") -> bool:
-        """Return whether the edit happened at one of these places."""
-        if self.is_filter or edit.document in self.documents:
-            return True
-        paths = (edit.path,) if edit.source is None else (edit.path, edit.source)
-        return any(path.startswith(folder) for path in paths for folder in self.folders) or any(map(self._fits, paths))
-
-    def _fits(self, path: bytes) -> bool:
-        if not self.patterns:
-            return False
-        from fnmatch import fnmatchcase
-
-        return any(fnmatchcase(os.fsdecode(path), pattern) for pattern in self.patterns)
-
-
 def places_named(
     workspace: "Workspace", spellings: Sequence[str], *, exactly: bool = False, hidden: bool = False
-) -> PathSelection:
+) -> "PathSelection":
     """Return the places that paths name: all files that were ever there, and folders. Raises NoSuchName, PathError.
 
     With `hidden`, also those that a link hides by now. That is for viewing: a decision on a file must not fail because
@@ -350,39 +317,12 @@ def places_named(
     Unless `exactly`, a path with `*`, `?` or `[` that was never a file's is a pattern, in which a star also matches
     slashes.
     """
-    from objstore import NameKind  # with the completions, which edits named by number don't need
-
-    files: list[str] = []
-    folders: list[bytes] = []
-    patterns: list[str] = []
     named = [
-        (spelling, path)
+        NamedPlace(path=path, spelling=spelling, pattern="" if exactly else _pattern(workspace, spelling, path))
         for spelling in spellings
         for path in (paths_named(workspace, spelling) if hidden else [path_named(workspace, spelling)])
     ]
-    for spelling, path in named:
-        below = "" if path == "." else f"{path}/"
-        is_file = bool(below) and bool(workspace.history.edits(EditFilter(path=path, limit=1)))
-        if is_file:
-            files.append(path)
-        folder = os.fsencode(below)
-        if not below or workspace.history.names_with_prefix(NameKind.PATH, below, 1):
-            folders.append(folder)
-        elif not is_file or os.path.islink(os.path.join(workspace.root, path)):  # noqa: PTH114, PTH118 -- no link is followed
-            # A folder may be empty now, or a link may have taken its place.
-            patterns_of_path = () if exactly or is_file else _pattern(workspace, spelling, path)
-            held = PathSelection(folders=(folder,), patterns=patterns_of_path)
-            if not any(held.hold(view.edit) for view in newest_first(workspace, EditFilter(), None)):
-                if is_file:
-                    continue
-                raise NoSuchName(spelling, "recorded file")
-            folders += held.folders
-            patterns += held.patterns
-    if len(files) == 1 and not folders:
-        return PathSelection(file=files[0])
-    views = (view for path in files for view in workspace.history.edits(EditFilter(path=path)))
-    documents = frozenset(view.edit.document for view in views)
-    return PathSelection(documents=documents, folders=tuple(folders), patterns=tuple(patterns))
+    return workspace.review.places(named)
 
 
 def edits_meant(
@@ -423,16 +363,22 @@ def path_predicate(workspace: "Workspace", file: str) -> Callable[["Edit"], bool
     return lambda edit: edit.document in documents or path in {edit.path, edit.source}
 
 
-def _pattern(workspace: "Workspace", spelling: str, path: str) -> tuple[str, ...]:
-    """Return the pattern that a path is, relative to the workspace; nothing if it is none."""
+def _pattern(workspace: "Workspace", spelling: str, path: str) -> str:
+    """Return the pattern that a path is, relative to the workspace; "" if it is none."""
     from glob import escape, has_magic
 
     if not has_magic(spelling):
-        return ()
+        return ""
     # The current folder itself is not a pattern, whatever its name.
     here = path_named(workspace, ".")
     inside = path.startswith(f"{here}/")
-    return (escape(here) + path[len(here) :] if inside else path,)
+    return escape(here) + path[len(here) :] if inside else path
+
+
+def place_named(workspace: "Workspace", spelling: str) -> NamedPlace:
+    """Return the place that a path names, which may be a pattern. Raises PathError."""
+    path = path_named(workspace, spelling)
+    return NamedPlace(path=path, spelling=spelling, pattern=_pattern(workspace, spelling, path))
 
 
 def newest_first(workspace: "Workspace", wanted: EditFilter, number: int | None) -> Iterator["EditView"]:

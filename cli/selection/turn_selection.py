@@ -7,7 +7,7 @@ from objstore import value
 if TYPE_CHECKING:
     from objstore import EditView, Unit, Workspace
 
-__all__ = ["ANY_TURN", "TurnSelection", "agent_names", "is_of_agent", "is_of_subagent", "is_of_turn"]
+__all__ = ["ANY_TURN", "TurnSelection"]
 
 
 @value
@@ -40,29 +40,20 @@ class TurnSelection:
             from objstore import EditFilter, NoSuchName
 
             of_session = workspace.history.edits(EditFilter(session=self.session))
-            if not any(is_of_subagent(view, self.agent) for view in of_session):
+            if not any(self.agent in view.agents for view in of_session):
                 raise NoSuchName(self.agent, "agent of a session")
 
     def pending_units(self, workspace: "Workspace") -> "frozenset[Unit]":
         """Return the pending units of the edits that are selected. Raises NoSuchName, AmbiguousName."""
-        from objstore import EditFilter, Status, Unit
+        from objstore import Selection
 
-        self.check(workspace)
-        views = [
-            view
-            for turn in self.turns or (0,)
-            for view in workspace.history.edits(EditFilter(status=Status.PENDING, turn=turn, session=self.session))
-            if not self.agent or is_of_subagent(view, self.agent)
-        ]
-        return frozenset(
-            Unit(view.seq, hunk) for view in views for hunk, status in enumerate(view.units) if status is Status.PENDING
-        )
+        return workspace.review.pending_units(Selection(turns=self.turns, session=self.session, agent=self.agent))
 
     def made(self, workspace: "Workspace", view: "EditView") -> bool:
         """Return whether the edit is of one of the turns, of the session and of the subagent."""
-        if self.agent and not is_of_subagent(view, self.agent):
+        if self.agent and self.agent not in view.agents:
             return False
-        if self.turns and not any(is_of_turn(view, turn) for turn in self.turns):
+        if self.turns and not any(map(view.is_of_turn, self.turns)):
             return False
         if not self.session:
             return True
@@ -71,28 +62,3 @@ class TurnSelection:
 
 
 ANY_TURN = TurnSelection()
-
-
-def is_of_turn(view: "EditView", turn: int) -> bool:
-    """Return whether an edit is of a turn, and was not claimed for somebody else since."""
-    return view.edit.turn == turn and view.owner == view.edit.conversation
-
-
-def is_of_subagent(view: "EditView", name: str) -> bool:
-    """Return whether a subagent with this id, or an agent of this kind, made an edit; a claim takes it from them."""
-    return name in agent_names(view)
-
-
-def agent_names(view: "EditView") -> list[str]:
-    """Return the kind of the agent that made an edit, and its id if it is a subagent, as far as they were reported."""
-    from objstore import AGENT_NOTES
-
-    is_own = view.owner == view.edit.conversation
-    return [view.edit.notes[note] for note in AGENT_NOTES if is_own and view.edit.notes.get(note)]
-
-
-def is_of_agent(view: "EditView") -> bool:
-    """Return whether an agent made an edit, or may have made it. A claim settles that."""
-    if view.owner != view.edit.conversation:
-        return bool(view.owner)
-    return view.edit.origin.needs_review

@@ -1,31 +1,30 @@
-"""Select the units that a decision names: by edits, hunks, lines, paths, turns, sessions, agents, conversations."""
+"""Turn the names on a command line into a selection of the core, and word what it refuses or leaves out."""
 
-import os
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from cli.screen.terminal import shown_name
 from cli.selection.selectors import (
-    edits_at_lines,
     edits_in_range,
-    edits_meant,
     is_edit_or_hunk,
     is_place,
+    lines_named,
     path_named,
-    whole_if_complete,
+    place_named,
+    range_named,
+    say_what_goes_along,
 )
-from cli.selection.turn_selection import ANY_TURN, TurnSelection, is_of_agent
-from objstore import Action, NoSuchName, Origin, Status, Unit, value
+from cli.selection.turn_selection import ANY_TURN, TurnSelection
+from objstore import Action, NamedPlace, NothingSelected, Selecting, Selection, Status, value
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from objstore import EditView, Workspace
+    from objstore import Selected, Unit, Workspace
 
-__all__ = ["UnitSelection", "named_places", "units_named", "way_back"]
+__all__ = ["UnitSelection", "selected", "way_back"]
 
-EDITED: Final = "file that an agent edited"
 MOST_SHOWN: Final = 5
 
 
@@ -56,43 +55,98 @@ class UnitSelection:
             raise click.UsageError("--all can't be combined with other names.")
 
 
-def units_named(workspace: "Workspace", action: Action, selection: UnitSelection) -> dict[Unit, Status]:
-    """Return the units that `selection` selects for `action`, with their status.
+def selected(workspace: "Workspace", action: Action, selection: UnitSelection) -> "Selected":
+    """Return what `selection` selects for `action`, and say what is left out or goes along.
 
-    Edits and hunks that are named select themselves. A group, or a range of edits (3..7), selects edits of agents that
-    have not expired: for `accept` the pending ones alone, so that nothing comes back that was rejected; for `reject`
-    the pending and the accepted ones; for `reopen` all. A path that is named selects what is pending there (for
-    `reopen` all), and of the group only that. Raises NoSuchName, AmbiguousName, EditExpired or PathError.
+    Raises click.ClickException if nothing has all that is named, NoSuchName, AmbiguousName, NoChangeAtLine, EditExpired
+    and PathError.
     """
-    named: dict[Unit, Status] = {}
-    places = named_places(workspace, selection)
-    for spelling in selection.names:
-        if spelling in places:
-            named |= _at_place(workspace, action, selection, spelling)
-            continue
-        views = edits_in_range(workspace, spelling)
-        if views:
-            # A range is a group: a person's own edits in between are not selected.
-            named |= _group(_kept(_by_agents(views), spelling, "edit of an agent"), action)
-        else:
-            for view, units in edits_at_lines(workspace, spelling) or [workspace.history.find_units(spelling)]:
-                named |= {unit: view.units[unit.hunk] for unit in units}
-    if selection.is_group and not places:
-        named |= _of_group(workspace, action, selection)
-    return named
+    named = _named(workspace, selection)
+    try:
+        found = workspace.review.select(action, named)
+    except NothingSelected as error:
+        is_typed = selection.by.is_given and error.named is not Selecting.CONVERSATION
+        words = [" ".join(selection.by.words)] if is_typed else error.words
+        said = shown_name(str(NothingSelected(error.named, words, error.path)))
+        raise click.ClickException(" ".join([said, *_advice(workspace, action, named, error)])) from None
+    if found.unreviewed:
+        shown = ", ".join(shown_name(path) for path in found.unreviewed[:MOST_SHOWN])
+        more = len(found.unreviewed) - MOST_SHOWN
+        rest = f" and {more} more" if more > 0 else ""
+        click.echo(f"cas: not accepted, because review.always asks for a look: {shown}{rest}. Name them.", err=True)
+    for path in dict.fromkeys(change.path for change in found.together):
+        say_what_goes_along(path, [change for change in found.together if change.path == path])
+    return found
 
 
 def way_back(workspace: "Workspace", selection: UnitSelection) -> str:
     """Return which units of what is named stay rejected, and how to bring one back ("": none is rejected)."""
-    return _way_back(workspace, units_named(workspace, Action.RESET, selection))
+    return _way_back(workspace, workspace.review.select(Action.RESET, _named(workspace, selection)).rejected)
 
 
-def _way_back(workspace: "Workspace", every: "Collection[Unit]") -> str:
-    views = [workspace.history.edit(seq) for seq in dict.fromkeys(unit.seq for unit in every)]
+def _named(workspace: "Workspace", selection: UnitSelection) -> Selection:
+    """Return the selection of the core that the names mean. A number is an edit's, and `./12` a file's."""
+    units: list[Unit] = []
+    ranges: list[tuple[int, int]] = []
+    lines: list[tuple[str, int, int]] = []
+    paths: list[NamedPlace] = []
+    for name in selection.names:
+        if not is_edit_or_hunk(name):
+            bounds = range_named(name)
+            if bounds is not None and edits_in_range(workspace, name):
+                ranges.append(bounds)
+                continue
+            at = lines_named(workspace, name)
+            if at is not None:
+                lines.append(at)
+                continue
+            if is_place(workspace, name):
+                if selection.file:
+                    raise click.UsageError("Name the file once: as a PATH, or with --file.")
+                paths.append(NamedPlace(path=path_named(workspace, name), spelling=name))
+                continue
+        units += workspace.history.find_units(name)[1]
+    return Selection(
+        units=tuple(units),
+        ranges=tuple(ranges),
+        lines=tuple(lines),
+        paths=tuple(paths),
+        turns=selection.by.turns,
+        session=selection.by.session,
+        agent=selection.by.agent,
+        conversation=selection.conversation,
+        file=place_named(workspace, selection.file) if selection.file else None,
+        everything=selection.everything,
+    )
+
+
+def _advice(workspace: "Workspace", action: Action, named: Selection, error: NothingSelected) -> list[str]:
+    """Return the command that helps, if there is one."""
+    from cli.app.invocation import Invocation
+    from cli.screen.quoting import typed
+
+    program = Invocation.current().program
+    match error.named:
+        case Selecting.CONVERSATION:
+            return [f"`{program} log --file {typed(error.path)}` lists who did."]
+        case Selecting.PLACE if action is Action.ACCEPT:
+            places = tuple(place for place in named.paths if place.spelling == error.path)
+            at = Selection(paths=places, turns=named.turns, session=named.session, agent=named.agent)
+            rejected = _way_back(workspace, workspace.review.select(Action.RESET, at).rejected)
+            return [rejected] if rejected else []
+        case Selecting.PLACE:
+            return [f"`{program} reject --file {typed(error.path)}` takes accepted edits too."]
+        case Selecting.GROUP:
+            return []
+
+
+def _way_back(workspace: "Workspace", rejected: "Collection[Unit]") -> str:
     names: list[str] = []
-    for view in views:
-        rejected = [unit for unit in _units([view], {Status.REJECTED}) if unit in every]
-        names += [str(view.seq)] if rejected and rejected[0].hunk == 0 else map(str, rejected)
+    for seq in dict.fromkeys(unit.seq for unit in rejected):
+        view = workspace.history.edit(seq)
+        own = view.whole_if_complete([hunk for hunk in view.telling if view.units[hunk] is Status.REJECTED])
+        own = tuple(unit for unit in own if unit in rejected)
+        names += [str(seq)] if own and own[0].hunk == 0 else map(str, own)
     if not names:
         return ""
     from cli.app.invocation import Invocation
@@ -100,145 +154,3 @@ def _way_back(workspace: "Workspace", every: "Collection[Unit]") -> str:
     shown = ", ".join(names[:MOST_SHOWN]) + f" and {len(names) - MOST_SHOWN} more" * (len(names) > MOST_SHOWN)
     command = f"`{Invocation.current().program} accept {names[0]}`"
     return f"Still rejected: {shown}. To bring {'one' if len(names) > 1 else 'it'} back, name it: {command}."
-
-
-def _of_group(workspace: "Workspace", action: Action, selection: UnitSelection) -> dict[Unit, Status]:
-    """Return the units of the edits that share what the options name."""
-    found = _grouped(workspace, selection)
-    # A person's own edits are recorded too, but only selected by name.
-    views = _by_agents(found)
-    if selection.everything:
-        views = [view for view in views if view.expired is None]
-    if not views and selection.conversation:
-        # A conversation with only a person's edits, such as a restored snapshot, is selected by its name.
-        views = [view for view in found if view.edit.origin is Origin.PERSON]
-    if not views and selection.conversation and selection.file:
-        _refuse_if_not_of_conversation(workspace, selection)
-    if action is Action.ACCEPT and not selection.file:
-        views = _without_always_reviewed(workspace, views)
-        if not views:
-            return {}
-    if views or not selection.everything:
-        what = EDITED if selection.file else "conversation of an agent"
-        if not views and selection.by.is_given:
-            raise click.ClickException(f"No edit of an agent matches {' '.join(_words_of(selection))}.")
-        return _group(_kept(views, selection.file or selection.conversation, what), action)
-    return {}
-
-
-def named_places(workspace: "Workspace", selection: UnitSelection) -> list[str]:
-    """Return the names that are paths of files or folders, as typed. A number is an edit's, and `./12` a file's."""
-    return [
-        name
-        for name in selection.names
-        if not is_edit_or_hunk(name)
-        and is_place(workspace, name)
-        and not (edits_in_range(workspace, name) or edits_at_lines(workspace, name))
-    ]
-
-
-def _at_place(workspace: "Workspace", action: Action, selection: UnitSelection, spelling: str) -> dict[Unit, Status]:
-    """Return the pending units of a path, as far as they are of the group; for `reopen`, its decided ones too."""
-    if selection.file:
-        raise click.UsageError("Name the file once: as a PATH, or with --file.")
-    wanted = None if action is Action.RESET else Status.PENDING
-    views = edits_meant(workspace, conversation=selection.conversation, file=spelling, by=selection.by, status=wanted)
-    if action is Action.RESET:
-        return _group(_kept(_by_agents(views), spelling, EDITED), action)
-    if action is Action.ACCEPT:
-        path = os.fsencode(path_named(workspace, spelling))
-        below = [view for view in views if view.edit.path != path]
-        kept = _without_always_reviewed(workspace, below)
-        views = [view for view in views if view.edit.path == path or view in kept]
-    found = _units([view for view in views if view.expired is None], {Status.PENDING})
-    if not found:
-        from cli.app.invocation import Invocation
-        from cli.screen.quoting import typed
-
-        takes = f"`{Invocation.current().program} reject --file {typed(spelling)}` takes accepted edits too."
-        if action is Action.ACCEPT:
-            takes = _way_back(workspace, _at_place(workspace, Action.RESET, selection, spelling))
-        of = " ".join(["", *map(shown_name, selection.by.words)])
-        raise click.ClickException(
-            f"Nothing{f' of{of}' * bool(of)} is pending at {shown_name(spelling)}. {takes}".rstrip()
-        )
-    return found
-
-
-def _words_of(selection: UnitSelection) -> list[str]:
-    """Return the options of a selection that are shown in a message."""
-    of_file = ["--file", shown_name(selection.file)] if selection.file else []
-    return [*map(shown_name, selection.by.words), *of_file]
-
-
-def _without_always_reviewed(workspace: "Workspace", views: list["EditView"]) -> list["EditView"]:
-    """Return the edits without those of files that `review.always` names, and say what is left out.
-
-    Only a decision that names such a file, or its edit, accepts it.
-    """
-    policies = workspace.review.policies()
-    if not policies.always:
-        return views
-    kept = [view for view in views if not policies.needs_review(os.fsdecode(view.edit.path))]
-    left = {view.edit.path for view in views if view.status is Status.PENDING} - {view.edit.path for view in kept}
-    if left:
-        shown = ", ".join(shown_name(os.fsdecode(path)) for path in sorted(left)[:MOST_SHOWN])
-        more = f" and {len(left) - MOST_SHOWN} more" if len(left) > MOST_SHOWN else ""
-        click.echo(f"cas: not accepted, because review.always asks for a look: {shown}{more}. Name them.", err=True)
-    return kept
-
-
-def _grouped(workspace: "Workspace", selection: UnitSelection, *, anywhere: bool = False) -> list["EditView"]:
-    """Return the edits of all that a group selects; with `anywhere`, also those of other conversations."""
-    conversation = "" if anywhere else selection.conversation
-    try:
-        return edits_meant(workspace, conversation=conversation, file=selection.file, by=selection.by)
-    except NoSuchName as error:
-        if error.kind != "recorded file":
-            raise
-        raise NoSuchName(error.spelling, EDITED) from None
-
-
-def _refuse_if_not_of_conversation(workspace: "Workspace", selection: UnitSelection) -> None:
-    """Raise click.ClickException if an agent edited the file, but in no call of the conversation."""
-    if _by_agents(_grouped(workspace, selection, anywhere=True)):
-        from cli.app.invocation import Invocation
-        from cli.screen.quoting import typed
-
-        file = shown_name(selection.file)
-        conversation = shown_name(workspace.history.find_conversation(selection.conversation))
-        lists = f"`{Invocation.current().program} log --file {typed(selection.file)}` lists who did."
-        raise click.ClickException(f"No agent edited {file} in {conversation}. {lists}")
-
-
-def _by_agents(views: list["EditView"]) -> list["EditView"]:
-    return list(filter(is_of_agent, views))
-
-
-def _kept(views: list["EditView"], spelling: str, what: str) -> list["EditView"]:
-    """Return the edits that have not expired. Raises NoSuchName if there are none, EditExpired if all have."""
-    if not views:
-        raise NoSuchName(spelling, what)
-    kept = [view for view in views if view.expired is None]
-    if not kept:
-        views[-1].refuse_if_expired()
-    return kept
-
-
-def _group(views: list["EditView"], action: Action) -> dict[Unit, Status]:
-    match action:
-        case Action.ACCEPT:
-            return _units(views, {Status.PENDING}) or _units(views, {Status.AWAY})
-        case Action.REJECT:
-            # Units that are away can't be decided on; they are named so that the refusal can say why.
-            return _units(views, {Status.PENDING, Status.ACCEPTED}) or _units(views, {Status.AWAY})
-        case _:
-            return _units(views, set(Status))
-
-
-def _units(views: list["EditView"], statuses: set[Status]) -> dict[Unit, Status]:
-    units: dict[Unit, Status] = {}
-    for view in views:
-        hunks = [hunk for hunk in range(len(view.units)) if (hunk or view.whole) and view.units[hunk] in statuses]
-        units |= {unit: view.units[unit.hunk] for unit in whole_if_complete(view, hunks)}
-    return units

@@ -21,7 +21,8 @@ from objstore.fs.processes import ProcessName, has_ended, lineage, valid_process
 from objstore.fs.reserved_names import JOINED_NAME, OPEN_CALL_PREFIX
 from objstore.fs.writer_lock import WriterLock
 from objstore.model.basic_types import MAX_INT, RESERVED_CONVERSATIONS
-from objstore.model.results import SUBAGENT, CallInfo, TurnInfo
+from objstore.model.results import CallInfo, TurnInfo
+from objstore.model.views import SUBAGENT
 from objstore.transaction.journal import Journal
 
 __all__ = [

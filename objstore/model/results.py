@@ -1,6 +1,6 @@
 """Define what surfaces ask for and what they get back, conflicts included, as plain values."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from objstore.fastclass import field, value
@@ -13,9 +13,7 @@ if TYPE_CHECKING:
     from objstore.model.records import Edit
 
 __all__ = [
-    "AGENT_NOTES",
     "EXTERNAL_CALL",
-    "SUBAGENT",
     "Attributor",
     "CallInfo",
     "CallOutcome",
@@ -30,6 +28,7 @@ __all__ = [
     "NothingToDo",
     "Notice",
     "TurnInfo",
+    "counted_edits",
 ]
 
 
@@ -58,12 +57,6 @@ class CallInfo:
     within: tuple[str, ...] = ()  # canonical paths that the call may reach, and all below; (): the whole workspace
     denies: Callable[[str], bool] | None = None  # whether it may not change the file at a canonical path; None: it may
 
-
-SUBAGENT: Final = "subagent"
-"""The note of an edit that a subagent made: the client's id of it."""
-
-AGENT_NOTES: Final = ("agent", SUBAGENT)
-"""The notes that name the agent of a session which made an edit: what kind of agent it is, and its id."""
 
 EXTERNAL_CALL: Final = CallInfo(tool="", origin=Origin.EXTERNAL)
 """The attribution of a change that no known call made."""
@@ -225,6 +218,7 @@ class Decided:
     taken_out: tuple[tuple[Unit, Unit], ...] = ()
     given_to: tuple[int, ...] = ()  # the users whose the restored files are, if root runs this, ascending
     kept: tuple[LinesKept, ...] = ()  # files that stay with the lines of others
+    taken_back: tuple[Unit, ...] = ()  # units that were accepted and are rejected now, ascending
 
 
 @value
@@ -252,6 +246,15 @@ class ExternalChanges:
 @value
 class NothingToDo:
     """Every named unit has the wanted status already."""
+
+
+def counted_edits(units: Iterable[Unit], accepted: Iterable[Unit]) -> str:
+    """Return how many edits some units are of, and of how many of these any unit is accepted, in words."""
+    edits, taken = {unit.seq for unit in units}, {unit.seq for unit in accepted}
+    number = f"{len(edits)} edit{'' if len(edits) == 1 else 's'}"
+    if not taken:
+        return number
+    return f"{number}, {'accepted' if len(edits) == 1 else f'{len(taken)} of them accepted'}"
 
 
 DecisionOutcome: TypeAlias = Decided | Conflicted | ExternalChanges | NothingToDo

@@ -9,13 +9,15 @@ from objstore.model.basic_types import UNKNOWN_AGENT, Origin, Unit
 from objstore.request_errors import EditExpired
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from objstore.model.basic_types import Action, CommentState, Seq, Status
     from objstore.model.ids import BlobId, RecordId
     from objstore.model.records import Comment, Decision, Edit
 
 __all__ = [
+    "AGENT_NOTES",
+    "SUBAGENT",
     "CommentView",
     "Content",
     "DecisionView",
@@ -34,6 +36,12 @@ __all__ = [
     "UnreportedComments",
     "Verdict",
 ]
+
+SUBAGENT: Final = "subagent"
+"""The note of an edit that a subagent made: the client's id of it."""
+
+AGENT_NOTES: Final = ("agent", SUBAGENT)
+"""The notes that name the agent of a session which made an edit: what kind of agent it is, and its id."""
 
 _NAMED: Final = 10
 """Units that a sentence lists by name; an edit may have thousands."""
@@ -117,6 +125,31 @@ class EditView:
         if self.owner == self.edit.conversation:
             return self.edit.origin is Origin.UNATTRIBUTED
         return self.owner == UNKNOWN_AGENT
+
+    @property
+    def is_of_agent(self) -> bool:
+        """Return whether an agent made the edit, or may have made it. A claim settles that."""
+        if self.owner != self.edit.conversation:
+            return bool(self.owner)
+        return self.edit.origin.needs_review
+
+    @property
+    def agents(self) -> list[str]:
+        """Return the kind of the agent that made it, and its id if it is a subagent, as far as they were reported.
+
+        A claim takes the edit from them.
+        """
+        is_own = self.owner == self.edit.conversation
+        return [self.edit.notes[note] for note in AGENT_NOTES if is_own and self.edit.notes.get(note)]
+
+    def is_of_turn(self, turn: int) -> bool:
+        """Return whether the edit is of a turn, and was not claimed for somebody else since."""
+        return self.edit.turn == turn and self.owner == self.edit.conversation
+
+    def whole_if_complete(self, hunks: Sequence[int]) -> tuple[Unit, ...]:
+        """Return the units with these numbers, ascending; all units, if these are all that change anything."""
+        real = [hunk for hunk in range(len(self.units)) if hunk or self.whole]
+        return tuple(Unit(self.seq, hunk) for hunk in (range(len(self.units)) if list(hunks) == real else hunks))
 
     def refuse_if_expired(self) -> None:
         """Raise EditExpired if the edit's content is no longer kept."""

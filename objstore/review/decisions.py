@@ -224,6 +224,7 @@ def _outcome(journal: Journal, request: DecisionRequest, batch: Batch, *, is_wri
         return plan
     if request.is_claim:
         plan.verdicts = dict(request.verdicts) | plan.verdicts
+    taken_back = _taken_back(journal, plan) if request.action is Action.REJECT else ()
     number = 0
     markers = tuple(file.report(0) for file in plan.marked.files)
     kept = tuple(file.report(0) for file in plan.kept.files)
@@ -265,6 +266,20 @@ def _outcome(journal: Journal, request: DecisionRequest, batch: Batch, *, is_wri
         taken_out=plan.taken_out,
         given_to=() if request.dry_run else _given_to(journal, effects),
         kept=kept,
+        taken_back=taken_back,
+    )
+
+
+def _taken_back(journal: Journal, plan: Plan) -> tuple[Unit, ...]:
+    """Return the units that are accepted until a decision rejects them; what it finds on disk is none of them."""
+    rejected = [unit for unit, status in plan.verdicts.items() if status is Status.REJECTED]
+    rows = {seq: journal.store.index.edits.get(seq) for seq in {unit.seq for unit in rejected}}
+    return tuple(
+        unit
+        for unit in sorted(rejected)
+        if (row := rows[unit.seq]) is not None
+        and row.units[unit.hunk] is Status.ACCEPTED
+        and _has_visible_effect(row, unit)
     )
 
 

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from objstore.model.status_report import Cautions, ExternalChange, StatusReport, UnresolvedMarkers
     from objstore.model.views import Content, DecisionInForce, Seen, State
     from objstore.review.decisions import DecisionRequest
+    from objstore.selection.places import NamedPlace, PathSelection
+    from objstore.selection.units import Selected, Selection
     from objstore.text.hunks import Hunk
     from objstore.transaction.journal import Journal
 
@@ -221,6 +223,33 @@ class Review:
 
         with self._journal.translating_index_errors():
             return changes_at(self._journal, path, line, max(line, last))
+
+    def select(self, action: Action, selection: Selection) -> Selected:
+        """Return the units that a selection names for an action: the same for every surface.
+
+        Raises NoSuchName, AmbiguousName, EditExpired, PathError, NoChangeAtLine, ChangesGone and NothingSelected.
+        """
+        from objstore.selection.units import select
+
+        with self._journal.reading():
+            return select(self._journal, action, selection)
+
+    def pending_units(self, selection: Selection) -> frozenset[Unit]:
+        """Return the pending units of the edits that a group of a selection names. Raises as `select`."""
+        from objstore.selection.units import pending_units
+
+        with self._journal.reading():
+            return pending_units(self._journal, selection)
+
+    def places(self, named: Sequence[NamedPlace]) -> PathSelection:
+        """Return the places that paths name: all files that were ever there, and folders.
+
+        Raises NoSuchName, PathError.
+        """
+        from objstore.selection.places import places
+
+        with self._journal.reading():
+            return places(self._journal, named)
 
     def markers(self) -> tuple[UnresolvedMarkers, ...]:
         """Return the conflict markers that decisions wrote and that are still in their files, by edit."""

@@ -23,9 +23,8 @@ from cli.render.status import counted
 from cli.screen.progress import DECIDING, showing_progress
 from cli.screen.terminal import FOR_STDERR, can_ask, write
 from cli.search.candidates import conversation_option, file_option, names, takes_turns
-from cli.selection.selectors import edits_meant
 from cli.selection.turn_selection import TurnSelection
-from cli.selection.unit_selection import UnitSelection, named_places, units_named, way_back
+from cli.selection.unit_selection import UnitSelection, selected, way_back
 from objstore import (
     MAX_INT,
     Action,
@@ -45,7 +44,7 @@ from objstore import (
 )
 
 if TYPE_CHECKING:
-    from objstore import DecisionInForce, DecisionOutcome, ExternalChange, Workspace
+    from objstore import DecisionInForce, DecisionOutcome, ExternalChange, Selected, Workspace
 
 __all__ = [
     "KEEP_LINES_HELP",
@@ -257,25 +256,24 @@ class DecisionCommand:
         """Take a decision and report it; exits 1 when it is refused. `asks`: confirm one of more than a screenful."""
         selection.check()
         with self.invocation.reviewed_workspace() as workspace:
-            units = units_named(workspace, action, selection)
+            # Before the decision: the current folder may become empty by it and be removed.
+            found = selected(workspace, action, selection)
             if asks and not self.dry_run:
-                _confirm(workspace, units)
-            self.decide_units(workspace, action, selection, units, way_out, reason=reason)
+                _confirm(workspace, found.units)
+            self.decide_units(workspace, action, selection, found, way_out, reason=reason)
 
     def decide_units(
         self,
         workspace: "Workspace",
         action: Action,
         selection: UnitSelection,
-        units: "Mapping[Unit, Status]",
+        found: "Selected",
         way_out: WayOut,
         *,
         reason: str = "",
     ) -> None:
-        """Take a decision on units, which are what `selection` selects, and report it, as `decide`."""
-        # Before the decision: the current folder may become empty by it and be removed.
-        paths = _paths(workspace, selection)
-
+        """Take a decision on what `selection` selects, and report it, as `decide`."""
+        units = found.units
         decision = partial(workspace.decide, action, [*units], reason=reason, who=reviewer(), shown=units)
 
         def decide(on_external: OnExternal, expected: tuple["ExternalChange", ...]) -> "DecisionOutcome":
@@ -310,7 +308,7 @@ class DecisionCommand:
             impossible = [_NO_MARKERS] if way_out.markers else [_NO_LINES_KEPT] if way_out.keeps_lines else []
             return impossible + said
 
-        self._report(workspace, action, outcome, advice, paths)
+        self._report(workspace, action, outcome, advice, found.paths)
         if isinstance(outcome, NothingToDo) and not self.as_json:
             screen = self.invocation.screen()
             rejected = way_back(workspace, selection) if action is Action.ACCEPT and not units else ""
@@ -473,12 +471,3 @@ def _confirm(workspace: "Workspace", units: Collection[Unit]) -> None:
         changes += sum(Unit(seq, hunk) in named and view.units[hunk] is not Status.REJECTED for hunk in view.telling)
     if changes > get_terminal_size().lines:
         click.confirm(f"Reject {changes} changes in {counted(len(files), 'file')}?", abort=True, err=True)
-
-
-def _paths(workspace: "Workspace", selection: UnitSelection) -> dict[int, str]:
-    """Return the path of each edit that --file or a path selects, by its number."""
-    from os import fsdecode
-
-    files = [selection.file] if selection.file else named_places(workspace, selection)
-    found = (edits_meant(workspace, conversation=selection.conversation, file=file, by=selection.by) for file in files)
-    return {view.seq: fsdecode(view.edit.path) for meant in found for view in meant}

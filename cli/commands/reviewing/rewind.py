@@ -24,6 +24,7 @@ from objstore import (
     ExternalChanges,
     NothingToDo,
     OnExternal,
+    Selected,
     value,
 )
 
@@ -104,7 +105,9 @@ def rewind(
             click.confirm(f"This rejects {counted(edits, 'edit')}: {whose}. Go ahead?", abort=True, err=True)
         selection = UnitSelection(names=(str(turn),), command="rewind")
         way_out = WayOut(cascade=cascade, keeps_lines=keep_lines)
-        decision_command.decide_units(workspace, Action.REJECT, selection, units, way_out, reason=reason)
+        decision_command.decide_units(
+            workspace, Action.REJECT, selection, Selected(units=units), way_out, reason=reason
+        )
 
 
 def _restore(workspace: "Workspace", decision_command: DecisionCommand, turn: int, *, yes: bool) -> None:

@@ -24,6 +24,7 @@ from objstore import (
     ExternalChange,
     OnExternal,
     PermissionRefused,
+    Selection,
     Status,
     Surface,
     Unit,
@@ -52,10 +53,11 @@ _STORE: Final = ".cas"
 
 @value
 class Ticket:
-    """The conflict or external changes that a reviewer was shown in place of a decision, and now answers."""
+    """What a reviewer was shown in place of a decision, and now answers."""
 
     refused: Conflicted | None = None  # None: there was no conflict
     expected: tuple[ExternalChange, ...] = ()
+    listed: frozenset[Unit] = frozenset()  # hunks that were listed before the decision
 
 
 @value
@@ -72,10 +74,9 @@ class DecisionRequest:
     """A decision that the page requests."""
 
     action: Action
-    keys: tuple[bytes, ...] = ()  # of net changes, as they were shown
-    units: tuple[tuple[Unit, Status], ...] = ()  # single hunks, with the statuses that were shown
-    turn: int = 0  # all changes of a turn; exactly one of these three is given
-    shown: str = ""  # digest of the turn's changes as they were shown
+    selection: Selection
+    statuses: tuple[tuple[Unit, Status], ...] = ()  # of single hunks, as they were shown
+    shown: str = ""  # digest of a group's changes as they were shown; "": a ticket lists them
     reason: str = ""
     cascade: bool = False
     markers: bool = False

@@ -62,6 +62,7 @@ class Selected:
     """The units that a decision concerns, and what was left out."""
 
     units: Mapping[Unit, Status]  # each with its status now
+    named: tuple[Unit, ...]  # those of them that change anything, ascending: the others have no effect of their own
     unreviewed: tuple[str, ...] = ()  # files that are left out, because `review.always` asks for a look at them
     together: tuple[NetChange, ...] = ()  # changes that share hunks with those at the lines, and go along
     changes: frozenset[bytes] = frozenset()  # keys of the named changes, and of those that share hunks with them
@@ -131,6 +132,7 @@ class _Selecting:
             units = {unit: status for unit, status in units.items() if status is selection.status}
         return Selected(
             units=units,
+            named=_named(self.journal, units),
             unreviewed=tuple(dict.fromkeys(self.unreviewed)),
             together=tuple(together),
             changes=frozenset(self.changes),
@@ -153,7 +155,8 @@ class _Selecting:
             if chosen:
                 found |= _units_of(file, chosen)
                 self.changes.update(file.changes[at].key for at in chosen)
-        return self._as_named(found)
+        views = {seq: edit(self.journal, seq) for seq in {unit.seq for unit in found}}
+        return {unit: views[unit.seq].units[unit.hunk] for unit in sorted(found)}
 
     def _as_named(self, units: Iterable[Unit]) -> dict[Unit, Status]:
         """Return units with their statuses, and with the whole-file part of each edit of which they are all."""
@@ -305,6 +308,17 @@ def _status(journal: Journal, unit: Unit) -> Status:
     if not 0 <= unit.hunk < len(view.units):
         raise NoSuchName(str(unit), "hunk")
     return view.units[unit.hunk]
+
+
+def _named(journal: Journal, units: Iterable[Unit]) -> tuple[Unit, ...]:
+    """Return the units without whole-file parts that change nothing."""
+    index = journal.store.index.edits
+
+    def is_named(unit: Unit) -> bool:
+        row = None if unit.hunk else index.get(unit.seq)
+        return row is None or row.whole or len(row.units) == 1
+
+    return tuple(filter(is_named, sorted(units)))
 
 
 def _files(journal: Journal, units: Iterable[Unit]) -> tuple[str, ...]:

@@ -106,7 +106,12 @@ def rewind(
         selection = UnitSelection(names=(str(turn),), command="rewind")
         way_out = WayOut(cascade=cascade, keeps_lines=keep_lines)
         decision_command.decide_units(
-            workspace, Action.REJECT, selection, Selected(units=units), way_out, reason=reason
+            workspace,
+            Action.REJECT,
+            selection,
+            Selected(units=units, named=tuple(sorted(units))),
+            way_out,
+            reason=reason,
         )
 
 

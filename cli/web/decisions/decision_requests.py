@@ -1,23 +1,37 @@
 """Make the decisions that the page requests: check that the changes are still as shown, then call the core."""
 
-import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from cli.app.invocation import reviewer
 from cli.render.outcomes import shown_units
 from cli.screen.terminal import shown_name
-from cli.selection.turn_selection import TurnSelection
 from cli.web.decisions.outcomes import WayOut, failure_shape, outcome_shape, overtaken
 from cli.web.server_state import DecisionRequest, ServerState, Ticket
-from cli.web.shapes import changes_digest
-from objstore import Action, CasError, Conflicted, DecisionOutcome, NoSuchName, OnExternal, Status, Unit, value
+from cli.web.shapes import changes_digest, unit_names
+from objstore import (
+    Action,
+    AmbiguousName,
+    CasError,
+    ChangesGone,
+    Conflicted,
+    DecisionOutcome,
+    NoSuchName,
+    NothingSelected,
+    OnExternal,
+    Selection,
+    Status,
+    Unit,
+    counted_edits,
+    replace,
+    value,
+)
 
 if TYPE_CHECKING:
-    from objstore import ExternalChange, FileSummary, Workspace
+    from objstore import ExternalChange, Workspace
 
-__all__ = ["Resolved", "Step", "decided", "resolved", "stepped"]
+__all__ = ["Resolved", "Step", "asked_first", "decided", "resolved", "stepped"]
 
 Shape = dict[str, Any]
 
@@ -25,6 +39,8 @@ Step: TypeAlias = "Callable[[Workspace, OnExternal, tuple[ExternalChange, ...]],
 """Undoes or redoes, given what to do about external changes and which of them the reviewer was shown."""
 
 _FEW_PATHS: Final = 50
+_FEW_NAMED: Final = 5
+_DOES: Final = {Action.ACCEPT: "accepts", Action.REJECT: "rejects", Action.RESET: "makes pending again"}
 _NONE: Final = Ticket()
 _TOO_OLD: Final = "The server no longer remembers what you were shown. Look at the changes again, then decide."
 
@@ -33,51 +49,33 @@ _TOO_OLD: Final = "The server no longer remembers what you were shown. Look at t
 class Resolved:
     """The hunks and files that a request's decision covers."""
 
-    shown: tuple[tuple[Unit, Status], ...]
+    shown: Mapping[Unit, Status]
+    named: tuple[Unit, ...]  # those of them that change anything
+    accepted: tuple[Unit, ...]  # of these: a rejection takes them back
     paths: tuple[str, ...]  # of the files that the decision may change, before and after it
+    unreviewed: tuple[str, ...]  # files that are left out, because `review.always` asks for a look at them
 
 
 def resolved(server: ServerState, workspace: "Workspace", request: DecisionRequest) -> Resolved | str:
     """Return what a request's decision covers, or a sentence that says why the changes are no longer as shown."""
-    if request.turn:
-        return _of_turn(workspace, request.turn, request.shown)
-    if not request.keys:
-        seqs = dict.fromkeys(unit.seq for unit, _ in request.units)
-        try:
-            edits = [workspace.history.edit(seq).edit for seq in seqs]
-        except NoSuchName as error:
-            return str(error)
-        named = {os.fsdecode(path) for edit in edits for path in (edit.path, edit.source) if path is not None}
-        return Resolved(shown=request.units, paths=tuple(sorted(named)))
-    known_paths = {path for key in request.keys for path in _paths(server, key)}
-    if len(known_paths) > _FEW_PATHS:
-        known_paths = set()  # to read all files is faster than to look up that many by name
-    files = workspace.review.change_summaries(known_paths, unreadable=lambda _: None)
-    if known_paths and not set(request.keys) <= {change.key for file in files for change in file.changes}:
-        files = workspace.review.change_summaries(unreadable=lambda _: None)  # some may have moved
-    places = {change.key: (file, at) for file in files for at, change in enumerate(file.changes)}
-    wanted = set(request.keys)
-    gone = [key for key in request.keys if key not in places]
-    if gone:
-        return _what_happened(server, workspace, gone)
-    chosen: dict[int, set[int]] = {}
-    touched: dict[int, FileSummary] = {}
-    for key in request.keys:
-        file, at = places[key]
-        together = {at, *file.changes[at].shares_with}
-        known = server.change(key)
-        unseen = {file.changes[other].key for other in together} - wanted - (known.together if known else {key})
-        if unseen:
-            return f"A change that is decided with this one, in {shown_name(file.path)}, is not as it was shown."
-        chosen.setdefault(file.document, set()).update(together)
-        touched[file.document] = file
-    units: set[Unit] = set()
-    for document, file in touched.items():
-        units.update(unit for at in chosen[document] for unit in file.changes[at].units)
-        if len(chosen[document]) == len(file.changes):
-            units.update(file.cancelled)  # nothing else of the file is left to decide on
-    paths = sorted({path for file in touched.values() for path in (file.path, file.path_before)})
-    return Resolved(shown=tuple((unit, Status.PENDING) for unit in sorted(units)), paths=tuple(paths))
+    known = [change for key in request.selection.keys if (change := server.change(key)) is not None]
+    near = {path for change in known for path in change.paths}
+    if len(near) > _FEW_PATHS or len(known) < len(request.selection.keys):
+        near = set()  # to read all files is faster than to look up that many by name
+    selection = replace(request.selection, near=tuple(sorted(near)))
+    try:
+        found = workspace.review.select(request.action, selection)
+    except ChangesGone as error:
+        return _what_happened(server, workspace, error)
+    except (NoSuchName, NothingSelected, AmbiguousName) as error:
+        return str(error)
+    if found.changes - {*selection.keys, *(key for change in known for key in change.together)}:
+        return f"A change that is decided with this one, in {shown_name(found.files[0])}, is not as it was shown."
+    if request.shown and request.shown != _digest(workspace, selection):
+        return "The changes of this turn are not as shown any more: the agent, or you, changed some since you looked."
+    paths = tuple(sorted({*found.files, *near}))
+    shown = {**found.units, **dict(request.statuses)}
+    return Resolved(shown=shown, named=found.named, accepted=found.accepted, paths=paths, unreviewed=found.unreviewed)
 
 
 def decided(server: ServerState, workspace: "Workspace", request: DecisionRequest) -> Shape:
@@ -89,11 +87,15 @@ def decided(server: ServerState, workspace: "Workspace", request: DecisionReques
         found = resolved(server, workspace, request)
         if isinstance(found, str):
             return overtaken(found)
+        question = _question(server, request, found, answered)
+        if question is not None:
+            return question
         outcome = _outcome(workspace, request, found, answered)
         preview = None
         if not (request.cascade or request.markers or request.keep_lines):
             preview = partial(_previewed, workspace, request, found, answered)
-        return outcome_shape(server, workspace, outcome, answered=answered, preview=preview)
+        shape = outcome_shape(server, workspace, outcome, answered=answered, preview=preview)
+        return _with_left_out(shape, found)
     except (CasError, OSError) as error:
         return failure_shape(server, error)
 
@@ -123,16 +125,16 @@ def _outcome(
     refused: Conflicted | None = None,
     dry_run: bool = False,
 ) -> DecisionOutcome:
-    shown = dict(found.shown)
+    shown = found.shown
     goes_further = request.cascade or request.keep_lines
     refused = refused or (answered.refused if goes_further else None)
     if refused is not None and request.cascade:
         goes = [unit for unit in refused.reject_first if unit.seq not in refused.outside]
         views = {seq: workspace.history.edit(seq) for seq in {unit.seq for unit in goes}}
-        shown = {unit: views[unit.seq].units[unit.hunk] for unit in goes} | shown
+        shown = {**{unit: views[unit.seq].units[unit.hunk] for unit in goes}, **shown}
     return workspace.decide(
         request.action,
-        [unit for unit, _ in found.shown],
+        [*found.shown],
         reason=request.reason,
         who=reviewer(),
         cascade=request.cascade,
@@ -155,7 +157,7 @@ def _previewed(
     way: WayOut,
 ) -> DecisionOutcome:
     """Return what a way out of a conflict would do; nothing is changed."""
-    from objstore import NothingToDo, replace
+    from objstore import NothingToDo
 
     if way is not WayOut.MARKERS and request.action is not Action.REJECT:
         return NothingToDo()
@@ -168,29 +170,56 @@ def _previewed(
     return _outcome(workspace, tried, found, answered, refused=refused, dry_run=True)
 
 
-def _of_turn(workspace: "Workspace", turn: int, shown: str) -> Resolved | str:
-    """Return the hunks of all changes of a turn, with those that cancel out, or why they are not as shown."""
-    try:
-        units = TurnSelection(turns=(turn,)).pending_units(workspace)
-    except NoSuchName as error:
-        return str(error)
-    files = workspace.review.change_summaries(units=units)
-    if changes_digest(change.key for file in files for change in file.changes) != shown:
-        return "The changes of this turn are not as shown any more: the agent, or you, changed some since you looked."
-    paths = sorted({path for file in files for path in (file.path, file.path_before)})
-    found = sorted({unit for file in files for unit in file.units})
-    return Resolved(shown=tuple((unit, Status.PENDING) for unit in found), paths=tuple(paths))
+def asked_first(server: ServerState, request: DecisionRequest, found: Resolved) -> Shape | None:
+    """Return the question that must be answered before a decision; None: there is none, or it was answered.
+
+    A rejection asks before it takes back accepted edits, and a group of which the page has shown no digest is listed.
+    """
+    answered = server.shown(request.ticket) if request.ticket else _NONE
+    return None if answered is None else _question(server, request, found, answered)
 
 
-def _paths(server: ServerState, key: bytes) -> tuple[str, ...]:
-    known = server.change(key)
-    return known.paths if known else ()
+def _question(server: ServerState, request: DecisionRequest, found: Resolved, answered: Ticket) -> Shape | None:
+    asks: set[Unit] = set()
+    if request.action is Action.REJECT and not request.selection.units:
+        asks.update(found.accepted)
+    if request.selection.is_group and not request.shown:
+        asks.update(found.shown)
+    if asks <= answered.listed:
+        return None
+    listed = Ticket(refused=answered.refused, expected=answered.expected, listed=frozenset(found.shown))
+    taken = found.accepted if request.action is Action.REJECT else ()
+    named = f": {shown_units(taken)}" if taken else ""
+    return {
+        "outcome": "confirm",
+        "message": f"This {_DOES[request.action]} {counted_edits(found.shown, taken)}{named}.",
+        "units": unit_names(found.named),
+        "accepted": unit_names(unit for unit in taken if unit in found.named),
+        "ticket": server.ticket(listed),
+    }
 
 
-def _what_happened(server: ServerState, workspace: "Workspace", gone: Collection[bytes]) -> str:
+def _with_left_out(shape: Shape, found: Resolved) -> Shape:
+    """Return an outcome that also says which files were left out."""
+    if not found.unreviewed:
+        return shape
+    named = ", ".join(map(shown_name, found.unreviewed[:_FEW_NAMED]))
+    more = len(found.unreviewed) - _FEW_NAMED
+    rest = f" and {more} more" if more > 0 else ""
+    said = f"Not accepted, because review.always asks for a look: {named}{rest}. Accept them one by one."
+    return {**shape, "message": f"{shape['message']} {said}"}
+
+
+def _digest(workspace: "Workspace", selection: Selection) -> str:
+    """Return a digest of the changes that a group's pending edits are part of, as the queue sends it."""
+    files = workspace.review.change_summaries(units=workspace.review.pending_units(selection))
+    return changes_digest(change.key for file in files for change in file.changes)
+
+
+def _what_happened(server: ServerState, workspace: "Workspace", error: ChangesGone) -> str:
     """Return a sentence that says what happened to changes that are gone."""
     decided: dict[Unit, Status] = {}
-    for key in gone:
+    for key in error.keys:
         known = server.change(key)
         for unit in known.units if known else ():
             try:
@@ -203,5 +232,4 @@ def _what_happened(server: ServerState, workspace: "Workspace", gone: Collection
         words = " and ".join(sorted({status.value for status in decided.values()}))
         units = shown_units(sorted(decided))
         return f"Decided elsewhere meanwhile: {units} {'is' if len(decided) == 1 else 'are'} {words} now."
-    what = "This change is" if len(gone) == 1 else f"{len(gone)} of these changes are"
-    return f"{what} not as shown any more: the agent, or you, changed the lines since you looked."
+    return str(error)

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from cli.screen.terminal import shown_name
-from cli.web.decisions.decision_requests import decided, resolved
+from cli.web.decisions.decision_requests import asked_first, decided, resolved
 from cli.web.decisions.outcomes import failure_shape, overtaken
 from cli.web.server_state import DecisionRequest, ServerState, WaitingRejection
 from cli.web.shapes import running_shape, unit_names
 from objstore import Action, CasError, Configuration, replace
 
 if TYPE_CHECKING:
-    from objstore import RunningCall, Workspace
+    from objstore import RunningCall, Unit, Workspace
 
 __all__ = ["decided_or_asked", "make_due", "settled", "waiting_shapes", "waiting_words"]
 
@@ -45,13 +45,16 @@ def decided_or_asked(server: ServerState, request: DecisionRequest, running: str
                     found = resolved(server, workspace, request)
                     if isinstance(found, str):
                         return overtaken(found)
+                    question = asked_first(server, request, found)
+                    if question is not None:
+                        return question
                     calls = [call for call in calls if _may_change(server.root, call, found.paths)]
                     wanted = running or _setting(server.root)
                     if calls and wanted == "ask":
                         words = "An agent is at work and may change what you reject."
                         return {"outcome": "running", "message": words, "calls": list(map(running_shape, calls))}
                     if calls and wanted == "wait":
-                        return _kept(server, request, calls, found.paths, [unit for unit, _ in found.shown])
+                        return _kept(server, request, calls, found.paths, found.named)
             return decided(server, workspace, request)
     except (CasError, OSError) as error:
         return failure_shape(server, error)
@@ -137,11 +140,11 @@ def _kept(
     request: DecisionRequest,
     calls: "list[RunningCall]",
     paths: Collection[str],
-    units: "list[Any]",
+    units: "tuple[Unit, ...]",
 ) -> Shape:
     waiting = WaitingRejection(
         request=request,
-        units=tuple(units),
+        units=units,
         names=tuple(dict.fromkeys(map(shown_name, paths))),
         session=calls[0].session,
         conversations=tuple(dict.fromkeys(call.conversation for call in calls)),

@@ -12,7 +12,7 @@ from cli.web.endpoints import Json, post
 from cli.web.request_fields import BadRequest, Fields, NotThere
 from cli.web.server_state import DecisionRequest, ServerState, Ticket
 from cli.web.shapes import comment_shape
-from objstore import Action, CallInfo, CasError, FileChanged, Origin
+from objstore import Action, CallInfo, CasError, FileChanged, Origin, Selection
 
 if TYPE_CHECKING:
     from objstore import CommentView, Workspace
@@ -32,12 +32,11 @@ def comment(server: ServerState, fields: Fields) -> Json:
         comments = workspace.comments
         match targets[0]:
             case "keys":
-                found = resolved(
-                    server, workspace, DecisionRequest(action=Action.ACCEPT, keys=tuple(fields.keys("keys")))
-                )
+                selection = Selection(keys=tuple(fields.keys("keys")))
+                found = resolved(server, workspace, DecisionRequest(action=Action.ACCEPT, selection=selection))
                 if isinstance(found, str):
                     raise NotThere(found)
-                view = comments.add_to_units([unit for unit, _ in found.shown], text, who=who)
+                view = comments.add_to_units(found.named, text, who=who)
             case "units":
                 view = comments.add_to_units(fields.units("units"), text, who=who)
             case "path":

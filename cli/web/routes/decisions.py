@@ -11,7 +11,7 @@ from cli.web.decisions.waiting_rejections import decided_or_asked, settled
 from cli.web.endpoints import Json, post
 from cli.web.request_fields import BadRequest, Fields
 from cli.web.server_state import DecisionRequest, ServerState
-from objstore import Action, OnExternal
+from objstore import Action, OnExternal, Selection, Status, Unit
 
 if TYPE_CHECKING:
     from objstore import DecisionOutcome, ExternalChange, Workspace
@@ -24,16 +24,12 @@ _ANSWERS: Final = [choice.value for choice in OnExternal]
 def decide(server: ServerState, fields: Fields) -> Json:
     """Accept, reject or reset net changes or hunks."""
     action = Action(fields.choice("action", ["accept", "reject", "reset"]))
-    keys, units = tuple(fields.keys("keys")), tuple(fields.shown_units("units").items())
-    turn, shown = fields.number("turn", 0), fields.text("shown", "", most=100)
-    if sum(map(bool, (keys, units, turn))) != 1 or bool(turn) != bool(shown):
-        raise BadRequest("Give one of keys, units, and turn with shown.")
+    selection, statuses = _selected(fields)
     request = DecisionRequest(
         action=action,
-        keys=keys,
-        units=units,
-        turn=turn,
-        shown=shown,
+        selection=selection,
+        statuses=statuses,
+        shown=fields.text("shown", "", most=100),
         reason=fields.text("reason", ""),
         cascade=fields.flag("cascade"),
         markers=fields.flag("markers"),
@@ -41,6 +37,8 @@ def decide(server: ServerState, fields: Fields) -> Json:
         on_external=OnExternal(fields.choice("on_external", _ANSWERS, "abort")),
         ticket=fields.text("ticket", "", most=100),
     )
+    if request.shown and not selection.is_group:
+        raise BadRequest("shown is the digest of a turn's changes: give it with turn.")
     if request.cascade + request.markers + request.keep_lines > 1:
         raise BadRequest("cascade, keep_lines and markers exclude each other.")
     goes_further = request.cascade or request.keep_lines
@@ -50,6 +48,23 @@ def decide(server: ServerState, fields: Fields) -> Json:
         raise BadRequest("cascade, keep_lines and on_external answer what was shown: give its ticket.")
     running = fields.choice("running", ["now", "wait"], "")
     return decided_or_asked(server, request, running)
+
+
+def _selected(fields: Fields) -> tuple[Selection, tuple[tuple[Unit, Status], ...]]:
+    """Return what a request names, and the statuses of single hunks as they were shown."""
+    statuses = fields.shown_units("units")
+    turn, session = fields.number("turn", 0), fields.number("session", 0)
+    selection = Selection(
+        keys=tuple(fields.keys("keys")),
+        units=tuple(statuses),
+        turns=(turn,) if turn else (),
+        session=str(session) if session else "",
+        everything=fields.flag("all"),
+    )
+    names = (selection.keys, selection.units, selection.turns, selection.session, selection.everything)
+    if sum(map(bool, names)) != 1:
+        raise BadRequest("Give one of keys, units, turn, session and all.")
+    return selection, tuple(statuses.items())
 
 
 def undo(server: ServerState, fields: Fields) -> Json:
@@ -106,6 +121,8 @@ ROUTES: Final[list[Route]] = [
             "keys",
             "units",
             "turn",
+            "session",
+            "all",
             "shown",
             "reason",
             "cascade",

@@ -381,6 +381,9 @@ async function performed(name, body, next) {
     case "external":
       set({ sheet: { kind: "external", outcome, again } });
       break;
+    case "confirm":
+      set({ sheet: { kind: "confirm", outcome, again } });
+      break;
     case "running":
       set({ sheet: { kind: "running", outcome, again } });
       break;

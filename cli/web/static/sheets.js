@@ -24,6 +24,8 @@ export function Sheets() {
       return html`<${Conflicted} sheet=${sheet} />`;
     case "external":
       return html`<${External} sheet=${sheet} />`;
+    case "confirm":
+      return html`<${Confirm} sheet=${sheet} />`;
     case "running":
       return html`<${Running} sheet=${sheet} />`;
     case "restore":
@@ -106,6 +108,17 @@ function External({ sheet: { outcome, again } }) {
       <button type="button" onClick=${answer("keep")}>Keep the changes</button>
       <button type="button" onClick=${answer("discard")}>Discard them</button>
       <button type="button" onClick=${closeSheet}>Abort: decide nothing</button>
+    </div>
+  <//>`;
+}
+
+/** The question before a decision on more than was on the screen. @param {{ sheet: Extract<Sheet, { kind: "confirm" }> }} properties */
+function Confirm({ sheet: { outcome, again } }) {
+  return html`<${Dialog} title="More goes along">
+    <p>${outcome.message}</p>
+    <div class="acts">
+      <button type="button" onClick=${() => again({ ticket: outcome.ticket })}>Go ahead</button>
+      <button type="button" onClick=${closeSheet}>Leave it as it is</button>
     </div>
   <//>`;
 }

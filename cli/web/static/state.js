@@ -12,6 +12,7 @@ import { parsed } from "./routes.js";
  * @typedef {(extra: object) => void} Again
  * @typedef {{ kind: "conflicted", outcome: Extract<Outcome, { outcome: "conflicted" }>, again: Again }
  *   | { kind: "external", outcome: Extract<Outcome, { outcome: "external" }>, again: Again }
+ *   | { kind: "confirm", outcome: Extract<Outcome, { outcome: "confirm" }>, again: Again }
  *   | { kind: "running", outcome: Extract<Outcome, { outcome: "running" }>, again: Again }
  *   | { kind: "restore", message: string, effects: { name: string, words: string }[], again: Again }
  *   | { kind: "edits", units: string[], splitting: boolean }

@@ -146,7 +146,11 @@ export interface Comment {
   answers: Comment[];
 }
 
-/** POST /api/decide. Exactly one of keys, units and turn. cascade and on_external need the ticket of the outcome that they answer. */
+/**
+ * POST /api/decide. Exactly one of keys, units, turn, session and all. The names mean what they mean to `cas`: a turn
+ * that is rejected goes with its accepted edits, after the question "confirm". cascade and on_external need the ticket of
+ * the outcome that they answer.
+ */
 export interface Decide {
   action: "accept" | "reject" | "reset";
   /**
@@ -156,9 +160,12 @@ export interface Decide {
   keys?: Key[];
   /** Single hunks, each with the status that was shown. */
   units?: Record<Unit, Status>;
-  /** All changes of a turn, and the turn's `shown`: if they have changed since, the outcome is "overtaken". */
+  /** The edits of a turn, and the turn's `shown`: if its changes are others by now, the outcome is "overtaken". */
   turn?: number;
   shown?: string;
+  /** The edits of a session, by its number, or those of all agents: the first outcome is "confirm". */
+  session?: number;
+  all?: boolean;
   reason?: string;
   cascade?: boolean;
   /** Keep files of which the creation is rejected, with the lines of others. It needs a ticket as cascade does. */
@@ -184,6 +191,8 @@ export type Outcome =
       can_cascade: boolean; can_mark: boolean; can_keep_lines: boolean; cascade: Effect[]; keep_lines: Effect[];
       ticket: string }
   | { outcome: "external"; message: string; changes: { path: Path; name: string; what: string; rows: Row[] }[]; ticket: string }
+  /** A rejection takes back accepted edits, or the decision is on more than was shown: the ticket says that it is meant. */
+  | { outcome: "confirm"; message: string; units: Unit[]; accepted: Unit[]; ticket: string }
   | { outcome: "running"; message: string; calls: RunningCall[] }
   | { outcome: "waiting"; id: number; message: string }
   | { outcome: "overtaken"; message: string }

@@ -14,6 +14,7 @@ from objstore import (
     EditFilter,
     NetChange,
     NetFile,
+    Selection,
     Status,
     StoreError,
     Unit,
@@ -54,10 +55,7 @@ def pending_files(context: ToolContext, workspace: Workspace, selection: Shown) 
     """
     units = None
     if selection.turn:
-        views = workspace.history.edits(EditFilter(status=Status.PENDING, turn=selection.turn))
-        units = {
-            Unit(view.seq, hunk) for view in views for hunk, status in enumerate(view.units) if status is Status.PENDING
-        }
+        units = workspace.review.pending_units(Selection(turns=(selection.turn,)))
     unreadable: list[StoreError] = []
     files = workspace.review.changes([selection.path] if selection.path else (), units, unreadable.append)
     allowed = [

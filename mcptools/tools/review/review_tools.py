@@ -17,16 +17,17 @@ from mcptools.model.tickets import Shown
 from mcptools.tools.context import ToolContext, converting_errors
 from mcptools.tools.history import DirectoryArgument
 from mcptools.tools.reading import OffsetArgument
-from mcptools.tools.review.pending_changes import newest_turn, pending_files, refusal_to_decide, review_of
+from mcptools.tools.review.pending_changes import newest_turn, refusal_to_decide, review_of
 from mcptools.tools.review.review_words import counted, review_notes, review_text, sentence, taken
 from objstore import (
     MAX_INT,
     MAX_TEXT,
     Action,
     CasError,
+    ChangesGone,
     DecidedMeanwhile,
     NoSuchName,
-    Status,
+    Selection,
     Surface,
     Workspace,
     user_name,
@@ -113,34 +114,27 @@ class ReviewTools:
             wanted = frozenset(keys)
             if not wanted or not selection.keys >= wanted:
                 return _refused(_NOT_SHOWN)
-            files, _ = pending_files(self._context, workspace, selection)
-            there = {change.key.hex(): change for file in files for change in file.changes}
-            if not there.keys() >= wanted:
+            doing = Action.REJECT if action == "reject" else Action.ACCEPT
+            names = Selection(keys=tuple(bytes.fromhex(key) for key in dict.fromkeys(keys)))
+            try:
+                found = workspace.review.select(doing, names)
+            except ChangesGone:
                 return DecisionTaken(outcome="overtaken", message=_OVERTAKEN, number=0)
-            together = {
-                file.changes[at].key.hex()
-                for file in files
-                for change in file.changes
-                if change.key.hex() in wanted
-                for at in change.shares_with
-            }
-            if not selection.keys >= together:
+            if not selection.keys >= {key.hex() for key in found.changes}:
                 return _refused(f"It is decided together with changes that are not shown. {_NOT_SHOWN}")
-            changes = [there[key] for key in dict.fromkeys([*keys, *together])]
-            units = sorted({unit for change in changes for unit in change.units})
             if action == "comment":
-                view = workspace.comments.add_to_units(units, text, who=self._who())
+                view = workspace.comments.add_to_units(found.named, text, who=self._who())
                 return DecisionTaken(
                     outcome="commented", message=f"Comment {view.number} waits for the agent.", number=0
                 )
             outcome = workspace.review.decide(
-                Action.ACCEPT if action == "accept" else Action.REJECT,
-                units,
+                doing,
+                [*found.units],
                 reason=text if action == "reject" else "",
                 who=self._who(),
-                shown=dict.fromkeys(units, Status.PENDING),
+                shown=found.units,
             )
-            return taken(outcome, units, changes)
+            return taken(outcome, found.named, found.files)
 
         return self._window(self._redeemed(ticket), offset, decide)
 

@@ -11,7 +11,6 @@ from objstore import (
     Decided,
     DecisionOutcome,
     ExternalChanges,
-    NetChange,
     NothingToDo,
     Unit,
 )
@@ -51,10 +50,10 @@ def review_notes(review: ReviewShown) -> tuple[str, ...]:
     return (*review.remarks, f"{span} Go on with offset={review.next_offset}.")
 
 
-def taken(outcome: DecisionOutcome, units: Sequence[Unit], changes: Sequence[NetChange]) -> DecisionTaken:
-    """Return the outcome of a decision on units as text. `changes`: the changes as they were shown."""
+def taken(outcome: DecisionOutcome, units: Sequence[Unit], files: Sequence[str]) -> DecisionTaken:
+    """Return the outcome of a decision on units as text. `files`: the paths of their files."""
     names = _named(units)
-    where = ", ".join(dict.fromkeys(one_line(shown(change.path)) for change in changes))
+    where = ", ".join(one_line(shown(path)) for path in files)
     at = f" of {where}" if where else ""
     match outcome:
         case Decided(action=Action.UNDO):

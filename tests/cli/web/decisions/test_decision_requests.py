@@ -12,7 +12,7 @@ import pytest
 
 from cli.web.decisions.outcomes import failure_shape
 from cli.web.server_state import ServerState
-from objstore import Status, StoreLocked, TurnInfo, Workspace
+from objstore import Call, Status, StoreLocked, TurnInfo, Workspace
 from objstore.fs.writer_lock import WriterLock
 from tests.support.command_runner import AS_ANYBODY, CommandRunner
 from tests.support.review_server import ReviewServer, review_server
@@ -400,3 +400,58 @@ def test_a_rejected_creation_is_answered_by_keeping_the_lines_of_others(
     assert outcome["outcome"] == "decided"
     assert "Kept new with 1 line of hunk 2:1, as edit 3." in outcome["notes"]
     assert runner.bytes("new") == b"mine\n"
+
+
+# ---- what the names mean is what they mean to `cas`
+
+
+@pytest.fixture
+def two_sessions(runner: CommandRunner) -> CommandRunner:
+    """Return a workspace in which turns of two sessions changed adjacent lines, by edits 2 and 3."""
+    accepted(runner, "a", TEN)
+    for number, (old, new) in enumerate([(b"2\n", b"2\nheading\n"), (b"heading\n", b"heading\nparagraph\n")], 1):
+        turn = TurnInfo(session=f"session {number}", began=number * 1_000_000, prompt=f"prompt {number}")
+
+        def change(call: Call, old: bytes = old, new: bytes = new) -> None:
+            call.write("a", call.read("a").bytes.replace(old, new))
+
+        runner.call(change, conversation=f"conv_{number}", turn=turn)
+    return runner
+
+
+@pytest.mark.parametrize("action", ["accept", "reject"])
+def test_a_turn_on_the_page_leaves_the_hunks_of_other_sessions(
+    two_sessions: CommandRunner, server: ReviewServer, action: str
+) -> None:
+    shown = server.queue()["turns"][0]["shown"]
+    preview = two_sessions.cas(action, "--turn", "1", "--dry-run", "--json").json()
+    outcome = server.decide(action, turn=1, shown=shown)
+    assert outcome["outcome"] == {"decided": "decided", "conflict": "conflicted"}[str(preview["outcome"])]
+    assert two_sessions.statuses()["3:1"] is Status.PENDING
+
+
+def test_a_rejected_turn_names_its_accepted_edits_first(two_sessions: CommandRunner, server: ReviewServer) -> None:
+    two_sessions.done("accept", "2")
+    two_sessions.done("reject", "3")
+    turn = TurnInfo(session="session 1", began=1_000_000)
+    two_sessions.call(lambda call: call.write("b", b"new\n"), conversation="conv_1", turn=turn)
+    shown = server.queue()["turns"][0]["shown"]
+    asked = server.decide("reject", turn=1, shown=shown)
+    assert (asked["outcome"], asked["units"], asked["accepted"]) == ("confirm", ["2:1", "4:0"], ["2:1"])
+    assert asked["message"] == "This rejects 2 edits, 1 of them accepted: edit 2."
+    assert two_sessions.statuses()["4:0"] is Status.PENDING
+    done = server.decide("reject", turn=1, shown=shown, ticket=asked["ticket"])
+    assert done["outcome"] == "decided"
+    assert two_sessions.bytes("a") == TEN
+
+
+def test_a_session_and_everything_are_listed_before_they_are_decided(
+    two_sessions: CommandRunner, server: ReviewServer
+) -> None:
+    asked = server.decide("accept", session=3)
+    assert (asked["outcome"], asked["units"], asked["message"]) == ("confirm", ["3:1"], "This accepts 1 edit.")
+    assert server.decide("accept", session=3, ticket=asked["ticket"])["outcome"] == "decided"
+    asked = server.decide("reject", all=True)
+    assert asked["message"] == "This rejects 3 edits, 2 of them accepted: edits 1 3."
+    assert server.decide("reject", all=True, ticket=asked["ticket"])["outcome"] == "decided"
+    assert two_sessions.statuses()["3:1"] is Status.REJECTED

@@ -29,6 +29,7 @@ __all__ = [
     "IndexUnusable",
     "NamesShared",
     "NotAWorkspace",
+    "NotMounted",
     "PathError",
     "PathInvalid",
     "PathIsDirectory",
@@ -142,6 +143,18 @@ class FileMissing(PathError):
     def __init__(self, path: str, other: str = "") -> None:
         self.other = other  # the existing path that differs only in its Unicode form; "": none
         super().__init__(path, f"File not found: {path}")
+
+
+class NotMounted(PathError):
+    """The file is on a file system that is not mounted now, so that its state is not known."""
+
+    def __init__(self, path: str, folder: str) -> None:
+        self.folder = folder  # where the file system was mounted
+        super().__init__(
+            path,
+            f"{path} is not there now: the file system at {folder} is not mounted. Nothing was changed. "
+            "Mount it, then try again; if its files are gone for good, remove the empty folder.",
+        )
 
 
 class FileExists(PathError):

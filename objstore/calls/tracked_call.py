@@ -62,6 +62,7 @@ from objstore.text.hunks import Hunk, VerifiedHunks, hunks_fit, hunks_through
 from objstore.text.rebase import RebaseConflict, Rebased, rebased
 from objstore.transaction.journal import Journal
 from objstore.transaction.prestore import prestore_large_files
+from objstore.worktree.mounts import require_mounted
 
 __all__ = ["Call", "open_call"]
 
@@ -477,7 +478,8 @@ class Call:
             return FileMissing(path, missing_at(resolved).other)
 
     def _read_file(self, path: bytes, resolved: ResolvedPath) -> _File:
-        """Read a file for the first time, and collect its unrecorded changes."""
+        """Read a file for the first time, and collect its unrecorded changes. Raises NotMounted."""
+        require_mounted(self._journal, [path])
         tip = self._journal.store.tip_at(path)
         likely = None if tip is None or tip.state is None else tip.state.blob
         try:

@@ -45,6 +45,7 @@ from objstore.planning.ways_out import WaysOut
 from objstore.request_errors import EditTakenOut, NoSuchName
 from objstore.store.write_batch import Batch, now
 from objstore.worktree.external_changes import concerns_disk, external_view, found_at, found_changes
+from objstore.worktree.mounts import require_mounted
 
 # `edit_recorder` is imported only if a decision finds external edits, or writes markers.
 if TYPE_CHECKING:
@@ -75,8 +76,9 @@ class Planner:
     _recorder: Recorder | None = None  # None: nothing is recorded yet
 
     def external_changes(self, units: Iterable[Unit]) -> tuple[ExternalChange, ...]:
-        """Return the external changes of the files that the units belong to."""
+        """Return the external changes of the files that the units belong to. Raises NotMounted."""
         tips = [self._tip(document) for document in self._documents_of(units)]
+        require_mounted(self.journal, (tip.path for tip in tips))
         return found_changes(self.journal, self._counted(tips))
 
     def _counted(self, tips: Sequence[Tip]) -> Iterator[Tip]:

@@ -24,6 +24,7 @@ from objstore.transaction.journal import Journal
 from objstore.transaction.space_reserve import with_reserve
 from objstore.weave.document import Document
 from objstore.worktree.external_changes import found_changes
+from objstore.worktree.mounts import require_mounted
 
 __all__ = [
     "ANY_AGENT",
@@ -306,6 +307,7 @@ def _of_lines(journal: Journal, spelling: str, lines: tuple[int, int]) -> _Place
     tip = journal.store.index.documents.tip_at(path)
     if tip is None or tip.state is None:
         raise NoSuchName(spelling, "recorded file")
+    require_mounted(journal, [tip.path])
     if found_changes(journal, [tip]):
         raise FileChanged(os.fsdecode(path))
     if lines == (0, 0):

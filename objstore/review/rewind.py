@@ -20,6 +20,7 @@ from objstore.model.views import EditFilter, EditView, TurnView
 from objstore.store.write_batch import now
 from objstore.transaction.journal import Journal
 from objstore.worktree.external_changes import found_changes
+from objstore.worktree.mounts import require_mounted
 
 __all__ = ["exact_info", "rewind_exactly", "units_since", "unrecorded"]
 
@@ -87,8 +88,12 @@ def exact_info(journal: Journal, number: int, *, who: str) -> CallInfo:
 
 
 def unrecorded(journal: Journal, number: int, on_external: OnExternal) -> ExternalChanges | None:
-    """Return the unrecorded changes of files that an exact rewind would restore, unless the person chose to go on."""
+    """Return the unrecorded changes of files that an exact rewind would restore, unless the person chose to go on.
+
+    Raises NotMounted.
+    """
     tips = [tip for path in _differing(journal, number) if (tip := journal.store.tip_at(path)) is not None]
+    require_mounted(journal, (tip.path for tip in tips))
     found = found_changes(journal, tips) if on_external is OnExternal.ABORT else ()
     return ExternalChanges(changes=found) if found else None
 

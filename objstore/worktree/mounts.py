@@ -12,13 +12,13 @@ from collections.abc import Collection, Iterable
 from contextlib import suppress
 from typing import Final
 
-from objstore.errors import CasError, StoreLinked, StoreNotRegular
+from objstore.errors import CasError, NotMounted, StoreLinked, StoreNotRegular
 from objstore.fs.nofollow import read_store_file, write_derived_file
 from objstore.fs.reserved_names import MOUNTS_NAME, STORE_NAME
 from objstore.model.relpath import is_within
 from objstore.transaction.journal import Journal
 
-__all__ = ["absent_folders", "is_absent", "note_mounts"]
+__all__ = ["absent_folders", "is_absent", "note_mounts", "require_mounted"]
 
 _LONGEST_FILE: Final = 1 << 20
 _POINT: Final = 4
@@ -35,6 +35,15 @@ def absent_folders(journal: Journal) -> list[bytes]:
 def is_absent(path: bytes, absent: Iterable[bytes]) -> bool:
     """Return whether a path is in one of these folders."""
     return any(is_within(path, folder) for folder in absent)
+
+
+def require_mounted(journal: Journal, paths: Iterable[bytes]) -> None:
+    """Raise NotMounted if a path is on a file system that is not mounted now."""
+    absent = absent_folders(journal)
+    for path in paths if absent else ():
+        for folder in absent:
+            if is_within(path, folder):
+                raise NotMounted(os.fsdecode(path), os.fsdecode(folder))
 
 
 def note_mounts(journal: Journal, folders: Iterable[tuple[bytes, int]]) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from objstore import EditFilter
+from objstore import Action, CallInfo, EditFilter, OnExternal, Origin
+from objstore.errors import NotMounted
 from tests.support.git_project import GitProject
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
@@ -71,6 +72,49 @@ def test_a_file_system_that_is_not_mounted_now_is_not_deleted(tmp_path: Path, di
             project.look()
             gone = {view.edit.path for view in project.workspace.history.edits(EditFilter()) if view.edit.after is None}
             assert b"mounted here/deep/f.txt" in gone
+        finally:
+            with suppress(subprocess.CalledProcessError):
+                unmount(point)
+
+
+def test_what_would_change_a_file_that_is_not_mounted_now_changes_nothing(tmp_path: Path, disk: Path) -> None:
+    with closing(GitProject(tmp_path / "project")) as project:
+        point = project.folder / "mounted"
+        point.mkdir()
+        mount("--bind", str(disk), str(point))
+        try:
+            project.look()
+            project.agent_writes("mounted/deep/f.txt", AGENTS)
+            workspace = project.workspace
+            view, units = workspace.find_units("2")
+            assert view.edit.path == b"mounted/deep/f.txt"
+            before = workspace.history.edits(EditFilter())
+            unmount(point)
+
+            def write() -> None:
+                with workspace.call(CallInfo(tool="write", conversation="ours", origin=Origin.AGENT)) as call:
+                    call.write("mounted/new.txt", b"new\n")
+                    call.commit()
+
+            def restore() -> None:
+                with workspace.call(CallInfo(tool="restore", origin=Origin.PERSON)) as call:
+                    call.write("mounted/deep/f.txt", FIRST.encode())
+                    call.commit()
+
+            gone = "not there now: the file system at mounted is not mounted"
+            for act in (write, restore):
+                with pytest.raises(NotMounted, match=gone):
+                    act()
+            for action in (Action.ACCEPT, Action.REJECT):
+                for choice in OnExternal:
+                    with pytest.raises(NotMounted, match=gone):
+                        workspace.decide(action, units, on_external=choice)
+            assert workspace.history.edits(EditFilter()) == before
+            assert not any(point.iterdir())
+            mount("--bind", str(disk), str(point))
+            project.look()
+            assert workspace.history.edits(EditFilter()) == before
+            assert project.text("mounted/deep/f.txt") == AGENTS
         finally:
             with suppress(subprocess.CalledProcessError):
                 unmount(point)

@@ -17,7 +17,7 @@ from objstore.calls.evidence_log import log_of
 from objstore.clock import now
 from objstore.errors import CasError
 from objstore.fastclass import field, replace, value
-from objstore.fs.processes import ProcessName, has_ended, lineage, valid_process_name
+from objstore.fs.processes import MACHINE, Processes, ProcessName, valid_process_name
 from objstore.fs.reserved_names import JOINED_NAME, OPEN_CALL_PREFIX
 from objstore.fs.writer_lock import WriterLock
 from objstore.model.basic_types import MAX_INT, RESERVED_CONVERSATIONS
@@ -176,8 +176,9 @@ class AgentCall:
 class OpenCalls:
     """The open calls of one workspace. A process that changes them holds `lock`."""
 
-    def __init__(self, journal: Journal) -> None:
-        """Take the journal of the workspace; read nothing yet."""
+    def __init__(self, journal: Journal, processes: Processes = MACHINE) -> None:
+        """Take the journal of the workspace; read nothing yet. `processes`: those that may be agents'."""
+        self._processes: Final = processes
         self._files: Final = AgentFiles(journal)
         self._log: Final = log_of(journal)
 
@@ -195,7 +196,7 @@ class OpenCalls:
         known, a call is removed after a day.
         """
         calls: dict[str, AgentCall] = {}
-        is_gone = cache(has_ended)
+        is_gone = cache(self._processes.has_ended)
         oldest = now() - FORGOTTEN_AFTER
         for name in self._log.names(OPEN_CALL_PREFIX, _POSSIBLE):
             call = call_of_fields(self._log.read(name))
@@ -322,16 +323,15 @@ class OpenCalls:
         """Return the client's process: that of the newest turn, which another hook has reported (None: not known)."""
         return self._client(self.session(conversation))
 
-    @staticmethod
-    def _client(session: Mapping[str, Any]) -> ProcessName | None:
-        return _common_process(texts_of(session.get(_LINEAGE)), lineage())
+    def _client(self, session: Mapping[str, Any]) -> ProcessName | None:
+        return _common_process(texts_of(session.get(_LINEAGE)), self._processes.lineage())
 
     def note_turn(self, turn: TurnInfo, also: Mapping[str, Any] | None = None, prompt_id: str = "") -> None:
         """Note that a turn begins, by which processes that was reported, and the fields in `also`. Raises as `note`."""
 
         def noted(kept: Mapping[str, Any]) -> dict[str, Any]:
             begun = {**_fields_of_turn(turn), **({_PROMPT_ID: prompt_id} if prompt_id else {})}
-            return {"turn": begun, "turns": _earlier_turns(kept), _LINEAGE: lineage(), **(also or {})}
+            return {"turn": begun, "turns": _earlier_turns(kept), _LINEAGE: self._processes.lineage(), **(also or {})}
 
         self.note(turn.session, noted)
 

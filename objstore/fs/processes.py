@@ -13,7 +13,16 @@ from typing import Final, NamedTuple, NewType
 
 from objstore.fs.boot_id import UNKNOWN_BOOT, boot_id
 
-__all__ = ["ProcessName", "has_ended", "lineage", "newest_number", "outlived", "valid_process_name"]
+__all__ = [
+    "MACHINE",
+    "ProcessName",
+    "Processes",
+    "has_ended",
+    "lineage",
+    "newest_number",
+    "outlived",
+    "valid_process_name",
+]
 
 ProcessName = NewType("ProcessName", str)
 
@@ -114,6 +123,30 @@ def outlived(newest: int, seconds: float, client: ProcessName | None, folder: st
 def valid_process_name(held: object) -> ProcessName | None:
     """Return a process name that a file holds; None if it has not that form."""
     return ProcessName(held) if isinstance(held, str) and _FORM.fullmatch(held) else None
+
+
+class Processes:
+    """The processes of this machine, as those see them that follow an agent's calls."""
+
+    def lineage(self) -> list[ProcessName]:
+        """Return what the function of this name returns."""
+        return lineage()
+
+    def has_ended(self, name: ProcessName) -> bool:
+        """Return what the function of this name returns."""
+        return has_ended(name)
+
+    def newest_number(self) -> int:
+        """Return what the function of this name returns."""
+        return newest_number()
+
+    def outlived(self, newest: int, seconds: float, client: ProcessName | None, folder: str) -> list[ProcessName]:
+        """Return what the function of this name returns."""
+        return outlived(newest, seconds, client, folder)
+
+
+MACHINE: Final = Processes()
+"""The processes that really run."""
 
 
 def _system() -> tuple[str, str, str] | None:

@@ -17,7 +17,7 @@ from objstore.clock import now
 from objstore.errors import CasError, PathError
 from objstore.fastclass import replace
 from objstore.fs.disk import reaching
-from objstore.fs.processes import ProcessName, has_ended, newest_number, outlived
+from objstore.fs.processes import MACHINE, Processes, ProcessName
 from objstore.fs.writer_lock import WriterLock
 from objstore.model.results import CallInfo, TurnInfo
 from objstore.model.views import EditFilter, EditView
@@ -55,10 +55,14 @@ _MAX_SCANNED_PATHS: Final = 20
 class HookSessions:
     """The open calls of all agents in one workspace, and what is remembered of each conversation."""
 
-    def __init__(self, journal: Journal, scan: Looks | None = None) -> None:
-        """Take the journal of the workspace; read nothing yet. `scan`: what looks at the files (None: the disk's)."""
+    def __init__(self, journal: Journal, scan: Looks | None = None, processes: Processes = MACHINE) -> None:
+        """Take the journal of the workspace; read nothing yet.
+
+        `scan`: what looks at the files (None: the disk's). `processes`: those that may be agents'.
+        """
         self._journal: Final = journal
-        self._open: Final = OpenCalls(journal)
+        self._processes: Final = processes
+        self._open: Final = OpenCalls(journal, processes)
         self._scan: Final = AttributedScan(journal, self._open) if scan is None else scan
         self._missing: Final = MissingReports(self._open, self._scan)
         self.server_calls: Final = ServerCalls(journal)
@@ -101,7 +105,7 @@ class HookSessions:
                 self._open.remove(name)
                 # The files that a tool names were just scanned. Others may be ignored and found only later.
                 since = None if known.paths is None else 0
-                newest = newest_number() if known.paths is None else 0
+                newest = self._processes.newest_number() if known.paths is None else 0
                 self._open.put(name, self._open.in_turn(replace(known, since=since, newest=newest)))
                 return found
         except (CasError, OSError):
@@ -536,14 +540,14 @@ class HookSessions:
         """Return the processes that began during one of the calls and still run."""
         root = os.path.realpath(self._journal.tree.root)
         at = now()
-        found = [outlived(call.newest, (at - call.began) / 1e6, call.process, root) for call in calls]
+        found = [self._processes.outlived(call.newest, (at - call.began) / 1e6, call.process, root) for call in calls]
         return list(dict.fromkeys(process for each in found for process in each))
 
     def _note_outliving(
         self, call: AgentCall, left: Sequence[ProcessName], open_calls: dict[str, AgentCall]
     ) -> list[EditView]:
         """Note which processes have outlived a call; return the edits for what those changed that ended meanwhile."""
-        ended = [process for process in left if has_ended(process)]
+        ended = [process for process in left if self._processes.has_ended(process)]
         for process in left:
             behind = replace(
                 call,

@@ -9,12 +9,16 @@ from collections.abc import Mapping, Sequence
 from typing import Final, TypeVar
 from urllib.parse import unquote_to_bytes
 
+from cli.web.on_screen import OnScreen, Rows
 from objstore import MAX_INT, MAX_TEXT, Seq, Status, Unit
 
 __all__ = ["BadRequest", "Fields", "NotThere", "body_of"]
 
 _UNIT: Final = re.compile(r"([1-9][0-9]{0,17}):(0|[1-9][0-9]{0,8})")
 _KEY: Final = re.compile(r"[0-9a-f]{32}")
+
+_MOST_SHOWN: Final = 100_000
+"""Most changes and hunks of which a request says that they were shown."""
 
 Choice = TypeVar("Choice", bound=str)
 
@@ -102,6 +106,13 @@ class Fields:
             raise BadRequest(f"{name} has to be a list of keys of changes.")
         return [bytes.fromhex(str(key)) for key in dict.fromkeys(found)]
 
+    def key(self, name: str) -> bytes:
+        """Return the key of a net change; b"" if the field is not given."""
+        found = self._given.get(name, "")
+        if not isinstance(found, str) or not (_KEY.fullmatch(found) or not found):
+            raise BadRequest(f"{name} has to be the key of a change.")
+        return bytes.fromhex(found)
+
     def units(self, name: str) -> list[Unit]:
         """Return hunks, from a list or from a text with commas; [] if the field is not given."""
         found = self._given.get(name, [])
@@ -114,6 +125,17 @@ class Fields:
         if not isinstance(found, dict) or not all(status in set(Status) for status in found.values()):
             raise BadRequest(f"{name} has to have a status for each hunk.")
         return {_unit(name, each): Status(status) for each, status in found.items()}
+
+    def on_screen(self, name: str) -> OnScreen:
+        """Return the rows of changes and hunks that were on the screen; none if the field is not given."""
+        found = self._given.get(name, {})
+        if not isinstance(found, dict) or len(found) > _MOST_SHOWN:
+            raise BadRequest(f"{name} has to have ranges of rows for at most {_MOST_SHOWN} changes and hunks.")
+        rows = {each: _ranges(name, ranges) for each, ranges in found.items()}
+        return OnScreen(
+            changes={bytes.fromhex(each): own for each, own in rows.items() if _KEY.fullmatch(each)},
+            units={_unit(name, each): own for each, own in rows.items() if not _KEY.fullmatch(each)},
+        )
 
     def seqs(self, name: str) -> list[Seq]:
         """Return numbers of edits."""
@@ -156,6 +178,20 @@ def _unit(name: str, spelling: object) -> Unit:
     if found is None:
         raise BadRequest(f"{name} has to name hunks, such as 12:2.")
     return Unit(Seq(int(found[1])), int(found[2]))
+
+
+def _ranges(name: str, ranges: object) -> Rows:
+    """Return ranges of rows from a list of pairs."""
+    found: list[tuple[int, int]] = []
+    for each in ranges if isinstance(ranges, list) else [None]:
+        match each:
+            case [bool(), _] | [_, bool()]:  # a bool is an int, too
+                pass
+            case [int(start), int(end)] if 0 <= start < end <= MAX_INT:
+                found.append((start, end))
+                continue
+        raise BadRequest(f"{name} has to have a list of ranges of rows, such as [[0, 2]], for each change.")
+    return tuple(found)
 
 
 def _refused_constant(name: str) -> object:

@@ -17,6 +17,7 @@ import click
 from cli.app.error_hints import permission_advice
 from cli.screen.terminal import visible
 from cli.web.diff_rows.syntax_marks import SyntaxMarks
+from cli.web.on_screen import NOTHING, OnScreen
 from objstore import (
     Action,
     CasError,
@@ -67,6 +68,7 @@ class ShownChange:
     units: tuple[Unit, ...]
     together: frozenset[bytes]  # keys of the changes that are decided with it, itself included
     paths: tuple[str, ...]  # of its file, now and in the accepted state
+    rows: int  # of its removed and inserted lines
 
 
 @value
@@ -76,7 +78,7 @@ class DecisionRequest:
     action: Action
     selection: Selection
     statuses: tuple[tuple[Unit, Status], ...] = ()  # of single hunks, as they were shown
-    shown: str = ""  # digest of a group's changes as they were shown; "": a ticket lists them
+    screen: OnScreen = NOTHING
     reason: str = ""
     cascade: bool = False
     markers: bool = False

@@ -7,7 +7,7 @@ from urllib.parse import quote_from_bytes
 
 from cli.render.turns import session_name
 from cli.screen.terminal import shown_name, visible
-from objstore import EditAway, NoSuchName, Unit, blob_id
+from objstore import EditAway, NoSuchName, Unit
 
 if TYPE_CHECKING:
     from objstore import CommentView, EditView, NetChange, NetFile, RunningCall, SessionView, TurnView, Workspace
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Edits",
     "change_words",
-    "changes_digest",
     "comment_shape",
     "kind_of",
     "named",
@@ -51,11 +50,6 @@ def prose(text: str) -> str:
 def time_shape(microseconds: int) -> float:
     """Return a time in seconds since 1970, given in microseconds."""
     return microseconds / 1_000_000
-
-
-def changes_digest(keys: Iterable[bytes]) -> str:
-    """Return a digest that identifies a set of changes by their keys, in hex."""
-    return blob_id(b"".join(sorted(set(keys)))).hex()[:32]
 
 
 def unit_names(units: Iterable[Unit]) -> list[str]:

@@ -15,7 +15,10 @@ from tests.support.command_runner import PATIENCE, PROGRAM, environment
 from tests.support.fork_server import forked_program
 from tests.support.plain_http import NO_CERTIFICATES
 
-__all__ = ["SECRET", "ReviewServer", "cookie_of", "review_server"]
+__all__ = ["SECRET", "WHOLE", "ReviewServer", "cookie_of", "review_server"]
+
+WHOLE: Final = [[0, 1_000_000_000]]
+"""The rows of a change of which every row was on the screen."""
 
 _ADDRESS: Final = re.compile(r"http://127\.0\.0\.1:(\d+)/\?token=(\S+)")
 
@@ -69,9 +72,17 @@ class ReviewServer:
         """Return the keys of a file's changes."""
         return [change["key"] for change in self.file(name)["all"]]
 
-    def decide(self, action: str, **fields: object) -> Any:  # noqa: ANN401 -- as above
-        """Return the outcome of a decision."""
-        return self.post("/api/decide", action=action, **fields)
+    def decide(self, action: str, **fields: Any) -> Any:  # noqa: ANN401 -- as above
+        """Return the outcome of a decision, for which everything was on the screen if `on_screen` is not given."""
+        screen = dict.fromkeys((*fields.get("keys", ()), *fields.get("units", ())), WHOLE)
+        return self.post("/api/decide", action=action, **{"on_screen": screen | self.of_turn(**fields), **fields})
+
+    def of_turn(self, turn: int = 0, **_: object) -> dict[str, list[list[int]]]:
+        """Return what a page that shows all changes of a turn has on the screen; {} for turn 0."""
+        turns = [found for found in self.queue()["turns"] if found["number"] == turn] if turn else []
+        files = [(file["document"], found["number"]) for found in turns for file in found["files"]]
+        shown = [self.get("/api/file", document=document, turn=number)["all"] for document, number in files]
+        return {change["key"]: WHOLE for changes in shown for change in changes}
 
     @contextmanager
     def events(self) -> Iterator[Iterator[tuple[str, str]]]:

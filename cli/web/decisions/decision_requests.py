@@ -8,8 +8,9 @@ from cli.app.invocation import reviewer
 from cli.render.outcomes import shown_units
 from cli.screen.terminal import shown_name
 from cli.web.decisions.outcomes import WayOut, failure_shape, outcome_shape, overtaken
+from cli.web.on_screen import UnshownChange, row_count, unshown_changes, unshown_shape
 from cli.web.server_state import DecisionRequest, ServerState, Ticket
-from cli.web.shapes import changes_digest, unit_names
+from cli.web.shapes import unit_names
 from objstore import (
     Action,
     AmbiguousName,
@@ -20,7 +21,6 @@ from objstore import (
     NoSuchName,
     NothingSelected,
     OnExternal,
-    Selection,
     Status,
     Unit,
     counted_edits,
@@ -71,8 +71,6 @@ def resolved(server: ServerState, workspace: "Workspace", request: DecisionReque
         return str(error)
     if found.changes - {*selection.keys, *(key for change in known for key in change.together)}:
         return f"A change that is decided with this one, in {shown_name(found.files[0])}, is not as it was shown."
-    if request.shown and request.shown != _digest(workspace, selection):
-        return "The changes of this turn are not as shown any more: the agent, or you, changed some since you looked."
     paths = tuple(sorted({*found.files, *near}))
     shown = {**found.units, **dict(request.statuses)}
     return Resolved(shown=shown, named=found.named, accepted=found.accepted, paths=paths, unreviewed=found.unreviewed)
@@ -87,7 +85,7 @@ def decided(server: ServerState, workspace: "Workspace", request: DecisionReques
         found = resolved(server, workspace, request)
         if isinstance(found, str):
             return overtaken(found)
-        question = _question(server, request, found, answered)
+        question = _question(server, workspace, request, found, answered)
         if question is not None:
             return question
         outcome = _outcome(workspace, request, found, answered)
@@ -170,21 +168,25 @@ def _previewed(
     return _outcome(workspace, tried, found, answered, refused=refused, dry_run=True)
 
 
-def asked_first(server: ServerState, request: DecisionRequest, found: Resolved) -> Shape | None:
+def asked_first(server: ServerState, workspace: "Workspace", request: DecisionRequest, found: Resolved) -> Shape | None:
     """Return the question that must be answered before a decision; None: there is none, or it was answered.
 
-    A rejection asks before it takes back accepted edits, and a group of which the page has shown no digest is listed.
+    What is pending must have been on the screen. What was decided before, such as accepted edits that a rejection
+    takes back, is listed first.
     """
     answered = server.shown(request.ticket) if request.ticket else _NONE
-    return None if answered is None else _question(server, request, found, answered)
+    return None if answered is None else _question(server, workspace, request, found, answered)
 
 
-def _question(server: ServerState, request: DecisionRequest, found: Resolved, answered: Ticket) -> Shape | None:
+def _question(
+    server: ServerState, workspace: "Workspace", request: DecisionRequest, found: Resolved, answered: Ticket
+) -> Shape | None:
+    unshown = _unshown(workspace, request, found)
+    if unshown is not None:
+        return unshown
     asks: set[Unit] = set()
-    if request.action is Action.REJECT and not request.selection.units:
-        asks.update(found.accepted)
-    if request.selection.is_group and not request.shown:
-        asks.update(found.shown)
+    if not request.selection.units:
+        asks.update(unit for unit in found.named if found.shown[unit] is not Status.PENDING)
     if asks <= answered.listed:
         return None
     listed = Ticket(refused=answered.refused, expected=answered.expected, listed=frozenset(found.shown))
@@ -210,10 +212,23 @@ def _with_left_out(shape: Shape, found: Resolved) -> Shape:
     return {**shape, "message": f"{shape['message']} {said}"}
 
 
-def _digest(workspace: "Workspace", selection: Selection) -> str:
-    """Return a digest of the changes that a group's pending edits are part of, as the queue sends it."""
-    files = workspace.review.change_summaries(units=workspace.review.pending_units(selection))
-    return changes_digest(change.key for file in files for change in file.changes)
+def _unshown(workspace: "Workspace", request: DecisionRequest, found: Resolved) -> Shape | None:
+    """Return the outcome of a decision that covers what was not on the screen (None: it does not)."""
+    changes: list[UnshownChange] = []
+    units = found.named
+    if not request.selection.units:
+        pending = frozenset(unit for unit in found.named if found.shown[unit] is Status.PENDING)
+        files = workspace.review.change_summaries(units=pending, unreadable=lambda _: None)
+        changes, units = unshown_changes(request.screen, files, pending)
+    # What was decided in this moment is refused as such.
+    same = [unit for unit in units if workspace.history.edit(unit.seq).units[unit.hunk] is found.shown[unit]]
+    counts = {unit: row_count(workspace, unit) for unit in same}
+    missing = {
+        unit: rows
+        for unit, count in counts.items()
+        if count is not None and (rows := request.screen.missing(unit, count)) is not None
+    }
+    return unshown_shape(changes, missing) if changes or missing else None
 
 
 def _what_happened(server: ServerState, workspace: "Workspace", error: ChangesGone) -> str:

@@ -45,7 +45,7 @@ def decided_or_asked(server: ServerState, request: DecisionRequest, running: str
                     found = resolved(server, workspace, request)
                     if isinstance(found, str):
                         return overtaken(found)
-                    question = asked_first(server, request, found)
+                    question = asked_first(server, workspace, request, found)
                     if question is not None:
                         return question
                     calls = [call for call in calls if _may_change(server.root, call, found.paths)]

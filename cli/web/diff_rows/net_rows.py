@@ -179,9 +179,12 @@ class DiffRows:
         return found
 
 
-def line_row(sign: str, line: bytes, *, old: int = -1, new: int = -1) -> Row:
-    """Return the row of a line. `old`, `new`: its zero-based numbers in both texts; -1: it is not in that text."""
-    text, cut = shown_line(line)
+def line_row(sign: str, line: bytes, *, old: int = -1, new: int = -1, most: int = MOST_CHARACTERS) -> Row:
+    """Return the row of a line. `old`, `new`: its zero-based numbers in both texts; -1: it is not in that text.
+
+    `most`: characters after which it is cut.
+    """
+    text, cut = shown_line(line, count=most)
     row: Row = {"k": sign, "t": text}
     if old >= 0:
         row["o"] = old + 1

@@ -29,7 +29,7 @@ def decide(server: ServerState, fields: Fields) -> Json:
         action=action,
         selection=selection,
         statuses=statuses,
-        shown=fields.text("shown", "", most=100),
+        screen=fields.on_screen("on_screen"),
         reason=fields.text("reason", ""),
         cascade=fields.flag("cascade"),
         markers=fields.flag("markers"),
@@ -37,8 +37,6 @@ def decide(server: ServerState, fields: Fields) -> Json:
         on_external=OnExternal(fields.choice("on_external", _ANSWERS, "abort")),
         ticket=fields.text("ticket", "", most=100),
     )
-    if request.shown and not selection.is_group:
-        raise BadRequest("shown is the digest of a turn's changes: give it with turn.")
     if request.cascade + request.markers + request.keep_lines > 1:
         raise BadRequest("cascade, keep_lines and markers exclude each other.")
     goes_further = request.cascade or request.keep_lines
@@ -123,7 +121,7 @@ ROUTES: Final[list[Route]] = [
             "turn",
             "session",
             "all",
-            "shown",
+            "on_screen",
             "reason",
             "cascade",
             "keep_lines",

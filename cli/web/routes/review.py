@@ -52,9 +52,9 @@ def lines(server: ServerState, fields: Fields) -> Json:
 def line(server: ServerState, fields: Fields) -> Json:
     """Answer with further characters of a row whose line was cut."""
     first, count = fields.number("first", 0), fields.number("count", _CHARACTERS, most=_CHARACTERS)
-    number = fields.number("row")
+    number, key = fields.number("row"), fields.key("key")
     with server.workspace() as workspace:
-        row = _shown(server, workspace, fields).rows.line(number)
+        row = _shown(server, workspace, fields).line(number, key)
     if row is None:
         raise NotThere("The diff has no such row any more.")
     text, cut = shown_line(row, first, count)
@@ -92,11 +92,13 @@ def split(server: ServerState, fields: Fields) -> Json:
 
 
 def seen(server: ServerState, fields: Fields) -> Json:
-    """Mark changes as seen."""
-    keys = fields.keys("keys")
+    """Mark the changes as seen that were wholly on the screen, and answer with the keys of the others."""
+    keys, screen = fields.keys("keys"), fields.on_screen("on_screen")
+    known = {key: server.change(key) for key in keys}
+    seen = [key for key, change in known.items() if change and screen.missing(key, change.rows) is None]
     with server.workspace() as workspace:
-        workspace.review.mark_seen(keys)
-    return {}
+        workspace.review.mark_seen(seen)
+    return {"unshown": [key.hex() for key in keys if key not in seen]}
 
 
 # ---- inside
@@ -116,9 +118,9 @@ ROUTES: Final[list[Route]] = [
     get("/api/queue", queue),
     get("/api/file", file, "document", "turn", "first", "count", "context"),
     get("/api/lines", lines, "document", "turn", "context", "first", "count"),
-    get("/api/line", line, "document", "turn", "context", "row", "first", "count"),
+    get("/api/line", line, "document", "turn", "context", "row", "key", "first", "count"),
     get("/api/syntax", syntax, "document", "turn", "context", "first", "count"),
     get("/api/edits", edits, "units"),
     post("/api/split", split, "unit", "part", "status"),
-    post("/api/seen", seen, "keys"),
+    post("/api/seen", seen, "keys", "on_screen"),
 ]

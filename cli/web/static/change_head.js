@@ -10,14 +10,13 @@ import { ago, counted, net, netInWords } from "./words.js";
  * @property {(index: number) => void} select
  * @property {(index: number) => void} accept
  * @property {(index: number) => void} reject
- * @property {(index: number) => void} fold show or hide the rows of a change of white space only
  * @property {(comment: Comment) => void} resolve
  * @property {(comment: Comment, text: string) => void} answer
  * @property {(turn: number) => string} prompt the prompt of a turn; "": not known
  * @property {string} read_only why nothing can be decided
  */
 
-/** @typedef {{ is_current: boolean, is_altered: boolean, is_folded: boolean | null }} HeadLook */
+/** @typedef {{ is_current: boolean, is_altered: boolean }} HeadLook */
 
 /** Return where a change is, in words. @param {Change} change */
 export function whereOf(change) {
@@ -46,9 +45,6 @@ export function headElement(file, index, look, acts) {
     element("span", { class: "units" }, change.units.slice(0, 4).join(" ") + (change.units.length > 4 ? " …" : "")),
     element("span", { class: "space" }),
   );
-  if (look.is_folded !== null) {
-    line.append(button(look.is_folded ? "Show" : "Fold", () => acts.fold(index), { "aria-expanded": !look.is_folded }));
-  }
   const verdicts = /** @type {const} */ ([["Accept", acts.accept], ["Reject", acts.reject]]).map(([word, act]) => {
     const label = `${word} change ${index + 1}, ${whereOf(change)}`;
     return button(word, () => act(index), { class: word.toLowerCase(), "aria-label": label, disabled: acts.read_only ? "" : null });

@@ -12,6 +12,7 @@ import { headElement } from "./change_head.js";
 import { paint, paired, rowElement } from "./diff_rows.js";
 import { button, element } from "./elements.js";
 import { sectionsOf, WHOLE } from "./sections.js";
+import { look, markRow } from "./shown.js";
 import { counted } from "./words.js";
 
 const ROW_HEIGHT = 20;
@@ -28,7 +29,7 @@ const LINES = 1000;
  *   rows: import("./sections.js").Rows,
  *   syntax: (first: number, count: number) => Promise<Mark[][]>,
  *   lines: (first: number, count: number) => Promise<Row[]>,
- *   rest: (row: number, from: number) => Promise<{ t: string, cut: number }>,
+ *   rest: (row: number, key: string, from: number) => Promise<{ t: string, cut: number }>,
  * }} ViewActs
  */
 /** A line on the screen: its distance from the top, and how to find it after a redraw. @typedef {{ top: number, index: number, is_head: boolean, row: number, text: string }} Place */
@@ -46,8 +47,6 @@ export class DiffView {
     this.heads = new Map();
     /** The element of each drawn row; side by side, two rows share one. @type {Map<number, HTMLElement>} */
     this.drawn = new Map();
-    /** Keys of white-space changes that the reader has unfolded. @type {Set<string>} */
-    this.unfolded = new Set();
     /** Opened gaps: the key of the change above each. @type {Set<string>} */
     this.opened = new Set();
     /** Keys of changes whose text changed while they were current. @type {Set<string>} */
@@ -150,14 +149,12 @@ export class DiffView {
     into.style.minHeight = "";
     /** @type {{ row: Row, index: number }[]} */
     let waiting = [];
-    let target = into;
     let change = -1;
     const flush = () => {
       const is_split = this.is_split && (change < 0 || file.all[change].rows <= WHOLE);
-      if (is_split) for (const pair of paired(waiting)) target.append(this.pair(pair));
-      else for (const { row, index } of waiting) target.append(this.row(row, index));
+      if (is_split) for (const pair of paired(waiting)) into.append(this.pair(pair));
+      else for (const { row, index } of waiting) into.append(this.row(row, index));
       waiting = [];
-      target = into;
     };
     rows.forEach((row, at) => {
       const index = section.start + at;
@@ -167,48 +164,19 @@ export class DiffView {
       change = owner;
       for (const head of heads ?? []) into.append(this.head(head));
       if (row.k === "~") into.append(this.gap(row, rows[at - 1], index));
-      else {
-        if (!waiting.length && this.isFolding(owner)) {
-          target = element("div", { class: "folding", id: `fold-${owner}`, hidden: this.isFolded(owner) ? "" : null });
-          into.append(target);
-        }
-        waiting.push({ row, index });
-      }
+      else waiting.push({ row, index });
     });
     flush();
+    look(into);
     this.visible.observe(into);
-  }
-
-  /** @param {number} index of a change; -1: none */
-  isFolding(index) {
-    const change = this.file?.all[index];
-    return Boolean(change && change.whitespace_only && change.rows && change.rows <= WHOLE);
-  }
-
-  /** @param {number} index */
-  isFolded(index) {
-    return this.isFolding(index) && !this.unfolded.has(this.file?.all[index].key ?? "");
-  }
-
-  /** Show or hide the rows of a change of white space only. @param {number} index */
-  fold(index) {
-    const key = this.file?.all[index].key ?? "";
-    if (!this.unfolded.delete(key)) this.unfolded.add(key);
-    const rows = this.body.querySelector(`#fold-${index}`);
-    if (rows) /** @type {HTMLElement} */ (rows).hidden = this.isFolded(index);
-    this.headAgain(index)?.querySelector("button")?.focus();
   }
 
   /** @param {number} index */
   head(index) {
     const file = /** @type {ChangedFile} */ (this.file);
-    const acts = { .../** @type {ViewActs} */ (this.acts), fold: (/** @type {number} */ at) => this.fold(at) };
-    const look = {
-      is_current: index === this.cursor,
-      is_altered: this.altered.has(file.all[index].key),
-      is_folded: this.isFolding(index) ? this.isFolded(index) : null,
-    };
-    const made = headElement(file, index, look, acts);
+    const how = { is_current: index === this.cursor, is_altered: this.altered.has(file.all[index].key) };
+    const made = headElement(file, index, how, /** @type {ViewActs} */ (this.acts));
+    if (!file.all[index].rows) made.dataset.of = file.all[index].key;
     this.heads.set(index, made);
     return made;
   }
@@ -229,6 +197,8 @@ export class DiffView {
     const made = rowElement(row, this.look(index, sides));
     if (index < 0) return made; // a line of an opened gap
     made.dataset.row = String(index);
+    const change = this.file?.all[row.c ?? -1];
+    if (change) markRow(made, change.key, index - change.row, row);
     if (!this.drawn.has(index)) this.drawn.set(index, made);
     return made;
   }
@@ -236,10 +206,12 @@ export class DiffView {
   /** How a row is drawn. @param {number} index @param {"both" | "old" | "new"} sides */
   look(index, sides) {
     const more = async (/** @type {Row} */ row, /** @type {HTMLElement} */ into) => {
-      const rest = await this.acts?.rest(index, row.t.length);
+      const change = this.file?.all[row.c ?? -1];
+      const rest = await this.acts?.rest(index - (change?.row ?? 0), change?.key ?? "", row.t.length);
       if (!rest) return;
       row.t += rest.t;
       row.cut = rest.cut;
+      if (!row.cut) delete into.dataset.cut;
       paint(into, row, [], this.look(index, sides));
     };
     return { digits: this.digits ?? 3, sides, more };
@@ -366,7 +338,7 @@ export class DiffView {
     if (!change || !head) return false;
     const pane = this.pane.getBoundingClientRect();
     if (head.top < pane.top - 1 || head.bottom > pane.bottom + 1) return false;
-    if (!change.rows || this.isFolded(index)) return true;
+    if (!change.rows) return true;
     const last = this.drawn.get(change.row + change.rows - 1)?.getBoundingClientRect();
     return last !== undefined && last.bottom <= pane.bottom + 1;
   }

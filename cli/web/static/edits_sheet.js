@@ -28,10 +28,10 @@ export function EditsSheet({ sheet }) {
     <ol class="conflicts">${edits.map((edit) => html`<li key=${edit.seq}>
       <p><${EditLine} edit=${edit} /></p>
       ${edit.hunks.map((hunk) => html`<div key=${hunk.unit} class="hunk">
-        <p><b>${hunk.unit}</b> ${hunk.status} ${hunk.words}</p>
+        <p data-of=${hunk.rows.length ? null : hunk.unit}><b>${hunk.unit}</b> ${hunk.status} ${hunk.words}</p>
         ${sheet.splitting && hunk.splits.length > 1
           ? hunk.splits.map((rows, part) => html`<${Part} key=${part} unit=${hunk.unit} part=${part} rows=${rows} status=${hunk.status} why=${why} />`)
-          : html`<${Lines} rows=${hunk.rows} label=${`Lines of hunk ${hunk.unit}`} />
+          : html`<${Lines} rows=${hunk.rows} label=${`Lines of hunk ${hunk.unit}`} of=${hunk.unit} />
             ${sheet.splitting && html`<p class="meta">It can't be split further.</p>`}
             <${Verdicts} unit=${hunk.unit} status=${hunk.status} why=${why} />`}
       </div>`)}

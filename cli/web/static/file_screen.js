@@ -63,8 +63,8 @@ function FileHead({ file, turn }) {
       <button type="button" disabled=${!!why || !file.all.length} onClick=${() => decideOnFile("accept")}>Accept file</button>
       <button type="button" disabled=${!!why || !file.all.length} onClick=${() => decideOnFile("reject")}>Reject file</button>
       ${turn !== null && own && html`
-        <button type="button" disabled=${!!why || !own.shown} onClick=${() => decideOnTurn("accept", turn)}>Accept turn</button>
-        <button type="button" disabled=${!!why || !own.shown} onClick=${() => decideOnTurn("reject", turn)}>Reject turn</button>`}
+        <button type="button" disabled=${!!why} onClick=${() => decideOnTurn("accept", turn)}>Accept turn</button>
+        <button type="button" disabled=${!!why} onClick=${() => decideOnTurn("reject", turn)}>Reject turn</button>`}
       ${isRenderable(file) && html`<button type="button" aria-pressed=${state.tab === "rendered"}
         onClick=${() => set({ tab: state.tab === "rendered" ? "changes" : "rendered" })}>Rendered</button>`}
       <a class="button" href=${blameAddress(file.path)}>Blame</a>

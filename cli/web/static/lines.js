@@ -2,6 +2,7 @@
 
 /** @import {EditSummary, Row} from "./types.d.ts" */
 import { rowElement } from "./diff_rows.js";
+import { look as noteShown, markRow } from "./shown.js";
 import { html, useLayoutEffect, useRef } from "./vendor/preact-htm.js";
 import { ago, short } from "./words.js";
 
@@ -11,14 +12,24 @@ export function EditLine({ edit }) {
     ${edit.turn > 0 && ` · turn ${edit.turn}`}${edit.prompt && html`<br /><q>${short(edit.prompt, 300)}</q>`}`;
 }
 
-/** Rows of a diff in a box. @param {{ rows: Row[], label: string }} properties */
-export function Lines({ rows, label }) {
+/**
+ * Rows of a diff in a box. `of`: the key of their change, or the name of their hunk, if they are rows of one, the first of
+ * them its row `at`.
+ * @param {{ rows: Row[], label: string, of?: string, at?: number }} properties
+ */
+export function Lines({ rows, label, of = "", at = 0 }) {
   const own = useRef(/** @type {HTMLElement | null} */ (null));
   useLayoutEffect(() => {
     const digits = Math.max(0, ...rows.map(({ o, n }) => String(Math.max(o ?? 0, n ?? 0) || "").length));
     const look = { digits, sides: /** @type {const} */ ("both"), more: () => undefined };
-    own.current?.replaceChildren(...rows.filter(({ k }) => k !== "~").map((row) => rowElement(row, look)));
-  }, [rows]);
+    const made = rows.filter(({ k }) => k !== "~").map((row, index) => {
+      const drawn = rowElement(row, look);
+      if (of) markRow(drawn, of, at + index, row);
+      return drawn;
+    });
+    own.current?.replaceChildren(...made);
+    noteShown(own.current);
+  }, [rows, of, at]);
   return rows.length > 0 && html`<div class="lines" tabindex="0" role="group" aria-label=${label} ref=${own}></div>`;
 }
 

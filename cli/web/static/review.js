@@ -1,12 +1,13 @@
 // The logic of the review: which file and change are shown, refreshing, and decisions.
 
-/** @import {Change, File as ChangedFile, Outcome, Queue, Row, Status, Syntax} from "./types.d.ts" */
+/** @import {Change, Decide, File as ChangedFile, Outcome, Queue, Row, Status, Syntax} from "./types.d.ts" */
 /** @import {DiffView} from "./diff_view.js" */
 import { decide, get, post, Refused } from "./api.js";
 import { whereOf } from "./change_head.js";
 import { sameChange } from "./diff_view.js";
 import { fileAddress } from "./routes.js";
 import { CHUNK, Rows } from "./sections.js";
+import { onScreen } from "./shown.js";
 import { say, set, state } from "./state.js";
 
 const side_by_side = matchMedia("(min-width: 1100px)");
@@ -131,8 +132,9 @@ async function load(began, want, before, asked) {
   const cursor = placed(file, old, want);
   const found = new Rows(async (first, count) => {
     const more = await get("file", { document: route.document, turn, first, count });
-    if (more.version !== file.version) refresh();
-    return more.rows;
+    if (more.version === file.version || drawing(more) === drawing(file)) return more.rows;
+    refresh(); // these are rows of other changes: drawn here, they would have the keys of the wrong ones
+    throw new Refused(409, "The file has changed meanwhile.");
   });
   found.take(file.first, file.rows);
   const row = file.all[cursor]?.row ?? 0;
@@ -200,7 +202,6 @@ function acts(file) {
     select,
     accept: (index) => decideOn("accept", index),
     reject: (index) => decideOn("reject", index),
-    fold: () => undefined,
     resolve: (comment) => speak("comment/resolve", { number: comment.number, resolved: comment.state !== "resolved" }),
     answer: async (comment, text) => {
       if (await speak("comment", { answers: comment.number, text })) sessionStorage.removeItem(`answer:${comment.number}`);
@@ -215,7 +216,7 @@ function acts(file) {
       return found.rows;
     },
     lines: async (first, count) => /** @type {Row[]} */ ((await get("lines", { document, turn, first, count })).rows),
-    rest: (row, from) => get("line", { document, turn, row, first: from, count: 100_000 }),
+    rest: (row, key, from) => get("line", { document, turn, row, key: key || undefined, first: from, count: 100_000 }),
   };
 }
 
@@ -281,7 +282,11 @@ export function moveFile(step) {
 async function markSeen(change) {
   if (state.queue?.read_only) return;
   try {
-    await post("seen", { keys: [change.key] });
+    const { unshown } = await post("seen", { keys: [change.key], on_screen: onScreen([change.key]) });
+    if (unshown.length) {
+      say("Not all of its lines were on the screen yet.", { is_failure: true });
+      return;
+    }
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
     say(error.message, { is_failure: true });
@@ -320,10 +325,9 @@ export async function decideOnFile(action) {
   if (file?.all.length && !acting) await perform("decide", { action, keys: file.all.map(({ key }) => key) });
 }
 
-/** Accept or reject every change of a turn. @param {"accept" | "reject"} action @param {number} turn */
+/** Accept or reject what is pending of a turn. @param {"accept" | "reject"} action @param {number} turn */
 export async function decideOnTurn(action, turn) {
-  const shown = state.queue?.turns.find(({ number }) => number === turn)?.shown;
-  if (shown && !acting) await perform("decide", { action, turn, shown });
+  if (!acting) await perform("decide", { action, turn });
 }
 
 /** Decide on single hunks. @param {"accept" | "reject" | "reset"} action @param {Record<string, Status>} units each with its status as shown */
@@ -367,7 +371,8 @@ export async function perform(name, body, next) {
 /** @param {string} name @param {object} body @param {string | null} [next] @returns {Promise<Outcome>} */
 async function performed(name, body, next) {
   epoch += 1;
-  const outcome = await decide(name, body).finally(() => {
+  const sent = name === "decide" ? { ...body, on_screen: shownOf(body) } : body;
+  const outcome = await decide(name, sent).finally(() => {
     epoch += 1;
   });
   const again = (/** @type {object} */ extra) => {
@@ -387,6 +392,9 @@ async function performed(name, body, next) {
     case "running":
       set({ sheet: { kind: "running", outcome, again } });
       break;
+    case "unshown":
+      set({ sheet: { kind: "unshown", outcome, action: /** @type {Decide} */ (body).action, again } });
+      break;
     case "decided":
       await refresh(next);
       say([outcome.message, ...outcome.notes].join(" "), { can_undo: name !== "undo" && name !== "restore" });
@@ -405,6 +413,11 @@ async function performed(name, body, next) {
   }
   if (state.sheet) refresh();
   return outcome;
+}
+
+/** Return what was on the screen of what a decision is on. @param {Partial<Decide>} body */
+function shownOf({ keys, units }) {
+  return onScreen(keys ?? (units ? Object.keys(units) : null));
 }
 
 /** Send a comment, an answer, or the resolution of a comment; return whether that succeeded. @param {string} name @param {object} body */

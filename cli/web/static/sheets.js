@@ -8,6 +8,7 @@ import { EditsSheet } from "./edits_sheet.js";
 import { KeysSheet } from "./keys_sheet.js";
 import { EditLine, Lines } from "./lines.js";
 import { set, state } from "./state.js";
+import { UnshownSheet } from "./unshown_sheet.js";
 import { html, useLayoutEffect, useRef } from "./vendor/preact-htm.js";
 import { ago } from "./words.js";
 
@@ -26,6 +27,8 @@ export function Sheets() {
       return html`<${External} sheet=${sheet} />`;
     case "confirm":
       return html`<${Confirm} sheet=${sheet} />`;
+    case "unshown":
+      return html`<${Dialog} title="Not on the screen yet"><${UnshownSheet} sheet=${sheet} close=${closeSheet} /><//>`;
     case "running":
       return html`<${Running} sheet=${sheet} />`;
     case "restore":

@@ -14,6 +14,7 @@ import { parsed } from "./routes.js";
  *   | { kind: "external", outcome: Extract<Outcome, { outcome: "external" }>, again: Again }
  *   | { kind: "confirm", outcome: Extract<Outcome, { outcome: "confirm" }>, again: Again }
  *   | { kind: "running", outcome: Extract<Outcome, { outcome: "running" }>, again: Again }
+ *   | { kind: "unshown", outcome: Extract<Outcome, { outcome: "unshown" }>, action: "accept" | "reject" | "reset", again: Again }
  *   | { kind: "restore", message: string, effects: { name: string, words: string }[], again: Again }
  *   | { kind: "edits", units: string[], splitting: boolean }
  *   | { kind: "comment", keys: string[], where: string }

@@ -67,8 +67,6 @@ export interface Turn {
   /** Whether a call of its session is running. */
   running: boolean;
   files: { document: Document; added: number; removed: number; changes: number; unseen: number }[];
-  /** A digest of all its changes as they are now, needed to decide on the turn; "": they are not all read yet. */
-  shown: string;
 }
 export interface RunningCall { session: number; client: string; tool: string; state: string; began: Time; names: string[] }
 
@@ -134,7 +132,10 @@ export interface Row {
 }
 /** GET /api/lines?document=D[&turn=T]&first=1&count=100: lines of the current text as context, for an opened gap. */
 export interface Lines { rows: Row[] }
-/** GET /api/line?document=D[&turn=T][&context=3]&row=R[&first=F&count=N]: further characters of a row, from F on. */
+/**
+ * GET /api/line?document=D[&turn=T][&context=3]&row=R[&key=K][&first=F&count=N]: further characters of a row, from F on.
+ * With the key of a change, rows are counted within it, from 0; the answer is 404 if there is no such change any more.
+ */
 export interface Line { t: string; cut: number }
 /** GET /api/syntax?document=D[&turn=T][&context=3]&first=F&count=N: syntax marks of rows; [] where there are none. */
 export interface Syntax { first: number; rows: [start: number, end: number, kind: "keyword" | "string" | "comment"][][] }
@@ -145,6 +146,14 @@ export interface Comment {
   path: Path; name: string; lines: [number, number]; units: Unit[];
   answers: Comment[];
 }
+
+/**
+ * What was on the screen: for each change, by its key, or single hunk, by its name, the ranges of its rows that were in
+ * the document, visible, and not cut. The rows are counted from 0 within the change (those of a hunk as `EditDetail` has
+ * them), without the end. A change without rows, which words show, has []. An element that shows a row says so in
+ * `data-of` and `data-at`, see shown.js.
+ */
+export type OnScreen = Record<Key | Unit, Span[]>;
 
 /**
  * POST /api/decide. Exactly one of keys, units, turn, session and all. The names mean what they mean to `cas`: a turn
@@ -160,12 +169,17 @@ export interface Decide {
   keys?: Key[];
   /** Single hunks, each with the status that was shown. */
   units?: Record<Unit, Status>;
-  /** The edits of a turn, and the turn's `shown`: if its changes are others by now, the outcome is "overtaken". */
+  /** The edits of a turn, of a session, or of all agents. */
   turn?: number;
-  shown?: string;
-  /** The edits of a session, by its number, or those of all agents: the first outcome is "confirm". */
   session?: number;
   all?: boolean;
+  /**
+   * What was on the screen. If the decision covers rows that were not, the outcome is "unshown" and nothing is decided:
+   * of every change that has a pending hunk which is decided, all rows; of hunks that no change shows, or that `units`
+   * names, their own rows. Hunks that cancel out need none. What a cascade takes along, and accepted edits that a
+   * rejection takes back, are listed by an outcome of their own.
+   */
+  on_screen?: OnScreen;
   reason?: string;
   cascade?: boolean;
   /** Keep files of which the creation is rejected, with the lines of others. It needs a ticket as cascade does. */
@@ -196,6 +210,11 @@ export type Outcome =
   | { outcome: "running"; message: string; calls: RunningCall[] }
   | { outcome: "waiting"; id: number; message: string }
   | { outcome: "overtaken"; message: string }
+  /**
+   * The decision covers what was not on the screen: `lines` rows, of these changes and hunks (the first 5,000 of each).
+   * The page shows them and asks again, with more in `on_screen`.
+   */
+  | { outcome: "unshown"; message: string; lines: number; changes: { document: Document; path: Path; name: string; key: Key; rows: Span[] }[]; units: Unit[] }
   | { outcome: "read_only"; message: string }
   | { outcome: "failed"; message: string };
 export interface Effect { name: string; words: string }
@@ -206,12 +225,15 @@ export interface Conflict {
   edits: EditSummary[];
 }
 
-/** POST /api/seen {keys: Key[]}: {}. */
+/** POST /api/seen {keys: Key[], on_screen: OnScreen}: {unshown: Key[]}. Marks the changes that were wholly on the screen, not the `unshown`. */
 /** POST /api/comment {keys | units | path+lines, text}, or {answers: number, text}: Comment. */
 /** POST /api/comment/resolve {number, resolved: boolean}: Comment. */
 /** POST /api/claim {edits: number[], session: number | null}: Outcome. */
 
-/** GET /api/edits?units=3:1,3:2 : the edits of some hunks, each with its own diff. */
+/**
+ * GET /api/edits?units=3:1,3:2 : the edits of some hunks, each with its own diff. If one hunk is asked for, it has all its
+ * rows, uncut; of several, each has at most 2,000.
+ */
 export interface Edits { edits: EditDetail[] }
 export interface EditSummary {
   seq: number; time: Time; who: string; tool: string; turn: number; prompt: string; status: Status; path: Path; name: string;

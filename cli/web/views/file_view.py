@@ -29,6 +29,17 @@ class ShownFile:
     rows: DiffRows
     longest: int  # characters of its longest row
 
+    def line(self, row: int, key: bytes = b"") -> bytes | None:
+        """Return the line of a row (None: there is no such row, or it is a gap).
+
+        `key`: of the change in which the row is counted (b"": it is counted in the whole diff).
+        """
+        if not key:
+            return self.rows.line(row)
+        places = dict(zip(self.keys, self.rows.places, strict=True))
+        first, count = places.get(key, (0, 0))
+        return self.rows.line(first + row) if row < count else None
+
 
 def shown_file(
     server: ServerState, workspace: "Workspace", document: int, turn: int = 0, context: int = CONTEXT
@@ -75,8 +86,8 @@ def file_view(server: ServerState, workspace: "Workspace", shown: ShownFile, fir
     groups = [frozenset(keys[at] for at in (place, *change.shares_with)) for place, change in enumerate(file.changes)]
     server.note_shown(
         [
-            (key, ShownChange(units=change.units, together=group, paths=paths))
-            for key, change, group in zip(keys, file.changes, groups, strict=True)
+            (key, ShownChange(units=change.units, together=group, paths=paths, rows=count))
+            for key, change, group, (_, count) in zip(keys, file.changes, groups, rows.places, strict=True)
         ]
     )
     return {

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cli.screen.terminal import shown_name, visible
 from cli.web.decisions.waiting_rejections import waiting_shapes
 from cli.web.server_state import ServerState
-from cli.web.shapes import changes_digest, comment_shape, kind_of, named, prose, running_shape, time_shape, unit_names
+from cli.web.shapes import comment_shape, kind_of, named, prose, running_shape, time_shape, unit_names
 from objstore import DocumentId, EditFilter, NoSuchName, Operation, Seq, Status, StoreError
 
 if TYPE_CHECKING:
@@ -143,7 +143,6 @@ def _turns(
         ]
         shape["files"] = [{"document": file.document, **_net_counts(file, places, seen)} for file, places in own]
         shape["files"] += [{"document": put_off[group.path], **_own_counts([group])} for group in left]
-        shape["shown"] = "" if left else changes_digest(file.changes[at].key for file, places in own for at in places)
         found.append(shape)
     return found
 

@@ -11,7 +11,8 @@ from cli.review_ui.hunk_place import located_hunk
 from cli.review_ui.split_hunk import Part, parts
 from cli.screen.terminal import shown_name, visible
 from cli.web.decisions.outcomes import failure_shape, overtaken
-from cli.web.diff_rows.net_rows import Row, line_row
+from cli.web.diff_rows.net_rows import MOST_CHARACTERS, Row, line_row
+from cli.web.on_screen import edit_sides, is_told_by_lines
 from cli.web.server_state import ServerState
 from cli.web.shapes import Edits, named, unit_names
 from objstore import (
@@ -20,8 +21,6 @@ from objstore import (
     Status,
     Unit,
     blob_id,
-    is_either_binary,
-    split_lines,
 )
 
 if TYPE_CHECKING:
@@ -32,7 +31,10 @@ __all__ = ["edits_shape", "part_taken_out"]
 Shape = dict[str, Any]
 
 _MOST_ROWS: Final = 2_000
-"""Most rows of one hunk that are sent; the file's own diff has the rest."""
+"""Most rows of one hunk that are sent with others; asked for alone, it is sent whole."""
+
+_MOST_TEXT: Final = 20_000_000
+"""Most bytes of a hunk that is sent whole."""
 
 _MOST_PARTS: Final = 200
 _SPLITTABLE: Final = 400
@@ -44,14 +46,18 @@ def edits_shape(workspace: "Workspace", units: Iterable[Unit]) -> list[Shape]:
     wanted: dict[int, list[int]] = {}
     for unit in sorted(set(units)):
         wanted.setdefault(unit.seq, []).append(unit.hunk)
+    is_whole = sum(map(len, wanted.values())) == 1
     summaries = Edits(workspace)
     found: list[Shape] = []
     for seq, hunks in wanted.items():
         view = workspace.history.edit(seq)
-        sides = _sides(workspace, view)
+        sides = edit_sides(workspace, view)
         chosen = [hunk for hunk in hunks if hunk in view.telling]
         found.append(
-            {**summaries.summary(view), "hunks": [_hunk_shape(view, hunk, sides) for hunk in chosen]},
+            {
+                **summaries.summary(view),
+                "hunks": [_hunk_shape(view, hunk, sides, is_whole=is_whole) for hunk in chosen],
+            },
         )
     return found
 
@@ -105,23 +111,7 @@ def part_taken_out(server: ServerState, workspace: "Workspace", unit: Unit, inde
 # ---- inside
 
 
-def _sides(workspace: "Workspace", view: "EditView") -> tuple[list[bytes], list[bytes]] | str:
-    """Return the lines before and after an edit, or why they can't be shown."""
-    if view.expired is not None:
-        return "its content is no longer kept"
-    edit = view.edit
-    try:
-        before, after = (
-            b"" if state is None else workspace.history.text(state.blob) for state in (edit.before, edit.after)
-        )
-    except CasError as error:
-        return visible(str(error))
-    if is_either_binary(before, after):
-        return "binary"
-    return split_lines(before), split_lines(after)
-
-
-def _hunk_shape(view: "EditView", hunk: int, sides: tuple[list[bytes], list[bytes]] | str) -> Shape:
+def _hunk_shape(view: "EditView", hunk: int, sides: tuple[list[bytes], list[bytes]] | str, *, is_whole: bool) -> Shape:
     edit, words = view.edit, "" if isinstance(sides, tuple) else sides
     rows: list[Row] = []
     splits: list[list[Row]] = []
@@ -132,24 +122,28 @@ def _hunk_shape(view: "EditView", hunk: int, sides: tuple[list[bytes], list[byte
         if hunk:
             place = edit.hunks[hunk - 1]
             removed, inserted = old[place.old_start : place.old_end], new[place.new_start : place.new_end]
-            rows = _rows(removed, inserted, place.old_start, place.new_start)
+            rows = _rows(removed, inserted, place.old_start, place.new_start, is_whole=is_whole)
             if len(removed) + len(inserted) <= _SPLITTABLE and view.units[hunk] is not Status.REJECTED:
                 splits = list(_split_rows(removed, inserted, place.old_start, place.new_start))
-        elif not edit.hunks and (edit.before is None or edit.after is None):
-            rows = _rows(old, new, 0, 0)
+        elif is_told_by_lines(edit):
+            rows = _rows(old, new, 0, 0, is_whole=is_whole)
     return {
         "unit": str(Unit(view.seq, hunk)),
         "status": view.units[hunk].value,
         "words": words,
-        "rows": rows[:_MOST_ROWS],
+        "rows": rows if is_whole else rows[:_MOST_ROWS],
         "splits": splits if len(splits) > 1 else [],
     }
 
 
-def _rows(removed: list[bytes], inserted: list[bytes], old: int, new: int) -> list[Row]:
+def _rows(removed: list[bytes], inserted: list[bytes], old: int, new: int, *, is_whole: bool = False) -> list[Row]:
+    if is_whole and sum(map(len, removed)) + sum(map(len, inserted)) <= _MOST_TEXT:
+        rows, characters = len(removed) + len(inserted), _MOST_TEXT
+    else:
+        rows, characters = _MOST_ROWS, MOST_CHARACTERS
     return [
-        *(line_row("-", line, old=old + at) for at, line in enumerate(removed[:_MOST_ROWS])),
-        *(line_row("+", line, new=new + at) for at, line in enumerate(inserted[:_MOST_ROWS])),
+        *(line_row("-", line, old=old + at, most=characters) for at, line in enumerate(removed[:rows])),
+        *(line_row("+", line, new=new + at, most=characters) for at, line in enumerate(inserted[:rows])),
     ]
 
 

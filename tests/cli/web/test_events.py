@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.command_runner import PATIENCE, CommandRunner
 from tests.support.hooked_agents import ClaudeCode
-from tests.support.review_server import SECRET, ReviewServer, cookie_of
+from tests.support.review_server import SECRET, WHOLE, ReviewServer, cookie_of
 
 
 def next_version(events: Iterator[tuple[str, str]]) -> str:
@@ -45,10 +45,11 @@ def test_every_page_gets_an_event_for_a_decision_a_comment_and_what_was_seen(
     with server.events() as one, server.events() as other:
         before = next_version(one), next_version(other)
         keys = server.keys("a")
+        shown = dict.fromkeys(keys, WHOLE)
         for path, fields in (
-            ("/api/seen", {"keys": keys}),
+            ("/api/seen", {"keys": keys, "on_screen": shown}),
             ("/api/comment", {"keys": keys, "text": "Why?"}),
-            ("/api/decide", {"keys": keys, "action": "accept"}),
+            ("/api/decide", {"keys": keys, "on_screen": shown, "action": "accept"}),
         ):
             server.post(path, **fields)
             after = next_version(one), next_version(other)

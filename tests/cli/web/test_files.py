@@ -6,7 +6,7 @@ from typing import Any
 from objstore import Call, TurnInfo
 from tests.support.command_runner import CommandRunner
 from tests.support.damaged_stores import lose
-from tests.support.review_server import ReviewServer
+from tests.support.review_server import WHOLE, ReviewServer
 
 TEN = b"1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n"
 HOSTILE = "<img src=x onerror=alert(1)>\x1b[31m\u202e\n.md"
@@ -96,7 +96,8 @@ def test_changes_are_unseen_until_they_are_seen(runner: CommandRunner, server: R
     accepted(runner, "a", TEN)
     runner.edit("a", b"2\n", b"two\n")
     runner.edit("a", b"9\n", b"nine\n")
-    server.post("/api/seen", keys=server.keys("a")[:1])
+    seen, _ = server.keys("a")
+    server.post("/api/seen", keys=[seen], on_screen={seen: WHOLE})
     assert server.queue()["unseen"] == 1
     assert [change["seen"] for change in server.file("a")["all"]] == [True, False]
     runner.edit("a", b"two\n", b"TWO\n")

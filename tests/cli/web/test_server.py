@@ -146,7 +146,7 @@ def test_a_server_that_is_killed_in_a_decision_leaves_all_or_nothing(runner: Com
 
             def decide(server: ReviewServer = server, keys: list[str] = keys) -> None:
                 with suppress(httpx2.HTTPError):
-                    server.client.post("/api/decide", json={"action": "reject", "keys": keys})
+                    server.decide("reject", keys=keys)
 
             thread = threading.Thread(target=decide)
             thread.start()

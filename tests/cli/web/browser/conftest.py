@@ -72,8 +72,9 @@ def reading(only_read: ReviewServer, opened: Opener) -> Iterator[ReviewPage]:
 
 
 def undecided(server: ReviewServer) -> list[str]:
-    """Return what each turn's pending changes hash to."""
-    return [turn["shown"] for turn in server.queue()["turns"]]
+    """Return the keys of the pending changes."""
+    files = server.queue()["files"]
+    return [change["key"] for file in files for change in server.get("/api/file", document=file["document"])["all"]]
 
 
 @pytest.fixture(scope="module")

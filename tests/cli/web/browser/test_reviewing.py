@@ -99,6 +99,7 @@ def test_a_turn_is_rejected_as_a_whole_and_comes_back(review: ReviewPage, projec
     before = (project / "README.md").read_bytes()
     review.file("README.md", turn=2)
     review.page.get_by_role("button", name="Reject turn").click()
+    review.sheet.get_by_role("button", name="Reject").click()
     expect(review.said).to_contain_text("Rejected")
     expect(review.page.get_by_role("heading", name="Now tidy up")).to_have_count(0)
     assert (project / "README.md").read_bytes() != before
@@ -166,11 +167,9 @@ def test_a_change_is_marked_seen_by_its_key_and_by_going_on(review: ReviewPage) 
     expect(review.page.locator("header .counts")).to_contain_text("12 not seen")
 
 
-def test_whitespace_only_changes_are_folded_until_they_are_opened(reading: ReviewPage) -> None:
+def test_changes_of_white_space_alone_say_so_and_are_shown_as_all_others(reading: ReviewPage) -> None:
     reading.file("shop/limits.ini")
     expect(reading.current).to_contain_text("white space only")
-    assert not reading.page.locator(".row.ins").first.is_visible()
-    reading.current.get_by_role("button", name="Show").click()
     assert reading.page.locator(".row.ins").first.is_visible()
 
 

@@ -15,7 +15,7 @@ from cli.web.server_state import ServerState
 from objstore import Call, Status, StoreLocked, TurnInfo, Workspace
 from objstore.fs.writer_lock import WriterLock
 from tests.support.command_runner import AS_ANYBODY, CommandRunner
-from tests.support.review_server import ReviewServer, review_server
+from tests.support.review_server import WHOLE, ReviewServer, review_server
 
 TEN = b"1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n"
 
@@ -45,7 +45,7 @@ def stacked(runner: CommandRunner) -> CommandRunner:
 # ---- decided
 
 
-def test_all_changes_of_a_turn_are_decided_together_as_they_were_shown(
+def test_what_is_pending_of_a_turn_is_decided_together_as_far_as_it_was_shown(
     runner: CommandRunner, server: ReviewServer
 ) -> None:
     accepted(runner, "a", TEN)
@@ -58,18 +58,93 @@ def test_all_changes_of_a_turn_are_decided_together_as_they_were_shown(
     wrote("b", b"new\n", 1)
     wrote("b", b"newer\n", 1)
     wrote("a", TEN.replace(b"2\n", b"two\n").replace(b"9\n", b"nine\n"), 2)
-    one, two = server.queue()["turns"]
-    assert server.decide("reject", turn=1, shown=two["shown"])["outcome"] == "overtaken"
+    shown = server.of_turn(2)
+    assert server.decide("reject", turn=1, on_screen=shown)["outcome"] == "unshown"
     wrote("c", b"of turn 2\n", 2)
-    assert server.decide("accept", turn=2, shown=two["shown"])["outcome"] == "overtaken"
+    refused = server.decide("accept", turn=2, on_screen=shown)
+    assert (refused["outcome"], refused["lines"], refused["changes"][0]["name"]) == ("unshown", 1, "c")
     assert (runner.bytes("a").count(b"two"), (runner.folder / "b").exists()) == (1, True)
-    assert server.decide("reject", turn=1, shown=one["shown"])["outcome"] == "decided"
+    assert server.decide("reject", turn=1)["outcome"] == "decided"
     assert (runner.bytes("a"), (runner.folder / "b").exists()) == (TEN.replace(b"9\n", b"nine\n"), False)
-    [two] = server.queue()["turns"]
-    assert server.decide("accept", turn=2, shown=two["shown"])["outcome"] == "decided"
+    assert server.decide("accept", turn=2)["outcome"] == "decided"
     queue = server.queue()
     assert (queue["turns"], queue["pending"]) == ([], 0)
-    assert server.decide("accept", turn=99, shown="x")["outcome"] == "overtaken"
+    assert server.decide("accept", turn=99)["outcome"] == "overtaken"
+
+
+@pytest.mark.parametrize(
+    ("rows", "missing"),
+    [
+        (None, [[0, 4]]),
+        ([], [[0, 4]]),
+        ([[0, 3]], [[3, 4]]),
+        ([[1, 2]], [[0, 1], [2, 4]]),
+        ([[2, 4], [0, 1]], [[1, 2]]),
+    ],
+)
+def test_rows_that_were_not_on_the_screen_are_neither_decided_nor_seen(
+    runner: CommandRunner, server: ReviewServer, rows: list[list[int]] | None, missing: list[list[int]]
+) -> None:
+    accepted(runner, "a", TEN)
+    runner.edit("a", b"2\n3\n", b"two\nthree\n")
+    [key] = server.keys("a")
+    screen = {} if rows is None else {key: rows}
+    for action in ("accept", "reject"):
+        refused = server.decide(action, keys=[key], on_screen=screen)
+        assert (refused["outcome"], refused["lines"]) == ("unshown", sum(end - start for start, end in missing))
+        assert (refused["changes"][0]["key"], refused["changes"][0]["rows"]) == (key, missing)
+    assert server.post("/api/seen", keys=[key], on_screen=screen) == {"unshown": [key]}
+    queue = server.queue()
+    assert (queue["unseen"], queue["pending"], queue["undo"]) == (1, 1, 1)
+    shown = {key: [*(rows or []), *missing]}
+    assert server.post("/api/seen", keys=[key], on_screen=shown) == {"unshown": []}
+    assert server.queue()["unseen"] == 0
+    assert server.decide("accept", keys=[key], on_screen=shown)["outcome"] == "decided"
+
+
+def test_a_change_that_words_show_is_decided_once_they_were_on_the_screen(
+    runner: CommandRunner, server: ReviewServer
+) -> None:
+    runner.write("bin", b"\0\1")
+    [key] = server.keys("bin")
+    refused = server.decide("accept", keys=[key], on_screen={})
+    assert refused["message"] == "1 change was not on the screen, so nothing was decided."
+    assert server.decide("accept", keys=[key], on_screen={key: []})["outcome"] == "decided"
+
+
+def test_a_single_hunk_is_decided_once_its_own_rows_were_on_the_screen(
+    edited: CommandRunner, server: ReviewServer
+) -> None:
+    [first, _] = server.keys("a")
+    refused = server.decide("accept", units={"2:1": "pending"}, on_screen={first: WHOLE})
+    assert (refused["outcome"], refused["lines"], refused["units"]) == ("unshown", 2, ["2:1"])
+    [edit] = server.get("/api/edits", units="2:1")["edits"]
+    rows = len(edit["hunks"][0]["rows"])
+    assert server.decide("accept", units={"2:1": "pending"}, on_screen={"2:1": [[0, rows]]})["outcome"] == "decided"
+    assert edited.statuses()["2:1"] is Status.ACCEPTED
+
+
+def test_a_hunk_that_is_asked_for_alone_has_all_its_rows_uncut(runner: CommandRunner, server: ReviewServer) -> None:
+    accepted(runner, "a", TEN)
+    runner.write("a", b"x" * 5_000 + b"\n" + b"y\n" * 3_000)
+    runner.write("b", b"new\n")
+    [edit] = server.get("/api/edits", units="2:1")["edits"]
+    [hunk] = edit["hunks"]
+    assert (len(hunk["rows"]), max(len(row["t"]) for row in hunk["rows"])) == (10 + 3_001, 5_000)
+    cut, _ = server.get("/api/edits", units="2:1,3:0")["edits"]
+    assert len(cut["hunks"][0]["rows"]) == 2_000
+
+
+def test_a_line_that_was_cut_is_only_completed_for_its_own_change(runner: CommandRunner, server: ReviewServer) -> None:
+    accepted(runner, "a", TEN)
+    runner.edit("a", b"5\n", b"x" * 3_000 + b"\n")
+    shown = server.file("a")
+    [change] = shown["all"]
+    where = {"document": shown["document"], "row": 1, "first": 2_000}
+    runner.edit("a", b"1\n", b"one\n")
+    assert server.get("/api/line", key=change["key"], **where) == {"t": "x" * 1_000, "cut": 0}
+    runner.edit("a", b"xx\n", b"xy\n")
+    assert server.client.get("/api/line", params={**where, "key": change["key"]}).status_code == 404
 
 
 def test_a_change_is_accepted_and_rejected_by_its_key(edited: CommandRunner, server: ReviewServer) -> None:
@@ -116,7 +191,10 @@ def test_changes_that_share_a_hunk_are_decided_together(runner: CommandRunner, s
     runner.edit("a", b"two\n", b"2\n")
     shown = server.file("a")["all"]
     assert [change["shares_with"] for change in shown] == [[1], [0]]
-    outcome = server.decide("reject", keys=[shown[0]["key"]])
+    keys = [change["key"] for change in shown]
+    refused = server.decide("reject", keys=keys[:1], on_screen={keys[0]: WHOLE})
+    assert (refused["outcome"], refused["changes"][0]["key"]) == ("unshown", keys[1])
+    outcome = server.decide("reject", keys=keys[:1], on_screen=dict.fromkeys(keys, WHOLE))
     assert (outcome["outcome"], outcome["units"]) == ("decided", ["2:1", "3:1"])
     assert runner.bytes("a") == b"1\n2\n3\n"
 
@@ -301,8 +379,8 @@ def test_of_two_who_decide_at_once_one_is_overtaken(edited: CommandRunner, serve
     browsers = [server.browser() for _ in range(4)]
 
     def decided(at: int) -> Any:  # noqa: ANN401 -- whatever the document holds
-        action = ("accept", "reject")[at % 2]
-        return browsers[at].post("/api/decide", json={"action": action, "keys": keys}).json()
+        asked = {"action": ("accept", "reject")[at % 2], "keys": keys, "on_screen": dict.fromkeys(keys, WHOLE)}
+        return browsers[at].post("/api/decide", json=asked).json()
 
     with ThreadPoolExecutor(4) as threads:
         outcomes = list(threads.map(decided, range(4)))
@@ -359,7 +437,8 @@ def test_reads_go_on_while_another_process_writes_and_a_decision_waits_for_it(
     with closing(WriterLock(str(edited.folder / ".cas" / "lock"))) as lock, ThreadPoolExecutor(1) as thread:
         with lock.held():
             other = server.browser()
-            made = thread.submit(lambda: other.post("/api/decide", json={"action": "reject", "keys": keys}).json())
+            asked = {"action": "reject", "keys": keys, "on_screen": dict.fromkeys(keys, WHOLE)}
+            made = thread.submit(lambda: other.post("/api/decide", json=asked).json())
             assert server.queue()["pending"] == 2
             assert server.file("a")["changes"] == 2
             assert not made.done()
@@ -423,9 +502,8 @@ def two_sessions(runner: CommandRunner) -> CommandRunner:
 def test_a_turn_on_the_page_leaves_the_hunks_of_other_sessions(
     two_sessions: CommandRunner, server: ReviewServer, action: str
 ) -> None:
-    shown = server.queue()["turns"][0]["shown"]
     preview = two_sessions.cas(action, "--turn", "1", "--dry-run", "--json").json()
-    outcome = server.decide(action, turn=1, shown=shown)
+    outcome = server.decide(action, turn=1)
     assert outcome["outcome"] == {"decided": "decided", "conflict": "conflicted"}[str(preview["outcome"])]
     assert two_sessions.statuses()["3:1"] is Status.PENDING
 
@@ -435,23 +513,24 @@ def test_a_rejected_turn_names_its_accepted_edits_first(two_sessions: CommandRun
     two_sessions.done("reject", "3")
     turn = TurnInfo(session="session 1", began=1_000_000)
     two_sessions.call(lambda call: call.write("b", b"new\n"), conversation="conv_1", turn=turn)
-    shown = server.queue()["turns"][0]["shown"]
-    asked = server.decide("reject", turn=1, shown=shown)
+    asked = server.decide("reject", turn=1)
     assert (asked["outcome"], asked["units"], asked["accepted"]) == ("confirm", ["2:1", "4:0"], ["2:1"])
     assert asked["message"] == "This rejects 2 edits, 1 of them accepted: edit 2."
     assert two_sessions.statuses()["4:0"] is Status.PENDING
-    done = server.decide("reject", turn=1, shown=shown, ticket=asked["ticket"])
+    done = server.decide("reject", turn=1, ticket=asked["ticket"])
     assert done["outcome"] == "decided"
     assert two_sessions.bytes("a") == TEN
 
 
-def test_a_session_and_everything_are_listed_before_they_are_decided(
+def test_a_session_and_everything_are_decided_once_they_were_shown(
     two_sessions: CommandRunner, server: ReviewServer
 ) -> None:
-    asked = server.decide("accept", session=3)
-    assert (asked["outcome"], asked["units"], asked["message"]) == ("confirm", ["3:1"], "This accepts 1 edit.")
-    assert server.decide("accept", session=3, ticket=asked["ticket"])["outcome"] == "decided"
-    asked = server.decide("reject", all=True)
+    assert server.decide("accept", session=3)["outcome"] == "unshown"
+    assert server.decide("reject", all=True)["outcome"] == "unshown"
+    shown = dict.fromkeys(server.keys("a"), WHOLE)
+    assert server.decide("accept", session=3, on_screen=shown)["outcome"] == "decided"
+    shown = dict.fromkeys(server.keys("a"), WHOLE)
+    asked = server.decide("reject", all=True, on_screen=shown)
     assert asked["message"] == "This rejects 3 edits, 2 of them accepted: edits 1 3."
-    assert server.decide("reject", all=True, ticket=asked["ticket"])["outcome"] == "decided"
+    assert server.decide("reject", all=True, on_screen=shown, ticket=asked["ticket"])["outcome"] == "decided"
     assert two_sessions.statuses()["3:1"] is Status.REJECTED

@@ -1,7 +1,8 @@
 """Handle one event of an agent's program: record what changed, and never disturb the agent.
 
 On any failure the process still ends with status 0 and prints nothing: our error is written to a log in the store's
-folder, and the next event records what this one should have.
+folder, and the next event records what this one should have. Only where it can be written nowhere is the status 1: then
+the command line of the hook leaves the mark.
 """
 
 import json
@@ -59,14 +60,14 @@ _MAX_REPORTED: Final = 20
 
 
 def main(arguments: list[str], given: bytes) -> int:
-    """Handle an event for the client that `arguments` name; always return 0."""
+    """Handle an event for the client that `arguments` name; return 0, or 1 if it failed and that can't be noted."""
     place = os.getcwd()  # noqa: PTH109 - pathlib costs 4 ms of start-up
     try:
         event = _event_of(arguments, given, place, os.environ.get(_PROJECT, ""))
         place = event.place
         handle(client_of(arguments[0]), event, _print)
     except Exception as error:  # noqa: BLE001 - an agent must go on, whatever fails here
-        log_fault(place, arguments, error)
+        return 0 if log_fault(place, arguments, error) else 1
     return 0
 
 
@@ -102,9 +103,20 @@ def handle(client: Client, event: Event, say: Callable[[Payload | None], object]
     Folders without a workspace are ignored. The event's own workspace stays open, because the process ends next:
     closing it would make SQLite tidy up the index each time. Raises what the store raises.
     """
+    roots = [] if event.moment is HookMoment.OTHER or not event.conversation else _roots(event)
+    if roots:
+        from objstore import marked_if_killed
+
+        with marked_if_killed(_noted(event, "client"), roots):
+            _handle(client, event, roots, say)
+    else:
+        _handle(client, event, roots, say)
+
+
+def _handle(client: Client, event: Event, roots: list[str], say: Callable[[Payload | None], object]) -> None:
+    """Do as `handle`, given the workspaces of the event."""
     from objstore import Workspace
 
-    roots = [] if event.moment is HookMoment.OTHER or not event.conversation else _roots(event)
     for other in roots[1:]:
         # The agent gets messages of one workspace: that of the first named file. Failures in others must not affect it.
         try:
@@ -454,8 +466,11 @@ def _collisions(found: "list[Collision]") -> str:
     return "\n".join([_COLLIDED, *named, *more])
 
 
-def log_fault(place: str, arguments: list[str], error: Exception) -> None:
-    """Write an error to the log of the workspace around `place`, if there is one; the agent gets no message."""
+def log_fault(place: str, arguments: list[str], error: Exception) -> bool:
+    """Write an error to the log of the workspace around `place`, if there is one; return False if it can't be written.
+
+    The agent gets no message.
+    """
     # No store is opened, because that may be what failed.
     with suppress(Exception):
         said = " ".join(f"{type(error).__name__}: {error}".split())[:2000]
@@ -466,7 +481,9 @@ def log_fault(place: str, arguments: list[str], error: Exception) -> None:
         except NotAWorkspace:
             pass
         except (OSError, CasError):  # the store is read-only, or its disk is full
-            note_hook_failure(os.path.abspath(place), " ".join(arguments[:1]), said)  # noqa: PTH100 - as above
+            return note_hook_failure(os.path.abspath(place), " ".join(arguments[:1]), said)  # noqa: PTH100 - as above
+        return True
+    return False
 
 
 def _log(place: str, arguments: list[str], said: str) -> None:

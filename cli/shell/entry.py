@@ -41,24 +41,26 @@ def _is_typed() -> bool:
 
 
 def _hook(arguments: list[str]) -> NoReturn:
-    """Handle the event on standard input, and end with status 0."""
+    """Handle the event on standard input, and end with status 0, or with 1 if it failed and that can't be noted."""
+    status = 0
     try:
-        _handle(arguments)
+        status = _handle(arguments)
     except Exception as error:  # noqa: BLE001 - an agent must go on, whatever fails here
         try:
             from cli.hooks.handler import log_fault
 
-            log_fault(os.getcwd(), arguments, error)  # noqa: PTH109 - pathlib costs 4 ms of start-up
-        except Exception:  # noqa: BLE001, S110 - if the program itself is broken, no one can be informed
-            pass
+            # pathlib costs 4 ms of start-up.
+            status = 0 if log_fault(os.getcwd(), arguments, error) else 1  # noqa: PTH109
+        except Exception:  # noqa: BLE001 - the program itself is broken: the shell that runs it leaves the mark
+            status = 1
     except KeyboardInterrupt:
         pass  # a client's own Ctrl-C reached this too; end as if the client had ended it
-    # Status 0 even if the client has closed the pipe: the interpreter would flush it at its end, and report that.
-    os._exit(0)
+    # Even if the client has closed the pipe: the interpreter would flush it at its end, and report that.
+    os._exit(status)
 
 
-def _handle(arguments: list[str]) -> None:
-    """Handle the event. Raises what an incomplete installation or a system without resources may raise."""
+def _handle(arguments: list[str]) -> int:
+    """Handle the event and return the status. Raises what an incomplete installation or a bare system may raise."""
     try:
         os.getcwd()  # noqa: PTH109 - pathlib costs 4 ms of start-up
     except OSError:
@@ -71,4 +73,4 @@ def _handle(arguments: list[str]) -> None:
     gc.disable()  # a short process leaves little to collect, and looking for it takes a tenth of the time
     from cli.hooks.handler import main as handle
 
-    handle(arguments, given)
+    return handle(arguments, given)

@@ -2,14 +2,17 @@
 
 A hook that runs writes its error to `.cas/hook.log`. Where that can't be written, as on a full disk or in a read-only
 store, its mark is in the user's state folder, or else in the temporary folder. Where `cas` does not even start, the
-command lines of `cas setup` leave the mark without Python: `FAILED` is that branch of the shell.
+command lines of `cas setup` leave the mark without Python: `FAILED` is that branch of the shell. A client may also kill
+a hook that takes too long. So each has a file while it runs, which it keeps locked: one that nothing locks is of a hook
+that was killed, and becomes a mark.
 """
 
+import fcntl
 import os
 import stat
 import time
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from objstore.errors import CasError
@@ -25,6 +28,7 @@ __all__ = [
     "HookFailure",
     "forget_hook_failures",
     "hook_failures",
+    "marked_if_killed",
     "note_hook_failure",
     "note_noticed",
     "unnoticed_failures",
@@ -35,6 +39,13 @@ HOOK_LOG: Final = f"{STORE_NAME}/hook.log"
 
 _MARKS: Final = "hook-failures"
 """File in the state folder: marks that end in NUL: seconds since 1970, client, a word or `-`, and the folder."""
+
+_RUNNING: Final = "hooks"
+"""Folder next to that file: for each running hook one with its client, and the workspaces of its event."""
+
+_KILLED: Final = "killed before it was done"
+_UNFINISHED: Final = 60
+"""Seconds after which a file of a running hook that is still empty is of one that has ended."""
 
 FAILED: Final = (
     'd="${XDG_STATE_HOME:-$HOME/.local/state}/editledger"; mkdir -p "$d"; '
@@ -66,12 +77,16 @@ def hook_failures(root: str, since: int = -1) -> list[HookFailure]:
 
     A mark of a hook that ran in a folder above the workspace counts too: it may have been about files in it.
     """
+    _note_killed()
     found = [*_logged(root), *(failure for place, failure in _marked() if _concerns(place, root))]
     return sorted((failure for failure in found if failure.time > since), key=lambda failure: failure.time)
 
 
-def note_hook_failure(place: str, client: str, said: str) -> None:
-    """Note a failure where the workspace's own log can't be written; never raise. `place`: the hook's folder."""
+def note_hook_failure(place: str, client: str, said: str) -> bool:
+    """Note a failure where the workspace's own log can't be written; never raise. `place`: the hook's folder.
+
+    Returns whether it is noted.
+    """
     mark = f"{int(time.time())} {client or '-'} {said.split(':', maxsplit=1)[0].replace(' ', '-') or '-'} {place}\0"
     for path in _places():
         with suppress(OSError):
@@ -81,9 +96,27 @@ def note_hook_failure(place: str, client: str, said: str) -> None:
             try:
                 if _is_own(fd) and os.fstat(fd).st_size < _MOST_BYTES:
                     os.write(fd, os.fsencode(mark))
-                    return
+                    return True
             finally:
                 os.close(fd)
+    return False
+
+
+@contextmanager
+def marked_if_killed(client: str, roots: Iterable[str]) -> Iterator[None]:
+    """Leave a mark of a hook in workspaces unless the block ends, with an error or without. Never raises itself."""
+    path, fd = _running_file()
+    if fd >= 0:
+        # Locked before it is written: one that is empty is not finished.
+        with suppress(OSError):
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.write(fd, os.fsencode("\0".join([client or "-", *roots])))
+    try:
+        yield
+    except Exception:  # it says itself what failed
+        _remove(path, fd)
+        raise
+    _remove(path, fd)
 
 
 def forget_hook_failures(root: str) -> None:
@@ -126,6 +159,57 @@ def _places() -> tuple[str, ...]:
     return os.path.join(user_state_folder(), _MARKS), os.path.join(temporary, _MARKS)
 
 
+def _running_file() -> tuple[str, int]:
+    """Return a new file for this process, open ("", -1: there is no place for it)."""
+    for place in _places():
+        folder = os.path.join(os.path.dirname(place), _RUNNING)
+        path = os.path.join(folder, f"{os.getpid()}-{time.time_ns()}")
+        with suppress(OSError):
+            with suppress(FileExistsError, FileNotFoundError):
+                return path, _created(path)
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+            return path, _created(path)
+    return "", -1
+
+
+def _created(path: str) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+
+
+def _remove(path: str, fd: int) -> None:
+    if fd >= 0:
+        with suppress(OSError):
+            os.unlink(path)
+        os.close(fd)
+
+
+def _note_killed() -> None:
+    """Turn the files of hooks that were killed into marks of now; several processes may do so at once."""
+    for place in _places():
+        folder = os.path.join(os.path.dirname(place), _RUNNING)
+        with suppress(OSError):
+            for name in os.listdir(folder):
+                path = os.path.join(folder, name)
+                with suppress(OSError):
+                    fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+                    try:
+                        _note_if_killed(path, fd)
+                    finally:
+                        os.close(fd)
+
+
+def _note_if_killed(path: str, fd: int) -> None:
+    """Turn the file of a hook into a mark if it was killed. Raises BlockingIOError if it runs, OSError."""
+    found = os.fstat(fd)
+    if not _is_own(fd) or (not found.st_size and time.time() - found.st_mtime < _UNFINISHED):
+        return
+    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    client, *roots = [os.fsdecode(word) for word in os.read(fd, _MOST_BYTES).split(b"\0")]
+    os.unlink(path)  # whoever comes second finds no file
+    for root in roots:
+        note_hook_failure(root, client, _KILLED)
+
+
 def _is_own(fd: int) -> bool:
     """Return whether an open file is a regular one of this user's; others may write into the temporary folder."""
     found = os.fstat(fd)
@@ -156,7 +240,9 @@ def _parsed(mark: bytes) -> tuple[str, HookFailure] | None:
     moment, client, said, place = ([os.fsdecode(part) for part in mark.split(b" ", 3)] + [""] * 4)[:4]
     if not (moment.isascii() and moment.isdigit() and len(moment) < len("1000000000000") and os.path.isabs(place)):
         return None
-    return place, HookFailure(time=int(moment) * 1_000_000, client=client, said="" if said == "-" else said)
+    return place, HookFailure(
+        time=int(moment) * 1_000_000, client=client, said="" if said == "-" else said.replace("-", " ")
+    )
 
 
 def _is_of(mark: bytes, root: str) -> bool:

@@ -3,12 +3,17 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
+from fcntl import LOCK_EX, flock
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import objstore
 from objstore import (
     FAILED,
     forget_hook_failures,
@@ -82,6 +87,86 @@ def test_next_stop_says_failures_once_and_status_until_they_are_forgotten(folder
         assert "`cas` did not start" in runner.cas("doctor").text
     runner.cas("doctor", "--forget")
     assert "hooks:" not in runner.done("status").text
+
+
+def killed(folder: Path, state: Path, event: dict[str, Any], how: signal.Signals) -> None:
+    """Run a hook that waits for another one, and kill it as a client does that has waited for too long."""
+    before = len(hook_failures(str(folder)))
+    with (folder / ".cas" / "agents" / "lock").open("wb") as lock:
+        flock(lock, LOCK_EX)
+        hook = subprocess.Popen(
+            [sys.executable, "-P", "-m", "cli", "hook", "claude-code"],
+            cwd=folder, env=environment({}), stdin=subprocess.PIPE,
+        )  # fmt: skip
+        assert hook.stdin is not None
+        hook.stdin.write(json.dumps(event).encode())
+        hook.stdin.close()
+        running = state / "editledger" / "hooks"
+        while not (running.is_dir() and any(path.stat().st_size for path in running.iterdir())):
+            time.sleep(0.01)
+        assert len(hook_failures(str(folder))) == before  # it runs
+        hook.send_signal(how)
+        hook.wait()
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("lost", ["beginning", "both"])
+def test_hook_that_its_client_kills_leaves_a_mark(folder: Path, state: Path, lost: str, how: signal.Signals) -> None:
+    agent = ClaudeCode(folder)
+    agent.ask("go on")
+    agent.run("true")
+    killed(folder, state, agent.shell_event("work", before=True), how)
+    (folder / "a.txt").write_text("1\nAGENT\n3\n")
+    if lost == "both":
+        killed(folder, state, agent.shell_event("work", before=False), how)
+    else:
+        agent.tell(agent.shell_event("work", before=False))
+    count = 2 if lost == "both" else 1
+    assert f"hooks failed {count} time" in agent.stop()
+    assert statuses(folder) == ["unattributed pending"]
+    assert [failure.said for failure in hook_failures(str(folder))] == ["killed before it was done"] * count
+    assert list((state / "editledger" / "hooks").iterdir()) == []
+    assert agent.stop() == ""
+
+
+def test_hook_that_is_not_killed_leaves_nothing_behind(folder: Path, state: Path) -> None:
+    agent = ClaudeCode(folder)
+    agent.ask("go on")
+    agent.run("echo 2 >> a.txt")
+    agent.stop()
+    assert list((state / "editledger" / "hooks").iterdir()) == []
+    assert hook_failures(str(folder)) == []
+
+
+@pytest.mark.parametrize("left", [b"", b"\0", b"claude-code\0relative", b"\xff\0\xfe", b"x" * 5000, b"a b\0/\0/\0/"])
+def test_damaged_files_of_running_hooks_are_no_crash(folder: Path, state: Path, left: bytes) -> None:
+    (state / "editledger" / "hooks").mkdir(parents=True)
+    (state / "editledger" / "hooks" / "1-1").write_bytes(left)
+    (state / "editledger" / "hooks" / "folder").mkdir()
+    os.mkfifo(state / "editledger" / "hooks" / "pipe")
+    (state / "editledger" / "hooks" / "link").symlink_to(folder / "a.txt")
+    hook_failures(str(folder))
+    assert (folder / "a.txt").read_text() == "1\n2\n3\n"
+
+
+def test_hook_of_a_broken_installation_leaves_a_mark(folder: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    for name in ("cli", "objstore", "mcptools"):
+        shutil.copytree(Path(objstore.__file__).parent.parent / name, broken / name)
+    (broken / "objstore" / "__init__.py").write_text("syntax error\n")
+    program = tmp_path / "bin" / "cas"
+    program.parent.mkdir()
+    program.write_text(
+        f"#!{sys.executable} -P\nimport sys\nsys.path.insert(0, {str(broken)!r})\n"
+        "from cli.shell.entry import main\nsys.exit(main())\n"
+    )
+    program.chmod(0o755)
+    event = json.dumps(ClaudeCode(folder).shell_event("work", before=True))
+    for run in (f"{program}", str(tmp_path / "missing"), f"{sys.executable} -c 'import nothing_of_that_name'"):
+        forget_hook_failures(str(folder))
+        line = f"{run} hook claude-code 2>/dev/null || {FAILED.replace('CLIENT', 'claude-code')}"
+        subprocess.run(["sh", "-c", line], cwd=folder, env=environment({}), check=True, input=event.encode())
+        assert [failure.client for failure in hook_failures(str(folder))] == ["claude-code"], run
 
 
 def test_change_after_failures_were_taken_into_account_is_the_persons(folder: Path) -> None:

@@ -473,7 +473,15 @@ _HOMES: Final = {
         "counted_edits",
     ),
     "fastclass": ("replace", "value"),
-    "model.net_file": ("ChangeKind", "ChangeSummary", "ChangesAtLine", "FileSummary", "NetChange", "NetFile"),
+    "model.net_file": (
+        "ChangeKind",
+        "ChangeSummary",
+        "ChangesAtLine",
+        "FileSummary",
+        "LineWriters",
+        "NetChange",
+        "NetFile",
+    ),
     "model.status_report": (
         "Collision",
         "CommitAcceptance",

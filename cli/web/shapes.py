@@ -161,7 +161,7 @@ class Edits:
         return {
             "seq": view.seq,
             "time": time_shape(edit.time),
-            "who": visible(self._author(view)),
+            "who": visible(self.author(view)),
             "tool": visible(edit.tool or edit.origin.value),
             "turn": edit.turn,
             "prompt": prose(prompt),
@@ -173,7 +173,7 @@ class Edits:
             "reason": prose(view.reason),
         }
 
-    def _author(self, view: "EditView") -> str:
+    def author(self, view: "EditView") -> str:
         """Return who made an edit: a session, a person, or a word such as `unattributed`."""
         if not view.owner:
             return view.edit.notes.get("who", "") or "you"

@@ -11,7 +11,16 @@ from objstore.model.ids import blob_id
 if TYPE_CHECKING:
     from objstore.model.basic_types import DocumentId, Operation, Seq, Unit
 
-__all__ = ["KEY_SIZE", "ChangeKind", "ChangeSummary", "ChangesAtLine", "FileSummary", "NetChange", "NetFile"]
+__all__ = [
+    "KEY_SIZE",
+    "ChangeKind",
+    "ChangeSummary",
+    "ChangesAtLine",
+    "FileSummary",
+    "LineWriters",
+    "NetChange",
+    "NetFile",
+]
 
 KEY_SIZE: Final = 16
 """Bytes of the key of a change."""
@@ -29,6 +38,13 @@ class ChangeKind(StrEnum):
     CONTENT = "content"  # of a binary or large file
 
 
+class LineWriters(NamedTuple):
+    """The units that took out, or put in, some consecutive lines of a change."""
+
+    lines: int
+    units: tuple[Unit, ...]  # ascending; (): the lines are in both texts
+
+
 @value
 class NetChange:
     """One contiguous difference between a file's accepted text and its current text, or one fact about the file."""
@@ -43,6 +59,8 @@ class NetChange:
     units: tuple[Unit, ...]  # ascending: a decision on the change is a decision on these
     shares_with: tuple[int, ...] = ()  # positions of the file's other changes that are decided with this one
     turns: tuple[int, ...] = ()  # numbers of its edits' turns, ascending, as far as they have one
+    writers: tuple[LineWriters, ...] = ()  # of its removed lines, then of its inserted ones
+    earlier: tuple[Unit, ...] = ()  # units that had inserted its removed lines, ascending
 
     @property
     def removed_lines(self) -> int:

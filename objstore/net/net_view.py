@@ -156,6 +156,8 @@ def _net_change(
         units=tuple(sorted(change.units)),
         shares_with=shares_with,
         turns=tuple(sorted({turns[unit.seq] for unit in change.units if unit.seq in turns})),
+        writers=change.writers,
+        earlier=change.earlier,
     )
 
 

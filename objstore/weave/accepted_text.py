@@ -6,11 +6,13 @@ edits that they amend, and pending units stay if live units could not do without
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from objstore.fastclass import value, variable
 from objstore.model.basic_types import Status, Unit
-from objstore.model.net_file import ChangeKind
+from objstore.model.net_file import ChangeKind, LineWriters
 from objstore.text.hunks import Hunk
 from objstore.text.lines import is_closed, split_lines
 from objstore.text.unified_diff import is_either_binary
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 
     from objstore.weave.document import Document, DocumentVersion
-    from objstore.weave.runs import UnitIndex, WeaveUnit
+    from objstore.weave.runs import Run, UnitIndex, WeaveUnit
 
 __all__ = ["DocumentChange", "NetDocument", "net_document"]
 
@@ -35,6 +37,8 @@ class DocumentChange:
     removed: bytes  # exact lines of the accepted text
     inserted: bytes  # exact lines of the current text
     units: frozenset[Unit]
+    writers: tuple[LineWriters, ...] = ()  # of its removed lines, then of its inserted ones
+    earlier: tuple[Unit, ...] = ()  # units that had inserted the removed lines, ascending; none for a baseline's
 
 
 @value
@@ -121,7 +125,7 @@ def _changes(document: Document, sides: _Sides, *, is_binary: bool) -> list[Docu
     if before is None or after is None:
         # Nothing about a file can be decided without the file.
         is_gone = before is None and after is None
-        return [] if is_gone else [_existence(before, after, frozenset(sides.units), is_binary=is_binary)]
+        return [] if is_gone else [_existence(document, sides, before, after, is_binary=is_binary)]
     between = document.weave.units(document.indexes_of(sides.units))
     pieces, groups = net_pieces(NetRuns(document.weave.runs(), sides.visibility, document.weave.visibility(), between))
 
@@ -156,6 +160,7 @@ def _changes(document: Document, sides: _Sides, *, is_binary: bool) -> list[Docu
             DocumentChange(kind=ChangeKind.CONTENT, hunk=None, removed=b"", inserted=b"", units=whole(concerned)),
         ]
     old, new = split_lines(before), split_lines(after)
+    lines = _LineHistory(document, sides)
     for kind, hunk, indexes in _with_last_line(pieces, old, new, newline):
         change = DocumentChange(
             kind=kind,
@@ -163,9 +168,61 @@ def _changes(document: Document, sides: _Sides, *, is_binary: bool) -> list[Docu
             removed=b"".join(old[hunk.old_start : hunk.old_end]),
             inserted=b"".join(new[hunk.new_start : hunk.new_end]),
             units=whole(indexes),
+            writers=lines.writers(hunk),
+            earlier=lines.earlier(hunk),
         )
         found.append(change)
     return found
+
+
+class _LineHistory:
+    """Which units took the lines of the accepted text out, and which put those of the current text in."""
+
+    def __init__(self, document: Document, sides: _Sides) -> None:
+        """Read the runs of both texts. Must be called while the document is in the current state."""
+        self._document = document
+        weave = document.weave
+        self._old: list[tuple[int, Run, bool]] = []  # where each run ends, and whether it is in the other text too
+        self._new: list[tuple[int, Run, bool]] = []
+        old = new = 0
+        for run, is_old, is_new in zip(weave.runs(), sides.visibility, weave.visibility(), strict=True):
+            if is_old:
+                old += run.lines
+                self._old.append((old, run, bool(is_new)))
+            if is_new:
+                new += run.lines
+                self._new.append((new, run, bool(is_old)))
+
+    def writers(self, hunk: Hunk) -> tuple[LineWriters, ...]:
+        """Return who took out the first text's lines of a hunk, then who put in those of the second text."""
+        removed = [
+            LineWriters(count, () if is_kept else self._units(run.live_deleters))
+            for count, run, is_kept in _slice(self._old, hunk.old_start, hunk.old_end)
+        ]
+        inserted = [
+            LineWriters(count, () if is_kept else self._units([run.inserter]))
+            for count, run, is_kept in _slice(self._new, hunk.new_start, hunk.new_end)
+        ]
+        return (*removed, *inserted)
+
+    def earlier(self, hunk: Hunk) -> tuple[Unit, ...]:
+        """Return the units that had inserted the removed lines of a hunk, ascending."""
+        runs = [run for _, run, is_kept in _slice(self._old, hunk.old_start, hunk.old_end) if not is_kept]
+        return self._units([run.inserter for run in runs])
+
+    def _units(self, units: Iterable[WeaveUnit]) -> tuple[Unit, ...]:
+        return tuple(sorted(unit for unit in self._document.units_at({each.index for each in units}) if unit.seq))
+
+
+def _slice(runs: Sequence[tuple[int, Run, bool]], start: int, end: int) -> Iterator[tuple[int, Run, bool]]:
+    """Yield the runs with lines from `start` up to `end`, each with the number of these lines."""
+    at = bisect_right(runs, start, key=itemgetter(0))
+    while start < end:
+        run_end, run, is_kept = runs[at]
+        count = min(run_end, end) - start
+        if count:
+            yield count, run, is_kept
+        start, at = start + count, at + 1
 
 
 def _newer(document: Document, before: Sequence[Unit], after: Sequence[Unit]) -> AbstractSet[WeaveUnit]:
@@ -174,15 +231,21 @@ def _newer(document: Document, before: Sequence[Unit], after: Sequence[Unit]) ->
     return document.weave.units(document.indexes_of(unit for unit in after if unit > last))
 
 
-def _existence(before: bytes | None, after: bytes | None, units: frozenset[Unit], *, is_binary: bool) -> DocumentChange:
+def _existence(
+    document: Document, sides: _Sides, before: bytes | None, after: bytes | None, *, is_binary: bool
+) -> DocumentChange:
     """Return the change that creates or deletes a file, with all its lines."""
     removed, inserted = (b"" if is_binary or text is None else text for text in (before, after))
+    hunk = Hunk(0, len(split_lines(removed)), 0, len(split_lines(inserted)))
+    lines = _LineHistory(document, sides)
     return DocumentChange(
         kind=ChangeKind.CREATE if before is None else ChangeKind.DELETE,
-        hunk=Hunk(0, len(split_lines(removed)), 0, len(split_lines(inserted))),
+        hunk=hunk,
         removed=removed,
         inserted=inserted,
-        units=units,
+        units=frozenset(sides.units),
+        writers=lines.writers(hunk),
+        earlier=lines.earlier(hunk),
     )
 
 

@@ -10,7 +10,7 @@ from cli.web.diff_rows.syntax_marks import rows_syntax
 from cli.web.endpoints import Json, get, post
 from cli.web.request_fields import BadRequest, Fields, NotThere
 from cli.web.server_state import ServerState
-from cli.web.views.file_view import ShownFile, file_view, shown_file
+from cli.web.views.file_view import ShownFile, file_view, rejected_change, shown_file
 from cli.web.views.review_queue import queue_shape
 from cli.web.views.single_edits import edits_shape, part_taken_out
 from objstore import CasError, Status
@@ -69,6 +69,13 @@ def syntax(server: ServerState, fields: Fields) -> Json:
     return {"first": first, "rows": rows_syntax(server.syntax, shown.file, shown.rows, first, count)}
 
 
+def rejection(server: ServerState, fields: Fields) -> Json:
+    """Answer with what a rejection of a change would do."""
+    key = fields.key("key")
+    with server.workspace() as workspace:
+        return rejected_change(workspace, _shown(server, workspace, fields), key)
+
+
 def edits(server: ServerState, fields: Fields) -> Json:
     """Answer with the single edits of some hunks."""
     units = fields.units("units")
@@ -120,6 +127,7 @@ ROUTES: Final[list[Route]] = [
     get("/api/lines", lines, "document", "turn", "context", "first", "count"),
     get("/api/line", line, "document", "turn", "context", "row", "key", "first", "count"),
     get("/api/syntax", syntax, "document", "turn", "context", "first", "count"),
+    get("/api/rejection", rejection, "document", "turn", "key"),
     get("/api/edits", edits, "units"),
     post("/api/split", split, "unit", "part", "status"),
     post("/api/seen", seen, "keys", "on_screen"),

@@ -91,6 +91,10 @@ export interface File extends FileSummary {
   all: Change[];
   /** Hunks that cancel out; that later accepted edits took out; that are pending but needed by accepted edits. */
   cancelled: Unit[]; taken_out: Unit[]; kept_on: Unit[];
+  /** Who wrote the changes, and why: `Writer.author` is a position in this list. */
+  authors: Author[];
+  /** The edits that `Change.before` names, by number. */
+  edits: Record<string, EditSummary>;
   rows: Row[];
   first: number;
   /** Number of rows of the whole diff; the page requests those beyond `rows` when they come into view. */
@@ -112,7 +116,28 @@ export interface Change {
   comments: Comment[];
   /** First row and number of rows of the change itself; the context around it is not counted. 0 rows: `words` only. */
   row: number; rows: number;
+  /** Who wrote it, and which of its rows. */
+  writers: Writer[];
+  /** These lines before: the edits that wrote what it removes, and those that make it up, the newest first. */
+  before: number[];
 }
+/** A prompt, or a person, behind some lines. `turn` 0: none is known; `session` 0: none. `who` is such as "claude-code 2". */
+export interface Author {
+  turn: number; session: number; who: string; client: string; model: string; prompt: string;
+  /** When the prompt was given; without one, when the first of the edits was made. */
+  time: Time;
+  origin: "agent" | "person" | "formatter" | "git" | "external" | "unattributed";
+}
+/**
+ * The part of an author in a change. `rows` are counted from 0 within the change, as in `OnScreen`: the removed lines that
+ * the author took out, and the inserted ones that the author wrote. Rows of no writer are in both texts.
+ */
+export interface Writer { author: number; edits: number[]; units: Unit[]; rows: Span[] }
+/**
+ * GET /api/rejection?document=D[&turn=T]&key=K: what a rejection of a change would do, in `words` and as hunks: those of
+ * other edits that go along, those that need it (a cascade would take them), and which of both are accepted now.
+ */
+export interface Rejection { words: string; goes_along: Unit[]; needed_by: Unit[]; accepted: Unit[]; edits: EditSummary[] }
 export interface Row {
   /** " " context, "-" removed, "+" inserted, "~" a gap: `hidden` lines of context are not shown. */
   k: " " | "-" | "+" | "~";

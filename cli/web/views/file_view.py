@@ -10,12 +10,13 @@ from cli.web.diff_rows.net_rows import CONTEXT, DiffRows, is_whitespace_only
 from cli.web.request_fields import NotThere
 from cli.web.server_state import ServerState, ShownChange
 from cli.web.shapes import change_words, comment_shape, kind_of, named, unit_names
+from cli.web.views.change_authors import FileAuthors, rejection_shape
 from objstore import ChangeKind, blob_id, is_placeholder, value
 
 if TYPE_CHECKING:
     from objstore import NetFile, StoreError, Unit, Workspace
 
-__all__ = ["ShownFile", "file_view", "shown_file"]
+__all__ = ["ShownFile", "file_view", "rejected_change", "shown_file"]
 
 Shape = dict[str, Any]
 
@@ -82,6 +83,7 @@ def file_view(server: ServerState, workspace: "Workspace", shown: ShownFile, fir
     file, keys, rows = shown.file, shown.keys, shown.rows
     seen = workspace.review.seen_changes()
     comments = comments_by_change(workspace, file)
+    authors = FileAuthors(workspace, file)
     paths = (file.path, file.path_before)
     groups = [frozenset(keys[at] for at in (place, *change.shares_with)) for place, change in enumerate(file.changes)]
     server.note_shown(
@@ -114,9 +116,13 @@ def file_view(server: ServerState, workspace: "Workspace", shown: ShownFile, fir
                 "comments": [comment_shape(view) for view in comments.get(at, ())],
                 "row": rows.places[at][0],
                 "rows": rows.places[at][1],
+                "writers": authors.writers(change),
+                "before": authors.before(change),
             }
             for at, (key, change) in enumerate(zip(keys, file.changes, strict=True))
         ],
+        "authors": authors.shapes,
+        "edits": authors.summaries(),
         "cancelled": unit_names(file.cancelled),
         "taken_out": unit_names(file.taken_out),
         "kept_on": unit_names(file.kept_on),
@@ -125,6 +131,14 @@ def file_view(server: ServerState, workspace: "Workspace", shown: ShownFile, fir
         "total": rows.total,
         "longest": shown.longest,
     }
+
+
+def rejected_change(workspace: "Workspace", shown: ShownFile, key: bytes) -> Shape:
+    """Return what a rejection of a change of a file would do. Raises NotThere if the file has no such change."""
+    if key not in shown.keys:
+        raise NotThere("This change is not as shown any more.")
+    change = shown.file.changes[shown.keys.index(key)]
+    return rejection_shape(workspace, change, [shown.file.changes[at] for at in change.shares_with])
 
 
 # ---- inside

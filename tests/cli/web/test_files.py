@@ -3,7 +3,7 @@
 import os
 from typing import Any
 
-from objstore import Call, TurnInfo
+from objstore import Call, Operation, Status, TurnInfo
 from tests.support.command_runner import CommandRunner
 from tests.support.damaged_stores import lose
 from tests.support.review_server import WHOLE, ReviewServer
@@ -250,3 +250,46 @@ def test_texts_full_of_markup_and_escapes_stay_text(runner: CommandRunner, serve
     server.decide("reject", keys=[shown["all"][0]["key"]], reason=script)
     (edit,) = server.get("/api/edits", units="1:0")["edits"]
     assert edit["reason"] == escaped
+
+
+def test_each_line_of_a_change_has_its_author_and_prompt(runner: CommandRunner, server: ReviewServer) -> None:
+    accepted(runner, "a", TEN)
+
+    def wrote(number: int, old: bytes, new: bytes) -> None:
+        turn = TurnInfo(session=f"s{number}", began=number * 1_000_000, prompt=f"prompt {number}", model="m")
+
+        def change(call: Call) -> None:
+            call.write("a", call.read("a").bytes.replace(old, new), operation=Operation.EDIT)
+
+        runner.call(change, conversation=f"c{number}", turn=turn)
+
+    wrote(1, b"5\n", b"five\n5b\n")
+    wrote(2, b"5b\n6\n", b"5B\n")
+    shown = server.file("a")
+    [change] = shown["all"]
+    rows = [row["t"] for row in shown["rows"] if row.get("c") == 0]
+    assert rows == ["5", "6", "five", "5B"]
+    by_prompt = {shown["authors"][each["author"]]["prompt"]: each for each in change["writers"]}
+    assert by_prompt["prompt 1"]["rows"] == [[0, 1], [2, 3]]
+    assert by_prompt["prompt 2"]["rows"] == [[1, 2], [3, 4]]
+    assert [each["edits"] for each in by_prompt.values()] == [[2], [3]]
+    assert (change["before"], sorted(shown["edits"])) == ([3, 2, 1], ["1", "2", "3"])
+    author = shown["authors"][0]
+    assert (author["turn"], author["model"], author["origin"]) == (1, "m", "agent")
+
+
+def test_what_a_rejection_takes_along_is_known_before(runner: CommandRunner, server: ReviewServer) -> None:
+    accepted(runner, "a", TEN)
+    accepted(runner, "b", TEN)
+    runner.edit("b", b"5\n", b"five\n")
+    runner.move("a", "c")
+    runner.write("a", b"another\n")
+    plain, moved = server.file("b"), server.file("c")
+    found = server.get("/api/rejection", document=plain["document"], key=plain["all"][0]["key"])
+    assert (found["words"], found["needed_by"]) == ("Nothing else goes along.", [])
+    found = server.get("/api/rejection", document=moved["document"], key=moved["all"][0]["key"])
+    assert (found["words"], found["needed_by"]) == ("1 edit would have to go too: built on this.", ["5:0"])
+    assert [edit["seq"] for edit in found["edits"]] == [5]
+    asked = {"document": plain["document"], "key": moved["all"][0]["key"]}
+    assert server.client.get("/api/rejection", params=asked).status_code == 404
+    assert set(runner.statuses().values()) == {Status.ACCEPTED, Status.PENDING}

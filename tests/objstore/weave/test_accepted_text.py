@@ -91,6 +91,17 @@ def test_every_pending_unit_is_in_a_change_or_cancelled_or_kept_on(document: Doc
 
 
 @given(document_histories())
+def test_the_writers_of_a_change_are_of_its_units_and_each_changed_line_has_one(document: Document) -> None:
+    net = net_document(document)
+    for change in net.changes:
+        lines = len(split_lines(change.removed)) + len(split_lines(change.inserted))
+        assert sum(writers.lines for writers in change.writers) == lines
+        assert {unit for writers in change.writers for unit in writers.units} <= change.units
+        kept = sum(writers.lines for writers in change.writers if not writers.units)
+        assert kept == 0 or change.kind is ChangeKind.NEWLINE or kept < lines
+
+
+@given(document_histories())
 def test_net_changes_leave_the_document_as_it_was(document: Document) -> None:
     before = facts(document)
     state = document.state() if document.is_clean else None

@@ -179,6 +179,7 @@ if TYPE_CHECKING:
     )
     from objstore.model.views import (
         AGENT_NOTES as AGENT_NOTES,
+        Act as Act,
         CommentView as CommentView,
         Content as Content,
         DecisionInForce as DecisionInForce,
@@ -500,6 +501,7 @@ _HOMES: Final = {
     ),
     "model.views": (
         "AGENT_NOTES",
+        "Act",
         "CommentView",
         "UnreportedComments",
         "Content",

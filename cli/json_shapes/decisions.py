@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 
 from cli.json_shapes.edits import edit_shape
 from cli.json_shapes.files import external_shape
-from cli.json_shapes.values import Json, hex_shape, path_shape, text_of, text_shape
+from cli.json_shapes.values import Json, hex_shape, path_shape, text_of, text_shape, time_shape
 from cli.render.outcomes import Preview, beginning, effect_text, is_of_binary
 from cli.screen.terminal import EXACT
 from objstore import Action, Conflicted, Decided, ExternalChanges, NothingToDo, Unit
@@ -15,7 +15,7 @@ from objstore import Action, Conflicted, Decided, ExternalChanges, NothingToDo, 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from objstore import CallOutcome, Conflict, DecisionOutcome, FileEffect, Notice, Workspace
+    from objstore import Act, CallOutcome, Conflict, DecisionOutcome, FileEffect, Notice, Workspace
 
 __all__ = ["outcome_shape", "restored_shape"]
 
@@ -41,7 +41,11 @@ def outcome_shape(
         "action": action.value,
         "dry_run": dry_run,
         "decision": None,
+        "act": None,
         "changed": [],
+        "edits": 0,
+        "accepted_edits": 0,
+        "taken_back": [],
         "files": [],
         "recorded": [],
         "notices": [],
@@ -61,6 +65,10 @@ def outcome_shape(
             shape |= {
                 "outcome": "decided",
                 "decision": outcome.number or None,
+                "act": None if outcome.act is None else _act_shape(workspace, outcome.act),
+                "edits": len({unit.seq for unit, _ in outcome.verdicts}),
+                "accepted_edits": len({unit.seq for unit in outcome.taken_back}),
+                "taken_back": list(map(str, outcome.taken_back)),
                 "changed": [
                     {"name": str(unit), "status": status.value, "cascaded": unit in outcome.cascaded}
                     for unit, status in outcome.verdicts
@@ -120,9 +128,22 @@ def restored_shape(workspace: "Workspace", outcome: "CallOutcome", *, dry_run: b
     files = [_effect_shape(workspace, effect, workspace.review.preview) for effect in outcome.files]
     return {
         "dry_run": dry_run,
+        "decision": outcome.decision or None,
         "edits": [] if dry_run else [edit_shape(workspace, view) for view in outcome.edits],
         "recorded": [] if dry_run else [edit_shape(workspace, view) for view in outcome.external],
         "files": files if dry_run else [],
+    }
+
+
+def _act_shape(workspace: "Workspace", act: "Act") -> dict[str, Json]:
+    """Return what an undo took back, or a redo made again."""
+    return {
+        "decision": act.number,
+        "kind": act.tool or act.action.value,
+        "words": text_shape(act.words),
+        "file_paths": [path_shape(workspace.root, path) for path in act.paths],
+        "commit": act.commit or None,
+        "timestamp": time_shape(act.time),
     }
 
 

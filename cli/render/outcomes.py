@@ -12,7 +12,17 @@ from cli.app.invocation import Invocation
 from cli.render.status import shown_edits
 from cli.screen.terminal import Screen, shown_name, visible
 from cli.selection.unit_selection import UnitSelection
-from objstore import LINK_MODE, Action, ConflictKind, NoSuchName, OnExternal, Origin, Unit, is_either_binary
+from objstore import (
+    LINK_MODE,
+    Action,
+    ConflictKind,
+    NoSuchName,
+    OnExternal,
+    Origin,
+    Unit,
+    counted_edits,
+    is_either_binary,
+)
 
 if TYPE_CHECKING:
     from objstore import Conflict, Conflicted, Decided, EditView, ExternalChange, FileEffect, Seq
@@ -88,8 +98,9 @@ def decided_text(
     discarded = {unit.seq for unit in decided if unit.seq in outside}
     if dry_run:
         yield screen.line("Dry run: nothing was changed.")
-    said = f"Would {WANTED[outcome.action]}" if dry_run else DONE[outcome.action]
-    yield screen.line(f"{said} {shown_units(named, _parted(outcome, edit))}{_of_files(files)}.")
+    of = shown_units(named, _parted(outcome, edit))
+    yield screen.line(f"{_said(outcome, of, dry_run=dry_run)}{_of_files(files)}.")
+    yield from _taken_back_text(outcome, edit, screen)
     aside = {unit for markers in outcome.markers for unit in markers.aside}
     aside |= {unit for kept in outcome.kept for unit in kept.units}
     cascaded = [unit for unit in outcome.cascaded if unit not in aside]
@@ -119,6 +130,26 @@ def decided_text(
         yield screen.line(f"Note: {visible(str(notice))}.")
     if len(outcome.notices) > NOTICES_SHOWN:
         yield screen.line(f"Note: and {len(outcome.notices) - NOTICES_SHOWN} more such notes (--json has them all).")
+
+
+def _said(outcome: "Decided", units: str, *, dry_run: bool) -> str:
+    """Return what was decided on some units, without a full stop."""
+    if outcome.act is None:
+        return f"{f'Would {WANTED[outcome.action]}' if dry_run else DONE[outcome.action]} {units}"
+    verb = "undo" if outcome.action is Action.UNDO else "redo"
+    done = f"Would {verb}" if dry_run else {"undo": "Undid", "redo": "Redid"}[verb]
+    of = f" ({units})" if outcome.act.paths else f" of {units}"
+    return f"{done} the {shown_name(outcome.act.words)}{of}"
+
+
+def _taken_back_text(outcome: "Decided", edit: Callable[["Seq"], "EditView"], screen: Screen) -> Iterator[bytes]:
+    """Yield how many of the edits that a rejection takes out were accepted, and which."""
+    if outcome.taken_back:
+        known = [unit for unit, _ in outcome.verdicts if unit.seq not in {made.seq for made in outcome.unrecorded}]
+        taken = set(outcome.taken_back)
+        edits = {unit.seq for unit in taken}
+        named = [unit for unit in known if unit in taken or (unit.hunk == 0 and unit.seq in edits)]
+        yield screen.line(f"{counted_edits(known, taken)}: {shown_units(named, _parted(outcome, edit))}.")
 
 
 def _shown_effects(effects: Sequence["FileEffect"]) -> list["FileEffect"]:

@@ -13,7 +13,6 @@ from cli.app.error_hints import message_of, message_with_advice
 from cli.app.invocation import Invocation, reviewer
 from cli.render.comments import sending_text
 from cli.render.outcomes import conflict_text, decided_text, shown_units
-from cli.review_ui.hunk_queue import real_units
 from cli.review_ui.skipped import SkippedHunks
 from cli.screen.editor import edited
 from cli.screen.keyboard import ENTER, Keyboard
@@ -61,8 +60,8 @@ class Step:
     """One action of a review that can be undone."""
 
     units: tuple[Unit, ...]  # what was on the screen at the time
-    decision: int = 0  # its number; 0: it was an amendment
-    verdicts: tuple[tuple[Unit, Status], ...] = ()  # of the decision
+    decision: int  # its number
+    verdicts: tuple[tuple[Unit, Status], ...] = ()  # (): it was an amendment
     amendment: int | None = None  # its number; None: it was a decision
 
 
@@ -219,27 +218,17 @@ class ReviewDialogue(ABC, Generic[Shown]):
             self._say(f"Nothing was done in this review. {undoes}.")
             return None
         step = self._steps[-1]
-        if step.amendment:
-            units = real_units(self._workspace.history.edit(step.amendment))
-            outcome = self._outcome(Action.REJECT, units, {}, reason="")
-            if isinstance(outcome, NothingToDo):  # someone else has rejected it
-                self._steps.pop()
-                self._say("Nothing to do: this is already decided that way.")
-                return None
-        else:
-            undo = partial(self._workspace.review.undo, step.decision, past=self._withdrawn, who=reviewer())
-            outcome = self._carried_out(undo)
-            if isinstance(outcome, NothingToDo):
-                self._say(f"Something else was decided since. `{Invocation.current().program} undo` undoes that.")
-                return None
+        undo = partial(self._workspace.review.undo, step.decision, past=self._withdrawn, who=reviewer())
+        outcome = self._carried_out(undo)
+        if isinstance(outcome, NothingToDo):
+            self._say(f"Something else was decided since. `{Invocation.current().program} undo` undoes that.")
+            return None
         if not isinstance(outcome, Decided):
             if isinstance(outcome, Conflicted):
                 self._write(conflict_text(outcome, [], self._screen))
             self._say("That can't be undone now.")
             return None
         self._steps.pop()
-        if step.amendment:
-            self._withdrawn.add(outcome.number)
         self._write(decided_text(outcome, self._workspace.history.edit, self._screen, dry_run=False))
         return step
 
@@ -275,7 +264,7 @@ class ReviewDialogue(ABC, Generic[Shown]):
         if not outcome.edits:
             self._say("Nothing was changed.")
         for view in outcome.edits:
-            self._steps.append(Step(units=(unit,), amendment=view.seq))
+            self._steps.append(Step(units=(unit,), decision=outcome.decision, amendment=view.seq))
             self._say(f"Recorded edit {view.seq}, which amends edit {unit.seq}. {unit} itself is still pending.")
             if view.edit.before is not None and view.edit.before.blob != seen:
                 self._say("The file changed meanwhile: your text was carried over to the new version.")

@@ -335,8 +335,9 @@ class Call:
             )
             numbers[id(change)] = view.edit.document
             edits.append(view)
-        if decided_with is not None and edits:
-            self._batch.record(decided_with(edits))
+        decision = decided_with(edits) if decided_with is not None and edits else None
+        if decision is not None:
+            self._batch.record(decision)
         if dry_run:
             self._journal.check_commit(self._batch, self._steps(), self._disk_stats())
         elif self._batch:
@@ -352,6 +353,7 @@ class Call:
             call=call,
             edits=tuple(edits),
             external=tuple(external),
+            decision=0 if decision is None or dry_run else decision.number,
             secrets=() if dry_run else self._secrets(edits),
         )
 

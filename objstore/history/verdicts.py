@@ -29,7 +29,8 @@ class Verdicts:
     def of(self, view: EditView) -> tuple[Verdict, ...]:
         """Return by which decisions the edit's units have their statuses, in the order of the units.
 
-        None for units with the status that they were recorded with, and for those that git took away.
+        None for units with the status that they were recorded with, as a person's own change, and for those that git
+        took away.
         """
         units = [Unit(view.seq, hunk) for hunk in view.telling if view.units[hunk] is not Status.AWAY]
         if not units:
@@ -39,7 +40,8 @@ class Verdicts:
         document = view.edit.document
         if document not in self._documents:
             self._documents[document] = _Decided(self._decisions(document))
-        return self._documents[document].verdicts(units)
+        found = self._documents[document].verdicts(units)
+        return tuple(verdict for verdict in found if not view.edit.is_made_by(verdict.decision))
 
     def _decisions(self, document: DocumentId) -> Iterator[Decision]:
         """Yield the decisions on a document, newest first."""

@@ -63,6 +63,10 @@ class Marks:
     aside: tuple[tuple[Unit, Status], ...]  # the others, rejected only for that, with their statuses before
 
 
+DECISION_NOTE: Final = "decision"
+"""The note of a person's edit that a decision recorded: the number of the decision."""
+
+
 @value
 class Edit:
     """One change to one file: all that is needed to replay or drop it."""
@@ -90,6 +94,10 @@ class Edit:
     turn: int = 0  # number of the turn that it was made in; 0: none is known
     tool: str
     notes: Mapping[str, str] = field(default_factory=dict)  # agent, client, model, prompt, …, if known
+
+    def is_made_by(self, decision: int) -> bool:
+        """Return whether a decision recorded it: as a person's own change, with markers, or to keep lines of others."""
+        return self.origin is Origin.PERSON and self.notes.get(DECISION_NOTE) == str(decision)
 
     @property
     def is_meant(self) -> bool:

@@ -7,7 +7,7 @@ from objstore.fastclass import field, value
 from objstore.model.basic_types import Action, ConflictKind, DocumentId, Origin, Seq, Status, Unit
 from objstore.model.ids import BlobId
 from objstore.model.status_report import ExternalChange
-from objstore.model.views import EditView
+from objstore.model.views import Act, EditView
 
 if TYPE_CHECKING:
     from objstore.model.records import Edit
@@ -74,6 +74,7 @@ class CallOutcome:
     call: int  # position in the conversation
     edits: tuple[EditView, ...]  # the call's own edits; () if it changed nothing
     external: tuple[EditView, ...]  # external edits, found and recorded before the call's
+    decision: int = 0  # number of the decision that is recorded with it, by which `undo` takes it back; 0: none is
     secrets: tuple[str, ...] = ()  # paths of those of its files that look like secrets: their bytes are stored now
 
     @property
@@ -218,6 +219,7 @@ class Decided:
     taken_out: tuple[tuple[Unit, Unit], ...] = ()
     given_to: tuple[int, ...] = ()  # the users whose the restored files are, if root runs this, ascending
     kept: tuple[LinesKept, ...] = ()  # files that stay with the lines of others
+    act: Act | None = None  # what an undo took back, or a redo made again; None: it is another decision
     taken_back: tuple[Unit, ...] = ()  # units that were accepted and are rejected now, ascending
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AGENT_NOTES",
     "SUBAGENT",
+    "Act",
     "CommentView",
     "Content",
     "DecisionView",
@@ -42,6 +43,10 @@ SUBAGENT: Final = "subagent"
 
 AGENT_NOTES: Final = ("agent", SUBAGENT)
 """The notes that name the agent of a session which made an edit: what kind of agent it is, and its id."""
+
+_NOUNS: Final = {"accept": "acceptance", "reject": "rejection", "reset": "reopening", "claim": "claim"}
+_SHORT: Final = 7
+"""Digits of a commit's id that are shown."""
 
 _NAMED: Final = 10
 """Units that a sentence lists by name; an edit may have thousands."""
@@ -282,6 +287,37 @@ class DecisionInForce:
 
     number: int
     units: frozenset[Unit]
+
+
+@value
+class Act:
+    """Something that a person did, or a commit, and that an undo takes back or took back."""
+
+    number: int  # of its decision
+    action: Action
+    tool: str  # of a person's own change of files: restore, snapshot restore, rewind, amend; "": a decision alone
+    units: tuple[Unit, ...]
+    paths: tuple[str, ...]  # of the files that the person changed; (): a decision alone
+    amends: Seq | None  # the edit that was amended; None: it was no amendment
+    about: int  # number of the turn of a rewind, or of a snapshot; 0: neither
+    commit: str  # the commit that made it, in hex; "": a person did
+    time: int  # microseconds since 1970-01-01 UTC
+
+    @property
+    def words(self) -> str:
+        """Return what it was, such as `restore of a`, `acceptance` or `rewind to before turn 3`."""
+        match self.tool:
+            case "restore" if self.paths:
+                return f"restore of {self.paths[0]}"
+            case "snapshot restore":
+                return f"restore of snapshot {self.about}"
+            case "rewind":
+                return f"rewind to before turn {self.about}"
+            case "amend":
+                return f"amendment of edit {self.amends}"
+        if self.commit:
+            return f"{_NOUNS.get(self.action.value, self.action.value)} by commit {self.commit[:_SHORT]}"
+        return _NOUNS.get(self.action.value, self.action.value)
 
 
 @value

@@ -11,6 +11,7 @@ from objstore.model.basic_types import Operation, Origin, Seq, Status
 from objstore.model.ids import BlobId
 from objstore.model.results import CallInfo, CallOutcome
 from objstore.request_errors import EditAway, NotAmendable
+from objstore.review.acts import commit_act
 from objstore.text.diff import diff_lines
 from objstore.text.hunks import Hunk
 from objstore.text.rebase import RebaseConflict
@@ -75,4 +76,4 @@ def amend(
                 raise FileChanged(path)
             content, hunks = carried.content, carried.hunks
         call.write(path, content, hunks=hunks, operation=Operation.EDIT)
-        return call.commit()
+        return commit_act(journal, call, who=who)

@@ -15,15 +15,16 @@ from objstore.model.ids import BlobId
 from objstore.model.records import Decision
 from objstore.model.results import Conflicted, Decided, DecisionOutcome, ExternalChanges, FileEffect, NothingToDo
 from objstore.model.status_report import ExternalChange
-from objstore.model.views import DecisionInForce, Seen
+from objstore.model.views import Act, DecisionInForce, Seen
 from objstore.planning.plan import Plan
 from objstore.planning.planner import Planner
 from objstore.request_errors import DecidedMeanwhile, EditAway, NoSuchName
+from objstore.review.acts import act
 from objstore.store.write_batch import Batch
 from objstore.transaction.journal import Journal
 from objstore.transaction.space_reserve import release_reserve
 
-__all__ = ["DecisionRequest", "decide", "in_force"]
+__all__ = ["DecisionRequest", "act_numbered", "decide", "in_force"]
 
 
 @value
@@ -47,6 +48,7 @@ class DecisionRequest:
     is_claim: bool = False  # for an undo or redo: whether it is that of a claim, which may change no status
     takes_back: int = 0  # number of the decision that an undo or redo takes back; 0: the next one
     past: frozenset[int] = frozenset()  # for an undo: later decisions to keep
+    act: Act | None = None  # for an undo or redo: what it takes back or makes again; found under the lock, as `before`
     before: Seq = Seq(0)  # for an undo or redo: the newest edit before that decision, also found under the lock
 
 
@@ -72,6 +74,15 @@ def in_force(journal: Journal) -> list[DecisionInForce]:
         DecisionInForce(number=number, units=frozenset(unit for unit, _ in made.verdicts))
         for number, made in reversed(effective)
     ]
+
+
+def act_numbered(journal: Journal, number: int) -> Act:
+    """Return what a decision was, if it is in force or was undone since. Raises NoSuchName."""
+    effective, undone = _stacks(journal)
+    for own, record in [*effective, *(made for made, _ in undone)]:
+        if own == number:
+            return act(journal, own, record)
+    raise NoSuchName(str(number), "decision")
 
 
 def _decided(journal: Journal, request: DecisionRequest) -> tuple[DecisionOutcome, Callable[[BlobId], bytes]]:
@@ -115,7 +126,14 @@ def _undo(journal: Journal, request: DecisionRequest) -> DecisionRequest:
     verdicts |= dict.fromkeys(_made_after(journal, number), Status.REJECTED)
     before = journal.store.index.history.newest_edit_before(taken.number)
     is_claim = _is_claim(journal, number)
-    return replace(request, verdicts=verdicts, takes_back=number, before=before, is_claim=is_claim)
+    return replace(
+        request,
+        verdicts=verdicts,
+        takes_back=number,
+        before=before,
+        is_claim=is_claim,
+        act=act(journal, number, taken),
+    )
 
 
 def _made_with(journal: Journal, number: int, decision: Decision) -> Iterable[Unit]:
@@ -126,16 +144,14 @@ def _made_with(journal: Journal, number: int, decision: Decision) -> Iterable[Un
     if not decision.verdicts:
         return ()
     first = edit(journal, decision.verdicts[0][0].seq).edit
-    is_one = first.origin is Origin.PERSON and first.notes.get("decision") == str(number)
-    return (unit for unit, _ in decision.verdicts) if is_one else ()
+    return (unit for unit, _ in decision.verdicts) if first.is_made_by(number) else ()
 
 
 def _made_after(journal: Journal, number: int) -> Iterator[Unit]:
     """Yield the units of the edits that were recorded right after a decision and by it, to keep lines of others."""
     seq = journal.store.index.history.newest_edit_before(number)
     while (row := journal.store.index.edits.get(Seq(seq := Seq(seq + 1)))) is not None:
-        made = edit(journal, seq).edit
-        if made.origin is not Origin.PERSON or made.notes.get("decision") != str(number):
+        if not edit(journal, seq).edit.is_made_by(number):
             return
         yield from (Unit(seq, hunk) for hunk in range(len(row.units)))
 
@@ -161,6 +177,7 @@ def _redo(journal: Journal, request: DecisionRequest) -> DecisionRequest:
         takes_back=undo.number,
         before=before,
         is_claim=_is_claim(journal, number),
+        act=act(journal, number, decision),
     )
 
 
@@ -266,21 +283,33 @@ def _outcome(journal: Journal, request: DecisionRequest, batch: Batch, *, is_wri
         taken_out=plan.taken_out,
         given_to=() if request.dry_run else _given_to(journal, effects),
         kept=kept,
+        act=request.act,
         taken_back=taken_back,
     )
 
 
 def _taken_back(journal: Journal, plan: Plan) -> tuple[Unit, ...]:
-    """Return the units that are accepted until a decision rejects them; what it finds on disk is none of them."""
-    rejected = [unit for unit, status in plan.verdicts.items() if status is Status.REJECTED]
+    """Return the units that are accepted until a decision rejects them.
+
+    Without what it finds on disk, conflict markers that it removes, lines that it keeps, and amendments of edits that
+    it rejects: these are part of the edit.
+    """
+    stays = {unit for file in plan.kept.files for unit in file.units}
+    rejected = [
+        unit
+        for unit, status in plan.verdicts.items()
+        if status is Status.REJECTED and unit.seq not in plan.unmarked and unit not in stays
+    ]
     rows = {seq: journal.store.index.edits.get(seq) for seq in {unit.seq for unit in rejected}}
-    return tuple(
+    taken = [
         unit
         for unit in sorted(rejected)
         if (row := rows[unit.seq]) is not None
         and row.units[unit.hunk] is Status.ACCEPTED
         and _has_visible_effect(row, unit)
-    )
+    ]
+    amends = {seq: edit(journal, seq).edit.amends for seq in {unit.seq for unit in taken}}
+    return tuple(unit for unit in taken if amends[unit.seq] not in rows)
 
 
 @contextmanager

@@ -5,7 +5,6 @@ edits of the person's own, together with a decision on them, so that an undo can
 """
 
 import os
-from collections.abc import Sequence
 
 from objstore.calls.tracked_call import Call
 from objstore.errors import FileChanged
@@ -13,11 +12,10 @@ from objstore.file_changes.open_dirs import first_symlink_on
 from objstore.history.edit_queries import edits
 from objstore.history.session_queries import turn
 from objstore.history.state_at import files_at_moment
-from objstore.model.basic_types import Action, FileState, OnExternal, Origin, Status, Unit
-from objstore.model.records import Decision, WrittenFile
+from objstore.model.basic_types import FileState, OnExternal, Origin, Status, Unit
 from objstore.model.results import CallInfo, CallOutcome, ExternalChanges
 from objstore.model.views import EditFilter, EditView, TurnView
-from objstore.store.write_batch import now
+from objstore.review.acts import commit_act
 from objstore.transaction.journal import Journal
 from objstore.worktree.external_changes import found_changes
 from objstore.worktree.mounts import require_mounted
@@ -51,7 +49,7 @@ def _is_since(view: EditView, start: TurnView) -> bool:
 def rewind_exactly(journal: Journal, call: Call, number: int, *, who: str, dry_run: bool) -> CallOutcome:
     """Restore every recorded file to its state when turn `number` began, and commit the call.
 
-    The call has the notes of `exact_info`. Raises NoSuchName, FileChanged if a folder of a path is now a symlink,
+    The call has the information of `exact_info`. Raises NoSuchName, FileChanged if a folder of a path is now a symlink,
     SnapshotUnreadable, BlobMissing and what Call.commit raises.
     """
     differing = _differing(journal, number)
@@ -65,26 +63,12 @@ def rewind_exactly(journal: Journal, call: Call, number: int, *, who: str, dry_r
         elif call.exists(name):
             call.delete(name)
 
-    def decision(made: Sequence[EditView]) -> Decision:
-        return Decision(
-            number=journal.store.index.numbers.next_decision(),
-            time=now(),
-            action=Action.ACCEPT,
-            verdicts=tuple((Unit(view.seq, hunk), Status.ACCEPTED) for view in made for hunk in range(len(view.units))),
-            written=tuple(_as_left(view) for view in made if view.edit.after is not None),
-            who=who,
-            reason=f"files as before turn {number}",
-            via=journal.decider.via,
-            agent=journal.decider.agent,
-        )
-
-    return call.commit(dry_run=dry_run, decided_with=decision)
+    return commit_act(journal, call, who=who, reason=f"files as before turn {number}", dry_run=dry_run)
 
 
-def exact_info(journal: Journal, number: int, *, who: str) -> CallInfo:
-    """Return the call information of an exact rewind. The decision that is recorded with it is noted in its edits."""
-    notes = {"turn": str(number), "decision": str(journal.store.index.numbers.next_decision())}
-    return CallInfo(tool="rewind", origin=Origin.PERSON, notes=notes | ({"who": who} if who else {}))
+def exact_info(number: int, *, who: str) -> CallInfo:
+    """Return the call information of an exact rewind."""
+    return CallInfo(tool="rewind", origin=Origin.PERSON, notes={"turn": str(number)} | ({"who": who} if who else {}))
 
 
 def unrecorded(journal: Journal, number: int, on_external: OnExternal) -> ExternalChanges | None:
@@ -108,10 +92,3 @@ def _differing(journal: Journal, number: int) -> dict[bytes, FileState | None]:
         if recorded != then.get(path):
             found[path] = then.get(path)
     return found
-
-
-def _as_left(view: EditView) -> WrittenFile:
-    """Return the file of an edit as the edit left it."""
-    edit = view.edit
-    path = None if edit.after is None else edit.path
-    return WrittenFile(document=edit.document, path_before=path, before=edit.after, path_after=path, after=edit.after)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         NothingToDo,
     )
     from objstore.model.status_report import Cautions, ExternalChange, StatusReport, UnresolvedMarkers
-    from objstore.model.views import Content, DecisionInForce, Seen, State
+    from objstore.model.views import Act, Content, DecisionInForce, Seen, State
     from objstore.review.decisions import DecisionRequest
     from objstore.selection.places import NamedPlace, PathSelection
     from objstore.selection.units import Selected, Selection
@@ -317,6 +317,13 @@ class Review:
         with self._journal.reading():
             return decisions.in_force(self._journal)
 
+    def act(self, number: int) -> Act:
+        """Return what a decision was: one that is in force, or was undone last. Raises NoSuchName."""
+        from objstore.review import decisions
+
+        with self._journal.reading():
+            return decisions.act_numbered(self._journal, number)
+
     def undo(
         self,
         number: int = 0,
@@ -328,8 +335,9 @@ class Review:
         seen: Seen | None = None,
         dry_run: bool = False,
     ) -> DecisionOutcome:
-        """Take back the newest decision that is still in force: every unit gets back the status that it had before.
+        """Take back the newest act that is still in force: a decision, or a person's own change of files.
 
+        Every unit gets back the status that it had before; a restore, a rewind and an amendment are taken out.
         `number`: the decision that is meant (0: the newest), so that no other one is taken back: if it is not the
         newest in force, the outcome is NothingToDo. `past`: decisions that may have been made since and stay in force,
         as long as they are on other units. `seen`: how far the history went when the reviewer looked; if anything was
@@ -421,7 +429,7 @@ class Review:
             found = rewind.unrecorded(self._journal, turn, on_external)
             if found is not None:
                 return found
-            call = Call(self._journal, batch, rewind.exact_info(self._journal, turn, who=who))
+            call = Call(self._journal, batch, rewind.exact_info(turn, who=who))
             self._preview = call.text if dry_run else None
             return rewind.rewind_exactly(self._journal, call, turn, who=who, dry_run=dry_run)
 
@@ -456,8 +464,8 @@ class Review:
         self.require_person()
         return amend(self._journal, seq, content, who=who, seen=seen, base=base, hunks=hunks)
 
-    def restore(self, state: State, *, dry_run: bool = False) -> CallOutcome:
-        """Restore a recorded state as a tracked edit of a person. `dry_run`: only return the outcome.
+    def restore(self, state: State, *, who: str = "", dry_run: bool = False) -> CallOutcome:
+        """Restore a recorded state as a person's own edit, which `undo` takes out. `dry_run`: only return the outcome.
 
         Raises FileChanged if a folder of its path is now a symlink, and what Call.write and Call.commit raise.
         """
@@ -465,6 +473,7 @@ class Review:
         from objstore.calls.tracked_call import open_call
         from objstore.file_changes.open_dirs import first_symlink_on
         from objstore.model.results import CallInfo
+        from objstore.review.acts import commit_act
 
         if not dry_run:
             self.require_person()
@@ -478,7 +487,7 @@ class Review:
             elif call.exists(state.path):
                 call.delete(state.path)
             self._preview = call.text if dry_run else None
-            return call.commit(dry_run=dry_run)
+            return commit_act(self._journal, call, who=who, dry_run=dry_run)
 
     def preview(self, effect: FileEffect) -> tuple[bytes | None, bytes | None]:
         """Return a file's text before and after an effect (None: no file), including effects of the last dry run."""

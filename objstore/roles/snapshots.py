@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from objstore.calls.tracked_call import open_call
@@ -83,16 +84,18 @@ class Snapshots:
         number: int,
         paths: Sequence[str] = (),
         *,
+        who: str = "",
         dry_run: bool = False,
         limits: ScanLimits | None = None,
     ) -> RestoreResult:
-        """Restore the files in a snapshot, or those at and below `paths`, as one call of a person.
+        """Restore the files in a snapshot, or those at and below `paths`, as one call of a person, which `undo` undoes.
 
         Only files that differ are written; files that were created since are deleted, and files that the snapshot does
         not cover are left alone. Raises NoSuchName, SnapshotIncomplete, FileChanged, and what Call.commit raises.
         """
         from objstore.calls.deciders import marks, require_person
         from objstore.model.results import CallInfo
+        from objstore.review.acts import commit_act
         from objstore.snapshots import restore
 
         with self._journal.reading():
@@ -104,7 +107,9 @@ class Snapshots:
             tool="snapshot restore", origin=Origin.PERSON, notes={"snapshot": str(number)} | marks(self._journal)
         )
         with open_call(self._journal, info) as call:
-            return replace(plan, outcome=restore.carry_out(plan, call, self._journal.tree, self._journal.progress))
+            commit = partial(commit_act, self._journal, who=who)
+            done = restore.carry_out(plan, call, self._journal.tree, self._journal.progress, commit)
+            return replace(plan, outcome=done)
 
     def delete(self, numbers: Sequence[int], *, who: str) -> list[SnapshotView]:
         """Delete snapshots and return them; gc may then remove what only they held.

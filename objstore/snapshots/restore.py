@@ -89,8 +89,14 @@ def plan_restore(
     )
 
 
-def carry_out(plan: RestoreResult, call: Call, tree: Tree, progress: Progress = ignore_progress) -> CallOutcome:
-    """Carry out a plan within a tracked call, and commit the call.
+def carry_out(
+    plan: RestoreResult,
+    call: Call,
+    tree: Tree,
+    progress: Progress = ignore_progress,
+    commit: Callable[[Call], CallOutcome] = Call.commit,
+) -> CallOutcome:
+    """Carry out a plan within a tracked call, and commit the call with `commit`.
 
     Raises FileChanged if a file, or a folder of its path that has become a symlink, has changed since it was planned.
     """
@@ -101,7 +107,7 @@ def carry_out(plan: RestoreResult, call: Call, tree: Tree, progress: Progress = 
             call.delete(change.path)
         elif change.after.blob is not None:
             call.restore(change.path, FileState(blob=change.after.blob, mode=_mode(change.after)))
-    return call.commit()
+    return commit(call)
 
 
 def held_literal_path(journal: Journal, spelling: str, numbers: Sequence[int]) -> str | None:

@@ -130,13 +130,13 @@ def restore(*, number: int, paths: tuple[str, ...], dry_run: bool, as_json: bool
     """Restore the content of snapshot NUMBER, or only at and below each PATH.
 
     Files that differ are written, and files created since are deleted; ignored files are left alone. These are ordinary
-    edits of yours: `cas reject --conversation ID` undoes all of them.
+    edits of yours, and `cas undo` takes all of them back.
     """
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
         named = {_folder(workspace, path, (number,)): path for path in paths}
         with showing_progress(workspace, LOOKING), _as_typed(named):
-            done = workspace.snapshots.restore(number, [*named], dry_run=dry_run)
+            done = workspace.snapshots.restore(number, [*named], who=reviewer(), dry_run=dry_run)
         if as_json:
             from cli.json_shapes.snapshots import restored_shape
             from cli.json_shapes.values import json_line
@@ -342,8 +342,7 @@ def _restored_text(done: "RestoreResult", invocation: Invocation, *, dry_run: bo
             yield screen.line(f"Recorded the change from outside to {path} as edit {view.seq}.")
         count = len(outcome.edits)
         edits = f"edit {outcome.edits[0].seq}" if count == 1 else f"{count} edits"
-        rejects = f"{invocation.program} reject --conversation {outcome.conversation}"
-        back = f"`{rejects}` takes {'it' if count == 1 else 'them'} back."
+        back = f"`{invocation.program} undo` takes {'it' if count == 1 else 'them'} back."
         yield screen.line(f"{edits} in {outcome.conversation}; {back}")
     elif not done.changes and not done.left:
         yield screen.line("No file differs.")

@@ -1,6 +1,6 @@
 """The commands `cas accept`, `reject`, `reopen`, `undo` and `redo`: take a decision on edits and report it."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial, wraps
 from itertools import chain
@@ -39,7 +39,7 @@ from objstore import (
     OnExternal,
     Origin,
     Status,
-    Unit,
+    counted_edits,
     value,
 )
 
@@ -259,7 +259,7 @@ class DecisionCommand:
             # Before the decision: the current folder may become empty by it and be removed.
             found = selected(workspace, action, selection)
             if asks and not self.dry_run:
-                _confirm(workspace, found.units)
+                _confirm(found, is_group=selection.is_group)
             self.decide_units(workspace, action, selection, found, way_out, reason=reason)
 
     def decide_units(
@@ -454,20 +454,22 @@ def _later_decisions(made: "Sequence[DecisionInForce]", number: int, program: st
     return later
 
 
-def _confirm(workspace: "Workspace", units: Collection[Unit]) -> None:
-    """At a terminal, ask before more than a screenful of changes is rejected. Raises Abort if the answer is no."""
+def _confirm(found: "Selected", *, is_group: bool) -> None:
+    """At a terminal, ask before a rejection of more than a screenful, or of accepted edits that a group selects.
+
+    Raises Abort if the answer is no.
+    """
+    taken = found.accepted if is_group else ()
     if not can_ask():
         return
     from shutil import get_terminal_size
 
-    if len(units) <= get_terminal_size().lines:
+    rows = get_terminal_size().lines
+    if len(found.units) <= rows and not taken:
         return
-    named = set(units)
-    files: set[int] = set()
-    changes = 0
-    for seq in dict.fromkeys(unit.seq for unit in units):
-        view = workspace.history.edit(seq)
-        files.add(view.edit.document)
-        changes += sum(Unit(seq, hunk) in named and view.units[hunk] is not Status.REJECTED for hunk in view.telling)
-    if changes > get_terminal_size().lines:
-        click.confirm(f"Reject {changes} changes in {counted(len(files), 'file')}?", abort=True, err=True)
+    changes = sum(found.units[unit] is not Status.REJECTED for unit in found.named)
+    if changes > rows or taken:
+        edits = f": {counted_edits(found.units, found.accepted)}" if found.accepted else ""
+        click.confirm(
+            f"Reject {counted(changes, 'change')} in {counted(len(found.files), 'file')}{edits}?", abort=True, err=True
+        )

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.app.invocation import Invocation, command, json_option
+from cli.app.invocation import Invocation, command, json_option, reviewer
 from cli.screen.terminal import listed, padded, shown_name, shown_width, write
 from cli.search.candidates import names, takes_turns
 from cli.selection.selectors import looks_like_state, recorded_named, state_named, state_parts
@@ -76,7 +76,7 @@ def restore(*, name: str, dry_run: bool, as_json: bool) -> None:
     PATH@12 is the file after edit 12, PATH@12^ before it, PATH@2h two hours ago, PATH@2026-11-20 at the start of that
     day, PATH as last recorded.
 
-    This is an ordinary edit of yours: `cas reject` undoes it. Unrecorded changes to the file are recorded first.
+    This is an edit of yours, and `cas undo` takes it back. Unrecorded changes to the file are recorded first.
     """
     invocation = Invocation.current()
     with invocation.reviewed_workspace() as workspace:
@@ -92,7 +92,7 @@ def restore(*, name: str, dry_run: bool, as_json: bool) -> None:
             raise click.ClickException(f"{shown_name(name)} no longer exists: {advice}.") from None
         if not state.path:
             raise click.UsageError("A hash doesn't say which file to restore. Name the state as PATH@EDIT.")
-        outcome = workspace.review.restore(state, dry_run=dry_run)
+        outcome = workspace.review.restore(state, who=reviewer(), dry_run=dry_run)
         if as_json:
             from cli.json_shapes.decisions import restored_shape
             from cli.json_shapes.values import json_line
@@ -131,7 +131,7 @@ def _restored_text(
     else:
         done = "Removed" if state.blob is None else "Restored"
         seq = outcome.edits[-1].seq
-        yield screen.line(f"{done} {name} as edit {seq}; `{invocation.program} reject {seq}` takes it back.")
+        yield screen.line(f"{done} {name} as edit {seq}; `{invocation.program} undo` takes it back.")
 
 
 def _decided_by(authors: "Authors", part: "BlamedLines") -> str:

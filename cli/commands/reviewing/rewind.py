@@ -25,6 +25,8 @@ from objstore import (
     NothingToDo,
     OnExternal,
     Selected,
+    Status,
+    counted_edits,
     value,
 )
 
@@ -99,10 +101,10 @@ def rewind(
             _restore(workspace, decision_command, turn, yes=yes)
             return
         units = workspace.review.units_since_turn(turn)
-        edits = len({unit.seq for unit in units})
-        if edits and not yes and not decision_command.dry_run and can_ask():
+        accepted = [unit for unit, status in units.items() if status is Status.ACCEPTED]
+        if units and not yes and not decision_command.dry_run and can_ask():
             whose = f"what {shown_name(session_name(of))} did from turn {turn} on"
-            click.confirm(f"This rejects {counted(edits, 'edit')}: {whose}. Go ahead?", abort=True, err=True)
+            click.confirm(f"This rejects {counted_edits(units, accepted)}: {whose}. Go ahead?", abort=True, err=True)
         selection = UnitSelection(names=(str(turn),), command="rewind")
         way_out = WayOut(cascade=cascade, keeps_lines=keep_lines)
         decision_command.decide_units(
@@ -234,7 +236,10 @@ def _words(effect: _Effect, turn: "TurnView", program: str) -> str:
     command = f"{program} rewind {turn.number}"
     match effect.outcome:
         case Decided():
-            return f"{command}: {counted(len(effect.paths), 'file')}, +{effect.added} -{effect.removed}"
+            taken = effect.outcome.taken_back
+            edits = counted_edits([unit for unit, _ in effect.outcome.verdicts], taken)
+            of = f" ({edits})" if taken else ""
+            return f"{command}: {counted(len(effect.paths), 'file')}, +{effect.added} -{effect.removed}{of}"
         case Conflicted(conflicts=conflicts):
             return f"{command}: {counted(len(conflicts), 'conflict')} (--dry-run shows)"
         case ExternalChanges(changes=changes):
@@ -246,10 +251,14 @@ def _words(effect: _Effect, turn: "TurnView", program: str) -> str:
 def _shape(effect: _Effect) -> "dict[str, Json]":
     names = {Decided: "decided", Conflicted: "conflict", ExternalChanges: "external-changes"}
     conflicts = effect.outcome.conflicts if isinstance(effect.outcome, Conflicted) else ()
+    decided = effect.outcome.verdicts if isinstance(effect.outcome, Decided) else ()
+    taken = effect.outcome.taken_back if isinstance(effect.outcome, Decided) else ()
     return {
         "outcome": names.get(type(effect.outcome), "nothing-to-do"),
         "paths": list(effect.paths),
         "lines_added": effect.added,
         "lines_removed": effect.removed,
+        "edits": len({unit.seq for unit, _ in decided}),
+        "accepted_edits": len({unit.seq for unit in taken}),
         "conflicts": len(conflicts),
     }

@@ -397,7 +397,7 @@ async function performed(name, body, next) {
       break;
     case "decided":
       await refresh(next);
-      say([outcome.message, ...outcome.notes].join(" "), { can_undo: name !== "undo" && name !== "restore" });
+      say([outcome.message, ...outcome.notes].join(" "), { can_undo: name !== "undo" });
       break;
     case "waiting":
       await refresh(next);

@@ -303,8 +303,8 @@ export interface State {
 export interface Moment { time: Time; files: { path: Path; name: string; what: string }[]; more: boolean }
 /**
  * POST /api/restore {path, seq, before?, dry_run?, on_external?, ticket?}: Outcome. "decided" has action "restore" and
- * number 0, because it is an edit and not a decision: to take it back, reject its `units`. If the file has changes that
- * are not recorded, the first outcome is "external"; on_external "keep" with its ticket records them, and then restores.
+ * the number by which an undo takes it back. If the file has changes that are not recorded, the first outcome is
+ * "external"; on_external "keep" with its ticket records them, and then restores.
  */
 
 /**

@@ -3,6 +3,7 @@
 import os
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from cli.app.invocation import reviewer
 from cli.render.outcomes import effect_line
 from cli.screen.terminal import shown_name, visible
 from cli.web.decisions.outcomes import failure_shape, outcome_shape, overtaken
@@ -117,7 +118,7 @@ def restored(server: ServerState, named: PastState, on_external: OnExternal, tic
             if outside and not dry_run and not is_answered:
                 changes = ExternalChanges(changes=outside)
                 return outcome_shape(server, workspace, changes, answered=_NONE)
-            outcome = workspace.review.restore(state, dry_run=dry_run)
+            outcome = workspace.review.restore(state, who=reviewer(), dry_run=dry_run)
             return _restored(server, state, outcome, dry_run=dry_run)
     except (CasError, OSError) as error:
         return failure_shape(server, error)
@@ -140,11 +141,11 @@ def _restored(server: ServerState, state: State, outcome: "CallOutcome", *, dry_
         message = f"{name} would be {'removed' if state.blob is None else 'restored'}."
     else:
         done = "Removed" if state.blob is None else "Restored"
-        message = f"{done} {name} as edit {seqs[-1]}; rejecting that edit takes it back."
+        message = f"{done} {name} as edit {seqs[-1]}."
     recorded = "would be recorded first" if dry_run else f"is recorded as edit {', '.join(map(str, _seqs(outcome)))}"
     return {
         "outcome": "decided",
-        "number": 0,
+        "number": outcome.decision,
         "action": "restore",
         "units": [] if dry_run else unit_names(Unit(view.seq, hunk) for view in outcome.edits for hunk in view.telling),
         "cascaded": [],

@@ -94,7 +94,7 @@ def part_taken_out(server: ServerState, workspace: "Workspace", unit: Unit, inde
     words = f"Recorded edit {made[0]}, which amends edit {unit.seq}." if made else "Nothing was changed."
     return {
         "outcome": "decided",
-        "number": 0,
+        "number": outcome.decision,
         "action": "split",
         "units": unit_names([unit]),
         "cascaded": [],
@@ -102,7 +102,7 @@ def part_taken_out(server: ServerState, workspace: "Workspace", unit: Unit, inde
             {**named(effect.path_after or ""), "words": visible(effect_line(effect, dry_run=False))}
             for effect in outcome.files
         ],
-        "notes": [f"To take it back, reject edit {made[0]}."] if made else [],
+        "notes": [],
         "message": f"Took that part out. {words} {unit} itself is still {status.value}.",
         "version": server.version(),
     }

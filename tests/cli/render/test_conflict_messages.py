@@ -88,15 +88,15 @@ def test_commands_in_other_messages_name_the_workspace_given_by_option(runner: C
     runner.write("sub/a", b"one\n")
     runner.write("sub/a", b"two\n")
     workspace_option = ["-C", str(runner.folder)]
-    revert_command = f"cas -C {runner.folder}/sub reject"
+    undo_command = f"cas -C {runner.folder}/sub undo"
     assert cas(*workspace_option, "restore", "a@1", "-C", "sub", folder=tmp_path).text == (
-        f"Restored sub/a as edit 3; `{revert_command} 3` takes it back.\n"
+        f"Restored sub/a as edit 3; `{undo_command}` takes it back.\n"
     )
-    assert f"To undo it, run `{revert_command} 3`." in cas(*workspace_option, "undo", "-C", "sub", folder=tmp_path).said
+    assert cas(*workspace_option, "undo", "-C", "sub", folder=tmp_path).text.startswith("Undid the restore of sub/a (")
     assert runner.done("snapshot").status == 0
     runner.write("sub/a", b"three\n")
     message = cas(*workspace_option, "snapshot", "restore", "1", folder=tmp_path).text
-    assert f"`cas -C {runner.folder} reject --conversation " in message
+    assert f"`cas -C {runner.folder} undo` takes it back." in message
     message = cas(*workspace_option, "show", "sub/a", folder=tmp_path).said
     assert message.endswith(f"It is a file: `cas -C {runner.folder} log sub/a` lists its edits.\n")
 
@@ -356,7 +356,7 @@ def test_a_refused_undo_names_an_earlier_decision_that_can_be_undone(runner: Com
     runner.done("reject", "3")
     runner.edit("a", b"two", b"II")
     assert runner.cas("undo").said.endswith("To undo the decision on edit 1 instead:  cas undo --decision 1\n")
-    assert runner.done("undo", "--decision", "1").text == "Undid the decision on edit 1.\nRestored b\n"
+    assert runner.done("undo", "--decision", "1").text == "Undid the rejection of edit 1.\nRestored b\n"
     assert "instead" not in runner.cas("undo").said
 
 
@@ -377,7 +377,7 @@ def test_an_undo_says_which_edits_were_made_again(runner: CommandRunner) -> None
     runner.edit("a", b"two", b"II")
     ran = runner.done("undo")
     assert ran.text == (
-        "Undid the decision on edit 3.\nEdit 3 stays rejected: edit 4 makes the same change.\nNo file changed.\n"
+        "Undid the rejection of edit 3.\nEdit 3 stays rejected: edit 4 makes the same change.\nNo file changed.\n"
     )
     assert runner.bytes("a") == b"one\nII\nthree\n"
 
@@ -398,6 +398,10 @@ def test_json_of_a_conflict(runner: CommandRunner) -> None:
         "action": "reject",
         "dry_run": False,
         "decision": None,
+        "act": None,
+        "edits": 0,
+        "accepted_edits": 0,
+        "taken_back": [],
         "changed": [],
         "files": [],
         "recorded": [],

@@ -109,7 +109,7 @@ def test_discard_restores_the_recorded_state_and_keeps_the_content_in_the_store(
         ("accept 2", "Accepted edit 2."),
         ("reject 2", "Rejected edit 2."),
         ("reset 1", "Made pending again: edit 1."),
-        ("undo", "Undid the decision on edit 1."),
+        ("undo", "Undid the acceptance of edit 1."),
     ],
 )
 def test_a_discarded_change_is_reported_only_as_discarded(runner: CommandRunner, words: str, message: str) -> None:

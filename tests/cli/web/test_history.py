@@ -199,7 +199,7 @@ def test_a_restore_is_tried_and_made_and_taken_back(runner: CommandRunner, serve
     assert [file["name"] for file in tried["files"]] == ["a"]
     assert runner.bytes("a") == b"2\n"
     made = server.post("/api/restore", path="a", seq=1)
-    assert made["message"] == "Restored a as edit 3; rejecting that edit takes it back."
+    assert made["message"] == "Restored a as edit 3."
     assert made["units"] == ["3:1"]
     assert runner.bytes("a") == b"1\n"
     with runner.workspace() as workspace:

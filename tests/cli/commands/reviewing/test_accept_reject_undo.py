@@ -419,7 +419,7 @@ def test_undo_reverts_decisions_from_newest_to_oldest(runner: CommandRunner) -> 
     runner.done("reject", "2:1")
     runner.done("reject", "2:2")
     assert runner.bytes("poem") == POEM
-    assert runner.done("undo").text == "Undid the decision on hunk 2:2.\nRewrote poem\n"
+    assert runner.done("undo").text == "Undid the rejection of hunk 2:2.\nRewrote poem\n"
     assert runner.bytes("poem") == POEM.replace(b"line 20\n", b"LINE 20\nmore\n")
     runner.done("undo")
     assert runner.bytes("poem") == POEM_WITH_TWO_HUNKS
@@ -437,7 +437,7 @@ def test_redo_repeats_the_undone_decisions(runner: CommandRunner) -> None:
     runner.done("undo")
     assert runner.bytes("poem") == POEM_WITH_TWO_HUNKS
     runner.done("redo")
-    assert runner.done("redo").text == "Redid the decision on hunk 2:2.\nRewrote poem\n"
+    assert runner.done("redo").text == "Redid the rejection of hunk 2:2.\nRewrote poem\n"
     assert runner.bytes("poem") == POEM
     assert runner.done("log", "--json", "-n", "1").json()["reason"] == "too much"
     ran = runner.cas("redo")
@@ -555,6 +555,10 @@ def test_json_of_a_decision(runner: CommandRunner) -> None:
         "action": "reject",
         "dry_run": False,
         "decision": 1,
+        "act": None,
+        "edits": 1,
+        "accepted_edits": 0,
+        "taken_back": [],
         "changed": [{"name": "2:1", "status": "rejected", "cascaded": False}],
         "recorded": [],
         "notices": [],

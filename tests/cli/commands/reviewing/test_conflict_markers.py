@@ -85,7 +85,7 @@ def test_another_decision_removes_the_markers_and_says_so(runner_with_markers: C
         "Removed the conflict markers of edit 4; what was set aside for them is restored.\n"
         "Rewrote a\n"
     )
-    assert runner_with_markers.done("undo").text == "Undid the decision on edits 2 4 and hunk 3:1.\nRewrote a\n"
+    assert runner_with_markers.done("undo").text == "Undid the acceptance of edits 2 4 and hunk 3:1.\nRewrote a\n"
     assert runner_with_markers.bytes("a") == TEXT_WITH_MARKERS
     assert "Removed the conflict markers of edit 4" in runner_with_markers.done("undo").text
     assert runner_with_markers.bytes("a") == b"p\nB\nq\n"
@@ -93,10 +93,10 @@ def test_another_decision_removes_the_markers_and_says_so(runner_with_markers: C
 
 def test_undo_and_redo_name_edits_that_were_decided_again(runner_with_markers: CommandRunner) -> None:
     runner_with_markers.done("reject", "2", "3", "-m", "neither")
-    assert runner_with_markers.done("undo").text == "Undid the decision on edits 2 4 and hunk 3:1.\nRewrote a\n"
+    assert runner_with_markers.done("undo").text == "Undid the rejection of edits 2 4 and hunk 3:1.\nRewrote a\n"
     assert "neither" not in runner_with_markers.done("log").text
     assert runner_with_markers.done("redo").text == (
-        "Redid the decision on edit 2 and hunk 3:1.\nRemoved the conflict markers of edit 4.\nRewrote a\n"
+        "Redid the rejection of edit 2 and hunk 3:1.\nRemoved the conflict markers of edit 4.\nRewrote a\n"
     )
     assert runner_with_markers.done("log").text.count("reason: neither") == len(["2", "3", "4"])
 

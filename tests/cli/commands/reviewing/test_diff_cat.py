@@ -83,7 +83,7 @@ def test_a_file_named_like_a_state_has_priority_over_the_state(runner: CommandRu
     assert runner.done("diff", "a@1", "a@4").out.endswith(b"-not a\n+b\n")
     assert runner.done("blame", "a@1", "--json").json()["edit_id"] is not None
     assert runner.done("ls", "a@1").text.endswith("  a@1\n")
-    assert runner.done("restore", "a@1").text.endswith("Restored a@1 as edit 6; `cas reject 6` takes it back.\n")
+    assert runner.done("restore", "a@1").text.endswith("Restored a@1 as edit 6; `cas undo` takes it back.\n")
     outside, workspace_variable = runner.folder.parent, {"CAS_WORKSPACE": str(runner.folder)}
     assert cas("cat", "a@1", folder=outside, settings=workspace_variable).out == b"not a\n"
     assert runner.done("purge", "a@1", "-n", "--json").json()["edits"] == [[2, 2], [5, 6]]

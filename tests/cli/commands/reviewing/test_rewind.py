@@ -61,8 +61,8 @@ def test_list_says_what_going_back_to_before_each_turn_would_do(turns: CommandRu
     turns.done("accept", "5")
     rows = [" ".join(row.split()) for row in turns.done("rewind").text.splitlines()]
     assert rows[1::2] == [
-        "cas rewind 4: 1 file, +1 -1",
-        "cas rewind 2: 2 files, +2 -3",
+        "cas rewind 4: 1 file, +1 -1 (1 edit, accepted)",
+        "cas rewind 2: 2 files, +2 -3 (3 edits, 1 of them accepted)",
         "cas rewind 1: 1 conflict (--dry-run shows)",
     ]
     assert [row.split()[0] for row in rows[::2]] == ["4", "2", "1"]

@@ -266,7 +266,7 @@ def test_blame_shows_a_last_line_without_newline(runner: CommandRunner) -> None:
 def test_restore_records_an_edit_that_can_be_rejected(runner: CommandRunner) -> None:
     runner.write("a", BINARY_CONTENT, mode=0o755)
     runner.write("a", b"second\n", mode=0o644)
-    assert runner.done("restore", "a@1").text == "Restored a as edit 3; `cas reject 3` takes it back.\n"
+    assert runner.done("restore", "a@1").text == "Restored a as edit 3; `cas undo` takes it back.\n"
     assert runner.bytes("a") == BINARY_CONTENT
     assert (runner.folder / "a").stat().st_mode & 0o777 == 0o755
     (restored,) = runner.done("log", "-n", "1", "--json").lines()
@@ -277,7 +277,7 @@ def test_restore_records_an_edit_that_can_be_rejected(runner: CommandRunner) -> 
 
 def test_restore_deletes_and_creates_files(runner: CommandRunner) -> None:
     runner.write("dir/a", b"1\n")
-    assert runner.done("restore", "dir/a@1^").text == "Removed dir/a as edit 2; `cas reject 2` takes it back.\n"
+    assert runner.done("restore", "dir/a@1^").text == "Removed dir/a as edit 2; `cas undo` takes it back.\n"
     assert not (runner.folder / "dir" / "a").exists()
     runner.done("restore", "dir/a@1")
     assert runner.bytes("dir/a") == b"1\n"

@@ -1,0 +1,81 @@
+"""Record a person's own changes of files as acts that an undo takes back, and say what an act was.
+
+A restore, a rewind of all files and an amendment are edits of the person's own. Each is recorded together with a
+decision that accepts these edits, so that undo and redo find it among the decisions, in their order.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from objstore.history.edit_queries import edit
+from objstore.model.basic_types import Action, Status, Unit
+from objstore.model.records import DECISION_NOTE, Decision, WrittenFile
+from objstore.model.views import Act
+from objstore.store.write_batch import now
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from objstore.calls.tracked_call import Call
+    from objstore.model.records import Edit
+    from objstore.model.results import CallOutcome
+    from objstore.model.views import EditView
+    from objstore.transaction.journal import Journal
+
+__all__ = ["act", "commit_act"]
+
+
+def commit_act(journal: Journal, call: Call, *, who: str, reason: str = "", dry_run: bool = False) -> CallOutcome:
+    """Commit a call of a person as an act: with a decision on its edits, whose number the outcome has.
+
+    Raises what Call.commit raises.
+    """
+    number = journal.store.index.numbers.next_decision()
+
+    def decision(made: Sequence[EditView]) -> Decision:
+        return Decision(
+            number=number,
+            time=now(),
+            action=Action.ACCEPT,
+            verdicts=tuple((Unit(view.seq, hunk), Status.ACCEPTED) for view in made for hunk in range(len(view.units))),
+            written=tuple(_as_left(view) for view in made if view.edit.after is not None),
+            who=who,
+            reason=reason,
+            via=journal.decider.via,
+            agent=journal.decider.agent,
+        )
+
+    return call.commit(dry_run=dry_run, decided_with=decision, notes={DECISION_NOTE: str(number)})
+
+
+def act(journal: Journal, number: int, decision: Decision) -> Act:
+    """Return what a decision was. `decision`: its record, or that of its last redo; `number`: its own number."""
+    made: list[Edit] = []
+    for seq in dict.fromkeys(unit.seq for unit, _ in decision.verdicts):
+        record = edit(journal, seq).edit
+        if not record.is_made_by(number):
+            break
+        made.append(record)
+    first = made[0] if made else None
+    return Act(
+        number=number,
+        action=Action.ACCEPT if first is not None else decision.action,
+        tool="" if first is None else first.tool,
+        units=tuple(unit for unit, _ in decision.verdicts),
+        paths=tuple(dict.fromkeys(os.fsdecode(record.path) for record in made)),
+        amends=None if first is None else first.amends,
+        about=int(
+            next((note for name in ("turn", "snapshot") if (note := (first.notes if first else {}).get(name))), 0)
+        ),
+        commit=decision.commit,
+        time=decision.time,
+    )
+
+
+def _as_left(view: EditView) -> WrittenFile:
+    """Return the file of an edit as the edit left it."""
+    edit = view.edit
+    path = None if edit.after is None else edit.path
+    return WrittenFile(document=edit.document, path_before=path, before=edit.after, path_after=path, after=edit.after)

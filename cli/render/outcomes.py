@@ -100,7 +100,7 @@ def decided_text(
         yield screen.line("Dry run: nothing was changed.")
     of = shown_units(named, _parted(outcome, edit))
     yield screen.line(f"{_said(outcome, of, dry_run=dry_run)}{_of_files(files)}.")
-    yield from _taken_back_text(outcome, edit, screen)
+    yield from _taken_back_text(outcome, edit, screen, dry_run=dry_run)
     aside = {unit for markers in outcome.markers for unit in markers.aside}
     aside |= {unit for kept in outcome.kept for unit in kept.units}
     cascaded = [unit for unit in outcome.cascaded if unit not in aside]
@@ -142,14 +142,20 @@ def _said(outcome: "Decided", units: str, *, dry_run: bool) -> str:
     return f"{done} the {shown_name(outcome.act.words)}{of}"
 
 
-def _taken_back_text(outcome: "Decided", edit: Callable[["Seq"], "EditView"], screen: Screen) -> Iterator[bytes]:
+def _taken_back_text(
+    outcome: "Decided", edit: Callable[["Seq"], "EditView"], screen: Screen, *, dry_run: bool
+) -> Iterator[bytes]:
     """Yield how many of the edits that a rejection takes out were accepted, and which."""
-    if outcome.taken_back:
-        known = [unit for unit, _ in outcome.verdicts if unit.seq not in {made.seq for made in outcome.unrecorded}]
-        taken = set(outcome.taken_back)
-        edits = {unit.seq for unit in taken}
-        named = [unit for unit in known if unit in taken or (unit.hunk == 0 and unit.seq in edits)]
-        yield screen.line(f"{counted_edits(known, taken)}: {shown_units(named, _parted(outcome, edit))}.")
+    if not outcome.taken_back:
+        return
+    known = [unit for unit, _ in outcome.verdicts if unit.seq not in {made.seq for made in outcome.unrecorded}]
+    if len({unit.seq for unit in known}) == 1:
+        yield screen.line("It is accepted." if dry_run else "It was accepted.")
+        return
+    taken = set(outcome.taken_back)
+    edits = {unit.seq for unit in taken}
+    named = [unit for unit in known if unit in taken or (unit.hunk == 0 and unit.seq in edits)]
+    yield screen.line(f"{counted_edits(known, taken)}: {shown_units(named, _parted(outcome, edit))}.")
 
 
 def _shown_effects(effects: Sequence["FileEffect"]) -> list["FileEffect"]:

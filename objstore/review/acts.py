@@ -61,7 +61,7 @@ def act(journal: Journal, number: int, decision: Decision) -> Act:
     first = made[0] if made else None
     return Act(
         number=number,
-        action=Action.ACCEPT if first is not None else decision.action,
+        action=_first_action(journal, number, decision),
         tool="" if first is None else first.tool,
         units=tuple(unit for unit, _ in decision.verdicts),
         paths=tuple(dict.fromkeys(os.fsdecode(record.path) for record in made)),
@@ -69,9 +69,16 @@ def act(journal: Journal, number: int, decision: Decision) -> Act:
         about=int(
             next((note for name in ("turn", "snapshot") if (note := (first.notes if first else {}).get(name))), 0)
         ),
-        commit=decision.commit,
+        commit=decision.commit,  # a decision of a commit is redone by a person
         time=decision.time,
     )
+
+
+def _first_action(journal: Journal, number: int, decision: Decision) -> Action:
+    """Return what a decision did when it was made first, as it was redone since."""
+    place = journal.store.index.decisions.place(number) if decision.action is Action.REDO else None
+    record = decision if place is None else journal.store.record(place)[0]
+    return record.action if isinstance(record, Decision) else decision.action
 
 
 def _as_left(view: EditView) -> WrittenFile:

@@ -66,7 +66,7 @@ def outcome_shape(
                 "outcome": "decided",
                 "decision": outcome.number or None,
                 "act": None if outcome.act is None else _act_shape(workspace, outcome.act),
-                "edits": len({unit.seq for unit, _ in outcome.verdicts}),
+                "edits": len({unit.seq for unit in outcome.decided}),
                 "accepted_edits": len({unit.seq for unit in outcome.taken_back}),
                 "taken_back": list(map(str, outcome.taken_back)),
                 "changed": [

@@ -148,7 +148,7 @@ def _taken_back_text(
     """Yield how many of the edits that a rejection takes out were accepted, and which."""
     if not outcome.taken_back:
         return
-    known = [unit for unit, _ in outcome.verdicts if unit.seq not in {made.seq for made in outcome.unrecorded}]
+    known = outcome.decided
     if len({unit.seq for unit in known}) == 1:
         yield screen.line("It is accepted." if dry_run else "It was accepted.")
         return

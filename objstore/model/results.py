@@ -222,6 +222,14 @@ class Decided:
     act: Act | None = None  # what an undo took back, or a redo made again; None: it is another decision
     taken_back: tuple[Unit, ...] = ()  # units that were accepted and are rejected now, ascending
 
+    @property
+    def decided(self) -> tuple[Unit, ...]:
+        """Return the units of recorded edits that were decided, without what was found on disk or set aside."""
+        found = {*(view.seq for view in self.external), *(made.seq for made in self.unrecorded), *self.unmarked}
+        aside = {unit for markers in self.markers for unit in markers.aside}
+        aside.update(unit for kept in self.kept for unit in kept.units)
+        return tuple(unit for unit, _ in self.verdicts if unit.seq not in found and unit not in aside)
+
 
 @value
 class Conflicted:

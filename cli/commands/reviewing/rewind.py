@@ -237,7 +237,7 @@ def _words(effect: _Effect, turn: "TurnView", program: str) -> str:
     match effect.outcome:
         case Decided():
             taken = effect.outcome.taken_back
-            edits = counted_edits([unit for unit, _ in effect.outcome.verdicts], taken)
+            edits = counted_edits(effect.outcome.decided, taken)
             of = f" ({edits})" if taken else ""
             return f"{command}: {counted(len(effect.paths), 'file')}, +{effect.added} -{effect.removed}{of}"
         case Conflicted(conflicts=conflicts):
@@ -251,14 +251,14 @@ def _words(effect: _Effect, turn: "TurnView", program: str) -> str:
 def _shape(effect: _Effect) -> "dict[str, Json]":
     names = {Decided: "decided", Conflicted: "conflict", ExternalChanges: "external-changes"}
     conflicts = effect.outcome.conflicts if isinstance(effect.outcome, Conflicted) else ()
-    decided = effect.outcome.verdicts if isinstance(effect.outcome, Decided) else ()
+    decided = effect.outcome.decided if isinstance(effect.outcome, Decided) else ()
     taken = effect.outcome.taken_back if isinstance(effect.outcome, Decided) else ()
     return {
         "outcome": names.get(type(effect.outcome), "nothing-to-do"),
         "paths": list(effect.paths),
         "lines_added": effect.added,
         "lines_removed": effect.removed,
-        "edits": len({unit.seq for unit, _ in decided}),
+        "edits": len({unit.seq for unit in decided}),
         "accepted_edits": len({unit.seq for unit in taken}),
         "conflicts": len(conflicts),
     }

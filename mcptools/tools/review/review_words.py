@@ -64,8 +64,7 @@ def taken(outcome: DecisionOutcome, units: Sequence[Unit], files: Sequence[str])
             left = [unit for unit, _ in outcome.taken_out]
             stays = f" Still pending, because later edits took them out: {_named(left)}." if left else ""
             if outcome.taken_back:
-                units_decided = [unit for unit, _ in outcome.verdicts]
-                taken_back = counted_edits(units_decided, outcome.taken_back)
+                taken_back = counted_edits(outcome.decided, outcome.taken_back)
                 stays = f" That is {taken_back}: {_named(outcome.taken_back)}.{stays}"
             notices = "".join(f" Note: {one_line(shown(str(notice)))}." for notice in outcome.notices[:_MOST_NAMED])
             return DecisionTaken(

@@ -62,12 +62,16 @@ _MAX_REPORTED: Final = 20
 def main(arguments: list[str], given: bytes) -> int:
     """Handle an event for the client that `arguments` name; return 0, or 1 if it failed and that can't be noted."""
     place = os.getcwd()  # noqa: PTH109 - pathlib costs 4 ms of start-up
+    event = None
     try:
         event = _event_of(arguments, given, place, os.environ.get(_PROJECT, ""))
         place = event.place
         handle(client_of(arguments[0]), event, _print)
     except Exception as error:  # noqa: BLE001 - an agent must go on, whatever fails here
-        return 0 if log_fault(place, arguments, error) else 1
+        is_noted = log_fault(place, arguments, error)
+        if event is not None and event.moment is HookMoment.PAUSE:
+            _print_failures(client_of(arguments[0]), event)
+        return 0 if is_noted else 1
     return 0
 
 
@@ -78,6 +82,27 @@ def _event_of(arguments: list[str], given: bytes, folder: str, home: str) -> Eve
         raise TypeError("the event is no JSON object")
     event = client_of(arguments[0] if arguments else "").read(payload)
     return event._replace(place=os.path.join(folder, event.place), home=home)  # noqa: PTH118 - as above
+
+
+def _print_failures(client: Client, event: Event) -> None:
+    """Tell the person that hooks failed, at the end of a turn whose own hook did; never raise."""
+    with suppress(Exception):
+        from objstore import find_root
+
+        said = _failures(find_root(event.place))
+        if said:
+            _print(client.notice(event, f"editledger: {said}"))
+
+
+def _failures(root: str) -> str:
+    """Return, once, how many hooks failed in a workspace ("": none did since)."""
+    from objstore import note_noticed, unnoticed_failures
+
+    failures = unnoticed_failures(root, "said")
+    if not failures:
+        return ""
+    note_noticed(root, "said")
+    return f"hooks failed {len(failures)} time{'s' * (len(failures) > 1)} (cas doctor)"
 
 
 def _print(answer: Payload | None) -> None:
@@ -172,13 +197,9 @@ def _notice(client: Client, event: Event, workspace: "Workspace") -> Payload | N
     """Return what tells the person, at the end of a turn, how much there is to review; None: no more than last time."""
     if event.moment is not HookMoment.PAUSE or client.notice(event, "") is None:
         return None
-    from objstore import is_first_mention, note_noticed, unnoticed_failures
+    from objstore import is_first_mention
 
-    said = []
-    failures = unnoticed_failures(workspace.root, "said")
-    if failures:
-        said.append(f"hooks failed {len(failures)} time{'s' * (len(failures) > 1)} (cas doctor)")
-        note_noticed(workspace.root, "said")
+    said = [failures] if (failures := _failures(workspace.root)) else []
     said += [str(lost) for lost in workspace.lost_histories() if is_first_mention(lost)]
     cautions = workspace.review.cautions(unsaid=True)
     silent = [caution.silence for caution in cautions.items if caution.silence is not None]

@@ -91,7 +91,8 @@ class EvidenceLog:
     @property
     def has_failed_hook(self) -> bool:
         """Whether a hook has failed since everything was looked at."""
-        return bool(self._faults() != self.read(_FAULTS).get("seen", [0, 0]))
+        faults = self._faults()
+        return bool(faults[0] and faults != self.read(_FAULTS).get("seen"))
 
     def names(self, *prefixes: str) -> list[str]:
         """Return the names of the things that begin with one of the prefixes, sorted."""

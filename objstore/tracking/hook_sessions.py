@@ -8,6 +8,7 @@ has more than 500 lines because all reports change the same open calls under one
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from objstore.calls.agent_files import texts_of
@@ -25,6 +26,7 @@ from objstore.tracking.attributed_scan import AttributedScan, Looks
 from objstore.tracking.missing_reports import LATER_BEGAN, MissingReports, starts_of
 from objstore.tracking.server_calls import ServerCalls, is_tool_named
 from objstore.transaction.journal import Journal
+from objstore.transaction.space_reserve import reserve_space, with_reserve
 from objstore.witnesses.remarks import HEARD, add_remark
 
 if TYPE_CHECKING:
@@ -72,14 +74,16 @@ class HookSessions:
     def begin(self, call: AgentCall, *, reports_subagents: bool = False) -> list[EditView]:
         """Note that a call begins; return the edits for what changed before it. Raises what Call.commit raises.
 
-        A second report of the same call changes nothing. `reports_subagents`: whether the client reports when a
-        subagent begins. A subagent that such a client has not reported, while the session waits for a person, does not
-        get to run its tools, and their ends are not reported: Claude Code uses one to guess the person's next message.
+        On a full disk it uses the space reserve. A second report of the same call changes nothing. `reports_subagents`:
+        whether the client reports when a subagent begins. A subagent that such a client has not reported, while the
+        session waits for a person, does not get to run its tools, and their ends are not reported: Claude Code uses one
+        to guess the person's next message.
         """
         known = self._known(call)
         self._note_heard(known.conversation, _BEGINNING)
         try:
-            return self._begin(known, reports_subagents=reports_subagents)
+            # Without its beginning, what the call does would be no one's for certain.
+            return with_reserve(self._journal, partial(self._begin, known, reports_subagents=reports_subagents))
         finally:
             if known.asks:
                 self.server_calls.announce(known)
@@ -660,6 +664,7 @@ class HookSessions:
             self._open.forget_old_sessions()
             with suppress(CasError, OSError):  # the log is only longer than it need be
                 self._open.cut()
+            reserve_space(self._journal.tree.root, self._journal.disk)  # a beginning may have used it
             return found
 
 

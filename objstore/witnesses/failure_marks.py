@@ -21,6 +21,7 @@ from objstore.fs.disk import Disk
 from objstore.fs.nofollow import read_store_file, write_derived_file
 from objstore.fs.reserved_names import AGENTS_NAME, STORE_NAME
 from objstore.fs.store_owner import user_state_folder
+from objstore.model.ids import blob_id
 
 __all__ = [
     "FAILED",
@@ -145,8 +146,18 @@ def note_noticed(root: str, what: str) -> None:
     times = [failure.time for failure in hook_failures(root)]
     newest = max(times, default=0)
     noticed = _noticed(root) | {what: (newest, times.count(newest))}
-    with suppress(OSError, CasError):
-        write_derived_file(Disk(), os.path.join(root, STORE_NAME), AGENTS_NAME, _NOTICED, json.dumps(noticed).encode())
+    content = json.dumps(noticed).encode()
+    try:
+        write_derived_file(Disk(), os.path.join(root, STORE_NAME), AGENTS_NAME, _NOTICED, content)
+    except (OSError, CasError):  # the store is read-only, or its disk is full
+        with suppress(OSError):
+            fd = os.open(
+                _noticed_outside(root), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
+            )
+            try:
+                os.write(fd, content)
+            finally:
+                os.close(fd)
 
 
 # ---- inside
@@ -274,16 +285,22 @@ def _logged(root: str) -> Iterator[HookFailure]:
         yield HookFailure(time=began * 1_000_000, client=client, said=said)
 
 
+def _noticed_outside(root: str) -> str:
+    """Return the path of what could not be noted in the store."""
+    name = blob_id(os.fsencode(os.path.realpath(root))).hex()[:32]
+    return os.path.join(os.path.dirname(_places()[0]), f"noticed-{name}")
+
+
 def _noticed(root: str) -> dict[str, tuple[int, int]]:
     import json
 
-    try:
-        held: Any = json.loads(read_store_file(os.path.join(root, STORE_NAME, AGENTS_NAME, _NOTICED), _MOST_BYTES))
-    except (OSError, CasError, ValueError):
-        return {}
     found: dict[str, tuple[int, int]] = {}
-    for name, noticed in held.items() if isinstance(held, dict) else ():
-        match noticed:
-            case [int(newest), int(count)] if count >= 0:
-                found[name] = (newest, count)
+    for path in (os.path.join(root, STORE_NAME, AGENTS_NAME, _NOTICED), _noticed_outside(root)):
+        held: Any = None
+        with suppress(OSError, CasError, ValueError):
+            held = json.loads(read_store_file(path, _MOST_BYTES))
+        for name, noticed in held.items() if isinstance(held, dict) else ():
+            match noticed:
+                case [int(newest), int(count)] if count >= 0:
+                    found[name] = max(found.get(name, (0, 0)), (newest, count))
     return found

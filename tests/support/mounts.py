@@ -8,13 +8,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from shutil import which
 
-__all__ = ["bind_mount", "can_mount", "can_mount_unreachable", "small_disk", "unreachable_mount"]
+__all__ = ["bind_mount", "can_mount", "can_mount_unreachable", "read_only", "small_disk", "unreachable_mount"]
 
 
 @contextmanager
-def small_disk(place: Path) -> Iterator[None]:
-    """Mount a file system of 1 MiB. Raises CalledProcessError where that is not permitted."""
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)], check=True, capture_output=True)
+def small_disk(place: Path, mebibytes: int = 1) -> Iterator[None]:
+    """Mount a file system of some MiB. Raises CalledProcessError where that is not permitted."""
+    options = ["-o", f"size={mebibytes}m", "tmpfs", str(place)]
+    subprocess.run(["mount", "-t", "tmpfs", *options], check=True, capture_output=True)
     try:
         yield
     finally:
@@ -29,6 +30,14 @@ def bind_mount(folder: Path, place: Path) -> Iterator[None]:
         yield
     finally:
         subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+@contextmanager
+def read_only(folder: Path) -> Iterator[None]:
+    """Make a folder read-only, for root too. Raises CalledProcessError where that is not permitted."""
+    with bind_mount(folder, folder):
+        subprocess.run(["mount", "-o", "remount,ro,bind", str(folder)], check=True, capture_output=True)
+        yield
 
 
 @contextmanager

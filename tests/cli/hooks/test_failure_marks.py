@@ -7,7 +7,10 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import suppress
 from fcntl import LOCK_EX, flock
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +25,9 @@ from objstore import (
     note_noticed,
     unnoticed_failures,
 )
-from tests.support.command_runner import CommandRunner, environment
+from tests.support.command_runner import CommandRunner, cas, environment
 from tests.support.hooked_agents import ClaudeCode, recorded_project
+from tests.support.mounts import can_mount, read_only, small_disk
 
 
 @pytest.fixture(autouse=True)
@@ -167,6 +171,101 @@ def test_hook_of_a_broken_installation_leaves_a_mark(folder: Path, tmp_path: Pat
         line = f"{run} hook claude-code 2>/dev/null || {FAILED.replace('CLIENT', 'claude-code')}"
         subprocess.run(["sh", "-c", line], cwd=folder, env=environment({}), check=True, input=event.encode())
         assert [failure.client for failure in hook_failures(str(folder))] == ["claude-code"], run
+
+
+def fill(folder: Path) -> None:
+    """Leave no space on the file system of a folder."""
+    with suppress(OSError), (folder / "filling").open("ab", buffering=0) as file:
+        while True:
+            file.write(bytes(1 << 12))
+
+
+def overwrite(path: Path, content: bytes) -> None:
+    """Change a file without more space."""
+    with path.open("r+b") as file:
+        file.write(content)
+
+
+def said_once(folder: Path, agent: ClaudeCode) -> None:
+    """Check that status and doctor say that hooks failed, and the next stop no more."""
+    ran = partial(cas, folder=folder)
+    assert "hooks failed" not in agent.stop()
+    for _ in range(2):
+        assert "hooks: " in ran("status").text
+        assert "BAD  errors of hooks: " in ran("doctor").text
+    ran("doctor", "--forget")
+    assert "hooks: " not in ran("status").text
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Path]:
+    """Return a workspace on a disk of 4 MiB, with a small and a large recorded file."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    if not can_mount(place):
+        pytest.skip("no file system can be mounted here")
+    with small_disk(place, 4):
+        (place / "ws").mkdir()
+        folder = recorded_project(place / "ws" / "project", "a.txt", "mine.txt")
+        (folder / "large").write_bytes(os.urandom(500_000))
+        assert cas("record", folder=folder).status == 0
+        yield folder
+
+
+def test_beginning_on_a_full_disk_uses_the_reserve_so_that_the_call_is_recorded(small: Path) -> None:
+    agent = ClaudeCode(small)
+    agent.ask("p" * 2000)
+    fill(small.parent)
+    agent.calls += 1
+    agent.tell(agent.shell_event("c" * 2000, before=True))  # more than a page of the log
+    assert not (small / ".cas" / "room").exists()
+    overwrite(small / "a.txt", b"1\nA\n3\n")
+    agent.tell(agent.shell_event("c" * 2000, before=False))
+    assert hook_failures(str(small)) == []
+    assert statuses(small)[0] == "agent pending"
+    (small.parent / "filling").unlink()
+    agent.stop()
+    assert (small / ".cas" / "room").exists()  # for the next time
+
+
+@pytest.mark.parametrize("full_before", ["the beginning", "the end"])
+def test_nothing_of_an_agent_on_a_full_disk_is_accepted(small: Path, full_before: str) -> None:
+    agent = ClaudeCode(small)
+    agent.ask("go on")
+    if full_before == "the beginning":
+        fill(small.parent)
+    agent.calls += 1
+    agent.tell(agent.shell_event("work", before=True))
+    fill(small.parent)
+    overwrite(small / "large", os.urandom(500_000))
+    agent.tell(agent.shell_event("work", before=False))
+    assert "hooks failed 2 times" in agent.stop()
+    assert statuses(small) == ["person accepted"]  # of the large file, before
+    (small.parent / "filling").unlink()
+    assert "unattributed" in agent.stop()
+    assert statuses(small)[0] == "unattributed pending"
+    said_once(small, agent)
+    overwrite(small / "mine.txt", b"1\nM\n3\n")
+    agent.ask("again")
+    assert statuses(small)[0] == "external accepted"
+
+
+def test_nothing_of_an_agent_in_a_read_only_store_is_accepted(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "place").mkdir()
+    if not can_mount(tmp_path / "place"):
+        pytest.skip("no file system can be mounted here")
+    agent = ClaudeCode(folder)
+    agent.ask("go on")
+    agent.run("true")
+    with read_only(folder / ".cas"):
+        agent.calls += 1
+        agent.tell(agent.shell_event("work", before=True))
+        overwrite(folder / "a.txt", b"1\nA\n3\n")
+        agent.tell(agent.shell_event("work", before=False))
+        assert "hooks failed 3 times (cas doctor)" in agent.stop()
+    assert cas("record", folder=folder).status == 0
+    assert statuses(folder) == ["unattributed pending"]
+    said_once(folder, agent)
 
 
 def test_change_after_failures_were_taken_into_account_is_the_persons(folder: Path) -> None:

@@ -242,6 +242,13 @@ if TYPE_CHECKING:
     from objstore.text.diff import (
         diff_lines as diff_lines,
     )
+    from objstore.text.forms import (
+        TextForm as TextForm,
+        encoded as encoded,
+        form_of as form_of,
+        lines_of as lines_of,
+        shown_lines as shown_lines,
+    )
     from objstore.text.hunks import (
         Hunk as Hunk,
         Span as Span,
@@ -390,6 +397,7 @@ _HOMES: Final = {
         "blob_id",
     ),
     "integrity.inspection": ("Activity", "BlamedLines", "RecordView", "SegmentView", "StoreStats"),
+    "text.forms": ("TextForm", "encoded", "form_of", "lines_of", "shown_lines"),
     "text.lines": (
         "is_closed",
         "split_lines",

@@ -149,6 +149,7 @@ def record_shape(record: "Record") -> dict[str, Json]:
                 "hunks": [list(hunk) for hunk in record.hunks],
                 "folders": record.folders,
                 "newline": record.newline,
+                "forms": [int(form) for form in record.forms],
                 "lines": [record.added, record.removed],
                 "origin": record.origin.value,
                 "status": record.status.value,

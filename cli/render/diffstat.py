@@ -41,11 +41,13 @@ def file_change(
     name: str, before: bytes | None, after: bytes | None, hunks: "Sequence[Hunk] | None" = None
 ) -> FileChange:
     """Return how much changed between two states of a file (None: no file). `hunks`: between them, if known."""
-    from objstore import diff_lines, is_either_binary
+    from objstore import diff_lines, is_either_binary, shown_lines
 
     old, new = before or b"", after or b""
+    if hunks is None:
+        old, new = shown_lines(old), shown_lines(new)
     if is_either_binary(old, new):
-        return FileChange(name=name, added=0, removed=0, binary=(_size(old), _size(new)))
+        return FileChange(name=name, added=0, removed=0, binary=(_size(before or b""), _size(after or b"")))
     hunks = diff_lines(old, new) if hunks is None else hunks
     return FileChange(name=name, added=sum(h.new_count for h in hunks), removed=sum(h.old_count for h in hunks))
 
@@ -60,10 +62,10 @@ def edit_change(view: "EditView", blobs: "Callable[[BlobId], bytes]") -> FileCha
     is_whole = len(edit.hunks) == 1 and edit.hunks[0].old_start == edit.hunks[0].new_start == 0
     if (edit.hunks and not is_whole) or view.expired is not None:
         return FileChange(name=name, added=edit.added, removed=edit.removed)
-    from objstore import is_either_binary
+    from objstore import is_either_binary, lines_of
 
     before, after = (None if state is None else blobs(state.blob) for state in (edit.before, edit.after))
-    if before != after and is_either_binary(before or b"", after or b""):
+    if before != after and is_either_binary(*map(lines_of, (before or b"", after or b""), edit.forms)):
         return file_change(name, before, after)
     return FileChange(name=name, added=edit.added, removed=edit.removed)
 

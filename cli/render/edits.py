@@ -17,6 +17,7 @@ from objstore import (
     blob_id,
     date_of,
     is_either_binary,
+    lines_of,
     numbered_hunks,
     split_lines,
     touching_hunks,
@@ -150,8 +151,8 @@ def edit_diff(
     view.refuse_if_expired()
     edit = view.edit
     wanted = set(range(len(view.units))) if units is None else {unit.hunk for unit in units}
-    before = None if edit.before is None else workspace.history.text(edit.before.blob)
-    after = None if edit.after is None else workspace.history.text(edit.after.blob)
+    before = None if edit.before is None else lines_of(workspace.history.text(edit.before.blob), edit.forms[0])
+    after = None if edit.after is None else lines_of(workspace.history.text(edit.after.blob), edit.forms[1])
     old_name, new_name = os.fsdecode(edit.source or edit.path), os.fsdecode(edit.path)
     if 0 in wanted and view.whole:
         label = _label(view, 0, screen)
@@ -265,6 +266,8 @@ def existence_changes(edit: "Edit") -> Iterator[str]:
         yield "file deleted"
     elif edit.before is not None and edit.after is not None and edit.before.mode != edit.after.mode:
         yield f"mode {edit.before.mode:04o} -> {edit.after.mode:04o}"
+    if edit.before is not None and edit.after is not None and edit.forms[0] is not edit.forms[1]:
+        yield f"encoding {edit.forms[0].words} -> {edit.forms[1].words}"
     if edit.newline:
         yield "final newline added or removed"
 

@@ -75,6 +75,8 @@ def _remarks(file: "NetFile", program: str, seen: Collection[bytes]) -> Iterator
                 yield f"moved from {shown_name(file.path_before)} {units}"
             case ChangeKind.MODE:
                 yield f"mode {file.mode_before:04o} -> {file.mode:04o} {units}"
+            case ChangeKind.ENCODING:
+                yield f"encoding {file.forms[0].words} -> {file.forms[1].words} {units}"
             case ChangeKind.CREATE if not change.inserted:
                 yield f"new file, {counted(file.size, 'byte')} {units}"
             case ChangeKind.DELETE if not change.removed:

@@ -28,6 +28,8 @@ def located_hunk(workspace: "Workspace", unit: Unit) -> Split | str:
     if not unit.hunk or edit.before is None or edit.after is None:
         return "it is not a change of lines"
     old, new = workspace.history.text(edit.before.blob), workspace.history.text(edit.after.blob)
+    if any(edit.forms):
+        return "its file is UTF-16, or its lines end in CR alone; only other text can be split"
     if is_either_binary(old, new):
         return "its file is not text"
     # Changes from outside stay; an amendment records them first.

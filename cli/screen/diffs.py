@@ -6,7 +6,17 @@ from typing import Final
 
 from cli.screen.syntax import PLAIN_SYNTAX, Mark, Syntax
 from cli.screen.terminal import Screen
-from objstore import Hunk, git_mode, is_either_binary, numbered_hunks, quoted_name, split_lines, unified_diff
+from objstore import (
+    Hunk,
+    form_of,
+    git_mode,
+    is_either_binary,
+    numbered_hunks,
+    quoted_name,
+    shown_lines,
+    split_lines,
+    unified_diff,
+)
 
 __all__ = ["CONTEXT", "diff_name", "diff_text", "extended_header", "hunk_body", "hunk_head", "shown_syntax"]
 
@@ -181,6 +191,9 @@ def diff_text(
         is_gone=after is None,
         is_move=is_move,
     )
+    if before is not None and after is not None and form_of(before) is not form_of(after):
+        yield screen.line(screen.paint(f"encoding {form_of(before).words} -> {form_of(after).words}", bold=True))
+    before, after = (None if side is None else shown_lines(side) for side in (before, after))
     if screen.columns and not is_either_binary(before or b"", after or b""):
         yield from _diff_columns(before or b"", after or b"", screen)
         return

@@ -1,10 +1,12 @@
 """Find the edits that added or removed a text, by counting it in each state before and after."""
 
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from objstore import UNREADABLE
+from objstore import MAX_BLOB, UNREADABLE, shown_lines
 
 if TYPE_CHECKING:
     from cli.render.unreadable import ReadErrors
@@ -28,7 +30,11 @@ class Pickaxe:
 
         @lru_cache(maxsize=COUNTS_KEPT)
         def count(blob: "BlobId") -> int:
-            return count_text(workspace.history.pieces(blob), text)
+            pieces = workspace.history.pieces(blob)
+            first = next(pieces, b"")
+            if first.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) and workspace.history.size(blob) <= MAX_BLOB:
+                return count_text([shown_lines(workspace.history.text(blob))], text)
+            return count_text(chain([first], pieces), text)
 
         self._count = count
         self._progress = progress

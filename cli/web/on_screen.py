@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cli.render.status import counted
 from cli.screen.terminal import visible
 from cli.web.shapes import named
-from objstore import CasError, Unit, is_either_binary, split_lines, value
+from objstore import CasError, Unit, is_either_binary, lines_of, split_lines, value
 
 if TYPE_CHECKING:
     from objstore import Edit, EditView, FileSummary, Workspace
@@ -108,7 +108,8 @@ def edit_sides(workspace: "Workspace", view: "EditView") -> tuple[list[bytes], l
     edit = view.edit
     try:
         before, after = (
-            b"" if state is None else workspace.history.text(state.blob) for state in (edit.before, edit.after)
+            b"" if state is None else lines_of(workspace.history.text(state.blob), form)
+            for state, form in zip((edit.before, edit.after), edit.forms, strict=True)
         )
     except CasError as error:
         return visible(str(error))

@@ -74,6 +74,8 @@ def change_words(file: "NetFile", change: "NetChange") -> str:
             return f"moved from {shown_name(file.path_before)}"
         case "mode":
             return f"mode {file.mode_before:04o} -> {file.mode:04o}"
+        case "encoding":
+            return f"encoding {file.forms[0].words} -> {file.forms[1].words}"
         case "create":
             return f"new file of {_bytes(file.size)}"
         case "delete":

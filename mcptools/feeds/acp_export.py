@@ -24,6 +24,7 @@ from objstore import (
     Origin,
     Workspace,
     is_binary,
+    shown_lines,
 )
 
 __all__ = ["exported", "exported_lines", "file_changes"]
@@ -127,7 +128,7 @@ def _changes(workspace: Workspace, view: EditView) -> Iterator[FileChange]:
     """Yield the change that an edit made to its file, if the file is text."""
 
     def text(blob: BlobId) -> str | None:
-        content = workspace.history.text(blob)
+        content = shown_lines(workspace.history.text(blob))
         return None if is_binary(content) else content.decode("utf-8", "backslashreplace")
 
     edit = view.edit

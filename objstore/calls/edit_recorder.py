@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 
 from objstore.calls.policies import ACCEPTED_BY, Policies
-from objstore.errors import UNREADABLE, CasError
+from objstore.errors import DAMAGE, UNREADABLE, CasError
 from objstore.fastclass import replace, variable
 from objstore.fs.confined_path import FileOnDisk, Tree
 from objstore.fs.content_source import FileSource, Source
@@ -30,7 +30,8 @@ from objstore.model.results import CallInfo, TurnInfo
 from objstore.model.views import EditView
 from objstore.store.write_batch import Batch, now
 from objstore.text.diff import diff_lines
-from objstore.text.hunks import Hunk, VerifiedHunks
+from objstore.text.forms import TextForm, form_of, lines_of
+from objstore.text.hunks import Hunk, VerifiedHunks, hunks_fit
 from objstore.text.lines import Affixes, common_affixes, is_closed
 from objstore.text.unified_diff import is_either_binary
 from objstore.transaction.journal import Journal
@@ -84,6 +85,7 @@ class Recorder:
     """Adds the edit records of changes to a batch, and gives them their numbers."""
 
     def __init__(self, journal: Journal, batch: Batch) -> None:
+        self._journal = journal
         self._root = journal.tree.root
         self._store = journal.store
         self._batch = batch
@@ -95,6 +97,7 @@ class Recorder:
         self._root = journal.tree.root
         self.left_out: Collection[bytes] = ()  # paths that the last scan left out: what is there may not be new
         self._policies: Policies | None = None  # read when they are first needed
+        self._forms: dict[DocumentId, TextForm] = {}  # of the texts that edits of this batch led to
 
     def record(
         self,
@@ -131,8 +134,9 @@ class Recorder:
             self._batch.state(after.content, base, name=after.state.blob, affixes=shared, source=after.source)
         if before is None and change.path in self.left_out:
             notes = {**notes, LEFT_OUT_NOTE: "until now"}
-        hunks, newline = _hunks(before, after, change.hunks, affixes)
-        added, removed = _line_counts(before, after, hunks)
+        forms = self._forms_of(document, before, after)
+        hunks, newline = _hunks(before, after, change.hunks, affixes, forms)
+        added, removed = _line_counts(before, after, hunks, forms)
         status = Status.PENDING if self._needs_review(change) else Status.ACCEPTED
         if status is Status.PENDING and self._is_accepted_by_policy(change):
             status, notes = Status.ACCEPTED, {**notes, ACCEPTED_BY: "review.accept"}
@@ -151,6 +155,7 @@ class Recorder:
             hunks=hunks,
             folders=change.folders,
             newline=newline,
+            forms=forms,
             added=added,
             removed=removed,
             origin=change.origin,
@@ -161,6 +166,8 @@ class Recorder:
             tool=tool,
             notes=notes,
         )
+        if after is not None:
+            self._forms[edit.document] = forms[1]
         self._seq = Seq(self._seq + 1)
         return EditView(
             id=self._batch.record(edit),
@@ -171,6 +178,24 @@ class Recorder:
             reasons=("",) * (1 + len(edit.hunks)),
             owner=conversation,
         )
+
+    def _forms_of(
+        self, document: DocumentId | None, before: Version | None, after: Version | None
+    ) -> tuple[TextForm, TextForm]:
+        """Return the text forms before and after a change, as far as its document has lines of such forms."""
+        forms = _form(before), _form(after)
+        if not forms[0] or document is None:
+            return forms
+        known = self._forms.get(document)
+        if known is None:
+            from objstore.documents.loader import load_document
+
+            try:
+                known = load_document(self._journal, document).form
+            except DAMAGE:
+                known = TextForm.PLAIN
+        # Earlier versions of this program counted the lines of the bytes.
+        return known, forms[1]
 
     def _needs_review(self, change: Change) -> bool:
         """Return whether a change is recorded as pending."""
@@ -272,8 +297,10 @@ class Recorder:
             return change
         from objstore.documents.marked_text import marker_edit_around
 
-        hunks, _ = _hunks(change.before, change.after, None, None)
-        return replace(change, amends=marker_edit_around(self._store, change.document, change.before.content, hunks))
+        forms = self._forms_of(change.document, change.before, change.after)
+        hunks, _ = _hunks(change.before, change.after, None, None, forms)
+        lines = lines_of(change.before.content, forms[0])
+        return replace(change, amends=marker_edit_around(self._store, change.document, lines, hunks))
 
 
 def version_of(found: tuple[FileState, FileOnDisk] | None, tree: Tree, path: bytes) -> Version | None:
@@ -365,33 +392,46 @@ def _affixes(before: bytes, after: bytes, hunks: Sequence[Hunk] | None) -> Affix
 
 
 def _hunks(
-    before: Version | None, after: Version | None, known: Sequence[Hunk] | None, affixes: Affixes | None
+    before: Version | None,
+    after: Version | None,
+    known: Sequence[Hunk] | None,
+    affixes: Affixes | None,
+    forms: tuple[TextForm, TextForm],
 ) -> tuple[tuple[Hunk, ...], bool]:
     """Return an edit's hunks, and whether it adds or removes the final newline in addition to them."""
     if before is None or after is None or before.state.blob == after.state.blob:
         return (), False
-    old, new = before.content, after.content
+    old, new = lines_of(before.content, forms[0]), lines_of(after.content, forms[1])
+    if any(forms):
+        affixes = None
+        known = known if known is not None and hunks_fit(old, new, known) else None
     if after.state.is_link or (known is None and is_either_binary(old, new)):
         # Lines mean nothing in binary files and links: the state can only be decided as a whole.
-        known = (Hunk(0, _line_count(before), 0, _line_count(after)),)
+        known = (Hunk(0, _line_count(old), 0, _line_count(new)),)
     hunks = diff_lines(old, new, affixes) if known is None else tuple(known)
     if is_closed(old) is is_closed(new):
         return hunks, False
-    ends_inside = bool(hunks) and hunks[-1].new_count > 0 and hunks[-1].new_end == _line_count(after)
+    ends_inside = bool(hunks) and hunks[-1].new_count > 0 and hunks[-1].new_end == _line_count(new)
     return hunks, not ends_inside
 
 
-def _line_counts(before: Version | None, after: Version | None, hunks: Sequence[Hunk]) -> tuple[int, int]:
+def _line_counts(
+    before: Version | None, after: Version | None, hunks: Sequence[Hunk], forms: tuple[TextForm, TextForm]
+) -> tuple[int, int]:
     """Return how many lines an edit adds and removes: none if a state is binary, because its lines mean nothing."""
-    if is_either_binary(b"" if before is None else before.content, b"" if after is None else after.content):
+    old = b"" if before is None else lines_of(before.content, forms[0])
+    new = b"" if after is None else lines_of(after.content, forms[1])
+    if is_either_binary(old, new):
         return 0, 0
     return (
-        _line_count(after) if before is None else sum(hunk.new_count for hunk in hunks),
-        _line_count(before) if after is None else sum(hunk.old_count for hunk in hunks),
+        _line_count(new) if before is None else sum(hunk.new_count for hunk in hunks),
+        _line_count(old) if after is None else sum(hunk.old_count for hunk in hunks),
     )
 
 
-def _line_count(version: Version | None) -> int:
-    if version is None:
-        return 0
-    return version.content.count(b"\n") + (not is_closed(version.content))
+def _line_count(text: bytes) -> int:
+    return text.count(b"\n") + (not is_closed(text))
+
+
+def _form(version: Version | None) -> TextForm:
+    return TextForm.PLAIN if version is None or version.state.is_link else form_of(version.content)

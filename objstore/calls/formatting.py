@@ -16,6 +16,7 @@ from objstore.history.edit_queries import edit
 from objstore.model.basic_types import Operation, Origin
 from objstore.model.large_file_placeholder import is_placeholder
 from objstore.text.formatting import is_reformatted
+from objstore.text.forms import shown_lines
 from objstore.transaction.journal import Journal
 
 __all__ = ["as_formatting"]
@@ -50,6 +51,10 @@ def as_formatting(journal: Journal, change: Change, moment: int, tick: int) -> C
     passed = moment - made.edit.time * _NS_PER_US
     is_right_after = -_NS - tick <= passed <= _SECONDS * _NS + tick
     is_its_text = made.edit.after == before.state and made.edit.origin in _MADE_BY_CALL and made.status.is_live
-    if is_right_after and is_its_text and is_reformatted(before.content, after.content, change.path):
+    if (
+        is_right_after
+        and is_its_text
+        and is_reformatted(shown_lines(before.content), shown_lines(after.content), change.path)
+    ):
         return replace(change, formats=made.edit)
     return change

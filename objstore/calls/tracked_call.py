@@ -58,8 +58,10 @@ from objstore.model.relpath import folders_of, joined
 from objstore.model.results import CallInfo, CallOutcome, TurnInfo
 from objstore.model.views import Content, EditView
 from objstore.store.write_batch import Batch
+from objstore.text.diff import diff_lines
+from objstore.text.forms import encoded, form_of, lines_of
 from objstore.text.hunks import Hunk, VerifiedHunks, hunks_fit, hunks_through
-from objstore.text.rebase import RebaseConflict, Rebased, rebased
+from objstore.text.rebase import RebaseConflict, Rebased, compared, rebased
 from objstore.transaction.journal import Journal
 from objstore.transaction.prestore import prestore_large_files
 from objstore.worktree.mounts import require_mounted
@@ -141,6 +143,15 @@ class Call:
         comparison. Raises FileMissing.
         """
         now = self.read(path).bytes
+        form = form_of(now)
+        if form and form is form_of(base) is form_of(made):
+            lines = lines_of(base, form)
+            changed = lines_of(made, form)
+            steps = compared(lines, lines_of(now, form))
+            carried = rebased(lines, changed, diff_lines(lines, changed), list(steps), is_compared=True)
+            if isinstance(carried, RebaseConflict):
+                return carried
+            return Rebased(content=encoded(carried.content, form), hunks=carried.hunks)
         tip = self._journal.store.tip_at(self._file(path)[0])
         text_steps = steps_since(self._journal, tip, base, blob_id(base), now)
         return rebased(base, made, hunks, text_steps, is_compared=is_compared)
@@ -176,6 +187,8 @@ class Call:
         if hunks is not None and before is not None:
             if is_placeholder(before.content) or is_placeholder(after.content):
                 hunks = None  # a large state is replaced as a whole
+            elif form_of(before.content) or form_of(content):
+                hunks = None  # the recorder counts lines that the bytes don't have
             elif VerifiedHunks.known(hunks, before.content, content) is None and not hunks_fit(
                 before.content, content, hunks
             ):

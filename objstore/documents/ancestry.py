@@ -68,6 +68,6 @@ def _text_step(step: Edit | Decision, document: DocumentId, text: Callable[[Blob
     if before is None or after is None:
         raise AssertionError("a step leads from one version to another")
     content = text(after.blob)
-    if not isinstance(step, Edit):
+    if not isinstance(step, Edit) or any(step.forms):  # hunks of other forms don't count the lines of the bytes
         return TextStep(hunks=diff_lines(text(before.blob), content), after=content, compared=True)
     return TextStep(hunks=step.hunks, after=content, compared=not step.is_meant)

@@ -23,6 +23,7 @@ from objstore.model.large_file_placeholder import blob_of_text
 from objstore.model.records import Expiry
 from objstore.model.replay_records import ReplayDecision, ReplayEdit
 from objstore.text.diff import diff_lines
+from objstore.text.forms import TextForm, form_of, lines_of
 from objstore.text.unified_diff import is_either_binary
 from objstore.transaction.journal import Journal
 from objstore.weave.document import Document, DocumentState, DocumentVersion, replayed
@@ -52,7 +53,7 @@ _MOST_OLD: Final = 200_000
 _objects_since_collection = 0
 """Objects that replays created since the last full garbage collection."""
 
-_MAGIC: Final = b"casweavA"
+_MAGIC: Final = b"casweavB"
 """The start of a cached state; its last letter changes with the format, and with what a replay links."""
 
 _FILE_PREFIX: Final = "weave-"
@@ -160,8 +161,9 @@ def decisions_differing_on_replay(journal: Journal, document: DocumentId) -> tup
                 None if state is None else store.text(state.blob) for state in (record.before, record.after)
             )
             edit = record
-            if before is not None and after is not None and not (record.is_meant or is_either_binary(before, after)):
-                edit = record._replace(hunks=diff_lines(before, after))
+            if before is not None and after is not None and not (record.is_meant or _is_binary(record, before, after)):
+                old, new = map(lines_of, (before, after), record.forms)
+                edit = record._replace(hunks=diff_lines(old, new))
             if len(edit.hunks) != len(record.hunks):
                 regrouped[record.seq] = 1 + len(edit.hunks)
             built = built or Document.before_edit(record, before)
@@ -176,6 +178,10 @@ def decisions_differing_on_replay(journal: Journal, document: DocumentId) -> tup
             built.replay(record._replace(verdicts=verdicts))
             built.override_text(record, store.text)
     return () if built is None else built.corrected
+
+
+def _is_binary(edit: ReplayEdit, before: bytes, after: bytes) -> bool:
+    return is_either_binary(*map(lines_of, (before, after), edit.forms))
 
 
 def cache_documents(journal: Journal) -> None:
@@ -225,7 +231,8 @@ def _without_edits(journal: Journal, document: DocumentId) -> Document:
     tip = journal.store.index.documents.tip(document)
     content = None if tip.state is None else journal.store.text(tip.state.blob)
     mode = 0 if tip.state is None else tip.state.mode
-    return Document.without_edits(document, DocumentVersion(path=tip.path, mode=mode, content=content))
+    form = TextForm.PLAIN if content is None or (tip.state and tip.state.is_link) else form_of(content)
+    return Document.without_edits(document, DocumentVersion(path=tip.path, mode=mode, content=content, form=form))
 
 
 def _check(journal: Journal, loaded: Document) -> None:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 from objstore.errors import BlobDamaged, BlobMissing, PathError
 from objstore.fs.file_state import file_at
-from objstore.model.basic_types import DocumentId, Seq, Status, Unit
+from objstore.model.basic_types import DocumentId, FileState, Seq, Status, Unit
 from objstore.model.records import Edit
 from objstore.model.status_report import UnresolvedMarkers
 from objstore.request_errors import NoSuchName
+from objstore.text.forms import lines_of, shown_lines
 from objstore.weave.conflict_markers import labels_in, regions_in
 
 if TYPE_CHECKING:
@@ -86,10 +87,10 @@ def markers_still_in_file(journal: Journal, row: EditRow) -> UnresolvedMarkers |
         return None
     try:
         found = file_at(journal.tree, tip.path)
-        openings, closings = labels_in(journal.store.blob(edit.after.blob), edit.hunks)
+        openings, closings = _labels(journal.store, edit, edit.after)
     except (PathError, BlobMissing, BlobDamaged):
         return None  # `status` reports unreadable files, and `fsck` what the store has lost
-    places = [] if found is None else regions_in(found[1].content, openings, closings)
+    places = [] if found is None else regions_in(shown_lines(found[1].content), openings, closings)
     if not places:
         return None
     return UnresolvedMarkers(
@@ -105,16 +106,20 @@ def markers_still_in_file(journal: Journal, row: EditRow) -> UnresolvedMarkers |
 def marker_edit_around(store: Store, document: DocumentId, before: bytes, hunks: Collection[Hunk]) -> Seq | None:
     """Return the edit between whose markers all of a change is (None: it changes other lines too, or no markers).
 
-    `before` is the text that `hunks` changed.
+    `before` is the text in whose lines `hunks` count.
     """
     for row in store.index.edits.with_markers(document):
         edit, _ = store.record(row.place)
         if not row.status.is_live or not isinstance(edit, Edit) or edit.after is None:
             continue
-        places = regions_in(before, *labels_in(store.blob(edit.after.blob), edit.hunks))
+        places = regions_in(before, *_labels(store, edit, edit.after))
         if hunks and all(any(_is_inside(hunk, place) for place in places) for hunk in hunks):
             return edit.seq
     return None
+
+
+def _labels(store: Store, edit: Edit, after: FileState) -> tuple[list[bytes], list[bytes]]:
+    return labels_in(lines_of(store.blob(after.blob), edit.forms[1]), edit.hunks)
 
 
 def _is_inside(hunk: Hunk, place: range) -> bool:

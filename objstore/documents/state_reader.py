@@ -93,7 +93,9 @@ class StateReader:
     def _from_frame(self, edit: ReplayEdit, before: Document) -> bytes | Splice | None:
         """Return what the frame of a state says about it; None if the state must be read and checked by its hash."""
         place = self._places.get(edit.seq)
-        if place is None or edit.before is None or edit.after is None or before.is_large:
+        if place is None or edit.before is None or edit.after is None or before.is_large or before.has_forms():
+            return None
+        if any(edit.forms):
             return None
         if edit.before.blob == edit.after.blob:
             return before.text()

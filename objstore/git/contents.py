@@ -13,6 +13,7 @@ from typing import Final
 from objstore.fastclass import value
 from objstore.git.command import run_git
 from objstore.git.repository import Repository
+from objstore.text.forms import shown_lines
 
 __all__ = [
     "CommittedChanges",
@@ -164,7 +165,8 @@ def lines_added(repository: Repository, commits: Iterable[str]) -> dict[bytes, s
     texts = texts_of(repository, [name for _, *names in states for name in names]) or {}
     added: dict[bytes, set[bytes]] = {}
     for path, old, new in states:
-        lines = set(texts.get(new, b"").split(b"\n")) - set(texts.get(old, b"").split(b"\n"))
+        gained, before = (shown_lines(texts.get(name, b"")).split(b"\n") for name in (new, old))
+        lines = set(gained) - set(before)
         added.setdefault(path, set()).update(lines)
     return added
 

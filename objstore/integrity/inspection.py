@@ -372,4 +372,5 @@ def _blamed(journal: Journal, path: str, at: tuple[Seq, bool] | None) -> tuple[b
         is_expired = is_cut and unit is None
         blamed.append(BlamedLines(start=start, count=count, unit=unit, view=view, is_expired=is_expired))
         start += count
-    return content, blamed
+    lines = loaded.lines_text()
+    return content if lines is None else lines, blamed

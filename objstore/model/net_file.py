@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from objstore.fastclass import NamedTuple, value
 from objstore.model.ids import blob_id
+from objstore.text.forms import NO_FORMS, TextForm
 
 if TYPE_CHECKING:
     from objstore.model.basic_types import DocumentId, Operation, Seq, Unit
@@ -36,6 +37,7 @@ class ChangeKind(StrEnum):
     MOVE = "move"
     MODE = "mode"
     CONTENT = "content"  # of a binary or large file
+    ENCODING = "encoding"  # UTF-16 or not, lines that end in CR alone or not
 
 
 class LineWriters(NamedTuple):
@@ -96,7 +98,7 @@ class NetFile:
     mode_before: int  # permission bits; 0: no file
     mode: int
     before: bytes | None  # accepted text, or the placeholder of a large state; None: no file
-    after: bytes | None  # current text
+    after: bytes | None  # current text; of UTF-16 and of lines that end in CR, both have UTF-8 and LF
     changes: tuple[NetChange, ...]  # facts about the file first, then lines in their order
     cancelled: tuple[Unit, ...]  # pending units without a net effect, ascending
     kept_on: tuple[Unit, ...]  # pending units that are part of the accepted text, because accepted ones need them
@@ -105,6 +107,7 @@ class NetFile:
     size: int
     is_unrecorded: bool  # whether the file on disk is not in its recorded state, which is the current text here
     left_out: tuple[NetChange, ...] = ()  # changes that were not asked for
+    forms: tuple[TextForm, TextForm] = NO_FORMS  # of the accepted text and the current one
     taken_out: tuple[Unit, ...] = ()  # cancelled units that can't be accepted: accepted edits took their change out
 
     @property

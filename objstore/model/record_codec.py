@@ -4,6 +4,7 @@ The encoding of a record contains the id of the record before it. FORMAT.md list
 module has more than 500 lines because the encoder and the decoder of each kind of record are next to each other.
 """
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final, assert_never
 
@@ -49,6 +50,7 @@ from objstore.model.records import (
     Void,
     WrittenFile,
 )
+from objstore.text.forms import NO_FORMS, TextForm
 from objstore.text.hunks import Hunk
 
 __all__ = ["decode_record", "encode_record", "written_by"]
@@ -188,6 +190,7 @@ def _edit_fields(edit: Edit, previous: RecordId | None) -> dict[str, Value]:
         "conversation": edit.conversation,
         "document": edit.document,
         "folders": edit.folders or None,
+        "forms": None if edit.forms == NO_FORMS else [int(form) for form in edit.forms],
         "hunks": [n for hunk in edit.hunks for n in hunk] or None,
         "kind": "edit",
         "lines": [edit.added, edit.removed] if edit.added or edit.removed else None,
@@ -237,6 +240,7 @@ def _edit(fields: Fields) -> Edit:
         hunks=tuple(Hunk(*flat[i : i + 4]) for i in range(0, len(flat), 4)),
         folders=fields.number("folders") if fields.has("folders") else 0,
         newline=fields.flag("newline"),
+        forms=_forms(fields.numbers("forms")),
         added=lines[0],
         removed=lines[1],
         origin=fields.choice("origin", Origin, Origin.AGENT),
@@ -256,7 +260,7 @@ def _is_plain(edit: Edit) -> bool:
 
     True for nearly all edits. Raises RecordInvalid where `_edit` does.
     """
-    if edit.source is not None or edit.amends is not None or edit.marks is not None:
+    if edit.source is not None or edit.amends is not None or edit.marks is not None or edit.forms != NO_FORMS:
         return False
     numbers = [edit.document, edit.seq, edit.time, edit.call, edit.ordinal, edit.folders, edit.added, edit.removed]
     numbers.append(edit.turn)
@@ -275,6 +279,16 @@ def _is_plain(edit: Edit) -> bool:
     checked_path(edit.path)
     _check_shape(edit)
     return True
+
+
+def _forms(numbers: Sequence[int]) -> tuple[TextForm, TextForm]:
+    if not numbers:
+        return NO_FORMS
+    try:
+        before, after = map(TextForm, numbers)
+    except ValueError:
+        raise RecordInvalid("text forms are not two known ones") from None
+    return before, after
 
 
 def _marks(value: list[Value]) -> Marks:
@@ -302,6 +316,7 @@ def _verdict(value: Value) -> tuple[Unit, Status]:
 
 
 def _check_shape(edit: Edit) -> None:
+    states = edit.before, edit.after
     exists = (edit.before is not None, edit.after is not None)
     if exists != _EXISTS.get(edit.operation, (True, True)):
         raise RecordInvalid(f"a {edit.operation.value} with the wrong states")
@@ -309,6 +324,8 @@ def _check_shape(edit: Edit) -> None:
         raise RecordInvalid("a source path belongs to a move, and to nothing else")
     if edit.hunks and not all(exists):
         raise RecordInvalid("a create or delete is one whole; it has no hunks")
+    if any(form and (state is None or state.is_link) for form, state in zip(edit.forms, states, strict=True)):
+        raise RecordInvalid("only a file has a text form")
     if edit.folders > edit.path.count(b"/"):
         raise RecordInvalid("an edit made more folders than its path has")
     if edit.document > edit.seq:

@@ -21,6 +21,7 @@ from objstore.model.basic_types import (
 )
 from objstore.model.ids import BlobId
 from objstore.model.ranges import Range
+from objstore.text.forms import NO_FORMS, TextForm
 from objstore.text.hunks import Hunk
 
 __all__ = [
@@ -85,6 +86,7 @@ class Edit:
     hunks: tuple[Hunk, ...] = ()  # () if no line changed, and for create and delete, which concern the whole file
     folders: int = 0  # how many of the path's folders, from the innermost, the edit created
     newline: bool = False  # whether the last line, otherwise unchanged, lost or gained its newline
+    forms: tuple[TextForm, TextForm] = NO_FORMS  # of the texts before and after, in whose lines the hunks count
     added: int = 0  # lines, for display
     removed: int = 0
     origin: Origin = Origin.AGENT
@@ -106,10 +108,11 @@ class Edit:
 
     @property
     def changes_whole(self) -> bool:
-        """Return whether unit 0 changes anything: existence, path, mode, or the final newline."""
+        """Return whether unit 0 changes anything: existence, path, mode, text form, or the final newline."""
         if self.before is None or self.after is None or self.source is not None:
             return True
-        return self.newline or self.before.mode != self.after.mode or not self.hunks
+        is_same = self.before.mode == self.after.mode and self.forms[0] is self.forms[1]
+        return self.newline or not is_same or not self.hunks
 
 
 @value

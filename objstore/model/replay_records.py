@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from objstore.model.basic_types import DocumentId, FileState, Operation, Seq, Status, Unit
 from objstore.model.ids import BlobId
+from objstore.text.forms import NO_FORMS, TextForm
 from objstore.text.hunks import Hunk
 
 __all__ = ["ReplayDecision", "ReplayEdit", "replay_decision", "replay_edit"]
@@ -29,6 +30,7 @@ class ReplayEdit(NamedTuple):
     amends: Seq | None  # None: it is not an amendment
     changes_whole: bool  # whether unit 0 changes anything
     is_meant: bool  # whether a tool may have named the lines it changed
+    forms: tuple[TextForm, TextForm] = NO_FORMS
 
 
 def replay_edit(fields: dict[str, Any], known: FileState | None) -> ReplayEdit:
@@ -40,6 +42,11 @@ def replay_edit(fields: dict[str, Any], known: FileState | None) -> ReplayEdit:
     flat, source = get("hunks", ()), get("source")
     before, after = _state(get("before"), known), _state(get("after"), known)
     is_same = before is not None and after is not None and before.mode == after.mode and source is None
+    forms = NO_FORMS
+    if "forms" in fields:
+        of_before, of_after = fields["forms"]
+        forms = TextForm(of_before), TextForm(of_after)
+        is_same = is_same and of_before == of_after
     return ReplayEdit(
         fields["seq"],
         fields["document"],
@@ -52,6 +59,7 @@ def replay_edit(fields: dict[str, Any], known: FileState | None) -> ReplayEdit:
         get("amends"),
         not is_same or not flat or "newline" in fields,
         "origin" not in fields and fields["operation"] != Operation.REPLACE,
+        forms,
     )
 
 

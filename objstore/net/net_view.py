@@ -16,6 +16,7 @@ from objstore.net.net_selection import pending_documents, selected, shared_units
 from objstore.request_errors import NoChangeAtLine
 from objstore.review.status import external_changes
 from objstore.text.diff import diff_lines
+from objstore.text.forms import shown_lines
 from objstore.text.lines import split_lines
 from objstore.weave.accepted_text import net_document
 
@@ -98,7 +99,7 @@ def changes_at(journal: Journal, path: str, first: int, last: int) -> ChangesAtL
 def _recorded_lines(journal: Journal, file: NetFile, recorded: bytes) -> list[int]:
     """Return for each line of the file on disk its number in the recorded text, from 1; 0: it is not recorded."""
     found = file_at(journal.tree, os.fsencode(file.path))
-    content = b"" if found is None else found[1].content
+    content = b"" if found is None else shown_lines(found[1].content)
     lines: list[int] = []
     at = 0
     for hunk in diff_lines(recorded, content):
@@ -129,8 +130,8 @@ def net_file(journal: Journal, document: DocumentId, *, is_unrecorded: bool) -> 
         operation=next((_OPERATIONS[kind] for kind in kinds if kind in _OPERATIONS), Operation.EDIT),
         mode_before=0 if before.content is None else before.mode,
         mode=0 if after.content is None else after.mode,
-        before=before.content,
-        after=after.content,
+        before=net.lines_before,
+        after=net.lines_after,
         changes=tuple(map(_net_change, net.changes, shared, repeat(path), repeat(document), repeat(turns))),
         cancelled=net.cancelled,
         taken_out=net.taken_out,
@@ -139,6 +140,7 @@ def net_file(journal: Journal, document: DocumentId, *, is_unrecorded: bool) -> 
         size_before=_size(journal, before.content),
         size=_size(journal, after.content),
         is_unrecorded=is_unrecorded,
+        forms=(before.form, after.form),
     )
 
 

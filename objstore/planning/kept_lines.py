@@ -17,6 +17,7 @@ from objstore.errors import FileExists
 from objstore.fastclass import replace, variable
 from objstore.model.basic_types import LINK_MODE, DocumentId, FileState, Operation, Origin, Seq, Status, Unit
 from objstore.model.results import LinesKept
+from objstore.text.forms import expressed, shown_lines
 from objstore.text.lines import split_lines
 from objstore.text.unified_diff import is_binary
 
@@ -47,7 +48,7 @@ class _KeptFile:
     units: tuple[Unit, ...]  # hunks that inserted the lines
 
     def report(self, seq: int) -> LinesKept:
-        lines = len(split_lines(self.content))
+        lines = len(split_lines(shown_lines(self.content)))
         return LinesKept(edit=Seq(seq), path=os.fsdecode(self.path), lines=lines, units=self.units)
 
 
@@ -69,13 +70,15 @@ class LineKeeper:
         """
         was, statuses, blame = loaded.version(), loaded.statuses(), loaded.blame()
         undecided = set(loaded.pending())
-        if was.content is None or was.mode == LINK_MODE or is_binary(was.content) or loaded.is_large:
+        lines = loaded.lines_text()
+        if lines is None or was.mode == LINK_MODE or is_binary(lines) or loaded.is_large:
             loaded.set_statuses(verdicts)
             return ()
         gone = loaded.set_with_dependents(verdicts)
         units = {unit for unit in gone if self._origin(unit.seq) is not Origin.FORMATTER}
-        content = _lines_of(was.content, blame, units)
-        if loaded.text() is not None or not content or not units.isdisjoint(undecided):
+        kept_text = _lines_of(lines, blame, units)
+        content = expressed(kept_text, was.form) if kept_text else None
+        if loaded.text() is not None or content is None or not units.isdisjoint(undecided):
             loaded.restore_statuses(statuses)
             loaded.set_statuses(verdicts)
             return ()

@@ -18,6 +18,7 @@ from objstore.model.basic_types import LINK_MODE, DocumentId, FileState, Operati
 from objstore.model.large_file_placeholder import MAX_BLOB
 from objstore.model.records import Decision, Edit, Marks, WrittenFile
 from objstore.model.results import MarkersWritten
+from objstore.text.forms import expressed
 from objstore.text.unified_diff import is_binary
 from objstore.weave.conflict_markers import Labels
 
@@ -72,7 +73,8 @@ class MarkerWriter:
         If markers can't solve the conflict, the document is left in conflict.
         """
         was = loaded.version()
-        if was.content is None or was.mode == LINK_MODE or is_binary(was.content):
+        lines = loaded.lines_text()
+        if lines is None or was.mode == LINK_MODE or is_binary(lines):
             loaded.set_statuses(verdicts)
             return ()
         statuses = loaded.statuses()
@@ -87,18 +89,19 @@ class MarkerWriter:
             return ()
         text, aside = done
         now = loaded.version()
-        if now.content is None or is_binary(text.content) or max(len(now.content), len(text.content)) > MAX_BLOB:
+        content = None if is_binary(text.content) else expressed(text.content, now.form)
+        if now.content is None or content is None or max(len(now.content), len(content)) > MAX_BLOB:
             loaded.restore_statuses(statuses)
             loaded.set_statuses(verdicts)
             return ()
         before = FileState(blob=self._batch.blob(now.content), mode=now.mode)
-        after = FileState(blob=self._batch.blob(text.content, before.blob), mode=now.mode)
+        after = FileState(blob=self._batch.blob(content, before.blob), mode=now.mode)
         self.files.append(
             FileWithMarkers(
                 document=loaded.id,
                 path=now.path,
                 before=before,
-                content=text.content,
+                content=content,
                 after=after,
                 hunks=text.hunks,
                 regions=text.regions,

@@ -14,6 +14,7 @@ from objstore.model.basic_types import Status
 from objstore.model.large_file_placeholder import is_placeholder
 from objstore.model.replay_records import ReplayEdit
 from objstore.text.diff import diff_lines, joined
+from objstore.text.forms import shown_lines
 from objstore.text.lines import closed, is_closed, split_lines
 from objstore.text.three_way_merge import merged
 from objstore.text.unified_diff import is_either_binary
@@ -82,11 +83,21 @@ def live_units(loaded: Document, seq: Seq) -> list[Unit]:
 
 def _suspect_edits(store: Store, loaded: Document, external: Sequence[Edit], load: Load) -> tuple[Seq, ...]:
     """Return the live edits whose hunks may be misplaced, if plain replay gives another text (empty: no doubt)."""
-    replayed = _merge_replay(store, loaded, external, load)
-    text = loaded.text()
+    replayed = _merge_replay(store, loaded, external, _LinesOf(load) if loaded.has_forms() else load)
+    text = loaded.lines_text()
     # The end of the last line has rules of its own, which a merge of lines does not know.
     is_same = replayed is None or (text is not None and closed(replayed.text) == closed(text))
     return () if replayed is None or is_same else replayed.suspect_edits()
+
+
+class _LinesOf:
+    """Loads the texts of a document in whose lines it counts."""
+
+    def __init__(self, load: Load) -> None:
+        self._load = load
+
+    def __call__(self, blob: BlobId) -> bytes:
+        return shown_lines(self._load(blob))
 
 
 class _MergeReplay:

@@ -291,7 +291,7 @@ def _of_units(journal: Journal, units: Sequence[Unit]) -> _Place:
         first, last = Anchor(*inserting[0], 0), Anchor(*inserting[-1], last_line)
     else:
         # Lines were only removed: the comment is about the line that is now in their place, or the one above.
-        text = document.text()
+        text = document.lines_text()
         count = 0 if not text else text.count(b"\n") + (not text.endswith(b"\n"))
         deleting = [unit for unit in chosen if unit.hunk]
         line = min(document.line(deleting[0]), count) if deleting else 0
@@ -316,7 +316,7 @@ def _of_lines(journal: Journal, spelling: str, lines: tuple[int, int]) -> _Place
     try:
         first, last = (document.anchor(line) for line in lines)
     except ValueError:
-        text = document.text() or b""
+        text = document.lines_text() or b""
         raise LineMissing(spelling, max(lines), text.count(b"\n") + (not text.endswith(b"\n"))) from None
     units = {Unit(Seq(anchor.seq), anchor.hunk) for anchor in (first, last) if anchor.seq}
     return _Place(tip.document, path, first, last, lines, tuple(sorted(units)))

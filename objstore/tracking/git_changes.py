@@ -41,6 +41,7 @@ from objstore.model.results import Attributor, CallInfo
 from objstore.model.views import EditView
 from objstore.store.write_batch import Batch
 from objstore.text.diff import diff_lines
+from objstore.text.forms import shown_lines
 from objstore.text.unified_diff import is_either_binary
 from objstore.tracking.git_evidence import (
     AgentsLines,
@@ -366,14 +367,14 @@ class GitChanges:
 
     def _nearest(self, batch: Batch, history: DocumentHistory, here: Difference, now: FileState) -> EarlierState | None:
         """Return the earlier state at the same path with the fewest changed lines; None: the present one is as near."""
-        new = batch.text(now.blob)
+        new = shown_lines(batch.text(now.blob))
         candidates: dict[FileState, EarlierState] = {}
         for state in history.states():
             if state.state is not None and state.path == here.path:
                 candidates.setdefault(state.state, state)
         best: tuple[int, EarlierState] | None = None
         for found, at in list(candidates.items())[:_MAX_COMPARED]:
-            text = self._journal.store.text(found.blob)
+            text = shown_lines(self._journal.store.text(found.blob))
             if is_placeholder(text) or is_placeholder(new) or is_either_binary(text, new):
                 return None
             distance = sum(hunk.old_count + hunk.new_count for hunk in diff_lines(text, new))

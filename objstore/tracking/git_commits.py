@@ -26,6 +26,7 @@ from objstore.request_errors import EditTakenOut
 from objstore.review.decisions import DecisionRequest, decide
 from objstore.store.write_batch import now
 from objstore.text.diff import diff_lines
+from objstore.text.forms import shown_lines
 from objstore.text.hunks import Hunk
 from objstore.text.unified_diff import is_either_binary
 from objstore.tracking.git_evidence import COMMIT, commits_of_agents, path_in_repository
@@ -207,9 +208,10 @@ def _units_in(
         if state.is_link:
             return
         committed = texts.get(entry.id)
-        if committed is None or is_either_binary(text, committed):
+        lines = document.lines_text() or b""
+        if committed is None or is_either_binary(lines, shown_lines(committed)):
             return
-        different = diff_lines(text, committed)
+        different = diff_lines(lines, shown_lines(committed))
     for seq in file.seqs:
         if not different or _is_untouched(document, seq, different):
             yield from document.units(seq)

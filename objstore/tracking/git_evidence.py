@@ -22,6 +22,7 @@ from objstore.model.basic_types import UNKNOWN_AGENT, Action
 from objstore.model.large_file_placeholder import is_placeholder
 from objstore.store.write_batch import Batch
 from objstore.text.diff import diff_lines
+from objstore.text.forms import shown_lines
 from objstore.text.lines import split_lines
 from objstore.text.unified_diff import is_either_binary
 from objstore.transaction.journal import Journal
@@ -130,10 +131,11 @@ def _is_kept(here: Difference, entries: Collection[TreeEntry], texts: Mapping[st
     before = batch.text(here.known.blob)
     if any(is_content_of(entry, before) for entry in entries):
         return True
-    after = b"" if here.now is None else batch.text(here.now.blob)
+    after = b"" if here.now is None else shown_lines(batch.text(here.now.blob))
+    before = shown_lines(before)
     if is_placeholder(before) or is_placeholder(after) or is_either_binary(before, after):
         return False
-    kept = {line.rstrip() for entry in entries for line in texts.get(entry.id, b"").split(b"\n")}
+    kept = {line.rstrip() for entry in entries for line in shown_lines(texts.get(entry.id, b"")).split(b"\n")}
     lines = split_lines(before)
     removed = (line for hunk in diff_lines(before, after) for line in lines[hunk.old_start : hunk.old_end])
     return all(not line.strip() or line.rstrip() in kept for line in removed)

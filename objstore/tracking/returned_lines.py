@@ -36,6 +36,7 @@ from objstore.model.records import Decision, WrittenFile
 from objstore.model.results import Attributor, CallInfo
 from objstore.model.views import EditView
 from objstore.store.write_batch import Batch, now
+from objstore.text.forms import shown_lines
 from objstore.text.lines import split_lines
 from objstore.tracking.git_evidence import AgentsLines
 from objstore.transaction.journal import Journal
@@ -139,7 +140,7 @@ class FileStatuses:
             return here.known
         text = batch.text(here.now.blob)
         if here.known is None:
-            is_agents = any(is_telling(line) and line in wanted for line in text.split(b"\n"))
+            is_agents = any(is_telling(line) and line in wanted for line in shown_lines(text).split(b"\n"))
             state = here.now if is_agents else None
         else:
             decided = self._decided_lines(here)
@@ -435,14 +436,14 @@ class _ReviewedText:
 
     def count_in(self, text: bytes) -> int:
         """Return how many lines under review a text has; 0 if most of its lines are of no such file."""
-        given = {line for line in split_lines(text) if line.strip()}
+        given = {line for line in split_lines(shown_lines(text)) if line.strip()}
         if 2 * len(given & self.lines) < len(given):
             return 0
         return len(given & self.owners.keys())
 
     def edits_in(self, text: bytes) -> tuple[Seq, ...]:
         """Return the edits under review whose lines a text has."""
-        return tuple(sorted({self.owners[line] for line in split_lines(text) if line in self.owners}))
+        return tuple(sorted({self.owners[line] for line in split_lines(shown_lines(text)) if line in self.owners}))
 
 
 def sessions_of(journal: Journal, edits: Iterable[Seq]) -> str:

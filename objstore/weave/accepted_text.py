@@ -47,6 +47,8 @@ class NetDocument:
 
     accepted: DocumentVersion
     current: DocumentVersion
+    lines_before: bytes | None  # the accepted text in whose lines changes count; None: no file
+    lines_after: bytes | None  # the same of the current text
     changes: tuple[DocumentChange, ...]  # facts about the file first, then lines in their order
     cancelled: tuple[Unit, ...]  # pending units without a net effect, ascending
     taken_out: tuple[Unit, ...]  # those of them that accepted units took out, so that they can't be accepted
@@ -60,10 +62,12 @@ class _Sides:
 
     accepted: DocumentVersion
     current: DocumentVersion
+    lines: tuple[bytes | None, bytes | None]  # in which changes count
     units: Sequence[Unit]  # live in the current state, rejected in the accepted one; ascending
     visibility: bytes  # of the accepted text
     path_writers: tuple[Sequence[Unit], Sequence[Unit]]  # in the accepted state, and in the current one
     mode_writers: tuple[Sequence[Unit], Sequence[Unit]]
+    form_writers: tuple[Sequence[Unit], Sequence[Unit]]
 
 
 def net_document(document: Document) -> NetDocument:
@@ -71,19 +75,21 @@ def net_document(document: Document) -> NetDocument:
     now = document.statuses()
     pending = document.pending()
     off = _reject_pending(document, pending, now)
-    accepted = document.version()
+    accepted, before = document.version(), document.lines_text()
     visibility = document.weave.visibility()
-    writers = document.path_writers(), document.mode_writers()
+    writers = document.path_writers(), document.mode_writers(), document.form_writers()
     document.restore_statuses(now)
     sides = _Sides(
         accepted=accepted,
         current=document.version(),
+        lines=(before, document.lines_text()),
         units=sorted(off),
         visibility=visibility,
         path_writers=(writers[0], document.path_writers()),
         mode_writers=(writers[1], document.mode_writers()),
+        form_writers=(writers[2], document.form_writers()),
     )
-    before, after = sides.accepted.content, sides.current.content
+    before, after = sides.lines
     is_binary = is_either_binary(before or b"", after or b"")
     changes = tuple(_changes(document, sides, is_binary=is_binary))
     changed = {unit for change in changes for unit in change.units}
@@ -91,6 +97,8 @@ def net_document(document: Document) -> NetDocument:
     return NetDocument(
         accepted=accepted,
         current=sides.current,
+        lines_before=before,
+        lines_after=after,
         changes=changes,
         cancelled=cancelled,
         taken_out=tuple(sorted(document.taken_out(cancelled))),
@@ -121,7 +129,7 @@ def _reject_pending(document: Document, pending: Sequence[Unit], now: bytes) -> 
 
 
 def _changes(document: Document, sides: _Sides, *, is_binary: bool) -> list[DocumentChange]:
-    before, after = sides.accepted.content, sides.current.content
+    before, after = sides.lines
     if before is None or after is None:
         # Nothing about a file can be decided without the file.
         is_gone = before is None and after is None
@@ -138,9 +146,10 @@ def _changes(document: Document, sides: _Sides, *, is_binary: bool) -> list[Docu
         return DocumentChange(kind=kind, hunk=None, removed=b"", inserted=b"", units=units)
 
     # Which of the units that wrote the same fact is in force depends on all of them.
-    movers, modes = (_newer(document, *writers) & between for writers in (sides.path_writers, sides.mode_writers))
-    groups.link(movers)
-    groups.link(modes)
+    writers = sides.path_writers, sides.mode_writers, sides.form_writers
+    movers, modes, formers = (_newer(document, *each) & between for each in writers)
+    for facts in (movers, modes, formers):
+        groups.link(facts)
     enders = {unit for unit in between if unit.sets_final_newline}
     if len({not is_closed(before), *(unit.ending[1] for unit in enders)}) > 1:
         is_at_end = bool(pieces) and pieces[-1].hunk.old_end == before.count(b"\n") + (not is_closed(before))
@@ -150,6 +159,8 @@ def _changes(document: Document, sides: _Sides, *, is_binary: bool) -> list[Docu
         found.append(fact(ChangeKind.MOVE, movers))
     if sides.accepted.mode != sides.current.mode:
         found.append(fact(ChangeKind.MODE, modes))
+    if sides.accepted.form is not sides.current.form:
+        found.append(fact(ChangeKind.ENCODING, formers))
     if before == after:
         return found
     newline = set() if is_closed(before) is is_closed(after) else {unit.index for unit in enders}

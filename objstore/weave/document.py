@@ -1,16 +1,17 @@
 """Replay one file's records into a document, and compute it under any set of verdicts.
 
-A document consists of a weave for the text, and registers for path and permission bits, each of which holds what its
-last live writer wrote. Existence is part of the weave: creation inserts the file's bounds, and deletion deletes them. A
-document is pure: bytes and records go in, states and conflicts come out.
+A document consists of a weave for the text, and registers for path, permission bits and text form, each of which holds
+what its last live writer wrote. Existence is part of the weave: creation inserts the file's bounds, and deletion
+deletes them. A document is pure: bytes and records go in, states and conflicts come out.
 
 The module exceeds 500 lines because `Document` is one class whose methods translate between the units of edits and
 those of the weave; the logic behind them is in the other modules of this package.
 """
 
+import os
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Final, Generic, NamedTuple, Self, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Self, TypeVar
 
 from objstore.errors import HistoryBroken
 from objstore.fastclass import replace, value
@@ -21,6 +22,7 @@ from objstore.model.records import Anchor, Edit
 from objstore.model.replay_records import ReplayDecision, ReplayEdit
 from objstore.model.results import Conflict, Notice
 from objstore.text.diff import diff_lines
+from objstore.text.forms import TextForm, encoded, expressed, lines_of
 from objstore.text.splice import Splice
 from objstore.text.unified_diff import is_binary
 from objstore.weave.conflict_markers import Labels, MarkedText
@@ -49,6 +51,7 @@ class DocumentVersion:
     path: bytes  # where the file is, or would be if it existed
     mode: int
     content: bytes | None  # None: it does not exist
+    form: TextForm = TextForm.PLAIN  # in which its lines are counted
 
 
 class DocumentState(NamedTuple):
@@ -65,6 +68,8 @@ class DocumentState(NamedTuple):
     amendments: list[tuple[int, int]]  # edit, the one that it amends
     corrections: list[tuple[int, int]]  # position among the edits, number of the decision that wrote another text
     is_large: bool  # whether any state of it is represented by a large-file placeholder
+    form: int  # text form before the first edit
+    forms: list[tuple[int, int]]  # edit, text form that it wrote
 
 
 class _Register(Generic[Value]):
@@ -76,6 +81,10 @@ class _Register(Generic[Value]):
 
     def write(self, unit: Unit, value: Value) -> None:
         self._written.append((unit, value))
+
+    def units(self) -> list[Unit]:
+        """Return the units that wrote a value, live or not."""
+        return [unit for unit, _ in self._written]
 
     def writers(self, live: Callable[[Unit], bool]) -> list[Unit]:
         """Return the live units that wrote a value, the last first."""
@@ -112,17 +121,27 @@ class Document:
         self._amendments = [(Seq(seq), Seq(amended)) for seq, amended in state.amendments]
         self._corrections = dict(state.corrections)
         self._is_large = state.is_large
+        self._forms = _Register(TextForm(state.form), [(seq, TextForm(form)) for seq, form in state.forms])
 
     @classmethod
     def before_edit(cls, first: Edit | ReplayEdit, before: bytes | None) -> Self:
         """Return a document with the state before the `first` edit, which is not yet added."""
         path = first.path if first.source is None else first.source
         mode = 0 if first.before is None else first.before.mode
-        return cls.without_edits(first.document, DocumentVersion(path=path, mode=mode, content=before))
+        try:
+            return cls.without_edits(
+                first.document, DocumentVersion(path=path, mode=mode, content=before, form=first.forms[0])
+            )
+        except ValueError as error:
+            raise HistoryBroken(os.fsdecode(path), first.seq, str(error)) from error
 
     @classmethod
     def without_edits(cls, document: DocumentId, version: DocumentVersion) -> Self:
-        """Return a document of which only the present state is known: it has no edits, or none any more."""
+        """Return a document of which only the present state is known: it has no edits, or none any more.
+
+        Raises ValueError if the content does not have the form.
+        """
+        content = version.content
         state = DocumentState(
             document=document,
             seqs=[],
@@ -134,9 +153,11 @@ class Document:
             modes=[],
             amendments=[],
             corrections=[],
-            is_large=version.content is not None and is_placeholder(version.content),
+            is_large=content is not None and is_placeholder(content),
+            form=version.form,
+            forms=[],
         )
-        return cls(state, Weave(version.content))
+        return cls(state, Weave(None if content is None else lines_of(content, version.form)))
 
     @property
     def is_clean(self) -> bool:
@@ -147,6 +168,7 @@ class Document:
         """Return the complete state of the document. Raises ValueError while there are conflicts."""
         path, paths = self._paths.state()
         mode, modes = self._modes.state()
+        form, forms = self._forms.state()
         state = DocumentState(
             document=self.id,
             seqs=list(self._seqs),
@@ -159,6 +181,8 @@ class Document:
             amendments=list(self._amendments),
             corrections=[*self._corrections.items()],
             is_large=self._is_large,
+            form=int(form),
+            forms=[(seq, int(written)) for seq, written in forms],
         )
         return state, self._weave.state()
 
@@ -167,7 +191,8 @@ class Document:
     def add(self, edit: Edit | ReplayEdit, after: bytes | Splice | None) -> None:
         """Add the next edit, which led from the present state to `after`. Raises HistoryBroken.
 
-        A splice gives the change to the present text; neither that text nor the result is a placeholder.
+        A splice gives the change to the present text; neither that text nor the result is a placeholder, and both are
+        plain.
         """
         exists, status = self._weave.has_file(), edit.status
         expected = edit.path if edit.source is None else edit.source
@@ -177,7 +202,8 @@ class Document:
             if isinstance(after, Splice):
                 indexes = self._weave.record_splice(after, edit.hunks, needs_file=edit.changes_whole)
             else:
-                indexes = self._weave.record(after, edit.hunks, needs_file=edit.changes_whole)
+                text = None if after is None else lines_of(after, edit.forms[1])
+                indexes = self._weave.record(text, edit.hunks, needs_file=edit.changes_whole)
                 self._is_large = self._is_large or (after is not None and is_placeholder(after))
         except ValueError as error:
             raise HistoryBroken(self._name(), edit.seq, str(error)) from error
@@ -188,6 +214,8 @@ class Document:
             self._paths.write(Unit(edit.seq, 0), edit.path)
         if edit.after is not None and (edit.before is None or edit.before.mode != edit.after.mode):
             self._modes.write(Unit(edit.seq, 0), edit.after.mode)
+        if edit.after is not None and edit.forms[1] is not self._forms.read(self._is_live)[0]:
+            self._forms.write(Unit(edit.seq, 0), edit.forms[1])
         if edit.amends is not None:
             self._amendments.append((edit.seq, edit.amends))
         if not status.is_live:
@@ -208,11 +236,12 @@ class Document:
         if self.id not in decision.written:
             return
         name, before = decision.written[self.id], self._weave.text()
-        content = None if name is None else blob(name)
-        if content == before:
+        written = None if name is None else blob(name)
+        if written == self.text():
             return
-        hunks = () if before is None or content is None else diff_lines(before, content)
         try:
+            content = None if written is None else lines_of(written, self.form)
+            hunks = () if before is None or content is None else diff_lines(before, content)
             indexes = self._weave.record(content, hunks)
         except ValueError as error:
             raise HistoryBroken(self._name(), self.last, str(error)) from error
@@ -371,7 +400,8 @@ class Document:
                 continue
             other = self._unit(again)
             is_kept = verdicts.get(other, Status.PENDING).is_live
-            if is_kept and all(each.written_by(unit) == each.written_by(other) for each in (self._paths, self._modes)):
+            registers: tuple[_Register[Any], ...] = (self._paths, self._modes, self._forms)
+            if is_kept and all(each.written_by(unit) == each.written_by(other) for each in registers):
                 found[unit] = other
         return found | self._idle_parts(verdicts, found)
 
@@ -400,7 +430,8 @@ class Document:
     def _taker(self, unit: Unit) -> Unit | None:
         """Return an accepted unit that took out all that `unit` did; None if not all of it is taken out."""
         takers = list(map(self._accepted, self._weave.takers(self._index(unit))))
-        for register in (self._paths, self._modes) if self._weave.has_file() else ():
+        registers: tuple[_Register[Any], ...] = (self._paths, self._modes, self._forms)
+        for register in registers if self._weave.has_file() else ():
             if register.written_by(unit):
                 last = register.read(self._is_live)[1]
                 takers.append(None if last is None or last <= unit else self._accepted([self._index(last)]))
@@ -485,12 +516,29 @@ class Document:
         return DocumentVersion(
             path=self._paths.read(self._is_live)[0],
             mode=self._modes.read(self._is_live)[0],
-            content=self._weave.text(),
+            content=self.text(),
+            form=self.form,
         )
 
     def text(self) -> bytes | None:
         """Return the bytes under the present verdicts (None: it does not exist)."""
+        lines = self._weave.text()
+        return None if lines is None else encoded(lines, self.form)
+
+    def lines_text(self) -> bytes | None:
+        """Return the text in whose lines the document counts: `lines_of` what `text` returns."""
         return self._weave.text()
+
+    @property
+    def form(self) -> TextForm:
+        """Return the text form under the present verdicts; if it can't express the lines, they are plain."""
+        form, lines = self._forms.read(self._is_live)[0], self._weave.text()
+        return TextForm.PLAIN if lines is None or expressed(lines, form) is None else form
+
+    def has_forms(self) -> bool:
+        """Return whether its text is not plain, or ever was not."""
+        form, written = self._forms.state()
+        return bool(form or written)
 
     @property
     def weave(self) -> Weave:
@@ -521,6 +569,10 @@ class Document:
         """Return the live units that gave the file permission bits, the last first."""
         return self._modes.writers(self._is_live)
 
+    def form_writers(self) -> list[Unit]:
+        """Return the live units that gave the file its text form, the last first."""
+        return self._forms.writers(self._is_live)
+
     def conflicts(self) -> tuple[Conflict, ...]:
         """Return, in order, a conflict for every hunk that can't be live together with the other live ones."""
         found = self._weave.conflicts()
@@ -538,12 +590,26 @@ class Document:
         return index >= len(statuses) or statuses[index] in _LIVE
 
     def _mixed_placeholder_conflict(self) -> WeaveConflict | None:
-        """Return a conflict if the text mixes binary or large states into one that was never a file."""
+        """Return a conflict if the text mixes binary or large states, or forms, into one that was never a file."""
         text = self._weave.text()
-        if text is None or not (is_binary(text) or (self._is_large and mixes_placeholders(text))):
+        if text is None:
+            return None
+        is_mixed = self._is_large and mixes_placeholders(text)
+        is_in_form = expressed(text, self._forms.read(self._is_live)[0]) is not None
+        if is_in_form and not (is_binary(text) or is_mixed):
             return None
         found = self._weave.unseen()
+        if found is None and not is_in_form:
+            found = self._needed_form()
         return None if found is None else replace(found, line=0, removed=b"", inserted=b"")
+
+    def _needed_form(self) -> WeaveConflict | None:
+        """Return the conflict that the newest lines need another text form, which a dead unit gave the file."""
+        dead = [self._index(unit) for unit in self._forms.units() if not self._is_live(unit)]
+        newest = max((index for index, _ in self._weave.blame() if not self._weave.is_fixed(index)), default=None)
+        if newest is None or not dead:
+            return None
+        return replace(self._weave.described(newest, ConflictKind.TEXT_RETURNED), needs=tuple(sorted(dead)))
 
     def line(self, unit: Unit) -> int:
         """Return the 1-based line at which the text shows the unit, or would if it were live."""

@@ -15,6 +15,7 @@ from objstore.fastclass import value
 from objstore.model.basic_types import Seq, Status, Unit
 from objstore.model.large_file_placeholder import is_placeholder
 from objstore.text.diff import diff_lines
+from objstore.text.forms import expressed, form_of, lines_of, shown_lines
 from objstore.text.lines import split_lines
 from objstore.text.unified_diff import is_either_binary
 from objstore.weave.document import Document
@@ -76,12 +77,14 @@ def partial_text(before: bytes, after: bytes, is_wanted: Callable[[bytes], bool]
 
     A hunk all of whose lines are wanted is taken as a whole.
     """
-    if before == after or _is_opaque(before, after):
+    form = form_of(before)
+    earlier, later = lines_of(before, form), shown_lines(after)
+    if before == after or _is_opaque(earlier, later):
         return None
-    old, new = split_lines(before), split_lines(after)
+    old, new = split_lines(earlier), split_lines(later)
     pieces: list[bytes] = []
     at = count = 0
-    for hunk in diff_lines(before, after):
+    for hunk in diff_lines(earlier, later):
         pieces += old[at : hunk.old_start]
         taken = list(filter(is_wanted, new[hunk.new_start : hunk.new_end]))
         if len(taken) < hunk.new_count or not taken:  # the rest of the hunk is someone else's change
@@ -89,7 +92,7 @@ def partial_text(before: bytes, after: bytes, is_wanted: Callable[[bytes], bool]
         pieces += taken
         count += len(taken)
         at = hunk.old_end
-    return _joined([*pieces, *old[at:]]) if count else None
+    return expressed(_joined([*pieces, *old[at:]]), form) if count else None
 
 
 def is_telling(line: bytes) -> bool:
@@ -102,12 +105,12 @@ def lacking(document: Document, units: Iterable[Unit], text: bytes | None, mode:
 
     That is a unit of which fewer than half of the lines are left. Of binary bytes that differ, nothing is left.
     """
-    shown = document.text()
-    if shown is None or text is None or _is_opaque(shown, text):
-        return set() if shown == text else set(units)
+    shown, lines = document.lines_text(), None if text is None else shown_lines(text)
+    if shown is None or lines is None or _is_opaque(shown, lines):
+        return set() if document.text() == text else set(units)
     inserted: Counter[Unit | None] = Counter()
     removed: Counter[Unit | None] = Counter()
-    hunks = deque((hunk.old_start, hunk.old_end) for hunk in diff_lines(shown, text))
+    hunks = deque((hunk.old_start, hunk.old_end) for hunk in diff_lines(shown, lines))
     line = 0
     for unit, count in document.blame():
         inserted[unit] += count
@@ -140,6 +143,7 @@ class _Search:
     def __init__(self, document: Document, text: bytes, path: bytes) -> None:
         self._document: Final = document
         self._text: Final = text
+        self._lines: Final = shown_lines(text)
         self._path: Final = path
         self.verdicts: dict[Unit, Status] = {}
         self._distance = self._measured()
@@ -159,8 +163,8 @@ class _Search:
         before = self._document.statuses()
         self._document.set_statuses({unit: Status.AWAY})
         distance = self._measured()
-        shown = self._document.text()
-        is_back = shown == self._text or (distance < self._distance and self._shows_undecided(shown or b""))
+        shown = self._document.lines_text() or b""
+        is_back = self._document.text() == self._text or (distance < self._distance and self._shows_undecided(shown))
         if self._document.conflicts() or self._document.version().path != self._path or not is_back:
             self._document.restore_statuses(before)
             return
@@ -258,19 +262,19 @@ class _Search:
 
     def _measured(self) -> int:
         """Return how many lines the document has that the text lacks, and the reverse; without a file, one more."""
-        shown = self._document.text()
-        if shown == self._text:
+        shown = self._document.lines_text()
+        if self._document.text() == self._text:
             return 0
         if shown is None:
-            return self._text.count(b"\n") + 2
-        if _is_opaque(shown, self._text):
-            return self._text.count(b"\n") + 1
-        return sum(hunk.old_count + hunk.new_count for hunk in diff_lines(shown, self._text)) or 1
+            return self._lines.count(b"\n") + 2
+        if _is_opaque(shown, self._lines):
+            return self._lines.count(b"\n") + 1
+        return sum(hunk.old_count + hunk.new_count for hunk in diff_lines(shown, self._lines)) or 1
 
     def _shows_undecided(self, shown: bytes) -> bool:
-        if _is_opaque(shown, self._text):
+        if _is_opaque(shown, self._lines):
             return False
-        removed = {line for hunk in diff_lines(shown, self._text) for line in range(hunk.old_start, hunk.old_end)}
+        removed = {line for hunk in diff_lines(shown, self._lines) for line in range(hunk.old_start, hunk.old_end)}
         pending = set(_pending(self._document))
         line = 0
         for unit, count in self._document.blame():
@@ -287,13 +291,13 @@ def _other_lines(
 
     None: there are none. Also returns the edits whose lines they are.
     """
-    shown = document.text()
-    if shown is None or shown == text or _is_opaque(shown, text):
+    shown, present, lines = document.lines_text(), document.text(), shown_lines(text)
+    if shown is None or present is None or present == text or _is_opaque(shown, lines):
         return None, ()
     owners = undecided_lines(document, undecided)
     if not owners:
         return None, ()
-    hunks = diff_lines(shown, text)
+    hunks = diff_lines(shown, lines)
     old = split_lines(shown)
     left = Counter(_hidden_lines(document, undecided))
     left.update(_taken_lines(document, old, (line for hunk in hunks for line in range(hunk.old_start, hunk.old_end))))
@@ -306,7 +310,7 @@ def _other_lines(
         found.add(owners[line])
         return True
 
-    return partial_text(shown, text, is_back), tuple(sorted(found))
+    return partial_text(present, text, is_back), tuple(sorted(found))
 
 
 def _hidden_lines(document: Document, undecided: Mapping[Unit, Status]) -> Iterator[bytes]:

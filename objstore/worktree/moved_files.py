@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 from objstore.model.basic_types import FileState
 from objstore.model.ids import BlobId, blob_id
 from objstore.model.large_file_placeholder import is_placeholder
+from objstore.text.forms import shown_lines
 from objstore.text.lines import split_lines
 from objstore.text.unified_diff import is_binary
 
@@ -80,7 +81,8 @@ def _changed(found: Sequence[Place], text: Callable[[BlobId], bytes]) -> dict[by
 
 def _lines(text: bytes) -> Counter[bytes]:
     """Return how often a text has each line; none if it is no text."""
-    return Counter() if is_placeholder(text) or is_binary(text) else Counter(split_lines(text))
+    lines = shown_lines(text)
+    return Counter() if is_placeholder(text) or is_binary(lines) else Counter(split_lines(lines))
 
 
 def _is_alike(old: Counter[bytes], new: Counter[bytes]) -> bool:

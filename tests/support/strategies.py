@@ -34,6 +34,7 @@ from objstore.model.records import (
     Void,
     WrittenFile,
 )
+from objstore.text.forms import TextForm
 from objstore.text.hunks import Hunk
 
 __all__ = [
@@ -98,6 +99,11 @@ marks: Final = st.builds(
 )
 
 
+def _form(draw: st.DrawFn, state: FileState | None) -> TextForm:
+    is_file = state is not None and not state.is_link
+    return draw(st.sampled_from(TextForm)) if is_file else TextForm.PLAIN
+
+
 @st.composite
 def edits(draw: st.DrawFn) -> Edit:
     """Draw an edit of any operation, with any of its optional fields."""
@@ -121,6 +127,7 @@ def edits(draw: st.DrawFn) -> Edit:
         hunks=() if before is None or after is None else draw(hunks()),
         folders=draw(st.integers(0, path.count(b"/"))),
         newline=draw(st.booleans()),
+        forms=(_form(draw, before), _form(draw, after)),
         added=draw(numbers),
         removed=draw(numbers),
         origin=origin,

@@ -28,6 +28,7 @@ from objstore import (
     StoreLocked,
     diff_lines,
     is_either_binary,
+    shown_lines,
     split_lines,
 )
 
@@ -218,7 +219,7 @@ def _external_rows(workspace: "Workspace", change: "ExternalChange") -> Iterator
         recorded, found = external_sides(workspace, change)
     except PathError:
         return
-    before, after = recorded or b"", found or b""
+    before, after = map(shown_lines, (recorded or b"", found or b""))
     if is_either_binary(before, after):
         return
     old, new = split_lines(before), split_lines(after)

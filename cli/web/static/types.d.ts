@@ -104,7 +104,7 @@ export interface File extends FileSummary {
 }
 export interface Change {
   key: Key;
-  kind: "lines" | "create" | "delete" | "move" | "mode" | "content";
+  kind: "lines" | "create" | "delete" | "move" | "mode" | "content" | "encoding";
   /** The change in words, such as "moved from a", if no row shows it; "" for lines. */
   words: string;
   line_before: number; line_after: number; removed: number; inserted: number;

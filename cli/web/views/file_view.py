@@ -11,7 +11,7 @@ from cli.web.request_fields import NotThere
 from cli.web.server_state import ServerState, ShownChange
 from cli.web.shapes import change_words, comment_shape, kind_of, named, unit_names
 from cli.web.views.change_authors import FileAuthors, rejection_shape
-from objstore import ChangeKind, blob_id, is_placeholder, value
+from objstore import ChangeKind, TextForm, blob_id, encoded, is_placeholder, value
 
 if TYPE_CHECKING:
     from objstore import NetFile, StoreError, Unit, Workspace
@@ -171,7 +171,7 @@ def _found(server: ServerState, workspace: "Workspace", document: int, units: "f
 def _blobs(file: "NetFile") -> Shape:
     """Return the hashes of both states, by which the page requests images; "": no file."""
 
-    def name(text: bytes | None) -> str:
-        return "" if text is None or is_placeholder(text) else blob_id(text).hex()
+    def name(text: bytes | None, form: TextForm) -> str:
+        return "" if text is None or is_placeholder(text) else blob_id(encoded(text, form)).hex()
 
-    return {"blob_before": name(file.before), "blob": name(file.after)}
+    return {"blob_before": name(file.before, file.forms[0]), "blob": name(file.after, file.forms[1])}

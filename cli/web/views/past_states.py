@@ -28,6 +28,7 @@ from objstore import (
     diff_lines,
     is_either_binary,
     is_placeholder,
+    shown_lines,
     split_lines,
 )
 
@@ -180,7 +181,7 @@ def _text(workspace: "Workspace", state: State) -> bytes | None:
     if state.blob is None:
         return b""
     try:
-        return workspace.history.text(state.blob)
+        return shown_lines(workspace.history.text(state.blob))
     except UNREADABLE:
         return None
 

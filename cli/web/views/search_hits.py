@@ -10,7 +10,7 @@ from cli.screen.progress import Progress
 from cli.search.pickaxe import Pickaxe
 from cli.web.diff_rows.net_rows import line_row, utf16
 from cli.web.shapes import Edits
-from objstore import UNREADABLE, EditFilter, is_either_binary, split_lines
+from objstore import UNREADABLE, EditFilter, is_either_binary, lines_of, split_lines
 
 if TYPE_CHECKING:
     from objstore import EditView, FileState, Workspace
@@ -83,7 +83,8 @@ def _condition(workspace: "Workspace", text: str, kind: str, edits: Edits) -> "C
 def _rows(workspace: "Workspace", view: "EditView", text: bytes) -> list[Shape]:
     """Return the changed lines of an edit that contain the text, or its first changed lines if none does."""
     try:
-        before, after = _text(workspace, view.edit.before), _text(workspace, view.edit.after)
+        texts = _text(workspace, view.edit.before), _text(workspace, view.edit.after)
+        before, after = map(lines_of, texts, view.edit.forms)
     except UNREADABLE:
         return []
     if is_either_binary(before, after):

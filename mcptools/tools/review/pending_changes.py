@@ -172,6 +172,8 @@ def _words(file: NetFile, change: NetChange) -> str:
             return f"moved from {one_line(shown(file.path_before))}"
         case ChangeKind.MODE:
             return f"permissions {file.mode_before:04o} -> {file.mode:04o}"
+        case ChangeKind.ENCODING:
+            return f"encoding {file.forms[0].words} -> {file.forms[1].words}"
         case ChangeKind.CONTENT:
             return f"binary or large, {file.size_before} -> {file.size} bytes"
         case ChangeKind.NEWLINE:

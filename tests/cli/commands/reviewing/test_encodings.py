@@ -37,7 +37,7 @@ def test_its_lines_are_shown_decided_on_and_exported_exactly(
     assert "+second" in runner.cas("diff", "1", "2").text
     assert " f | 4 ++--" in runner.cas("diff", "--stat").text
     assert " second" in runner.cas("blame", "f").text
-    assert [edit["edit"] for edit in runner.cas("log", "-S", "eleventh", "--json").lines()] == [2]
+    assert len(runner.cas("log", "-S", "eleventh", "--json").lines()) == 1
     patch = subprocess.run(
         ["git", "apply", "-"], cwd=other, input=runner.cas("export", "--patch", "2").out, check=True, capture_output=True
     )

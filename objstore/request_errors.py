@@ -17,6 +17,7 @@ __all__ = [
     "EditAway",
     "EditExpired",
     "EditTakenOut",
+    "FileMayBeOlder",
     "LineMissing",
     "NoChangeAtLine",
     "NoSuchName",
@@ -192,6 +193,20 @@ class EditTakenOut(CasError):
             f"{named.replace(' ', ', ')} can't be accepted: {change} not in {path} any more, "
             f"because {'you' if by_person else 'later accepted edits'} took {it} out. "
             f"To reject {it}, run `cas reject {named}{'' if is_recorded else ' --my-changes keep'}`{rest}."
+        )
+
+
+class FileMayBeOlder(CasError):
+    """An edit that creates a file can't be rejected: its path was left out until then, so the file may be older."""
+
+    def __init__(self, seqs: Sequence[int], path: str) -> None:
+        self.seqs = tuple(seqs)
+        self.path = path  # of the first edit's file
+        named = " ".join(map(str, self.seqs))
+        super().__init__(
+            f"{named.replace(' ', ', ')} can't be rejected: {path} was left out until this edit, so the file may be "
+            f"older, and nothing else has its bytes. If it should go, delete it yourself; to keep it, run "
+            f"`cas accept {named}`."
         )
 
 

@@ -54,6 +54,7 @@ def outcome_shape(
         "repeated": [],
         "taken_out": [],
         "kept": [],
+        "older": [],
         "conflicts": [],
         "accept_first": [],
         "reject_first": [],
@@ -102,6 +103,7 @@ def outcome_shape(
                     }
                     for kept in outcome.kept
                 ],
+                "older": list(outcome.older),
             }
         case Conflicted():
             shape |= {

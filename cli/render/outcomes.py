@@ -108,6 +108,12 @@ def decided_text(
         yield screen.line(_also_text(outcome.action, also, on=named, dry_run=dry_run))
     yield from _repeated_text(outcome, screen)
     yield from _taken_out_text(outcome, edit, screen)
+    for seq in outcome.older:
+        path = shown_name(os.fsdecode(edit(seq).edit.path))
+        yield screen.line(
+            f"Edit {seq} is not rejected: {path} was left out until this edit, so the file may be older. "
+            "If it should go, delete it yourself."
+        )
     yield from _markers_text(outcome, screen, dry_run=dry_run)
     yield from _kept_text(outcome, screen, dry_run=dry_run)
     for change in outcome.unrecorded:

@@ -196,8 +196,14 @@ class Call:
         self._write(resolved, file, after, hunks, operation)
 
     def restore(self, path: str, state: FileState) -> None:
-        """Set the file or link to a state whose blob is stored, of any size, or create it. Raises BlobMissing."""
+        """Set the file or link to a state whose blob is stored, of any size, or create it. Raises BlobMissing.
+
+        If the call has deleted a file of which the path is another spelling, the new file has that spelling.
+        """
         resolved, file = self._file(path)
+        wanted = os.fsencode(path)
+        if file.now is None and resolved != wanted and folded_name(os.fsdecode(resolved)) == folded_name(path):
+            resolved, file = self._at_spelling(wanted, path)
         if file.now is not None and is_other_kind(file.now.state, state):
             self.delete(path)
             file.document, file.lineage = None, None  # neither is a version of the other
@@ -483,10 +489,13 @@ class Call:
         wanted = os.fsencode(os.path.basename(spelling.rstrip("/")))
         if wanted == name or folded_name(os.fsdecode(wanted)) != folded_name(os.fsdecode(name)):
             raise FileExists(spelling)
-        to_path = joined(folder, wanted)
-        file = self._files[to_path] = _File(found=None, state_found=None, document=None, now=None, folders=0)
-        self._names[spelling] = to_path
-        return to_path, file
+        return self._at_spelling(joined(folder, wanted), spelling)
+
+    def _at_spelling(self, path: bytes, spelling: str) -> tuple[bytes, _File]:
+        """Return a path at which no file counts as found, although another spelling of it leads to one."""
+        file = self._files[path] = _File(found=None, state_found=None, document=None, now=None, folders=0)
+        self._names[spelling] = path
+        return path, file
 
     def _missing(self, path: str) -> FileMissing:
         with self._tree.locate(path, changing=True, will_be_vacated=self._will_be_vacated) as resolved:

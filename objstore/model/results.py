@@ -221,6 +221,7 @@ class Decided:
     kept: tuple[LinesKept, ...] = ()  # files that stay with the lines of others
     act: Act | None = None  # what an undo took back, or a redo made again; None: it is another decision
     taken_back: tuple[Unit, ...] = ()  # units that were accepted and are rejected now, ascending
+    older: tuple[Seq, ...] = ()  # creations that stay as they were: a rule left their paths out until then
 
     @property
     def decided(self) -> tuple[Unit, ...]:

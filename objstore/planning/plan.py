@@ -40,6 +40,7 @@ class Plan:
     returned: tuple[Unit, ...]  # units whose status changes only because of that
     taken_out: tuple[tuple[Unit, Unit], ...]  # units that stay pending, each with the one that took its change out
     repeated: tuple[tuple[Unit, Unit], ...]  # units that stay rejected, each with one that makes its change
+    older: tuple[Seq, ...]  # creations that are not rejected, because the files may be older
     modes_lost: dict[DocumentId, int]  # setuid and setgid of recorded modes, which their files don't get
 
     def effects(self) -> tuple[FileEffect, ...]:

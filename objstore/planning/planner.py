@@ -32,7 +32,7 @@ from objstore.model.basic_types import (
     settable_state,
 )
 from objstore.model.large_file_placeholder import MAX_BLOB
-from objstore.model.records import Decision, Edit, WrittenFile
+from objstore.model.records import LEFT_OUT_NOTE, Decision, Edit, WrittenFile
 from objstore.model.results import Conflict, Conflicted, LinesKept, MarkersWritten, Notice
 from objstore.model.status_report import ExternalChange
 from objstore.planning.kept_lines import LineKeeper
@@ -42,7 +42,7 @@ from objstore.planning.path_conflicts import find_path_conflicts
 from objstore.planning.plan import Plan
 from objstore.planning.replay_check import find_doubt, live_units
 from objstore.planning.ways_out import WaysOut
-from objstore.request_errors import EditTakenOut, NoSuchName
+from objstore.request_errors import EditTakenOut, FileMayBeOlder, NoSuchName
 from objstore.store.write_batch import Batch, now
 from objstore.worktree.external_changes import concerns_disk, external_view, found_at, found_changes
 from objstore.worktree.mounts import require_mounted
@@ -122,9 +122,13 @@ class Planner:
         restated: dict[Unit, Status] = {}  # verdicts to record even where the status stays the same
         returned: list[Unit] = []
         left: dict[Unit, Unit] = {}  # units that keep their status
+        older: set[Seq] = set()  # edits of files that may be older
         given = self._by_document(dict(verdicts) | dict.fromkeys(discarded, Status.REJECTED))
         for loaded in map(self._document, documents):
             named = {unit: status for unit, status in given.get(loaded.id, {}).items() if loaded.knows(unit)}
+            if is_new:
+                older |= self._older(loaded, named)
+                named = {unit: status for unit, status in named.items() if unit.seq not in older}
             named, kept = _without_left_units(loaded, named, is_new=is_new)
             left |= kept
             given[loaded.id] = named
@@ -144,6 +148,9 @@ class Planner:
                 cascaded += self._reject_formatting(loaded, rest.verdicts) if is_new else ()
         if left and not (statuses_only or any(given.values())):
             raise _refusal_of_taken_out(self.journal, self._owner(min(left)), left, self._external)
+        if older and not (statuses_only or any(given.values())):
+            path = self._tip(self._lineages[min(older)]).path
+            raise FileMayBeOlder(sorted(older), os.fsdecode(path))
         conflicts = [conflict for document in documents for conflict in self._document(document).conflicts()]
         conflicts += self._path_conflicts(documents, {unit for share in given.values() for unit in share})
         # An undo or redo leads back to an earlier text, which is not in doubt.
@@ -171,6 +178,7 @@ class Planner:
             returned=tuple(unit for unit in returned if unit in changed),
             repeated=() if is_new else tuple(left.items()),
             taken_out=tuple(left.items()) if is_new else (),
+            older=tuple(sorted(older)),
             modes_lost=self._modes_lost,
         )
 
@@ -251,6 +259,20 @@ class Planner:
         with suppress(HistoryBroken, *UNREADABLE):  # no text changes, so a decision is possible all the same
             return bool(self._document(document).taken_out(accepted))
         return False
+
+    def _older(self, loaded: Document, verdicts: Mapping[Unit, Status]) -> set[Seq]:
+        """Return the creations that must not be rejected: the file is there, and may be older than its edit."""
+        index = self.journal.store.index
+        wholes = [unit.seq for unit, status in verdicts.items() if status is Status.REJECTED and not unit.hunk]
+        if not wholes or loaded.text() is None:
+            return set()
+        found = set()
+        for seq in wholes:
+            row = None if loaded.is_rejected(Unit(seq, 0)) or seq != loaded.first else index.edits.get(seq)
+            record = None if row is None else self.journal.store.record(row.place)[0]
+            if isinstance(record, Edit) and record.before is None and LEFT_OUT_NOTE in record.notes:
+                found.add(seq)
+        return found
 
     def _by_document(self, verdicts: Mapping[Unit, Status]) -> dict[DocumentId, dict[Unit, Status]]:
         shares: dict[DocumentId, dict[Unit, Status]] = {}

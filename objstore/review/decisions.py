@@ -285,6 +285,7 @@ def _outcome(journal: Journal, request: DecisionRequest, batch: Batch, *, is_wri
         kept=kept,
         act=request.act,
         taken_back=taken_back,
+        older=plan.older,
     )
 
 

@@ -100,7 +100,8 @@ def carry_out(
 
     Raises FileChanged if a file, or a folder of its path that has become a symlink, has changed since it was planned.
     """
-    for done, change in enumerate(plan.changes):
+    # A file that is to get another spelling of its name leaves the name first.
+    for done, change in enumerate(sorted(plan.changes, key=lambda change: change.after is not None)):
         progress("changes", done, len(plan.changes))
         _check_unchanged(change, call, tree)
         if change.after is None:

@@ -66,6 +66,9 @@ def taken(outcome: DecisionOutcome, units: Sequence[Unit], files: Sequence[str])
             if outcome.taken_back:
                 taken_back = counted_edits(outcome.decided, outcome.taken_back)
                 stays = f" That is {taken_back}: {_named(outcome.taken_back)}.{stays}"
+            if outcome.older:
+                older = " ".join(map(str, outcome.older))
+                stays += f" Still pending, because their files may be older: edits {older}."
             notices = "".join(f" Note: {one_line(shown(str(notice)))}." for notice in outcome.notices[:_MOST_NAMED])
             return DecisionTaken(
                 outcome="decided", message=f"{did} {names}{at}.{stays}{notices}", number=outcome.number

@@ -121,3 +121,44 @@ def test_a_stop_at_any_step_of_a_case_only_rename_loses_no_file(
         assert {path.name.casefold() for path in (project / "src").iterdir()} == names
         assert (project / "src/main.py").read_text() == "a\nb\n"
     assert "respell" in stopped
+
+
+@pytest.mark.parametrize("command", RENAMES.values(), ids=RENAMES.keys())
+@pytest.mark.parametrize(
+    "way", [("snapshot", "restore", "2"), ("rewind", "1", "--exact", "--yes")], ids=["snapshot", "rewind"]
+)
+def test_a_restore_gives_the_old_spelling_and_reject_the_new(project: Path, way: tuple[str, ...], command: str) -> None:
+    before = files(project)
+    done(project, "snapshot", "create")
+    agent = ClaudeCode(project)
+    agent.start()
+    agent.ask("rename it")
+    agent.run(command)
+    agent.stop()
+    after = files(project)
+    done(project, *way)
+    assert files(project) == before
+    assert done(project, "record") == "Nothing changed.\n"
+    newest = cas("log", "--json", folder=project).lines()[0]["conversation_id"]
+    done(project, "reject", "--conversation", newest)
+    assert files(project) == after
+    assert done(project, "record") == "Nothing changed.\n"
+    done(project, "fsck")
+
+
+def test_links_get_another_case_and_their_old_one_back(project: Path) -> None:
+    (project / "src/Link").symlink_to("Main.py")
+    done(project, "record")
+    done(project, "snapshot", "create")
+    agent = ClaudeCode(project)
+    agent.start()
+    agent.ask("rename it")
+    agent.run("mv src/Link t && mv t src/link")
+    agent.stop()
+    assert "link" in {path.name for path in (project / "src").iterdir()}
+    done(project, "reject", "--turn", "1")
+    assert {path.name for path in (project / "src").iterdir()} == {"Link", "Main.py", "o.py"}
+    done(project, "undo")
+    done(project, "snapshot", "restore", "2")
+    assert {path.name for path in (project / "src").iterdir()} == {"Link", "Main.py", "o.py"}
+    assert (project / "src/Link").readlink() == Path("Main.py")

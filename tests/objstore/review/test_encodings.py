@@ -111,7 +111,10 @@ def test_one_of_two_hunks_is_rejected_and_both_are_blamed(scene: Scene, form: Te
     (seq,) = recorded(scene, encoded(changed, form))
     text, blamed = scene.workspace.history.blame("f")
     assert text == changed
-    assert [(part.start, part.count) for part in blamed if part.unit in {Unit(seq, 1), Unit(seq, 2)}] == [(1, 1), (8, 1)]
+    assert [(part.start, part.count) for part in blamed if part.unit in {Unit(seq, 1), Unit(seq, 2)}] == [
+        (1, 1),
+        (8, 1),
+    ]
     (file,) = scene.workspace.review.changes()
     assert [change.inserted for change in file.changes] == [b"two\n", b"nine\n"]
     scene.reject(f"{seq}:1")

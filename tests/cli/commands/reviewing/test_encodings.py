@@ -39,7 +39,11 @@ def test_its_lines_are_shown_decided_on_and_exported_exactly(
     assert " second" in runner.cas("blame", "f").text
     assert len(runner.cas("log", "-S", "eleventh", "--json").lines()) == 1
     patch = subprocess.run(
-        ["git", "apply", "-"], cwd=other, input=runner.cas("export", "--patch", "2").out, check=True, capture_output=True
+        ["git", "apply", "-"],
+        cwd=other,
+        input=runner.cas("export", "--patch", "2").out,
+        check=True,
+        capture_output=True,
     )
     assert not patch.stderr
     assert (other / "f").read_bytes() == after

@@ -108,12 +108,7 @@ def decided_text(
         yield screen.line(_also_text(outcome.action, also, on=named, dry_run=dry_run))
     yield from _repeated_text(outcome, screen)
     yield from _taken_out_text(outcome, edit, screen)
-    for seq in outcome.older:
-        path = shown_name(os.fsdecode(edit(seq).edit.path))
-        yield screen.line(
-            f"Edit {seq} is not rejected: {path} was left out until this edit, so the file may be older. "
-            "If it should go, delete it yourself."
-        )
+    yield from _older_text(outcome, edit, screen)
     yield from _markers_text(outcome, screen, dry_run=dry_run)
     yield from _kept_text(outcome, screen, dry_run=dry_run)
     for change in outcome.unrecorded:
@@ -198,6 +193,16 @@ def _taken_out_text(outcome: "Decided", edit: Callable[["Seq"], "EditView"], scr
         f"file{'' if is_one else 's'} any more, because {who} took {it} out."
     )
     yield screen.line(f"To reject {it}:  {Invocation.current().program} reject {_unit_words(units, edit)}")
+
+
+def _older_text(outcome: "Decided", edit: Callable[["Seq"], "EditView"], screen: Screen) -> Iterator[bytes]:
+    """Yield which creations stay as they were, because their files may be older."""
+    for seq in outcome.older:
+        path = shown_name(os.fsdecode(edit(seq).edit.path))
+        yield screen.line(
+            f"Edit {seq} is not rejected: {path} was left out until this edit, so the file may be older. "
+            "If it should go, delete it yourself."
+        )
 
 
 def _also_text(action: Action, units: Sequence[Unit], *, on: Sequence[Unit], dry_run: bool) -> str:

@@ -5,6 +5,7 @@ import os
 import select
 import shlex
 import subprocess
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from cli.hooks.clients.described import DESCRIBED, described, is_description
+from cli.screen.terminal import shown_name
 from cli.setup.disabled_hooks import disabled_hooks
 from cli.setup.plans import HOMES, WIRED, Programs, Scope, plan
 from cli.setup.settings_files import SetupState, changes, setup_state
@@ -25,6 +27,11 @@ _PATIENCE: Final = 10
 
 _MOST_RUNNING: Final = 3
 """Running tools that are named."""
+
+_MOST_NAMED: Final = 5
+"""Names that are listed."""
+
+_NOT_WALKED: Final = frozenset({".cas", ".git", ".hg", ".svn", ".jj"})
 
 _OPTIONS: Final = {"project": "", "project, for you alone": " --local", "user": " --user"}
 """The option of `cas setup` for each of the scopes that are examined."""
@@ -80,6 +87,7 @@ def examine(root: Path, home: Path, programs: Programs, clients: Sequence[str] |
     yield _running_calls(root)
     yield _no_faults(root)
     yield _history_is_there(root)
+    yield from _names_alike(root)
 
 
 def _in_part(client: str, root: Path, home: Path, programs: Programs) -> Iterator[Finding]:
@@ -243,6 +251,23 @@ def _history_is_there(root: Path) -> Finding:
         return Finding(check=check, ok=False, said=str(error))
     said = "; ".join(map(str, lost))
     return Finding(check=check, ok=not lost, said=f"{said}; `cas doctor --forget` if you know why" if lost else "")
+
+
+def _names_alike(root: Path) -> Iterator[Finding]:
+    """Yield which names in one folder differ only in their Unicode form, if any do."""
+    from unicodedata import normalize
+
+    found: list[str] = []
+    for folder, folders, files in os.walk(root):
+        folders[:] = [name for name in folders if name not in _NOT_WALKED]
+        forms = Counter(normalize("NFC", name) for name in (*folders, *files) if not name.isascii())
+        place = Path(folder).relative_to(root)
+        found += [str(place / name) for name, count in forms.items() if count > 1]
+    if found:
+        named = ", ".join(map(shown_name, sorted(found)[:_MOST_NAMED]))
+        more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
+        said = f"{named}{more}: there are two of each, but macOS and some programs find only one; rename one of them"
+        yield Finding(check="names differ only in Unicode form", ok=True, said=said)
 
 
 def _no_faults(root: Path) -> Finding:

@@ -73,6 +73,7 @@ class Planner:
     _external: list[Edit] = field(default_factory=list)
     _lineages: dict[Seq, DocumentId] = field(default_factory=dict)  # documents of named and external edits
     _modes_lost: dict[DocumentId, int] = field(default_factory=dict)
+    _older: set[Seq] = field(default_factory=set)  # creations that stay pending: their files may be older
     _recorder: Recorder | None = None  # None: nothing is recorded yet
 
     def external_changes(self, units: Iterable[Unit]) -> tuple[ExternalChange, ...]:
@@ -122,14 +123,10 @@ class Planner:
         restated: dict[Unit, Status] = {}  # verdicts to record even where the status stays the same
         returned: list[Unit] = []
         left: dict[Unit, Unit] = {}  # units that keep their status
-        older: set[Seq] = set()  # edits of files that may be older
         given = self._by_document(dict(verdicts) | dict.fromkeys(discarded, Status.REJECTED))
         for loaded in map(self._document, documents):
             named = {unit: status for unit, status in given.get(loaded.id, {}).items() if loaded.knows(unit)}
-            if is_new:
-                older |= self._older(loaded, named)
-                named = {unit: status for unit, status in named.items() if unit.seq not in older}
-            named, kept = _without_left_units(loaded, named, is_new=is_new)
+            named, kept = self._without_left_units(loaded, named, is_new=is_new)
             left |= kept
             given[loaded.id] = named
             rest = without_markers(self.journal, loaded, named, before=self.before, is_new=is_new)
@@ -146,11 +143,8 @@ class Planner:
             else:
                 loaded.set_statuses(rest.verdicts)
                 cascaded += self._reject_formatting(loaded, rest.verdicts) if is_new else ()
-        if left and not (statuses_only or any(given.values())):
-            raise _refusal_of_taken_out(self.journal, self._owner(min(left)), left, self._external)
-        if older and not (statuses_only or any(given.values())):
-            path = self._tip(self._lineages[min(older)]).path
-            raise FileMayBeOlder(sorted(older), os.fsdecode(path))
+        if not (statuses_only or any(given.values())):
+            self._refuse_to_leave_all(left)
         conflicts = [conflict for document in documents for conflict in self._document(document).conflicts()]
         conflicts += self._path_conflicts(documents, {unit for share in given.values() for unit in share})
         # An undo or redo leads back to an earlier text, which is not in doubt.
@@ -178,7 +172,7 @@ class Planner:
             returned=tuple(unit for unit in returned if unit in changed),
             repeated=() if is_new else tuple(left.items()),
             taken_out=tuple(left.items()) if is_new else (),
-            older=tuple(sorted(older)),
+            older=tuple(sorted(self._older)),
             modes_lost=self._modes_lost,
         )
 
@@ -260,7 +254,25 @@ class Planner:
             return bool(self._document(document).taken_out(accepted))
         return False
 
-    def _older(self, loaded: Document, verdicts: Mapping[Unit, Status]) -> set[Seq]:
+    def _without_left_units(
+        self, loaded: Document, verdicts: Mapping[Unit, Status], *, is_new: bool
+    ) -> tuple[dict[Unit, Status], dict[Unit, Unit]]:
+        """Return as the function of this name, and note creations that must not be rejected."""
+        if is_new:
+            older = self._creations_of_older_files(loaded, verdicts)
+            self._older |= older
+            verdicts = {unit: status for unit, status in verdicts.items() if unit.seq not in older}
+        return _without_left_units(loaded, verdicts, is_new=is_new)
+
+    def _refuse_to_leave_all(self, left: Mapping[Unit, Unit]) -> None:
+        """Raise the error that nothing is left to decide, if anything was left out."""
+        if left:
+            raise _refusal_of_taken_out(self.journal, self._owner(min(left)), left, self._external)
+        if self._older:
+            path = self._tip(self._lineages[min(self._older)]).path
+            raise FileMayBeOlder(sorted(self._older), os.fsdecode(path))
+
+    def _creations_of_older_files(self, loaded: Document, verdicts: Mapping[Unit, Status]) -> set[Seq]:
         """Return the creations that must not be rejected: the file is there, and may be older than its edit."""
         index = self.journal.store.index
         wholes = [unit.seq for unit, status in verdicts.items() if status is Status.REJECTED and not unit.hunk]

@@ -233,3 +233,12 @@ def test_without_a_client_on_the_machine_the_known_ones_are_named(project: Path,
 def test_several_clients_are_set_up_by_one_command(project: Path, home: Path) -> None:
     assert run(project, home, "setup", "cursor", "codex").status == 0
     assert names(project) == {"a.txt", HOOKS["cursor"], HOOKS["codex"]}
+
+
+def test_doctor_names_what_differs_only_in_unicode_form(project: Path, home: Path) -> None:
+    (project / "sub").mkdir()
+    for name in ("e\u0301.txt", "\xe9.txt", "\xf6"):
+        (project / "sub" / name).write_bytes(b"")
+    run(project, home, "init")
+    found = {one["check"]: one for one in run(project, home, "doctor", "--json").lines()}
+    assert found["names differ only in Unicode form"]["said"].startswith("sub/\xe9.txt: there are two of each")

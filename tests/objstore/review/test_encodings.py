@@ -13,6 +13,8 @@ from objstore import (
     CallInfo,
     Conflicted,
     Decided,
+    Rebased,
+    Seq,
     TextForm,
     Unit,
     check_store,
@@ -29,7 +31,7 @@ lines = st.lists(st.sampled_from(["", "}", "a", "b", "ü\u0a0a", "c d"]), min_si
 texts = st.builds(lambda lines, end: "\n".join(lines) + end, lines, st.sampled_from(["\n", ""])).map(str.encode)
 
 
-def recorded(scene: Scene, content: bytes) -> list[int]:
+def recorded(scene: Scene, content: bytes) -> list[Seq]:
     """Let a shell write a file; return the numbers of the edits that are recorded."""
     (scene.root / "f").write_bytes(content)
     return [view.seq for view in scene.workspace.record_changes(SHELL).edits]
@@ -51,7 +53,7 @@ def test_decisions_on_another_encoding_have_the_same_result_as_on_plain_text(
 ) -> None:
     with TemporaryDirectory() as made:
         plain, other = Scene(Path(made, "plain")), Scene(Path(made, "other"))
-        seqs: set[int] = set()
+        seqs: set[Seq] = set()
         for content in history:
             if form is not form_of(encoded(content, form)):
                 return  # such as a text of one line, which has no line end
@@ -152,6 +154,7 @@ def test_a_stale_change_is_rebased_by_lines(scene: Scene, form: TextForm) -> Non
     wanted = encoded(TEN.replace(b"9\n", b"nine\n"), form)
     with scene.workspace.call(SHELL) as call:
         carried = call.rebased("f", base, wanted, ())
+    assert isinstance(carried, Rebased)
     assert carried.content == encoded(TEN.replace(b"2\n", b"two\n").replace(b"9\n", b"nine\n"), form)
 
 

@@ -75,8 +75,8 @@ class Facts:
         return self._naming.get(path, [])
 
     def must_wait(self, path: str) -> bool:
-        """Return whether every call that named the path may still be refused, or was: a look waits for its end."""
-        return all((call.is_asked and not call.is_over) or call.is_left for call in self.naming(path))
+        """Return whether every call that named the path may still be refused, or run on: a look waits for its end."""
+        return all(not call.is_over and (call.is_asked or call.is_left) for call in self.naming(path))
 
     def whose(self, path: str, moment: int, tick: int) -> CallInfo:
         """Return whose a change is, as an `Attributor`."""
@@ -118,7 +118,7 @@ def _named(change: FoundChange, facts: Facts) -> CallInfo | None:
     if not callers:
         return None
     others = _running(change, facts)
-    if not any(call.is_asked or call.is_known_to_run for call in callers):
+    if not any(call.is_asked or (call.is_known_to_run and call.is_announced) for call in callers):
         callers, others = [*callers, *others], []
     return _only(callers) or _unattributed([*callers, *others])
 

@@ -26,6 +26,7 @@ from objstore.model.views import SUBAGENT
 from objstore.transaction.journal import Journal
 
 __all__ = [
+    "ABANDONED",
     "FORGOTTEN_AFTER",
     "AgentCall",
     "CallKind",
@@ -56,6 +57,9 @@ _CUT_OFF: Final = "?"
 
 _ABANDONED: Final = "abandoned"
 """What is true in the note of the end of a call whose client's process has ended."""
+
+ABANDONED: Final = "its program had ended before the end of a tool was reported"
+"""The doubt of a call whose client's process has ended."""
 
 _PROMPT_ID: Final = "prompt_id"
 """Where the log has of a turn the client's id of its prompt."""
@@ -124,6 +128,7 @@ class AgentCall:
     turn: TurnInfo | None = None  # the turn in which it began; None: not known
     agent: str = ""  # id of the subagent that makes it; "": the main agent
     prompt_id: str = ""  # the client's id of the prompt that it is made for; "": not reported
+    is_announced: bool = True  # whether its beginning was reported, and what had changed before was recorded
     is_named: bool = True  # whether the client gave the id; otherwise it may differ at the end of the call
     began: int = 0  # microseconds since 1970-01-01 UTC
     is_asked: bool = False  # whether a person was asked if it may run
@@ -209,8 +214,9 @@ class OpenCalls:
                 ended = self._ended(name)
                 if not ended and call.process is not None and is_gone(call.process):
                     ended = self._note_abandoned(name)
-                is_left = call.is_left or (ended > 0 and self._log.read(_over(name)).get(_ABANDONED) is True)
-                calls[name] = replace(call, since=since, ended=ended, is_left=is_left)
+                if ended and self._log.read(_over(name)).get(_ABANDONED) is True:
+                    call = replace(call, is_left=True, doubt=ABANDONED if call.kind is CallKind.CALL else call.doubt)
+                calls[name] = replace(call, since=since, ended=ended)
         gap = self._log.gap
         if gap or self._log.has_failed_hook:
             kind = CallKind.GAP if gap else CallKind.FAILED
@@ -438,6 +444,7 @@ def fields_of_call(call: AgentCall) -> dict[str, Any]:
         "notes": dict(call.notes),
         "turn": None if call.turn is None else _fields_of_turn(call.turn),
         "agent": call.agent,
+        "announced": call.is_announced,
         "named": call.is_named,
         "began": call.began,
         "asked": call.is_asked,
@@ -533,6 +540,7 @@ def call_of_fields(held: Mapping[str, Any]) -> AgentCall | None:
                 notes=valid_notes,
                 turn=_turn_of(held.get("turn")),
                 agent=agent if isinstance(agent := held.get("agent"), str) else "",
+                is_announced=held.get("announced") is not False,
                 is_named=held.get("named") is not False,
                 began=began,
                 is_asked=held.get("asked") is True,

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Final
 
 from objstore.calls.agent_files import texts_of
 from objstore.calls.attribution import Facts
-from objstore.calls.open_calls import AgentCall, CallKind, OpenCalls, note_sent, sanitized_name, sanitized_text
+from objstore.calls.open_calls import (
+    ABANDONED,
+    AgentCall,
+    CallKind,
+    OpenCalls,
+    note_sent,
+    sanitized_name,
+    sanitized_text,
+)
 from objstore.clock import now
 from objstore.errors import CasError, PathError
 from objstore.fastclass import replace
@@ -41,6 +49,8 @@ _SUBAGENT_PATIENCE: Final = 15 * 60 * 1_000_000
 """Microseconds after which a subagent's call without further reports counts as ended: its session may go on alone."""
 
 _INFERRED: Final = "the end of a tool was not reported"
+_NOT_LOOKED: Final = "the files could not be looked at when a tool began"
+_NOT_ANNOUNCED: Final = "the beginning of a tool was not reported"
 _OVERDUE: Final = "no event of a subagent had arrived for a quarter of an hour"
 _BEGINNING, _END, _UNANNOUNCED = "beginning", "end", "end without a beginning"
 """What arrives of the tools of a session."""
@@ -96,9 +106,12 @@ class HookSessions:
             with self._locked():
                 if known.agent and not self._is_subagent_at_work(known, reports_subagents=reports_subagents):
                     return []
-                open_calls = self._open.calls()
+                open_calls = self._calls()
                 begun = open_calls.get(name)
-                if (begun is not None and not begun.is_over) or (begun is None and self._is_done(known)):
+                if begun is None and self._is_done(known):
+                    self._open.remove(self._open.name_of(_expecting(known)))  # it was late, and is not missing
+                    return []
+                if begun is not None and not begun.is_over:
                     return []
                 self._doubt_earlier(name, known, open_calls)
                 paths = known.paths
@@ -112,11 +125,14 @@ class HookSessions:
                 newest = self._processes.newest_number() if known.paths is None else 0
                 self._open.put(name, self._open.in_turn(replace(known, since=since, newest=newest)))
                 return found
-        except (CasError, OSError):
-            # The agent goes on in any case: what the tool does must not count as the person's.
+        except (CasError, OSError) as error:
+            # The agent goes on in any case: what the tool does must not count as the person's. Where nothing could be
+            # recorded, what the person did before must not count as the tool's either.
+            is_read = isinstance(error, PathError)
             with suppress(CasError, OSError):
                 if not self._open.is_open(known) and not self._is_done(known):
-                    self._open.put(name, self._open.in_turn(replace(known, since=None)))
+                    missed = replace(known, since=None, is_announced=is_read, doubt="" if is_read else _NOT_LOOKED)
+                    self._open.put(name, self._open.in_turn(missed))
             raise
 
     def end(self, call: AgentCall, *, has_failed: bool = False) -> list[EditView]:
@@ -136,7 +152,7 @@ class HookSessions:
         is_first_report = self._open.note_end(self._open.name_of(call))
         begun = None
         with self._locked():
-            open_calls = self._open.calls()
+            open_calls = self._calls()
             name = self._open.name_of(call)
             if name not in open_calls and self._is_done(known, before=True):
                 if self._open.was_cut_off(known):
@@ -149,7 +165,7 @@ class HookSessions:
                 self._note_end(known)
             paths, is_begun = known.paths, name in open_calls
             if paths is not None:
-                open_calls.setdefault(name, self._open.in_turn(known))
+                open_calls.setdefault(name, self._open.in_turn(replace(known, is_announced=False)))
             if name in open_calls:
                 # It was allowed. The paths that it named may resolve differently than when it began.
                 begun = open_calls[name]
@@ -161,7 +177,7 @@ class HookSessions:
                     begun,
                     paths=begun.paths if paths is None else paths,
                     is_asked=False,
-                    doubt="",
+                    doubt="" if begun.is_announced else begun.doubt,
                     is_left=begun.is_left and begun.is_behind,
                     # A formatter that the client runs in parallel with this hook may still change the named files.
                     ended=begun.ended if paths is None or not is_first_report else 0,
@@ -174,12 +190,10 @@ class HookSessions:
             left = [] if begun is None or paths is not None else self._outliving([begun])
             found = self._scan.record_edits(paths, open_calls)
             if begun is not None:
-                if begun.doubt == LATER_BEGAN:
-                    is_last = not _is_any_in_doubt(open_calls, begun.conversation)
-                    self._missing.note_late_end(begun, is_last=is_last)
+                self._settle_doubt(begun, open_calls)
                 found += self._note_outliving(begun, left, open_calls)
-                if is_begun and not has_failed:
-                    self._expect(begun, found)
+                if not has_failed:
+                    self._expect(replace(begun, is_asked=False, doubt="" if is_begun else _NOT_ANNOUNCED), found)
             self._open.remove(name)
             return found
 
@@ -205,18 +219,22 @@ class HookSessions:
         if known.paths == ():
             return []
         with self._locked():
-            open_calls = self._open.calls()
+            open_calls = self._calls()
             name = self._open.name_of(call)
             begun = open_calls.get(name)
             if begun is not None:  # it was allowed
-                open_calls[name] = replace(begun, is_asked=False, is_behind=True, task=call.task, doubt="")
+                doubt = "" if begun.is_announced else begun.doubt
+                open_calls[name] = replace(begun, is_asked=False, is_behind=True, task=call.task, doubt=doubt)
             elif not self._is_done(known, before=True):
                 open_calls[name] = self._open.in_turn(replace(known, is_behind=True, is_left=True))
                 if known.paths is None:
                     self._missing.note_unannounced(name, open_calls[name], self._missing.earliest_beginning(known))
             if name in open_calls:
                 self._open.put(name, open_calls[name])
-            return self._scan.record_edits(known.paths, open_calls)
+            found = self._scan.record_edits(known.paths, open_calls)
+            if begun is not None:
+                self._settle_doubt(begun, open_calls)
+            return found
 
     def end_task(self, conversation: str, task: str) -> list[EditView]:
         """Note that what a call left running in the background has ended. Returns and raises as `pause`.
@@ -244,12 +262,14 @@ class HookSessions:
             # Noted first: if anything fails from here on, no change is attributed to it, as before the answer.
             self._open.put(name, replace(begun, is_asked=True))
         with self._locked():
-            open_calls = self._open.calls()
+            open_calls = self._calls()
             begun = open_calls.pop(name, known)
             if may_have_run:
                 open_calls[name] = replace(begun, is_asked=True)
             paths = _all_of(begun.paths, known.paths)
             found = self._scan.record_released(paths or (), open_calls) + self._scan.record_edits(paths, open_calls)
+            if not may_have_run:
+                self._settle_doubt(replace(begun, paths=()), open_calls)
             self._note_done([begun, known])
             self._open.remove(name)
             return found
@@ -262,7 +282,7 @@ class HookSessions:
         known = self._known(call)
         self._note_heard(known.conversation, _BEGINNING)
         with self._locked():
-            open_calls = self._open.calls()
+            open_calls = self._calls()
             own = self._open.name_of(call)
             for name, begun in {own: open_calls[own]}.items() if own in open_calls else open_calls.items():
                 is_similar = (
@@ -326,10 +346,10 @@ class HookSessions:
         only these files, and what is below these folders. Raises what `begin` and paths raise.
         """
         with self._locked(None):  # no agent waits for this
-            open_calls = self._open.calls()
+            open_calls = self._calls()
             if paths is not None and any(call.is_over for call in open_calls.values()):
                 self._scan.record_edits(None, open_calls)
-                open_calls = self._open.calls()
+                open_calls = self._calls()
             return self._scan.record(paths, open_calls, otherwise)
 
     def notice_git(self) -> None:
@@ -435,6 +455,17 @@ class HookSessions:
         finally:
             lock.close()
 
+    def _calls(self) -> dict[str, AgentCall]:
+        """Return the open calls, and leave open what was found while those ran whose program has ended since.
+
+        The caller holds the lock. Raises what the disk raises.
+        """
+        open_calls = self._open.calls()
+        for call in open_calls.values():
+            if call.doubt == ABANDONED:
+                self._missing.note_lost_end(call)
+        return open_calls
+
     def _known(self, call: AgentCall) -> AgentCall:
         """Return the call with its paths relative to this workspace, without those outside it."""
         covered: list[str] | None = None
@@ -530,6 +561,14 @@ class HookSessions:
                 open_calls[other] = replace(begun, doubt=LATER_BEGAN)
                 self._open.put(other, open_calls[other])
 
+    def _settle_doubt(self, call: AgentCall, open_calls: Mapping[str, AgentCall]) -> None:
+        """Give to a conversation what was left open because it was not known of a call whether it still ran.
+
+        `open_calls`: what is known now. Raises what the disk raises.
+        """
+        if call.doubt == LATER_BEGAN:
+            self._missing.note_late_end(call, is_last=not _is_any_in_doubt(open_calls, call.conversation))
+
     def _expect(self, call: AgentCall, found: Iterable[EditView]) -> None:
         """Expect changes of the files that a call has named and left unchanged. Raises what the disk raises."""
         changed = {os.fsdecode(view.edit.path) for view in found}
@@ -537,7 +576,7 @@ class HookSessions:
             path for path in call.paths or () if path not in changed and self._scan.is_unchanged(path, call.began)
         )
         if paths and not call.is_left:
-            expected = replace(call, id=f"expected {call.id}", paths=paths, kind=CallKind.EXPECTED, ended=0)
+            expected = replace(_expecting(call), paths=paths)
             self._open.put(self._open.name_of(expected), expected)
 
     def _outliving(self, calls: Iterable[AgentCall]) -> list[ProcessName]:
@@ -635,7 +674,7 @@ class HookSessions:
                 self._open.note_end(name)
         self._open.note(conversation, update)
         with self._locked():
-            open_calls = self._open.calls()
+            open_calls = self._calls()
             ended = chosen(open_calls)
             running = {name for name in ended if not open_calls[name].is_over and runs_on(open_calls[name])}
             for name in ended & (inferred | running):
@@ -666,6 +705,11 @@ class HookSessions:
                 self._open.cut()
             reserve_space(self._journal.tree.root, self._journal.disk)  # a beginning may have used it
             return found
+
+
+def _expecting(call: AgentCall) -> AgentCall:
+    """Return a call that has ended, as one that may yet change the files that it named."""
+    return replace(call, id=f"expected {call.id}", kind=CallKind.EXPECTED, ended=0)
 
 
 def _silent_turn(session: str) -> AgentCall:

@@ -31,6 +31,7 @@ __all__ = [
     "BYTES_SHOWN",
     "MY_CHANGES",
     "Preview",
+    "also_decided",
     "beginning",
     "conflict_text",
     "decided_text",
@@ -101,10 +102,7 @@ def decided_text(
     of = shown_units(named, _parted(outcome, edit))
     yield screen.line(f"{_said(outcome, of, dry_run=dry_run)}{_of_files(files)}.")
     yield from _taken_back_text(outcome, edit, screen, dry_run=dry_run)
-    aside = {unit for markers in outcome.markers for unit in markers.aside}
-    aside |= {unit for kept in outcome.kept for unit in kept.units}
-    cascaded = [unit for unit in outcome.cascaded if unit not in aside]
-    if also := list(_worth_naming(cascaded, {unit.seq for unit in named}, edit)):
+    if also := also_decided(outcome, edit):
         yield screen.line(_also_text(outcome.action, also, on=named, dry_run=dry_run))
     yield from _repeated_text(outcome, screen)
     yield from _taken_out_text(outcome, edit, screen)
@@ -157,6 +155,14 @@ def _taken_back_text(
     edits = {unit.seq for unit in taken}
     named = [unit for unit in known if unit in taken or (unit.hunk == 0 and unit.seq in edits)]
     yield screen.line(f"{counted_edits(known, taken)}: {shown_units(named, _parted(outcome, edit))}.")
+
+
+def also_decided(outcome: "Decided", edit: Callable[["Seq"], "EditView"]) -> list[Unit]:
+    """Return the units that a decision takes along because they depend on named ones, as far as they do anything."""
+    named = {unit.seq for unit, _ in outcome.verdicts if unit not in outcome.cascaded and unit not in outcome.returned}
+    aside = {unit for markers in outcome.markers for unit in markers.aside}
+    aside |= {unit for kept in outcome.kept for unit in kept.units}
+    return list(_worth_naming((unit for unit in outcome.cascaded if unit not in aside), named, edit))
 
 
 def _shown_effects(effects: Sequence["FileEffect"]) -> list["FileEffect"]:

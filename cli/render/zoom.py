@@ -1,27 +1,19 @@
-"""Show one hunk in a review, with its edit, on no more than a screen."""
+"""Show one hunk in a review, with its edit; cut long texts into screenfuls."""
 
 import re
-import shutil
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cli.render.authors import Authors
 from cli.render.comments import comments_by_unit, comments_text
 from cli.render.edits import edit_diff, moment, shown_move
-from cli.render.outcomes import shown_units
 from cli.screen.terminal import Screen, shown_name, shown_width, visible
-from objstore import CasError, Status, Unit
+from objstore import CasError, Unit
 
 if TYPE_CHECKING:
     from objstore import EditView, Workspace
 
 __all__ = ["Screenful", "height", "screenful", "zoom"]
-
-MIN_ROWS: Final = 8
-"""Least number of rows of a hunk, however small the terminal is."""
-
-RESERVED_ROWS: Final = 6
-"""Rows of the screen that a hunk leaves free."""
 
 TOKEN: Final = re.compile(r"\x1b\[[0-9;]*m|.", re.DOTALL)
 TAB: Final = 8
@@ -29,57 +21,46 @@ PLAIN: Final = "\x1b[0m"
 
 
 def zoom(view: "EditView", unit: Unit, place: str, workspace: "Workspace", screen: Screen) -> Iterator[bytes]:
-    """Yield one hunk of an edit, as much as fits. `place`: its position in the review."""
+    """Yield one hunk of an edit, all of it. `place`: its position in the review."""
     edit, reason = view.edit, view.reasons[unit.hunk]
     title = f"edit {view.seq}  {edit.operation.value}  {shown_move(edit.source, edit.path)}"
-    head = [
-        f"{screen.paint(title, bold=True)}  {place}",
-        "  ".join([moment(edit.time), shown_name(Authors(workspace).with_session(view)), shown_name(edit.tool)]),
-        *([f"reason: {shown_name(reason)}"] if reason else []),
-    ]
-    yield screen.line()
-    yield from map(screen.line, head)
-    columns, rows = shutil.get_terminal_size()
-    room = max(MIN_ROWS, rows - RESERVED_ROWS - sum(height(line, columns) - 1 for line in head))
+    yield screen.line(f"{screen.paint(title, bold=True)}  {place}")
+    made = [moment(edit.time), shown_name(Authors(workspace).with_session(view)), shown_name(edit.tool)]
+    yield screen.line("  ".join(made))
+    if reason:
+        yield screen.line(f"reason: {shown_name(reason)}")
     try:
         comments = comments_by_unit(workspace, [unit])
         remarks = {unit: comments_text(views, screen) for unit, views in comments.items()}
-        shown = screenful(edit_diff(view, workspace, screen, [unit], remarks), room, columns)
+        yield from edit_diff(view, workspace, screen, [unit], remarks)
     except CasError as error:
         # Damage to one edit must not keep the others from being reviewed.
         yield screen.line(f"cas: {visible(str(error))}")
-    else:
-        yield from shown.lines
-        rest = ["the rest of this line"] if shown.is_cut else []
-        rest += [f"{shown.more} more line{'s' * (shown.more > 1)}"] if shown.more else []
-        if rest:
-            yield screen.line(f"... and {', and '.join(rest)}: v shows all.")
-    if view.units[unit.hunk] is not Status.PENDING:
-        yield screen.line(f"{shown_units([unit]).capitalize()} is {view.units[unit.hunk].value} already.")
 
 
 class Screenful(NamedTuple):
-    """The lines that fit on the screen, and the number of those that don't."""
+    """The lines that fit on the screen, and the rest."""
 
     lines: list[bytes]
-    is_cut: bool  # whether only the beginning of the last line fits
-    more: int  # number of lines that don't fit at all
+    rest: list[bytes]  # it begins with the end of the last line, if only the line's beginning fits
 
 
 def screenful(lines: Iterable[bytes], rows: int, columns: int) -> Screenful:
     """Return what fits into `rows` of a terminal of that width. A line that is too long for one row takes several."""
     shown: list[bytes] = []
-    is_cut, more = False, 0
+    rest: list[bytes] = []
     for line in lines:
         if rows <= 0:
-            more += 1
+            rest.append(line)
             continue
         text = line.decode("utf-8", "replace").removesuffix("\n")
         end, taken = _fitting(text, rows, columns)
         is_cut = end < len(text)
         shown.append(f"{text[:end]}{PLAIN if PLAIN in text else ''}\n".encode() if is_cut else line)
+        if is_cut:
+            rest.append(f"{text[end:]}\n".encode())
         rows -= taken
-    return Screenful(shown, is_cut, more)
+    return Screenful(shown, rest)
 
 
 def height(text: str, columns: int) -> int:

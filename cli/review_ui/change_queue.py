@@ -9,7 +9,7 @@ from objstore import Unit, value
 if TYPE_CHECKING:
     from objstore import DocumentId, NetChange, NetFile
 
-__all__ = ["ChangeQueue", "Stop"]
+__all__ = ["ChangeQueue", "Stop", "stops_of"]
 
 MOST_MISSES: Final = 2
 """Number of files that turn out to be decided, as after a decision on many, before all are compared at once."""
@@ -17,22 +17,40 @@ MOST_MISSES: Final = 2
 
 @value
 class Stop:
-    """One step of a review: changes of a file that are decided together, or its hunks without a net effect."""
+    """One step of a review: changes of a file that are decided together, its hunks without a net effect, or a hunk."""
 
     file: "NetFile"  # with all its changes
     changes: "tuple[NetChange, ...]"  # (): the stop is about the file's pending hunks without a net effect
     is_last: bool  # whether the file has no other stop: then hunks without a net effect are decided with this one
+    unit: Unit | None = None  # the only hunk of these changes that is shown and decided; None: all
 
     @property
-    def key(self) -> tuple[Unit, ...]:
-        """Return the units that make it this stop, ascending."""
+    def whole(self) -> tuple[Unit, ...]:
+        """Return the units of its changes, ascending."""
         shown = {unit for change in self.changes for unit in change.units}
         return tuple(sorted(shown or {*self.file.cancelled, *self.file.kept_on}))
 
     @property
+    def hunks(self) -> tuple[Unit, ...]:
+        """Return the units that it decides on when it is shown hunk by hunk, ascending."""
+        return tuple(sorted({*self.whole, *self.file.cancelled})) if self.is_last else self.whole
+
+    @property
+    def key(self) -> tuple[Unit, ...]:
+        """Return the units that make it this stop, ascending."""
+        return self.whole if self.unit is None else (self.unit,)
+
+    @property
     def units(self) -> tuple[Unit, ...]:
         """Return the units that a decision on it concerns, ascending."""
-        return tuple(sorted({*self.key, *self.file.cancelled})) if self.is_last else self.key
+        return self.hunks if self.unit is None else (self.unit,)
+
+    @property
+    def marks(self) -> frozenset[object]:
+        """Return what identifies the text that it shows: the keys of its changes, or its units."""
+        if self.unit is None and self.changes:
+            return frozenset(change.key for change in self.changes)
+        return frozenset(self.key)
 
     @property
     def shown(self) -> "NetFile":
@@ -48,70 +66,90 @@ class Stop:
 
 
 class ChangeQueue:
-    """The changes to review, file by file. Those skipped in an earlier review come last.
+    """The changes to review, file by file.
 
     Each file is compared again before it is shown, since decisions and agents change what is pending.
     """
 
-    def __init__(
-        self, select: "Callable[[Collection[str]], list[NetFile]]", is_skipped: Callable[[Unit], bool]
-    ) -> None:
-        """Take the function that returns the files to review, of all paths or at some, and one for skipped units."""
+    def __init__(self, select: "Callable[[Collection[str]], list[NetFile]]", *, is_each: bool = False) -> None:
+        """Take the function that returns the files to review, of all paths or at some.
+
+        `is_each`: stop at each hunk of a change instead of at the change.
+        """
         self._select: Final = select
-        self._is_skipped: Final = is_skipped
-        self._files: list[NetFile] = select(())
-        self._at = 0  # index of the current file
-        self._again = False  # whether changes skipped in an earlier review are being shown
-        self._passed: list[tuple[Unit, ...]] = []  # keys of what was shown before, oldest first
-        self._put_off: Final[set[Unit]] = set()  # in this review
+        self.is_each = is_each
+        self._singled: frozenset[Unit] = frozenset()  # hunks of the change that is shown hunk by hunk
+        self._files: list[NetFile] = []
+        self._stops: list[list[Stop]] = []  # of each file
+        self._at = 0  # index of the current file; the number of files: behind the last one
+        self._place: tuple[str, DocumentId] | None = None  # of the current file
+        self._current: tuple[Unit, ...] = ()  # key of the current stop
+        self._passed: frozenset[Unit] = frozenset()  # of the current file: the hunks of its stops up to the current one
+        self._reload()
 
     def position(self) -> tuple[int, int]:
         """Return the current file's position, from 1, and the number of files."""
         return self._at + 1, len(self._files)
 
+    def place(self, stop: Stop, decided: frozenset[Unit]) -> tuple[int, int]:
+        """Return how many changes are before a stop, and in all, as last compared, without those `decided` since."""
+        before = total = 0
+        for at, stops in enumerate(self._stops):
+            for each in stops:
+                if at == self._at and each.whole == stop.whole:
+                    before = total
+                if not decided.issuperset(each.whole):
+                    total += len(each.changes)
+        return before, total
+
+    def first(self, fits: Callable[[Stop], bool] = lambda _: True) -> Stop | None:
+        """Go to the first stop that fits and return it (None: none does)."""
+        self._reload()
+        for at in range(len(self._files)):
+            for stop in self._shown_stops(at):
+                if fits(stop):
+                    return self._entered(at, stop)
+        return None
+
     def next(self) -> Stop | None:
-        """Go to the next change and return it (None: there is none left)."""
-        is_fresh = False  # whether all files were compared again
-        while True:
-            stop = self._next(is_fresh=is_fresh)
-            if stop is not None:
-                return stop
-            # Agents continue meanwhile; what was skipped in an earlier review comes after all else.
-            if not is_fresh:
-                self._reload()
-                is_fresh = True
-            elif self._again:
-                return None
-            else:
-                self._again = True
+        """Go to the next stop after the current one and return it (None: there is none, up to the end)."""
+        stop = self._next(is_fresh=False)
+        if stop is None:
+            self._reload()  # agents continue meanwhile
+            stop = self._next(is_fresh=True)
+        return stop
 
-    def leave(self, stop: Stop) -> None:
-        """Note that a change was shown."""
-        self._passed.append(stop.key)
+    def previous(self) -> Stop | None:
+        """Go back to the stop before the current one and return it (None: there is none)."""
+        for at in range(min(self._at, len(self._files) - 1), -1, -1):
+            self._refresh(at)
+            stops = self._shown_stops(at)
+            if at == self._at:
+                stops = [each for each in stops if self._passed.issuperset(each.key) and each.key != self._current]
+            if stops:
+                return self._entered(at, stops[-1])
+        return None
 
-    def put_off(self, units: Collection[Unit]) -> None:
-        """Note that changes are not to be shown again in this review."""
-        self._put_off.update(units)
-
-    def back(self) -> Stop | None:
-        """Go back to the change that was shown last and is still pending (None: there is none)."""
-        while self._passed:
-            stop = self.go(self._passed.pop())
-            if stop is not None:
-                return stop
+    def neighbour(self, step: int) -> Stop | None:
+        """Go to the first stop of the next file (`step`: 1) or of the one before (-1), and return it (None: none)."""
+        at = self._at + step
+        while 0 <= at < len(self._files):
+            self._refresh(at)
+            stops = self._shown_stops(at)
+            if stops:
+                return self._entered(at, stops[0])
+            at += step
         return None
 
     def go(self, units: Collection[Unit]) -> Stop | None:
-        """Go to the first change that is made of any of the units, and return it (None: there is none)."""
+        """Go to the first stop that is made of any of the units, and return it (None: there is none)."""
         wanted = set(units)
-        for at in self._from_here():
+        for at in (*range(self._at, len(self._files)), *range(self._at)):
             if at == self._at or not wanted.isdisjoint(_units(self._files[at])):
                 self._refresh(at)
-                for stop in _stops(self._files[at]):
+                for stop in self._shown_stops(at):
                     if not wanted.isdisjoint(stop.key):
-                        self._at = at
-                        self._put_off.difference_update(stop.key)
-                        return stop
+                        return self._entered(at, stop)
         return None
 
     def go_after_undo(self, units: Collection[Unit]) -> Stop | None:
@@ -119,13 +157,18 @@ class ChangeQueue:
         self._reload()
         return self.go(units)
 
+    def single_out(self, stop: Stop | None) -> None:
+        """Stop at each hunk of the changes of a stop (None: at changes as a whole again)."""
+        self._singled = frozenset(() if stop is None else stop.units)
+        self.is_each = self.is_each and stop is not None
+
     def find(self, fits: Callable[[Stop], bool], after: Stop) -> tuple[Stop, bool] | None:
-        """Return the next change after `after` that fits, from the top again after the last (None: none).
+        """Return the next stop after `after` that fits, from the top again after the last (None: none).
 
         And whether the search continued from the top.
         """
         self._reload()
-        stops = list(self._stops())
+        stops = [stop for at in range(len(self._files)) for stop in self._shown_stops(at)]
         keys = [stop.key for stop in stops]
         start = keys.index(after.key) + 1 if after.key in keys else 0
         found = (
@@ -133,71 +176,74 @@ class ChangeQueue:
         )
         return next(found, None)
 
-    def units(self, wanted: Callable[[Unit], bool]) -> list[Unit]:
-        """Return the wanted units of all changes, and of those without a net effect."""
-        self._reload()
-        return [unit for file in self._files for unit in file.units if wanted(unit)]
-
     def all(self) -> list[Stop]:
-        """Return everything that is left, as last compared."""
-        return list(self._stops())
+        """Return every stop at changes that is left, as last compared."""
+        return [stop for stops in self._stops for stop in stops]
 
     def counts(self) -> tuple[int, int]:
         """Return how many changes are left, and in how many files; what has no net effect in a file is one more."""
         self._reload()
-        return sum(len(stop.changes) or 1 for stop in self._stops()), len(self._files)
+        return sum(len(stop.changes) or 1 for stop in self.all()), len(self._files)
 
     # ---- inside
 
-    def _stops(self) -> Iterator[Stop]:
-        for file in self._files:
-            yield from _stops(file)
+    def _shown_stops(self, at: int) -> list[Stop]:
+        """Return the stops of a file, hunk by hunk where that is wanted."""
+        return [single for stop in self._stops[at] for single in self._singles(stop)]
+
+    def _singles(self, stop: Stop) -> Iterator[Stop]:
+        if self.is_each or not self._singled.isdisjoint(stop.key):
+            yield from (replace(stop, unit=unit) for unit in stop.units)
+        else:
+            yield stop
+
+    def _entered(self, at: int, stop: Stop) -> Stop:
+        """Make a stop the current one and return it."""
+        passed: set[Unit] = set()
+        for each in self._shown_stops(at):
+            passed.update(each.key)
+            if each.key == stop.key:
+                break
+        self._at, self._place = at, _place(stop.file)
+        self._current, self._passed = stop.key, frozenset(passed)
+        return stop
 
     def _next(self, *, is_fresh: bool) -> Stop | None:
         misses = 0
-        for at in self._from_here():
-            if any(map(self._is_due, _stops(self._files[at]))):
-                if not is_fresh:
-                    self._refresh(at)
-                stop = next(filter(self._is_due, _stops(self._files[at])), None)
-                if stop is not None:
-                    self._at = at
-                    return stop
-                misses += 1
-                if misses > MOST_MISSES:
-                    return None
+        for at in range(self._at, len(self._files)):
+            if not self._stops[at]:
+                continue
+            if not is_fresh:
+                self._refresh(at)
+            passed = self._passed if at == self._at else frozenset()
+            for stop in self._shown_stops(at):
+                if not passed.issuperset(stop.key):
+                    return self._entered(at, stop)
+            misses += 1
+            if misses > MOST_MISSES and not is_fresh:
+                return None
         return None
-
-    def _from_here(self) -> Iterator[int]:
-        yield from range(self._at, len(self._files))
-        yield from range(self._at)
-
-    def _is_due(self, stop: Stop) -> bool:
-        key = stop.key
-        return not self._put_off.issuperset(key) and (self._again or not all(map(self._is_skipped, key)))
 
     def _refresh(self, at: int) -> None:
         """Compare one file again. It keeps its position when nothing is left of it."""
         old = self._files[at]
         found = (file for file in self._select({old.path, old.path_before}) if file.document == old.document)
         self._files[at] = next(found, replace(old, changes=(), cancelled=(), taken_out=(), kept_on=()))
+        self._stops[at] = stops_of(self._files[at])
 
     def _reload(self) -> None:
         """Compare all files again, and stay at the current one or where it would be."""
-        current: tuple[str, DocumentId] | None = None
-        if self._files:
-            current = self._files[self._at].path, self._files[self._at].document
         self._files = self._select(())
-        places = [(file.path, file.document) for file in self._files]
-        behind = (at for at, place in enumerate(places) if current is not None and place >= current)
-        self._at = next(behind, 0)
+        self._stops = [stops_of(file) for file in self._files]
+        here = self._place
+        if here is not None:
+            behind = (at for at, file in enumerate(self._files) if _place(file) >= here)
+            self._at = next(behind, len(self._files))
+            if self._at == len(self._files) or _place(self._files[self._at]) != here:
+                self._passed = frozenset()
 
 
-def _units(file: "NetFile") -> set[Unit]:
-    return {*file.units, *file.kept_on}
-
-
-def _stops(file: "NetFile") -> list[Stop]:
+def stops_of(file: "NetFile") -> list[Stop]:
     """Return the changes of a file that are decided together, in their order; without any, what has no net effect."""
     groups: list[tuple[NetChange, ...]] = []
     taken: set[int] = set()
@@ -210,3 +256,11 @@ def _stops(file: "NetFile") -> list[Stop]:
         return [Stop(file=file, changes=(), is_last=True)] if file.cancelled or file.kept_on else []
     is_last = len(groups) == 1 and not file.left_out
     return [Stop(file=file, changes=group, is_last=is_last) for group in groups]
+
+
+def _place(file: "NetFile") -> "tuple[str, DocumentId]":
+    return file.path, file.document
+
+
+def _units(file: "NetFile") -> set[Unit]:
+    return {*file.units, *file.kept_on}

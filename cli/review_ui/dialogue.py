@@ -1,21 +1,24 @@
-"""The dialogue of both reviews: ask, read a key, decide, remember what can be undone."""
+"""The dialogue of a review: ask, read a key, decide, remember what can be undone."""
 
-from abc import ABC, abstractmethod
+import shutil
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from click import ClickException
 
 from cli.app.error_hints import message_of, message_with_advice
 from cli.app.invocation import Invocation, reviewer
 from cli.render.comments import sending_text
-from cli.render.outcomes import conflict_text, decided_text, shown_units
-from cli.review_ui.skipped import SkippedHunks
+from cli.render.outcomes import also_decided, conflict_text, decided_text, shown_units
+from cli.render.status import counted
+from cli.render.zoom import Screenful, screenful
+from cli.review_ui.hunk_place import located_hunk
+from cli.review_ui.split_hunk import Part, parts
 from cli.screen.editor import edited
-from cli.screen.keyboard import ENTER, Keyboard
+from cli.screen.keyboard import END, ENTER, Keyboard
 from cli.screen.progress import DECIDING, showing_progress
 from cli.screen.terminal import Screen, flush, visible, write
 from objstore import (
@@ -23,36 +26,24 @@ from objstore import (
     CasError,
     Conflicted,
     Decided,
-    DecidedMeanwhile,
     ExternalChanges,
     NothingToDo,
     OnExternal,
     Status,
     Unit,
+    blob_id,
+    counted_edits,
     value,
 )
 
 if TYPE_CHECKING:
-    from objstore import BlobId, DecisionOutcome, ExternalChange, Hunk, Workspace
+    from objstore import BlobId, DecisionOutcome, EditView, ExternalChange, Hunk, Workspace
 
-__all__ = ["Act", "ReviewDialogue", "Same", "Step", "failure"]
-
-_DECIDING_KEYS: Final = frozenset("arRx")
-"""Keys that decide on what is on the screen."""
-
-Shown = TypeVar("Shown")
-"""What a review shows at once: a change, or a hunk."""
+__all__ = ["ReviewDialogue", "Step", "failure", "real_units"]
 
 
-class Same(Enum):
-    """The review stays at what is on the screen."""
-
-    STAY = "as it is on the screen"
-    SHOWN_AGAIN = "shown once more"
-
-
-Act: TypeAlias = Callable[[Shown], Shown | Same | None]
-"""What a key does; it returns where that leads: to something else, nowhere, or (None) on to the next one."""
+ROWS_AT_ONCE: Final = 400
+"""Rows of a change that are shown at once, though most scroll out of sight: terminals keep more than these."""
 
 
 @value
@@ -63,86 +54,63 @@ class Step:
     decision: int  # its number
     verdicts: tuple[tuple[Unit, Status], ...] = ()  # (): it was an amendment
     amendment: int | None = None  # its number; None: it was a decision
+    changes: int = 0  # number of the review's changes that it decided
 
 
-class ReviewDialogue(ABC, Generic[Shown]):
-    """Base of both reviews: the screen, the keyboard, and the decisions that were taken."""
-
-    keys: ClassVar[Mapping[str, str]]
-    """What each key does, in words."""
+class ReviewDialogue:
+    """The screen, the keyboard, and what was decided in a review."""
 
     def __init__(self, workspace: "Workspace", keyboard: Keyboard, screen: Screen) -> None:
         """Begin without any decision."""
         self._workspace = workspace
         self._keyboard = keyboard
         self._screen = screen
-        self._skipped_hunks = SkippedHunks(workspace.root)
         self._steps: list[Step] = []
-        self._withdrawn: set[int] = set()  # decisions that took back amendments: they are no steps of their own
         self._said: list[int] = []  # numbers of comments
-        self._sought = ""
         self._is_forgetful = False  # whether it was already reported that something can't be saved
-
-    @abstractmethod
-    def _acts(self) -> Mapping[str, Act[Shown]]:
-        """Return what the keys do, except those that quit."""
-
-    @abstractmethod
-    def _decided_elsewhere(self, shown: Shown) -> str:
-        """Return a sentence about what was decided elsewhere since it was shown; "": nothing was."""
-
-    def _acted(self, key: str, shown: Shown) -> Shown | Same | None:
-        """Do the action of a key, and return where it leads."""
-        act = self._acts().get(key)
-        if act is None:
-            self._say("Press ? for what the keys do.")
-            return Same.STAY
-        try:
-            self._workspace.reopen()  # if the last try could not be made durable
-            elsewhere = self._decided_elsewhere(shown) if key in _DECIDING_KEYS else ""
-            if elsewhere:
-                self._say(elsewhere)
-                return Same.SHOWN_AGAIN
-            return act(shown)
-        except DecidedMeanwhile as error:
-            self._say(str(error))
-            return Same.SHOWN_AGAIN
-        except (CasError, OSError, ClickException) as error:
-            # A lock, a full disk, a file that is changed at this moment: all is as it was, and the user can try again.
-            self._say(failure(error))
-            return Same.STAY
-
-    def _helped(self, _: Shown) -> Same:
-        for key, meaning in self.keys.items():
-            self._say(f"  {key}  {meaning}")
-        return Same.STAY
 
     # ---- deciding
 
     def _resolved(self, action: Action, shown: Mapping[Unit, Status], *, reason: str = "") -> "DecisionOutcome | None":
-        """Decide on hunks, each given with the status that it was shown with, and on what depends on them if wanted.
+        """Decide on hunks, each given with the status that it was shown with, and on what goes along if wanted.
 
-        Returns None if a conflict remains: it was shown.
+        Returns None if nothing was decided: why was shown.
         """
+        if action is Action.REJECT and not self._agreed_on_more(shown):
+            return None
         outcome = self._outcome(action, [*shown], shown, reason=reason)
         if isinstance(outcome, Conflicted):
             goes = [unit for unit in outcome.reject_first if unit.seq not in outcome.outside]
-            views = {seq: self._workspace.history.edit(seq) for seq in {unit.seq for unit in goes}}
-            also = {unit: views[unit.seq].units[unit.hunk] for unit in goes}
+            also = self._statuses(goes)
             self._write(conflict_text(outcome, [], self._screen))
             if action is not Action.REJECT:
                 return None
-            listed = f" ({shown_units(goes)})" if goes else ""
+            listed = f" ({_listed(also)})" if goes else ""
             keep = ", keep the file with the lines of others [k]" if outcome.can_keep_lines else ""
-            self._ask(f"Reject what depends on it too{listed} [y or c]{keep}, or leave it [any other key]")
+            self._ask(f"Reject what depends on it too{listed} [y]{keep}, or leave it [any other key]")
             key = self._key()
             keeps_lines = outcome.can_keep_lines and key == "k"
-            if key not in {"y", "c"} and not keeps_lines:
+            if key != "y" and not keeps_lines:
                 return None
             refused, shown = outcome, {**also, **shown}
             units = [unit for unit in shown if unit not in also]
             outcome = self._outcome(action, units, shown, reason=reason, refused=refused, keeps_lines=keeps_lines)
         return outcome
+
+    def _agreed_on_more(self, shown: Mapping[Unit, Status]) -> bool:
+        """Ask before a rejection takes further hunks along by itself, such as formatting; return whether to go on."""
+        planned = self._workspace.decide(Action.REJECT, [*shown], shown=shown, who=reviewer(), dry_run=True)
+        along = also_decided(planned, self._workspace.history.edit) if isinstance(planned, Decided) else []
+        if not along:
+            return True
+        verb = "depends" if len(along) == 1 else "depend"
+        self._ask(f"Also reject {_listed(self._statuses(along))}, which {verb} on it [y], or leave it [any other key]")
+        return self._key() == "y"
+
+    def _statuses(self, units: Iterable[Unit]) -> dict[Unit, Status]:
+        units = list(units)
+        views = {seq: self._workspace.history.edit(seq) for seq in {unit.seq for unit in units}}
+        return {unit: views[unit.seq].units[unit.hunk] for unit in units}
 
     def _outcome(
         self,
@@ -184,22 +152,13 @@ class ReviewDialogue(ABC, Generic[Shown]):
         self._ask("Keep (record it and continue), discard (restore the recorded state), or abort? [K/d/a]")
         return choices.get(self._key(), OnExternal.ABORT)
 
-    def _note(self, units: Sequence[Unit], outcome: Decided) -> None:
-        """Report a decision, and remember how to undo it."""
+    def _note(self, units: Sequence[Unit], outcome: Decided, changes: int) -> None:
+        """Report a decision on so many changes of the review, and remember how to undo it."""
         says_unchanged = outcome.action is not Action.ACCEPT  # most accepts leave files as they are
         edit = self._workspace.history.edit
         self._write(decided_text(outcome, edit, self._screen, dry_run=False, says_unchanged=says_unchanged))
-        self._steps.append(Step(units=tuple(units), decision=outcome.number, verdicts=outcome.verdicts))
-        self._remember(self._skipped_hunks.decided, [changed for changed, _ in outcome.verdicts])
-
-    def _remember(self, note: Callable[[bytes, set[int]], None], units: Sequence[Unit]) -> None:
-        """Save something about hunks for the next review; this one continues even if that fails."""
-        by_edit: dict[int, set[int]] = {}
-        for unit in units:
-            by_edit.setdefault(unit.seq, set()).add(unit.hunk)
-        with self._forgetting("what you skipped"):
-            for seq, hunks in by_edit.items():
-                note(self._workspace.history.edit(seq).id, hunks)
+        step = Step(units=tuple(units), decision=outcome.number, verdicts=outcome.verdicts, changes=changes)
+        self._steps.append(step)
 
     @contextmanager
     def _forgetting(self, what: str) -> Iterator[None]:
@@ -211,38 +170,63 @@ class ReviewDialogue(ABC, Generic[Shown]):
                 self._say(f"cas: The next review will not know {what}: {visible(message_of(error))}")
             self._is_forgetful = True
 
-    def _taken_back(self) -> Step | None:
-        """Undo what was done last in this review and return it (None: it remains; the reason was shown)."""
-        if not self._steps:
-            undoes = f"`{Invocation.current().program} undo` undoes an earlier decision"
-            self._say(f"Nothing was done in this review. {undoes}.")
-            return None
-        step = self._steps[-1]
-        undo = partial(self._workspace.review.undo, step.decision, past=self._withdrawn, who=reviewer())
+    def _taken_back(self) -> Sequence[Unit] | None:
+        """Undo what was done last, in this review if anything was, and return its hunks.
+
+        Returns None if it remains: the reason was shown.
+        """
+        step = self._steps[-1] if self._steps else None
+        undo = partial(self._workspace.review.undo, 0 if step is None else step.decision, who=reviewer())
         outcome = self._carried_out(undo)
-        if isinstance(outcome, NothingToDo):
-            self._say(f"Something else was decided since. `{Invocation.current().program} undo` undoes that.")
-            return None
-        if not isinstance(outcome, Decided):
-            if isinstance(outcome, Conflicted):
-                self._write(conflict_text(outcome, [], self._screen))
-            self._say("That can't be undone now.")
-            return None
-        self._steps.pop()
-        self._write(decided_text(outcome, self._workspace.history.edit, self._screen, dry_run=False))
-        return step
+        match outcome:
+            case Decided():
+                self._write(decided_text(outcome, self._workspace.history.edit, self._screen, dry_run=False))
+                if step is None:
+                    return [unit for unit, _ in outcome.verdicts]
+                self._steps.pop()
+                return step.units
+            case NothingToDo() if step is not None:
+                self._say(f"Something else was decided since. `{Invocation.current().program} undo` undoes that.")
+            case NothingToDo():
+                self._say("There is nothing to undo.")
+            case _:
+                if isinstance(outcome, Conflicted):
+                    self._write(conflict_text(outcome, [], self._screen))
+                self._say("That can't be undone now.")
+        return None
+
+    # ---- showing more than a screen
+
+    def _begun(self, lines: Iterable[bytes]) -> Screenful:
+        """Show as many lines as are shown at once; return them, and the rest."""
+        columns, rows = shutil.get_terminal_size()
+        begun = screenful(lines, max(rows, ROWS_AT_ONCE), columns)
+        self._write(begun.lines)
+        return begun
+
+    def _unrolled(self, lines: "Screenful") -> bool:
+        """Show lines, of which the first are on the screen already, to their end; return whether the user got there."""
+        while lines.rest:
+            self._ask(f"... {counted(len(lines.rest), 'more line')}: show more [any key], all [G], or stop [q]")
+            key = self._key()
+            if key in {"q", END}:
+                return False
+            columns, rows = shutil.get_terminal_size()
+            lines = screenful(lines.rest, sys.maxsize if key == "G" else rows - 1, columns)
+            self._write(lines.lines)
+        return True
 
     # ---- commenting
 
-    def _commented(self, units: Sequence[Unit]) -> Same:
-        """Ask for a comment on hunks of one file, and record it."""
+    def _commented(self, units: Sequence[Unit]) -> bool:
+        """Ask for a comment on hunks of one file, and record it; return whether there is one."""
         text = self._line("Comment")
         if not text:
-            return Same.STAY
+            return False
         view = self._workspace.comments.add_to_units(units, text, who=reviewer())
         self._said.append(view.number)
         self._say(f"Recorded comment {view.number}.")
-        return Same.SHOWN_AGAIN
+        return True
 
     # ---- amending
 
@@ -268,6 +252,46 @@ class ReviewDialogue(ABC, Generic[Shown]):
             self._say(f"Recorded edit {view.seq}, which amends edit {unit.seq}. {unit} itself is still pending.")
             if view.edit.before is not None and view.edit.before.blob != seen:
                 self._say("The file changed meanwhile: your text was carried over to the new version.")
+
+    def _decide_on_parts(self, unit: Unit) -> bool | None:
+        """Ask about each part of a hunk; return whether any was accepted (None: the user stopped, or it has no parts).
+
+        A rejected part is taken out at once, by an amendment of the edit.
+        """
+        split = located_hunk(self._workspace, unit)
+        found = [] if isinstance(split, str) else parts(Part(old=split.old, new=split.new))
+        if isinstance(split, str) or len(found) == 1:
+            self._say(f"Can't split {unit}: {split if isinstance(split, str) else 'it has only one part'}.")
+            return None
+        seen = blob_id(split.text([split.new]))  # the text that the parts are cut from: if the file differs, it stays
+        done: list[tuple[bytes, ...]] = []
+        left = list(found)
+        kept = False
+        while left:
+            part = left.pop(0)
+            if not part.changes:
+                done.append(part.new)
+                continue
+            for sign, color, lines in ((b"-", "red", part.old), (b"+", "green", part.new)):
+                shown = (self._screen.content(sign + line.removesuffix(b"\n")).decode() for line in lines)
+                self._write(self._screen.line(self._screen.paint(line, color)) for line in shown)
+            self._ask(f"Part of {unit}: accept, reject, split further, or stop? [a,x,s,q]")
+            match self._key():
+                case "a":
+                    done.append(part.new)
+                    kept = True
+                case "x":
+                    text = split.text([*done, part.old, *(rest.new for rest in left)])
+                    self._record_amendment(unit, text, seen, hunks=[split.taken_out(part, done)])
+                    seen = blob_id(text)
+                    done.append(part.old)
+                case "s":
+                    left = [*parts(part), *left]
+                case "q" | "\x04":
+                    return None
+                case _:
+                    left = [part, *left]
+        return kept
 
     def _tell_what_is_sent(self) -> None:
         """Report which messages are sent to which agent, and when; ask first if the setting says so."""
@@ -311,6 +335,17 @@ class ReviewDialogue(ABC, Generic[Shown]):
     def _line(self, question: str) -> str | None:
         self._ask(f"{question}:")
         return self._keyboard.line()
+
+
+def real_units(view: "EditView") -> list[Unit]:
+    """Return the units of an edit that change anything."""
+    return [Unit(view.seq, hunk) for hunk in range(len(view.units)) if hunk or view.whole]
+
+
+def _listed(units: Mapping[Unit, Status]) -> str:
+    """Return the names of hunks that go along, and how many of their edits are accepted already."""
+    accepted = [unit for unit, status in units.items() if status is Status.ACCEPTED]
+    return shown_units([*units]) + (f"; {counted_edits(units, accepted)}" if accepted else "")
 
 
 def failure(error: CasError | OSError | ClickException) -> str:

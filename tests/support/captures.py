@@ -46,7 +46,7 @@ TIMED: Final = re.compile(
 WIDTHS: Final = (80, 120)
 """Columns of the terminals."""
 
-DECISIONS: Final = {"[4:1]": "a", "[2:1]": "a", "[6:1]": "R", "[2:2 5:1]": "q"}
+DECISIONS: Final = {"[4:1]": "a", "[2:1]": "a", "[6:1]": "X", "[2:2 5:1]": "q"}
 """The key that is pressed in the review at each change."""
 
 REASON: Final = "Callers pass 0 to remove an item."
@@ -196,7 +196,7 @@ def _reviewed(folder: Path, settings: dict[str, str]) -> str:
         for change, key in DECISIONS.items():
             shown += terminal.wait_for(rf"Decide on {re.escape(change)}.*\] $")
             terminal.type(key)
-            if key == "R":
+            if key == "X":
                 shown += terminal.wait_for("Reason: $")
                 while not terminal.is_in_line_mode():  # else the reason would not be echoed
                     time.sleep(0.01)

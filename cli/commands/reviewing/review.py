@@ -1,6 +1,7 @@
-"""The command `cas review`: go through pending changes, or hunk by hunk, with single keys."""
+"""The command `cas review`: go through pending changes with single keys."""
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -31,7 +32,7 @@ __all__ = ["review"]
 @conversation_option("Only changes by edits of this conversation.")
 @file_option("Only this file, files in a folder, or files of a pattern.")
 @takes_unseen
-@click.option("--each", is_flag=True, help="Go through the hunks, edit by edit, instead of what they change together.")
+@click.option("--each", is_flag=True, hidden=True, help="Begin as after the key e: show the single edits.")
 @columns_option
 def review(
     *,
@@ -43,34 +44,35 @@ def review(
     unseen: bool,
     columns: bool,
 ) -> None:
-    """Go through what pending edits change, file by file: one key accepts, rejects, skips or amends. ? lists the keys.
+    """Go through the changes, file by file: `a` accepts one and `x` rejects it, and `?` lists the other keys.
 
     Name paths, lines of a file (PATH:LINE), edits or hunks to see only the changes that they are part of. Each decision
-    is recorded at once. Whenever you quit, the next review continues with what is still pending.
+    is recorded at once. Whenever you leave, the next review continues with what is still pending.
     """
     if not can_ask() or not sys.stdout.isatty():
         raise click.UsageError(
             "`cas review` needs a terminal. Without one, use `cas diff`, `cas accept` and `cas reject`."
         )
-    if each and unseen:
-        raise click.UsageError("--unseen is about changes, and --each shows hunks.")
+    from cli.review_ui.review import Review
     from cli.screen.keyboard import Keyboard
 
     invocation = Invocation.current()
     screen = in_columns(invocation.screen(), columns)
+    is_narrowed = bool(names or by.is_given or conversation or file or unseen)
+    turn = by.turns[0] if len(by.turns) == 1 else 0
     with invocation.reviewed_workspace() as workspace:
-        if each:
-            from cli.review_ui.hunk_review import Review
-
-            wanted = _wanted(workspace, names, by=by, conversation=conversation, file=file)
-            with Keyboard() as keyboard, workspace.messages.held():
-                Review(workspace, keyboard, screen, wanted).run()
-        else:
-            from cli.review_ui.change_review import ChangeReview
-
+        everything = _everything(workspace)
+        select = everything
+        if is_narrowed:
             select = _selected(workspace, names, by=by, conversation=conversation, file=file, unseen=unseen)
-            with Keyboard() as keyboard, workspace.messages.held():
-                ChangeReview(workspace, keyboard, screen, select).run()
+        with Keyboard() as keyboard, workspace.messages.held():
+            Review(workspace, keyboard, screen, select, everything, turn=turn, is_each=each).run()
+
+
+def _everything(workspace: "Workspace") -> "Callable[[Collection[str]], list[NetFile]]":
+    from cli.selection.net_selection import net_selection
+
+    return partial(net_selection(workspace, ()).files, workspace)
 
 
 def _selected(

@@ -112,11 +112,11 @@ def test_what_a_review_says_is_one_message_at_its_end(folder: Path, review: Revi
     asked = r"Decide on .* \[.*\] $"
     with review(*way) as terminal:
         terminal.wait_for(asked)
-        press(terminal, "R", "Reason:")
+        press(terminal, "X", "Reason:")
         press(terminal, "no four\n", asked)
         assert session.run("true") == ""  # the agent goes on meanwhile
-        press(terminal, "r", asked)
-        press(terminal, "m", "Comment:")
+        press(terminal, "x", asked)
+        press(terminal, "c", "Comment:")
         press(terminal, "why?\n", asked)
         assert session.ask("and now?") == ""
         end = press(terminal, "q", r"next prompt or tool\.")
@@ -131,7 +131,7 @@ def test_a_review_that_is_killed_holds_nothing_back(folder: Path, review: Review
     session = changed(folder)
     with review() as terminal:
         terminal.wait_for(ASKED)
-        press(terminal, "r", ASKED)
+        press(terminal, "x", ASKED)
         assert session.run("true") == ""
         terminal.kill()
     assert "rejected" in session.run("true")
@@ -160,7 +160,8 @@ def test_manual_waits_for_cas_send(folder: Path, review: Review) -> None:
     session = changed(folder)
     with review("a.txt") as terminal:
         terminal.wait_for(ASKED)
-        terminal.type("r")
+        press(terminal, "x", "go on with them .*")
+        terminal.type("q")
         terminal.wait_for(r"1 rejection waits until you run `cas send`, for claude-code 1 \(count on\)\.")
     assert cas("comment", "b.txt:4", "-m", "why?", folder=folder).status == 0
     assert session.run("true") == ""
@@ -207,7 +208,7 @@ def test_ask_asks_at_the_end_of_a_review(folder: Path, review: Review, answer: s
     session = changed(folder)
     with review() as terminal:
         terminal.wait_for(ASKED)
-        press(terminal, "r", ASKED)
+        press(terminal, "x", ASKED)
         shown = press(terminal, "q", r"Send this to the agents now\? .*\] $")
         assert "1 rejection waits until you run `cas send`, for claude-code 1 (count on)." in shown
         terminal.type(answer)
@@ -224,7 +225,8 @@ def test_a_review_names_only_the_sessions_that_it_is_about(folder: Path, review:
     changed(folder)
     with review("a.txt") as terminal:
         terminal.wait_for(ASKED)
-        terminal.type("r")
+        press(terminal, "x", "go on with them .*")
+        terminal.type("q")
         shown = terminal.wait_for(r"next prompt or tool\.")
         assert "1 rejection goes to claude-code 2 (count on) at its next prompt or tool." in shown
         assert terminal.wait_for_exit() == 0
@@ -251,7 +253,7 @@ def test_a_session_without_hooks_is_said_to_look_itself(folder: Path, review: Re
             call.commit()
     with review() as terminal:
         terminal.wait_for(ASKED)
-        terminal.type("r")
+        terminal.type("x")
         terminal.wait_for(r"desk 1 has no hooks: it gets 1 rejection when it lists its edits\.")
 
 

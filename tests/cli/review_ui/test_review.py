@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from cli.review_ui.change_review import KEYS
+from cli.review_ui.keys import ASKED, KEYS, TERMINAL_KEYS
 from objstore import Call, CallInfo, Operation, Status, TurnInfo
 from tests.support.command_runner import CommandRunner
 from tests.support.terminal_driver import TERMINALS, TerminalDriver, run_in_terminal
 
 PENDING, ACCEPTED, REJECTED = Status.PENDING, Status.ACCEPTED, Status.REJECTED
 FIRST = b"one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\n"
-AT_THE_END = r"Nothing else is left to review.*\] $"
-GROUP = r"accept, reject or skip all\?.*\] $"
+AT_THE_END = r"Nothing (else|of these) is left.*\] $"
+GROUP = r"Accept \[a\] or reject \[x\] all.*\] $"
 
 Review = Callable[..., AbstractContextManager[TerminalDriver]]
 
@@ -70,6 +70,10 @@ def prompt(*units: str) -> str:
     return rf"Decide on \[{' '.join(units)}\] \[.*\] $"
 
 
+def single(unit: str) -> str:
+    return rf"Decide on {unit} \[.*\] $"
+
+
 def press(terminal: TerminalDriver, keys: str, then: str) -> str:
     terminal.type(keys)
     return terminal.wait_for(then)
@@ -87,12 +91,12 @@ def test_one_key_decides_on_all_hunks_of_a_change_and_shows_the_next(history: Co
         assert "conv_two  edit 3\n" in shown
         assert "-two\n+zwei\n" in shown
         assert "eight" not in shown
-        shown = press(terminal, "r", prompt("2:2"))
+        shown = press(terminal, "x", prompt("2:2"))
         assert "Rewrote a" in shown
         assert "-eight\n+8\n" in shown
         assert history.bytes("a") == FIRST.replace(b"eight", b"8")
         assert "file 2 of 2" in press(terminal, "a", prompt("4:0"))
-        terminal.type("r")
+        terminal.type("x")
         assert "1 change accepted, 2 changes rejected, nothing is left pending." in terminal.wait_for(r"pending\.")
         assert terminal.wait_for_exit() == 0
     assert not (history.folder / "b").exists()
@@ -105,39 +109,65 @@ def test_one_key_decides_on_all_hunks_of_a_change_and_shows_the_next(history: Co
     }
 
 
-def test_a_skipped_change_stays_pending_and_comes_last_in_the_next_review(
+def test_a_review_begins_at_the_first_change_not_seen_and_returns_to_the_others(
+    history: CommandRunner, review: Review
+) -> None:
+    with review() as terminal:
+        assert "\n1 of 3  Decide on" in terminal.wait_for(prompt("2:1", "3:1"))
+        assert "\n2 of 3  Decide on" in press(terminal, "j", prompt("2:2"))
+        press(terminal, "k", prompt("2:1", "3:1"))
+        press(terminal, "q", "3 changes left pending in 2 files")
+    with review() as terminal:
+        assert "\n3 of 3  Decide on" in terminal.wait_for(prompt("4:0"))
+        press(terminal, "j", "That was the last change; k goes back, q leaves")
+        shown = press(terminal, "a", prompt("2:1", "3:1"))
+        assert "That was the last one. 2 changes before it are undecided.\n" in shown
+        assert "\n2 of 3  Decide on" in shown
+        press(terminal, "a", prompt("2:2"))
+        press(terminal, "a", r"nothing is left pending\.")
+    assert PENDING not in history.statuses().values()
+
+
+def test_keys_for_files_lead_to_the_first_change_of_the_next_and_the_previous_file(
     history: CommandRunner, review: Review
 ) -> None:
     with review() as terminal:
         terminal.wait_for(prompt("2:1", "3:1"))
-        press(terminal, "s", prompt("2:2"))
-        press(terminal, "q", "3 changes left pending in 2 files")
+        press(terminal, "j", prompt("2:2"))
+        assert "file 2 of 2" in press(terminal, "J", prompt("4:0"))
+        press(terminal, "J", "This is the last file")
+        press(terminal, "K", prompt("2:1", "3:1"))
+        press(terminal, "K", "This is the first file")
+        press(terminal, "q", "3 changes left")
+    assert set(history.statuses().values()) == {ACCEPTED, PENDING}
+
+
+def test_a_seen_change_stays_pending_and_the_review_goes_on(history: CommandRunner, review: Review) -> None:
     with review() as terminal:
-        terminal.wait_for(prompt("2:2"))
-        press(terminal, "a", prompt("4:0"))
-        press(terminal, "a", prompt("2:1", "3:1"))
-        press(terminal, "a", r"nothing is left pending\.")
-    assert PENDING not in history.statuses().values()
+        terminal.wait_for(prompt("2:1", "3:1"))
+        press(terminal, ".", prompt("2:2"))
+        press(terminal, "q", "3 changes left")
+    assert [change["seen"] for change in history.done("diff", "--json", "a").json()["changes"]] == [True, True]
 
 
 def test_a_reason_is_recorded(history: CommandRunner, review: Review) -> None:
     with review("b") as terminal:
         terminal.wait_for(prompt("4:0"))
-        press(terminal, "R", "Reason:")
-        press(terminal, "not asked for\n", "1 change rejected")
+        press(terminal, "X", "Reason:")
+        press(terminal, "not asked for\n", AT_THE_END)
     assert history.cas("log", "--json", "-n", "1").json()["reason"] == "not asked for"
 
 
 def test_a_comment_is_recorded_and_shown_below_its_change(history: CommandRunner, review: Review) -> None:
     with review() as terminal:
         terminal.wait_for(prompt("2:1", "3:1"))
-        press(terminal, "m", "Comment:")
+        press(terminal, "c", "Comment:")
         press(terminal, "\n", prompt("2:1", "3:1"))
-        press(terminal, "m", "Comment:")
+        press(terminal, "c", "Comment:")
         shown = press(terminal, "why German?\n", prompt("2:1", "3:1"))
         assert "Recorded comment 1." in shown
         assert re.search(r"\+zwei\n three\n.*comment 1 open  a:2  [^\n]*\n    why German\?\n", shown, re.DOTALL)
-        assert "comment 1" not in press(terminal, "s", prompt("2:2"))
+        assert "comment 1" not in press(terminal, "j", prompt("2:2"))
         press(terminal, "q", "0 changes accepted")
     [comment] = history.cas("comment", "--json").lines()
     assert (comment["text"], comment["line"], comment["hunks"]) == ("why German?", 1, ["2:1", "3:1"])
@@ -147,8 +177,8 @@ def test_a_change_is_seen_until_its_text_changes(history: CommandRunner, review:
     assert "pending (`cas review` goes" in history.done("status").text
     with review() as terminal:
         assert "seen" not in terminal.wait_for(prompt("2:1", "3:1"))
-        press(terminal, "s", prompt("2:2"))
-        assert re.search(r"^@@ .* \[2:1 3:1\] seen$", press(terminal, "b", prompt("2:1", "3:1")), re.MULTILINE)
+        press(terminal, "j", prompt("2:2"))
+        assert re.search(r"^@@ .* \[2:1 3:1\] seen$", press(terminal, "k", prompt("2:1", "3:1")), re.MULTILINE)
         press(terminal, "q", "3 changes left")
     assert "pending (3 changes, 1 not seen; `cas review` goes through it):" in history.done("status").text
     [a, b] = history.done("diff", "--json").lines()
@@ -160,9 +190,9 @@ def test_a_change_is_seen_until_its_text_changes(history: CommandRunner, review:
     history.write("c", b"third\n")
     with review("--unseen") as terminal:
         terminal.wait_for(prompt("4:0", "5:1"))
-        press(terminal, "s", prompt("6:0"))
-        assert "[4:0 5:1] seen" in press(terminal, "b", prompt("4:0", "5:1"))
-        press(terminal, "s", prompt("6:0"))
+        press(terminal, "j", prompt("6:0"))
+        assert "[4:0 5:1] seen" in press(terminal, "k", prompt("4:0", "5:1"))
+        press(terminal, "j", prompt("6:0"))
         press(terminal, "q", "2 changes left pending in 2 files")
     status = history.done("status", "--json").json()
     assert (status["changes"], status["unseen"]) == (4, 0)
@@ -174,27 +204,109 @@ def test_a_change_is_seen_until_its_text_changes(history: CommandRunner, review:
     assert "5 changes, 2 not seen" in history.done("status").text
 
 
-def test_a_change_that_does_not_fit_the_screen_is_seen_in_the_pager(runner: CommandRunner, review: Review) -> None:
-    runner.write("a", b"line\n" * 200)
+def test_a_change_longer_than_the_screen_is_shown_whole_and_decided_with_one_key(
+    runner: CommandRunner, review: Review
+) -> None:
+    runner.write("a", b"".join(b"line %d\n" % number for number in range(200)))
     with review() as terminal:
-        assert "more lines: v shows all" in terminal.wait_for(prompt("1:0"))
-        press(terminal, "s", "1 change left pending")
+        shown = terminal.wait_for(prompt("1:0"))
+        assert all(f"+line {number}\n" in shown for number in range(200))
+        press(terminal, "a", r"1 change accepted, 0 changes rejected, nothing is left pending\.")
+
+
+@pytest.mark.parametrize("key", ["a", "x", "X", "s", "."])
+def test_nothing_is_decided_or_seen_before_all_of_it_was_on_the_screen(
+    runner: CommandRunner, review: Review, key: str
+) -> None:
+    runner.write("a", b"".join(b"line %d\n" % number for number in range(430)))
+    with review() as terminal:
+        shown = terminal.wait_for(prompt("1:0"))
+        assert "more lines: Space shows more.\n" in shown
+        assert "+line 429\n" not in shown
+        assert "+line 429\n" not in press(terminal, key, r"\.\.\. \d+ more lines: .*\] $")
+        press(terminal, "q", prompt("1:0"))
+        press(terminal, "q", "1 change left pending")
     assert runner.done("status", "--json").json()["unseen"] is None
-    with review(PAGER="cat") as terminal:
+    with review() as terminal:
         terminal.wait_for(prompt("1:0"))
-        press(terminal, "v", prompt("1:0"))
+        press(terminal, key, r"\.\.\. \d+ more lines: .*\] $")
+        assert "+line 429\n" in press(terminal, "G", prompt("1:0"))
         press(terminal, "q", "1 change left pending")
     assert runner.done("status", "--json").json()["unseen"] == 0
+    assert runner.statuses()["1:0"] is PENDING
+
+
+def test_a_long_line_counts_as_shown_only_at_its_end(runner: CommandRunner, review: Review) -> None:
+    runner.write("a", b"x\n")
+    runner.write("a", b"y" * 50_000 + b"END\n")
+    runner.done("accept", "1")
+    with review() as terminal:
+        assert "END" not in terminal.wait_for(prompt("2:1"))
+        press(terminal, "a", r"\.\.\. 1 more line: .*\] $")
+        assert "yEND\n" in press(terminal, "G", prompt("2:1"))
+        press(terminal, "a", r"1 change accepted")
+
+
+@pytest.mark.parametrize("key", ["t", "f"])
+def test_a_group_decision_shows_first_what_was_not_on_the_screen(
+    runner: CommandRunner, review: Review, key: str
+) -> None:
+    runner.write("a", FIRST, conversation="conv_one")
+    runner.done("accept", "1")
+    runner.write("a", FIRST.replace(b"one\n", b"1\n").replace(b"nine\n", b"9\n"), conversation="conv_one")
+    with review() as terminal:
+        assert "+9\n" not in terminal.wait_for(prompt("2:1"))
+        shown = press(terminal, key, GROUP)
+        assert "1 change of these was not on the screen yet:\n" in shown
+        assert "+9\n" in shown
+        assert "2 changes in 1 file." in shown
+        assert "not on the screen" not in press(terminal, "j", prompt("2:1")) + press(terminal, key, GROUP)
+        press(terminal, "a", AT_THE_END)
+        press(terminal, "q", "2 changes accepted")
+
+
+def test_a_group_that_is_not_shown_to_its_end_is_not_decided(runner: CommandRunner, review: Review) -> None:
+    runner.write("a", b"short\n")
+    runner.write("b", b"line\n" * 500)
+    with review() as terminal:
+        terminal.wait_for(prompt("1:0"))
+        press(terminal, "t", r"\.\.\. \d+ more lines: .*\] $")
+        assert "Nothing was decided." in press(terminal, "q", prompt("1:0"))
+        press(terminal, "q", "left pending")
+    assert set(runner.statuses().values()) == {PENDING}
+    assert runner.done("status", "--json").json()["unseen"] == 1
 
 
 def test_undo_shows_the_change_again(history: CommandRunner, review: Review) -> None:
     with review() as terminal:
         terminal.wait_for(prompt("2:1", "3:1"))
-        press(terminal, "u", "Nothing was done in this review")
-        press(terminal, "r", prompt("2:2"))
+        press(terminal, "x", prompt("2:2"))
         assert "+zwei" in press(terminal, "u", prompt("2:1", "3:1"))
         press(terminal, "q", "0 changes accepted, 0 changes rejected, 3 changes left pending in 2 files")
     assert history.bytes("a") == FIRST.replace(b"two", b"zwei").replace(b"eight", b"8")
+
+
+def test_redo_makes_the_decision_again_and_goes_on(history: CommandRunner, review: Review) -> None:
+    with review() as terminal:
+        terminal.wait_for(prompt("2:1", "3:1"))
+        press(terminal, "U", "there is nothing to redo")
+        press(terminal, "x", prompt("2:2"))
+        press(terminal, "u", prompt("2:1", "3:1"))
+        assert "\n2 of 3  Decide on" in press(terminal, "U", prompt("2:2"))
+        press(terminal, "u", prompt("2:1", "3:1"))
+        press(terminal, "U", prompt("2:2"))
+        press(terminal, "q", "0 changes accepted, 1 change rejected, 2 changes left")
+    assert history.bytes("a") == FIRST.replace(b"eight", b"8")
+
+
+def test_undo_takes_back_the_newest_decision_of_before_the_review(history: CommandRunner, review: Review) -> None:
+    history.done("reject", "4")
+    with review() as terminal:
+        terminal.wait_for(prompt("2:1", "3:1"))
+        shown = press(terminal, "u", prompt("4:0"))
+        assert "Undid the decision on edit 4.\nRestored b\n" in shown
+        press(terminal, "q", "3 changes left")
+    assert history.statuses()["4:0"] is PENDING
 
 
 def test_y_rejects_what_depends_on_a_change_too(runner: CommandRunner, review: Review) -> None:
@@ -206,9 +318,9 @@ def test_y_rejects_what_depends_on_a_change_too(runner: CommandRunner, review: R
     with review() as terminal:
         # The accepted edit needs the pending one, which therefore has no change of its own.
         assert "accepted edits need pending hunks" in terminal.wait_for(prompt("2:1"))
-        press(terminal, "r", r"leave it \[any other key\]")
+        press(terminal, "x", r"leave it \[any other key\]")
         press(terminal, "x", prompt("2:1"))
-        press(terminal, "r", r"leave it \[any other key\]")
+        press(terminal, "x", r"leave it \[any other key\]")
         press(terminal, "y", r"1 change rejected, nothing is left pending\.")
     assert runner.bytes("a") == b"top\nend\n"
 
@@ -219,7 +331,7 @@ def test_k_keeps_a_created_file_with_the_lines_of_others(runner: CommandRunner, 
     runner.done("record")
     with review() as terminal:
         terminal.wait_for(prompt("1:0"))
-        press(terminal, "r", r"keep the file with the lines of others \[k\]")
+        press(terminal, "x", r"keep the file with the lines of others \[k\]")
         press(terminal, "k", r"nothing is left pending\.")
     assert runner.bytes("new") == b"mine\n"
 
@@ -237,7 +349,8 @@ def test_what_an_agent_adds_to_a_change_is_shown_before_it_is_decided(history: C
     with review("a:2") as terminal:
         terminal.wait_for(prompt("2:1", "3:1"))
         history.write("a", history.bytes("a").replace(b"zwei", b"deux"), conversation="conv_two")
-        press(terminal, "a", r"nothing of these is left pending")
+        assert "3 other changes are pending" in press(terminal, "a", AT_THE_END)
+        press(terminal, "q", r"nothing of these is left pending, 3 other changes are\.")
     assert history.statuses()["5:1"] is PENDING
 
 
@@ -245,7 +358,7 @@ def test_a_decision_asks_about_an_external_change(history: CommandRunner, review
     (history.folder / "a").write_bytes(history.bytes("a") + b"mine\n")
     with review() as terminal:
         terminal.wait_for(prompt("2:1", "3:1"))
-        assert "+mine" in press(terminal, "r", r"\[K/d/a\] $")
+        assert "+mine" in press(terminal, "x", r"\[K/d/a\] $")
         press(terminal, "k", prompt("2:2"))
     assert history.bytes("a") == FIRST.replace(b"eight", b"8") + b"mine\n"
 
@@ -258,11 +371,11 @@ def test_changes_that_share_a_hunk_are_shown_and_decided_together(runner: Comman
     runner.edit("a", b"nine\n", b"9\n")
     with review() as terminal:
         shown = terminal.wait_for(prompt("2:1", "3:1"))
-        assert "These 2 changes share hunks and are decided together; x goes through them.\n" in shown
+        assert "These 2 changes share hunks and are decided together; e shows the hunks.\n" in shown
         assert "-three\n+3\n" in shown
         assert "-five\n+5\n" in shown
         assert "+9" not in shown
-        press(terminal, "r", prompt("4:1"))
+        press(terminal, "x", prompt("4:1"))
         assert runner.bytes("a") == FIRST.replace(b"nine", b"9")
         press(terminal, "a", r"1 change accepted, 2 changes rejected, nothing is left pending\.")
 
@@ -272,7 +385,7 @@ def test_rejecting_the_deletion_of_a_file_restores_it(history: CommandRunner, re
     history.delete("a")
     with review() as terminal:
         assert "deleted file" in terminal.wait_for(prompt("5:0"))
-        press(terminal, "r", r"Restored a\n(?s:.*)1 change rejected, nothing is left pending\.")
+        press(terminal, "x", r"Restored a\n(?s:.*)1 change rejected, nothing is left pending\.")
     assert history.bytes("a") == FIRST.replace(b"two", b"zwei").replace(b"eight", b"8")
 
 
@@ -286,8 +399,11 @@ def test_edits_that_cancel_out_are_decided_with_the_last_change_of_their_file(
         assert "cancel out" not in terminal.wait_for(prompt("2:1", "3:1"))
         shown = press(terminal, "a", prompt("2:2"))
         assert "# a: 2 edits cancel out [5:1 6:1]\n" in shown
+        press(terminal, "a", AT_THE_END)
         press(
-            terminal, "a", r"2 changes accepted, 0 changes rejected, nothing of these is left pending, 1 other edit is"
+            terminal,
+            "q",
+            r"2 changes accepted, 0 changes rejected, nothing of these is left pending, 1 other change is",
         )
     assert with_cancelled.statuses()["5:1"] is ACCEPTED
     assert with_cancelled.statuses()["6:1"] is ACCEPTED
@@ -315,7 +431,7 @@ def test_an_edit_that_a_person_took_out_can_only_be_rejected(runner: CommandRunn
         shown = terminal.wait_for(prompt("2:1"))
         assert "# a: 1 edit was taken out by later accepted changes [2:1]\n" in shown
         assert "because you took it out" in press(terminal, "a", prompt("2:1"))
-        press(terminal, "r", r"nothing is left pending\.")
+        press(terminal, "x", r"nothing is left pending\.")
     assert runner.statuses()["2:1"] is Status.REJECTED
 
 
@@ -326,8 +442,8 @@ def test_a_decision_on_the_last_file_can_be_undone(with_cancelled: CommandRunner
     now = with_cancelled.bytes("a")
     with review("a") as terminal:
         terminal.wait_for(prompt("2:1", "3:1"))
-        assert "2 changes in 1 file, of a: " in press(terminal, "f", GROUP)
-        assert "Rejected 2 changes in 1 file; u undoes that." in press(terminal, "r", AT_THE_END)
+        assert "File a: 2 changes in 1 file. " in press(terminal, "f", GROUP)
+        assert "Rejected 2 changes in 1 file; u undoes that." in press(terminal, "x", AT_THE_END)
         assert with_cancelled.bytes("a") == FIRST
         press(terminal, "u", prompt("2:1", "3:1"))
         assert with_cancelled.bytes("a") == now
@@ -341,13 +457,14 @@ def test_a_decision_on_the_last_file_can_be_undone(with_cancelled: CommandRunner
 def test_a_group_decision_shows_what_is_left(history: CommandRunner, review: Review) -> None:
     with review() as terminal:
         terminal.wait_for(prompt("2:1", "3:1"))
+        press(terminal, "J", prompt("4:0"))
+        shown = press(terminal, "t", GROUP)
+        assert "Session conv_two, of which no turn is known: 2 changes in 2 files. " in shown
+        press(terminal, "q", prompt("4:0"))
         press(terminal, "f", GROUP)
-        press(terminal, "s", prompt("4:0"))
-        press(terminal, "c", r"2 changes in 2 files, of conv_two: .*\] $")
-        press(terminal, "x", prompt("4:0"))
-        press(terminal, "f", GROUP)
-        press(terminal, "a", AT_THE_END)
-        press(terminal, "\n", "1 change accepted, 0 changes rejected, 2 changes left pending in 1 file")
+        shown = press(terminal, "a", prompt("2:1", "3:1"))
+        assert "Accepted 1 change in 1 file; u undoes that." in shown
+        press(terminal, "q", "1 change accepted, 0 changes rejected, 2 changes left pending in 1 file")
     assert history.statuses()["2:1"] is PENDING
 
 
@@ -376,43 +493,97 @@ def two_turns(runner: CommandRunner) -> CommandRunner:
 def test_a_turn_or_session_narrows_the_review(review: Review, options: list[str], units: list[str]) -> None:
     with review(*options) as terminal:
         terminal.wait_for(prompt(*units))
-        press(terminal, "a", "1 change accepted, 0 changes rejected, nothing of these is left pending, 2 other edits")
+        press(terminal, "a", AT_THE_END)
+        press(
+            terminal, "\n", "1 change accepted, 0 changes rejected, nothing of these is left pending, 2 other changes"
+        )
 
 
 def test_a_turn_is_named_by_its_prompt_and_decided_at_once(two_turns: CommandRunner, review: Review) -> None:
     with review() as terminal:
         assert 'turn 1  claude 1  "Write two files"  edit 1\n' in terminal.wait_for(prompt("1:0"))
-        press(terminal, "t", r"2 changes in 2 files, of turn 1: .*\] $")
-        assert 'turn 2  claude 1  "Write another"  edit 3\n' in press(terminal, "r", prompt("3:0"))
+        assert 'Turn 1  "Write two files": 2 changes in 2 files. ' in press(terminal, "t", GROUP)
+        assert 'turn 2  claude 1  "Write another"  edit 3\n' in press(terminal, "x", prompt("3:0"))
         assert not (two_turns.folder / "b").exists()
-        press(terminal, "u", prompt("1:0"))
-        press(terminal, "c", r"3 changes in 3 files, of run: .*\] $")
-        press(terminal, "r", AT_THE_END)
         press(terminal, "u", prompt("1:0"))
         press(terminal, "q", "3 changes left pending in 3 files")
     assert (two_turns.folder / "b").exists()
 
 
-@pytest.mark.usefixtures("history")
-def test_without_a_known_turn_the_key_for_turns_points_to_the_conversation(review: Review) -> None:
-    with review() as terminal:
-        terminal.wait_for(prompt("2:1", "3:1"))
-        press(terminal, "t", "No turn is known for this; c takes the whole conversation")
+def test_the_whole_turn_is_the_one_that_the_review_was_asked_for(two_turns: CommandRunner, review: Review) -> None:
+    with two_turns.workspace() as workspace:
+        turn = TurnInfo(session="run", began=2, prompt="Write another", client="claude")
+        with workspace.call(CallInfo(tool="write", conversation="run", turn=turn)) as call:
+            call.write("a", b"one\ntwo\n")
+            call.commit()
+    with review("--turn", "1") as terminal:
+        terminal.wait_for(prompt("1:0", "4:1"))
+        assert "Turn 1 " in press(terminal, "t", GROUP)
+        press(terminal, "q", prompt("1:0", "4:1"))
+        press(terminal, "q", "left pending")
+    with review("a") as terminal:
+        terminal.wait_for(prompt("1:0", "4:1"))
+        assert "Turn 2 " in press(terminal, "t", GROUP)
+        press(terminal, "a", prompt("1:0"))
+        press(terminal, "q", "left pending")
+    statuses = two_turns.statuses()
+    assert {name for name, status in statuses.items() if status is ACCEPTED} == {"3:0", "4:1"}
+
+
+def test_rejecting_a_turn_lists_its_accepted_edits_first(two_turns: CommandRunner, review: Review) -> None:
+    two_turns.done("accept", "1")
+    with review("--turn", "1") as terminal:
+        terminal.wait_for(prompt("2:0"))
+        shown = press(terminal, "t", GROUP)
+        assert "1 change in 1 file. Accept [a] or reject [x] all and 1 accepted edit (edit 1)" in shown
+        press(terminal, "x", AT_THE_END)
+        press(terminal, "q", "1 change rejected")
+    assert not (two_turns.folder / "a").exists()
+
+
+def test_after_the_last_change_of_a_turn_the_review_goes_on_with_the_others(
+    two_turns: CommandRunner, review: Review
+) -> None:
+    with review("--turn", "1") as terminal:
+        terminal.wait_for(prompt("1:0"))
+        press(terminal, "a", prompt("2:0"))
+        shown = press(terminal, "a", AT_THE_END)
+        assert "Nothing of these is left; 1 other change is pending: go on with them [j]" in shown
+        assert "\n3 of 3  Decide on" in press(terminal, "j", prompt("3:0"))
+        press(terminal, "a", r"3 changes accepted, 0 changes rejected, nothing is left pending\.")
+    assert set(two_turns.statuses().values()) == {ACCEPTED}
 
 
 # ---- other keys
 
 
-def test_a_change_of_several_hunks_is_decided_hunk_by_hunk_and_undone(history: CommandRunner, review: Review) -> None:
+def test_single_edits_of_a_change_are_shown_and_decided_one_by_one(history: CommandRunner, review: Review) -> None:
     with review() as terminal:
         terminal.wait_for(prompt("2:1", "3:1"))
-        press(terminal, "x", r"Decide on 2:1 \[.*\] $")
-        press(terminal, "a", r"Decide on 3:1 \[.*\] $")
-        press(terminal, "r", prompt("2:2"))
+        shown = press(terminal, "e", single("2:1"))
+        assert "(single edit 1 of 2)" in shown
+        assert "-two\n+2\n" in shown
+        assert "-2\n+zwei\n" in press(terminal, "j", single("3:1"))
+        assert "-two\n+zwei\n" in press(terminal, "e", prompt("2:1", "3:1"))
+        press(terminal, "e", single("2:1"))
+        press(terminal, "a", single("3:1"))
+        assert "\n2 of 3  Decide on" in press(terminal, "x", prompt("2:2"))
         assert history.bytes("a") == FIRST.replace(b"two", b"2").replace(b"eight", b"8")
-        press(terminal, "u", prompt("3:1"))
-        press(terminal, "u", prompt("2:1", "3:1"))
+        press(terminal, "u", single("3:1"))
+        press(terminal, "u", single("2:1"))
         press(terminal, "q", "3 changes left pending")
+
+
+def test_a_change_of_which_edits_were_decided_differently_counts_as_decided_in_part(
+    history: CommandRunner, review: Review
+) -> None:
+    with review("a") as terminal:
+        terminal.wait_for(prompt("2:1", "3:1"))
+        press(terminal, "e", single("2:1"))
+        press(terminal, "a", single("3:1"))
+        press(terminal, "x", prompt("2:2"))
+        press(terminal, "q", "0 changes accepted, 0 changes rejected, 1 change decided in part, 1 change left pending")
+    assert (history.statuses()["2:1"], history.statuses()["3:1"]) == (ACCEPTED, REJECTED)
 
 
 def test_a_change_of_one_hunk_is_split(runner: CommandRunner, review: Review) -> None:
@@ -421,9 +592,9 @@ def test_a_change_of_one_hunk_is_split(runner: CommandRunner, review: Review) ->
     runner.write("a", b"top\nred = 10\ngreen = 20\nend\n")
     with review() as terminal:
         terminal.wait_for(prompt("2:1"))
-        assert "-red = 1\n+red = 10\nPart of 2:1" in press(terminal, "x", r"Part of .*\] $")
+        assert "-red = 1\n+red = 10\nPart of 2:1" in press(terminal, "s", r"Part of .*\] $")
         press(terminal, "a", r"-green = 2\n\+green = 20\nPart of .*\] $")
-        press(terminal, "r", "Accepted hunk 2:1")
+        press(terminal, "x", "Accepted hunk 2:1")
     assert runner.bytes("a") == b"top\nred = 10\ngreen = 2\nend\n"
 
 
@@ -431,12 +602,12 @@ def test_a_change_of_one_hunk_is_split(runner: CommandRunner, review: Review) ->
 def test_search_back_and_view_keys(review: Review) -> None:
     with review(PAGER="cat") as terminal:
         terminal.wait_for(prompt("2:1", "3:1"))
-        press(terminal, "b", "No change before this one is pending")
+        press(terminal, "k", "No change before this one is pending")
         press(terminal, "/", "Search for:")
         press(terminal, "OTHER\n", prompt("4:0"))
         press(terminal, "n", "It is in no other pending change(?s:.*)" + prompt("4:0"))
-        press(terminal, "b", prompt("4:0"))
-        press(terminal, "b", prompt("2:1", "3:1"))
+        press(terminal, "k", prompt("2:2"))
+        press(terminal, "k", prompt("2:1", "3:1"))
         shown = press(terminal, "v", prompt("2:1", "3:1"))
         assert "+8\n" in shown
         press(terminal, "/", "Search for:")
@@ -448,8 +619,12 @@ def test_help_lists_every_key_and_escape_prints_nothing(review: Review) -> None:
     with review() as terminal:
         terminal.wait_for(prompt("2:1", "3:1"))
         shown = press(terminal, "?", prompt("2:1", "3:1"))
-        assert all(f"\n  {key}  {meaning}" in shown for key, meaning in KEYS.items())
-        assert set(KEYS) == set(re.sub(r"[\[\],]", "", shown.split("] [")[1].strip()))
+        keys = {**KEYS, **TERMINAL_KEYS}
+        assert all(
+            re.search(rf"^  {re.escape(key if key.strip() else 'Space')} +{re.escape(keys[key])}$", shown, re.MULTILINE)
+            for key in keys
+        )
+        assert set(ASKED.split(",")) < set(keys)
         assert "x1b" not in press(terminal, "\x1b", "Press \\? for")
 
 
@@ -457,7 +632,8 @@ def test_help_lists_every_key_and_escape_prints_nothing(review: Review) -> None:
 def test_an_edit_narrows_the_review_to_its_changes(review: Review) -> None:
     with review("3") as terminal:
         assert "file 1 of 1, 1 change left" in terminal.wait_for(prompt("2:1", "3:1"))
-        press(terminal, "a", r"nothing of these is left pending, 2 other edits are\.")
+        press(terminal, "a", AT_THE_END)
+        press(terminal, "q", r"nothing of these is left pending, 2 other changes are\.")
 
 
 @pytest.mark.usefixtures("history")
@@ -465,7 +641,8 @@ def test_a_conversation_narrows_the_review_to_the_changes_that_it_is_part_of(rev
     with review("--conversation", "conv_one") as terminal:
         terminal.wait_for(prompt("2:1", "3:1"))
         press(terminal, "a", prompt("2:2"))
-        press(terminal, "a", "nothing of these is left pending, 1 other edit is")
+        press(terminal, "a", AT_THE_END)
+        press(terminal, "q", "nothing of these is left pending, 1 other change is")
 
 
 @pytest.mark.usefixtures("history")
@@ -481,7 +658,7 @@ def test_a_question_names_few_of_many_hunks(runner: CommandRunner, review: Revie
         runner.edit("a", now, then)
     with review() as terminal:
         terminal.wait_for(prompt("2:1", "3:1", "4:1", "and", "1", "more"))
-        press(terminal, "r", r"1 change rejected, nothing is left pending\.")
+        press(terminal, "x", r"1 change rejected, nothing is left pending\.")
     assert runner.bytes("a") == FIRST
 
 
@@ -491,7 +668,7 @@ def test_amending_shows_the_change_as_it_is_now(history: CommandRunner, review: 
     editor.chmod(0o755)
     with review(EDITOR=str(editor)) as terminal:
         terminal.wait_for(prompt("2:1", "3:1"))
-        assert "+deux\n" in press(terminal, "e", prompt("2:1", "3:1", "5:1"))
+        assert "+deux\n" in press(terminal, "E", prompt("2:1", "3:1", "5:1"))
         assert "+zwei\n" in press(terminal, "u", prompt("2:1", "3:1"))
         press(terminal, "q", "left pending")
     assert b"zwei" in history.bytes("a")
@@ -503,7 +680,7 @@ def test_a_binary_file_shows_its_sizes(runner: CommandRunner, review: Review) ->
     runner.write("a", b"\0\1\2\3\4")
     with review() as terminal:
         assert "3 bytes -> 5 bytes" in terminal.wait_for(prompt("2:[01]"))
-        press(terminal, "r", r"1 change rejected, nothing is left pending\.")
+        press(terminal, "x", r"1 change rejected, nothing is left pending\.")
     assert runner.bytes("a") == b"\0\1\2"
 
 

@@ -8,7 +8,7 @@ import json
 import sys
 from collections.abc import Callable, Mapping
 from traceback import print_exception
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import click
 from anyio.to_thread import run_sync
@@ -23,6 +23,9 @@ from cli.web.request_fields import BadRequest, Fields, NotThere, body_of
 from cli.web.server_state import ServerState
 from objstore import CasError, FileMissing, LineMissing, NoSuchName, NotAWorkspace, PathError
 
+if TYPE_CHECKING:
+    from cli.web.shared_answers import SharedAnswers
+
 __all__ = ["Handler", "Json", "answered", "failed", "get", "post", "refusal"]
 
 Json: TypeAlias = object
@@ -35,14 +38,18 @@ _MOST_BYTES: Final = 4 << 20
 """Most bytes of a request's body: room for the keys of more than 100,000 changes."""
 
 
-def get(path: str, handler: Handler, *known: str) -> Route:
-    """Return a route for requests that change nothing. `known`: the allowed parameters of the address."""
+def get(path: str, handler: Handler, *known: str, is_shared: bool = False) -> Route:
+    """Return a route for requests that change nothing. `known`: the allowed parameters of the address.
+
+    `is_shared`: requests for the same at the same time are answered with one call.
+    """
 
     async def endpoint(request: Request) -> Response:
         given = request.query_params
         if len(given.multi_items()) > len(given):
             return refusal(400, "A parameter is given twice.")
-        return await _called(request, handler, lambda: Fields(dict(given), known, are_texts=True))
+        asked = (path, *sorted(given.items())) if is_shared else None
+        return await _called(request, handler, lambda: Fields(dict(given), known, are_texts=True), asked)
 
     return Route(path, endpoint, methods=["GET"])
 
@@ -83,8 +90,10 @@ async def failed(request: Request, error: Exception) -> Response:
     return refusal(error.status_code, words, error.headers)
 
 
-async def _called(request: Request, handler: Handler, fields: Callable[[], Fields]) -> Response:
+async def _called(request: Request, handler: Handler, fields: Callable[[], Fields], asked: object = None) -> Response:
+    """Return the answer of a function. `asked`: identifies a request of which the answer is shared (None: it isn't)."""
     server: ServerState = request.app.state.server
+    shared: SharedAnswers = request.app.state.shared
 
     def call() -> Response:
         with click.Context(server.context.command, parent=server.context):  # has the command's options, for rendering
@@ -92,7 +101,7 @@ async def _called(request: Request, handler: Handler, fields: Callable[[], Field
             return found if isinstance(found, Response) else answered(found)
 
     try:
-        return await run_sync(call)
+        return await (run_sync(call) if asked is None else shared.answer(asked, call))
     except ClientDisconnect:
         raise
     except Exception as error:  # noqa: BLE001 -- the outermost layer: each error gets a status, and the server goes on

@@ -6,7 +6,7 @@ The task does not read the store while no page is open and no rejection waits.
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from time import monotonic
 from traceback import print_exception
 from typing import Final
@@ -27,6 +27,12 @@ _PAUSE: Final = 0.1
 _MAKING: Final = 1.0
 """Seconds after which waiting rejections are tried again, though nothing has changed."""
 
+_LEAST: Final = 0.25
+"""Seconds between two events for changes that follow one another; the first one after a quiet time goes out at once."""
+
+_MOST: Final = 1.0
+"""Seconds for which an event waits, at most, until the pages have their answers to the one before."""
+
 _ALIVE: Final = 15.0
 """Seconds of silence after which a page gets a sign of life: without it, the page takes the stream for dead."""
 
@@ -37,10 +43,12 @@ class Watcher:
     Each stream has a flag of its own, and nothing is locked, so a page that goes away at any moment holds up no other.
     """
 
-    def __init__(self, server: ServerState) -> None:
-        """Watch the store of `server` as long as `run` runs."""
+    def __init__(self, server: ServerState, is_busy: Callable[[], bool] = lambda: False) -> None:
+        """Watch the store of `server` as long as `run` runs. `is_busy`: returns whether pages are being answered."""
         self._server: Final = server
+        self._is_busy: Final = is_busy
         self._version = ""
+        self._woken = 0.0
         self._streams: Final[set[asyncio.Event]] = set()
         self._has_ended = False
         self._made = 0.0
@@ -72,6 +80,7 @@ class Watcher:
         wake = asyncio.Event()
         self._streams.add(wake)
         try:
+            self._woken = 0.0  # a new page begins with the newest version
             await self._look()
             sent = ""
             while not self._has_ended:
@@ -89,11 +98,17 @@ class Watcher:
             self._streams.discard(wake)
 
     async def _look(self) -> bool:
-        """Read the version, wake the streams if it is a new one, and return whether it is."""
+        """Read the version, wake the streams if it is a new one, and return whether it is.
+
+        While agents work fast, changes are put together, so that the pages' requests don't take all of the machine.
+        """
+        passed = monotonic() - self._woken
+        if self._version and (passed < _LEAST or (passed < _MOST and self._is_busy())):
+            return False
         version = await run_sync(self._server.version)
         has_changed = version != self._version
         if has_changed:
-            self._version = version
+            self._version, self._woken = version, monotonic()
             self._wake()
         return has_changed
 

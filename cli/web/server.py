@@ -29,6 +29,7 @@ from cli.web.events import Watcher
 from cli.web.guard import Guard
 from cli.web.routes import comments, decisions, documents, history, review, static_files, store
 from cli.web.server_state import ServerState
+from cli.web.shared_answers import SharedAnswers
 
 __all__ = ["serve"]
 
@@ -81,9 +82,10 @@ def serve(root: str, context: click.Context, *, port: int, opens_browser: bool) 
 async def _served(
     server: ServerState, listener: socket.socket, token: str, address: str, *, opens_browser: bool
 ) -> None:
-    watcher = Watcher(server)
+    shared = SharedAnswers(server.version)
+    watcher = Watcher(server, shared.is_busy)
     strangers = Strangers()
-    guarded = _application(server, watcher, strangers, listener.getsockname()[1], token)
+    guarded = _application(server, watcher, shared, strangers, listener.getsockname()[1], token)
     config = uvicorn.Config(
         guarded,
         http=strangers.protocol(),
@@ -100,7 +102,9 @@ async def _served(
         await web.serve(sockets=[listener])
 
 
-def _application(server: ServerState, watcher: Watcher, strangers: Strangers, port: int, token: str) -> Guard:
+def _application(
+    server: ServerState, watcher: Watcher, shared: SharedAnswers, strangers: Strangers, port: int, token: str
+) -> Guard:
     """Return the ASGI application for a port of this machine. `token`: the secret in the printed address."""
 
     @asynccontextmanager
@@ -115,7 +119,7 @@ def _application(server: ServerState, watcher: Watcher, strangers: Strangers, po
 
     app = Starlette(routes=_ROUTES, lifespan=lifespan, exception_handlers={HTTPException: failed})
     app.router.redirect_slashes = False
-    app.state.server, app.state.watcher = server, watcher
+    app.state.server, app.state.watcher, app.state.shared = server, watcher, shared
     return Guard(app, port, token, strangers.forget)
 
 

@@ -18,6 +18,7 @@ from cli.app.error_hints import permission_advice
 from cli.screen.terminal import visible
 from cli.web.diff_rows.syntax_marks import SyntaxMarks
 from cli.web.on_screen import NOTHING, OnScreen
+from cli.web.review_progress import ReviewProgress
 from objstore import (
     Action,
     CasError,
@@ -45,8 +46,9 @@ _MOST_TICKETS: Final = 100
 _MOST_SHOWN: Final = 200_000
 """Changes that are remembered by their keys: some 40 MB."""
 
-_MOST_DIFFS: Final = 4
-"""Diffs of files that are kept, because the next request mostly asks for more rows of the same file."""
+_MOST_DIFFS: Final = 100
+_MOST_TEXT: Final = 20_000_000
+"""Diffs of files that are kept, and bytes of their texts: the next request mostly asks for one of them again."""
 
 _MOST_NOTES: Final = 20
 _STORE: Final = ".cas"
@@ -113,11 +115,13 @@ class ServerState:
         self.notes: Final[list[str]] = []
         """Sentences about rejections that waited and were not made."""
         self.syntax: Final = SyntaxMarks()
+        self.progress: Final = ReviewProgress()
         self._inner: Final = threading.Lock()
         self._tickets: Final[OrderedDict[str, Ticket]] = OrderedDict()
         self._shown: Final[OrderedDict[bytes, ShownChange]] = OrderedDict()
         self._places: Final[OrderedDict[int, tuple[str, ...]]] = OrderedDict()
-        self._diffs: Final[OrderedDict[object, Any]] = OrderedDict()
+        self._unrecorded: frozenset[int] | None = None  # None: the queue was not read yet
+        self._diffs: Final[OrderedDict[object, tuple[int, Any]]] = OrderedDict()
         self._put_off = self._put_off_before = 0
         self._taken: Final[set[int]] = set()
         self._number = 0
@@ -199,21 +203,35 @@ class ServerState:
         with self._inner:
             return self._places.get(document, ())
 
-    def computed(self, key: object, compute: Callable[[], Computed]) -> Computed:
-        """Return the result of `compute`, or the cached result for this key if it is one of the last few.
+    def note_unrecorded(self, documents: Iterable[int]) -> None:
+        """Remember the documents whose files are not in their recorded state."""
+        self._unrecorded = frozenset(documents)
 
-        `key`: contains the version of the store, so that an entry is not used after a change.
+    def is_unrecorded(self, document: int, *, otherwise: bool) -> bool:
+        """Return whether a document's file was not in its recorded state when the queue was last read.
+
+        `otherwise`: the answer if it was not read yet.
+        """
+        return otherwise if self._unrecorded is None else document in self._unrecorded
+
+    def computed(
+        self, key: object, compute: Callable[[], Computed], size: Callable[[Computed], int] = lambda _: 0
+    ) -> Computed:
+        """Return the result of `compute`, or the cached result for this key if it is one of the last ones.
+
+        `key`: contains what changes with the store, so that an entry is not used after a change. `size`: in bytes.
         """
         with self._inner:
             if key in self._diffs:
                 self._diffs.move_to_end(key)
-                found: Computed = self._diffs[key]
+                found: Computed = self._diffs[key][1]
                 return found
         made = compute()
         with self._inner:
-            self._diffs[key] = made
-            while len(self._diffs) > _MOST_DIFFS:
-                self._diffs.popitem(last=False)
+            self._diffs[key] = size(made), made
+            total = sum(bytes_ for bytes_, _ in self._diffs.values())
+            while len(self._diffs) > 1 and (len(self._diffs) > _MOST_DIFFS or total > _MOST_TEXT):
+                total -= self._diffs.popitem(last=False)[1][0]
         return made
 
     def may_put_off(self) -> bool:

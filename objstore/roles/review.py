@@ -1,4 +1,8 @@
-"""Report what awaits review, and make and undo decisions."""
+"""Report what awaits review, and make and undo decisions.
+
+It has more than 500 lines because it is the whole of one role, and most of its methods only pass on and say what is
+raised.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from objstore.calls.policies import Policies
+    from objstore.index.rows import DocumentPosition
     from objstore.model.basic_types import DocumentId, Seq, Unit
     from objstore.model.ids import BlobId
     from objstore.model.net_file import ChangesAtLine, FileSummary, NetFile
@@ -176,6 +181,12 @@ class Review:
 
         with self._journal.translating_index_errors():
             return summaries(self._journal, paths, units, unreadable, put_off)
+
+    def position(self, document: DocumentId) -> DocumentPosition | None:
+        """Return what changes with every edit of, and decision on, a document; None: nothing of it is pending."""
+        with self._journal.reading() as store:
+            positions = store.index.edits.pending_documents()
+        return next((position for position in positions if position.document == document), None)
 
     def seen_changes(self) -> frozenset[bytes]:
         """Return the keys of the seen changes."""

@@ -28,6 +28,7 @@ from tests.bench.status import bench_status
 from tests.bench.store import bench_store
 from tests.bench.toggle import bench_toggle
 from tests.bench.web import bench_web
+from tests.bench.web_load import bench_web_load
 from tests.bench.write import bench_write
 
 BENCHES: Final[dict[str, Callable[[Report], None]]] = {
@@ -46,6 +47,7 @@ BENCHES: Final[dict[str, Callable[[Report], None]]] = {
     "server": bench_server,
     "store": bench_store,
     "web": bench_web,
+    "web_load": bench_web_load,
 }
 
 

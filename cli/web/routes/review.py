@@ -122,8 +122,8 @@ def _shown(server: ServerState, workspace: "Workspace", fields: Fields) -> Shown
 
 
 ROUTES: Final[list[Route]] = [
-    get("/api/queue", queue),
-    get("/api/file", file, "document", "turn", "first", "count", "context"),
+    get("/api/queue", queue, is_shared=True),
+    get("/api/file", file, "document", "turn", "first", "count", "context", is_shared=True),
     get("/api/lines", lines, "document", "turn", "context", "first", "count"),
     get("/api/line", line, "document", "turn", "context", "row", "key", "first", "count"),
     get("/api/syntax", syntax, "document", "turn", "context", "first", "count"),

@@ -32,6 +32,11 @@ export interface Queue {
   undo: number;
   changes: number;
   unseen: number;
+  /** "12 of 85": changes that were decided since the review began, by anybody, and these with the pending ones. */
+  decided: number;
+  total: number;
+  /** Files with such decided changes, by turn and path, and those of their turns that have no pending change left. */
+  done: { files: DoneFile[]; turns: Omit<Turn, "files" | "running">[] };
   pending: number;
   accepted: number;
   rejected: number;
@@ -61,12 +66,15 @@ export interface Queue {
   unreadable: string[];
 }
 
+/** Decided changes of a file, within the first turn that they were part of. `turn` 0: edits of the session without a turn. */
+export interface DoneFile { turn: number; session: number; document: Document; path: Path; name: string; accepted: number; rejected: number }
 export interface Session { number: number; client: string; prompt: string; began: Time; edits: number }
 export interface Turn {
   number: number; session: number; client: string; model: string; prompt: string; time: Time;
   /** Whether a call of its session is running. */
   running: boolean;
-  files: { document: Document; added: number; removed: number; changes: number; unseen: number }[];
+  /** By path. `own`: the pending changes that no earlier turn lists; the review goes on to the next file that has any. */
+  files: { document: Document; added: number; removed: number; changes: number; unseen: number; own: number }[];
 }
 export interface RunningCall { session: number; client: string; tool: string; state: string; began: Time; names: string[] }
 
@@ -116,6 +124,8 @@ export interface Change {
   comments: Comment[];
   /** First row and number of rows of the change itself; the context around it is not counted. 0 rows: `words` only. */
   row: number; rows: number;
+  /** Its number in the order of the review, by turn, path and line, from 1 to the queue's `total`; 0: not known yet. */
+  place: number;
   /** Who wrote it, and which of its rows. */
   writers: Writer[];
   /** These lines before: the edits that wrote what it removes, and those that make it up, the newest first. */

@@ -29,6 +29,7 @@ class FileAuthors:
         seqs = {unit.seq for change in file.changes for unit in (*change.units, *change.earlier)}
         self._views: Final[dict[int, EditView]] = {seq: workspace.history.edit(seq) for seq in sorted(seqs)}
         self._sessions: Final = workspace.sessions.of_edits(sorted(seqs))
+        self._known: Final[dict[int, int]] = {}  # by the number of an edit
         self._places: Final[dict[tuple[int, int, str], int]] = {}
         self._summarized: Final[set[int]] = set()
         self.shapes: Final[list[Shape]] = []
@@ -70,7 +71,11 @@ class FileAuthors:
 
     def _author(self, unit: Unit) -> int:
         """Return the position of the author of a hunk."""
-        view = self._views[unit.seq]
+        if unit.seq not in self._known:
+            self._known[unit.seq] = self._author_of(self._views[unit.seq])
+        return self._known[unit.seq]
+
+    def _author_of(self, view: "EditView") -> int:
         turn = view.edit.turn if view.is_of_turn(view.edit.turn) else 0
         key = (turn, self._sessions.get(view.seq, 0), self._edits.author(view))
         if key not in self._places:

@@ -1,6 +1,7 @@
 """Compute the view of one file: its changes, and rows of its diff."""
 
 from collections.abc import Collection
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from cli.render.comments import comments_by_change
@@ -11,7 +12,7 @@ from cli.web.request_fields import NotThere
 from cli.web.server_state import ServerState, ShownChange
 from cli.web.shapes import change_words, comment_shape, kind_of, named, unit_names
 from cli.web.views.change_authors import FileAuthors, rejection_shape
-from objstore import ChangeKind, TextForm, blob_id, encoded, is_placeholder, value
+from objstore import ChangeKind, DocumentId, NoSuchName, PathError, TextForm, blob_id, encoded, is_placeholder, value
 
 if TYPE_CHECKING:
     from objstore import NetFile, StoreError, Unit, Workspace
@@ -49,18 +50,30 @@ def shown_file(
 
     Raises NotThere if nothing is pending, and what Review.changes raises.
     """
-    version = server.version()
+    # Another file's edits, which are what mostly comes while one reads, leave this one as it is.
+    position = workspace.review.position(DocumentId(document))
+    units = TurnSelection(turns=(turn,)).pending_units(workspace) if turn else None
 
     def computed() -> ShownFile:
-        units = TurnSelection(turns=(turn,)).pending_units(workspace) if turn else None
         file = _found(server, workspace, document, units)
         rows = DiffRows(file, context)
         return ShownFile(file=file, keys=tuple(change.key for change in file.changes), rows=rows, longest=rows.longest)
 
-    return server.computed((version, document, turn, context), computed)
+    if position is None:
+        return computed()
+    shown = server.computed((position, units, context), computed, _size)
+    with suppress(NoSuchName, PathError):
+        state = workspace.history.last_state(shown.file.path)
+        if state.blob is not None:
+            workspace.history.text(state.blob)  # raises if the bytes were lost since the diff was computed
+    return shown
 
 
-def file_shape(shown: ShownFile, seen: Collection[bytes]) -> Shape:
+def _size(shown: ShownFile) -> int:
+    return len(shown.file.before or b"") + len(shown.file.after or b"")
+
+
+def file_shape(server: ServerState, shown: ShownFile, seen: Collection[bytes]) -> Shape:
     """Return the summary of a file."""
     file, keys = shown.file, shown.keys
     return {
@@ -74,7 +87,7 @@ def file_shape(shown: ShownFile, seen: Collection[bytes]) -> Shape:
         "unseen": sum(key not in seen for key in keys),
         "turns": sorted({turn for change in file.changes for turn in change.turns}),
         "kind": kind_of(file.path, is_binary=file.is_binary),
-        "unrecorded": file.is_unrecorded,
+        "unrecorded": server.is_unrecorded(file.document, otherwise=file.is_unrecorded),
     }
 
 
@@ -93,7 +106,7 @@ def file_view(server: ServerState, workspace: "Workspace", shown: ShownFile, fir
         ]
     )
     return {
-        **file_shape(shown, seen),
+        **file_shape(server, shown, seen),
         "mode_before": file.mode_before,
         "mode": file.mode,
         "size_before": file.size_before,
@@ -116,6 +129,7 @@ def file_view(server: ServerState, workspace: "Workspace", shown: ShownFile, fir
                 "comments": [comment_shape(view) for view in comments.get(at, ())],
                 "row": rows.places[at][0],
                 "rows": rows.places[at][1],
+                "place": server.progress.place(key),
                 "writers": authors.writers(change),
                 "before": authors.before(change),
             }

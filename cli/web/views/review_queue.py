@@ -1,13 +1,15 @@
 """Compute the queue: pending changes by turn and by file, running calls, comments, sessions and notices."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from cli.screen.terminal import shown_name, visible
 from cli.web.decisions.waiting_rejections import waiting_shapes
+from cli.web.review_progress import DoneFile, ListedChange, Stop
 from cli.web.server_state import ServerState
 from cli.web.shapes import comment_shape, kind_of, named, prose, running_shape, time_shape, unit_names
-from objstore import DocumentId, EditFilter, NoSuchName, Operation, Seq, Status, StoreError
+from objstore import DocumentId, EditFilter, NoSuchName, Operation, Seq, Status, StoreError, Unit
 
 if TYPE_CHECKING:
     from objstore import ExternalChange, FileSummary, PendingGroup, StatusReport, Workspace
@@ -32,12 +34,17 @@ def queue_shape(server: ServerState, workspace: "Workspace", version: str) -> Sh
     )
     server.note_put_off(len(put_off))
     server.note_places(files)
+    server.note_unrecorded(file.document for file in files if file.is_unrecorded)
     turns = {seq: group.turn for group in report.groups for seq in group.seqs}
     running = {call.session for call in report.running if not call.is_behind and not call.is_abandoned}
-    shown_turns = _turns(workspace, report, files, put_off, seen, running)
+    listed = _listed(report, files)
+    shown_turns = _turns(workspace, report, files, put_off, seen, running, listed)
+    server.progress.update(listed, put_off.values(), partial(_status, workspace))
+    done = server.progress.done()
     comments = [view for view in workspace.comments.all() if not view.is_resolved]
     waiting = waiting_shapes(server)
-    sessions = {turn["session"] for turn in shown_turns} | {call.session for call in report.running}
+    sessions = {turn["session"] for turn in shown_turns} | {each.stop[1] for each in done}
+    sessions |= {call.session for call in report.running}
     sessions.update(number for each in report.collisions for number in each.edits)
     sessions.update(each["session"] for each in waiting)
     unattributed = _unattributed(workspace, files)
@@ -51,6 +58,9 @@ def queue_shape(server: ServerState, workspace: "Workspace", version: str) -> Sh
         "read_only": server.read_only(),
         "undo": in_force[0].number if in_force else 0,
         "changes": changes,
+        "total": changes + server.progress.decided,
+        "decided": server.progress.decided,
+        "done": _done(workspace, done, {(turn["number"], turn["session"]) for turn in shown_turns}),
         "unseen": sum(change.key not in seen for file in files for change in file.changes),
         "pending": report.pending,
         "accepted": report.accepted,
@@ -79,6 +89,51 @@ def queue_shape(server: ServerState, workspace: "Workspace", version: str) -> Sh
 
 
 # ---- inside
+
+
+def _listed(report: "StatusReport", files: "list[FileSummary]") -> dict[bytes, ListedChange]:
+    """Return the pending changes by key, each with the first turn that it is part of."""
+    stops = {seq: stop for stop, seqs in _stops(report) for seq in seqs}
+    found: dict[bytes, ListedChange] = {}
+    for file in files:
+        for change in file.changes:
+            own = [stops[unit.seq] for unit in change.units if unit.seq in stops]
+            stop = min(own, key=lambda stop: (not stop[0], stop), default=(0, 0))
+            found[change.key] = ListedChange(
+                stop=stop, document=file.document, path=file.path, line=change.line_after, units=change.units
+            )
+    return found
+
+
+def _stops(report: "StatusReport") -> "Iterator[tuple[Stop, tuple[Seq, ...]]]":
+    """Yield the turn and the edits of each group of pending edits."""
+    sessions = {turn.number: turn.session for turn in report.turns}
+    for group in report.groups:
+        yield (group.turn, sessions.get(group.turn, group.session)), group.seqs
+
+
+def _status(workspace: "Workspace", unit: Unit) -> Status | None:
+    try:
+        return workspace.history.edit(unit.seq).units[unit.hunk]
+    except NoSuchName:
+        return None
+
+
+def _done(workspace: "Workspace", done: Iterable[DoneFile], shown: "Collection[Stop]") -> Shape:
+    """Return the decided changes by file. `shown`: the turns that the queue lists because they have pending changes."""
+    files = [
+        {
+            "turn": each.stop[0],
+            "session": each.stop[1],
+            "document": each.document,
+            **named(each.path),
+            "accepted": each.accepted,
+            "rejected": each.rejected,
+        }
+        for each in done
+    ]
+    stops = dict.fromkeys(each.stop for each in done)
+    return {"files": files, "turns": [_turn(workspace, *stop) for stop in stops if stop not in shown]}
 
 
 def _turn_changes(file: "FileSummary", seqs: Collection[Seq]) -> set[int]:
@@ -120,14 +175,13 @@ def _turns(
     put_off: Mapping[str, DocumentId],
     seen: Collection[bytes],
     running: Collection[int],
+    listed: Mapping[bytes, ListedChange],
 ) -> list[Shape]:
     """Return the turns with pending changes, the oldest first; those without a turn come last, by session."""
     by_seq = {unit.seq: file for file in files for unit in (*file.units, *file.kept_on)}
     edits: dict[tuple[int, int], dict[str, tuple[FileSummary, set[Seq]]]] = {}
     unread: dict[tuple[int, int], list[PendingGroup]] = {}
-    sessions = {turn.number: turn.session for turn in report.turns}
-    for group in report.groups:
-        turn = (group.turn, sessions.get(group.turn, group.session))
+    for group, (turn, _) in zip(report.groups, _stops(report), strict=True):
         if group.path in put_off:
             unread.setdefault(turn, []).append(group)
         for seq in group.seqs:
@@ -141,8 +195,15 @@ def _turns(
         own = [
             (file, _turn_changes(file, seqs)) for _, (file, seqs) in sorted(edits.get((number, session), {}).items())
         ]
-        shape["files"] = [{"document": file.document, **_net_counts(file, places, seen)} for file, places in own]
-        shape["files"] += [{"document": put_off[group.path], **_own_counts([group])} for group in left]
+        shape["files"] = [
+            {
+                "document": file.document,
+                **_net_counts(file, places, seen),
+                "own": sum(listed[file.changes[at].key].stop == (number, session) for at in places),
+            }
+            for file, places in own
+        ]
+        shape["files"] += [{"document": put_off[group.path], **_own_counts([group]), "own": 0} for group in left]
         found.append(shape)
     return found
 

@@ -36,7 +36,7 @@ def test_files_are_put_off_only_as_long_as_each_look_gets_further(server: Server
     assert server.version() == before
 
 
-def test_the_last_few_results_are_kept(server: ServerState) -> None:
+def test_of_the_last_results_as_many_are_kept_as_twenty_megabytes_hold(server: ServerState) -> None:
     made: list[int] = []
 
     def compute(number: int) -> int:
@@ -44,10 +44,10 @@ def test_the_last_few_results_are_kept(server: ServerState) -> None:
             made.append(number)
             return number
 
-        return server.computed(number, computed)
+        return server.computed(number, computed, lambda _: 6_000_000)
 
-    assert [compute(number) for number in (1, 2, 1, 3, 4, 5, 1, 2)] == [1, 2, 1, 3, 4, 5, 1, 2]
-    assert made == [1, 2, 3, 4, 5, 2]
+    assert [compute(number) for number in (1, 2, 1, 3, 4, 1, 2)] == [1, 2, 1, 3, 4, 1, 2]
+    assert made == [1, 2, 3, 4, 2]
 
 
 def test_a_folder_without_a_store_is_not_called_read_only(tmp_path: Path) -> None:

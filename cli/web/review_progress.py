@@ -1,0 +1,125 @@
+"""Remember what was decided since the review began: a decided change is checked off in the queue, not gone from it.
+
+A review begins when something awaits it after nothing did, or with the server. Whoever decided, and through which
+surface, the queue sees that a change is gone and how its hunks are decided. All of this is in memory only.
+"""
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Final
+
+from objstore import Status, Unit, value
+
+__all__ = ["DoneFile", "ListedChange", "ReviewProgress", "Stop"]
+
+_MOST_DECIDED: Final = 20_000
+
+Stop = tuple[int, int]
+"""A turn in the queue: its number and its session's. Edits without a turn have 0 as the number."""
+
+
+@value
+class ListedChange:
+    """A change as the queue lists it."""
+
+    stop: Stop  # the first turn that it is part of
+    document: int
+    path: str
+    line: int  # in the current text
+    units: tuple[Unit, ...]
+
+
+@value
+class DoneFile:
+    """The changes of a file, within a turn, that were decided."""
+
+    stop: Stop
+    document: int
+    path: str
+    accepted: int
+    rejected: int
+
+
+class ReviewProgress:
+    """The changes that await review and those that were decided. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        """Begin with nothing pending and nothing decided."""
+        self._lock: Final = threading.Lock()
+        self._pending: dict[bytes, ListedChange] = {}
+        self._decided: dict[bytes, tuple[ListedChange, Status]] = {}
+        self._places: dict[bytes, int] = {}
+
+    def update(
+        self,
+        pending: Mapping[bytes, ListedChange],
+        unread: Collection[int],
+        statuses: Callable[[Unit], Status | None],
+    ) -> None:
+        """Take the pending changes as they are now.
+
+        `unread`: documents whose changes are not known now. `statuses`: returns that of a hunk (None: it is gone).
+        """
+        with self._lock:
+            if not self._pending:
+                self._decided = {}
+            kept = {key: change for key, change in self._pending.items() if change.document in unread}
+            for key, change in self._pending.items():
+                if key not in pending and key not in kept:
+                    verdict = _verdict(map(statuses, change.units))
+                    if verdict is not None:
+                        self._decided[key] = change, verdict
+            self._pending = {**kept, **pending}
+            back = {unit for change in pending.values() for unit in change.units}
+            self._decided = {
+                key: (change, verdict)
+                for key, (change, verdict) in list(self._decided.items())[-_MOST_DECIDED:]
+                if back.isdisjoint(change.units)
+            }
+            self._places = self._numbered()
+
+    @property
+    def decided(self) -> int:
+        """Return how many changes were decided."""
+        return len(self._decided)
+
+    def place(self, key: bytes) -> int:
+        """Return the number of a change in the order of the review, from 1, decided ones counted; 0: not known."""
+        return self._places.get(key, 0)
+
+    def done(self) -> list[DoneFile]:
+        """Return the files with decided changes, by turn and path."""
+        with self._lock:
+            decided = list(self._decided.values())
+        counts = Counter(((change.stop, change.path, change.document), verdict) for change, verdict in decided)
+        places = sorted({place for place, _ in counts}, key=lambda place: (_in_order(place[0]), place))
+        return [
+            DoneFile(
+                stop=place[0],
+                path=place[1],
+                document=place[2],
+                accepted=counts[place, Status.ACCEPTED],
+                rejected=counts[place, Status.REJECTED],
+            )
+            for place in places
+        ]
+
+    def _numbered(self) -> dict[bytes, int]:
+        """Return the number of each change, by turn, path and line."""
+        every = {key: change for key, (change, _) in self._decided.items()} | self._pending
+        ordered = sorted(every, key=lambda key: (_in_order(every[key].stop), every[key].path, every[key].line))
+        return {key: number for number, key in enumerate(ordered, 1)}
+
+
+def _in_order(stop: Stop) -> tuple[bool, Stop]:
+    """Return what turns are sorted by: those without a number come last."""
+    return not stop[0], stop
+
+
+def _verdict(statuses: Iterable[Status | None]) -> Status | None:
+    """Return how a change is decided, given its hunks' statuses; None: it is not."""
+    found = set(statuses)
+    if not found or not found <= {Status.ACCEPTED, Status.REJECTED}:
+        return None
+    return Status.REJECTED if Status.REJECTED in found else Status.ACCEPTED

@@ -56,6 +56,7 @@ class Workspace:
     def __init__(self, journal: Journal) -> None:
         """Wrap an open journal; use `open`, `init` or `find` instead."""
         self._journal = journal
+        journal.evidence = _Evidence(journal)
         self.root: Final = journal.tree.root
         new_file_mode()
 
@@ -254,9 +255,7 @@ class Workspace:
         def whose() -> CallInfo | Attributor:
             if info.origin is not Origin.EXTERNAL:
                 return info
-            from objstore.calls.attribution import whose_if_found
-
-            return whose_if_found(self._journal)
+            return self._journal.evidence.attributor()
 
         def recorded() -> Recorded:
             with self._journal.translating_index_errors(), record.recording_git(self._journal, whose(), limits):
@@ -386,3 +385,17 @@ class Workspace:
     ) -> DecisionOutcome:
         """Call `review.decide`."""
         return self.review.decide(action, units, **options)
+
+
+class _Evidence:
+    """What is known in a workspace of whose changes are, for whatever records some that it finds."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+
+    def attributor(self, *, is_kept: bool = False) -> Attributor:
+        """Return what says whose changes are that are found now. `is_kept`: a person's decision records them."""
+        from objstore.calls.attribution import Attribution
+        from objstore.calls.open_calls import OpenCalls
+
+        return Attribution(OpenCalls(self._journal), is_kept=is_kept)

@@ -6,26 +6,24 @@ if no agent can have made it. Everything between is unattributed: pending, with 
 the reason in plain words.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from objstore.calls.open_calls import AgentCall, CallKind, OpenCalls
 from objstore.model.basic_types import MAX_INT, Origin
-from objstore.model.results import EXTERNAL_CALL, Attributor, CallInfo
-from objstore.transaction.journal import Journal
+from objstore.model.results import EXTERNAL_CALL, CallInfo
 
 __all__ = [
     "CANDIDATES",
     "RULES",
     "UNKNOWN_TIME",
     "WHY",
+    "Attribution",
     "Facts",
     "FoundChange",
     "Rule",
     "explain",
-    "whose_if_found",
-    "whose_if_kept",
 ]
 
 CANDIDATES: Final = "candidates"
@@ -77,10 +75,6 @@ class Facts:
     def must_wait(self, path: str) -> bool:
         """Return whether every call that named the path may still be refused, or run on: a look waits for its end."""
         return all(not call.is_over and (call.is_asked or call.is_left) for call in self.naming(path))
-
-    def whose(self, path: str, moment: int, tick: int) -> CallInfo:
-        """Return whose a change is, as an `Attributor`."""
-        return explain(FoundChange(path, moment, tick), self)
 
 
 class Rule(NamedTuple):
@@ -249,17 +243,40 @@ def _unattributed(callers: Iterable[AgentCall], why: str = "") -> CallInfo:
     return CallInfo(tool="", origin=Origin.UNATTRIBUTED, notes=notes)
 
 
-def whose_if_found(journal: Journal) -> Attributor:
-    """Return whose a change is that a scan finds which is no tool's own.
-
-    The open calls are read at the first change. The caller holds the writer lock then and has read the files: a call
-    that began later can't have made what was found, and one that ends meanwhile waits for the lock.
-    """
-    facts = cache(lambda: Facts(OpenCalls(journal).calls().values()))
-    return lambda path, moment, tick: facts().whose(path, moment, tick)
+# ---- what is handed in
 
 
-def whose_if_kept(journal: Journal) -> Attributor:
-    """Return whose a change is that a person's decision finds and keeps. The caller holds the writer lock."""
-    facts = cache(lambda: Facts(OpenCalls(journal).calls().values()))
-    return lambda path, moment, tick: explain(FoundChange(path, moment, tick, is_kept=True), facts())
+class Attribution:
+    """What says whose changes are that one look finds: the rules, by the facts of one moment. An `Attributor`."""
+
+    def __init__(
+        self,
+        open_calls: OpenCalls,
+        calls: Mapping[str, AgentCall] | None = None,
+        *,
+        named: Mapping[str, str] = MappingProxyType({}),
+        otherwise: CallInfo = EXTERNAL_CALL,
+        is_kept: bool = False,
+    ) -> None:
+        """Take the log's open calls, or (`calls`) what the caller knows of them now.
+
+        The log is read at the first change. The caller holds the writer lock then and has read the files: a call that
+        began later can't have made what was found, and one that ends meanwhile waits for the lock. `named`: paths that
+        count as others. `otherwise`: whose changes are that no agent can have made. `is_kept`: as of a FoundChange.
+        """
+        self._open: Final = open_calls
+        self._named: Final = named
+        self._otherwise: Final = otherwise
+        self._is_kept: Final = is_kept
+        self._facts = None if calls is None else Facts(calls.values())
+
+    def __call__(self, path: str, moment: int, tick: int) -> CallInfo:
+        """Return whose a change of a file is. Units as for an `Attributor`."""
+        if self._facts is None:
+            self._facts = Facts(self._open.calls().values())
+        change = FoundChange(self._named.get(path, path), moment, tick, is_kept=self._is_kept)
+        return explain(change, self._facts, self._otherwise)
+
+    def may_be_formatted(self, session: str, path: str, recorded: int, moment: int, tick: int) -> bool:
+        """Return whether a formatter may change at a moment what a session's call made, as of an `Attributor`."""
+        return any(span.covers(path, recorded, moment, tick) for span in self._open.spans(session))

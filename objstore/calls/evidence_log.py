@@ -120,16 +120,15 @@ class EvidenceLog:
 
     def write(self, name: str, held: Mapping[str, Any]) -> None:
         """Say what is so of a thing from now on. Raises StoreLocked, and what the disk raises."""
-        if not self.exists(_FIRST):
-            self._append(_FIRST, b"{}")
-        self._append(name, json.dumps(held).encode())
+        first = () if self.exists(_FIRST) else ((_FIRST, b"{}"),)
+        self._append(*first, (name, json.dumps(held).encode()))
 
     def remove(self, *names: str) -> None:
         """Say that there are no such things any more. Never raises: a later scan finds what they changed once more."""
         with suppress(OSError, CasError):
-            for name in names:
-                if self.exists(name):
-                    self._append(name, b"null")
+            gone = [(name, b"null") for name in names if self.exists(name)]
+            if gone:
+                self._append(*gone)
 
     def mend(self) -> None:
         """Rewrite the log without its gap, and without what no longer counts. Raises what the disk raises."""
@@ -244,31 +243,32 @@ class EvidenceLog:
         else:
             self._entries[name] = _Entry(written, parts[3])
 
-    def _append(self, name: str, value: bytes) -> None:
+    def _append(self, *said: tuple[str, bytes]) -> None:
+        """Append what is said of things, each a line of its own."""
         self._refresh()
         lost = self._damage  # the lock creates a log that is missing
         with self._locked() as fd:
             self._refresh()
             lost = lost or self._damage
+            now = self._now()
             if not lost and not self._is_foreign:
-                self._append_line(fd, name, value)
+                lines = [self._line(number, now, *each) for number, each in enumerate(said, start=self._number + 1)]
+                self._disk.append(fd, b"".join(lines), self._path)
                 if self._offset > _LARGE and self._offset > _DEAD_SHARE * self._live():
                     self._refresh()
                     self._rewrite()
                 return
             if lost:
-                self._entries[_GAP] = _Entry(self._now(), json.dumps({"why": lost}).encode())
-            self._entries[name] = _Entry(self._now(), value)
-            if value == b"null":
-                del self._entries[name]
+                self._entries[_GAP] = _Entry(now, json.dumps({"why": lost}).encode())
+            for name, value in said:
+                self._entries[name] = _Entry(now, value)
+                if value == b"null":
+                    del self._entries[name]
             self._rewrite()
 
     def _live(self) -> int:
         """Return the bytes of the lines that count."""
         return sum(len(entry.value) + len(name) + _AROUND for name, entry in self._entries.items())
-
-    def _append_line(self, fd: int, name: str, value: bytes) -> None:
-        self._disk.append(fd, self._line(self._number + 1, self._now(), name, value), self._path)
 
     def _rewrite(self) -> None:
         lines = [self._head()]

@@ -3,36 +3,52 @@
 An agent's program, or a hook of it, may format a file right after a tool changed it. The change is found by the next
 scan: an edit of the same call, with an origin of its own, and pending like any other edit of an agent.
 
-The rule guesses wrong if a person formats the agent's lines within that time. Nothing is lost then: the edit is
-pending, `cas claim` makes it the person's, and a rejection that takes it along names it.
+It counts between the beginning of the call and the next event of its session, as hooks report them; after a stop, it is
+a person's formatting. The rule guesses wrong if a person formats the agent's lines within that time. Nothing is lost
+then: the edit is pending, `cas claim` makes it the person's, and a rejection that takes it along names it.
 """
 
-from typing import Final
+import os
+from collections.abc import Iterable, Mapping
 
+from objstore.calls.attribution import UNKNOWN_TIME
 from objstore.calls.edit_recorder import Change
 from objstore.errors import UNREADABLE, CasError
 from objstore.fastclass import replace
 from objstore.history.edit_queries import edit
 from objstore.model.basic_types import Operation, Origin
 from objstore.model.large_file_placeholder import is_placeholder
+from objstore.model.results import Attributor, CallInfo
 from objstore.text.formatting import is_reformatted
 from objstore.text.forms import shown_lines
 from objstore.transaction.journal import Journal
 
-__all__ = ["as_formatting"]
+__all__ = ["as_formatting", "attributed"]
 
-_SECONDS: Final = 5
-"""How long after an agent's edit a formatter may change the file."""
-
-_NS_PER_US: Final = 1000
-_NS: Final = 1_000_000_000
-_MADE_BY_CALL: Final = frozenset({Origin.AGENT, Origin.FORMATTER})
+_MADE_BY_CALL = frozenset({Origin.AGENT, Origin.FORMATTER})
 
 
-def as_formatting(journal: Journal, change: Change, moment: int, tick: int) -> Change:
+def attributed(
+    journal: Journal, changes: Iterable[Change], whose: Attributor, seen: Mapping[bytes, os.stat_result]
+) -> list[tuple[Change, CallInfo]]:
+    """Return changes that were found on disk, each with whose it is, and as formatting where it is that.
+
+    `seen`: what the system said of the files that were found, by path; a file that isn't there is gone at some time.
+    """
+    found: list[tuple[Change, CallInfo]] = []
+    for change in changes:
+        stat = seen.get(change.path)
+        moment, tick = (0, UNKNOWN_TIME) if stat is None else (stat.st_ctime_ns, 0)
+        info = whose(os.fsdecode(change.path), moment, tick)
+        found.append((as_formatting(journal, change, whose, moment, tick), info))
+    return found
+
+
+def as_formatting(journal: Journal, change: Change, whose: Attributor | None, moment: int, tick: int) -> Change:
     """Return a change found on disk, with the edit whose result a formatter changed by it, if that is the case.
 
-    `moment`: the latest time at which the file can have changed (ns of the file system, within `tick` ns).
+    `moment`: the latest time at which the file can have changed (ns of the file system, within `tick` ns). `whose`:
+    knows when formatters may have run (None: whenever the file changed).
     """
     before, after = change.before, change.after
     if change.document is None or change.operation is not Operation.EDIT or before is None or after is None:
@@ -48,13 +64,13 @@ def as_formatting(journal: Journal, change: Change, moment: int, tick: int) -> C
         made = edit(journal, newest)
     except (*UNREADABLE, CasError):
         return change
-    passed = moment - made.edit.time * _NS_PER_US
-    is_right_after = -_NS - tick <= passed <= _SECONDS * _NS + tick
     is_its_text = made.edit.after == before.state and made.edit.origin in _MADE_BY_CALL and made.status.is_live
-    if (
-        is_right_after
-        and is_its_text
-        and is_reformatted(shown_lines(before.content), shown_lines(after.content), change.path)
-    ):
-        return replace(change, formats=made.edit)
-    return change
+    if not (is_its_text and is_reformatted(shown_lines(before.content), shown_lines(after.content), change.path)):
+        return change
+    if whose is not None:
+        sessions = journal.store.index.sessions
+        session = sessions.get(sessions.of_edits([newest]).get(newest, 0))
+        at = os.fsdecode(made.edit.path)
+        if session is None or not whose.may_be_formatted(session.name, at, made.edit.time, moment, tick):
+            return change
+    return replace(change, formats=made.edit)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager, suppress
 from enum import Enum
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from objstore.calls.agent_files import AgentFiles, key_of, texts_of
 from objstore.calls.evidence_log import log_of
@@ -30,6 +30,7 @@ __all__ = [
     "FORGOTTEN_AFTER",
     "AgentCall",
     "CallKind",
+    "CallSpan",
     "OpenCalls",
     "call_of_fields",
     "fields_of_call",
@@ -76,6 +77,9 @@ _LONGEST_REPORTED: Final = 1 << 26
 
 _MOST_DONE: Final = 40
 """Ended calls remembered for each conversation, each in the words of its beginning and of its end."""
+
+_MOST_SPANS: Final = 8
+"""Ended calls of each conversation of which the times of formatters are remembered."""
 
 _MOST_SENT: Final = 200
 _MOST_TURNS: Final = 5
@@ -176,6 +180,20 @@ class AgentCall:
         named = {SUBAGENT: self.agent} if self.agent else {}
         notes = {name: sanitized_text(note) for name, note in {**self.notes, **named}.items()}
         return CallInfo(tool=sanitized_text(self.tool), conversation=self.conversation, notes=notes, turn=self.turn)
+
+
+class CallSpan(NamedTuple):
+    """The time in which a formatter may change what a call made: from its beginning to its session's next event."""
+
+    since: int  # ns since 1970-01-01 UTC, as all
+    ended: int
+    until: int  # 0: nothing more of the session was reported
+    paths: Sequence[str] | None  # the files that the call named; None: any
+
+    def covers(self, path: str, recorded: int, moment: int, tick: int) -> bool:
+        """Return whether it has a moment (within `tick`), for an edit of a file recorded at a time (µs)."""
+        is_call_s = self.since <= recorded * 1000 and (self.paths is None or path in self.paths)
+        return is_call_s and self.since <= moment + tick and (not self.until or moment - tick <= self.until)
 
 
 class OpenCalls:
@@ -281,16 +299,47 @@ class OpenCalls:
         done, earlier = self._done(call.conversation)
         return _CUT_OFF + _identity(call) in done + earlier and _identity(call) not in done + earlier
 
-    def note_done(self, conversation: str, calls: Iterable[AgentCall], *, are_cut_off: bool = False) -> None:
+    def note_done(
+        self,
+        conversation: str,
+        calls: Iterable[AgentCall] = (),
+        *,
+        are_cut_off: bool = False,
+        ended: AgentCall | None = None,
+    ) -> None:
         """Remember that calls have ended: a client may report a beginning or end again. Raises as `note`.
 
-        `are_cut_off`: their turn or session has ended, and their own ends were not reported.
+        `are_cut_off`: their turn or session has ended, and their own ends were not reported. `ended`: the call whose
+        end was reported; None: nothing but that something else of the session was.
         """
         prefix = _CUT_OFF if are_cut_off else ""
+        name = _done_name(conversation)
         with self._sessions_locked():
-            done, earlier = self._done(conversation)
-            done = list(dict.fromkeys([*done, *(prefix + _identity(call) for call in calls)]))[-_MOST_DONE:]
-            self._log.write(_done_name(conversation), {"calls": done, "earlier": earlier})
+            held = self._log.read(name)
+            done = list(dict.fromkeys([*texts_of(held.get("calls")), *(prefix + _identity(call) for call in calls)]))
+            spans, at = self.spans(conversation), now() * 1000
+            spans = [span if span.until else span._replace(until=at) for span in spans]
+            if ended is not None:
+                spans.append(CallSpan(ended.began * 1000, at, 0, ended.paths or None))
+            noted = {**held, "calls": done[-_MOST_DONE:], "spans": list(map(list, spans))[-_MOST_SPANS:]}
+            if noted != held:
+                self._log.write(name, noted)
+
+    def spans(self, conversation: str) -> list[CallSpan]:
+        """Return when formatters may have changed what the session's newest calls made."""
+        held = self._log.read(_done_name(conversation)).get("spans")
+        found = [CallSpan(*each) for each in (held if isinstance(held, list) else ()) if _is_span(each)]
+        session, turn = self.session(conversation), self.turn(conversation)
+        later = [at for at in (session.get("stopped"), 0 if turn is None else turn.began) if isinstance(at, int)]
+        calls = (call_of_fields(self._log.read(name)) for name in self._log.names(OPEN_CALL_PREFIX) if found)
+        later += [
+            call.began for call in calls if call is not None and call.conversation == sanitized_name(conversation)
+        ]
+        events = [at * 1000 for at in later]
+        return [
+            span._replace(until=min((at for at in [*events, span.until] if at > span.ended), default=0))
+            for span in found
+        ]
 
     def begin_turn(self, conversation: str) -> None:
         """Note that another turn begins: from now on, a client may use the ids of ended calls again.
@@ -298,10 +347,11 @@ class OpenCalls:
         Raises what `note` raises.
         """
         with self._sessions_locked():
+            held = self._log.read(_done_name(conversation))
             done, earlier = self._done(conversation)
             if done:
                 earlier = list(dict.fromkeys([*earlier, *done]))[-_MOST_DONE:]
-                self._log.write(_done_name(conversation), {"calls": [], "earlier": earlier})
+                self._log.write(_done_name(conversation), {**held, "calls": [], "earlier": earlier})
 
     def turn(self, conversation: str, agent: str = "", prompt_id: str = "") -> TurnInfo | None:
         """Return the turn that a report of a conversation is about (None: no beginning of a turn was noted).
@@ -577,6 +627,14 @@ def sanitized_name(conversation: str) -> str:
 def sanitized_text(text: str) -> str:
     """Return a text as a record can hold it: not too long, and without the lone surrogates that JSON allows."""
     return text[:_LONGEST_NOTE].encode("utf-8", "replace").decode()
+
+
+def _is_span(held: object) -> bool:
+    """Return whether the log holds the fields of a CallSpan."""
+    match held:
+        case [int(), int(), int(), None | list()]:
+            return True
+    return False
 
 
 def _session_name(conversation: str) -> str:

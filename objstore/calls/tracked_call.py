@@ -391,19 +391,9 @@ class Call:
         """Return what was found on disk, each change with the call that it is attributed to."""
         if not self._external:
             return []
-        from objstore.calls.attribution import UNKNOWN_TIME, whose_if_found
-        from objstore.calls.formatting import as_formatting
+        from objstore.calls.formatting import attributed
 
-        whose = whose_if_found(self._journal)
-
-        def attributed(change: Change) -> tuple[Change, CallInfo]:
-            file = self._files.get(change.path)
-            seen = None if file is None or file.found is None else file.found.stat
-            moment, tick = (0, UNKNOWN_TIME) if seen is None else (seen.st_ctime_ns, 0)
-            info = whose(os.fsdecode(change.path), moment, tick)
-            return as_formatting(self._journal, change, moment, tick), info
-
-        return list(map(attributed, self._external))
+        return attributed(self._journal, self._external, self._journal.evidence.attributor(), self._disk_stats())
 
     def _record_agents_changes(self, found: Sequence[tuple[Change, CallInfo]]) -> list[EditView] | None:
         """Record what was found on disk, if some of it is attributed to an agent's open call (None: none of it is).

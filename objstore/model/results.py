@@ -1,10 +1,10 @@
 """Define what surfaces ask for and what they get back, conflicts included, as plain values."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from objstore.fastclass import field, value
-from objstore.model.basic_types import Action, ConflictKind, DocumentId, Origin, Seq, Status, Unit
+from objstore.model.basic_types import Action, ConflictKind, DocumentId, FileState, Origin, Seq, Status, Unit
 from objstore.model.ids import BlobId
 from objstore.model.status_report import ExternalChange
 from objstore.model.views import Act, EditView
@@ -21,6 +21,7 @@ __all__ = [
     "Conflicted",
     "Decided",
     "DecisionOutcome",
+    "Difference",
     "ExternalChanges",
     "FileEffect",
     "LinesKept",
@@ -28,6 +29,7 @@ __all__ = [
     "NothingToDo",
     "Notice",
     "TurnInfo",
+    "Unknown",
     "counted_edits",
 ]
 
@@ -61,8 +63,46 @@ class CallInfo:
 EXTERNAL_CALL: Final = CallInfo(tool="", origin=Origin.EXTERNAL)
 """The attribution of a change that no known call made."""
 
-Attributor: TypeAlias = Callable[[str, int, int], CallInfo]
-"""Returns the call that changed a file at a moment (ns of the file system), give or take a tolerance in ns."""
+
+class Attributor(Protocol):
+    """Says whose changes are that are found on disk, by what is known at one moment."""
+
+    def __call__(self, path: str, moment: int, tick: int) -> CallInfo:
+        """Return the call that changed a file at a moment (ns of the file system), give or take a tolerance in ns."""
+        ...
+
+    def may_be_formatted(self, session: str, path: str, recorded: int, moment: int, tick: int) -> bool:
+        """Return whether a formatter may change at a moment what a session's call made of a file. Units as above.
+
+        `recorded`: when that was recorded, in microseconds since 1970-01-01 UTC.
+        """
+        ...
+
+
+class Unknown:
+    """An `Attributor` that knows nothing: each change may be an agent's."""
+
+    def __call__(self, *_change: object, **_named: object) -> CallInfo:
+        """Return that it is not known whose a change is."""
+        return CallInfo(tool="", origin=Origin.UNATTRIBUTED)
+
+    def may_be_formatted(self, *_change: object, **_named: object) -> bool:
+        """Return that it is not known."""
+        return False
+
+
+@value
+class Difference:
+    """A file that is not in its known state."""
+
+    path: bytes
+    document: DocumentId | None  # None: it has none yet
+    known: FileState | None  # None: no file
+    now: FileState | None  # None: no file
+    changed: int  # the latest time at which it can have changed (ns of the file system)
+    tick: int  # possible error of that time, for a file on another file system than the store (ns)
+    folders: int = 0  # how many of its folders, counted from the innermost, are new with it
+    is_lost: bool = False  # whether its known state can't be read
 
 
 @value

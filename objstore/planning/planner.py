@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from objstore.calls.edit_recorder import Change, Recorder
-    from objstore.model.results import CallInfo
     from objstore.transaction.journal import Journal
     from objstore.weave.document import Document
 
@@ -342,7 +341,11 @@ class Planner:
             raise FileChanged(min(change.path for change in set(expected) ^ set(seen)))
         if not changes:
             return []
-        self._external = [view.edit for view in self._recording().record_found(self._attributed(changes))]
+        from objstore.calls.formatting import attributed
+
+        whose = self.journal.evidence.attributor(is_kept=True)
+        found_changes = attributed(self.journal, changes, whose, self._disk_stats)
+        self._external = [view.edit for view in self._recording().record_found(found_changes)]
         discarded: list[Unit] = []
         for edit in self._external:
             self._lineages[edit.seq] = edit.document
@@ -353,21 +356,6 @@ class Planner:
             if on_external is OnExternal.DISCARD:
                 discarded += loaded.units(edit.seq)
         return discarded
-
-    def _attributed(self, changes: Sequence[Change]) -> list[tuple[Change, CallInfo]]:
-        """Return changes found on disk, each with whose it is: unattributed if an agent may have made it."""
-        from objstore.calls.attribution import UNKNOWN_TIME, whose_if_kept
-        from objstore.calls.formatting import as_formatting
-
-        whose = whose_if_kept(self.journal)
-
-        def attributed(change: Change) -> tuple[Change, CallInfo]:
-            seen = self._disk_stats.get(change.path)
-            moment, tick = (0, UNKNOWN_TIME) if seen is None else (seen.st_ctime_ns, 0)
-            info = whose(os.fsdecode(change.path), moment, tick)
-            return as_formatting(self.journal, change, moment, tick), info
-
-        return list(map(attributed, changes))
 
     def _reject_formatting(self, loaded: Document, verdicts: Mapping[Unit, Status]) -> Sequence[Unit]:
         """Reject what formatters made of the lines that a decision takes out; return these units.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol
 
-from objstore.calls.attribution import Facts, FoundChange, explain
+from objstore.calls.attribution import Attribution, Facts
 from objstore.calls.open_calls import AgentCall, OpenCalls, sanitized_text
 from objstore.errors import BlobMissing, DiskFailed, PathError, TreeInvalid
 from objstore.fs.confined_path import look_at, open_folder
@@ -107,7 +107,8 @@ class AttributedScan:
         """
         facts = Facts(open_calls.values())
         waiting = [path for path in paths if facts.must_wait(path)]
-        return list(self._record(facts.whose, waiting, are_canonical=True).edits) if waiting else []
+        whose = Attribution(self._open, open_calls)
+        return list(self._record(whose, waiting, are_canonical=True).edits) if waiting else []
 
     def missing_files_below(self, path: str) -> list[str]:
         """Return the known files below a path that is no longer a folder."""
@@ -183,9 +184,7 @@ class AttributedScan:
                     if each not in facts.named:
                         named.setdefault(each, path)
 
-        def whose(path: str, moment: int, tick: int) -> CallInfo:
-            return explain(FoundChange(named.get(path, path), moment, tick), facts, otherwise)
-
+        whose = Attribution(self._open, open_calls, named=named, otherwise=otherwise)
         with recording_git(self._journal, whose):
             if named:
                 yield self._record(whose, list(named), are_canonical=True)

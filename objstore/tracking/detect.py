@@ -27,12 +27,12 @@ from objstore.model.basic_types import (
     recorded_mode,
 )
 from objstore.model.relpath import beginning, folders_above, joined
-from objstore.model.results import Attributor, CallInfo
+from objstore.model.results import Attributor, CallInfo, Difference
 from objstore.model.views import EditView
 from objstore.store.write_batch import Batch
 from objstore.tracking.baseline_update import BaselineUpdate
 from objstore.transaction.journal import Journal
-from objstore.worktree.baseline import Difference, KnownStates
+from objstore.worktree.baseline import KnownStates
 from objstore.worktree.git_positions import GitPositions, Movement, watch_repositories
 from objstore.worktree.mounts import absent_folders, is_absent
 from objstore.worktree.moved_files import moved_files
@@ -417,10 +417,11 @@ def _recorded(
     edits = list(returned)
     calls: list[tuple[CallInfo, str, int, list[EditView]]] = []  # with conversation, position in it, edits
     for change, here in _changes(found, batch):
-        author = info
-        if not isinstance(author, CallInfo):
-            author = author(os.fsdecode(other_names.get(here.path, here.path)), here.changed, here.tick)
-            made = as_formatting(journal, change, here.changed, here.tick).formats
+        if isinstance(info, CallInfo):
+            author = info
+        else:
+            author = info(os.fsdecode(other_names.get(here.path, here.path)), here.changed, here.tick)
+            made = as_formatting(journal, change, info, here.changed, here.tick).formats
             if made is not None and author.origin is not Origin.AGENT:
                 edits.append(recorder.record_formatting(replace(change, formats=made), made))
                 continue

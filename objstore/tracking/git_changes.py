@@ -37,7 +37,7 @@ from objstore.git.contents import (
 from objstore.git.repository import Repository, is_sparse, made_at
 from objstore.model.basic_types import GIT_CONVERSATION, UNKNOWN_AGENT, DocumentId, FileState, Origin, Seq, Status
 from objstore.model.large_file_placeholder import is_placeholder
-from objstore.model.results import Attributor, CallInfo
+from objstore.model.results import Attributor, CallInfo, Difference
 from objstore.model.views import EditView
 from objstore.store.write_batch import Batch
 from objstore.text.diff import diff_lines
@@ -54,7 +54,6 @@ from objstore.tracking.git_evidence import (
 from objstore.tracking.returned_lines import FileStatuses, owner_at
 from objstore.transaction.journal import Journal
 from objstore.weave.returning import Returning, idle_parts, is_telling, lacking, partial_text, returning
-from objstore.worktree.baseline import Difference
 from objstore.worktree.git_positions import Movement
 
 __all__ = ["GitChanges", "RemovedWorktree", "record_dropped_stash"]

@@ -20,13 +20,13 @@ from objstore.git.repository import Repository, find_repository
 from objstore.history.git_events import decisions_of_git
 from objstore.model.basic_types import UNKNOWN_AGENT, Action
 from objstore.model.large_file_placeholder import is_placeholder
+from objstore.model.results import Difference
 from objstore.store.write_batch import Batch
 from objstore.text.diff import diff_lines
 from objstore.text.forms import shown_lines
 from objstore.text.lines import split_lines
 from objstore.text.unified_diff import is_either_binary
 from objstore.transaction.journal import Journal
-from objstore.worktree.baseline import Difference
 from objstore.worktree.git_positions import Movement
 
 __all__ = ["COMMIT", "AgentsLines", "commits_of_agents", "is_named", "lost_paths", "path_in_repository", "stashes_of"]

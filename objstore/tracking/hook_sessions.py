@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from objstore.calls.agent_files import texts_of
-from objstore.calls.attribution import Facts
+from objstore.calls.attribution import Attribution
 from objstore.calls.open_calls import (
     ABANDONED,
     AgentCall,
@@ -100,6 +100,7 @@ class HookSessions:
 
     def _begin(self, known: AgentCall, *, reports_subagents: bool) -> list[EditView]:
         if known.paths == ():
+            self._note_done(known.conversation)
             return []
         name = self._open.name_of(known)
         try:
@@ -144,9 +145,9 @@ class HookSessions:
         """
         known = self._known(call)
         self._note_heard(known.conversation, _END)
-        if known.asks:
-            self.server_calls.withdraw(known)
+        announced = self.server_calls.withdraw(known) if known.asks else None
         if known.paths == () and not self._open.is_open(call):
+            self._note_done(known.conversation, ended=announced)
             return []
         # Noted first: if anything fails from here on, the time of the end is known.
         is_first_report = self._open.note_end(self._open.name_of(call))
@@ -157,7 +158,7 @@ class HookSessions:
             if name not in open_calls and self._is_done(known, before=True):
                 if self._open.was_cut_off(known):
                     open_calls[name] = replace(known, is_left=True)
-                    self._note_done([known])
+                    self._note_done(known.conversation, [known])
                 return self._scan.record_edits(known.paths, open_calls)
             begun_after = self._missing.earliest_beginning(known, self._ended_at(known))
             if not call.is_named:
@@ -172,7 +173,7 @@ class HookSessions:
                 if not is_begun:
                     self._missing.note_unannounced(name, begun, begun_after)
                 paths = _all_of(begun.paths, known.paths)
-                self._note_done([begun, known])
+                self._note_done(known.conversation, [begun, known], ended=begun)
                 open_calls[name] = replace(
                     begun,
                     paths=begun.paths if paths is None else paths,
@@ -186,7 +187,8 @@ class HookSessions:
                 open_calls[name] = replace(known, is_left=True)
                 self._note_heard(known.conversation, _UNANNOUNCED)
                 self._missing.note_unannounced(name, open_calls[name], begun_after)
-                self._note_done([known])  # its beginning may be reported late, and no second end would follow
+                # Its beginning may be reported late, and no second end would follow.
+                self._note_done(known.conversation, [known])
             left = [] if begun is None or paths is not None else self._outliving([begun])
             found = self._scan.record_edits(paths, open_calls)
             if begun is not None:
@@ -270,7 +272,7 @@ class HookSessions:
             found = self._scan.record_released(paths or (), open_calls) + self._scan.record_edits(paths, open_calls)
             if not may_have_run:
                 self._settle_doubt(replace(begun, paths=()), open_calls)
-            self._note_done([begun, known])
+            self._note_done(known.conversation, [begun, known])
             self._open.remove(name)
             return found
 
@@ -311,10 +313,15 @@ class HookSessions:
         return self._end_all(
             conversation,
             lambda call: call.agent == agent or (not agent and call.began < old),
-            lambda kept: {"agents": _agents_without(agent, kept)} if agent else {"waits": True},
+            lambda kept: {"agents": _agents_without(agent, kept)} if agent else self._stopped(conversation),
             lambda call: call.agent != agent or (call.is_behind and _may_run(call, running)),
             is_reported=lambda call: call.is_behind and running is not None,
         )
+
+    def _stopped(self, conversation: str) -> dict[str, object]:
+        """Return the fields of a session that say that its agent has ended its turn, and when that was first said."""
+        is_first = any(not span.until for span in self._open.spans(conversation))
+        return {"waits": True, **({"stopped": now()} if is_first else {})}
 
     def over(self, conversation: str) -> list[EditView]:
         """Note that neither the conversation nor its subagents have a running call. Returns and raises as `pause`."""
@@ -356,10 +363,8 @@ class HookSessions:
         """Record what git did since the last look, and leave other changes to the next scan. Raises as `notice`."""
         from objstore.tracking.record import recording_git
 
-        with self._locked(None):
-            facts = Facts(self._open.calls().values())
-            with recording_git(self._journal, facts.whose):
-                pass
+        with self._locked(None), recording_git(self._journal, Attribution(self._open)):
+            pass
 
     def knows(self, conversation: str) -> bool:
         """Return whether hooks have reported the conversation in this workspace, or it has an open call."""
@@ -517,11 +522,18 @@ class HookSessions:
         """
         return call.is_named and self._open.is_done(call, before=before)
 
-    def _note_done(self, calls: Iterable[AgentCall], *, are_cut_off: bool = False) -> None:
-        """Remember that calls have ended, as far as they have ids. `are_cut_off`: as for `OpenCalls.note_done`."""
+    def _note_done(
+        self,
+        conversation: str,
+        calls: Iterable[AgentCall] = (),
+        *,
+        are_cut_off: bool = False,
+        ended: AgentCall | None = None,
+    ) -> None:
+        """Remember that calls have ended, as far as they have ids. Parameters as for `OpenCalls.note_done`."""
         named = [call for call in calls if call.is_named]
-        if named:
-            self._open.note_done(named[0].conversation, named, are_cut_off=are_cut_off)
+        if named or ended is not None or any(not span.until for span in self._open.spans(conversation)):
+            self._open.note_done(conversation, named, are_cut_off=are_cut_off, ended=ended)
 
     def _note_heard(self, conversation: str, what: str) -> None:
         """Note what arrives of the tools of a session: until something does, an agent may work unheard."""
@@ -691,10 +703,9 @@ class HookSessions:
             for name in sorted(inferred & ended):
                 self._missing.note_lost_end(open_calls[name])
             self._note_silence(conversation, [open_calls[name] for name in ended - running], is_changed=bool(found))
-            self._note_done(
-                [open_calls[name] for name in ended - refused - running if open_calls[name].kind is CallKind.CALL],
-                are_cut_off=True,
-            )
+            cut_off = [open_calls[name] for name in ended - refused - running]
+            if cut_off := [call for call in cut_off if call.kind is CallKind.CALL]:
+                self._note_done(conversation, cut_off, are_cut_off=True)
             for name in ended:
                 if name in running:
                     self._open.put(name, replace(open_calls[name], is_left=True))

@@ -259,7 +259,6 @@ def renew_baseline(journal: Journal) -> None:
     The order matters: a change in between is in the new baseline, or is recorded. If the old baseline can't be read,
     nothing can be compared with it. Raises what `record_changes` raises.
     """
-    from objstore.calls.attribution import whose_if_found
     from objstore.history.snapshot_check import is_tree_readable
 
     _take_baseline(journal, None)
@@ -267,7 +266,7 @@ def renew_baseline(journal: Journal) -> None:
         old = store.baseline()
         is_known = old is not None and is_tree_readable(store, old.root)
     if is_known:
-        record_changes(journal, whose_if_found(journal))
+        record_changes(journal, journal.evidence.attributor())
 
 
 def _readable_baseline(journal: Journal, lost: BlobId, limits: ScanLimits | None) -> SnapshotView | None:

@@ -33,7 +33,7 @@ from objstore.model.basic_types import (
     Unit,
 )
 from objstore.model.records import Decision, WrittenFile
-from objstore.model.results import Attributor, CallInfo
+from objstore.model.results import Attributor, CallInfo, Difference
 from objstore.model.views import EditView
 from objstore.store.write_batch import Batch, now
 from objstore.text.forms import shown_lines
@@ -42,7 +42,6 @@ from objstore.tracking.git_evidence import AgentsLines
 from objstore.transaction.journal import Journal
 from objstore.weave.document import Document
 from objstore.weave.returning import Returning, is_telling, partial_text, returning, undecided_lines
-from objstore.worktree.baseline import Difference
 
 __all__ = ["FileStatuses", "ReturnedLines", "owner_at", "sessions_of"]
 
@@ -371,7 +370,8 @@ class _Comparison:
             hunks=None,
             origin=Origin.EXTERNAL,
         )
-        return as_formatting(self._journal, change, here.changed, here.tick).formats is not None
+        whose = None if isinstance(self._whose, CallInfo) else self._whose
+        return as_formatting(self._journal, change, whose, here.changed, here.tick).formats is not None
 
     def _returned(
         self, here: Difference, document: DocumentId, event: FileStatuses, *, may_be_agents: bool

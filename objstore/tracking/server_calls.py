@@ -47,9 +47,11 @@ class ServerCalls:
         if not self._log.exists(name):  # a client may report a beginning twice
             self._log.write(name, fields_of_call(self._open.in_turn(call)))
 
-    def withdraw(self, call: AgentCall) -> None:
-        """Note that an announced call has ended, or is not made after all."""
+    def withdraw(self, call: AgentCall) -> AgentCall | None:
+        """Note that an announced call has ended, or is not made after all; return it (None: it was not announced)."""
+        announced = call_of_fields(self._log.read(_name_of(call)))
         self._remove(_name_of(call))
+        return announced
 
     def withdraw_all(self, conversation: str, is_ended: Callable[[AgentCall], bool]) -> None:
         """Note that some announced calls of a conversation have ended."""

@@ -13,7 +13,7 @@ import time
 from contextlib import closing, contextmanager, nullcontext, suppress
 from functools import cache
 from threading import Lock, RLock, get_ident, local
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from objstore.errors import (
     CallAborted,
@@ -46,10 +46,11 @@ if TYPE_CHECKING:
     from objstore.fs.disk import Disk
     from objstore.log.segment_files import Place
     from objstore.log.segments import Group
+    from objstore.model.results import Attributor
     from objstore.recovery.roll_forward import RollForward
     from objstore.store.write_batch import Batch
 
-__all__ = ["Journal"]
+__all__ = ["Evidence", "Journal"]
 
 _BRIEF_SECONDS: Final = 0.2
 """Seconds that a reader waits for a writer, which may be completing what another one left."""
@@ -81,6 +82,23 @@ def _transition_type() -> type[Transition]:
     return Transition
 
 
+class Evidence(Protocol):
+    """What is known of whose changes are: whoever records changes that were found asks it."""
+
+    def attributor(self, *, is_kept: bool = False) -> Attributor:
+        """Return what says whose changes are that are found now. `is_kept`: a person's decision records them."""
+        ...
+
+
+class _NoEvidence:
+    """Where no workspace has handed any in, nothing is known: each change awaits review."""
+
+    def attributor(self, **_which: object) -> Attributor:
+        from objstore.model.results import Unknown
+
+        return Unknown()
+
+
 class Journal:
     """One workspace's store and files, for one process."""
 
@@ -106,6 +124,7 @@ class Journal:
         self._users = 0  # nesting depth of the uses of the store
         self.progress: Progress = ignore_progress  # is called with the progress of long work
         self._deciders: Final = local()
+        self.evidence: Evidence = _NoEvidence()  # the workspace hands its own in
         self.has_committed = False  # whether this process has recorded anything
         self._lock: Final = WriterLock(os.path.join(self._folder, "lock"))
         self._scratch: int | None = None

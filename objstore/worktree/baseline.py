@@ -1,12 +1,8 @@
-"""Look up the known state of a file: the tip of its document, or its entry in the baseline if it has no document.
-
-A difference is a file that is in another state.
-"""
+"""Look up the known state of a file: the tip of its document, or its entry in the baseline if it has no document."""
 
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from objstore.fastclass import value
 from objstore.model.basic_types import DocumentId, FileState
 from objstore.model.ids import BlobId
 from objstore.model.relpath import beginning, joined
@@ -16,21 +12,7 @@ from objstore.transaction.journal import Journal
 if TYPE_CHECKING:
     from objstore.worktree.walk import SkippedPath
 
-__all__ = ["Difference", "KnownStates", "known_state_of"]
-
-
-@value
-class Difference:
-    """A file that is not in its known state."""
-
-    path: bytes
-    document: DocumentId | None  # None: it has none yet
-    known: FileState | None  # None: no file
-    now: FileState | None  # None: no file
-    changed: int  # the latest time at which it can have changed (ns of the file system)
-    tick: int  # possible error of that time, for a file on another file system than the store (ns)
-    folders: int = 0  # how many of its folders, counted from the innermost, are new with it
-    is_lost: bool = False  # whether its known state can't be read
+__all__ = ["KnownStates", "known_state_of"]
 
 
 _FEW: Final = 3

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -25,7 +26,6 @@ from objstore import (
     Unit,
     Workspace,
 )
-from objstore.calls import formatting
 from objstore.config.config_files import Configuration
 from objstore.fastclass import replace
 from objstore.model.results import EXTERNAL_CALL
@@ -186,7 +186,7 @@ def test_a_change_of_meaning_right_after_an_edit_is_no_formatting(workspace: Wor
 
 def test_a_formatter_that_runs_twice_has_all_its_changes_rejected_with_the_edit(workspace: Workspace) -> None:
     write_and_format(workspace)
-    look(workspace, "turn's end")
+    look(workspace, "record")
     path_in(workspace).write_bytes(FORMATTED.replace(b"10", b" 10"))
     look(workspace, "turn's end")
     made, *formatted = edits(workspace)
@@ -206,7 +206,7 @@ def test_a_setting_says_how_formatting_is_reviewed(workspace: Workspace, value: 
     assert formatted.status is (Status.ACCEPTED if value == "accepted" else Status.PENDING)
 
 
-@pytest.mark.parametrize("why", ["other text", "later", "not an agent's"])
+@pytest.mark.parametrize("why", ["other text", "not an agent's"])
 def test_a_change_is_no_formatters_if_it_is_not_formatting_right_after_an_agents_edit(
     workspace: Workspace, why: str
 ) -> None:
@@ -219,14 +219,58 @@ def test_a_change_is_no_formatters_if_it_is_not_formatting_right_after_an_agents
         path_in(workspace).write_bytes(WRITTEN)
         workspace.hooks.end(CALL)
     path_in(workspace).write_bytes(FORMATTED.replace(b"2", b"20") if why == "other text" else FORMATTED)
-    if why == "later":
-        with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(formatting, "_SECONDS", -2)
-            workspace.hooks.pause("c")
-    else:
-        workspace.hooks.pause("c")
+    workspace.hooks.pause("c")
     last = edits(workspace)[-1]
     assert (last.edit.origin, last.status) == (Origin.EXTERNAL, Status.ACCEPTED)
+
+
+@pytest.mark.parametrize("end", ["stop", "prompt", "stop and a decision", "a later tool", "a tool that reads", "end"])
+@pytest.mark.parametrize("call", [CALL, replace(CALL, is_named=False)], ids=["with an id", "without an id"])
+def test_formatting_after_the_next_event_of_the_session_is_the_persons(
+    workspace: Workspace, call: AgentCall, end: str
+) -> None:
+    hooks, other = workspace.hooks, replace(CALL, id="2", paths=("g.py",))
+    if end == "end":
+        hooks.begin(other)
+    hooks.begin(call)
+    path_in(workspace).write_bytes(WRITTEN)
+    hooks.end(call)
+    time.sleep(0.02)  # the file system's clock may lag behind
+    match end:
+        case "prompt":
+            hooks.note_turn(TurnInfo(session="c", began=0, prompt="go on"), has_begun=True)
+        case "a later tool":
+            hooks.begin(other)
+        case "a tool that reads":
+            hooks.begin(replace(other, paths=()))
+        case "end":
+            hooks.end(other)
+        case _:
+            hooks.pause("c")
+    time.sleep(0.02)
+    path_in(workspace).write_bytes(FORMATTED)
+    if end == "a later tool":
+        hooks.end(other)
+    if end == "stop and a decision":
+        workspace.decide(Action.ACCEPT, units_of(edits(workspace)[0]), who="me", on_external=OnExternal.KEEP)
+    else:
+        hooks.pause("c")
+    last = edits(workspace)[-1]
+    assert (last.edit.origin, last.status) == (Origin.EXTERNAL, Status.ACCEPTED)
+
+
+@pytest.mark.parametrize("other", [("g.py",), ()])
+def test_formatting_before_the_next_event_is_a_formatters_whenever_it_is_found(
+    workspace: Workspace, other: tuple[str, ...]
+) -> None:
+    write_and_format(workspace)
+    time.sleep(0.02)
+    for number in range(3):  # none of these looks at the file
+        call = replace(CALL, id=f"later {number}", paths=other)
+        workspace.hooks.begin(call)
+        workspace.hooks.end(call)
+    look(workspace, "turn's end")
+    assert [view.edit.origin for view in edits(workspace)] == [Origin.AGENT, Origin.FORMATTER]
 
 
 @pytest.mark.skipif(

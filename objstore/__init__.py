@@ -110,6 +110,7 @@ if TYPE_CHECKING:
         Surface as Surface,
         Unit as Unit,
         git_mode as git_mode,
+        shown_edits as shown_edits,
     )
     from objstore.model.canonical_msgpack import MAX_TEXT as MAX_TEXT
     from objstore.model.ids import (
@@ -236,6 +237,15 @@ if TYPE_CHECKING:
     from objstore.retention.purge import PurgePlan as PurgePlan
     from objstore.selection.places import NamedPlace as NamedPlace, PathSelection as PathSelection
     from objstore.selection.units import Selected as Selected, Selection as Selection
+    from objstore.shapes.words import (
+        OutcomeWords as OutcomeWords,
+        also_decided as also_decided,
+        distinct_conflicts as distinct_conflicts,
+        effect_words as effect_words,
+        outcome_words as outcome_words,
+        refusal as refusal,
+        shown_units as shown_units,
+    )
     from objstore.snapshots.catalog import PathState as PathState, SnapshotView as SnapshotView
     from objstore.snapshots.create import SnapshotResult as SnapshotResult
     from objstore.snapshots.diff import SnapshotChange as SnapshotChange
@@ -407,6 +417,15 @@ _HOMES: Final = {
     "text.rebase": ("RebaseConflict", "Rebased", "compared", "rebased"),
     "fs.confined_path": ("find_root", "real_path", "require_not_reserved"),
     "retention.pins": ("PinView",),
+    "shapes.words": (
+        "OutcomeWords",
+        "also_decided",
+        "distinct_conflicts",
+        "effect_words",
+        "outcome_words",
+        "refusal",
+        "shown_units",
+    ),
     "selection.places": ("NamedPlace", "PathSelection"),
     "selection.units": ("Selected", "Selection"),
     "retention.purge": ("PurgePlan",),
@@ -452,6 +471,7 @@ _HOMES: Final = {
         "Surface",
         "Unit",
         "git_mode",
+        "shown_edits",
     ),
     "transfer.mcpdiff_export": ("McpdiffExport",),
     "transfer.mcpdiff_import": ("ImportProblem", "McpdiffImport"),

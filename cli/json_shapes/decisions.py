@@ -142,7 +142,7 @@ def _act_shape(workspace: "Workspace", act: "Act") -> dict[str, Json]:
     return {
         "decision": act.number,
         "kind": act.tool or act.action.value,
-        "words": text_shape(act.words),
+        "words": text_shape(act.words(str)),
         "file_paths": [path_shape(workspace.root, path) for path in act.paths],
         "commit": act.commit or None,
         "timestamp": time_shape(act.time),

@@ -1,37 +1,31 @@
-"""Outcomes of decisions, made, previewed or refused, as text for a person: lines, as bytes to write.
+"""Outcomes of decisions, made, previewed or refused, as lines for a terminal, with the commands that help."""
 
-The module is longer than 500 lines because the review in a terminal, the page and the commands share its words.
-"""
-
-import os
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from cli.app.error_hints import user_named
 from cli.app.invocation import Invocation
-from cli.render.status import shown_edits
 from cli.screen.terminal import Screen, shown_name, visible
 from cli.selection.unit_selection import UnitSelection
 from objstore import (
-    LINK_MODE,
     Action,
     ConflictKind,
-    NoSuchName,
+    ExternalChanges,
     OnExternal,
-    Origin,
-    Unit,
-    counted_edits,
+    distinct_conflicts,
+    effect_words,
     is_either_binary,
+    outcome_words,
+    refusal,
+    shown_units,
 )
 
 if TYPE_CHECKING:
-    from objstore import Conflict, Conflicted, Decided, EditView, ExternalChange, FileEffect, Seq
+    from objstore import Conflict, Conflicted, Decided, EditView, ExternalChange, FileEffect, Seq, Unit
 
 __all__ = [
     "BYTES_SHOWN",
     "MY_CHANGES",
     "Preview",
-    "also_decided",
     "beginning",
     "conflict_text",
     "decided_text",
@@ -47,30 +41,8 @@ __all__ = [
 LINES_SHOWN: Final = 8
 BYTES_SHOWN: Final = 500
 """Maximum bytes of each of these lines: a line of a minified file may have millions."""
-NOTICES_SHOWN: Final = 5
 CONFLICTS_SHOWN: Final = 50
 NAMES_SHOWN: Final = 10
-FILES_SHOWN: Final = 5
-MOST_HUNKS: Final = 12
-DONE: Final = {
-    Action.ACCEPT: "Accepted",
-    Action.REJECT: "Rejected",
-    Action.RESET: "Made pending again:",
-    Action.UNDO: "Undid the decision on",
-    Action.REDO: "Redid the decision on",
-    Action.GIT: "Followed git's change of",
-    Action.CLAIM: "Claimed",
-}
-NOT_RECORDED: Final = "the folder does: owners, access control lists and extended attributes are not recorded"
-WANTED: Final = {
-    Action.ACCEPT: "accept",
-    Action.REJECT: "reject",
-    Action.RESET: "make pending again",
-    Action.UNDO: "undo the decision on",
-    Action.REDO: "redo the decision on",
-    Action.GIT: "follow git's change of",
-    Action.CLAIM: "claim",
-}
 
 Preview = Callable[["FileEffect"], tuple[bytes | None, bytes | None]]
 """Returns the bytes of a file before and after a decision; None: no file."""
@@ -81,7 +53,7 @@ Preview = Callable[["FileEffect"], tuple[bytes | None, bytes | None]]
 
 def decided_text(
     outcome: "Decided",
-    edit: Callable[["Seq"], "EditView"],
+    edit: Callable[[int], "EditView"],
     screen: Screen,
     *,
     dry_run: bool,
@@ -92,177 +64,21 @@ def decided_text(
 
     `files`: the files of the edits, if the line should name them. `says_unchanged`: say so if no file changed.
     """
-    unnamed = {*outcome.cascaded, *outcome.returned}
-    outside = {edit.seq for edit in (*(view.edit for view in outcome.external), *outcome.unrecorded)}
-    decided = [unit for unit, _ in outcome.verdicts if unit not in unnamed]
-    named = [unit for unit in decided if unit.seq not in outside]
-    discarded = {unit.seq for unit in decided if unit.seq in outside}
+    words = outcome_words(outcome, edit, shown_name, dry_run=dry_run, files=files)
     if dry_run:
         yield screen.line("Dry run: nothing was changed.")
-    of = shown_units(named, _parted(outcome, edit))
-    yield screen.line(f"{_said(outcome, of, dry_run=dry_run)}{_of_files(files)}.")
-    yield from _taken_back_text(outcome, edit, screen, dry_run=dry_run)
-    if also := also_decided(outcome, edit):
-        yield screen.line(_also_text(outcome.action, also, on=named, dry_run=dry_run))
-    yield from _repeated_text(outcome, screen)
-    yield from _taken_out_text(outcome, edit, screen)
-    yield from _older_text(outcome, edit, screen)
-    yield from _markers_text(outcome, screen, dry_run=dry_run)
-    yield from _kept_text(outcome, screen, dry_run=dry_run)
-    for change in outcome.unrecorded:
-        if change.seq in discarded:
-            yield screen.line(f"Would discard the change from outside to {shown_name(os.fsdecode(change.path))}.")
-    for view in outcome.external:
-        name = shown_name(os.fsdecode(view.edit.path))
-        if view.seq in discarded:
-            yield screen.line(f"Discarded the change from outside to {name}, recorded as edit {view.seq}.")
-        else:
-            yield screen.line(f"Recorded the change from outside to {name} as edit {view.seq}.")
-    for effect in _shown_effects(outcome.files):
-        yield screen.line(effect_line(effect, dry_run=dry_run))
+    for sentence in (words.done, *words.along):
+        yield screen.line(visible(sentence))
+    if outcome.taken_out:
+        units = [unit for unit, _ in outcome.taken_out]
+        it = "it" if shown_units(units).count(" ") == 1 else "them"
+        yield screen.line(f"To reject {it}:  {Invocation.current().program} reject {_unit_words(units, edit)}")
+    for sentence in words.files:
+        yield screen.line(sentence)
     if not outcome.files and says_unchanged:
         yield screen.line("No file changes." if dry_run else "No file changed.")
-    if outcome.given_to:
-        owners = " and ".join(map(user_named, outcome.given_to))
-        yield screen.line(f"Note: What was restored belongs to {owners}, as {NOT_RECORDED}.")
-    for notice in outcome.notices[:NOTICES_SHOWN]:
-        yield screen.line(f"Note: {visible(str(notice))}.")
-    if len(outcome.notices) > NOTICES_SHOWN:
-        yield screen.line(f"Note: and {len(outcome.notices) - NOTICES_SHOWN} more such notes (--json has them all).")
-
-
-def _said(outcome: "Decided", units: str, *, dry_run: bool) -> str:
-    """Return what was decided on some units, without a full stop."""
-    if outcome.act is None:
-        return f"{f'Would {WANTED[outcome.action]}' if dry_run else DONE[outcome.action]} {units}"
-    verb = "undo" if outcome.action is Action.UNDO else "redo"
-    done = f"Would {verb}" if dry_run else {"undo": "Undid", "redo": "Redid"}[verb]
-    of = f" ({units})" if outcome.act.paths else f" of {units}"
-    return f"{done} the {shown_name(outcome.act.words)}{of}"
-
-
-def _taken_back_text(
-    outcome: "Decided", edit: Callable[["Seq"], "EditView"], screen: Screen, *, dry_run: bool
-) -> Iterator[bytes]:
-    """Yield how many of the edits that a rejection takes out were accepted, and which."""
-    if not outcome.taken_back:
-        return
-    known = outcome.decided
-    if len({unit.seq for unit in known}) == 1:
-        yield screen.line("It is accepted." if dry_run else "It was accepted.")
-        return
-    taken = set(outcome.taken_back)
-    edits = {unit.seq for unit in taken}
-    named = [unit for unit in known if unit in taken or (unit.hunk == 0 and unit.seq in edits)]
-    yield screen.line(f"{counted_edits(known, taken)}: {shown_units(named, _parted(outcome, edit))}.")
-
-
-def also_decided(outcome: "Decided", edit: Callable[["Seq"], "EditView"]) -> list[Unit]:
-    """Return the units that a decision takes along because they depend on named ones, as far as they do anything."""
-    named = {unit.seq for unit, _ in outcome.verdicts if unit not in outcome.cascaded and unit not in outcome.returned}
-    aside = {unit for markers in outcome.markers for unit in markers.aside}
-    aside |= {unit for kept in outcome.kept for unit in kept.units}
-    return list(_worth_naming((unit for unit in outcome.cascaded if unit not in aside), named, edit))
-
-
-def _shown_effects(effects: Sequence["FileEffect"]) -> list["FileEffect"]:
-    """Return the effects without removals of what makes way for a link or file at the very path."""
-    restored = {effect.path_after for effect in effects if effect.path_before is None}
-    return [effect for effect in effects if effect.path_after is not None or effect.path_before not in restored]
-
-
-def _repeated_text(outcome: "Decided", screen: Screen) -> Iterator[bytes]:
-    """Yield which units an undo or redo left rejected, because another edit makes their change."""
-    by_edit: dict[int, list[Unit]] = {}
-    for unit, other in outcome.repeated:
-        by_edit.setdefault(other.seq, []).append(unit)
-    for seq, units in by_edit.items():
-        names = shown_units(units)
-        verb = "stays" if names.count(" ") == 1 else "stay"
-        yield screen.line(f"{names[0].upper()}{names[1:]} {verb} rejected: edit {seq} makes the same change.")
-
-
-def _taken_out_text(outcome: "Decided", edit: Callable[["Seq"], "EditView"], screen: Screen) -> Iterator[bytes]:
-    """Yield which units stay pending, because what they did is not in the files any more."""
-    if not outcome.taken_out:
-        return
-    units = [unit for unit, _ in outcome.taken_out]
-    outside = {edit.seq: edit.origin for edit in outcome.unrecorded}
-    origins = {outside.get(taker.seq) or edit(taker.seq).edit.origin for _, taker in outcome.taken_out}
-    who = "you" if origins <= {Origin.EXTERNAL, Origin.PERSON} else "later accepted edits"
-    names = shown_units(units)
-    is_one = names.count(" ") == 1
-    what = "its change is" if is_one else "their changes are"
-    it = "it" if is_one else "them"
-    yield screen.line(
-        f"{names[0].upper()}{names[1:]} {'stays' if is_one else 'stay'} pending: {what} not in the "
-        f"file{'' if is_one else 's'} any more, because {who} took {it} out."
-    )
-    yield screen.line(f"To reject {it}:  {Invocation.current().program} reject {_unit_words(units, edit)}")
-
-
-def _older_text(outcome: "Decided", edit: Callable[["Seq"], "EditView"], screen: Screen) -> Iterator[bytes]:
-    """Yield which creations stay as they were, because their files may be older."""
-    for seq in outcome.older:
-        path = shown_name(os.fsdecode(edit(seq).edit.path))
-        yield screen.line(
-            f"Edit {seq} is not rejected: {path} was left out until this edit, so the file may be older. "
-            "If it should go, delete it yourself."
-        )
-
-
-def _also_text(action: Action, units: Sequence[Unit], *, on: Sequence[Unit], dry_run: bool) -> str:
-    """Return the line about units that were decided because they depend on named ones."""
-    names = shown_units(units)
-    verb = "depends" if names.count(" ") == 1 else "depend"
-    did = f"Would also {WANTED[action]}" if dry_run else f"Also {DONE[action][0].lower()}{DONE[action][1:]}"
-    named = "it" if len({unit.seq for unit in on}) == 1 else "them"
-    return f"{did} {names.removeprefix('hunk ')}, which {verb} on {named}."
-
-
-def _worth_naming(units: Iterable[Unit], named: Container[int], edit: Callable[["Seq"], "EditView"]) -> Iterator[Unit]:
-    """Yield the units, except whole-file units without effect of edits that are `named` already."""
-    for unit in units:
-        if unit.hunk or unit.seq not in named or edit(unit.seq).whole:
-            yield unit
-
-
-def _of_files(files: Sequence[str]) -> str:
-    if not files:
-        return ""
-    more = f" and {len(files) - FILES_SHOWN} more" if len(files) > FILES_SHOWN else ""
-    return f", of {len(files)} files: {', '.join(map(shown_name, files[:FILES_SHOWN]))}{more}"
-
-
-def _markers_text(outcome: "Decided", screen: Screen, *, dry_run: bool) -> Iterator[bytes]:
-    """Yield which conflict markers are added and removed."""
-    for markers in outcome.markers:
-        places = "a place" if markers.regions == 1 else f"{markers.regions} places"
-        yield screen.line(
-            f"{'Would set' if dry_run else 'Set'} aside {shown_units(markers.aside)}: "
-            f"between conflict markers, at {places} in {shown_name(markers.path)}"
-            + ("." if dry_run else f" (edit {markers.edit}).")
-        )
-    if outcome.unmarked:
-        said = (
-            f"the conflict markers of edit{'' if len(outcome.unmarked) == 1 else 's'} {shown_edits(outcome.unmarked)}"
-        )
-        is_back = any(status.is_live for _, status in outcome.verdicts)
-        yield screen.line(
-            f"Would remove {said}."
-            if dry_run
-            else f"Removed {said}" + ("; what was set aside for them is restored." if is_back else ".")
-        )
-
-
-def _kept_text(outcome: "Decided", screen: Screen, *, dry_run: bool) -> Iterator[bytes]:
-    """Yield which files stay although their creation is rejected, and whose lines they have."""
-    for kept in outcome.kept:
-        lines = f"{kept.lines} line{'' if kept.lines == 1 else 's'} of {shown_units(kept.units)}"
-        name = shown_name(kept.path)
-        yield screen.line(
-            f"Would keep {name} with {lines}." if dry_run else f"Kept {name} with {lines}, as edit {kept.edit}."
-        )
+    for sentence in words.notes:
+        yield screen.line(visible(sentence))
 
 
 def effect_text(files: Iterable["FileEffect"], preview: Preview, screen: Screen) -> Iterator[bytes]:
@@ -281,66 +97,9 @@ def effect_text(files: Iterable["FileEffect"], preview: Preview, screen: Screen)
         )
 
 
-def _parted(outcome: "Decided", edit: Callable[["Seq"], "EditView"]) -> set["Seq"]:
-    """Return the edits whose whole-file unit was decided and of which some hunks have another status."""
-    verdicts = dict(outcome.verdicts)
-    wholes = {unit.seq: status for unit, status in verdicts.items() if not unit.hunk}
-    if len(wholes) > MOST_HUNKS:
-        return set()
-    found = set()
-    for seq, status in wholes.items():
-        try:
-            units = enumerate(edit(seq).units)
-        except NoSuchName:
-            continue  # a dry run would first record it, from outside: it is decided whole
-        if any(is_now is not status and Unit(seq, hunk) not in verdicts for hunk, is_now in units):
-            found.add(seq)
-    return found
-
-
-def shown_units(units: Sequence[Unit], parted: Container[int] = ()) -> str:
-    """Return units in words: whole edits by number, else hunk by hunk, as for edits in `parted`."""
-    by_edit: dict[int, list[int]] = {}
-    for unit in sorted(units):
-        by_edit.setdefault(unit.seq, []).append(unit.hunk)
-    whole = [seq for seq, hunks in by_edit.items() if 0 in hunks and seq not in parted]
-    parts = [f"{seq}:{hunk}" for seq, hunks in by_edit.items() if seq not in whole for hunk in hunks]
-    said = []
-    if whole:
-        said.append(f"edit{'s' if len(whole) > 1 else ''} {shown_edits(whole)}")
-    if parts:
-        said.append(f"hunk{'s' if len(parts) > 1 else ''} {_shown_hunks(parts)}")
-    return " and ".join(said) or "nothing"
-
-
-def _shown_hunks(names: Sequence[str]) -> str:
-    """Return the names of some hunks, shortened like numbers of edits."""
-    if len(names) <= MOST_HUNKS:
-        return " ".join(names)
-    return f"{' '.join(names[: MOST_HUNKS - 2])} ... {names[-1]} ({len(names)} hunks)"
-
-
 def effect_line(effect: "FileEffect", *, dry_run: bool) -> str:
     """Return one line about what happens to a file, or would."""
-    is_link = (effect.mode_before if effect.path_after is None else effect.mode_after) == LINK_MODE
-    kind = "the link " if is_link else ""
-    match effect.path_before, effect.path_after:
-        case str(gone), None:
-            done, wanted, rest = "Removed", "Would remove", kind + shown_name(gone)
-        case None, str(made):
-            done, wanted, rest = "Restored", "Would restore", kind + shown_name(made)
-        case str(old), str(new) if old != new:
-            done, wanted, rest = "Moved", "Would move", f"{shown_name(old)} -> {shown_name(new)}"
-            if effect.before != effect.after:
-                rest += " and rewrite it" if dry_run else " and rewrote it"
-        case _:
-            done, wanted, rest = "Rewrote", "Would rewrite", kind + shown_name(effect.path_after or "")
-            if effect.before == effect.after:
-                done, wanted = "Changed the mode of", "Would change the mode of"
-    modes = f" (mode {effect.mode_before:04o} -> {effect.mode_after:04o})"
-    rest += " without setuid and setgid, which no file gets back" if effect.mode_lost else ""
-    both = effect.path_before is not None and effect.path_after is not None
-    return f"{wanted if dry_run else done} {rest}" + (modes if both and effect.mode_before != effect.mode_after else "")
+    return effect_words(effect, shown_name, dry_run=dry_run)
 
 
 # ---- refused
@@ -348,9 +107,9 @@ def effect_line(effect: "FileEffect", *, dry_run: bool) -> str:
 
 def conflict_text(outcome: "Conflicted", advice: Sequence[str], screen: Screen) -> Iterator[bytes]:
     """Yield which edit needs which, on which lines, the lines themselves, and what can be done."""
-    conflicts = list({str(conflict): conflict for conflict in outcome.conflicts}.values())  # each said once
+    conflicts = distinct_conflicts(outcome)
     number = len(conflicts)
-    yield screen.line(f"cas: refused, nothing was changed: {number} conflict{'' if number == 1 else 's'}.")
+    yield screen.line(_refusal(outcome))
     quoted: tuple[Unit, bytes, bytes] | None = None
     for conflict in conflicts[:CONFLICTS_SHOWN]:
         yield screen.line(f"  {visible(str(conflict))}")
@@ -500,7 +259,7 @@ def _words(selection: UnitSelection) -> str:
     return " ".join(map(typed, words))
 
 
-def _unit_words(units: Iterable[Unit], edit: Callable[["Seq"], "EditView"]) -> str:
+def _unit_words(units: Iterable["Unit"], edit: Callable[["Seq"], "EditView"]) -> str:
     by_edit: dict[Seq, list[int]] = {}
     for unit in units:
         by_edit.setdefault(unit.seq, []).append(unit.hunk)
@@ -552,10 +311,15 @@ def beginning(text: bytes, most: int) -> bytes:
 
 def external_refusal(changes: Sequence["ExternalChange"], program: str = "cas") -> str:
     """Return why a decision was refused: files changed outside. `program`: as in `resolution_commands`."""
-    names = ", ".join(shown_name(change.path) for change in changes[:3])
-    more = f" and {len(changes) - 3} more" if len(changes) > 3 else ""  # noqa: PLR2004 -- three names fit a line
+    said = refusal(ExternalChanges(changes=tuple(changes)), shown_name)
     return (
-        f"refused, nothing was changed: {names}{more} changed outside since the last recorded state.\n"
+        f"{said[0].lower()}{said[1:]}\n"
         f"See `{program} diff --unrecorded`. "
         "Pass --my-changes keep to record it and continue, or --my-changes drop to drop it."
     )
+
+
+def _refusal(outcome: "Conflicted") -> str:
+    """Return the first line of a refused decision, as errors begin on the command line."""
+    said = refusal(outcome, shown_name)
+    return f"cas: {said[0].lower()}{said[1:]}"

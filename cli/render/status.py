@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from cli.render.prompts import quoted_prompt
 from cli.screen.terminal import Screen, end_of, padded, shown_name, shown_width, width_of_terminal
-from objstore import store_folder_bytes
+from objstore import shown_edits, store_folder_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -32,7 +32,6 @@ __all__ = [
     "conversation_name",
     "counted",
     "running_line",
-    "shown_edits",
     "shown_external",
     "shown_markers",
     "size_text",
@@ -323,13 +322,6 @@ def turn_heading(turn: PendingTurn | None, conversation: str, screen: Screen, *,
 
 def _counts(group: PendingGroup) -> str:
     return f"+{group.added} -{group.removed}"
-
-
-def shown_edits(seqs: Sequence[int]) -> str:
-    """Return the numbers of some edits, shortened if there are many."""
-    if len(seqs) <= NUMBERS:
-        return " ".join(map(str, seqs))
-    return f"{' '.join(map(str, seqs[: NUMBERS - 2]))} ... {seqs[-1]} ({len(seqs)} edits)"
 
 
 def counted(number: int, noun: str) -> str:

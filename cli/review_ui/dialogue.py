@@ -12,7 +12,7 @@ from click import ClickException
 from cli.app.error_hints import message_of, message_with_advice
 from cli.app.invocation import Invocation, reviewer
 from cli.render.comments import sending_text
-from cli.render.outcomes import also_decided, conflict_text, decided_text, shown_units
+from cli.render.outcomes import conflict_text, decided_text, shown_units
 from cli.render.status import counted
 from cli.render.zoom import Screenful, screenful
 from cli.review_ui.hunk_place import located_hunk
@@ -31,6 +31,7 @@ from objstore import (
     OnExternal,
     Status,
     Unit,
+    also_decided,
     blob_id,
     counted_edits,
     value,

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 from cli.app.invocation import reviewer
-from cli.render.status import shown_edits
 from cli.review_ui.split_hunk import Split, located
 from objstore import (
     Action,
@@ -13,6 +12,7 @@ from objstore import (
     OnExternal,
     Unit,
     is_either_binary,
+    shown_edits,
     split_lines,
 )
 

@@ -1,7 +1,7 @@
 """Define the small values that records, index and surfaces share."""
 
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Final, NewType, TypeAlias
 
@@ -37,6 +37,7 @@ __all__ = [
     "recorded_mode",
     "settable_mode",
     "settable_state",
+    "shown_edits",
 ]
 
 MAX_INT: Final = 2**63 - 1
@@ -256,3 +257,14 @@ def settable_state(state: FileState, now: FileState | None) -> FileState:
     present = now.mode if now is not None and have_same_bytes(now, state) else 0  # other bytes are a new file
     mode = settable_mode(state.mode, present)
     return state if mode == state.mode else FileState(blob=state.blob, mode=mode)
+
+
+_NUMBERS: Final = 12
+"""Numbers of edits that are all shown; of more, the first and the last."""
+
+
+def shown_edits(seqs: Sequence[int]) -> str:
+    """Return the numbers of some edits for a person, shortened if there are many."""
+    if len(seqs) <= _NUMBERS:
+        return " ".join(map(str, seqs))
+    return f"{' '.join(map(str, seqs[: _NUMBERS - 2]))} ... {seqs[-1]} ({len(seqs)} edits)"

@@ -9,7 +9,7 @@ from objstore.model.basic_types import UNKNOWN_AGENT, Origin, Unit
 from objstore.request_errors import EditExpired
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from objstore.model.basic_types import Action, CommentState, Seq, Status
     from objstore.model.ids import BlobId, RecordId
@@ -303,12 +303,14 @@ class Act:
     commit: str  # the commit that made it, in hex; "": a person did
     time: int  # microseconds since 1970-01-01 UTC
 
-    @property
-    def words(self) -> str:
-        """Return what it was, such as `restore of a`, `acceptance` or `rewind to before turn 3`."""
+    def words(self, name: Callable[[str], str]) -> str:
+        """Return what it was, such as `restore of a`, `acceptance` or `rewind to before turn 3`.
+
+        `name`: returns the name of a file as a surface shows it.
+        """
         match self.tool:
             case "restore" if self.paths:
-                return f"restore of {self.paths[0]}"
+                return f"restore of {name(self.paths[0])}"
             case "snapshot restore":
                 return f"restore of snapshot {self.about}"
             case "rewind":

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Final, Self
 import click
 
 from cli.app.invocation import Invocation
-from cli.render.status import counted, shown_edits
+from cli.render.status import counted
 from cli.screen.progress import showing_progress
 from cli.screen.terminal import shown_name, write
+from objstore import shown_edits
 
 if TYPE_CHECKING:
     from cli.json_shapes.values import Json

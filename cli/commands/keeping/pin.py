@@ -97,7 +97,7 @@ def _meant(workspace: "Workspace", name: str) -> "Iterator[tuple[Seq | None, Blo
 
 def _row(view: "PinView", screen: Screen) -> bytes:
     from cli.render.edits import moment
-    from cli.render.status import shown_edits
+    from objstore import shown_edits
 
     held = [f"edits {shown_edits(view.pin.edits)}"] if view.pin.edits else []
     held += [f"blob {blob.hex()[:16]}" for blob in view.pin.blobs]

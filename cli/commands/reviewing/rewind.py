@@ -9,7 +9,7 @@ from cli.app.invocation import Number, command, recorded_text, reviewer
 from cli.commands.reviewing.accept_reject_undo import KEEP_LINES_HELP, DecisionCommand, WayOut, takes_decision_options
 from cli.render.external_prompt import refuse
 from cli.render.outcomes import effect_line, effect_text
-from cli.render.status import counted, shown_edits
+from cli.render.status import counted
 from cli.render.turns import TurnRows, session_name
 from cli.screen.progress import DECIDING, showing_progress
 from cli.screen.terminal import can_ask, shown_name, write
@@ -27,6 +27,7 @@ from objstore import (
     Selected,
     Status,
     counted_edits,
+    shown_edits,
     value,
 )
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cli.app.error_hints import message_with_advice, permission_advice
 from cli.render.external_prompt import external_sides
-from cli.render.outcomes import conflict_text, decided_text, effect_line, external_refusal, is_of_binary
-from cli.screen.terminal import FOR_STDERR, visible
+from cli.render.outcomes import effect_line, is_of_binary
+from cli.screen.terminal import shown_name, visible
 from cli.web.diff_rows.net_rows import line_row, shown_line
 from cli.web.server_state import ServerState, Ticket
 from cli.web.shapes import Edits, named, unit_names
@@ -27,7 +27,10 @@ from objstore import (
     PermissionRefused,
     StoreLocked,
     diff_lines,
+    distinct_conflicts,
     is_either_binary,
+    outcome_words,
+    refusal,
     shown_lines,
     split_lines,
 )
@@ -81,7 +84,8 @@ def outcome_shape(
         case Decided():
             return _decided(server, workspace, outcome)
         case NothingToDo():
-            return {"outcome": "nothing", "message": "Nothing to do: this is already decided that way."}
+            words = outcome_words(outcome, workspace.history.edit, shown_name)
+            return {"outcome": "nothing", "message": words.done}
         case Conflicted():
             return _conflicted(server, workspace, outcome, answered, preview)
         case ExternalChanges():
@@ -108,9 +112,7 @@ def failure_shape(server: ServerState, error: CasError | OSError) -> Shape:
 
 
 def _decided(server: ServerState, workspace: "Workspace", outcome: Decided) -> Shape:
-    effects = [visible(effect_line(effect, dry_run=False)) for effect in outcome.files]
-    text = decided_text(outcome, workspace.history.edit, FOR_STDERR, dry_run=False, says_unchanged=False)
-    message, *notes = [line.decode().rstrip("\n") for line in text]
+    words = outcome_words(outcome, workspace.history.edit, shown_name)
     return {
         "outcome": "decided",
         "number": outcome.number,
@@ -118,8 +120,8 @@ def _decided(server: ServerState, workspace: "Workspace", outcome: Decided) -> S
         "units": unit_names(unit for unit, _ in outcome.verdicts),
         "cascaded": unit_names(outcome.cascaded),
         "files": _effects(outcome, dry_run=False),
-        "notes": [note for note in notes if note not in effects],
-        "message": message,
+        "notes": [visible(note) for note in (*words.along, *words.notes)],
+        "message": visible(words.done),
         "version": server.version(),
     }
 
@@ -142,8 +144,8 @@ def _conflicted(
     edits = Edits(workspace)
     return {
         "outcome": "conflicted",
-        "message": _sentence(next(iter(conflict_text(outcome, [], FOR_STDERR))).decode()),
-        "conflicts": [_conflict(edits, conflict) for conflict in _distinct(outcome)],
+        "message": refusal(outcome, shown_name),
+        "conflicts": [_conflict(edits, conflict) for conflict in distinct_conflicts(outcome)[:_CONFLICTS]],
         "accept_first": unit_names(outcome.accept_first),
         "reject_first": unit_names(unit for unit in outcome.reject_first if unit.seq not in outcome.outside),
         "can_cascade": cascade is not None,
@@ -155,12 +157,6 @@ def _conflicted(
     }
 
 
-def _sentence(line: str) -> str:
-    """Return a line of `cas` output as a sentence."""
-    line = line.removeprefix("cas: ").strip()
-    return f"{line[:1].upper()}{line[1:]}"
-
-
 def _tried(preview: Preview | None, outcome: Conflicted, way: WayOut) -> Decided | None:
     """Return what a way out of a conflict would decide (None: it would be refused too)."""
     if preview is None:
@@ -169,10 +165,6 @@ def _tried(preview: Preview | None, outcome: Conflicted, way: WayOut) -> Decided
         found = preview(outcome, way)
         return found if isinstance(found, Decided) else None
     return None
-
-
-def _distinct(outcome: Conflicted) -> "list[Conflict]":
-    return list({str(conflict): conflict for conflict in outcome.conflicts}.values())[:_CONFLICTS]
 
 
 def _conflict(edits: Edits, conflict: "Conflict") -> Shape:
@@ -200,7 +192,7 @@ def _quoted(text: bytes) -> list[str]:
 def _external(server: ServerState, workspace: "Workspace", outcome: ExternalChanges) -> Shape:
     return {
         "outcome": "external",
-        "message": _sentence(visible(external_refusal(outcome.changes).partition("\n")[0])),
+        "message": refusal(outcome, shown_name),
         "changes": [
             {
                 **named(change.path),

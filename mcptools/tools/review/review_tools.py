@@ -134,7 +134,7 @@ class ReviewTools:
                 who=self._who(),
                 shown=found.units,
             )
-            return taken(outcome, found.named, found.files)
+            return taken(outcome, workspace.history.edit, found.files)
 
         return self._window(self._redeemed(ticket), offset, decide)
 
@@ -158,7 +158,7 @@ class ReviewTools:
             if any(not wanted.units.isdisjoint(decision.units) for decision in later):
                 return _refused("A later decision is about the same hunks: take that back first. Nothing was changed.")
             outcome = workspace.review.undo(number, past=[decision.number for decision in later], who=self._who())
-            return taken(outcome, sorted(wanted.units), ())
+            return taken(outcome, workspace.history.edit)
 
         return self._window(self._redeemed(ticket), offset, undo)
 

@@ -1,6 +1,6 @@
 """Write the text of a review for the model, and the outcome of a person's decision for the window."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, assert_never
 
 from mcptools.answers.review import ChangeShown, DecisionTaken, ReviewShown
@@ -10,10 +10,11 @@ from objstore import (
     Conflicted,
     Decided,
     DecisionOutcome,
+    EditView,
     ExternalChanges,
     NothingToDo,
     Unit,
-    counted_edits,
+    outcome_words,
 )
 
 __all__ = ["counted", "review_notes", "review_text", "sentence", "taken"]
@@ -51,51 +52,33 @@ def review_notes(review: ReviewShown) -> tuple[str, ...]:
     return (*review.remarks, f"{span} Go on with offset={review.next_offset}.")
 
 
-def taken(outcome: DecisionOutcome, units: Sequence[Unit], files: Sequence[str]) -> DecisionTaken:
-    """Return the outcome of a decision on units as text. `files`: the paths of their files."""
-    names = _named(units)
-    where = ", ".join(one_line(shown(path)) for path in files)
-    at = f" of {where}" if where else ""
+def taken(outcome: DecisionOutcome, edit: Callable[[int], EditView], files: Sequence[str] = ()) -> DecisionTaken:
+    """Return the outcome of a decision as text. `edit`: returns an edit by its number. `files`: of its edits."""
+    words = outcome_words(outcome, edit, _name, files=files)
+    first = ""
     match outcome:
-        case Decided(action=Action.UNDO):
-            return DecisionTaken(outcome="decided", message=f"Took back the decision on {names}.", number=0)
         case Decided():
-            did = "Accepted" if outcome.action is Action.ACCEPT else "Rejected"
-            left = [unit for unit, _ in outcome.taken_out]
-            stays = f" Still pending, because later edits took them out: {_named(left)}." if left else ""
-            if outcome.taken_back:
-                taken_back = counted_edits(outcome.decided, outcome.taken_back)
-                stays = f" That is {taken_back}: {_named(outcome.taken_back)}.{stays}"
-            if outcome.older:
-                older = " ".join(map(str, outcome.older))
-                stays += f" Still pending, because their files may be older: edits {older}."
-            notices = "".join(f" Note: {one_line(shown(str(notice)))}." for notice in outcome.notices[:_MOST_NAMED])
-            return DecisionTaken(
-                outcome="decided", message=f"{did} {names}{at}.{stays}{notices}", number=outcome.number
-            )
+            kind, said = "decided", words.sentences
         case Conflicted():
-            return DecisionTaken(outcome="conflicted", message=_conflict_words(outcome), number=0)
+            kind, said = "conflicted", (words.done, *words.along[:_MOST_NAMED])
+            more = len(words.along) - _MOST_NAMED
+            first = f" And {more} more." if more > 0 else ""
+            first += f" Accept {_named(outcome.accept_first)} first." if outcome.accept_first else ""
+            first += f" Reject {_named(outcome.reject_first)} first." if outcome.reject_first else ""
         case ExternalChanges():
-            files = ", ".join(one_line(shown(change.path)) for change in outcome.changes[:_MOST_NAMED])
-            message = (
-                f"Changed on disk and not recorded: {files}. Nothing was decided: `cas review` in a terminal asks "
-                "whether to keep or to drop that."
-            )
-            return DecisionTaken(outcome="external", message=message, number=0)
+            kind, said = "external", (words.done,)
+            first = " `cas review` in a terminal asks whether to keep or to drop that."
         case NothingToDo():
-            return DecisionTaken(outcome="nothing", message=f"Nothing to do: {names} is decided so already.", number=0)
+            kind, said = "nothing", (words.done,)
         case _:
             assert_never(outcome)
+    number = outcome.number if isinstance(outcome, Decided) and outcome.action is not Action.UNDO else 0
+    message = " ".join(sentence(one_line(shown(text))) for text in said)
+    return DecisionTaken(outcome=kind, message=f"{message}{first}", number=number)
 
 
-def _conflict_words(outcome: Conflicted) -> str:
-    """Return why a decision was refused, and which further units would have to be decided with it."""
-    why = [sentence(one_line(shown(str(conflict)))) for conflict in outcome.conflicts[:_MOST_NAMED]]
-    more = len(outcome.conflicts) - _MOST_NAMED
-    why += [f"And {more} more conflicts."] if more > 0 else []
-    first = [f"Accept {_named(outcome.accept_first)} first."] if outcome.accept_first else []
-    first += [f"Reject {_named(outcome.reject_first)} first."] if outcome.reject_first else []
-    return " ".join(["Nothing was decided, because these changes depend on each other.", *why, *first])
+def _name(path: str) -> str:
+    return one_line(shown(path))
 
 
 def _named(units: Sequence[Unit]) -> str:

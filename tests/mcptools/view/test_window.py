@@ -102,18 +102,21 @@ def test_each_change_is_shown_with_its_lines(page: "Page", host: WindowHost) -> 
 def test_accept_reject_and_undo_reach_the_files_and_the_model(page: "Page", host: WindowHost, root: Path) -> None:
     window = opened(page, host)
     article(window, 0).get_by_role("button", name="Accept").click()
-    status(window, "Accepted 1:1 of a.txt.")
+    status(window, "Accepted hunk 1:1, of a.txt.")
     assert statuses(root) == [Status.ACCEPTED, Status.PENDING]
     article(window, 0).get_by_role("button", name="Reject").click()
     window.get_by_role("textbox").fill("18 was <b>right</b>")
     window.get_by_role("button", name="Reject now").click()
-    status(window, "Rejected 1:2 of a.txt.")
+    status(window, "Rejected hunk 1:2, of a.txt. Rewrote a.txt.")
     assert (root / "a.txt").read_text() == LINES.replace("2\n", "two\n", 1)
     assert window.get_by_role("heading", level=1).inner_text() == "0 changes to review"
     text = contexts(page)[-1]["content"][0]["text"]
-    assert "- Accepted 1:1 of a.txt.\n- Rejected 1:2 of a.txt. Reason: 18 was <b>right</b>" in text
+    assert (
+        "- Accepted hunk 1:1, of a.txt.\n- Rejected hunk 1:2, of a.txt. Rewrote a.txt. Reason: 18 was <b>right</b>"
+        in text
+    )
     window.get_by_role("button", name="Undo: Accepted").click()
-    status(window, "Took back the decision on 1:1.")
+    status(window, "Undid the acceptance of hunk 1:1.")
     assert statuses(root) == [Status.PENDING, Status.REJECTED]
     assert "(taken back)" in contexts(page)[-1]["content"][0]["text"]
     assert "ui/message" not in page.evaluate("() => seen.methods")
@@ -136,14 +139,14 @@ def test_the_keyboard_is_enough(page: "Page", host: WindowHost, root: Path) -> N
     article(window, 0).focus()
     page.keyboard.press("j")
     page.keyboard.press("a")
-    status(window, "Accepted 1:2 of a.txt.")
+    status(window, "Accepted hunk 1:2, of a.txt.")
     assert article(window, 0).evaluate("(article) => article === document.activeElement")
     page.keyboard.press("x")
     page.keyboard.type("ax")  # in the field, keys are text
     page.keyboard.press("Escape")
     assert article(window, 0).evaluate("(article) => article === document.activeElement")
     page.keyboard.press("u")
-    status(window, "Took back the decision on 1:2.")
+    status(window, "Undid the acceptance of hunk 1:2.")
     assert statuses(root) == [Status.PENDING, Status.PENDING]
     page.keyboard.press("a")  # outside of a change, keys decide nothing
     window.get_by_role("button", name="Look again").click()
@@ -209,7 +212,7 @@ def test_a_host_that_denies_the_call_leaves_the_window_as_it_is(page: "Page", ho
     assert statuses(root) == [Status.PENDING, Status.PENDING]
     host.denied = ""
     article(window, 0).get_by_role("button", name="Accept").click()
-    status(window, "Accepted 1:1 of a.txt.")
+    status(window, "Accepted hunk 1:1, of a.txt.")
 
 
 @pytest.mark.parametrize("why", ["the setting is off", "the host drops the ticket"])

@@ -19,8 +19,8 @@ BY_NAME = (
     "`cas reject 1:1`."
 )
 ON_DISK = (
-    "Changed on disk and not recorded: a.txt. Nothing was decided: `cas review` in a terminal asks whether to keep or "
-    "to drop that."
+    "Refused, nothing was changed: a.txt changed outside since the last recorded state. "
+    "`cas review` in a terminal asks whether to keep or to drop that."
 )
 LINES = "".join(f"{number}\n" for number in range(1, 21))
 
@@ -253,7 +253,7 @@ def test_a_conflict_names_what_depends_on_the_change(agent: Agent, root: Path) -
     at = [change["words"] for change in shown["structuredContent"]["changes"]].index("moved from a.txt")
     outcome, message = taken(decided(agent, shown, "reject", at))
     assert outcome == "conflicted"
-    assert message.startswith("Nothing was decided, because these changes depend on each other. ")
+    assert message.startswith("Refused, nothing was changed: 1 conflict. ")
     assert message.endswith("Reject 2:0 first.")
     assert (root / "a.txt").read_text() == "another\n"
 
@@ -290,7 +290,7 @@ def test_an_earlier_decision_is_taken_back_and_later_ones_stay(agent: Agent, roo
     shown = decided(agent, shown, "reject")
     assert shown["structuredContent"]["decisions"] == [1, 2]
     done = raw_call(agent, "review_undo", ticket=ticket_of(shown), number=1)
-    assert taken(done) == ("decided", "Took back the decision on 1:1.")
+    assert taken(done) == ("decided", "Undid the rejection of hunk 1:1. Rewrote a.txt.")
     assert done["structuredContent"]["decisions"] == [2]
     assert (root / "a.txt").read_text() == LINES.replace("2\n", "two\n", 1)
 

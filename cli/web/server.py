@@ -6,8 +6,10 @@ import os
 import secrets
 import signal
 import socket
+import sys
 import tempfile
 import threading
+import time
 import webbrowser
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
@@ -52,6 +54,9 @@ _ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _GRACE: Final = 1
 """Seconds that running requests get when the server ends."""
 
+_LAST_GRACE: Final = 0.3
+"""Seconds that the threads of requests get after that."""
+
 _MOST_CONNECTIONS: Final = 200
 
 _FORWARD: Final = (
@@ -74,9 +79,26 @@ def serve(root: str, context: click.Context, *, port: int, opens_browser: bool) 
         try:
             asyncio.run(_served(server, listener, token, address, opens_browser=opens_browser))
         finally:
+            server.renderer.close()
             server.syntax.close()
     for words in waiting_words(server):
         click.echo(f"cas: {words}", err=True)
+    _end_threads()
+
+
+def _end_threads() -> None:
+    """End the process if a request's thread has not ended by now: it waits for another writer's lock, for example.
+
+    What such a thread has begun to write is recovered as after a kill: all of it, or nothing.
+    """
+    until = time.monotonic() + _LAST_GRACE
+    for thread in threading.enumerate():
+        if not thread.daemon and thread is not threading.main_thread():
+            thread.join(max(0.0, until - time.monotonic()))
+            if thread.is_alive():
+                flush()
+                sys.stderr.flush()
+                os._exit(0)
 
 
 async def _served(

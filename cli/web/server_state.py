@@ -18,6 +18,7 @@ from cli.app.error_hints import permission_advice
 from cli.screen.terminal import visible
 from cli.web.diff_rows.syntax_marks import SyntaxMarks
 from cli.web.on_screen import NOTHING, OnScreen
+from cli.web.rendering.render_process import Renderer
 from cli.web.review_progress import ReviewProgress
 from objstore import (
     Action,
@@ -115,6 +116,7 @@ class ServerState:
         self.notes: Final[list[str]] = []
         """Sentences about rejections that waited and were not made."""
         self.syntax: Final = SyntaxMarks()
+        self.renderer: Final = Renderer()
         self.progress: Final = ReviewProgress()
         self._inner: Final = threading.Lock()
         self._tickets: Final[OrderedDict[str, Ticket]] = OrderedDict()

@@ -93,10 +93,10 @@ class ReviewServer:
 
     # ---- ending
 
-    def end(self, number: int = signal.SIGTERM) -> tuple[int, str]:
-        """End the server, and return its exit status and its stderr."""
+    def end(self, number: int = signal.SIGTERM, *, within: float = PATIENCE) -> tuple[int, str]:
+        """End the server, and return its exit status and its stderr. It may take so many seconds."""
         self.process.send_signal(number)
-        _, said = self.process.communicate(timeout=PATIENCE)
+        _, said = self.process.communicate(timeout=within)
         return self.process.returncode, said
 
     def close(self) -> None:

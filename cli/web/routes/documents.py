@@ -7,7 +7,6 @@ from starlette.routing import Route
 
 from cli.screen.terminal import shown_name
 from cli.web.endpoints import Json, get
-from cli.web.rendering.render_process import rendered
 from cli.web.rendering.rendered_page import POLICY
 from cli.web.request_fields import BadRequest, Fields, NotThere
 from cli.web.server_state import ServerState
@@ -41,7 +40,7 @@ def rendered_document(server: ServerState, fields: Fields) -> Json:
     if kind not in {"markdown", "notebook"}:
         raise NotThere(f"{shown_name(file.path)} is neither Markdown nor a notebook.")
     before, after = (None if text is None or is_placeholder(text) else text for text in (file.before, file.after))
-    page = rendered(shown_name(file.path), kind, before, after)
+    page = server.renderer.rendered(shown_name(file.path), kind, before, after)
     return Response(page, media_type="text/html", headers={"content-security-policy": POLICY})
 
 

@@ -8,16 +8,19 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import httpx2
 import pytest
 
+from objstore import Status
+from objstore.fs.writer_lock import WAIT_SECONDS, WriterLock
 from tests.support.command_runner import PATIENCE, PROGRAM, CommandRunner, cas, environment, program_finding
 from tests.support.faulty_disk import WHOLE
 from tests.support.plain_http import NO_CERTIFICATES
-from tests.support.review_server import ReviewServer, review_server
+from tests.support.review_server import WHOLE as EVERY_ROW, ReviewServer, review_server
 
 BROWSER = """
 import pathlib, sys
@@ -161,3 +164,60 @@ def test_a_server_that_is_killed_in_a_decision_leaves_all_or_nothing(runner: Com
             if not queue["files"]:
                 assert server.post("/api/undo", number=queue["undo"])["outcome"] == "decided"
     assert runner.cas("fsck").status == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_ends_with_twenty_streams_open(server: ReviewServer, number: int) -> None:
+    with ExitStack() as stack:
+        for _ in range(20):
+            next(stack.enter_context(server.events()))
+        assert server.end(number) == (0, "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_ends_while_a_decision_waits_for_another_writer(runner: CommandRunner, number: int) -> None:
+    runner.write("a", b"1\n")
+    with (
+        closing(WriterLock(str(runner.folder / ".cas" / "lock"))) as lock,
+        review_server(runner.folder, is_cold=True) as server,
+        ThreadPoolExecutor(1) as thread,
+        lock.held(),
+    ):
+        key = server.keys("a")[0]
+        asked = {"action": "accept", "keys": [key], "on_screen": {key: EVERY_ROW}}
+        thread.submit(server.browser().post, "/api/decide", json=asked)
+        while not waits_for_lock(server):
+            time.sleep(0.01)
+        assert server.end(number, within=WAIT_SECONDS / 2) == (0, "")  # so it did not wait for the writer
+    assert runner.statuses() == {"1:0": Status.PENDING}
+
+
+def waits_for_lock(server: ReviewServer) -> bool:
+    """Return whether a server that began cold has opened the file of the writers' lock."""
+    opened = Path(f"/proc/{server.process.pid}/fd").iterdir()
+    with suppress(FileNotFoundError):  # closed meanwhile
+        return any(each.readlink().name == "lock" for each in opened)
+    return False
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_ends_while_documents_are_rendered_and_leaves_no_process(runner: CommandRunner, number: int) -> None:
+    runner.write("a.md", b"> [a](b) ![x](y) *a **b* `c\n" * 30_000)
+    with review_server(runner.folder, is_cold=True) as server, ThreadPoolExecutor(3) as threads:
+        document = server.queue()["files"][0]["document"]
+        for _ in range(3):
+            threads.submit(server.browser().get, "/rendered", params={"document": document})
+        children: list[str] = []
+        while not children:
+            found = Path(f"/proc/{server.process.pid}/task").glob("*/children")
+            children = " ".join(each.read_text() for each in found).split()
+        assert server.end(number) == (0, "")
+        assert [child for child in children if is_running(child)] == []
+
+
+def is_running(process: str) -> bool:
+    """Return whether a process is there and has not ended."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2][0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False

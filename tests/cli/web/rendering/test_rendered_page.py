@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.web.rendering.render_process import MOST_BYTES, rendered
+from cli.web.rendering.render_process import MOST_BYTES, Renderer
 from cli.web.rendering.rendered_page import POLICY, rendered_page
 
 
@@ -64,18 +64,20 @@ def test_the_policy_names_the_styles_of_the_page_and_nothing_else() -> None:
 
 
 def test_a_process_renders_the_same() -> None:
-    found = rendered("a.md", "markdown", b"# A\n", b"# B\n\n\xff \xed\xa0\x80\n")
+    found = Renderer().rendered("a.md", "markdown", b"# A\n", b"# B\n\n\xff \xed\xa0\x80\n")
     assert rows(found) == ["-+", "+"]
     assert "\N{REPLACEMENT CHARACTER}" in found
 
 
 def test_a_large_text_is_not_rendered() -> None:
-    assert "more than 1 MB is not rendered" in rendered("a.md", "markdown", b"a", b"b" * (MOST_BYTES + 1))
+    assert "more than 1 MB is not rendered" in Renderer().rendered("a.md", "markdown", b"a", b"b" * (MOST_BYTES + 1))
 
 
 def test_what_takes_too_long_is_ended() -> None:
     hostile = b"a\n" * (MOST_BYTES // 2)
-    assert "took more than 0.01 seconds and was ended" in rendered("a.md", "markdown", None, hostile, seconds=0.01)
+    assert "took more than 0.01 seconds and was ended" in Renderer().rendered(
+        "a.md", "markdown", None, hostile, seconds=0.01
+    )
 
 
 def test_modules_of_the_folder_are_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,5 +85,5 @@ def test_modules_of_the_folder_are_not_run(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "cli").mkdir()
     (tmp_path / "cli" / "__init__.py").write_text("open('ran', 'w').close()\n")
     monkeypatch.chdir(tmp_path)
-    assert rows(rendered("a.md", "markdown", b"a", b"b")) == ["-+"]
+    assert rows(Renderer().rendered("a.md", "markdown", b"a", b"b")) == ["-+"]
     assert not (tmp_path / "ran").exists()

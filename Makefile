@@ -86,7 +86,7 @@ crash: setup ## fail calls and gc at every disk operation, flip bits of the inde
 soak: setup ## run servers, watchers, hooks and reviewers in one workspace for SECONDS, and check that nothing grows
 	$(BIN)/python -m tests.soak --seconds $(SECONDS) $(ARGS)
 
-powercut: setup ## simulate 60 power cuts of an ext4 under load, and check what is left (Linux, root)
+powercut: setup ## simulate 120 power cuts of ext4 and btrfs under load, and check what is left (Linux, root)
 	$(BIN)/python -m tests.powercut $(ARGS)
 
 clean: ## remove what the other targets made

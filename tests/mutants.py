@@ -33,7 +33,7 @@ WEAVE: Final = (
     "weave/test_line_weave weave/test_conflict_markers weave/test_neighbours weave/test_weave_laws "
     "documents/test_loader planning/test_planner review/test_diagrams"
 )
-CRASH: Final = "file_changes/test_apply recovery/test_power_loss review/test_refusals recovery/test_reboot"
+CRASH: Final = "file_changes/test_apply recovery/test_power_cut review/test_refusals recovery/test_crash"
 LOG: Final = "log/test_frames log/test_segments store/test_object_store log/test_read_ahead"
 RETENTION: Final = "retention/test_expiry retention/test_compaction"
 FILES: Final = "file_changes/test_hardlinks file_changes/test_cross_device_staging fs/test_modeless_filesystem"
@@ -52,8 +52,7 @@ MODULES: Final = {
     "objstore/fs/confined_path.py": f"{PATHS} fs/test_path_races file_changes/test_hardlinks",
     "objstore/fs/reserved_names.py": f"{PATHS} history/test_revspec",
     "objstore/file_changes/apply.py": f"{CRASH} {FILES}",
-    "objstore/recovery/unfinished_steps.py": CRASH,
-    "objstore/recovery/power_loss.py": CRASH,
+    "objstore/recovery/roll_forward.py": CRASH,
     "objstore/log/segments.py": f"{LOG} index/test_relocate",
     "objstore/log/frames.py": f"{LOG} ../test_fuzz_corpus",
     "objstore/retention/compaction.py": RETENTION,

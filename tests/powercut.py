@@ -1,17 +1,18 @@
-"""Power cuts: a real ext4 under load loses its power at random moments, is mounted again, and its store opened.
+"""Power cuts: a real ext4 or btrfs under load loses its power at random moments and is mounted again.
 
-Run as root on Linux: `python -m tests.powercut [--cuts N] [--seed N] [--unsynced] [--keep DIR]`, or
-`make powercut`. A writer edits, decides, takes snapshots, lets history go, sweeps and purges, on an ext4 whose disk
-remembers all that it is sent (`recorder.py`). A cut leaves what was flushed and any part of the rest: each later write
-whole, torn or not at all. The image is mounted, ext4 replays its own journal, and the workspace is opened as after a
-start of the machine. Then the journal and the files must be exactly as after one of the writer's calls, none earlier
-than the last that was acknowledged before the cut, and fsck must find nothing.
+Run as root on Linux: `python -m tests.powercut [--cuts N] [--seed N] [--on FILESYSTEM] [--unsynced] [--keep DIR]`, or
+`make powercut`. A writer edits, decides, takes snapshots, lets history go, sweeps and purges, on a file system whose
+disk remembers all that it is sent (`block_recorder.py`). A cut leaves what was flushed and any part of the rest: each
+later write whole, torn or not at all. The image is mounted, the file system recovers what it can, and the workspace is
+opened. Then the journal and the files must be exactly as after one of the writer's calls, none earlier than the last
+that was acknowledged before the cut, and fsck must find nothing.
 """
 
 import argparse
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,7 +23,6 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import Thread
 from typing import IO, Any, Final
-from uuid import uuid4
 
 from objstore import Workspace, check_store
 from tests.support.block_recorder import BlockRecorder, mounted_recorder
@@ -31,7 +31,10 @@ from tests.support.kill_target import sums
 __all__ = ["main"]
 
 HOUSE: Final = Path(__file__).resolve().parents[1]
-IMAGE_BYTES: Final = 96 << 20
+IMAGE_BYTES: Final = {"ext4": 96 << 20, "btrfs": 128 << 20}
+SECTORS: Final = {"ext4": 512, "btrfs": 4096}
+"""Bytes that a disk must write completely or not at all: btrfs can't be mounted with a torn superblock."""
+
 CUTS_IN_ONE: Final = 10
 """Power cuts in one run of the writer."""
 
@@ -41,18 +44,19 @@ LOAD_SECONDS: Final = (2.0, 7.0)
 MEMORY: Final = "/dev/shm"  # noqa: S108 - a folder of a random name is made in it
 """The folder of the images: each is copied for every power cut."""
 
-BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
 ROTATIONS: Final = (64 << 20, 50_000)
 """Sizes of full segments: the default, and one that is full after some calls."""
 
-MOUNTS: Final = ("defaults", "commit=1", "data=writeback,commit=1")
+MOUNTS: Final = {"ext4": ("defaults", "commit=1", "data=writeback,commit=1"), "btrfs": ("defaults", "commit=1")}
+"""How each file system is mounted under load."""
 
 
 def main(words: list[str]) -> int:
     """Make a number of power cuts; print the results, and return 1 if anything was lost."""
-    parser = argparse.ArgumentParser(description="Cut the power of an ext4 under load, and look at what is left.")
-    parser.add_argument("--cuts", type=int, default=60)
+    parser = argparse.ArgumentParser(description="Cut the power of a file system under load, and look at what is left.")
+    parser.add_argument("--cuts", type=int, default=120)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--on", choices=sorted(MOUNTS), help="a file system (default: each in turn)")
     parser.add_argument("--unsynced", action="store_true", help="leave out the syncs: the losses must show")
     parser.add_argument("--keep", type=Path, help="a folder for the image of each cut after which something was wrong")
     parser.add_argument("--look", type=Path, help=argparse.SUPPRESS)
@@ -60,7 +64,10 @@ def main(words: list[str]) -> int:
     if asked.look:
         print(json.dumps(_look(asked.look)))
         return 0
-    if os.geteuid() != 0 or not Path("/dev/fuse").exists():
+    kinds = [kind for kind in sorted(MOUNTS) if asked.on in (kind, None) and shutil.which(f"mkfs.{kind}")]
+    for kind in sorted(MOUNTS.keys() - kinds) if asked.on is None else ():
+        print(f"mkfs.{kind} is not installed: no power is cut on {kind}", file=sys.stderr)
+    if os.geteuid() != 0 or not Path("/dev/fuse").exists() or not kinds:
         print("Power cuts need Linux, root and /dev/fuse: file systems are mounted.", file=sys.stderr)
         return 2
     tally = _Tally()
@@ -68,8 +75,9 @@ def main(words: list[str]) -> int:
     for session in range((asked.cuts + CUTS_IN_ONE - 1) // CUTS_IN_ONE):
         chance = random.Random(asked.seed * 1000 + session)
         cuts = min(CUTS_IN_ONE, asked.cuts - session * CUTS_IN_ONE)
+        kind = kinds[session % len(kinds)]
         with tempfile.TemporaryDirectory(prefix="powercut-", dir=MEMORY) as folder:
-            _Session(Path(folder), chance, tally, asked).run(cuts)
+            _Session(Path(folder), kind, chance, tally, asked).run(cuts)
         print(f"{tally.line()}, {time.monotonic() - began:.0f} s", flush=True)
     print("POWERCUT " + json.dumps(tally.figures(), sort_keys=True))
     return 1 if tally.faults else 0
@@ -101,13 +109,16 @@ class _Tally:
 
 
 class _Session:
-    """One run of the writer on a new ext4, and the power cuts made in it."""
+    """One run of the writer on a new file system, and the power cuts made in it."""
 
-    def __init__(self, folder: Path, chance: random.Random, tally: _Tally, asked: argparse.Namespace) -> None:
+    def __init__(
+        self, folder: Path, kind: str, chance: random.Random, tally: _Tally, asked: argparse.Namespace
+    ) -> None:
         self._folder = folder
+        self._kind = kind
         self._chance = chance
         self._tally = tally
-        self._options = chance.choice(MOUNTS)
+        self._options = chance.choice(MOUNTS[kind])
         # Freeing space writes and syncs whole new files, which an unsynced run must not do.
         self._words = ["--rotate", str(chance.choice(ROTATIONS))]
         self._words += ["--unsynced"] if asked.unsynced else ["--keeps", "--lets-go"]
@@ -121,8 +132,9 @@ class _Session:
     def run(self, cuts: int) -> None:
         """Run the writer, cut the power a number of times, and check what each cut left."""
         with self._base.open("wb") as empty:
-            empty.truncate(IMAGE_BYTES)
-        subprocess.run(["mkfs.ext4", "-q", "-F", self._base], check=True)
+            empty.truncate(IMAGE_BYTES[self._kind])
+        force = {"ext4": "-F", "btrfs": "-f"}[self._kind]
+        subprocess.run([f"mkfs.{self._kind}", "-q", force, self._base], check=True, stderr=subprocess.DEVNULL)
         with _mounted_image(self._base, self._mountpoint, "defaults"):
             (self._mountpoint / "work").mkdir()
             Workspace.init(self._mountpoint / "work").close()
@@ -135,7 +147,7 @@ class _Session:
             # Every place between two writes of the disk is a moment at which the power may have failed.
             certain = 0
             for cut in sorted(self._chance.randrange(begun, ended) for _ in range(cuts)):
-                image, certain, lost = recorder.left_by(base, certain, cut, self._chance)
+                image, certain, lost = recorder.left_by(base, certain, cut, self._chance, SECTORS[self._kind])
                 self._tally.lost_writes += lost
                 self._check(image, sum(requests <= cut for requests in self._requests_at_call))
 
@@ -182,7 +194,7 @@ class _Session:
         left = self._folder / "left.img"
         left.write_bytes(image)
         with _mounted_image(left, self._mountpoint, "defaults"):
-            found = _looked_at(self._mountpoint / "work", self._folder)
+            found = _looked_at(self._mountpoint / "work")
         self._tally.cuts += 1
         self._tally.acknowledged += acknowledged
         fault, beyond = self._judged(found, acknowledged)
@@ -191,7 +203,8 @@ class _Session:
             self._tally.faults.append(fault)
             if self._keep is not None:
                 (self._keep / f"cut-{self._tally.cuts}.img").write_bytes(image)
-            print(f"  cut {self._tally.cuts} ({self._options}; {' '.join(self._words)}): {fault}", flush=True)
+            how = f"{self._kind}, {self._options}; {' '.join(self._words)}"
+            print(f"  cut {self._tally.cuts} ({how}): {fault}", flush=True)
 
     def _judged(self, found: dict[str, Any], acknowledged: int) -> tuple[str, int]:
         """Return the fault ("": none), and how many calls beyond the acknowledged ones are recorded."""
@@ -241,12 +254,9 @@ def _mounted_image(image: Path, mountpoint: Path, options: str) -> Iterator[None
         subprocess.run(["losetup", "--detach", device], check=True)
 
 
-def _looked_at(root: Path, folder: Path) -> dict[str, Any]:
-    """Return what a process finds after a reboot of the machine."""
-    boot = folder / "boot_id"
-    boot.write_text(f"{uuid4()}\n")
-    script = f'mount --bind "$1" {BOOT_ID} && exec "$2" -m tests.powercut --look "$3"'
-    command = ["unshare", "--mount", "sh", "-c", script, "sh", str(boot), sys.executable, str(root)]
+def _looked_at(root: Path) -> dict[str, Any]:
+    """Return what a new process finds."""
+    command = [sys.executable, "-m", "tests.powercut", "--look", str(root)]
     done = subprocess.run(command, cwd=HOUSE, capture_output=True, text=True, check=False)
     if done.returncode:
         return {"error": done.stderr.strip().rpartition("\n")[2]}

@@ -14,7 +14,7 @@ from struct import error as StructError  # noqa: N812 - as classes are named
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from objstore.documents.state_reader import StateReader, records_of
-from objstore.errors import CasError, HistoryBroken, StoreLinked, StoreNotRegular
+from objstore.errors import CasError, HistoryBroken, StoreDamaged, StoreLinked, StoreNotRegular
 from objstore.fs.nofollow import open_store_folder, read_store_file, write_derived_file
 from objstore.fs.reserved_names import NET_CACHE_NAME, SEEN_NAME, STORE_NAME
 from objstore.model.basic_types import DocumentId, FileState, Seq, Unit, settable_state
@@ -315,10 +315,13 @@ def _cache(journal: Journal, loaded: Document, position: _Position) -> None:
 
 def _may_have_expired(journal: Journal) -> bool:
     """Return whether anything may have expired that the index does not know of yet."""
-    from objstore.recovery.unfinished_steps import unapplied_groups
+    from objstore.index.ingest import decoded
 
-    groups = unapplied_groups(journal.store, journal.store.end)
-    return groups is None or any(isinstance(record, Expiry) for records in groups for record in records)
+    groups = journal.store.log.groups(journal.store.end)
+    try:
+        return any(isinstance(chained.record, Expiry) for group in groups for chained in decoded(group))
+    except StoreDamaged:
+        return True
 
 
 def delete_cached_document(journal: Journal, document: DocumentId) -> None:

@@ -1,11 +1,12 @@
 """Change the user's files from recorded states to recorded states, all of them or none.
 
-A transition works path by path, with bytes from the store. So after a crash at any point each path is either in its
-state before or in its state after, and the disk alone shows what remains to be done.
+A transition works path by path, with bytes from the store. So after a crash of the process or of the machine, at any
+point, each path is either in its state before or in its state after, and the disk alone shows what remains to be done.
 
-Write order. The new bytes of every file *must* be staged before the log is written, so that a full disk is noticed
-while nothing has changed. The log *must* be durable before the first file changes, because a crash could otherwise
-leave bytes that no record has. The transition reads the files back last, and only then reports success.
+Write order. The new bytes of every file *must* be staged and synced before the log is written, so that a full disk is
+noticed while nothing has changed. The log *must* be durable before the first file changes, because a crash could
+otherwise leave bytes that no record has. The transition reads the files back and syncs their folders last, and only
+then reports success.
 
 The module is longer than 500 lines because rolling back needs everything that preparing and running have remembered.
 """
@@ -191,7 +192,7 @@ class Transition:
         return found
 
     def prepare(self) -> None:
-        """Check every path and stage every new content; the user's files stay as they are.
+        """Check every path and stage every new content, durably; the user's files stay as they are.
 
         Raises PermissionRefused, FileExists, PathIsSymlink, FileChanged, NamesShared, DiskFull, and what Tree.locate
         and Tree.require_users_file raise.
@@ -203,9 +204,13 @@ class Transition:
                 self._stage(step, step.after, resolved)
             self._report_progress()
         self._check_names()
+        # All of them are being written out already, so the first wait is for most of them.
+        for step in self._steps:
+            if step.path in self._staged and step.after is not None and not step.after.is_link:
+                self._disk.sync_staged(*self._staged[step.path], os.fsdecode(step.path))
 
     def run(self) -> None:
-        """Change the files, read each back, and compare.
+        """Change the files, read each back, compare, and make their names durable.
 
         After a failure, restore them all and raise CallAborted with the cause. Raises Unacknowledged if not even that
         was possible; then the next writer completes the transition.
@@ -218,6 +223,7 @@ class Transition:
                 self._report_progress()
             self._read_back(self._steps)
             self._prune()
+            self._sync_folders(self._steps)
         except Exception as error:  # whatever it is: the record is valid only if all of the transition was done
             self._roll_back(done, error)
             paths = [step.path for step in done] or list(self._possibly_empty or ())
@@ -536,6 +542,19 @@ class Transition:
             raise PermissionRefused(resolved.path)
         return True
 
+    def _sync_folders(self, steps: Iterable[FileStep]) -> None:
+        """Make durable which names the files of the steps have, and the folders that were created for them."""
+        paths = {path for step in steps for path in (step.path, step.moved_from) if path is not None}
+        synced: set[FileId] = set()
+        for path in sorted(paths.union(self._created_dirs)):
+            # Where a file has taken the path of a folder, that file's own folder is synced.
+            with suppress(PathError):
+                folder = self._resolved_paths.at(path).folder
+                found = file_id(os.fstat(folder))
+                if found not in synced:
+                    self._disk.sync_folder(folder, os.fsdecode(path))
+                    synced.add(found)
+
     def _report_progress(self) -> None:
         """Report that a path was prepared, changed or read back."""
         self._passes += 1
@@ -584,6 +603,8 @@ class Transition:
                 found = disk_state(self._tree, step.path)
                 if found is None or not have_same_bytes(found[0], step.before):
                     raise FileChanged(os.fsdecode(step.path))
+        with suppress(CasError):  # otherwise a power cut may bring back what was rolled back; it is reported then
+            self._sync_folders(done)
         if failed:
             raise Unacknowledged("; and ".join([str(cause), *failed]), is_recorded=True) from cause
 
@@ -692,6 +713,8 @@ class Transition:
             if found is not None and not before.is_link:
                 self._disk.carry_attributes(resolved.folder, resolved.name, folder, name, before.mode)
             try:
+                if not before.is_link:
+                    self._disk.sync_staged(folder, name, resolved.path)
                 self._disk.replace(folder, name, resolved.folder, resolved.name)
             except (CasError, OSError):
                 with suppress(CasError, OSError):

@@ -19,7 +19,6 @@ from operator import attrgetter
 from typing import Final, TypeAlias
 
 from objstore.errors import CasError, DiskFailed, DiskFull, PathInvalid, PathUnreachable, PermissionRefused
-from objstore.fs.boot_id import boot_id
 from objstore.model.basic_types import settable_mode
 
 __all__ = [
@@ -53,6 +52,9 @@ _UNREACHABLE: Final = frozenset(
 )
 _NO_LINKS: Final = frozenset({errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS})
 _NO_FLUSH: Final = frozenset({errno.ENOTSUP, errno.EINVAL, errno.ENOTTY})
+_NO_SYNC: Final = frozenset({errno.EINVAL, errno.ENOTSUP, errno.ENOSYS, errno.EBADF})
+"""Errors of file systems that can't sync a folder."""
+
 _CHUNK: Final = 1 << 20
 _SYNCED_AT_ONCE: Final = 1 << 20
 """Bytes of a long store file that are synced together. Another process that syncs a few bytes waits for all of them."""
@@ -128,10 +130,6 @@ class Disk:
     Every method raises DiskFull, PermissionRefused or DiskFailed in place of OSError, except FileNotFoundError and
     FileExistsError, which report what was found rather than a failure of the disk.
     """
-
-    def boot_id(self) -> bytes:
-        """Return the 16 bytes that identify this boot of the machine; zeros where the system doesn't report them."""
-        return boot_id()
 
     # ---- the store's own files
 
@@ -217,11 +215,6 @@ class Disk:
         with _Translated(name):
             os.utime(name, ns=(accessed, modified), dir_fd=folder, follow_symlinks=False)
 
-    def set_time(self, fd: int, modified: int, name: str) -> None:
-        """Set an open file's modification time, in nanoseconds since 1970-01-01 UTC."""
-        with _Translated(name):
-            os.utime(fd, ns=(modified, modified))
-
     def make_creation_folder(self, path: str, within: int | None = None) -> None:
         """Create a folder that only this user may enter. `within`: the open folder to create it in (None: by its path).
 
@@ -283,7 +276,8 @@ class Disk:
 
         The file gets `mode`, if the file system keeps modes, without setuid and setgid, and, where this process may set
         them, owner and group of `like`: the file that it will replace, or the folder that it is made for (None: this
-        process's own; root's is the folder's that it is staged in).
+        process's own; root's is the folder's that it is staged in). The system begins to write the bytes out;
+        `sync_staged` waits for them.
         """
         temporary = f".cas-{os.urandom(8).hex()}"
         with _Translated(name):
@@ -295,6 +289,10 @@ class Disk:
                 if like is not None:
                     _set_owner(fd, like)
                 _set_mode(fd, settable_mode(mode))
+                if hasattr(os, "posix_fadvise"):
+                    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)  # begins to write, and drops nothing unwritten
+                if not mode & stat.S_IRUSR:
+                    _sync_names(fd)  # it can't be opened again to be synced
             except BaseException:
                 with suppress(OSError):
                     os.unlink(temporary, dir_fd=directory)
@@ -302,6 +300,33 @@ class Disk:
             finally:
                 os.close(fd)
         return temporary
+
+    def sync_staged(self, directory: int, staged: str, name: str) -> None:
+        """Make a staged file, its mode included, survive a power cut."""
+        with _Translated(name):
+            try:
+                fd = os.open(staged, _INSPECT_FLAGS, dir_fd=directory)
+            except PermissionError:
+                return  # one that nobody may read was synced when it was staged
+            try:
+                _sync_names(fd)
+            finally:
+                os.close(fd)
+
+    def sync_folder(self, directory: int, name: str) -> None:
+        """Make the names in an open folder survive a power cut, as far as its file system can."""
+        with _Translated(name):
+            try:
+                fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory)
+            except PermissionError:
+                return  # a folder that may not be listed can't be opened for a sync
+            try:
+                _sync_names(fd)
+            except OSError as error:
+                if error.errno not in _NO_SYNC:
+                    raise
+            finally:
+                os.close(fd)
 
     def stage_link(self, directory: int, text: bytes, like: os.stat_result | None, name: str) -> str:
         """Create a symbolic link with `text` in `directory` and return its name there. `like`: as of `stage`.
@@ -340,7 +365,7 @@ class Disk:
             os.chmod(staged, settable_mode(mode), dir_fd=directory)
 
     def return_mode(self, directory: int, name: str, was: os.stat_result) -> None:
-        """Give a file the mode that it had, with setuid and setgid if it also has the owner and group that it had."""
+        """Give a file, durably, the mode that it had: setuid and setgid if it also has the owner and group of then."""
         with _Translated(name):
             fd = os.open(name, _INSPECT_FLAGS, dir_fd=directory)
             try:
@@ -348,6 +373,7 @@ class Disk:
                 is_whose_it_was = (now.st_uid, now.st_gid) == (was.st_uid, was.st_gid)
                 mode = stat.S_IMODE(was.st_mode)
                 os.fchmod(fd, mode if is_whose_it_was else settable_mode(mode))
+                _sync_names(fd)
             finally:
                 os.close(fd)
 
@@ -406,20 +432,22 @@ class Disk:
                 os.rename(between, new, src_dir_fd=directory, dst_dir_fd=directory)
 
     def rewrite(self, directory: int, name: str, content: Pieces) -> None:
-        """Write `content` into the existing file in place, for files that have more than one name."""
+        """Write `content` into the existing file in place, durably, for files that have more than one name."""
         with _Translated(name):
             fd = os.open(name, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=directory)
             try:
                 os.ftruncate(fd, _write_pieces(fd, content))
+                _sync_names(fd)
             finally:
                 os.close(fd)
 
     def chmod(self, directory: int, name: str, mode: int) -> None:
-        """Set the permission bits of a regular file. Setuid and setgid are only kept or removed."""
+        """Set the permission bits of a regular file, durably. Setuid and setgid are only kept or removed."""
         with _Translated(name):
             fd = os.open(name, _INSPECT_FLAGS, dir_fd=directory)
             try:
                 os.fchmod(fd, settable_mode(mode, os.fstat(fd).st_mode))
+                _sync_names(fd)
             finally:
                 os.close(fd)
 

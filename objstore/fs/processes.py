@@ -11,8 +11,6 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import Final, NamedTuple, NewType
 
-from objstore.fs.boot_id import UNKNOWN_BOOT, boot_id
-
 __all__ = [
     "MACHINE",
     "ProcessName",
@@ -28,6 +26,10 @@ ProcessName = NewType("ProcessName", str)
 
 _FORM: Final = re.compile(r"([1-9][0-9]{0,9}):([0-9]{1,20}):([0-9a-f]{32}):([0-9]{1,20}):([^\0\n]{1,255})")
 """Number, beginning (clock ticks since the boot), boot, namespace of process numbers, machine."""
+
+_BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
+_BOOT_ID_BYTES: Final = 64
+"""More than the file has: a UUID as text."""
 
 _MOST_NAMED: Final = 32
 _LONGEST_ENVIRONMENT: Final = 256 << 10
@@ -151,12 +153,13 @@ MACHINE: Final = Processes()
 
 def _system() -> tuple[str, str, str] | None:
     """Return the boot, the namespace of process numbers and the machine; None where processes can't be named."""
-    boot = boot_id()
-    with suppress(OSError):
+    # Read bytes: a text file would import its encoding first.
+    with suppress(OSError, UnicodeDecodeError), open(_BOOT_ID, "rb") as file:
+        boot = file.read(_BOOT_ID_BYTES).decode("ascii").strip().replace("-", "").lower()
         # In a sandbox, `/proc` may be that of another namespace, where numbers mean other processes.
-        if boot != UNKNOWN_BOOT and os.readlink("/proc/self") == str(os.getpid()):
+        if os.readlink("/proc/self") == str(os.getpid()):
             namespace = re.sub(r"[^0-9]", "", os.readlink("/proc/self/ns/pid"))
-            system = (boot.hex(), namespace, os.uname().nodename)
+            system = (boot, namespace, os.uname().nodename)
             return system if valid_process_name(":".join(["1", "0", *system])) else None
     return None
 

@@ -44,13 +44,13 @@ from objstore.index.log_index import Index
 from objstore.index.refcounts import held_blobs, recount, unexpired
 from objstore.index.rows import Tip
 from objstore.integrity.segment_scan import MAX_LISTED_LOSSES, FrameSpan, ScannedRecord, SegmentScan
+from objstore.log.applied_marker import read_applied_marker
 from objstore.log.frames import SEGMENT_HEADER_SIZE
 from objstore.log.segment_files import Place, is_conflict_copy
 from objstore.model.basic_types import Progress, ignore_progress
 from objstore.model.ids import BlobId
 from objstore.model.records import Decision, Edit, Numbering, Snapshot
 from objstore.model.tree import decode_tree
-from objstore.recovery.applied_marker import read_applied_marker
 from objstore.review.status import external_changes
 from objstore.store.object_store import Store
 from objstore.transaction.journal import Journal

@@ -22,6 +22,7 @@ from objstore.history.snapshot_check import unreadable_parts
 from objstore.index.refcounts import held_blobs, unexpired
 from objstore.integrity.blob_rescue import BlobRescue
 from objstore.integrity.segment_scan import MAX_LISTED_LOSSES, Damage, ScannedRecord, SegmentScan, segment_folder
+from objstore.log.applied_marker import read_applied_marker, reset_applied_marker
 from objstore.log.frames import FrameKind, StoreId
 from objstore.log.segment_files import Place, is_segment
 from objstore.log.segments import Log
@@ -30,7 +31,6 @@ from objstore.model.ids import BlobId, RecordId
 from objstore.model.ranges import Ranges, ranges_of
 from objstore.model.record_codec import encode_record
 from objstore.model.records import Decision, Edit, Expiry, Numbering, Pin, Record, Snapshot, VoidedRecords
-from objstore.recovery.applied_marker import read_applied_marker, reset_applied_marker
 from objstore.store.create import (
     create_workspace,
     creation_folder_name,

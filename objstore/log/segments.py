@@ -220,11 +220,11 @@ class Log:
     def secure(self, start: Place | None) -> None:
         """Make durable what was left by a writer that died, or whose sync failed and who could not cut the group off.
 
-        `start`: the end of the part known to be durable; None: the machine has rebooted since, so everything readable
-        came from the disk. Raises StoreRefuses, DiskFull and DiskFailed.
+        `start`: the end of the part known to be durable; None: at least the segments before the last one are. Raises
+        StoreRefuses, DiskFull and DiskFailed.
         """
         self._require_writable()
-        group = None if start is None else self._last_group(start)
+        group = self._last_group(self.files.start(self.files.last) if start is None else start)
         if group is not None and group.end.generation:
             group = None  # a rewritten segment was durable before it got its name
         segment = self.files.last if group is None else group.segment

@@ -188,6 +188,7 @@ def adopt(journal: Journal, prepared: str, segment: int) -> str | None:
     """
     store = journal.store
     index, end = store.index, store.end
+    journal.secure_applied_marker()
     with index.changing() as db:
         known = db.execute("SELECT segment, offset FROM position").fetchone()
         if tuple(known) != tuple(end):

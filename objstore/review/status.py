@@ -285,7 +285,7 @@ def _stable_changes(
     while True:
         with journal.reading() as store:
             was_finished, end = not journal.unfinished(), store.end
-            marked, is_of_this_boot = journal.applied_until()
+            marked = journal.applied_until()
             found, unreadable = _changes_now(journal, naming)
         if not found:
             return found, unreadable
@@ -297,9 +297,7 @@ def _stable_changes(
                 return found, unreadable
             # Without a writer, unfinished changes stay unfinished.
             if is_over or (store.end == end and is_free and journal.unfinished()):
-                # A recovery after the machine's last start may be writing any file.
-                written = _written(store, marked or end) if is_free or is_of_this_boot else None
-                return _without(found, unreadable, written)
+                return _without(found, unreadable, _written(store, marked or end))
         time.sleep(_PAUSE_SECONDS)
 
 
@@ -323,13 +321,10 @@ def _written(store: Store, since: Place) -> set[str]:
 
 
 def _without(
-    found: tuple[ExternalChange, ...], unreadable: tuple[str, ...], written: set[str] | None
+    found: tuple[ExternalChange, ...], unreadable: tuple[str, ...], written: set[str]
 ) -> tuple[tuple[ExternalChange, ...], tuple[str, ...]]:
-    """Move the changes of files that may be being written from `found` to messages in `unreadable`; return both.
-
-    `written`: paths of files that may be being written (None: any may).
-    """
-    certain = tuple(change for change in found if written is not None and change.path not in written)
+    """Move the changes of files that may be being written from `found` to messages in `unreadable`; return both."""
+    certain = tuple(change for change in found if change.path not in written)
     unfinished = [f"{change.path}: {_UNFINISHED}" for change in found if change not in certain]
     return certain, (*unreadable, *unfinished)
 

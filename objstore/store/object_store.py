@@ -70,10 +70,15 @@ _IN_MEMORY_SECONDS: Final = 5.0
 
 def create_store(folder: str, disk: Disk) -> None:
     """Create an empty store in the existing, empty `folder`."""
+    from objstore.log.applied_marker import reset_applied_marker
+    from objstore.log.frames import SEGMENT_HEADER_SIZE
+    from objstore.log.segment_files import Place
+
     segments = os.path.join(folder, LOG_NAME)
     with suppress(FileExistsError):
         disk.make_store_folder(segments)
     create_log(segments, disk)
+    reset_applied_marker(folder, Place(1, SEGMENT_HEADER_SIZE), disk)
     disk.sync_directory(folder)
 
 

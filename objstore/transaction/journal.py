@@ -1,7 +1,7 @@
 """Let writers change the journal and the files one at a time, each after completing what a crashed one began.
 
-Write order. A group *must* be durable in the log before the first of its files changes; the applied marker, a small
-file next to the log, then records how far files match the log.
+Write order. A group *must* be durable in the log before the first of its files changes, and the files *must* be durable
+before the applied marker, a small file next to the log, records that they match it.
 
 The module is longer than 500 lines because reading, writing and recovery share one store, its lock and its marker.
 """
@@ -32,8 +32,8 @@ from objstore.fs.store_owner import refuse_others_store
 from objstore.fs.tree_files import Files
 from objstore.fs.writer_lock import BRIEF_WAIT_SECONDS, GAP_SECONDS, POLL_SECONDS, WAIT_SECONDS, WriterLock
 from objstore.index.database import IndexErrors
+from objstore.log.applied_marker import AppliedMarker
 from objstore.model.basic_types import Decider, Progress, ignore_progress
-from objstore.recovery.applied_marker import AppliedMarker
 from objstore.store.object_store import Store
 
 # What only writers need is imported when they begin, because a status takes no lock and changes no file.
@@ -189,17 +189,12 @@ class Journal:
     def unfinished(self) -> bool:
         """Return whether some files may not match the log yet, according to the applied marker."""
         with self.mutex:
-            marked, is_of_this_boot = self.applied_until()
-            return self.store.last_record is not None and not (marked == self.store.end and is_of_this_boot)
+            return self.store.last_record is not None and self._mark.read() != self.store.end
 
-    def applied_until(self) -> tuple[Place | None, bool]:
-        """Return the place up to which files match the log, according to the applied marker (None: unknown).
-
-        Also return whether the marker is of this boot: files written before it may have been lost.
-        """
+    def applied_until(self) -> Place | None:
+        """Return the place up to which files match the log, according to the applied marker (None: not known)."""
         with self.mutex:
-            marked, boot = self._mark.read()
-            return marked, self._mark.is_of_this_boot(boot)
+            return self._mark.read()
 
     # ---- writing
 
@@ -354,18 +349,20 @@ class Journal:
         self.store.seal()
         self._update_marker()
 
+    def secure_applied_marker(self) -> None:
+        """Make the applied marker durable before a segment is rewritten. The caller is `writing`."""
+        self._mark.secure()
+
     def relocate_applied_marker(self, segment: int) -> None:
         """Update the applied marker after its segment was rewritten. The caller is `writing`.
 
         The marker is in such a segment only while files wait for disk space to be changed. If the process dies before
-        this, the marker's place no longer exists, and the newest records are checked against the files.
+        this, the next writer finds the place by itself.
         """
-        marked, boot = self._mark.read()
-        place = (
-            None if marked is None or marked.segment != segment else self.store.log.files.start_after_rewrite(marked)
-        )
-        if place is not None and place != marked and self._mark.is_of_this_boot(boot):
-            self._mark.write(place)
+        marked = self._mark.read()
+        if marked is not None and marked.segment == segment:
+            self._mark.write(self.store.log.files.start_after_rewrite(marked))
+            self._mark.secure()
 
     @contextmanager
     def try_brief_lock(self) -> Iterator[bool]:
@@ -519,13 +516,13 @@ class Journal:
         """Return a batch for the holder of the lock. `is_unchanged_since_append`: as of the store."""
         self.tree.require_in_place()
         is_whole = is_unchanged_since_append or self.store.catch_up(to_write=True)
-        marked, boot = self._mark.read()
+        marked = self._mark.read()
         if marked is not None and self.store.end < marked:
             # The log lost acknowledged groups; that is damage, not an unfinished write.
             raise self.store.end.damaged("acknowledged groups are missing (or .cas/applied is another store's)")
         if not is_whole:
             self.store.log.repair_tail(self.store.end)
-        self._roll_forward_if_needed(marked, boot, may_defer=may_use_reserve)
+        self._roll_forward_if_needed(marked, may_defer=may_use_reserve)
         return _batch_type()(self.store)
 
     def _transition(
@@ -573,23 +570,23 @@ class Journal:
 
     def _void(self, group: Group, reason: str) -> None:
         """Record that the group was rolled back."""
-        from objstore.recovery.unfinished_steps import void_record
+        from objstore.recovery.roll_forward import void_record
 
         batch = _batch_type()(self.store)
         batch.record(void_record(group, reason))
         batch.commit()
         self._update_marker()
 
-    def _roll_forward_if_needed(self, marked: Place | None, boot: bytes, *, may_defer: bool) -> None:
+    def _roll_forward_if_needed(self, marked: Place | None, *, may_defer: bool) -> None:
         """Roll forward what a dead writer recorded and did not apply, according to the marker.
+
+        Without a marker nothing says that a file was not changed as recorded, so none is changed.
 
         `may_defer`: put that off if there is no disk space for it, as this process has seen before or sees now.
         """
-        end = self.store.end
-        since = marked if self._mark.is_of_this_boot(boot) else None
-        is_settled = marked == end and self._mark.is_of_this_boot(boot)
+        is_applied = marked == self.store.end
         was_behind, self._is_behind = self._is_behind, False
-        if self._has_recovered and is_settled:
+        if self._has_recovered and is_applied:
             return
         self._clear_staging()  # remove the staged files of writers that died before appending to the log
         if not self._has_recovered and self.store.index.places.moving():
@@ -597,37 +594,29 @@ class Journal:
             with suppress(StoreLocked), self.compacting():
                 self.finish_moves()
         self._has_recovered = True
-        if is_settled:
+        if is_applied:
             return
-        if self.store.last_record is not None:
-            # As in any write, the log must be durable before a file changes.
-            self.store.log.secure(since)
+        # As in any write, the log must be durable before a file changes, and before the marker says that all have.
+        self.store.log.secure(marked)
+        if marked is None:
+            self._mark.renew(self.store.end)
+            return
         self._is_behind = may_defer and was_behind
         if self._is_behind:
             return
-        roll_forward = self._get_roll_forward()
         try:
-            roll_forward.carry_out(self.store, marked, boot)
+            self._get_roll_forward().carry_out(self.store, self.store.log.files.start_after_rewrite(marked))
         except DiskFull:
             if not may_defer:
                 raise
             self._is_behind = True
         self._update_marker()
-        if not self._is_behind:
-            roll_forward.remove_recovery_note()
 
     def _get_roll_forward(self) -> RollForward:
         if self._roll_forwarder is None:
             from objstore.recovery.roll_forward import RollForward
 
-            self._roll_forwarder = RollForward(
-                self._folder,
-                self.tree,
-                self.disk,
-                self._mark,
-                scratch=self._staging_fd,
-                transition=self._transition,
-            )
+            self._roll_forwarder = RollForward(self.tree, self._transition)
         return self._roll_forwarder
 
     def _update_marker(self) -> None:

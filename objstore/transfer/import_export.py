@@ -20,13 +20,12 @@ from objstore.fs.disk import Disk
 from objstore.fs.reserved_names import IGNORE_NAME, STORE_NAME, is_reserved, is_store
 from objstore.index.ingest import decoded
 from objstore.integrity.fsck import check_store
+from objstore.log.applied_marker import reset_applied_marker
 from objstore.log.segment_files import Place
 from objstore.model.basic_types import LINK_MODE, FileState, Progress
 from objstore.model.records import Decision, Edit, Snapshot
 from objstore.model.relpath import beginning, folders_of
 from objstore.model.tree import TreeEntry, decode_tree, walk_trees
-from objstore.recovery.applied_marker import reset_applied_marker
-from objstore.recovery.durable_horizon import write_durable_horizon
 from objstore.request_errors import BundleRefused, NotBundled
 from objstore.store.create import (
     creation_folder_name,
@@ -229,17 +228,14 @@ def _checked(
     report = check_store(making, progress=progress)
     if report.faults:
         raise BundleRefused(report.faults[0].what)
-    end, steps = _found(making, folder, disk, files=files)
+    end, steps = _found(making, disk, files=files)
     # Otherwise the next writer would take the files for unfinished, although they were never in this folder.
     reset_applied_marker(folder, end, disk)
     return report.records, report.blobs, steps
 
 
-def _found(making: str, folder: str, disk: Disk, *, files: bool) -> tuple[Place, list[FileStep]]:
-    """Return where the log ends, and the steps to write the files. Raises BundleRefused.
-
-    If only the store is imported, the durable horizon says that none of the files was ever in this folder.
-    """
+def _found(making: str, disk: Disk, *, files: bool) -> tuple[Place, list[FileStep]]:
+    """Return where the log ends, and the steps to write the files. Raises BundleRefused."""
     steps: list[FileStep] = []
     try:
         with closing(Journal(making, disk)) as journal, journal.reading() as store:
@@ -248,8 +244,6 @@ def _found(making: str, folder: str, disk: Disk, *, files: bool) -> tuple[Place,
                 _require_plain_modes(store)
                 _require_bounded_snapshots(store)
                 steps = _steps(journal)
-            else:
-                write_durable_horizon(folder, store, disk)
     except BundleRefused:
         raise
     except CasError as error:

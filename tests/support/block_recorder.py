@@ -90,7 +90,9 @@ class BlockRecorder:
         with self._lock:
             self.sent.append(None)
 
-    def left_by(self, base: bytearray, begun: int, cut: int, chance: random.Random) -> tuple[bytearray, int, int]:
+    def left_by(
+        self, base: bytearray, begun: int, cut: int, chance: random.Random, sector: int = SECTOR
+    ) -> tuple[bytearray, int, int]:
         """Return what a power cut at `cut` leaves, where `base` is what was on disk after the flush before `begun`.
 
         Changes `base` to what is certain at `cut`, and returns with the image where that begins, and how many writes
@@ -114,7 +116,7 @@ class BlockRecorder:
                 image[offset : offset + len(content)] = content
                 continue
             lost += 1
-            torn = chance.randrange(len(content) // SECTOR + 1) * SECTOR if chance.random() < 0.5 else 0
+            torn = chance.randrange(len(content) // sector + 1) * sector if chance.random() < 0.5 else 0
             image[offset : offset + torn] = content[:torn]
         return image, certain, lost
 

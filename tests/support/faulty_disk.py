@@ -198,6 +198,12 @@ class CountdownDisk(Disk):
         self._step("stage", name, tear)
         return super().stage(directory, content, like, mode, name)
 
+    def sync_staged(self, directory: int, staged: str, name: str) -> None:  # noqa: ARG002 - nothing is really synced
+        self._step("sync_staged", name)
+
+    def sync_folder(self, directory: int, name: str) -> None:  # noqa: ARG002 - nothing is really synced
+        self._step("sync_folder", name)
+
     def return_mode(self, directory: int, name: str, was: os.stat_result) -> None:
         self._step("return_mode", name)
         super().return_mode(directory, name, was)

@@ -279,7 +279,7 @@ def test_the_log_is_written_after_staging_and_before_files_change(desk: Desk) ->
     disk = CountdownDisk(None)
     desk.run(desk.step("a", ONE, TWO), disk=disk, between=lambda: seen.append(desk.files))
     assert seen == [{"a": ONE}]
-    assert disk.done == ["stage", "exchange", "unlink"]
+    assert disk.done == ["stage", "sync_staged", "exchange", "unlink", "sync_folder"]
 
 
 def test_file_is_replaced_by_rename_if_exchange_is_unsupported(desk: Desk) -> None:

@@ -39,7 +39,6 @@ FILES: Final = (
     "index.sqlite-wal",
     "index.sqlite-shm",
     "applied",
-    "settled",
     "lock",
     "sweep.lock",
     "room",

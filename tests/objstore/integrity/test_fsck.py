@@ -34,13 +34,13 @@ from objstore.fs.disk import Disk
 from objstore.index.rows import EditConditions
 from objstore.integrity.fsck import StorePart
 from objstore.integrity.segment_scan import SegmentScan
+from objstore.log.applied_marker import APPLIED_MARKER_SIZE
 from objstore.log.blob_codec import encode_blob
 from objstore.log.frames import FRAME_HEADER_SIZE, FrameKind
 from objstore.log.segments import Log
 from objstore.model.basic_types import DocumentId
 from objstore.model.ids import record_id
 from objstore.model.tree import TreeEntry, entry_at
-from objstore.recovery.applied_marker import APPLIED_MARKER_SIZE
 from objstore.store.write_batch import Batch
 from objstore.transaction.journal import Journal
 from tests.support.crash_scenarios import TEXT, change, history, rejected, write

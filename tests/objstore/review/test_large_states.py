@@ -44,7 +44,6 @@ from objstore.model.ranges import Range
 from objstore.retention.compaction import compact, plan_compaction
 from objstore.retention.expiry import expire, plan_expiry
 from objstore.transaction.journal import Journal
-from tests.objstore.recovery.test_crash import recorded_before_power_cut, set_earlier_boot
 from tests.support.command_runner import environment
 from tests.support.damaged_stores import damage, lose
 from tests.support.faulty_disk import WHOLE, CountdownDisk, PowerCut, full_disk, power_cut
@@ -501,48 +500,6 @@ def test_large_file_has_one_of_its_states_after_a_kill_at_any_time(scene: Scene)
         assert list((scene.root / ".cas" / "tmp").iterdir()) == []
     scene.reopen()
     check_sound(scene)
-
-
-def test_partly_written_large_file_is_rolled_forward_after_a_power_cut(tmp_path: Path) -> None:
-    root = tmp_path / "workspace"
-    root.mkdir()
-
-    def found(*external: str) -> bytes:
-        """Return the content of the file after the next boot."""
-        with Workspace.open(root, CountdownDisk(None)) as workspace:
-            assert tuple(change.path for change in workspace.review.status().external) == external
-        return (root / "f").read_bytes()
-
-    def wrote(workspace: Workspace, content: bytes) -> None:
-        with workspace.call(CallInfo(tool="t")) as call:
-            call.write("f", content)
-            call.commit()
-
-    create_workspace(root)
-    with Workspace.open(root, CountdownDisk(None)) as workspace:
-        write_both(workspace)
-    beginning = OTHER[: 4 * MEGABYTE]
-    for cut in (beginning, beginning + bytes(len(OTHER) - len(beginning))):
-        (root / "f").write_bytes(cut)
-        set_earlier_boot(root)
-        assert found() == OTHER
-    # The name may be that of an earlier state, and its bytes not all there. Any other byte behind them is somebody's,
-    # and so is an end within a sector.
-    cuts = b"", beginning, beginning + bytes(MAX_BLOB)
-    for cut in (*cuts, beginning + b"!", beginning[:-1])[:: 1 if WHOLE else 2]:
-        with recorded_before_power_cut(root) as later:
-            (root / "f").write_bytes(cut[: len(OTHER)])
-            wrote(later, TEN)
-        is_somebodys = cut not in cuts
-        assert found(*["f"] * is_somebodys) == (cut if is_somebodys else TEN)
-        with Workspace.open(root, CountdownDisk(None)) as workspace:
-            wrote(workspace, OTHER)
-    for cut in (beginning + b"!" * 512, beginning[:-1])[: 2 if WHOLE else 1]:
-        (root / "f").write_bytes(cut)
-        set_earlier_boot(root)
-        assert found("f") == cut
-        with Workspace.open(root, CountdownDisk(None)) as workspace:
-            wrote(workspace, OTHER)
 
 
 class KilledAtTheFile(CountdownDisk):

@@ -196,7 +196,7 @@ def test_a_group_neither_synced_nor_cut_off_is_written_again_before_a_file_chang
     disk = CountdownDisk(None)
     with Workspace.open(root, disk) as workspace:
         assert files(root)["a.txt"] == AFTER["a.txt"]
-        assert disk.done[:5] == ["unlink", "overwrite", "sync", "stage", "exchange"]
+        assert disk.done[:5] == ["unlink", "overwrite", "sync", "stage", "sync_staged"]
         assert blobs(workspace)[-1] == b"two\n"
     assert (root / ".cas" / "segments" / "00000001.seg").read_bytes() == segment
     assert_sound(root)

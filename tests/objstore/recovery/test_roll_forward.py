@@ -9,7 +9,7 @@ from objstore.clock import now
 from objstore.model.basic_types import DocumentId, FileState
 from objstore.model.ids import blob_id
 from objstore.model.records import Decision, Edit, Record, WrittenFile
-from objstore.recovery.unfinished_steps import void_record
+from objstore.recovery.roll_forward import void_record
 from objstore.store.write_batch import Batch
 from objstore.text.hunks import Hunk
 from tests.support.crash_scenarios import write

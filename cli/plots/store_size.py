@@ -40,7 +40,7 @@ def plot_of_growth(growth: Sequence[tuple[int, int]], size: int, freed: int) -> 
     would = f"`cas gc` would free {size_text(freed)} of them." if freed else "`cas gc` would free nothing."
     return Plot(
         title="The store over time",
-        summary=f"The store has {size_text(size)}. {would} The curve shows when what is there now was written.",
+        summary=f"The store has {size_text(size)}. {would} The curve shows when these bytes were added.",
         columns=("until", _SECONDS, "bytes", _FREED),
         rows=tuple(rows),
     )

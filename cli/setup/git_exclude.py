@@ -9,12 +9,37 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from cli.setup.plans import SetupStep
+from cli.setup.plans import LOCAL_SETTINGS, Scope, SetupStep
 from objstore import ask_git
 
-__all__ = ["exclude_step"]
+__all__ = ["exclude_step", "local_instead", "shared_in_git"]
 
 _SPECIAL: Final = re.compile(r"([\\*?\[ ])")
+
+
+def is_in_repository(project: Path) -> bool:
+    """Return whether the project is in a git repository."""
+    return any((folder / ".git").exists() for folder in (project, *project.parents))
+
+
+def local_instead(client: str, project: Path | None) -> tuple[str, str] | None:
+    """Return the client's settings file that git shares, and that of one user alone, if the choice is still open."""
+    if client not in LOCAL_SETTINGS or project is None or not is_in_repository(project):
+        return None
+    shared, own = LOCAL_SETTINGS[client]
+    is_set_up = (project / shared).exists() and "cas hook" in (project / shared).read_text(errors="replace")
+    return None if is_set_up else (shared, own)
+
+
+def shared_in_git(where: Scope, paths: Iterable[Path], program: str, client: str) -> list[str]:
+    """Return what to say of the files that git shares: one sentence, or none."""
+    project = where.project
+    if project is None or where.is_local or not is_in_repository(project):
+        return []
+    inside = [path.relative_to(project).as_posix() for path in paths if path.is_relative_to(project)]
+    part = f"{' and '.join(inside)} {'is' if len(inside) == 1 else 'are'} part of the project"
+    alone = f"`{program} setup {client} --remove`, then `{program} setup {client} --local`"
+    return [f"{part}: git shares what you commit. For you alone: {alone}."] if inside else []
 
 
 def exclude_step(project: Path, paths: Iterable[Path]) -> SetupStep | None:
@@ -24,7 +49,7 @@ def exclude_step(project: Path, paths: Iterable[Path]) -> SetupStep | None:
     have no effect, and if git can't be asked.
     """
     inside = sorted(path.relative_to(project).as_posix() for path in paths if path.is_relative_to(project))
-    if not any((folder / ".git").exists() for folder in (project, *project.parents)):
+    if not is_in_repository(project):
         return None
     tracked = _git(project, "ls-files", "-z", "--", *inside).split("\0")[0]
     if tracked:

@@ -24,7 +24,7 @@ from cli.setup.opencode_plugin import FIRST_WORDS, plugin
 from cli.setup.server_entry import NAME, TOKEN, ServerEntry
 from objstore import toml_value, with_toml, without_toml
 
-__all__ = ["HOMES", "NAME", "WIRED", "Programs", "Scope", "SetupStep", "plan"]
+__all__ = ["HOMES", "LOCAL_SETTINGS", "NAME", "WIRED", "Programs", "Scope", "SetupStep", "plan"]
 
 _HOOKS: Final = "hooks at prompts, stops, sessions, and tools that can change files"
 _SERVER: Final = "the MCP server"
@@ -41,6 +41,11 @@ HOMES: Final[Mapping[str, tuple[str, str]]] = {
     "gemini": ("GEMINI_CLI_HOME", ".gemini"),
 }
 """Variable with which a user moves a client's settings, and the client's folder inside the named one."""
+
+LOCAL_SETTINGS: Final[Mapping[str, tuple[str, str]]] = {
+    "claude-code": (".claude/settings.json", ".claude/settings.local.json"),
+}
+"""Settings files in a project, shared and of one user alone, of clients that read both."""
 
 _FOLDERS: Final = {"claude-code": ".claude", "codex": ".codex", "gemini": ".gemini"}
 """A client's folder, in a project or in the home."""

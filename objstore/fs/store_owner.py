@@ -7,6 +7,7 @@ itself.
 """
 
 import os
+import pwd
 import stat
 from contextlib import suppress
 from functools import cache
@@ -105,7 +106,13 @@ def require(user: os.stat_result | None, found: os.stat_result, wanted: int, pat
 
 def user_name() -> str:
     """Return the name of the user who runs this program, as records of a person's decisions have it."""
-    return os.environ.get("LOGNAME") or os.environ.get("USER") or f"uid {os.getuid()}"
+    named = os.environ.get("LOGNAME") or os.environ.get("USER")
+    if named:
+        return named
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"user {os.getuid()}"
 
 
 def user_settings_path() -> str:

@@ -179,7 +179,7 @@ class Conflict:
         where = f"{self.path}:{self.line}" if self.line else self.path
         match self.kind:
             case ConflictKind.BOTH_CHANGED if not self.line:
-                return f"{who} and {needs} both decide on the file as a whole ({where})"
+                return f"{who} and {needs} both change the file as a whole ({where})"
             case ConflictKind.BOTH_CHANGED:
                 return f"{who} and {needs} both change the same lines ({where})"
             case ConflictKind.PATH_TAKEN if self.is_without:
@@ -187,9 +187,9 @@ class Conflict:
             case ConflictKind.PATH_TAKEN:
                 return f"{who} puts a file where {needs} has put another ({where})"
             case ConflictKind.TEXT_RETURNED:
-                return f"{who} was made without text that {needs} decides on ({where})"
+                return f"{who} was made without text that {needs} changes ({where})"
             case ConflictKind.SURROUNDINGS_GONE:
-                return f"{who} is between lines that {needs} decides on ({where})"
+                return f"{who} is inside lines that {needs} changes ({where})"
             case ConflictKind.IN_DOUBT:
                 return (
                     f"{who} was recorded by comparing texts, and lines read alike: "

@@ -1,4 +1,7 @@
-"""The commands `cas setup`, `cas doctor` and `cas hook`: connect agent programs, and receive their events."""
+"""The commands `cas setup`, `cas doctor` and `cas hook`: connect agent programs, and receive their events.
+
+The module is longer than 500 lines because the three share the names of clients and the places of their settings.
+"""
 
 import os
 import shlex
@@ -134,8 +137,9 @@ def setup(  # noqa: PLR0913 -- each is an option of the command
     Clients: claude-code, codex, gemini, cursor, vscode, opencode; from their documentation alone: cline, crush, goose,
     qwen-code. Without a name, it finds those that you have, and offers to set them up.
 
-    Only our own entries in their settings are changed; a copy of each original file is kept next to it. For a project,
-    this also makes the folder a workspace and saves a baseline of its files, so that every later change is recorded.
+    Only our own entries in their settings are changed; a copy of each original file is kept next to it. A project's
+    settings, such as .claude/settings.json, are part of the project: git shares them, unless you pass --local. It also
+    makes the project's folder a workspace and saves a baseline of its files, so that every later change is recorded.
     """
     from cli.setup.plans import plan
 
@@ -153,7 +157,21 @@ def setup(  # noqa: PLR0913 -- each is an option of the command
             steps = plan(client, where, _programs(address), server=server or bool(address))
             write(_entries_text(steps, invocation.screen()))
         else:
-            _set_up(invocation, client, where, server=server, address=address, dry_run=dry_run, remove=remove)
+            for_whom = where
+            if not (named or dry_run or remove) and _is_wanted_alone(client, where):
+                for_whom = _scope(invocation, "local")
+            _set_up(invocation, client, for_whom, server=server, address=address, dry_run=dry_run, remove=remove)
+
+
+def _is_wanted_alone(client: str, where: "Scope") -> bool:
+    """Ask whether a client that has settings of one user's own in a project is set up in these, as `--local` does."""
+    from cli.setup.git_exclude import local_instead
+
+    files = local_instead(client, where.project)
+    if files is None or not can_ask():
+        return False
+    click.echo(f"{files[0]} is part of the project: git shares it with everyone who works on it.", err=True)
+    return click.confirm(f"Set {_title(client)} up for you alone, in {files[1]} (--local)?", default=True, err=True)
 
 
 def _chosen(clients: Sequence[str], where: "Scope", verb: str, *, asks: bool) -> Sequence[str]:
@@ -202,7 +220,7 @@ def _set_up(
 ) -> None:
     """Set a client up, or remove that, and say in a few lines what was changed."""
     from cli.setup.disabled_hooks import disabled_hooks
-    from cli.setup.git_exclude import exclude_step
+    from cli.setup.git_exclude import exclude_step, shared_in_git
     from cli.setup.plans import HOMES, plan
     from cli.setup.settings_files import changes, remarks
     from cli.setup.trust import missing_trust
@@ -243,7 +261,10 @@ def _set_up(
         return
     then = NEXT.format(program=invocation.program, client=_word(client), name=_title(client))
     trust = missing_trust(client, where, where.project)
-    said = [*([then] if wanted else []), *([] if trust is None else [visible(f"{trust}.")])]
+    said = [
+        visible(line) for line in shared_in_git(where, [change.path for change in wanted], invocation.program, client)
+    ]
+    said += [*([then] if wanted else []), *([] if trust is None else [visible(f"{trust}.")])]
     if (server or address) and client not in NAMES:
         own = f"{address}/{programs.name}" if address.endswith("/mcp") else address
         said.append((BY_HAND_OVER_HTTP if address else BY_HAND).format(name=_title(client), address=own))

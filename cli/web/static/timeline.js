@@ -135,7 +135,7 @@ function MomentThen({ point }) {
   const [then, error] = /** @type {[Moment | null, string]} */ (useAnswer("moment", { seq: point.seq }));
   return html`<div class="pad">
     ${error && html`<p role="alert" class="note warn">${error}</p>`}
-    ${then && html`<h3>${then.files.length ? `${counted(then.files.length, "file")} ${then.files.length === 1 ? "differs" : "differ"} from now` : "Everything is like that now"}</h3>
+    ${then && html`<h3>${then.files.length ? `${counted(then.files.length, "file")} ${then.files.length === 1 ? "differs" : "differ"} from now` : "No file differs from now"}</h3>
       <ul class="items">${then.files.map(({ path, name, what }) => html`<li key=${path}><a href=${timelineAddress(path)}><${FileName} name=${name} /></a> ${what}</li>`)}</ul>
       ${then.more && html`<p class="meta">More files differ; these are the first ${then.files.length.toLocaleString("en")}.</p>`}`}
   </div>`;

@@ -174,7 +174,7 @@ def test_lines_of_a_hunk_in_two_conflicts_are_shown_once(runner: CommandRunner) 
         "    - two\n"
         "    - three\n"
         "    + X\n"
-        "  edit 4 hunk 1 was made without text that edit 3 decides on (a:2)\n"
+        "  edit 4 hunk 1 was made without text that edit 3 changes (a:2)\n"
         "To reject what depends on it too:"
     )
 
@@ -485,12 +485,12 @@ def rejected_move_onto_a_taken_name(runner: CommandRunner) -> list[str]:
     [
         (
             insertion_inside_a_rejected_block,
-            "edit 3 hunk 1 is between lines that edit 2 decides on (a:3)\n    + N\n",
+            "edit 3 hunk 1 is inside lines that edit 2 changes (a:3)\n    + N\n",
             *("surroundings-gone", "3:1", ["2:1"], 3, ("", "N\n")),
         ),
         (
             insertion_where_text_was_deleted,
-            "edit 3 hunk 1 was made without text that edit 2 decides on (a:2)\n    + N\n",
+            "edit 3 hunk 1 was made without text that edit 2 changes (a:2)\n    + N\n",
             *("text-returned-inside", "3:1", ["2:1"], 2, ("", "N\n")),
         ),
         (
@@ -500,7 +500,7 @@ def rejected_move_onto_a_taken_name(runner: CommandRunner) -> list[str]:
         ),
         (
             move_of_a_deleted_file,
-            "edit 2 and edit 3 both decide on the file as a whole (b)\n",
+            "edit 2 and edit 3 both change the file as a whole (b)\n",
             *("both-changed", "2:0", ["3:0"], None, ("", "")),
         ),
         (

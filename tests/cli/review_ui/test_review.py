@@ -304,7 +304,7 @@ def test_undo_takes_back_the_newest_decision_of_before_the_review(history: Comma
     with review() as terminal:
         terminal.wait_for(prompt("2:1", "3:1"))
         shown = press(terminal, "u", prompt("4:0"))
-        assert "Undid the decision on edit 4.\nRestored b\n" in shown
+        assert "Undid the rejection of edit 4.\nRestored b\n" in shown
         press(terminal, "q", "3 changes left")
     assert history.statuses()["4:0"] is PENDING
 

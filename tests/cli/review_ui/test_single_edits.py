@@ -396,14 +396,14 @@ def test_undo_continues_to_decisions_before_an_amendment(
         press(terminal, "u", "Something else was decided since")
         history.done("undo")
         press(terminal, "u", prompt_for("2:1"))
-        press(terminal, "u", r"Undid the decision on edit 1\.(?s:.*)" + prompt_for("1:0"))
+        press(terminal, "u", r"Undid the acceptance of edit 1\.(?s:.*)" + prompt_for("1:0"))
     assert history.statuses() == {
         "1:0": PENDING, "2:1": PENDING, "2:2": PENDING, "3:0": PENDING,
         "4:1": REJECTED, "5:1": REJECTED, "5:2": REJECTED,
     }  # fmt: skip
 
 
-def test_undo_continues_past_an_amendment_that_another_process_rejected(
+def test_undo_of_an_amendment_that_another_process_rejected_waits_for_the_undo_of_that(
     history: CommandRunner, review: Review, tmp_path: Path
 ) -> None:
     editor = tmp_path / "editor"
@@ -414,9 +414,9 @@ def test_undo_continues_past_an_amendment_that_another_process_rejected(
         press(terminal, "a", prompt_for("2:1"))
         press(terminal, "E", "Recorded edit 4")
         history.done("reject", "4")
-        press(terminal, "u", r"Nothing to do: this is already decided that way\.(?s:.*)" + prompt_for("2:1"))
         press(terminal, "u", "Something else was decided since")
         history.done("undo")
+        press(terminal, "u", "Undid the amendment(?s:.*)" + prompt_for("2:1"))
         press(terminal, "u", prompt_for("1:0"))
     assert history.statuses()["1:0"] is PENDING
 

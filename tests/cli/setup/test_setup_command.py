@@ -224,6 +224,27 @@ def test_found_clients_are_set_up_after_a_yes(answer: str, project: Path, home: 
     assert ((project / HOOKS["gemini"]).exists()) is is_done
 
 
+@pytest.mark.parametrize(("answer", "is_local"), [("\n", True), ("n\n", False)])
+def test_in_a_repository_the_settings_of_one_user_are_offered_first(
+    answer: str, repository: Path, home: Path, *, is_local: bool
+) -> None:
+    settings = {"HOME": str(home)}
+    asked = Answer(after="Set Claude Code up for you alone, in .claude/settings.local.json", typed=lambda: answer)
+    status, shown = on_terminal(("setup", "claude-code"), asked, folder=repository, settings=settings)
+    assert status == 0
+    assert ".claude/settings.json is part of the project: git shares it with everyone who works on it." in shown
+    assert (repository / ".claude/settings.local.json").exists() is is_local
+    assert (repository / ".claude/settings.json").exists() is not is_local
+
+
+def test_a_setup_says_which_of_its_files_git_shares(repository: Path, project: Path, home: Path) -> None:
+    shared = ".claude/settings.json is part of the project: git shares what you commit. For you alone: "
+    assert shared in run(repository, home, "setup", "claude-code").text
+    assert shared not in run(repository, home, "setup", "claude-code", "--remove").text
+    assert "git shares" not in run(repository, home, "setup", "claude-code", "--local").text
+    assert "git shares" not in run(project, home, "setup", "claude-code").text
+
+
 def test_without_a_client_on_the_machine_the_known_ones_are_named(project: Path, home: Path) -> None:
     ran = run(project, home, "setup", PATH=os.devnull)
     assert ran.status == 2

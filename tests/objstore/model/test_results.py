@@ -32,15 +32,15 @@ def conflict(kind: str, who: str, *needs: str, line: int = 3, outside: tuple[int
         (conflict("missing-target", "3:0", "2:1", line=0), "edit 3 needs edit 2 (f)"),
         (conflict("missing-target", "30:2", "20:1", "9:1", "20:2"), "edit 30 hunk 2 needs edit 9, 20 (f:3)"),
         (conflict("both-changed", "3:1", "2:1"), "edit 3 hunk 1 and edit 2 both change the same lines (f:3)"),
-        (conflict("both-changed", "3:0", "2:0", line=0), "edit 3 and edit 2 both decide on the file as a whole (f)"),
+        (conflict("both-changed", "3:0", "2:0", line=0), "edit 3 and edit 2 both change the file as a whole (f)"),
         (conflict("path-taken", "3:0", "2:0", line=0), "edit 3 puts a file where edit 2 has put another (f)"),
         (
             conflict("text-returned-inside", "3:1", "2:1"),
-            "edit 3 hunk 1 was made without text that edit 2 decides on (f:3)",
+            "edit 3 hunk 1 was made without text that edit 2 changes (f:3)",
         ),
         (
             conflict("surroundings-gone", "3:1", "2:1"),
-            "edit 3 hunk 1 is between lines that edit 2 decides on (f:3)",
+            "edit 3 hunk 1 is inside lines that edit 2 changes (f:3)",
         ),
         (conflict("missing-target", "3:1", "2:1", outside=(3,)), "the change from outside needs edit 2 (f:3)"),
         (conflict("missing-target", "2:1", "3:1", outside=(3,)), "edit 2 hunk 1 needs the change from outside (f:3)"),

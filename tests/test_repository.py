@@ -268,8 +268,7 @@ def test_pure_packages_use_neither_disk_nor_clock() -> None:
 
 def test_packages_import_exactly_the_declared_dependencies() -> None:
     stated = project()["project"]
-    optional = [text for texts in stated["optional-dependencies"].values() for text in texts]
-    declared = {Requirement(text).name for text in (*stated["dependencies"], *optional)}
+    declared = {Requirement(text).name for text in stated["dependencies"]}
     used = {name for path in shipped() for name in imported(ast.parse(path.read_bytes()))}
     used = {OTHERWISE_NAMED.get(name, name) for name in used}
     assert used - sys.stdlib_module_names - set(PACKAGES) == declared

@@ -1,4 +1,4 @@
-"""Find keywords, strings and comments in the lines of a file, where Pygments is installed.
+"""Find keywords, strings and comments in the lines of a file, with Pygments.
 
 Only positions are taken from Pygments: what is printed is the text that would be printed without it, with the same
 escapes. Its lexers are regular expressions, which a hostile text can make slow, so a file that takes too long is
@@ -60,12 +60,11 @@ def _marks(path: str, lines: Sequence[str]) -> list[list[Mark]]:
     text = "\n".join(lines) + "\n"
     if not lines or len(text) > _MOST_CHARACTERS or threading.current_thread() is not threading.main_thread():
         return []
-    try:
-        from pygments.lexers import get_lexer_for_filename  # type: ignore[import-untyped]  # optional
-        from pygments.token import Comment, Keyword, String  # type: ignore[import-untyped]  # optional
-        from pygments.util import ClassNotFound  # type: ignore[import-untyped]  # optional
-    except ImportError:
-        return []
+    # Imported here: a command that shows no code in colour must not wait for it.
+    from pygments.lexers import get_lexer_for_filename  # type: ignore[import-untyped]  # it ships no types
+    from pygments.token import Comment, Keyword, String  # type: ignore[import-untyped]  # as above
+    from pygments.util import ClassNotFound  # type: ignore[import-untyped]  # as above
+
     kinds = ((Keyword, "keyword"), (String, "string"), (Comment, "comment"))
     try:
         lexer = get_lexer_for_filename(os.path.basename(path))  # noqa: PTH119 -- a name, not a place

@@ -13,7 +13,6 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import CancelledError, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from cli.screen.syntax import Mark, syntax_of
@@ -73,7 +72,7 @@ class SyntaxMarks:
             pool.shutdown(cancel_futures=True)
 
     def _found(self, path: str, lines: tuple[str, ...]) -> list[list[Mark]]:
-        if not lines or find_spec("pygments") is None:
+        if not lines:
             return []
         worker = self._worker()
         if worker is None:

@@ -634,7 +634,7 @@ class Day:
 
     def damage(self) -> None:
         """Damage the log: a byte of it, or its end."""
-        if self.is_complete or not self.log.exists():
+        if self.is_complete or not self.log.exists() or not self.log.stat().st_size:
             return
         content = bytearray(self.log.read_bytes())
         at = self.random.randrange(len(content))

@@ -341,6 +341,17 @@ class OpenCalls:
             for span in found
         ]
 
+    def note_unanswered(self, conversation: str, calls: Iterable[AgentCall]) -> None:
+        """Remember calls whose turn ended while a person was asked about them: they may begin again. Raises as `note`.
+
+        If only an end is reported of one, it counts as that of a call whose turn has ended.
+        """
+        with self._sessions_locked():
+            name = _done_name(conversation)
+            done, earlier = self._done(conversation)
+            earlier = list(dict.fromkeys([*earlier, *(_CUT_OFF + _identity(call) for call in calls)]))[-_MOST_DONE:]
+            self._log.write(name, {**self._log.read(name), "calls": done, "earlier": earlier})
+
     def begin_turn(self, conversation: str) -> None:
         """Note that another turn begins: from now on, a client may use the ids of ended calls again.
 

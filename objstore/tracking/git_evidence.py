@@ -87,7 +87,10 @@ class AgentsLines:
         return "\n".join(sorted({*self._commits.values()} - {UNKNOWN_AGENT}))
 
     def of(self, path: bytes) -> AbstractSet[bytes]:
-        """Return the lines that agents committed to the file at a path of the workspace, without newlines."""
+        """Return the lines that agents committed to the file at a path of the workspace, without newlines.
+
+        Those that they committed to a file that is gone count too: git follows a file that was renamed.
+        """
         if not self._commits:
             return frozenset()
         folder = os.path.dirname(os.path.join(os.path.realpath(self._journal.tree.root), os.fsdecode(path)))
@@ -98,7 +101,10 @@ class AgentsLines:
         if repository.work_tree not in self._added:
             newest = list(self._commits)[-_MOST_AGENTS_COMMITS:]
             self._added[repository.work_tree] = lines_added(repository, newest)
-        return self._added[repository.work_tree].get(inside, frozenset())
+        added = self._added[repository.work_tree]
+        top = os.fsencode(repository.work_tree)
+        gone = (lines for other, lines in added.items() if not os.path.lexists(os.path.join(top, other)))
+        return frozenset(added.get(inside, frozenset())).union(*gone)
 
 
 def path_in_repository(journal: Journal, repository: Repository, path: bytes) -> bytes | None:

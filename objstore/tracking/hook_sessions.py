@@ -706,6 +706,9 @@ class HookSessions:
             cut_off = [open_calls[name] for name in ended - refused - running]
             if cut_off := [call for call in cut_off if call.kind is CallKind.CALL]:
                 self._note_done(conversation, cut_off, are_cut_off=True)
+            unanswered = [open_calls[name] for name in refused - running if open_calls[name].is_named]
+            if unanswered:
+                self._open.note_unanswered(conversation, unanswered)
             for name in ended:
                 if name in running:
                     self._open.put(name, replace(open_calls[name], is_left=True))

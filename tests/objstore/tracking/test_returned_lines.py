@@ -36,6 +36,7 @@ from objstore import (
 from objstore.model.views import EditView
 from objstore.request_errors import EditAway, NoSuchName
 from tests.support.git_project import GitProject
+from tests.support.git_repository import git
 
 NAMES: Final = ("a.py", "sub/b.py")
 BASE: Final = [f"base {number}" for number in range(12)]
@@ -199,6 +200,47 @@ class History:
             self.look()
         self.git("apply", *(("--index",) if choice % 7 == 0 else ()), str(patch))
 
+    def sparse_checkout(self, choice: int) -> None:
+        """Let git leave out a folder, or bring it back, for a person or in an agent's call."""
+        commands = (("set", "--no-cone", "/*", "!/sub/"), ("disable",))
+
+        def run() -> None:
+            self.git("sparse-checkout", *commands[choice % 2])
+
+        if choice % 3:
+            run()
+        else:
+            self.in_call(run, None)
+
+    def agent_merges(self, choice: int) -> None:
+        self.in_call(lambda: self.person_merges(choice), None)
+
+    def agent_commits_beside_head(self, choice: int) -> None:
+        """Let an agent commit a line in a linked worktree elsewhere, on a branch that a person then merges or picks."""
+        elsewhere = self.folder.parent / f"elsewhere{self.number}"
+
+        def run() -> None:
+            self.git("worktree", "add", "-q", "-f", "--detach", str(elsewhere), "HEAD")
+            files = sorted(path for path in elsewhere.rglob("*.py") if ".git" not in path.parts)
+            if files:
+                self.number += 1
+                path = files[choice % len(files)]
+                lines = path.read_text().splitlines()
+                lines.insert(choice % (len(lines) + 1), f"agent {self.number}")
+                path.write_text("".join(f"{line}\n" for line in lines))
+                git(elsewhere, "commit", "-q", "-am", "agent's")
+                git(elsewhere, "branch", "-q", "-f", "agents")
+                self.said.append(f"agent {self.number} beside HEAD in {path.name}")
+            self.git("worktree", "remove", "--force", str(elsewhere))
+
+        self.in_call(run, None)
+        if choice % 2:
+            self.add_line("person", choice)
+            self.person_commits(choice)
+        command = ("cherry-pick", "agents") if choice % 3 else ("merge", "-q", "-m", "merge", "agents")
+        if not self.git(*command):
+            self.git(command[0], "--abort")
+
     def person_copies(self, choice: int) -> None:
         name = self.file(choice)
         if name is None:
@@ -332,6 +374,9 @@ STEPS: Final = (
     History.person_picks,
     History.person_rebases,
     History.person_takes_away_and_applies,
+    History.sparse_checkout,
+    History.agent_merges,
+    History.agent_commits_beside_head,
     History.person_copies,
     History.person_moves,
     History.folder_leaves_and_returns,

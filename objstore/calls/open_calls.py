@@ -27,6 +27,7 @@ from objstore.transaction.journal import Journal
 
 __all__ = [
     "ABANDONED",
+    "END_LOST",
     "FORGOTTEN_AFTER",
     "AgentCall",
     "CallKind",
@@ -62,8 +63,14 @@ _ABANDONED: Final = "abandoned"
 ABANDONED: Final = "its program had ended before the end of a tool was reported"
 """The doubt of a call whose client's process has ended."""
 
+END_LOST: Final = "the end of a tool was not reported"
+"""The doubt of a call whose turn or session has ended."""
+
 _PROMPT_ID: Final = "prompt_id"
 """Where the log has of a turn the client's id of its prompt."""
+
+_INFERRED: Final = "inferred"
+"""What is true in the note of the end of a call that was not reported itself."""
 
 _LINEAGE: Final = "lineage"
 """Where the log has of a session the processes that led to the hook which reported its last turn."""
@@ -232,8 +239,11 @@ class OpenCalls:
                 ended = self._ended(name)
                 if not ended and call.process is not None and is_gone(call.process):
                     ended = self._note_abandoned(name)
-                if ended and self._log.read(_over(name)).get(_ABANDONED) is True:
+                over = self._log.read(_over(name)) if ended else {}
+                if over.get(_ABANDONED) is True:
                     call = replace(call, is_left=True, doubt=ABANDONED if call.kind is CallKind.CALL else call.doubt)
+                elif over.get(_INFERRED) is True:
+                    call = replace(call, doubt=END_LOST)
                 calls[name] = replace(call, since=since, ended=ended)
         gap = self._log.gap
         if gap or self._log.has_failed_hook:
@@ -257,15 +267,16 @@ class OpenCalls:
         """Say of a call under this name that it is open. Raises what the disk raises."""
         self._log.write(name, fields_of_call(call))
 
-    def note_end(self, name: str) -> bool:
+    def note_end(self, name: str, *, is_inferred: bool = False) -> bool:
         """Note that a call has ended; return False if it is not open or its end was noted before. Needs no lock.
 
+        `is_inferred`: its own end was not reported.
         The time of its line says when. Never raises: the scan that follows finds what the call changed in any case.
         """
         if not self._log.exists(name) or self._ended(name):
             return False
         with suppress(OSError, CasError):
-            self._log.write(_over(name), {})
+            self._log.write(_over(name), {_INFERRED: True} if is_inferred else {})
         return True
 
     def _note_abandoned(self, name: str) -> int:

@@ -15,6 +15,7 @@ from objstore.calls.agent_files import texts_of
 from objstore.calls.attribution import Attribution
 from objstore.calls.open_calls import (
     ABANDONED,
+    END_LOST,
     AgentCall,
     CallKind,
     OpenCalls,
@@ -48,7 +49,6 @@ _PATIENCE: Final = 10.0
 _SUBAGENT_PATIENCE: Final = 15 * 60 * 1_000_000
 """Microseconds after which a subagent's call without further reports counts as ended: its session may go on alone."""
 
-_INFERRED: Final = "the end of a tool was not reported"
 _NOT_LOOKED: Final = "the files could not be looked at when a tool began"
 _NOT_ANNOUNCED: Final = "the beginning of a tool was not reported"
 _OVERDUE: Final = "no event of a subagent had arrived for a quarter of an hour"
@@ -461,13 +461,13 @@ class HookSessions:
             lock.close()
 
     def _calls(self) -> dict[str, AgentCall]:
-        """Return the open calls, and leave open what was found while those ran whose program has ended since.
+        """Return the open calls, and leave open what was found while those ran whose end was only inferred.
 
         The caller holds the lock. Raises what the disk raises.
         """
         open_calls = self._open.calls()
         for call in open_calls.values():
-            if call.doubt == ABANDONED:
+            if call.is_over and call.doubt in {ABANDONED, END_LOST}:
                 self._missing.note_lost_end(call)
         return open_calls
 
@@ -683,7 +683,7 @@ class HookSessions:
         }
         for name in chosen(open_calls):
             if open_calls[name].is_known_to_run and not runs_on(open_calls[name]):
-                self._open.note_end(name)
+                self._open.note_end(name, is_inferred=name in inferred)
         self._open.note(conversation, update)
         with self._locked():
             open_calls = self._calls()
@@ -691,7 +691,7 @@ class HookSessions:
             running = {name for name in ended if not open_calls[name].is_over and runs_on(open_calls[name])}
             for name in ended & (inferred | running):
                 if name in inferred or not open_calls[name].is_behind:
-                    doubt = _INFERRED if name in inferred else _OVERDUE
+                    doubt = END_LOST if name in inferred else _OVERDUE
                     open_calls[name] = replace(open_calls[name], doubt=doubt)
             shells = [open_calls[name] for name in sorted(inferred & ended) if open_calls[name].paths is None]
             left = {call.id: self._outliving([call]) for call in shells}

@@ -578,10 +578,11 @@ class Day:
         """Let the person write a line."""
         path = self.random.choice(PATHS)
         mark = f"{PERSON} {self.next()}"
-        # Of a call that named the file or none: whether the line may be taken for its own in any case, since it runs or
-        # named the file and its turn goes on; otherwise only if its end is reported later, as if it had run till then.
+        # Of a call that named the file or none: whether the line may be taken for its own in any case, since it runs,
+        # or its turn goes on and it named the file or ran behind; otherwise only if its end is reported later, as if it
+        # had run till then.
         self.typed[mark] = [
-            (each, not each.is_over or (each.is_reported and each.call.paths is not None))
+            (each, not each.is_over or each.is_behind or (each.is_reported and each.call.paths is not None))
             for each in self.running
             if not each.is_past
             and path in (each.call.paths or PATHS)

@@ -8,7 +8,6 @@ The module exceeds 500 lines because `Document` is one class whose methods trans
 those of the weave; the logic behind them is in the other modules of this package.
 """
 
-import os
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, Generic, NamedTuple, Self, TypeVar
@@ -133,7 +132,7 @@ class Document:
                 first.document, DocumentVersion(path=path, mode=mode, content=before, form=first.forms[0])
             )
         except ValueError as error:
-            raise HistoryBroken(os.fsdecode(path), first.seq, str(error)) from error
+            raise HistoryBroken(path.decode("utf-8", "surrogateescape"), first.seq, str(error)) from error
 
     @classmethod
     def without_edits(cls, document: DocumentId, version: DocumentVersion) -> Self:

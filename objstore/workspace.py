@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from objstore.tracking.agent_messages import AgentMessages
     from objstore.tracking.hook_sessions import HookSessions
     from objstore.tracking.record import Recorded
-    from objstore.witnesses.history_witness import LostHistory
+    from objstore.witnesses.history_witness import HistorySize, LostHistory
     from objstore.worktree.walk import ScanLimits
 
 __all__ = ["Workspace"]
@@ -114,29 +114,37 @@ class Workspace:
             from objstore.witnesses.history_witness import note_history
 
             with suppress(CasError, OSError):
-                note_history(self.root, *self._history_size())
+                note_history(self.root, self._history_size)
         self._journal.close()
 
-    def _history_size(self) -> tuple[int, int]:
+    def _history_size(self) -> HistorySize:
         """Return how many edits, and how many edits and decisions, have been recorded."""
+        from objstore.witnesses.history_witness import HistorySize
+
+        def id_of(seq: int) -> str:
+            with self._journal.reading() as store:
+                row = store.index.edits.get(seq)
+                return "" if row is None else row.id.hex()
+
         with self._journal.translating_index_errors(), self._journal.reading() as store:
             edits = store.next_seq() - 1
-            return edits, edits + store.index.numbers.next_decision() - 1
+            return HistorySize(edits, edits + store.index.numbers.next_decision() - 1, id_of)
 
     def lost_histories(self) -> list[LostHistory]:
-        """Return what this workspace had recorded and has no more, as a witness outside the store says."""
-        from objstore.witnesses.history_witness import lost_histories, note_first_history
+        """Return what this workspace had recorded and has no more, as a witness outside the store says.
 
-        edits, records = self._history_size()
-        note_first_history(self.root, edits, records)
-        return lost_histories(self.root, edits, records)
+        The witness learns what there is now.
+        """
+        from objstore.witnesses.history_witness import note_history
+
+        return note_history(self.root, self._history_size)
 
     def acknowledge_loss(self) -> None:
         """Forget what this workspace has lost: a person knows it. Raises AgentDecides."""
         from objstore.witnesses.history_witness import acknowledge_loss
 
         self.review.require_person()
-        acknowledge_loss(self.root, *self._history_size())
+        acknowledge_loss(self.root, self._history_size)
 
     def __enter__(self) -> Self:
         """Return the workspace itself."""

@@ -159,6 +159,8 @@ def _handle(client: Client, event: Event, roots: list[str], say: Callable[[Paylo
     with Workspace.open(roots[0]) as workspace:
         calls = workspace.hooks
         _record_elsewhere(_roots_visited_by_tools(calls, event), event, recorded_in)
+        if event.moment in {HookMoment.START, HookMoment.PROMPT}:
+            workspace.lost_histories()  # noted before anything is recorded, while it is known how much is missing
         workspace.leave_open_what_was_missed(event.conversation, _noted(event, "client"))
         _record(calls, event)
         # A subagent would keep the text to itself: its session gets it, at the latest when the subagent reports back.
@@ -170,7 +172,9 @@ def _handle(client: Client, event: Event, roots: list[str], say: Callable[[Paylo
         message = [_rejections(rejected)] if rejected else []
         message += [_comments(comments)] if comments else []
         message += [_collisions(collisions)] if collisions else []
-        say(client.reply(event, "\n\n".join(message)) if message else _notice(client, event, workspace))
+        answer = client.reply(event, "\n\n".join(message)) if message else None
+        notice = _notice(client, event, workspace)
+        say({**(notice or {}), **(answer or {})} or None)
         if rejected:
             messages.mark_reported(event.conversation, rejected)
         if collisions:
@@ -182,8 +186,8 @@ def _handle(client: Client, event: Event, roots: list[str], say: Callable[[Paylo
 
 
 def _notice_of_loss(client: Client, event: Event) -> Payload | None:
-    """Return what tells the person once, at the end of a turn, that the workspace in this folder is gone."""
-    if event.moment is not HookMoment.PAUSE or client.notice(event, "") is None:
+    """Return what tells the person once, at the first event that can, that the workspace in this folder is gone."""
+    if client.notice(event, "") is None:
         return None
     from objstore import is_first_mention, lost_above
 
@@ -194,13 +198,23 @@ def _notice_of_loss(client: Client, event: Event) -> Payload | None:
 
 
 def _notice(client: Client, event: Event, workspace: "Workspace") -> Payload | None:
-    """Return what tells the person, at the end of a turn, how much there is to review; None: no more than last time."""
-    if event.moment is not HookMoment.PAUSE or client.notice(event, "") is None:
+    """Return what the person should hear, each once; None: no more than last time.
+
+    That is what is gone of the history, and, at the end of a turn, how much there is to review.
+    """
+    if client.notice(event, "") is None:
         return None
     from objstore import is_first_mention
 
+    said = [str(lost) for lost in workspace.lost_histories() if is_first_mention(lost)]
+    if event.moment is HookMoment.PAUSE:
+        said = _at_end_of_turn(event, workspace) + said
+    return client.notice(event, f"editledger: {'; '.join(said)}") if said else None
+
+
+def _at_end_of_turn(event: Event, workspace: "Workspace") -> list[str]:
+    """Return what the person should hear at the end of a turn."""
     said = [failures] if (failures := _failures(workspace.root)) else []
-    said += [str(lost) for lost in workspace.lost_histories() if is_first_mention(lost)]
     cautions = workspace.review.cautions(unsaid=True)
     silent = [caution.silence for caution in cautions.items if caution.silence is not None]
     count = len(cautions.items) - len(silent)
@@ -215,7 +229,7 @@ def _notice(client: Client, event: Event, workspace: "Workspace") -> Payload | N
     if workspace.messages.note_pending(event.conversation, pending) and pending:
         others = f", {unattributed} of them unattributed" if unattributed else ""
         said.insert(0, f"{pending} edit{'s' * (pending > 1)} to review{others} (cas review)")
-    return client.notice(event, f"editledger: {'; '.join(said)}") if said else None
+    return said
 
 
 def _roots(event: Event) -> list[str]:

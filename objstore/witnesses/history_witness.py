@@ -1,26 +1,27 @@
 """Keep outside the store that a workspace has a history, so that its loss is noticed: by `git clean -fdx`, for example.
 
 Each workspace has one small file in the user's state folder, named for its path. It has the id of the store, how many
-edits and other records it had when a writer closed it last, and what was lost and not yet acknowledged.
+edits and other records it had when that was last noted, the id of the newest edit, and what was lost and not yet
+acknowledged. Two copies of a store have the same id and go on differently; the id of an edit tells them apart.
 """
 
 import os
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from objstore.fastclass import value
+from objstore.fastclass import NamedTuple, value
 from objstore.fs.reserved_names import LOG_NAME, STORE_NAME
 from objstore.fs.store_owner import user_state_folder
 from objstore.model.ids import blob_id
 
 __all__ = [
+    "HistorySize",
     "LostHistory",
     "acknowledge_loss",
     "is_first_mention",
     "lost_above",
-    "lost_histories",
-    "note_first_history",
     "note_history",
 ]
 
@@ -33,13 +34,21 @@ _ID_AT, _ID_END = 16, 32
 """Where the header of a segment has the id of its store."""
 
 
+class HistorySize(NamedTuple):
+    """What a workspace has now."""
+
+    edits: int
+    records: int  # edits and decisions
+    id_of: Callable[[int], str]  # returns the id of an edit, given its number ("": there is none)
+
+
 @value
 class LostHistory:
     """A history that a workspace had and has no more, as a whole or in part."""
 
     root: str
     edits: int  # how many it had
-    missing: int  # how many of them are gone
+    missing: int  # how many of them are gone; 0: it is not known how many
     until: int  # when it was last seen, in microseconds since 1970-01-01 UTC
 
     def __str__(self) -> str:
@@ -48,6 +57,8 @@ class LostHistory:
         today = moment[:3] == time.localtime()[:3]
         until = time.strftime("%H:%M" if today else "%Y-%m-%d %H:%M", moment)
         had = f"a history of {self.edits} edit{'s' * (self.edits != 1)} was here until {until}, and"
+        if not self.missing:
+            return f"{had} some of it is gone"
         if self.missing < self.edits:
             return f"{had} {self.missing} of them {'is' if self.missing == 1 else 'are'} gone"
         return f"{had} is gone"
@@ -59,36 +70,25 @@ class _Witness:
 
     path: str
     store: str  # hexadecimal
+    newest: str  # id of the newest edit, hexadecimal; "": not known
     edits: int
     records: int  # edits and decisions
     time: int
     lost: tuple[tuple[int, int, int], ...] = ()  # edits, how many of them are gone, and until when it was there
 
 
-def note_history(root: str, edits: int, records: int) -> None:
-    """Note that the workspace's history has this many edits and records; never raise, and wait for no disk."""
-    store = _store_id(root)
+def note_history(root: str, now: Callable[[], HistorySize]) -> list[LostHistory]:
+    """Note what the workspace has, and return what it has lost until now, oldest first; wait for no disk.
+
+    `now`: asked after the witness was read, because others may be recording. Raises what it raises, and nothing else.
+    """
     known = _read(_path(root))
-    if not store or (known is not None and (known.store, known.records) == (store, records)):
-        return
-    lost = () if known is None else (*known.lost, *_loss(known, store, records, edits))
-    witness = _Witness(path=root, store=store, edits=edits, records=records, time=time.time_ns() // 1000, lost=lost)
-    _write(witness)
-
-
-def note_first_history(root: str, edits: int, records: int) -> None:
-    """Do as `note_history` if nothing is known of the workspace yet, as of one that an earlier version wrote."""
-    if edits and not os.path.lexists(_path(root)):
-        note_history(root, edits, records)
-
-
-def lost_histories(root: str, edits: int, records: int) -> list[LostHistory]:
-    """Return what the workspace at `root`, which has this many edits and records now, has lost; oldest first."""
-    known = _read(_path(root))
-    if known is None:
-        return []
-    found = (*known.lost, *_loss(known, _store_id(root), records, edits))
-    return [LostHistory(root=root, edits=had, missing=missing, until=until) for had, missing, until in found]
+    store, history = _store_id(root), now()
+    lost = () if known is None else (*known.lost, *_loss(known, store, history))
+    is_news = known is None or (known.store, known.records, known.lost) != (store, history.records, lost)
+    if store and history.edits and is_news:
+        _write(_witness(root, store, history, lost))
+    return [LostHistory(root=root, edits=had, missing=missing, until=until) for had, missing, until in lost]
 
 
 def lost_above(start: str) -> LostHistory | None:
@@ -107,11 +107,11 @@ def lost_above(start: str) -> LostHistory | None:
         folder = parent
 
 
-def acknowledge_loss(root: str, edits: int, records: int) -> None:
+def acknowledge_loss(root: str, now: Callable[[], HistorySize]) -> None:
     """Note that a person knows what the workspace has lost: from now on, what it has is all that it had."""
     store = _store_id(root)
     if store and _read(_path(root)) is not None:
-        _write(_Witness(path=root, store=store, edits=edits, records=records, time=time.time_ns() // 1000))
+        _write(_witness(root, store, now(), ()))
 
 
 def is_first_mention(lost: LostHistory) -> bool:
@@ -128,11 +128,25 @@ def is_first_mention(lost: LostHistory) -> bool:
 # ---- inside
 
 
-def _loss(known: _Witness, store: str, records: int, edits: int) -> tuple[tuple[int, int, int], ...]:
+def _witness(root: str, store: str, history: HistorySize, lost: tuple[tuple[int, int, int], ...]) -> _Witness:
+    return _Witness(
+        path=root,
+        store=store,
+        newest=history.id_of(history.edits),
+        edits=history.edits,
+        records=history.records,
+        time=time.time_ns() // 1000,
+        lost=lost,
+    )
+
+
+def _loss(known: _Witness, store: str, history: HistorySize) -> tuple[tuple[int, int, int], ...]:
     """Return what is missing of the history that was witnessed last: nothing, or one entry for `_Witness.lost`."""
-    if not known.edits or (known.store == store and records >= known.records) or _is_elsewhere(known, store):
+    is_same = known.store == store and known.newest in {"", history.id_of(known.edits)}
+    if not known.edits or (is_same and history.records >= known.records) or _is_elsewhere(known, store):
         return ()
-    return ((known.edits, known.edits - (edits if known.store == store else 0), known.time),)
+    missing = known.edits if known.store != store else max(known.edits - history.edits, 0)
+    return ((known.edits, missing, known.time),)
 
 
 def _is_elsewhere(known: _Witness, here: str = "") -> bool:
@@ -171,21 +185,23 @@ def _read(path: str) -> _Witness | None:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
-            root, store, *numbers = os.fsdecode(os.read(fd, _LONGEST)).split("\0")
+            root, name, *numbers = os.fsdecode(os.read(fd, _LONGEST)).split("\0")
             edits, records, moment, *lost = map(int, numbers)
         finally:
             os.close(fd)
     except (OSError, ValueError):
         return None
     entries = tuple(zip(lost[::3], lost[1::3], lost[2::3], strict=False))
-    return _Witness(path=root, store=store, edits=edits, records=records, time=moment, lost=entries)
+    store, _, newest = name.partition(":")
+    return _Witness(path=root, store=store, newest=newest, edits=edits, records=records, time=moment, lost=entries)
 
 
 def _write(witness: _Witness) -> None:
     """Replace a workspace's file; its parts end in NUL, which no path has."""
     path = _path(witness.path)
     lost = [number for entry in witness.lost[-_MOST_LOST:] for number in entry]
-    parts = [witness.path, witness.store, *map(str, (witness.edits, witness.records, witness.time, *lost))]
+    name = f"{witness.store}:{witness.newest}"
+    parts = [witness.path, name, *map(str, (witness.edits, witness.records, witness.time, *lost))]
     fresh = f"{path}.{os.getpid()}"
     with suppress(OSError):
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)

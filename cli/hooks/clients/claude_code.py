@@ -34,6 +34,7 @@ from cli.hooks.clients.event import (
 
 __all__ = ["ENDS", "READS", "notice", "read", "reply"]
 
+_NOTICES: Final = ("SessionStart", "UserPromptSubmit", "Stop")
 _MOMENTS: Final = {
     **WITH_SUBAGENTS,
     "PostToolUseFailure": HookMoment.AFTER,
@@ -78,8 +79,8 @@ def reply(event: Event, message: str) -> Payload | None:
 
 
 def notice(event: Event, message: str) -> Payload | None:
-    """Return what to print so that the person reads `message` when the turn ends."""
-    return None if event.of_copilot else message_to_person(event, message, "Stop")
+    """Return what to print so that the person reads `message`, as a session or a turn begins or a turn ends."""
+    return None if event.of_copilot else message_to_person(event, message, _NOTICES)
 
 
 def _of_copilot(payload: Payload) -> Event:

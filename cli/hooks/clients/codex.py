@@ -32,6 +32,7 @@ __all__ = ["notice", "read", "reply"]
 
 _READS: Final = frozenset({"update_plan", "view_image", "web_search", "read_file", "list_dir", "grep_files"})
 _PATCH: Final = "apply_patch"
+_NOTICES: Final = ("SessionStart", "UserPromptSubmit", "Stop")
 _MOMENTS: Final = {**WITH_SUBAGENTS, "Interrupt": HookMoment.PAUSE}
 _OF_NETWORK: Final = "network-access "
 """Beginning of the description when a person is asked whether a running command may use the network."""
@@ -74,8 +75,8 @@ def reply(event: Event, message: str) -> Payload | None:
 
 
 def notice(event: Event, message: str) -> Payload | None:
-    """Return what to print so that the person reads `message` when the turn ends."""
-    return message_to_person(event, message, "Stop")
+    """Return what to print so that the person reads `message`, as a session or a turn begins or a turn ends."""
+    return message_to_person(event, message, _NOTICES)
 
 
 def _touched(tool: str, given: Payload) -> TouchedPaths:

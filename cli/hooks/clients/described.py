@@ -117,7 +117,7 @@ class Described(NamedTuple):
 
     def notice(self, event: Event, message: str) -> Payload | None:
         """Return what to print so that the person reads `message` when the turn ends."""
-        return message_to_person(event, message, self.notice_event)
+        return message_to_person(event, message, (self.notice_event,))
 
     def _text(self, payload: Payload, field: str) -> str:
         found = self._found(payload, field)

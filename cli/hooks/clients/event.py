@@ -179,12 +179,12 @@ def additional_context(event: Event, message: str, names: Collection[str]) -> Pa
     return {"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": message}}
 
 
-def message_to_person(event: Event, message: str, name: str) -> Payload | None:
-    """Return what to print for the event `name`, at which a client shows its user a text that the agent doesn't read.
+def message_to_person(event: Event, message: str, names: Collection[str]) -> Payload | None:
+    """Return what to print for events of these names, at which a client shows its user what the agent doesn't read.
 
     It is the only field: nothing that makes the agent go on, or keeps it from stopping.
     """
-    return {"systemMessage": message} if event.name == name else None
+    return {"systemMessage": message} if event.name in names else None
 
 
 def context_in_copilot(event: Event, message: str) -> Payload | None:

@@ -20,6 +20,7 @@ from cli.hooks.clients.event import (
 
 __all__ = ["READS", "notice", "read", "reply"]
 
+_NOTICES: Final = ("SessionStart", "BeforeAgent", "AfterAgent")
 _MOMENTS: Final = {
     "BeforeTool": HookMoment.BEFORE,
     "AfterTool": HookMoment.AFTER,
@@ -67,5 +68,5 @@ def reply(event: Event, message: str) -> Payload | None:
 
 
 def notice(event: Event, message: str) -> Payload | None:
-    """Return what to print so that the person reads `message` when the turn ends."""
-    return message_to_person(event, message, "AfterAgent")
+    """Return what to print so that the person reads `message`, as a session or a turn begins or a turn ends."""
+    return message_to_person(event, message, _NOTICES)

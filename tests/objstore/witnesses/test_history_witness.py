@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_runner import CommandRunner, cas
-from tests.support.hooked_agents import ClaudeCode
+from tests.support.hooked_agents import ClaudeCode, Codex, Gemini, recorded_project
 
 
 @pytest.fixture
@@ -40,14 +40,19 @@ def test_folder_whose_store_is_gone_says_how_much_was_there(runner: CommandRunne
         assert ran.said.endswith(", and is gone.\n")
 
 
-def test_git_clean_is_said_by_the_next_stop_once(runner: CommandRunner) -> None:
+@pytest.mark.parametrize("begins", ["start", "prompt", "stop"])
+@pytest.mark.parametrize("agent_of", [ClaudeCode, Codex, Gemini])
+def test_git_clean_is_said_by_the_first_hook_of_a_session_once(
+    runner: CommandRunner, agent_of: type[ClaudeCode | Codex | Gemini], begins: str
+) -> None:
     subprocess.run(["git", "init", "-q"], cwd=runner.folder, check=True)
     subprocess.run(["git", "clean", "-qfdx"], cwd=runner.folder, check=True)
     assert not (runner.folder / ".cas").exists()
-    agent = ClaudeCode(runner.folder)
-    agent.ask("go on")
-    assert "a history of 3 edits was here until" in agent.stop()
-    assert agent.stop() == ""
+    agent = agent_of(runner.folder)
+    first = agent.started() if begins == "start" else agent.prompted("go on") if begins == "prompt" else agent.stopped()
+    assert f"in {runner.folder}, a history of 3 edits was here until" in agent.answer(first)["systemMessage"]
+    for event in (agent.started(), agent.prompted("go on"), agent.stopped()):
+        assert agent.answer(event) == {}
 
 
 def test_new_store_in_place_of_one_that_is_gone_says_so_until_a_person_knows(runner: CommandRunner) -> None:
@@ -60,9 +65,7 @@ def test_new_store_in_place_of_one_that_is_gone_says_so_until_a_person_knows(run
         assert not found["the history is there"]["ok"]
         runner.write("b.txt", b"%d\n" % number)
     agent = ClaudeCode(runner.folder)
-    agent.ask("go on")
-    assert "a history of 3 edits was here" in agent.stop()
-    agent.ask("again")
+    assert "a history of 3 edits was here" in agent.answer(agent.prompted("go on"))["systemMessage"]
     assert "history" not in agent.stop()
     runner.cas("doctor", "--forget")
     assert "history" not in runner.done("status").text
@@ -74,7 +77,63 @@ def test_store_of_yesterday_says_how_many_edits_are_missing(runner: CommandRunne
         runner.write("a.txt", b"later %d\n" % number)
     shutil.rmtree(runner.folder / ".cas")
     shutil.copytree(tmp_path / "yesterday", runner.folder / ".cas")
-    assert ", and 2 of them are gone (see `cas doctor`)" in runner.done("status").text
+    agent = ClaudeCode(runner.folder)
+    assert ", and 2 of them are gone" in agent.answer(agent.started())["systemMessage"]
+    for _ in range(2):
+        assert ", and 2 of them are gone (see `cas doctor`)" in runner.done("status").text
+        assert ", and 2 of them are gone; `cas doctor --forget` if you know why" in runner.cas("doctor").text
+
+
+def test_loss_and_rejection_reach_the_person_and_the_agent_by_one_answer(runner: CommandRunner, tmp_path: Path) -> None:
+    agent = ClaudeCode(runner.folder)
+    agent.ask("go on")
+    agent.run("echo agent > new.txt")
+    runner.done("reject", "4", "-m", "not asked for")
+    shutil.copytree(runner.folder / ".cas", tmp_path / "yesterday")
+    runner.write("a.txt", b"later\n")
+    shutil.rmtree(runner.folder / ".cas")
+    shutil.copytree(tmp_path / "yesterday", runner.folder / ".cas")
+    answer = agent.answer(agent.prompted("and on"))
+    assert "and 1 of them is gone" in answer["systemMessage"]
+    assert "not asked for" in agent.context_in(answer)
+
+
+def test_store_of_yesterday_that_went_on_differently_is_said_however_much_it_has_now(
+    runner: CommandRunner, tmp_path: Path
+) -> None:
+    shutil.copytree(runner.folder / ".cas", tmp_path / "yesterday")
+    runner.write("a.txt", b"later\n")
+    shutil.rmtree(runner.folder / ".cas")
+    shutil.copytree(tmp_path / "yesterday", runner.folder / ".cas")
+    for number in range(3):
+        runner.write("b.txt", b"%d\n" % number)
+    assert "a history of 4 edits was here until" in runner.done("status").text
+    assert "some of it is gone" in runner.done("status").text
+    runner.cas("doctor", "--forget")
+    assert "history" not in runner.done("status").text
+    runner.write("b.txt", b"more\n")
+    assert "history" not in runner.done("status").text
+
+
+def test_what_hooks_alone_record_is_witnessed(tmp_path: Path, state: Path) -> None:
+    folder = recorded_project(tmp_path / "ws", "a.txt")
+    agent = ClaudeCode(folder)
+    for number in range(3):
+        agent.ask("go on")
+        agent.run(f"echo {number} >> a.txt")
+        agent.stop()
+    assert (state / "editledger" / "workspaces").exists()
+    shutil.rmtree(folder / ".cas")
+    assert "a history of 3 edits was here until " in cas("status", folder=folder).said
+
+
+@pytest.mark.parametrize("command", [("purge", "a.txt", "--yes", "--force"), ("gc", "--older-than", "0s"), ("fsck",)])
+def test_what_a_person_removes_is_no_loss(runner: CommandRunner, command: tuple[str, ...]) -> None:
+    runner.done("accept", "--all")
+    runner.done(*command)
+    assert "was here until" not in runner.done("status").text
+    runner.write("a.txt", b"more\n")
+    assert "was here until" not in runner.done("status").text
 
 
 def test_workspace_that_moved_has_lost_nothing(runner: CommandRunner, tmp_path: Path) -> None:

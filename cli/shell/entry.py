@@ -49,8 +49,8 @@ def _hook(arguments: list[str]) -> NoReturn:
         try:
             from cli.hooks.handler import log_fault
 
-            # pathlib costs 4 ms of start-up.
-            status = 0 if log_fault(os.getcwd(), arguments, error) else 1  # noqa: PTH109
+            place = os.getcwd()  # noqa: PTH109 - pathlib costs 4 ms of start-up
+            status = 0 if log_fault(place, arguments, error) else 1
         except Exception:  # noqa: BLE001 - the program itself is broken: the shell that runs it leaves the mark
             status = 1
     except KeyboardInterrupt:

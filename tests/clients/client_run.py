@@ -217,16 +217,22 @@ class ClientRun:
             process.wait()
 
     @contextmanager
-    def begun_on_terminal(self, prompt: str, script: str) -> "Iterator[Terminal]":
+    def begun_on_terminal(self, prompt: str, script: str, program: Program | None = None) -> "Iterator[Terminal]":
         """Start it on a terminal of its own."""
         master, slave = pty.openpty()
-        with self.begun(prompt, script, terminal=slave) as process:
+        with self.begun(prompt, script, program=program, terminal=slave) as process:
             os.close(slave)
             terminal = Terminal(master, process)
             try:
                 yield terminal
             finally:
                 terminal.hang_up()
+
+    def git(self, *words: str) -> None:
+        """Run git in the project, as a person. Raises subprocess.CalledProcessError."""
+        named = ["-c", "user.name=p", "-c", "user.email=p@localhost"]
+        command = ["git", *named, *words]
+        subprocess.run(command, cwd=self.project, env=self._environment(), capture_output=True, check=True)
 
     def await_file(self, name: str) -> None:
         """Wait until a tool has written a file of the project."""

@@ -64,6 +64,11 @@ class Program(ABC):
         """Return the program as it is run by whoever has given no trust yet; None: it needs none."""
         return None
 
+    @property
+    def on_screen(self) -> "Program | None":
+        """Return the program as a person sees it, who may type Esc; None: that is not tried."""
+        return None
+
     def trust(self, place: Place, path: Path, environment: Mapping[str, str]) -> None:  # noqa: B027 - not all need it
         """Give the trust that `untrusted` has not, as a person does; `path`: the program itself."""
 
@@ -125,13 +130,30 @@ class ClaudeCode(Program):
 
     name, package, version, command = "claude-code", "@anthropic-ai/claude-code", "2.1.197", "claude"
 
+    def __init__(self, *, is_on_screen: bool = False) -> None:
+        self._is_on_screen: Final = is_on_screen
+
+    @property
+    def on_screen(self) -> "ClaudeCode":
+        return ClaudeCode(is_on_screen=True)
+
     def words(self, prompt: str, address: str, *, continuing: bool) -> list[str]:  # noqa: ARG002 - as the base has it
-        return [*(["--continue"] if continuing else []), "-p", prompt, "--dangerously-skip-permissions"]
+        print_only = [] if self._is_on_screen else ["-p"]
+        return [*(["--continue"] if continuing else []), *print_only, prompt, "--dangerously-skip-permissions"]
 
     def prepare(self, place: Place) -> dict[str, str]:
         folder = place.home / ".claude"
         folder.mkdir(exist_ok=True)
         (folder / "settings.json").write_text('{"enableAllProjectMcpServers": true}')
+        if self._is_on_screen:  # what a person has answered before
+            answered = {
+                "hasCompletedOnboarding": True,
+                "theme": "dark",
+                "bypassPermissionsModeAccepted": True,
+                "customApiKeyResponses": {"approved": ["none"], "rejected": []},
+                "projects": {str(place.project): {"hasTrustDialogAccepted": True}},
+            }
+            (place.home / ".claude.json").write_text(json.dumps(answered))
         return {
             "ANTHROPIC_BASE_URL": place.address,
             "ANTHROPIC_API_KEY": "none",

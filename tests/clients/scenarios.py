@@ -3,13 +3,14 @@
 import json
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 from objstore import Origin, Status
-from tests.clients.client_run import ClientRun
+from tests.clients.client_run import FILES, ClientRun
 from tests.clients.programs import ClaudeCode
 from tests.clients.scripted_model import Step
 
@@ -192,6 +193,102 @@ def background(run: ClientRun) -> None:
     _equal({view.edit.notes.get("prompt", PROMPT) for view in run.edits()}, {PROMPT})
 
 
+def escape(run: ClientRun) -> None:
+    """Type Esc while a shell runs, of which there may be no event: what a person types then is not the agent's."""
+    program = run.program.on_screen
+    if program is None:
+        raise NotTried("its screen is not tried")
+    with run.begun_on_terminal(PROMPT, run.script(run.program.shell(SLOW)), program) as terminal:
+        run.await_file("slow.txt")
+        terminal.type("\x1b")
+        time.sleep(2)
+        _type_line(run, "README.md")
+        for _ in range(3):
+            if terminal.process.poll() is None:
+                terminal.type("\x03")
+                time.sleep(1)
+        terminal.hang_up()
+    run.cas("record")
+    _equal(run.running(), [])
+    assert "agent" not in run.authors()["README.md"], run.authors()
+    assert run.authors()["slow.txt"] in (["agent"], ["unattributed"]), run.authors()
+
+
+def late_write(run: ClientRun) -> None:
+    """Let a shell's process, detached from it, write after the shell's end: that is never accepted."""
+    script = run.script(
+        run.program.shell("setsid sh -c 'sleep 3; echo late > late.txt' > /dev/null 2>&1 & echo begun > begun.txt"),
+        lambda: run.await_file("late.txt"),
+        run.program.shell("true"),
+    )
+    run.work(PROMPT, script)
+    run.cas("record")
+    _equal(run.authors().get("begun.txt"), ["agent"])
+    _equal(_accepted(run), [])
+    assert run.authors()["late.txt"] in (["agent"], ["unattributed"]), run.authors()
+
+
+def outlives(run: ClientRun) -> None:
+    """Leave a process behind: a person's lines while it lives are not the agent's, nor are its own the person's."""
+    script = run.script(
+        run.program.shell("(sleep 6; echo done > left.txt) > /dev/null 2>&1 & true"),
+        lambda: _type_line(run, "README.md"),
+        run.program.shell("echo now > now.txt"),
+        lambda: run.await_file("left.txt"),
+        run.program.shell("true"),
+    )
+    run.work(PROMPT, script)
+    run.cas("record")
+    assert run.authors()["README.md"] in (["unattributed"], ["person"]), run.authors()
+    assert run.authors()["left.txt"] in (["agent"], ["unattributed"]), run.authors()
+    assert "now.txt" not in _accepted(run), run.authors()
+
+
+def worktree(run: ClientRun) -> None:
+    """Work in a linked worktree inside the project: what is done there is the agent's, what git put there is not."""
+    _repository(run)
+    there = run.project / "wt" / "one"
+    script = run.script(
+        run.program.shell("git worktree add -q wt/one -b one"),
+        run.program.shell("echo helper >> wt/one/app.py"),
+        run.program.write(there / "new.txt", "new\n"),
+    )
+    run.work(PROMPT, script)
+    run.cas("record")
+    _equal(run.authors().get("wt/one/new.txt"), ["agent"])
+    assert "agent" in run.authors().get("wt/one/app.py", []), run.authors()
+    pending = {os.fsdecode(view.edit.path) for view in run.edits() if view.status is Status.PENDING}
+    _equal({path for path in pending if path.startswith("wt/")}, {"wt/one/new.txt", "wt/one/app.py"})
+
+
+def git_reset(run: ClientRun) -> None:
+    """Let it run `git reset --hard`: a person's lines are back after a rejection."""
+    _repository(run)
+    _type_line(run, "README.md")
+    run.cas("record")
+    text = (run.project / "README.md").read_text()
+    run.work(PROMPT, run.script(run.program.shell("git reset -q --hard")))
+    assert (run.project / "README.md").read_text() != text
+    taken = run.edits()[-1]
+    _equal((os.fsdecode(taken.edit.path), taken.status), ("README.md", Status.PENDING))
+    run.cas("reject", str(taken.seq))
+    _equal((run.project / "README.md").read_text(), text)
+
+
+def git_clean(run: ClientRun) -> None:
+    """Let it run `git clean -fdx`: that the history is gone is said."""
+    _repository(run)
+    script = run.script(run.program.shell("echo 1 > one.txt"), run.program.shell("git clean -qfdx"))
+    run.work(PROMPT, script)
+    if (run.project / ".cas").exists():
+        raise AssertionError("git has left the history")
+    try:
+        said = run.cas("status")
+    except subprocess.CalledProcessError as error:
+        said = error.stderr.decode()
+    assert "was here until" in said, said
+
+
 SCENARIOS: Final[Mapping[str, Scenario]] = {
     "session": session,
     "rejection": rejection,
@@ -201,6 +298,12 @@ SCENARIOS: Final[Mapping[str, Scenario]] = {
     "kill": kill,
     "two sessions": two_sessions,
     "background": background,
+    "escape": escape,
+    "late write": late_write,
+    "outlives": outlives,
+    "worktree": worktree,
+    "git reset": git_reset,
+    "git clean": git_clean,
     "trust": trust,
 }
 """The scenarios, by name."""
@@ -215,6 +318,24 @@ def _ended(run: ClientRun) -> None:
     run.cas("record")
     _equal(run.authors()["README.md"], ["person"])
     assert run.authors()["slow.txt"] in (["agent"], ["unattributed"]), run.authors()
+
+
+def _type_line(run: ClientRun, name: str) -> None:
+    """Add a line to a file, as a person."""
+    with (run.project / name).open("a") as file:
+        file.write("mine\n")
+
+
+def _repository(run: ClientRun) -> None:
+    """Commit the project, without what our setup wrote."""
+    run.git("init", "-q")
+    run.git("add", *FILES)
+    run.git("commit", "-q", "-m", "begin")
+    run.cas("record")
+
+
+def _accepted(run: ClientRun) -> list[str]:
+    return [os.fsdecode(view.edit.path) for view in run.edits() if view.status is Status.ACCEPTED]
 
 
 def _check_words(body: str, words: str) -> None:

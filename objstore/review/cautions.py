@@ -74,8 +74,8 @@ def _records(journal: Journal, since: int) -> Iterator[Caution]:
         match record:
             case Decision() if index.decisions.place(record.number) is None:
                 continue
-            case Edit() if index.edits.get(record.seq) is None:
-                continue
+            case Edit() if index.edits.get(record.seq) is None or "decision" in record.notes:
+                continue  # rolled back, or the decision that made it is a caution itself
             case Edit():
                 yield Caution(time=record.time, record=record, by_agent=True)
             case Decision() | Expiry() | Mark() | SettingChange():

@@ -235,7 +235,8 @@ def test_edit_of_a_persons_made_in_an_agents_shell_is_marked(runner: CommandRunn
     assert client.cas("snapshot", "restore", "1").status == 0
     made = [each["notes"].get("shell") for each in runner.done("log", "--json").lines() if each["origin"] == "person"]
     assert set(made) == {"claude-code"}
-    assert set(cautions(runner)) == {"edit"}
+    assert set(cautions(runner)) == {"decision"}  # each with the edits that it made
+    assert all(each["record"]["agent"] for each in runner.done("status", "--json").json()["cautions"])
 
 
 def test_purge_is_said_until_it_is_acknowledged(runner: CommandRunner) -> None:

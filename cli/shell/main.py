@@ -223,7 +223,7 @@ def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
     help="Print the version.",
 )
 def cas() -> None:
-    """Review the edits that AI agents made to your files, one by one, and take back any of them.
+    """Review the changes that AI agents made to your files: accept, reject or comment on each, and undo it.
 
     Without a command: the status.
     """

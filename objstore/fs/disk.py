@@ -307,7 +307,7 @@ class Disk:
             try:
                 fd = os.open(staged, _INSPECT_FLAGS, dir_fd=directory)
             except PermissionError:
-                return  # one that nobody may read was synced when it was staged
+                return  # one that no one may read was synced when it was staged
             try:
                 _sync_names(fd)
             finally:

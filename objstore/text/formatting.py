@@ -41,7 +41,7 @@ def is_reformatted(before: bytes, after: bytes, name: bytes = b"") -> bool:
 
 
 def _tokens(ending: str, text: bytes) -> list[_Token] | None:
-    """Return the tokens of a text; None if they can't be told for certain."""
+    """Return the tokens of a text; None if they are not certain."""
     if ending in {"py", "pyi", "pyw"}:
         return _python_tokens(text)
     language = _LANGUAGES.get(ending)

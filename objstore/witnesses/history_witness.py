@@ -115,7 +115,7 @@ def acknowledge_loss(root: str, now: Callable[[], HistorySize]) -> None:
 
 
 def is_first_mention(lost: LostHistory) -> bool:
-    """Return whether this is the first time that a client is told of a loss, and remember that it was."""
+    """Return whether this is the first time that a client shows a loss, and remember that it was."""
     try:
         os.close(os.open(f"{_path(lost.root)}.said-{lost.until}", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     except FileExistsError:

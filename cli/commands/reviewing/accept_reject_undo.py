@@ -131,7 +131,7 @@ def takes_decision_options(function: Function) -> Function:
 @click.option("--markers", is_flag=True, help=MARKERS_HELP)
 @takes_decision_options
 def accept(*, decision_command: "DecisionCommand", selection: UnitSelection, markers: bool) -> None:
-    """Accept edits (12), hunks (12:2), the changes at lines (PATH:7) or what is pending at a PATH.
+    """Accept changes: at a PATH or a line (PATH:7), of a turn or session, or by edits (12) and hunks (12:2).
 
     Edits and hunks that were rejected come back. With a PATH, --turn and --session accept only that part of it.
     --turn, --session, --conversation, --file and --all select pending edits: what was rejected stays rejected.
@@ -164,7 +164,7 @@ def reject(
     yes: bool,
     markers: bool,
 ) -> None:
-    """Reject edits (12), hunks (12:2), the changes at lines (PATH:7) or what is pending at a PATH.
+    """Reject changes: at a PATH or a line (PATH:7), of a turn or session, or by edits (12) and hunks (12:2).
 
     Their changes are taken out, every other edit stays. With a PATH, --turn and --session reject only that part of it.
     --turn, --session, --conversation, --file and --all select pending and accepted edits.
@@ -180,7 +180,7 @@ def reject(
 @click.option("--markers", is_flag=True, help=MARKERS_HELP)
 @takes_decision_options
 def reopen(*, decision_command: "DecisionCommand", selection: UnitSelection, markers: bool) -> None:
-    """Make edits (12) or hunks (12:2) pending again. Rejected ones come back."""
+    """Take back what was decided on edits (12) or hunks (12:2), to decide again. Rejected ones come back."""
     decision_command.decide(Action.RESET, selection, WayOut(markers=markers))
 
 
@@ -211,14 +211,14 @@ class _Undo(Command):
 )
 @takes_decision_options
 def undo(*, decision_command: "DecisionCommand", number: int | None) -> None:
-    """Undo the newest decision."""
+    """Undo the newest thing that you did: a decision, restore, rewind, claim or amendment."""
     decision_command.undo(number or 0)
 
 
 @command("redo")
 @takes_decision_options
 def redo(*, decision_command: "DecisionCommand") -> None:
-    """Redo the decision that was last undone, unless another decision was made since."""
+    """Redo what was last undone, unless another decision was made since."""
     decision_command.redo()
 
 

@@ -32,7 +32,7 @@ __all__ = ["claim"]
 @click.option("-n", "--dry-run", is_flag=True, help="Show what would be claimed; change nothing.")
 @json_option
 def claim(*, names: tuple[str, ...], mine: bool, session: str, everything: bool, dry_run: bool, as_json: bool) -> None:
-    """Claim changes that were found on disk (12, or 3..7): as yours, or as those of an agent's session.
+    """Claim unattributed changes (12, or 3..7): as yours, or as those of an agent's session.
 
     A change that an agent may have made, though no call is known to have made it, is unattributed and pending. `cas
     log` names the sessions that may have made it. No file changes; `cas undo` takes a claim back.

@@ -46,7 +46,7 @@ def comment(
     everything: bool,
     as_json: bool,
 ) -> None:
-    """Comment on an edit (12), a hunk (12:2), lines (src/app.py:120-124), a file or a turn; or list comments.
+    """Comment on lines (src/app.py:120-124), a file, a turn, an edit (12) or a hunk (12:2); or list comments.
 
     A comment follows its lines. It is sent to the agent that wrote them with the agent's next message, once; `cas send`
     shows what waits. Without -m, your editor opens. Without a target, the comments that are not resolved are listed. A
@@ -86,7 +86,7 @@ def comment(
 @click.option("--any", "to_any", is_flag=True, help="Send the comments to whichever agent works next.")
 @json_option
 def send(*, numbers: tuple[int, ...], session: str, to_any: bool, as_json: bool) -> None:
-    """Send the waiting messages to the agents, and show them; or choose which agent gets comments.
+    """Send your comments and rejections to the agents, and show them; or choose which agent gets comments.
 
     Comments and rejections are one message to the agent that wrote the lines, with its next prompt or tool, once. With
     `review.send` at ask or manual, they wait for this command. With --session or --any, the comments with these

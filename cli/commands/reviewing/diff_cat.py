@@ -47,7 +47,7 @@ def diff(
     columns: bool | None,
     as_json: bool,
 ) -> None:
-    """Show what pending edits change, all together: the accepted text of each file against its current text.
+    """Show the changes to review, all together: the accepted text of each file against its current text.
 
     Name paths, lines of a file (PATH:LINE), edits (12) or hunks (12:2) to see only the changes that they are part of;
     with --turn or --session, only changes that have a hunk of these. Each change names all turns that it is made of.

@@ -77,7 +77,7 @@ def rewind(
     exact: bool,
     yes: bool,
 ) -> None:
-    """Go back to before a turn of an agent: reject what its session did from TURN on, and nothing else.
+    """Go back to before a turn: reject what its session did from TURN on, and nothing else.
 
     Without TURN, list the turns of a session, newest first, with what going back to before each would do. The edits of
     other sessions and your own stay. With --exact, restore all recorded files as they were when that prompt was given,

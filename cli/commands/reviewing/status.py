@@ -28,7 +28,7 @@ __all__ = ["status"]
 @click.option("--short", is_flag=True, help="Only what is pending, in a few words for a shell's prompt; else nothing.")
 @json_option
 def status(*, by: TurnSelection, conversation: str, file: str, decided: str | None, short: bool, as_json: bool) -> None:
-    """Show what is pending, what changed outside, and how much is stored.
+    """Show the changes to review by turn, what changed outside, and how much is stored.
 
     With --turn, --session, --agent, --conversation, --file or --status, list the matching edits instead, newest first:
     number, id, time, status, operation, file and turn. With --json, one object a line, as `cas log --json`.

@@ -38,7 +38,7 @@ _WASTE: Final = 4
 _SLACK: Final = 32
 """Diagonals on each side of the narrowest band; each further band is four times as wide."""
 
-_BITS: Final = 2_000_000_000
+_BITS: Final = 500_000_000
 """Budget of bits for all bands together."""
 
 _REPEATED: Final = -1

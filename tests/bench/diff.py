@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from objstore import Hunk
+from objstore import Hunk, diff_lines
 from tests.bench.bulk import Bulk
 from tests.bench.measure import Report, timed_in_turn
 from tests.bench.status import ENTRY, HELLO
@@ -21,6 +21,8 @@ LINES: Final = 200
 CALL_FILES: Final = 25
 ROUNDS: Final = 25
 FIRST_ROUNDS: Final = 5
+REPEATED: Final = 100_000
+CHANGED: Final = 300
 
 
 def bench_diff(report: Report) -> None:
@@ -57,6 +59,33 @@ def bench_diff(report: Report) -> None:
     report.times("cas diff --stat, nothing cached", cold["first"])
     report.times("cas diff, with all lines", cold["all"])
     report.ratio("cas diff --stat / git diff --stat", mine / other, "<= 3")
+    _bench_repeated_lines(report)
+
+
+def _bench_repeated_lines(report: Report) -> None:
+    """Time the comparison of 100,000 lines of 50 kinds, of which few or all changed."""
+    draw = random.Random(1)
+    kinds = [b"line of kind %d\n" % kind for kind in range(50)]
+    before = draw.choices(kinds, k=REPEATED)
+    few = list(before)
+    for at in draw.sample(range(REPEATED), CHANGED):
+        few[at] = draw.choice(kinds)
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        for name, after in (("few", few), ("all", draw.choices(kinds, k=REPEATED))):
+            paths = [Path(folder, side) for side in ("before", "after")]
+            for path, lines in zip(paths, (before, after), strict=True):
+                path.write_bytes(b"".join(lines))
+            old, new = (path.read_bytes() for path in paths)
+            git = ["git", "diff", "--no-index", "--numstat", *map(str, paths)]
+            times = timed_in_turn(
+                {
+                    "ours": lambda _, old=old, new=new: diff_lines(old, new),
+                    "git": lambda _, git=git: subprocess.run(git, check=False, stdout=subprocess.PIPE),
+                },
+                FIRST_ROUNDS,
+            )
+            report.times(f"100,000 repeated lines, {name} changed", times["ours"])
+            report.times(f"git diff of 100,000 repeated lines, {name} changed", times["git"])
 
 
 def _history(root: Path, git: list[str]) -> None:

@@ -15,6 +15,8 @@ LAWS := tests/objstore/weave/test_weave_laws.py tests/objstore/text/test_rebase.
 	tests/objstore/tracking/test_evidence_laws.py tests/objstore/review/test_encodings.py
 # The tests that `make test` takes a sample of say so by these names.
 CRASHES = $(shell grep -lrE '\b(WHOLE|sampled_product|sampled_steps)\b' tests --include='test_*.py')
+# The tests that mount file systems, as far as the machine permits that.
+MOUNTS = $(shell grep -lrE '\bcan_mount\w*\b' tests --include='test_*.py')
 ARGS ?=
 
 # The first Python new enough, by its own path: a shim may point elsewhere tomorrow.
@@ -27,7 +29,7 @@ TOO_OLD := editledger needs Python 3.11 or newer, and none of $(PYTHONS) is: ins
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup test lint format demo man screenshots bench conformance clients fuzz laws mutants large crash soak powercut lock clean
+.PHONY: help setup test lint format demo man screenshots bench conformance clients fuzz laws mounts mutants large crash soak powercut lock clean
 
 help: ## print this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -72,6 +74,9 @@ fuzz: setup ## feed random and hostile bytes to the decoders for SECONDS (10)
 
 laws: setup ## run the property tests of weave, rebase and edit languages with 2,000 examples each
 	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -n 2 --dist worksteal -o faulthandler_timeout=3600 $(LAWS) $(ARGS)
+
+mounts: setup ## run the tests that mount file systems (tmpfs, overlay, FUSE, ext4, btrfs, xfs, vfat, ntfs-3g); say what is missing
+	$(BIN)/python -m pytest -n 2 --dist worksteal -rs $(MOUNTS) $(ARGS)
 
 mutants: $(VENV)/.mutants ## change MUTANTS (100) places in critical modules, and list the changes that no test notices
 	$(BIN)/python -m tests.mutants --mutants $(MUTANTS) $(ARGS)

@@ -3,9 +3,11 @@
 Without a terminal, the refusal shows how the changes begin.
 """
 
+import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
@@ -51,6 +53,13 @@ def refuse(
     These are on stderr, and only there if `settled` has not shown the diffs already. Arguments as of `settled` and
     `external_refusal`.
     """
+    in_the_way = [(change.path, kind) for change in changes if (kind := _special_file(workspace, change.path))]
+    if in_the_way:
+        path, kind = in_the_way[0]
+        raise click.ClickException(
+            f"refused, nothing was changed: a {kind} is in the place of {shown_name(path)}.\n"
+            "Move it away and run the command again."
+        )
     if on_external is not None or not can_ask():
         lines = chain.from_iterable(external_diff(workspace, change, FOR_STDERR) for change in changes)
         for line in islice(lines, _LINES_SHOWN):
@@ -59,6 +68,17 @@ def refuse(
         if next(lines, None) is not None:
             click.echo("...", err=True)
     raise click.ClickException(external_refusal(changes, program))
+
+
+def _special_file(workspace: "Workspace", path: str) -> str:
+    """Return what is at a path if it is neither a file, a link nor a folder; "" otherwise."""
+    try:
+        kind = stat.S_IFMT((Path(workspace.root) / path).lstat().st_mode)
+    except OSError:
+        return ""
+    return {stat.S_IFIFO: "named pipe", stat.S_IFSOCK: "socket", stat.S_IFCHR: "device", stat.S_IFBLK: "device"}.get(
+        kind, ""
+    )
 
 
 def external_diff(workspace: "Workspace", change: "ExternalChange", screen: Screen) -> Iterator[bytes]:

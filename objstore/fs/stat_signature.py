@@ -13,12 +13,16 @@ from typing import Final
 from objstore.fastclass import NamedTuple
 
 __all__ = [
+    "COLUMNS",
     "SIGNATURE_SIZE",
     "FolderKey",
     "FolderSignature",
     "StatSignature",
+    "changed_since",
     "inodes_of",
+    "newest_ctime",
     "pack_signatures",
+    "put_signature",
     "read_signature_fields",
     "signature_at",
     "unpack_signatures",
@@ -38,6 +42,10 @@ def _struct_format(count: int) -> str:
 
 SIGNATURE_SIZE: Final = struct.calcsize(_struct_format(1))
 """Bytes that one packed signature takes."""
+
+
+COLUMNS: Final = (32, 8, 8, 4)
+"""Bytes that one file takes in each column of packed signatures: both times, size, inode, mode."""
 
 
 class StatSignature(NamedTuple):
@@ -85,7 +93,37 @@ def inodes_of(packed: bytes) -> tuple[int, ...]:
     return struct.unpack_from(f"<{count}Q", packed, struct.calcsize(f"<{4 * count}q{count}Q"))
 
 
-def signature_at(packed: bytes, at: int) -> StatSignature:
+def newest_ctime(packed: bytes | bytearray) -> int:
+    """Return the latest ctime among packed signatures, in nanoseconds; 0: there are none."""
+    count = len(packed) // SIGNATURE_SIZE
+    times = memoryview(packed)[: 32 * count].cast("q")
+    seconds = times[2::4].tolist()
+    if not seconds:
+        return 0
+    newest = max(seconds)
+    parts = times[3::4].tolist()
+    return newest * _SECOND + max(part for second, part in zip(seconds, parts, strict=True) if second == newest)
+
+
+def changed_since(packed: bytes | bytearray, clock: int) -> list[int]:
+    """Return the positions of the packed signatures whose ctime is `clock` (ns) or later."""
+    count, second = len(packed) // SIGNATURE_SIZE, clock // _SECOND
+    times = memoryview(packed)[: 32 * count].cast("q")
+    near = [at for at, changed in enumerate(times[2::4].tolist()) if changed >= second]
+    return [at for at in near if times[4 * at + 2] * _SECOND + times[4 * at + 3] >= clock]
+
+
+def put_signature(packed: bytearray, at: int, signature: StatSignature) -> None:
+    """Put another signature at a position among packed ones."""
+    count, alone = len(packed) // SIGNATURE_SIZE, pack_signatures([signature])
+    start = own = 0
+    for width in COLUMNS:
+        packed[start + at * width : start + (at + 1) * width] = alone[own : own + width]
+        start += count * width
+        own += width
+
+
+def signature_at(packed: bytes | bytearray, at: int) -> StatSignature:
     """Return one of the packed signatures."""
     count = len(packed) // SIGNATURE_SIZE
     mtime, mtime_ns, ctime, ctime_ns = struct.unpack_from("<4q", packed, struct.calcsize(f"<{4 * at}q"))

@@ -10,10 +10,12 @@ the folders above, the limits, the cache and the list of skipped paths.
 import os
 import re
 import stat
+import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set as AbstractSet
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 from contextlib import ExitStack, contextmanager
 from heapq import heappop, heappush
+from operator import methodcaller
 from typing import Final, NamedTuple
 
 from objstore.errors import CasError, FileChanged, FileMissing, PermissionRefused
@@ -23,7 +25,7 @@ from objstore.fs.content_source import FileSource, Source
 from objstore.fs.disk import failure, is_absence
 from objstore.fs.file_state import state_at
 from objstore.fs.reserved_names import is_reserved
-from objstore.fs.stat_signature import StatSignature, pack_signatures, read_signature_fields
+from objstore.fs.stat_signature import StatSignature, newest_ctime, pack_signatures, read_signature_fields
 from objstore.ignore_rules.gitignore import REBUILT_FOLDERS, TAGS, IgnoreTexts, Rules, Verdict
 from objstore.ignore_rules.rule_files import (
     RULE_FILES,
@@ -64,6 +66,12 @@ _DECIDING_FILES: Final = {*RULE_FILES, *TAGS}
 
 _FEW: Final = 500
 """Names. A walk checks so many within a few milliseconds."""
+
+_WORTH_TABLE: Final = 3_000
+"""Files of one folder. For fewer, importing ctypes takes longer than the table saves."""
+
+_encoded: Final = methodcaller("encode", sys.getfilesystemencoding(), sys.getfilesystemencodeerrors())
+"""As os.fsencode, for many names."""
 
 _UNSEEN: Final = StatSignature(0, 0, 0, 0, stat.S_IFREG)
 """The signature of a file for which lstat failed."""
@@ -305,20 +313,21 @@ class TreeWalk:
         own = os.fstat(fd)
         skipped_before = len(self.skipped)
         with os.scandir(fd) as found:
-            entries = [(entry.name, _kind(entry)) for entry in found]
-        file_names = {os.fsencode(entry) for entry, kind in entries if kind == "file"}
+            entries = _kinds(list(found))
+        file_names = set(map(_encoded, [name for name, kind in entries if kind == "file"]))
         rules, texts = self._rules_of(fd, path, above, entries, file_names)
         for reason in rules.refused:
             self._skip(path, reason)
         is_incomplete = self._is_rebuilt_folder(fd, path, file_names, above, old)
         names = _Names() if is_incomplete else self._sort_names(path, entries, rules, old, file_names)
         if old is not None:
-            covered = {*old.names, *old.folders}
+            special = set(
+                map(_encoded, [name for name, kind in entries if kind == "other"])
+            )  # no rule leaves these out
+            covered = {*old.names, *old.folders} - special
             self.stat_cache.newly_left_out += [joined(path, name) for name in names.left_out if name in covered]
-        known = {} if old is None else old.files()
-        files, signatures, blobs = self._read_files(fd, path, names.files, known, 0 if old is None else old.clock)
+        files, facts, blobs, differing = self._files_of(fd, path, names.files, old)
         self._count += len(files)
-        differing = _differing(known, zip(files, signatures, blobs, strict=True))
         is_same = (
             old is not None
             and (old.is_incomplete, old.folders, old.left_out) == (is_incomplete, names.folders, names.left_out)
@@ -326,7 +335,7 @@ class TreeWalk:
         )
         # An ignored rule file has no cached signature, so a change of it would not show.
         is_rule_file_ignored = any(file in file_names and file in names.left_out for file in RULE_FILES)
-        newest = max((own.st_ctime_ns, *(signature.ctime for signature in signatures)))
+        newest = max(own.st_ctime_ns, newest_ctime(facts))
         tick = 0 if own.st_dev == self._device else COARSEST_TIMESTAMP_NS
         return (
             CachedFolder(
@@ -340,8 +349,8 @@ class TreeWalk:
                 texts=texts,
                 rules=rules.fingerprint,
                 names=files,
-                facts=pack_signatures(signatures),
-                blobs=b"".join(blobs),
+                facts=facts,
+                blobs=blobs,
                 folders=names.folders,
                 left_out=names.left_out,
                 tracked=names.tracked,
@@ -429,6 +438,50 @@ class TreeWalk:
             if name in old.left_out:
                 return False
         return index.has(joined(path, name), is_folder=is_folder)
+
+    def _files_of(
+        self, fd: int, path: bytes, names: list[bytes], old: CachedFolder | None
+    ) -> tuple[list[bytes], bytes, bytes, set[bytes]]:
+        """Return the names, packed signatures and blobs of a folder's files, and the names of those that differ."""
+        if old is not None and len(names) >= _WORTH_TABLE:
+            found = self._changed_files(fd, path, names, old)
+            if found is not None:
+                return found
+        known = {} if old is None else old.files()
+        files, signatures, blobs = self._read_files(fd, path, names, known, 0 if old is None else old.clock)
+        differing = _differing(known, zip(files, signatures, blobs, strict=True))
+        return files, pack_signatures(signatures), b"".join(blobs), differing
+
+    def _changed_files(
+        self, fd: int, path: bytes, names: list[bytes], old: CachedFolder
+    ) -> tuple[list[bytes], bytes, bytes, set[bytes]] | None:
+        """Return as `_files_of`, without an object for each file; None if that is not possible."""
+        from objstore.worktree.batch_stat import open_stat_table
+        from objstore.worktree.changed_files import FolderFiles
+
+        table = open_stat_table(self._tree.fd)
+        if table is None:
+            return None
+        try:
+            with table.inside():
+                files = FolderFiles.compared(old, names, table.signatures(fd, names))
+        except OSError:
+            return None  # a file is gone, or can't be looked at
+        if files is None:
+            return None
+        differing = set(files.gone)
+        for at in files.due(old.clock):
+            was, known = files.known(at)
+            read = self._read_file(fd, joined(path, names[at]), names[at], files.signature(at), known)
+            if read is None:
+                return None
+            if known != read[1] or was.mode != read[0].mode:
+                differing.add(names[at])
+            files.put(at, *read)
+        self._seen += len(names)
+        self._expected = max(self._seen, self._expected)
+        self._progress("files", self._seen, self._expected)
+        return names, bytes(files.facts), bytes(files.blobs), differing
 
     def _read_files(
         self,
@@ -520,8 +573,8 @@ class TreeWalk:
                 if fd is None:
                     continue
                 with os.scandir(fd) as found:
-                    entries = [(entry.name, _kind(entry)) for entry in found]
-                file_names = {os.fsencode(entry) for entry, kind in entries if kind == "file"}
+                    entries = _kinds(list(found))
+                file_names = set(map(_encoded, [name for name, kind in entries if kind == "file"]))
                 rules, _ = self._rules_of(fd, path, above, entries, file_names)
                 if not self._is_rebuilt_folder(fd, path, file_names, above, None):
                     names = self._sort_names(path, entries, rules, None, file_names)
@@ -661,13 +714,22 @@ def _touched(old: CachedFolder | None, names: _Names, differing: AbstractSet[byt
     return ChangedNames(already.names | differing | others, already.gone | others)
 
 
+def _kinds(entries: "Sequence[os.DirEntry[str]]") -> list[tuple[str, str]]:
+    """Return each name with its kind."""
+    try:
+        # Most are files, and a call for each would take as long as the rest.
+        return [(entry.name, "file" if entry.is_file(follow_symlinks=False) else _kind(entry)) for entry in entries]
+    except OSError:
+        return [(entry.name, _kind(entry)) for entry in entries]
+
+
 def _kind(entry: "os.DirEntry[str]") -> str:
     """Return the kind of a name: file (or symlink), folder, other."""
     try:
+        if entry.is_file(follow_symlinks=False) or entry.is_symlink():
+            return "file"
         if entry.is_dir(follow_symlinks=False):
             return "folder"
-        if entry.is_symlink() or entry.is_file(follow_symlinks=False):
-            return "file"
     except OSError:
         return "file"  # reading it will report the error
     return "other"

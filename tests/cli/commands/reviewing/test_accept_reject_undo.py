@@ -627,3 +627,17 @@ def test_a_named_pipe_in_a_file_s_way_is_named_and_nothing_is_discarded(
     assert "Move the named pipe at a away and try again" in refused.said
     assert runner.done("log").text == before
     assert (runner.folder / "a").is_fifo()
+
+
+def test_a_named_pipe_in_the_place_of_a_file_is_named_at_once(runner: CommandRunner) -> None:
+    seq = runner.write("f", b"a\n")
+    (runner.folder / "f").unlink()
+    os.mkfifo(runner.folder / "f")
+    ran = runner.cas("reject", str(seq))
+    assert ran.status == 1
+    assert ran.said.splitlines() == [
+        "cas: refused, nothing was changed: a named pipe is in the place of f.",
+        "Move it away and run the command again.",
+    ]
+    (runner.folder / "f").unlink()
+    assert runner.cas("reject", str(seq), "--my-changes", "drop").status == 0

@@ -80,7 +80,7 @@ def _bench_repeated_lines(report: Report) -> None:
             times = timed_in_turn(
                 {
                     "ours": partial(_compared, old, new),
-                    "git": partial(_compared_by_git, *paths),
+                    "git": partial(_compared_by_git, paths[0], paths[1]),
                 },
                 FIRST_ROUNDS,
             )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from objstore.calls.tracked_call import Call
     from objstore.fs.tree_files import Files
     from objstore.model.basic_types import Progress, Surface, Unit
-    from objstore.model.results import Attributor, CallInfo, DecisionOutcome
+    from objstore.model.results import Attributor, CallInfo, DecisionOutcome, Difference
     from objstore.model.views import (
         Content,
         EditView,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from objstore.roles.sessions import Sessions
     from objstore.roles.snapshots import Snapshots
     from objstore.roles.transfer import Transfer
+    from objstore.store.write_batch import Batch
     from objstore.tracking.agent_messages import AgentMessages
     from objstore.tracking.hook_sessions import HookSessions
     from objstore.tracking.record import Recorded
@@ -407,3 +408,14 @@ class _Evidence:
         from objstore.calls.open_calls import OpenCalls
 
         return Attribution(OpenCalls(self._journal), is_kept=is_kept)
+
+    def record_returned(self, batch: Batch, found: Sequence[Difference]) -> bool:
+        """Record which lines of edits changes bring back, as a group of its own; return whether they bring any back."""
+        from objstore.tracking.returned_lines import ReturnedLines
+
+        returned = ReturnedLines(self._journal, self.attributor())
+        returned.record(batch, returned.with_lines(batch, found))
+        if not batch.has_records:
+            return False
+        self._journal.commit(batch, ())
+        return True

@@ -18,12 +18,13 @@ from objstore.fastclass import replace
 from objstore.history.edit_queries import edit
 from objstore.model.basic_types import Operation, Origin
 from objstore.model.large_file_placeholder import is_placeholder
-from objstore.model.results import Attributor, CallInfo
+from objstore.model.results import Attributor, CallInfo, Difference
+from objstore.store.write_batch import Batch
 from objstore.text.formatting import is_reformatted
 from objstore.text.forms import shown_lines
 from objstore.transaction.journal import Journal
 
-__all__ = ["as_formatting", "attributed"]
+__all__ = ["as_formatting", "attributed", "differences"]
 
 _MADE_BY_CALL = frozenset({Origin.AGENT, Origin.FORMATTER})
 
@@ -37,11 +38,38 @@ def attributed(
     """
     found: list[tuple[Change, CallInfo]] = []
     for change in changes:
-        stat = seen.get(change.path)
-        moment, tick = (0, UNKNOWN_TIME) if stat is None else (stat.st_ctime_ns, 0)
+        moment, tick = _changed(change.path, seen)
         info = whose(os.fsdecode(change.path), moment, tick)
         found.append((as_formatting(journal, change, whose, moment, tick), info))
     return found
+
+
+def differences(batch: Batch, changes: Iterable[Change], seen: Mapping[bytes, os.stat_result]) -> list[Difference]:
+    """Return changes that were found on disk as a scan finds them; their bytes are in the store or the batch then."""
+    found: list[Difference] = []
+    for change in changes:
+        after = change.after
+        if after is not None:
+            batch.state(after.content, name=after.state.blob, source=after.source)
+        moment, tick = _changed(change.path, seen)
+        found.append(
+            Difference(
+                path=change.path,
+                document=change.document,
+                known=None if change.before is None else change.before.state,
+                now=None if after is None else after.state,
+                changed=moment,
+                tick=tick,
+                folders=change.folders,
+            )
+        )
+    return found
+
+
+def _changed(path: bytes, seen: Mapping[bytes, os.stat_result]) -> tuple[int, int]:
+    """Return the latest time at which a file changed, and the possible error of that time (ns)."""
+    stat = seen.get(path)
+    return (0, UNKNOWN_TIME) if stat is None else (stat.st_ctime_ns, 0)
 
 
 def as_formatting(journal: Journal, change: Change, whose: Attributor | None, moment: int, tick: int) -> Change:

@@ -8,6 +8,7 @@ The module has over 500 lines because a call is one object: what its methods rea
 
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
@@ -329,6 +330,7 @@ class Call:
         given = self._info.conversation
         conversation = given or new_conversation()
         self._find_deleted_in_the_way()
+        began = {} if dry_run else self._record_returned()
         found = self._found()
         recorded_first = None if dry_run else self._record_agents_changes(found)
         recorder = Recorder(self._journal, self._batch)
@@ -336,12 +338,12 @@ class Call:
         call = self._journal.store.next_call(given) if given else 0
         edits: list[EditView] = []
         # An external edit may have begun a document that the call's own changes continue.
-        numbers: dict[int, DocumentId] = {
+        numbers: dict[int, DocumentId] = began | {
             id(change): view.edit.document for change, view in zip(self._external, external, strict=True)
         }
         for ordinal, change in enumerate(self._changes):
-            began = self._lineages.get(id(change))
-            document = change.document if began is None else numbers.get(id(began))
+            first = self._lineages.get(id(change))
+            document = change.document if first is None else numbers.get(id(first))
             change.turn = self._info.turn
             view = recorder.record(
                 change,
@@ -394,6 +396,33 @@ class Call:
         from objstore.calls.formatting import attributed
 
         return attributed(self._journal, self._external, self._journal.evidence.attributor(), self._disk_stats())
+
+    def _record_returned(self) -> dict[int, DocumentId]:
+        """Record which lines of edits are back in the files, and compare these with the records again.
+
+        Returns the documents that began with it, by the id() of what was found.
+        """
+        from objstore.calls.formatting import differences
+
+        counts = Counter(change.path for change in self._external)
+        simple = [change for change in self._external if counts[change.path] == 1 and not change.is_last]
+        found = differences(self._batch, simple, self._disk_stats())
+        if not found or not self._journal.evidence.record_returned(self._batch, found):
+            return {}
+        store = self._journal.store
+        self._batch = Batch(store)
+        began: dict[int, DocumentId] = {}
+        among = {id(change) for change in simple}
+        left = [change for change in self._external if id(change) not in among]
+        for change in simple:
+            tip = store.tip_at(change.path)
+            if tip is None:
+                left.append(change)
+                continue
+            began[id(change)] = tip.document
+            left += external_changes(change.path, tip.document, tip.state, change.after, store.text)
+        self._external = left
+        return began
 
     def _record_agents_changes(self, found: Sequence[tuple[Change, CallInfo]]) -> list[EditView] | None:
         """Record what was found on disk, if some of it is attributed to an agent's open call (None: none of it is).

@@ -34,7 +34,6 @@ from objstore.model.basic_types import (
 from objstore.model.large_file_placeholder import MAX_BLOB
 from objstore.model.records import LEFT_OUT_NOTE, Decision, Edit, WrittenFile
 from objstore.model.results import Conflict, Conflicted, LinesKept, MarkersWritten, Notice
-from objstore.model.status_report import ExternalChange
 from objstore.planning.kept_lines import LineKeeper
 from objstore.planning.marker_files import MarkerWriter
 from objstore.planning.marker_removal import without_markers
@@ -52,10 +51,17 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from objstore.calls.edit_recorder import Change, Recorder
+    from objstore.model.status_report import ExternalChange
     from objstore.transaction.journal import Journal
     from objstore.weave.document import Document
 
-__all__ = ["Planner"]
+__all__ = ["Planner", "require_expected"]
+
+
+def require_expected(expected: Sequence[ExternalChange], found: Sequence[ExternalChange]) -> None:
+    """Raise FileChanged if other external changes are found than those that the reviewer was shown, if any were."""
+    if expected and set(expected) != set(found):
+        raise FileChanged(min(change.path for change in set(expected) ^ set(found)))
 
 
 @variable
@@ -80,6 +86,17 @@ class Planner:
         tips = [self._tip(document) for document in self._documents_of(units)]
         require_mounted(self.journal, (tip.path for tip in tips))
         return found_changes(self.journal, self._counted(tips))
+
+    def record_returned(self, units: Iterable[Unit]) -> bool:
+        """Record which lines of edits are back in the files that the units belong to; return whether any is.
+
+        If so, the planner and its batch are spent: another one plans the decision.
+        """
+        from objstore.calls.formatting import differences
+
+        changes = [change for _, change in self._found(self._documents_of(units)) if change is not None]
+        found = differences(self.batch, changes, self._disk_stats)
+        return bool(found) and self.journal.evidence.record_returned(self.batch, found)
 
     def _counted(self, tips: Sequence[Tip]) -> Iterator[Tip]:
         """Yield the tips, and report the progress of comparing them with the disk."""
@@ -314,31 +331,9 @@ class Planner:
         self, documents: Sequence[DocumentId], on_external: OnExternal, expected: Sequence[ExternalChange]
     ) -> list[Unit]:
         """Record the external changes of the documents; return the units to reject with the decision."""
-        changes = list["Change"]()
-        seen = list[ExternalChange]()
-        for document in documents:
-            tip = self._tip(document)
-            if not concerns_disk(self.journal, tip):
-                continue
-            found = found_at(self.journal, tip)
-            if found is not None and tip.state is None and not may_continue(self.journal, tip.document, found[0]):
-                found = None
-            if found is not None:
-                self._disk_stats[tip.path] = found[1].stat
-            if (None if found is None else found[0]) != tip.state:
-                from objstore.calls.edit_recorder import external_change, version_of
-
-                change = external_change(
-                    tip.path,
-                    tip.document,
-                    tip.state,
-                    version_of(found, self.journal.tree, tip.path),
-                    self.batch.text,
-                )
-                changes += [] if change is None else [change]
-                seen.append(external_view(tip, found))
-        if expected and set(expected) != set(seen):
-            raise FileChanged(min(change.path for change in set(expected) ^ set(seen)))
+        found = self._found(documents)
+        require_expected(expected, [view for view, _ in found])
+        changes = [change for _, change in found if change is not None]
         if not changes:
             return []
         from objstore.calls.formatting import attributed
@@ -356,6 +351,26 @@ class Planner:
             if on_external is OnExternal.DISCARD:
                 discarded += loaded.units(edit.seq)
         return discarded
+
+    def _found(self, documents: Sequence[DocumentId]) -> list[tuple[ExternalChange, Change | None]]:
+        """Return how the files of documents differ from their records, for people, and as changes to record."""
+        seen: list[tuple[ExternalChange, Change | None]] = []
+        for document in documents:
+            tip = self._tip(document)
+            if not concerns_disk(self.journal, tip):
+                continue
+            found = found_at(self.journal, tip)
+            if found is not None and tip.state is None and not may_continue(self.journal, tip.document, found[0]):
+                found = None
+            if found is not None:
+                self._disk_stats[tip.path] = found[1].stat
+            if (None if found is None else found[0]) != tip.state:
+                from objstore.calls.edit_recorder import external_change, version_of
+
+                version = version_of(found, self.journal.tree, tip.path)
+                change = external_change(tip.path, tip.document, tip.state, version, self.batch.text)
+                seen.append((external_view(tip, found), change))
+        return seen
 
     def _reject_formatting(self, loaded: Document, verdicts: Mapping[Unit, Status]) -> Sequence[Unit]:
         """Reject what formatters made of the lines that a decision takes out; return these units.

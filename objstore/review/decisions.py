@@ -17,7 +17,7 @@ from objstore.model.results import Conflicted, Decided, DecisionOutcome, Externa
 from objstore.model.status_report import ExternalChange
 from objstore.model.views import Act, DecisionInForce, Seen
 from objstore.planning.plan import Plan
-from objstore.planning.planner import Planner
+from objstore.planning.planner import Planner, require_expected
 from objstore.request_errors import DecidedMeanwhile, EditAway, NoSuchName
 from objstore.review.acts import act
 from objstore.store.write_batch import Batch
@@ -220,16 +220,33 @@ def _stacks(journal: Journal) -> tuple[list[_UndoneDecision], list[tuple[_Undone
     return effective, undone
 
 
+def _prepared(
+    journal: Journal, request: DecisionRequest, batch: Batch
+) -> tuple[Planner, DecisionRequest] | ExternalChanges:
+    """Return a planner for the request, once what its files bring back is recorded; or the changes to keep or drop."""
+    planner = Planner(journal=journal, batch=batch, before=request.before)
+    found = planner.external_changes(request.verdicts)
+    if found and request.on_external is OnExternal.ABORT:
+        return ExternalChanges(changes=found)
+    if found and request.on_external is OnExternal.KEEP and not request.dry_run:
+        require_expected(request.expected, found)
+        if planner.record_returned(request.verdicts):
+            planner = Planner(journal=journal, batch=Batch(journal.store), before=request.before)
+            return planner, replace(request, expected=())
+    return planner, request
+
+
 def _outcome(journal: Journal, request: DecisionRequest, batch: Batch, *, is_writing: bool) -> DecisionOutcome:
     _refuse_decided(journal, request)
     reduced = _without_no_ops(journal, request)
     if reduced is None:
         return NothingToDo()
     request = reduced
-    planner = Planner(journal=journal, batch=batch, before=request.before)
-    found = planner.external_changes(request.verdicts)
-    if found and request.on_external is OnExternal.ABORT:
-        return ExternalChanges(changes=found)
+    prepared = _prepared(journal, request, batch)
+    if isinstance(prepared, ExternalChanges):
+        return prepared
+    planner, request = prepared
+    batch = planner.batch
     if request.refusal is not None:
         refused = _plan(
             Planner(journal=journal, batch=Batch(journal.store)), replace(request, cascade=False, keeps_lines=False)

@@ -7,15 +7,16 @@ another place or in a copy of the file, becomes an unattributed edit: it awaits 
 
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set as AbstractSet
+from contextlib import suppress
 from typing import Final
 
 from objstore.calls.attribution import CANDIDATES
-from objstore.calls.edit_recorder import Change, Recorder, Version
+from objstore.calls.edit_recorder import Change, Recorder, Version, external_change
 from objstore.calls.evidence_log import log_of
 from objstore.calls.formatting import as_formatting
 from objstore.documents.earlier_states import DocumentHistory, EarlierState
 from objstore.documents.loader import load_document
-from objstore.errors import UNREADABLE, HistoryBroken
+from objstore.errors import UNREADABLE, CasError, HistoryBroken
 from objstore.fastclass import field, replace, value, variable
 from objstore.git.contents import is_pointer_to
 from objstore.history.git_events import GIT_EVENT_NOTE
@@ -26,7 +27,6 @@ from objstore.model.basic_types import (
     Action,
     DocumentId,
     FileState,
-    Operation,
     Origin,
     Seq,
     Status,
@@ -176,23 +176,9 @@ class FileStatuses:
         candidates: str = "",
     ) -> None:
         """Add an edit that leads from one state of a file to another."""
-
-        def version(state: FileState | None) -> Version | None:
-            return None if state is None else Version(content=batch.text(state.blob), state=state)
-
-        operation = Operation.CREATE if before is None else Operation.DELETE if after is None else Operation.EDIT
-        change = Change(
-            document=here.document,
-            operation=operation,
-            path=here.path,
-            source=None,
-            before=version(before),
-            after=version(after),
-            hunks=None,
-            origin=origin,
-            folders=here.folders if before is None else 0,
-        )
-        self.changes.append((change, candidates))
+        change = _change(batch, replace(here, known=before, now=after))
+        if change is not None:
+            self.changes.append((replace(change, origin=origin), candidates))
 
     def record(
         self, batch: Batch, recorder: Recorder, reason: str, *, commit: str = "", conversation: str = ""
@@ -249,6 +235,16 @@ class ReturnedLines:
         self._journal: Final = journal
         self._whose: Final = whose
         self._hidden: Final = hidden
+
+    def with_lines(self, batch: Batch, found: Iterable[Difference]) -> list[Difference]:
+        """Return the differences of files that have lines under review, or are new: only these bring anything back."""
+        kept: list[Difference] = []
+        comparison = _Comparison(self._journal, batch, self._whose, self._hidden)
+        for here in found:
+            with suppress(CasError, *UNREADABLE):  # what can't be compared is explained as it is
+                if comparison.has_lines(here):
+                    kept.append(here)
+        return kept
 
     def record(self, batch: Batch, found: Sequence[Difference]) -> tuple[list[EditView], set[bytes]]:
         """Add what comes back to the batch; return its edits, and the paths of which nothing else is left to explain.
@@ -335,6 +331,17 @@ class _Comparison:
             return None
         return left
 
+    def has_lines(self, here: Difference) -> bool:
+        """Return whether a file is new or has lines that are under review there. Raises what reading raises."""
+        if here.now is None or here.is_lost:
+            return False
+        if here.known is not None:
+            self._batch.text(here.known.blob)
+        text = self._batch.text(here.now.blob)
+        reviewed = None if here.document is None else self._reviewed_text(here.document)
+        has_own = reviewed is not None and bool(reviewed.edits_in(text))
+        return here.document is None or has_own or (here.known is None and bool(self._originals(text)))
+
     def renamed(self, found: Sequence[Difference]) -> dict[bytes, Difference]:
         """Return the new file in which the lines under review of a file that is gone are, by the path of that."""
         new = [here for here in found if here.now is not None and here.known is None and here.document is None]
@@ -359,19 +366,10 @@ class _Comparison:
         """Return whether a formatter changed the newest edit's lines: they are there still, though each may differ."""
         if here.document is None or here.known is None or here.now is None:
             return False
-        before, after = (Version(content=self._batch.text(each.blob), state=each) for each in (here.known, here.now))
-        change = Change(
-            document=here.document,
-            operation=Operation.EDIT,
-            path=here.path,
-            source=None,
-            before=before,
-            after=after,
-            hunks=None,
-            origin=Origin.EXTERNAL,
-        )
+        change = _change(self._batch, here)
         whose = None if isinstance(self._whose, CallInfo) else self._whose
-        return as_formatting(self._journal, change, whose, here.changed, here.tick).formats is not None
+        made = None if change is None else as_formatting(self._journal, change, whose, here.changed, here.tick)
+        return made is not None and made.formats is not None
 
     def _returned(
         self, here: Difference, document: DocumentId, event: FileStatuses, *, may_be_agents: bool
@@ -444,6 +442,13 @@ class _ReviewedText:
     def edits_in(self, text: bytes) -> tuple[Seq, ...]:
         """Return the edits under review whose lines a text has."""
         return tuple(sorted({self.owners[line] for line in split_lines(shown_lines(text)) if line in self.owners}))
+
+
+def _change(batch: Batch, here: Difference) -> Change | None:
+    """Return the change that a difference is (None: there is none)."""
+    now = None if here.now is None else Version(content=batch.text(here.now.blob), state=here.now)
+    folders = here.folders if here.known is None else 0
+    return external_change(here.path, here.document, here.known, now, batch.text, folders=folders)
 
 
 def sessions_of(journal: Journal, edits: Iterable[Seq]) -> str:

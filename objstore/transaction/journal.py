@@ -38,7 +38,7 @@ from objstore.store.object_store import Store
 
 # What only writers need is imported when they begin, because a status takes no lock and changes no file.
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from objstore.file_changes.apply import Blobs, FileStep, Transition
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from objstore.fs.disk import Disk
     from objstore.log.segment_files import Place
     from objstore.log.segments import Group
-    from objstore.model.results import Attributor
+    from objstore.model.results import Attributor, Difference
     from objstore.recovery.roll_forward import RollForward
     from objstore.store.write_batch import Batch
 
@@ -89,6 +89,14 @@ class Evidence(Protocol):
         """Return what says whose changes are that are found now. `is_kept`: a person's decision records them."""
         ...
 
+    def record_returned(self, batch: Batch, found: Sequence[Difference]) -> bool:
+        """Record which lines of edits changes bring back, as a group of its own; return whether they bring any back.
+
+        Then the batch, which has the bytes of the files, is spent; the caller, who holds the writer lock, looks at the
+        records again.
+        """
+        ...
+
 
 class _NoEvidence:
     """Where no workspace has handed any in, nothing is known: each change awaits review."""
@@ -97,6 +105,9 @@ class _NoEvidence:
         from objstore.model.results import Unknown
 
         return Unknown()
+
+    def record_returned(self, *_found: object) -> bool:
+        return False
 
 
 class Journal:

@@ -23,15 +23,20 @@ from hypothesis import given, settings, strategies as st
 from objstore import (
     Action,
     AgentCall,
+    CallInfo,
     Configuration,
     Conflicted,
     Decided,
     EditFilter,
     EditTakenOut,
+    FileChanged,
     FileState,
     NothingToDo,
+    OnExternal,
     Origin,
+    Seq,
     Status,
+    Unit,
 )
 from objstore.model.views import EditView
 from objstore.request_errors import EditAway, NoSuchName
@@ -510,3 +515,84 @@ def test_what_changes_while_a_path_is_ignored_is_a_persons_where_no_agent_was(pr
     (project.folder / ".casignore").unlink()
     project.look()
     assert seen(project) == {1: ("external", "accepted")}
+
+
+# ---- whoever finds what comes back
+
+
+def find(project: GitProject, how: str, seq: int = 2) -> None:
+    """Let something find what changed in 0.txt: a scan, a person's decision on an edit of it, or our server's tool."""
+    if how == "scan":
+        project.look()
+    elif how == "decision":
+        units = [Unit(Seq(seq), number) for number in range(2)]
+        outcome = project.workspace.decide(Action.ACCEPT, units, who="me", on_external=OnExternal.KEEP)
+        assert isinstance(outcome, Decided)
+    else:
+        with project.workspace.call(CallInfo(tool="write", conversation="ours")) as call:
+            call.write("0.txt", call.read("0.txt").bytes + b"of the tool\n")
+            call.commit()
+
+
+def status_of(project: GitProject, line: str) -> str:
+    """Return the status of the edit that wrote a line of 0.txt, and its origin."""
+    text, blamed = project.workspace.history.blame("0.txt")
+    at = text.decode().splitlines().index(line)
+    (view,) = [each.view for each in blamed if each.start <= at < each.start + each.count]
+    assert view is not None
+    return f"{view.edit.origin.value} {view.status.value}"
+
+
+@pytest.mark.parametrize("how", ["scan", "decision", "tool"])
+def test_lines_under_review_that_come_back_elsewhere_are_never_accepted(project: GitProject, how: str) -> None:
+    project.agent_writes("0.txt", AGENTS)
+    project.agent_writes("0.txt", AGENTS + "agent's last\n")
+    project.write("0.txt", "mine\n" + FIRST.replace("three\n", "") + "agent's last\nagent's three\n")
+    find(project, how)
+    assert status_of(project, "agent's three") == "unattributed pending"
+    assert status_of(project, "agent's last") == ("agent accepted" if how == "decision" else "agent pending")
+    assert status_of(project, "mine") == "external accepted"
+    assert how != "tool" or status_of(project, "of the tool") == "agent pending"
+    assert project.has_no_faults()
+
+
+@pytest.mark.parametrize("how", ["scan", "tool"])
+def test_an_edit_that_is_away_is_back_with_its_lines_whoever_finds_them(project: GitProject, how: str) -> None:
+    project.agent_writes("0.txt", AGENTS)
+    project.git("stash", "-q")
+    project.look()
+    assert seen(project)[1] == ("agent", "away")
+    project.write("0.txt", AGENTS + "mine\n")
+    find(project, how)
+    assert seen(project)[1] == ("agent", "pending")
+    assert (status_of(project, "agent's three"), status_of(project, "mine")) == ("agent pending", "external accepted")
+    project.reject(1)
+    assert project.text("0.txt") == FIRST + "mine\n" + ("of the tool\n" if how == "tool" else "")
+    assert project.has_no_faults()
+
+
+@pytest.mark.parametrize("how", ["scan", "tool"])
+def test_a_new_file_with_lines_under_review_awaits_review_whoever_finds_it(project: GitProject, how: str) -> None:
+    project.agent_writes("1.txt", AGENTS)
+    project.git("rm", "-q", "--cached", "0.txt")
+    (project.folder / "0.txt").unlink()
+    project.look()
+    project.write("0.txt", AGENTS)
+    find(project, how)
+    assert status_of(project, "agent's three").endswith("pending")
+    assert how != "tool" or status_of(project, "of the tool") == "agent pending"
+    assert project.has_no_faults()
+
+
+def test_a_decision_that_was_shown_something_else_records_nothing_that_came_back(project: GitProject) -> None:
+    project.agent_writes("0.txt", AGENTS)
+    project.agent_writes("0.txt", AGENTS + "agent's last\n")
+    project.write("0.txt", AGENTS + "agent's last\nshown\n")
+    shown = project.workspace.review.external_changes()
+    project.write("0.txt", FIRST + "agent's last\nagent's three\n")
+    before = seen(project)
+    with pytest.raises(FileChanged):
+        project.workspace.decide(
+            Action.ACCEPT, [Unit(Seq(2), 1)], who="me", on_external=OnExternal.KEEP, expected=shown
+        )
+    assert seen(project) == before

@@ -11,12 +11,13 @@ from contextlib import suppress
 from typing import Any, Final
 
 from objstore.errors import CasError
+from objstore.fastclass import replace
 from objstore.fs.nofollow import read_store_file, write_derived_file
 from objstore.fs.reserved_names import AGENTS_NAME, STORE_NAME
 from objstore.model.records import Decision, Edit, Expiry, Mark, SettingChange
 from objstore.model.status_report import Caution, Cautions, Silence
 from objstore.transaction.journal import Journal
-from objstore.witnesses.remarks import HEARD, LEFT_OUT, SILENT, Remark, remarks
+from objstore.witnesses.remarks import HEARD, LEFT_OUT, SILENT, Remark, forget_remarks, remarks
 
 __all__ = ["SAID", "SEEN", "cautions", "note"]
 
@@ -49,10 +50,20 @@ def cautions(journal: Journal, known: str) -> Cautions:
 
 def note(journal: Journal, known: str, shown: Cautions) -> None:
     """Note that these cautions are known now. If that can't be written, they are shown again."""
-    content = json.dumps([shown.number, shown.name, shown.remarks]).encode()
-    store = os.path.join(journal.tree.root, STORE_NAME)
+
+    def note_none() -> None:
+        for name in (SAID, SEEN):
+            _write(journal, name, replace(shown, remarks=0))
+
     with suppress(OSError, CasError):
-        write_derived_file(journal.disk, store, AGENTS_NAME, known, content)
+        _write(journal, known, shown)
+        if known == SEEN:
+            forget_remarks(journal.tree.root, shown.remarks, note_none)
+
+
+def _write(journal: Journal, known: str, shown: Cautions) -> None:
+    content = json.dumps([shown.number, shown.name, shown.remarks]).encode()
+    write_derived_file(journal.disk, os.path.join(journal.tree.root, STORE_NAME), AGENTS_NAME, known, content)
 
 
 def _remarked(new: list[Remark]) -> Iterator[Caution]:

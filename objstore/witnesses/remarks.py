@@ -1,12 +1,13 @@
 """Remember what a person should hear of though no record has it: a rule that leaves out more, tools that go unreported.
 
-Who notices such a thing adds a line to a file of the store. Nothing is removed, so that how many remarks a person has
-seen says which are new.
+Who notices such a thing adds a line to a file of the store. How many remarks a person has seen says which are new. Once
+all are seen, none is kept.
 """
 
+import fcntl
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Final
 
@@ -15,7 +16,17 @@ from objstore.fastclass import NamedTuple
 from objstore.fs.nofollow import open_store_file, read_store_file
 from objstore.fs.reserved_names import AGENTS_NAME, STORE_NAME
 
-__all__ = ["HEARD", "LEFT_OUT", "SILENT", "Remark", "add_remark", "add_remarks", "has_remarks", "remarks"]
+__all__ = [
+    "HEARD",
+    "LEFT_OUT",
+    "SILENT",
+    "Remark",
+    "add_remark",
+    "add_remarks",
+    "forget_remarks",
+    "has_remarks",
+    "remarks",
+]
 
 LEFT_OUT: Final = "left-out"
 """A covered path that a rule begins to leave out. It is noted before the stat cache forgets that it was covered."""
@@ -48,6 +59,7 @@ def add_remarks(root: str, kind: str, about: Iterable[bytes]) -> None:
         os.makedirs(os.path.join(root, STORE_NAME, AGENTS_NAME), exist_ok=True)
         fd = open_store_file(_path(root), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
             if os.fstat(fd).st_size < _MOST_BYTES:
                 os.write(fd, entries)
         finally:
@@ -63,6 +75,22 @@ def add_remark(root: str, kind: str, client: str, session: str) -> None:
             lacking = set() if remark.kind == HEARD else lacking | {remark.kind}
     if (kind == HEARD and lacking) or (kind != HEARD and kind not in lacking):
         add_remarks(root, kind, [about])
+
+
+def forget_remarks(root: str, count: int, note: Callable[[], object]) -> None:
+    """Remove all remarks if there are just as many as a person has seen; `note` first notes that none is seen of none.
+
+    Raises OSError, and what `note` raises, with all remarks kept.
+    """
+    with suppress(FileNotFoundError):
+        fd = open_store_file(_path(root), os.O_RDWR)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            if count and len(remarks(root)) == count:
+                note()
+                os.ftruncate(fd, 0)
+        finally:
+            os.close(fd)
 
 
 def remarks(root: str) -> list[Remark]:

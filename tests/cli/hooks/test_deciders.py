@@ -265,6 +265,13 @@ def test_rule_that_newly_leaves_out_a_covered_path_is_said_before_and_after_the_
     assert left_out(runner) == expected
     runner.cas("doctor", "--forget")
     assert left_out(runner) == set()
+    assert (runner.folder / ".cas" / "agents" / "remarks").read_bytes() == b""
+    (runner.folder / "c.txt").write_text("c\n")
+    runner.done("record")
+    with (runner.folder / rules).open("a") as file:
+        file.write("c.txt\n")
+    runner.done("record")
+    assert left_out(runner) == {"c.txt"}  # which are counted anew
 
 
 def left_out(runner: CommandRunner) -> set[str]:

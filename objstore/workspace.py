@@ -12,7 +12,7 @@ from objstore.fs.confined_path import MAX_FILE, Tree, find_root
 from objstore.fs.disk import Disk, new_file_mode
 from objstore.fs.reserved_names import LOG_NAME, STORE_NAME
 from objstore.model.basic_types import RESERVED_CONVERSATIONS, UNKNOWN_AGENT, Action, Decider, Origin, ignore_progress
-from objstore.transaction.journal import Journal
+from objstore.transaction.journal import Evidence, Journal
 
 # What only some methods need is imported in them: `cas status` must not wait for the review core to load.
 if TYPE_CHECKING:
@@ -396,7 +396,7 @@ class Workspace:
         return self.review.decide(action, units, **options)
 
 
-class _Evidence:
+class _Evidence(Evidence):
     """What is known in a workspace of whose changes are, for whatever records some that it finds."""
 
     def __init__(self, journal: Journal) -> None:

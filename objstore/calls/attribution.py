@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from objstore.calls.open_calls import AgentCall, CallKind, OpenCalls
 from objstore.model.basic_types import MAX_INT, Origin
-from objstore.model.results import EXTERNAL_CALL, CallInfo
+from objstore.model.results import EXTERNAL_CALL, Attributor, CallInfo
 
 __all__ = [
     "CANDIDATES",
@@ -246,8 +246,8 @@ def _unattributed(callers: Iterable[AgentCall], why: str = "") -> CallInfo:
 # ---- what is handed in
 
 
-class Attribution:
-    """What says whose changes are that one look finds: the rules, by the facts of one moment. An `Attributor`."""
+class Attribution(Attributor):
+    """What says whose changes are that one look finds: the rules, by the facts of one moment."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """Define what surfaces ask for and what they get back, conflicts included, as plain values."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from objstore.fastclass import field, value
 from objstore.model.basic_types import Action, ConflictKind, DocumentId, FileState, Origin, Seq, Status, Unit
@@ -29,7 +29,6 @@ __all__ = [
     "NothingToDo",
     "Notice",
     "TurnInfo",
-    "Unknown",
     "counted_edits",
 ]
 
@@ -64,30 +63,20 @@ EXTERNAL_CALL: Final = CallInfo(tool="", origin=Origin.EXTERNAL)
 """The attribution of a change that no known call made."""
 
 
-class Attributor(Protocol):
-    """Says whose changes are that are found on disk, by what is known at one moment."""
+class Attributor:
+    """Says whose changes are that are found on disk, by what is known at one moment. This one knows nothing."""
 
     def __call__(self, path: str, moment: int, tick: int) -> CallInfo:
         """Return the call that changed a file at a moment (ns of the file system), give or take a tolerance in ns."""
-        ...
+        del path, moment, tick
+        return CallInfo(tool="", origin=Origin.UNATTRIBUTED)
 
     def may_be_formatted(self, session: str, path: str, recorded: int, moment: int, tick: int) -> bool:
         """Return whether a formatter may change at a moment what a session's call made of a file. Units as above.
 
         `recorded`: when that was recorded, in microseconds since 1970-01-01 UTC.
         """
-        ...
-
-
-class Unknown:
-    """An `Attributor` that knows nothing: each change may be an agent's."""
-
-    def __call__(self, *_change: object, **_named: object) -> CallInfo:
-        """Return that it is not known whose a change is."""
-        return CallInfo(tool="", origin=Origin.UNATTRIBUTED)
-
-    def may_be_formatted(self, *_change: object, **_named: object) -> bool:
-        """Return that it is not known."""
+        del session, path, recorded, moment, tick
         return False
 
 

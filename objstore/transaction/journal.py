@@ -13,7 +13,7 @@ import time
 from contextlib import closing, contextmanager, nullcontext, suppress
 from functools import cache
 from threading import Lock, RLock, get_ident, local
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from objstore.errors import (
     CallAborted,
@@ -82,12 +82,15 @@ def _transition_type() -> type[Transition]:
     return Transition
 
 
-class Evidence(Protocol):
-    """What is known of whose changes are: whoever records changes that were found asks it."""
+class Evidence:
+    """What is known of whose changes are: whoever records changes that were found asks it. Here, nothing is known."""
 
     def attributor(self, *, is_kept: bool = False) -> Attributor:
         """Return what says whose changes are that are found now. `is_kept`: a person's decision records them."""
-        ...
+        del is_kept
+        from objstore.model.results import Attributor
+
+        return Attributor()
 
     def record_returned(self, batch: Batch, found: Sequence[Difference]) -> bool:
         """Record which lines of edits changes bring back, as a group of its own; return whether they bring any back.
@@ -95,18 +98,7 @@ class Evidence(Protocol):
         Then the batch, which has the bytes of the files, is spent; the caller, who holds the writer lock, looks at the
         records again.
         """
-        ...
-
-
-class _NoEvidence:
-    """Where no workspace has handed any in, nothing is known: each change awaits review."""
-
-    def attributor(self, **_which: object) -> Attributor:
-        from objstore.model.results import Unknown
-
-        return Unknown()
-
-    def record_returned(self, *_found: object) -> bool:
+        del batch, found
         return False
 
 
@@ -135,7 +127,7 @@ class Journal:
         self._users = 0  # nesting depth of the uses of the store
         self.progress: Progress = ignore_progress  # is called with the progress of long work
         self._deciders: Final = local()
-        self.evidence: Evidence = _NoEvidence()  # the workspace hands its own in
+        self.evidence: Evidence = Evidence()  # the workspace hands its own in
         self.has_committed = False  # whether this process has recorded anything
         self._lock: Final = WriterLock(os.path.join(self._folder, "lock"))
         self._scratch: int | None = None

@@ -296,7 +296,7 @@ def test_diff_line_longer_than_an_answer_is_cut_and_the_rest_follows(agent: Agen
 
 
 def test_answer_names_the_first_of_thousands_of_hunks_and_their_count(tmp_path: Path) -> None:
-    count, most = 6000, 80_000
+    count, most = 2400, 80_000
     with Workspace.init(tmp_path, UnsyncedDisk()) as workspace:
         for mark in (b"", b"!"):
             with workspace.call(CallInfo(tool="test")) as call:
@@ -314,25 +314,25 @@ def test_answer_names_the_first_of_thousands_of_hunks_and_their_count(tmp_path: 
     reason_groups = [
         (group["reason"], len(group["hunks"]), group["hunks"][:2], group["more"]) for group in found["reasons"]
     ]
-    assert reason_groups == [("odd", 500, ["2:1", "2:3"], 2500), ("even", 500, ["2:2", "2:4"], 2500)]
+    assert reason_groups == [("odd", 500, ["2:1", "2:3"], 700), ("even", 500, ["2:2", "2:4"], 700)]
     odd = ", ".join(f"2:{hunk}" for hunk in range(1, 20, 2))
     even = ", ".join(f"2:{hunk}" for hunk in range(2, 21, 2))
-    reason = f"{odd} and 2990 more: odd; {even} and 2990 more: even"
+    reason = f"{odd} and 1190 more: odd; {even} and 1190 more: even"
     assert (found["edit"]["reason"], listed.structured["edits"][0]["reason"]) == (reason, reason)
     assert sum(len(json.dumps(value)) for name, value in found.items() if name != "diff") < most / 2
     assert max(len(found["diff"]), len(shown.text)) < most + 1000
     assert len(json.dumps(listed.structured)) < 2000
     assert shown.texts[1].startswith(
-        "Of 6000 hunks, hunk_statuses and reasons name 1000 each; the diff shows the status of each"
+        "Of 2400 hunks, hunk_statuses and reasons name 1000 each; the diff shows the status of each"
     )
     # The resource contains everything.
     assert isinstance(resource, TextResourceContents)
     whole = json.loads(resource.text)
-    assert (len(whole["hunk_statuses"]), [len(group["hunks"]) for group in whole["reasons"]]) == (count, [3000, 3000])
+    assert (len(whole["hunk_statuses"]), [len(group["hunks"]) for group in whole["reasons"]]) == (count, [1200, 1200])
 
 
 def test_answer_has_the_first_of_many_long_reasons_and_their_count(tmp_path: Path) -> None:
-    count, most = 149, 80_000
+    count, most = 59, 80_000
     with Workspace.init(tmp_path, UnsyncedDisk()) as workspace:
         for mark in (b"", b"!"):
             with workspace.call(CallInfo(tool="test")) as call:
@@ -340,7 +340,7 @@ def test_answer_has_the_first_of_many_long_reasons_and_their_count(tmp_path: Pat
                 call.commit()
         for unit in workspace.find_units("2")[1]:
             if unit.hunk:
-                workspace.decide(Action.REJECT, [unit], reason=f"{unit.hunk} " + "no" * 500)
+                workspace.decide(Action.REJECT, [unit], reason=f"{unit.hunk} " + "no" * 1500)
     with connected(tmp_path) as agent:
         shown, listed = agent.done("show_edit", edit=2), agent.done("list_edits")
         resource = agent.resource("cas://edit/2")

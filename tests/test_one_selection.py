@@ -1,0 +1,195 @@
+"""The same names mean the same units from the command line, on the page and in the chat, for random histories.
+
+Several sessions change the same lines, create, move and delete files, and parts are decided. Then one decision is made
+in copies of the workspace, each through another surface: the units, the refusal and what goes along are the same.
+"""
+
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from objstore import Action, CallInfo, CasError, ChangeKind, OnExternal, Surface, TurnInfo, Unit, Workspace
+from tests.support.command_runner import cas
+from tests.support.review_server import ReviewServer, review_server
+from tests.support.windowed_agent import allow_deciding, raw_call, ticket_of, windowed
+
+WHOLE = [[0, 1_000_000_000]]
+OUTCOMES = {"conflict": "conflicted", "external-changes": "external", "nothing-to-do": "nothing"}
+
+
+def made(root: Path, seed: int) -> None:
+    """Record a random history below a folder."""
+    chance = random.Random(seed)
+    assert cas("init", folder=root).status == 0
+    with Workspace.open(str(root)) as workspace:
+        workspace.decide_through(Surface.SCRIPT)
+        texts = {name: [f"{name} {at}\n" for at in range(8)] for name in ("a", "b")}
+        with workspace.call(CallInfo(tool="tool", conversation="conv 1")) as call:
+            for name, lines in texts.items():
+                call.write(name, "".join(lines).encode())
+            call.commit()
+        workspace.decide(Action.ACCEPT, [Unit(view.seq, 0) for view in workspace.history.edits()])
+        for step in range(chance.randint(8, 16)):
+            session = chance.randint(1, 3)
+            turn = TurnInfo(session=f"session {session}", began=(step // 4 + 1) * 1_000_000 + session, prompt="?")
+            info = CallInfo(tool="tool", conversation=f"conv {session}", turn=turn)
+            kind = chance.choice(["edit"] * 6 + ["create", "move", "delete", "decide", "decide"])
+            if kind == "decide":
+                _decide(workspace, chance)
+                texts = {path: (root / path).read_text().splitlines(keepends=True) for path in _files(root)}
+                continue
+            path = chance.choice(sorted(texts)) if texts and kind != "create" else f"file{step}"
+            with workspace.call(info) as call:
+                if kind == "delete" and path in texts:
+                    call.delete(path)
+                    del texts[path]
+                elif kind == "move" and path in texts:
+                    call.move(path, f"moved{step}")
+                    texts[f"moved{step}"] = texts.pop(path)
+                else:
+                    lines = _changed(texts.get(path, []), chance, step)
+                    call.write(path, "".join(lines).encode())
+                    texts[path] = lines
+                call.commit()
+
+
+def _files(root: Path) -> list[str]:
+    return sorted(path.name for path in root.iterdir() if path.is_file())
+
+
+def _changed(lines: list[str], chance: random.Random, step: int) -> list[str]:
+    """Return lines of which one is replaced, removed or preceded by a new one; some read alike."""
+    if not lines:
+        return [f"line {at}\n" for at in range(chance.randint(1, 8))]
+    at = chance.randrange(len(lines))
+    new = [f"step {step}\n" if chance.random() < 0.8 else "alike\n"]
+    return lines[:at] + (new if chance.random() < 0.8 else []) + lines[at + chance.randint(0, 1) :]
+
+
+def _decide(workspace: Workspace, chance: random.Random) -> None:
+    views = workspace.history.edits()
+    if views:
+        view = chance.choice(views)
+        unit = Unit(view.seq, chance.choice(list(view.telling)))
+        try:
+            workspace.decide(chance.choice([Action.ACCEPT, Action.REJECT]), [unit], on_external=OnExternal.KEEP)
+        except CasError:
+            return  # nothing was decided
+
+
+def state(root: Path) -> tuple[dict[str, str], dict[str, bytes]]:
+    """Return the status of every hunk, and the bytes of every file."""
+    with Workspace.open(str(root)) as workspace:
+        views = workspace.history.edits()
+    statuses = {str(Unit(view.seq, hunk)): view.units[hunk].value for view in views for hunk in view.telling}
+    return statuses, {name: (root / name).read_bytes() for name in _files(root)}
+
+
+def by_command(root: Path, action: str, *names: str) -> dict[str, Any]:
+    """Return what `cas` decides."""
+    ran = cas(action, *names, "--json", folder=root)
+    if not ran.out:
+        return {"outcome": "overtaken", "said": ran.said}  # a name that selects nothing is refused
+    found: dict[str, Any] = ran.json()
+    return {**found, "outcome": OUTCOMES.get(found["outcome"], found["outcome"])}
+
+
+def on_page(root: Path, action: str, **names: object) -> dict[str, Any]:
+    """Return what the page decides, with all changes on the screen, and what it asked before, in `accepted`."""
+    with review_server(root) as server:
+        screen = _screen(server)
+        found: dict[str, Any] = server.decide(action, on_screen=screen, **names)
+        asked = found
+        if found["outcome"] == "confirm":
+            found = server.decide(action, on_screen=screen, ticket=found["ticket"], **names)
+    return {**found, "accepted": asked.get("accepted", [])}
+
+
+def _screen(server: ReviewServer) -> dict[str, Any]:
+    queue = server.queue()
+    shown = [server.get("/api/file", document=file["document"]) for file in queue["files"]]
+    turns = [turn for turn in queue["turns"] if turn["number"]]
+    shown += [
+        server.get("/api/file", document=file["document"], turn=turn["number"])
+        for turn in turns
+        for file in turn["files"]
+    ]
+    return {change["key"]: WHOLE for file in shown for change in file["all"]}
+
+
+def in_chat(root: Path, action: str, key: str) -> dict[str, Any]:
+    """Return what the window of a chat program decides on one change."""
+    allow_deciding(root)
+    with windowed(root) as agent:
+        shown = raw_call(agent, "review_edits", path=str(root))
+        done = raw_call(agent, "review_decide", ticket=ticket_of(shown), action=action, keys=[key])
+    found: dict[str, Any] = done["structuredContent"]["taken"]
+    return found
+
+
+def copies(root: Path, *names: str) -> list[Path]:
+    """Return copies of a workspace."""
+    return [Path(shutil.copytree(root, root.parent / name, symlinks=True)) for name in names]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_group_is_the_same_from_the_command_line_and_on_the_page(tmp_path: Path, seed: int) -> None:
+    root = tmp_path / "made"
+    root.mkdir()
+    made(root, seed)
+    with Workspace.open(str(root)) as workspace:
+        turns = [turn.number for turn in workspace.sessions.turns()]
+        sessions = [session.number for session in workspace.sessions.sessions()]
+    chance = random.Random(seed)
+    for at in range(3):
+        action = chance.choice(["accept", "reject"])
+        turn, session = chance.choice(turns), chance.choice(sessions)
+        words, names = chance.choice(
+            [
+                (["--turn", str(turn)], {"turn": turn}),
+                (["--turn", str(turn)], {"turn": turn}),
+                (["--session", str(session)], {"session": session}),
+                (["--all"], {"all": True}),
+            ]
+        )
+        by_words, by_button = copies(root, f"words{at}", f"button{at}")
+        said, shown = by_command(by_words, action, *words), on_page(by_button, action, **names)
+        assert shown["outcome"] == said["outcome"], (seed, action, words, said, shown)
+        assert state(by_button) == state(by_words), (seed, action, words)
+        if said["outcome"] == "conflicted":
+            assert (shown["accept_first"], shown["reject_first"]) == (said["accept_first"], said["reject_first"])
+        if said["outcome"] == "decided":
+            cascaded = {change["name"] for change in said["changed"] if change["cascaded"]}
+            assert set(shown["cascaded"]) == cascaded
+            assert sorted(shown["accepted"]) == sorted(set(said["taken_back"]) - cascaded)
+
+
+@pytest.mark.parametrize("seed", [6, 7, 9, 10, 11])
+def test_a_change_is_the_same_everywhere(tmp_path: Path, seed: int) -> None:
+    root = tmp_path / "made"
+    root.mkdir()
+    made(root, seed)
+    with Workspace.open(str(root)) as workspace:
+        files = workspace.review.changes()
+        # Where two changes meet, a line names both.
+        lines = [
+            (file.path, change)
+            for file in files
+            for change in file.changes
+            if change.inserted and change.kind is ChangeKind.LINES
+        ]
+    chance = random.Random(seed)
+    path, change = chance.choice(lines)
+    action = chance.choice(["accept", "reject"])
+    by_words, by_button, by_window = copies(root, "words", "button", "window")
+    # At the first line of the change; a change that only removes lines is at the line below the gap.
+    said = by_command(by_words, action, f"{path}:{change.line_after}")
+    shown = on_page(by_button, action, keys=[change.key.hex()])
+    told = in_chat(by_window, action, change.key.hex())
+    assert shown["outcome"] == told["outcome"], (seed, action, path, change.units, shown, told)
+    assert state(by_button) == state(by_window), (seed, action, path, change.units)
+    assert shown["outcome"] == said["outcome"], (seed, action, path, change.units, said)
+    assert state(by_button) == state(by_words), (seed, action, path, change.units)

@@ -68,8 +68,9 @@ class NotAWorkspace(CasError):
 
     def __init__(self, start: str, *, is_folder: bool = True) -> None:
         self.start = start
+        self.is_folder = is_folder  # whether the folder exists
         super().__init__(
-            f"No workspace at {start} or above it. Run `cas init` in the folder that you want recorded."
+            f"No workspace at {start} or above it."
             if is_folder
             else f"No workspace at {start}: this folder does not exist."
         )
@@ -299,7 +300,7 @@ class IndexDamaged(StoreError):
 
     def __init__(self, what: str) -> None:
         self.what = what
-        super().__init__(f"The index is damaged: {what}. Rebuild it with `cas fsck --repair`.")
+        super().__init__(f"The index is damaged: {what}.")
 
 
 class StoreUnknown(StoreError):
@@ -431,7 +432,7 @@ UNREADABLE: Final = (BlobMissing, BlobDamaged, StoreDamaged)
 """The errors that mean: the bytes of a blob can't be read, although something refers to it."""
 
 DAMAGE: Final = (*UNREADABLE, HistoryBroken)
-"""The errors that mean: the store is damaged, and `cas fsck` reports where and which files that affects."""
+"""The errors that mean: the store is damaged; a check reports where, and which files that affects."""
 
 
 class BlobTooLarge(StoreError):
@@ -441,7 +442,7 @@ class BlobTooLarge(StoreError):
         self.blob = blob
         self.size = size
         self.limit = limit
-        super().__init__(f"Blob {blob.hex()} is too large to show: {size} bytes (max: {limit}). Use `cas cat`.")
+        super().__init__(f"Blob {blob.hex()} is too large to show: {size} bytes (max: {limit}).")
 
 
 class DiskFailed(StoreError):

@@ -156,8 +156,8 @@ class AgentDecides(CasError):
     def __init__(self, client: str) -> None:
         self.client = client
         super().__init__(
-            f"This is {client}'s shell; a person decides, in a terminal of their own "
-            "(`review.by_agents` in `cas config` says so)."
+            f"This is {client}'s shell; a person decides, in a terminal of their own, "
+            "unless `review.by_agents` allows it."
         )
 
 
@@ -182,17 +182,17 @@ class EditTakenOut(CasError):
 
     def __init__(self, units: Sequence[str], path: str, *, by_person: bool, is_recorded: bool = True) -> None:
         self.units = tuple(units)  # names for `cas reject`, such as 12:2
+        self.is_recorded = is_recorded  # whether what took them out is recorded yet
         self.path = path  # of one of the files
         self.by_person = by_person  # whether a person's changes took all of it out
         shown = 5
         more = len(self.units) - shown
-        named = " ".join(self.units[:shown])
+        named = ", ".join(self.units[:shown])
         it, change = ("it", "its change is") if len(self.units) == 1 else ("them", "their changes are")
-        rest = f" ({more} more: `cas diff` names them)" if more > 0 else ""
+        rest = f" and {more} more" if more > 0 else ""
         super().__init__(
-            f"{named.replace(' ', ', ')} can't be accepted: {change} not in {path} any more, "
-            f"because {'you' if by_person else 'later accepted edits'} took {it} out. "
-            f"To reject {it}, run `cas reject {named}{'' if is_recorded else ' --my-changes keep'}`{rest}."
+            f"{named}{rest} can't be accepted: {change} not in {path} any more, "
+            f"because {'you' if by_person else 'later accepted edits'} took {it} out."
         )
 
 
@@ -205,8 +205,7 @@ class FileMayBeOlder(CasError):
         named = " ".join(map(str, self.seqs))
         super().__init__(
             f"{named.replace(' ', ', ')} can't be rejected: {path} was left out until this edit, so the file may be "
-            f"older, and nothing else has its bytes. If it should go, delete it yourself; to keep it, run "
-            f"`cas accept {named}`."
+            f"older, and nothing else has its bytes. If it should go, delete it yourself; to keep it, accept the edit."
         )
 
 
@@ -251,7 +250,7 @@ class NoSuchSetting(CasError):
         self.origin = origin  # path of the file that has the name; "": it was given in a command
         self.near = near  # a setting with a similar name; "": none
         where = f" (in {origin})" if origin else ""
-        hint = f" Did you mean {near}?" if near else " `cas config` lists all settings."
+        hint = f" Did you mean {near}?" if near else ""
         super().__init__(f"There is no setting {name!r}{where}.{hint}")
 
 
@@ -294,9 +293,7 @@ class SnapshotUnreadable(StoreError):
     def __init__(self, number: int, reason: str) -> None:
         self.number = number
         self.reason = reason
-        super().__init__(
-            f"Snapshot {number} can't be read: {reason.rstrip('.')}. Delete it with `cas snapshot delete {number}`."
-        )
+        super().__init__(f"Snapshot {number} can't be read: {reason.rstrip('.')}.")
 
 
 class SnapshotsNotComparable(StoreError):
@@ -320,11 +317,8 @@ class NotBundled(StoreError):
         self.lost = tuple(lost)  # ids of blobs
         more = len(lost) - 1
         others = f" and {more} more are" if more else " is"
-        them = "them" if more else "it"
         super().__init__(
-            f"No bundle was written: blob {lost[0].hex()}{others} lost, and an import would refuse the bundle. `cas "
-            f"fsck` names what refers to {them}. Then remove that: `cas purge PATH@N` for the state after edit N, `cas "
-            "snapshot delete N` for a snapshot."
+            f"No bundle was written: blob {lost[0].hex()}{others} lost, and an import would refuse the bundle."
         )
 
 
@@ -356,9 +350,7 @@ class PurgeRefused(CasError):
             reasons.append(f"{', '.join(self.files)} still {'contains' if one else 'contain'} these bytes")
         if self.changed_outside:
             was = "was" if len(self.changed_outside) == 1 else "were"
-            reasons.append(
-                f"{', '.join(self.changed_outside)} {was} last recorded with them and changed since (see `cas record`)"
-            )
+            reasons.append(f"{', '.join(self.changed_outside)} {was} last recorded with them and changed since")
         if reasons:
             super().__init__(
                 f"Nothing was purged: {'. '.join(reasons)}. Name these files too, to remove all that is stored of "

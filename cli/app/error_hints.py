@@ -13,9 +13,14 @@ from typing import TYPE_CHECKING, Final
 from cli.screen.quoting import typed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from objstore import PathIsSymlink, PermissionRefused
 
 __all__ = ["damage_advice", "message_of", "message_with_advice", "permission_advice", "symlink_advice", "user_named"]
+
+_NAMED: Final = 5
+"""Hunks that are named in a command."""
 
 _GET_ATTRIBUTES: Final = 2 << 30 | struct.calcsize("l") << 16 | ord("f") << 8 | 1
 """FS_IOC_GETFLAGS: the request for a file's attributes on Linux."""
@@ -25,12 +30,58 @@ _ATTRIBUTES: Final = ((0x10, "i", "immutable"), (0x20, "a", "append-only"))
 
 
 def message_of(error: Exception) -> str:
-    """Return the message of an error for a user. For a link, the store's own message has the words of the contracts."""
+    """Return the message of an error for a user, with the command that helps, if there is one.
+
+    For a link, the store's own message has the words of the contracts.
+    """
     from objstore import PathIsSymlink
 
     if isinstance(error, PathIsSymlink):
         return f"{error.path} is now a symbolic link that no edit recorded; links are not followed."
-    return str(error)
+    hint = _command_for(error)
+    return f"{error} {hint}" if hint else str(error)
+
+
+def _command_for(error: Exception) -> str:
+    """Return the sentence with the command that helps; "": none does. The core names no command."""
+    import objstore as core
+
+    hint = ""
+    match error:
+        case core.NotAWorkspace(is_folder=True):
+            hint = "Run `cas init` in the folder that you want recorded."
+        case core.IndexDamaged():
+            hint = "Rebuild it with `cas fsck --repair`."
+        case core.BlobTooLarge():
+            hint = "Use `cas cat`."
+        case core.AgentDecides():
+            hint = "`cas config` shows this setting."
+        case core.EditTakenOut():
+            hint = _rejection_of(error.units, is_recorded=error.is_recorded)
+        case core.FileMayBeOlder():
+            hint = f"To accept it:  `cas accept {' '.join(map(str, error.seqs))}`."
+        case core.NoSuchSetting(near=""):
+            hint = "`cas config` lists all settings."
+        case core.SnapshotUnreadable():
+            hint = f"Delete it with `cas snapshot delete {error.number}`."
+        case core.NotBundled():
+            them = "them" if len(error.lost) > 1 else "it"
+            hint = (
+                f"`cas fsck` names what refers to {them}. Then remove that: `cas purge PATH@N` for the state after "
+                "edit N, `cas snapshot delete N` for a snapshot."
+            )
+        case core.PurgeRefused() if error.changed_outside:
+            hint = "`cas record` records what changed."
+    return hint
+
+
+def _rejection_of(units: "Sequence[str]", *, is_recorded: bool) -> str:
+    """Return how to reject hunks that can't be accepted."""
+    it = "it" if len(units) == 1 else "them"
+    answer = "" if is_recorded else " --my-changes keep"
+    more = len(units) - _NAMED
+    rest = f" ({more} more: `cas diff` names them)" if more > 0 else ""
+    return f"To reject {it}, run `cas reject {' '.join(units[:_NAMED])}{answer}`{rest}."
 
 
 def damage_advice(error: Exception, program: str = "cas") -> str:

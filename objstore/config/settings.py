@@ -147,7 +147,7 @@ SETTINGS: Final = MappingProxyType(
                 name="record.exclude",
                 kind=SettingKind.NAMES,
                 default="none",
-                meaning="Other names and paths that scans and snapshots never take; `cas purge` adds what it removes.",
+                meaning="Other names and paths that scans and snapshots never take; a purge adds what it removes.",
                 is_policy=True,
             ),
             Setting(
@@ -176,14 +176,14 @@ SETTINGS: Final = MappingProxyType(
                 name="review.send",
                 kind=SettingKind.CHOICE,
                 default="automatic",
-                meaning="Whether agents get rejections and comments by themselves, if you say so, or by `cas send`.",
+                meaning="Whether agents get rejections and comments by themselves, if you say so, or when you send.",
                 choices=("automatic", "ask", "manual"),
             ),
             Setting(
                 name="review.running",
                 kind=SettingKind.CHOICE,
                 default="ask",
-                meaning="Whether a rejection in `cas web` asks, is made at once, or waits while an agent is at work.",
+                meaning="Whether a rejection on the page asks, is made at once, or waits while an agent is at work.",
                 choices=("ask", "now", "wait"),
             ),
             Setting(

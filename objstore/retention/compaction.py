@@ -99,7 +99,7 @@ def plan_compaction(
     with _all_followed(journal), journal.reading() as store, store.index.still():
         uncounted = store.index.blobs.uncounted()
         if uncounted is not None:
-            raise BlobDamaged(uncounted, "what it refers to is not known, so nothing can be compacted; see `cas fsck`")
+            raise BlobDamaged(uncounted, "what it refers to is not known, so nothing can be compacted")
         sizes = {segment: store.log.files.size(segment) for segment in store.log.files.numbers()}
         if store.end.position == SEGMENT_HEADER_SIZE:
             del sizes[store.end.segment]  # begun and empty: rewriting it would free nothing and begin another one

@@ -307,7 +307,7 @@ def _readable(journal: Journal, batch: Batch, found: Iterable[Difference], known
         try:
             readable.append(_with_bytes(journal, batch, _with_known(batch, difference)))
         except UNREADABLE as error:
-            reason = f"its recorded state can't be read; run `cas fsck` ({error})"
+            reason = f"its recorded state can't be read ({error})"
             known.skipped.append(SkippedPath(path=os.fsdecode(difference.path), reason=reason))
     return readable
 

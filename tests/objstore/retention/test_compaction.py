@@ -388,7 +388,7 @@ def test_wrong_reference_counts_stop_a_compaction_before_it_begins(root: Path, d
     with closing(sqlite3.connect(root / ".cas" / "index.sqlite")) as db, db:
         assert db.execute(damage).rowcount == 1
     files = files_of(root)
-    with pytest.raises(IndexDamaged, match="Rebuild it with `cas fsck --repair`"):
+    with pytest.raises(IndexDamaged, match="The index is damaged"):
         run_compaction(root)
     assert files_of(root) == files
     assert repair_store(check_store(str(root))).faults == ()
@@ -457,7 +457,7 @@ def test_references_outside_edits_are_read_from_the_log_before_compaction(
     with closing(sqlite3.connect(root / ".cas" / "index.sqlite")) as db, db:
         assert db.execute("UPDATE blobs SET refs = 0 WHERE id = ? AND refs = 1", (name,)).rowcount == 1
     files = files_of(root)
-    with pytest.raises(IndexDamaged, match="Rebuild it with `cas fsck --repair`"):
+    with pytest.raises(IndexDamaged, match="The index is damaged"):
         run_compaction(root, all_segments=True)
     assert files_of(root) == files
     assert repair_store(check_store(str(root))).faults == ()
@@ -705,7 +705,7 @@ def test_an_unreadable_tree_stops_a_compaction_before_it_begins(root: Path) -> N
     hold_what_is_lost(root)
     with (
         closing(Journal(str(root), CountdownDisk(None))) as journal,
-        pytest.raises(BlobDamaged, match="cas fsck"),
+        pytest.raises(BlobDamaged, match="nothing can be compacted"),
     ):
         plan_compaction(journal, all_segments=True)
 

@@ -4,12 +4,15 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 from objstore import Decision, SettingChange, Workspace
 from tests.support.client_process import ClientProcess
-from tests.support.command_runner import CommandRunner
+from tests.support.command_runner import PROGRAM, CommandRunner
+from tests.support.hooked_agents import hook
+from tests.support.review_server import WHOLE, review_server
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes can be named on Linux alone")
 
@@ -286,3 +289,43 @@ def test_damaged_acknowledgements_show_everything_again(held: bytes, runner: Com
     (runner.folder / ".cas" / "agents" / "cautions-seen").write_bytes(held)
     (runner.folder / ".cas" / "agents" / "remarks").write_bytes(b"\xff x\0no time\0" + held)
     assert "setting" in cautions(runner)
+
+
+# ---- the page
+
+_CLIENT: Final = """
+import json, signal, subprocess, sys
+program, events = map(json.loads, sys.argv[1:3])
+for event in events:
+    subprocess.run([*program, "hook", "claude-code"], input=json.dumps(event).encode(), check=True)
+web = subprocess.Popen([*program, *sys.argv[3:]])
+signal.signal(signal.SIGTERM, lambda *_: web.terminate())
+sys.exit(web.wait())
+"""
+"""A client that reports some events, and then starts the page as its own child."""
+
+
+def test_page_that_an_agents_client_started_decides_nothing_while_a_call_runs(runner: CommandRunner) -> None:
+    runner.write("n.txt", b"1\n")
+    base = {"session_id": "s2", "cwd": str(runner.folder)}
+    call = {**base, "tool_name": "Bash", "tool_use_id": "t1", "tool_input": {"command": "cas web"}}
+    events = [
+        {**base, "hook_event_name": "UserPromptSubmit", "prompt": "p"},
+        {**call, "hook_event_name": "PreToolUse"},
+    ]
+    client = (sys.executable, "-c", _CLIENT, json.dumps(PROGRAM), json.dumps(events))
+    with review_server(runner.folder, program=client) as page:
+        keys = page.keys("n.txt")
+        before = log_of(runner)
+        for refused in (page.decide("accept", keys=keys), page.decide("reject", keys=keys, running="now")):
+            assert "a person decides" in json.dumps(refused), refused
+        seen = page.client.post("/api/seen", json={"keys": keys, "on_screen": dict.fromkeys(keys, WHOLE)})
+        assert "a person decides" in seen.text, seen
+        assert log_of(runner) == before
+        assert runner.bytes("n.txt") == b"1\n"
+        ended = {**call, "hook_event_name": "PostToolUse", "tool_response": {}}
+        assert hook("claude-code", ended, folder=runner.folder).status == 0
+        assert page.decide("accept", keys=keys)["outcome"] == "decided"
+    assert decided(runner, "log") == [("accept", "page", None)]
+    assert "(page)" in runner.done("show", "1").text
+    assert "(page)" in runner.done("blame", "n.txt").text

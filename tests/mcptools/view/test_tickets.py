@@ -67,6 +67,7 @@ def test_the_ticket_of_the_window_decides_once(agent: Agent, root: Path) -> None
     with Workspace.open(root) as workspace:
         decisions = workspace.history.decisions()
         assert [view.decision.who.partition(" (")[2] for view in decisions] == ["in the chat of test agent)"] * 2
+        assert [(view.decision.via, view.decision.agent) for view in decisions] == [("chat", "")] * 2
         assert workspace.history.edit(1).reasons[2] == "No need"
 
 

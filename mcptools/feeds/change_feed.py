@@ -6,7 +6,7 @@ from threading import Lock
 from typing import Final, TypeAlias
 
 from mcptools.files.workspaces import Directories
-from objstore import CasError, EditView, Seen, Workspace
+from objstore import CasError, EditView, HistoryEnd, Workspace
 
 __all__ = ["ChangeFeed", "Changed", "addresses"]
 
@@ -21,14 +21,14 @@ class ChangeFeed:
 
     def __init__(self, directories: Directories) -> None:
         self._directories = directories
-        self._seen: dict[str, Seen] = {}  # by root; a store that is created later has no entry
+        self._ends: dict[str, HistoryEnd] = {}  # by root; a store that is created later has no entry
         self._unread: set[str] = set()  # roots of the stores that can't be read, for which a warning was logged
         self._lock = Lock()
 
     def begin(self) -> None:
         """Note where each history ends; only what comes after that is reported."""
         with self._lock:
-            self._seen = {}
+            self._ends = {}
             for workspace in self._stores():
                 self._look(workspace)
 
@@ -37,14 +37,14 @@ class ChangeFeed:
         changed: list[Changed] = []
         with self._lock:
             for workspace in self._stores():
-                before = self._seen.get(workspace.root, Seen())
+                before = self._ends.get(workspace.root, HistoryEnd())
                 changed += [(workspace, view) for view in self._look(workspace, before)]
         return changed
 
-    def _look(self, workspace: Workspace, before: Seen | None = None) -> list[EditView]:
+    def _look(self, workspace: Workspace, before: HistoryEnd | None = None) -> list[EditView]:
         """Note where a history ends, and return what has changed in it since `before` (None: don't compare)."""
         try:
-            now = workspace.history.seen()
+            now = workspace.history.end()
             changed = [] if before is None or before == now else workspace.history.changed_since(before)
         except (CasError, OSError) as error:
             if workspace.root not in self._unread:
@@ -52,7 +52,7 @@ class ChangeFeed:
                 _log.warning("Clients get no notifications of changes in %s: %s", workspace.root, error)
             return []
         self._unread.discard(workspace.root)
-        self._seen[workspace.root] = now
+        self._ends[workspace.root] = now
         return changed
 
     def _stores(self) -> list[Workspace]:

@@ -8,11 +8,20 @@ from objstore.history.revspec import find_session, recorded_paths
 from objstore.index.rows import EditConditions, EditRow, decode_reasons
 from objstore.model.basic_types import DocumentId, FileState, Status, Unit
 from objstore.model.records import Decision, Edit
-from objstore.model.views import DecisionView, EditFilter, EditView, Expiration, Rejection, Seen
+from objstore.model.views import DecisionView, EditFilter, EditView, Expiration, HistoryEnd, Rejection
 from objstore.request_errors import NoSuchName
 from objstore.transaction.journal import Journal
 
-__all__ = ["changed_since", "decisions", "edit", "edits", "may_continue", "rejections", "seen", "statuses_before"]
+__all__ = [
+    "changed_since",
+    "decisions",
+    "edit",
+    "edits",
+    "history_end",
+    "may_continue",
+    "rejections",
+    "statuses_before",
+]
 
 
 def edits(journal: Journal, wanted: EditFilter) -> list[EditView]:
@@ -66,14 +75,14 @@ def decisions(journal: Journal) -> list[DecisionView]:
     return [DecisionView(id=name, decision=record) for name, record in found if isinstance(record, Decision)]
 
 
-def seen(journal: Journal) -> Seen:
+def history_end(journal: Journal) -> HistoryEnd:
     """Return how far the history extends now."""
-    return Seen(next_edit=journal.store.next_seq(), next_decision=journal.store.index.numbers.next_decision())
+    return HistoryEnd(next_edit=journal.store.next_seq(), next_decision=journal.store.index.numbers.next_decision())
 
 
-def changed_since(journal: Journal, before: Seen) -> list[EditView]:
+def changed_since(journal: Journal, before: HistoryEnd) -> list[EditView]:
     """Return the edits that were recorded or decided on since the history extended to `before`, in order."""
-    now = seen(journal)
+    now = history_end(journal)
     changed = set(range(before.next_edit, now.next_edit))
     for number in range(before.next_decision, now.next_decision):
         place = journal.store.index.decisions.place(number)

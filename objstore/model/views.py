@@ -266,8 +266,8 @@ class EditFilter:
 
 
 @value
-class Seen:
-    """The part of a history that a reader has seen."""
+class HistoryEnd:
+    """How far a history went when somebody looked."""
 
     next_edit: int = 1  # the number that the next edit gets
     next_decision: int = 1

@@ -15,7 +15,7 @@ from objstore.model.ids import BlobId
 from objstore.model.records import Decision
 from objstore.model.results import Conflicted, Decided, DecisionOutcome, ExternalChanges, FileEffect, NothingToDo
 from objstore.model.status_report import ExternalChange
-from objstore.model.views import Act, DecisionInForce, Seen
+from objstore.model.views import Act, DecisionInForce, HistoryEnd
 from objstore.planning.plan import Plan
 from objstore.planning.planner import Planner, require_expected
 from objstore.request_errors import DecidedMeanwhile, EditAway, NoSuchName
@@ -43,7 +43,7 @@ class DecisionRequest:
     expected: tuple[ExternalChange, ...]  # external changes that the reviewer was shown; (): none
     shown: Mapping[Unit, Status] = field(default_factory=dict)  # statuses that were shown, those to cascade included
     refusal: Conflicted | None = None  # the refusal that the reviewer saw before asking for a cascade; None: none
-    seen: Seen | None = None  # for an undo or redo: the end of the history that the reviewer saw; None: not known
+    end: HistoryEnd | None = None  # for an undo or redo: the end of the history that the reviewer saw; None: not known
     dry_run: bool
     is_claim: bool = False  # for an undo or redo: whether it is that of a claim, which may change no status
     takes_back: int = 0  # number of the decision that an undo or redo takes back; 0: the next one
@@ -87,8 +87,8 @@ def act_numbered(journal: Journal, number: int) -> Act:
 
 def _decided(journal: Journal, request: DecisionRequest) -> tuple[DecisionOutcome, Callable[[BlobId], bytes]]:
     with journal.session(dry_run=request.dry_run) as (batch, is_writing):
-        if request.seen is not None:
-            _refuse_if_decided_since(journal, request.seen)
+        if request.end is not None:
+            _refuse_if_decided_since(journal, request.end)
         match request.action:
             case Action.UNDO:
                 request = _undo(journal, request)
@@ -98,9 +98,9 @@ def _decided(journal: Journal, request: DecisionRequest) -> tuple[DecisionOutcom
         return outcome, batch.text if request.dry_run else journal.store.text
 
 
-def _refuse_if_decided_since(journal: Journal, seen: Seen) -> None:
-    """Raise DecidedMeanwhile if anyone decided after the end of the history that is `seen`."""
-    made = [view.decision for view in decisions(journal) if view.decision.number >= seen.next_decision]
+def _refuse_if_decided_since(journal: Journal, end: HistoryEnd) -> None:
+    """Raise DecidedMeanwhile if anyone decided after `end`."""
+    made = [view.decision for view in decisions(journal) if view.decision.number >= end.next_decision]
     since = [decision for decision in made if decision.action is not Action.GIT]
     if since:
         raise DecidedMeanwhile({str(unit): status.value for decision in since for unit, status in decision.verdicts})

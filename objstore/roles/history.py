@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         EditFilter,
         EditView,
         GitEvent,
-        Seen,
+        HistoryEnd,
         State,
     )
     from objstore.transaction.journal import Journal
@@ -132,19 +132,19 @@ class History:
         with self._journal.reading():
             return git_events.find_commit(self._journal, spelling)
 
-    def seen(self) -> Seen:
+    def end(self) -> HistoryEnd:
         """Return the newest numbers of the history; cheap enough to be called twice a second."""
         from objstore.history import edit_queries
 
         with self._journal.reading():
-            return edit_queries.seen(self._journal)
+            return edit_queries.history_end(self._journal)
 
-    def changed_since(self, seen: Seen) -> list[EditView]:
-        """Return the edits that were recorded or decided on since `seen` was returned, in order."""
+    def changed_since(self, end: HistoryEnd) -> list[EditView]:
+        """Return the edits that were recorded or decided on since `end` was returned, in order."""
         from objstore.history import edit_queries
 
         with self._journal.reading():
-            return edit_queries.changed_since(self._journal, seen)
+            return edit_queries.changed_since(self._journal, end)
 
     def next_edit(self) -> Seq:
         """Return the number that the next edit gets."""

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         NothingToDo,
     )
     from objstore.model.status_report import Cautions, ExternalChange, StatusReport, UnresolvedMarkers
-    from objstore.model.views import Act, Content, DecisionInForce, Seen, State
+    from objstore.model.views import Act, Content, DecisionInForce, HistoryEnd, State
     from objstore.review.decisions import DecisionRequest
     from objstore.selection.places import NamedPlace, PathSelection
     from objstore.selection.units import Selected, Selection
@@ -343,7 +343,7 @@ class Review:
         who: str = "",
         on_external: OnExternal = OnExternal.ABORT,
         expected: Sequence[ExternalChange] = (),
-        seen: Seen | None = None,
+        end: HistoryEnd | None = None,
         dry_run: bool = False,
     ) -> DecisionOutcome:
         """Take back the newest act that is still in force: a decision, or a person's own change of files.
@@ -351,7 +351,7 @@ class Review:
         Every unit gets back the status that it had before; a restore, a rewind and an amendment are taken out.
         `number`: the decision that is meant (0: the newest), so that no other one is taken back: if it is not the
         newest in force, the outcome is NothingToDo. `past`: decisions that may have been made since and stay in force,
-        as long as they are on other units. `seen`: how far the history went when the reviewer looked; if anything was
+        as long as they are on other units. `end`: how far the history went when the reviewer looked; if anything was
         decided since, DecidedMeanwhile is raised.
         """
         from objstore.review.decisions import DecisionRequest
@@ -363,7 +363,7 @@ class Review:
             who=who,
             on_external=on_external,
             expected=tuple(expected),
-            seen=seen,
+            end=end,
             dry_run=dry_run,
             takes_back=number,
             past=frozenset(past),
@@ -376,12 +376,12 @@ class Review:
         who: str = "",
         on_external: OnExternal = OnExternal.ABORT,
         expected: Sequence[ExternalChange] = (),
-        seen: Seen | None = None,
+        end: HistoryEnd | None = None,
         dry_run: bool = False,
     ) -> DecisionOutcome:
         """Make the decision again that the last undo took back, unless something else was decided since.
 
-        `seen`: as for `undo`.
+        `end`: as for `undo`.
         """
         from objstore.review.decisions import DecisionRequest
 
@@ -392,7 +392,7 @@ class Review:
             who=who,
             on_external=on_external,
             expected=tuple(expected),
-            seen=seen,
+            end=end,
             dry_run=dry_run,
         )
         return self._outcome(request)

@@ -329,10 +329,10 @@ class DecisionCommand:
         `number`: the decision, whatever was decided later about other edits (0: the newest one).
         """
         with self.invocation.reviewed_workspace() as workspace:
-            seen = workspace.history.seen()
+            end = workspace.history.end()
             made = workspace.review.in_force()
             past = _later_decisions(made, number, self.invocation.program) if number else []
-            undo = partial(workspace.review.undo, number, past=past, seen=seen)
+            undo = partial(workspace.review.undo, number, past=past, end=end)
             refused = number or next((decision.number for decision in made), 0)
 
             def advice(outcome: Conflicted) -> list[str]:
@@ -357,7 +357,7 @@ class DecisionCommand:
     def redo(self) -> None:
         """Redo one decision and report it; exits 1 when there is none, or it is refused."""
         with self.invocation.reviewed_workspace() as workspace:
-            outcome = self._stepped(workspace, partial(workspace.review.redo, seen=workspace.history.seen()))
+            outcome = self._stepped(workspace, partial(workspace.review.redo, end=workspace.history.end()))
             by_name = f"`{self.invocation.program} accept` or `{self.invocation.program} reject`"
             self._report(
                 workspace, Action.REDO, outcome, lambda _: [f"Decide on the edits by name instead: {by_name}."]

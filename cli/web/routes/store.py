@@ -31,7 +31,7 @@ def store(server: ServerState, _: Fields) -> Json:
     with server.workspace() as workspace:
         plan = workspace.retention.plan_gc(workspace.retention.limits())
         lines = workspace.sessions.turn_lines()
-        next_edit = workspace.history.seen()
+        next_edit = workspace.history.end()
     counts = {status: sum(each.edits for each in lines if each.status is status) for status in Status}
     facts = {
         "edits": ", ".join(f"{number} {status.value}" for status, number in counts.items() if number) or "none",

@@ -140,7 +140,7 @@ def test_a_status_that_waits_for_a_writer_keeps_no_other_thread_waiting(scene: S
         asking.start()
         reads = 0
         while asking.is_alive():
-            scene.workspace.history.seen()
+            scene.workspace.history.end()
             reads += 1
         assert len(found) == 1
         assert reads > 10  # else each would have waited for the status

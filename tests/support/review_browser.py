@@ -83,13 +83,13 @@ class ReviewPage:
 
     def _note(self, said: "ConsoleMessage") -> None:
         # A decision between two requests may leave a file without changes: the page then goes on to the next one.
-        if said.type == "error" and "/api/file?" not in said.location["url"]:
+        if said.type == "error" and not any(each in said.location["url"] for each in ("/api/file?", "/api/syntax?")):
             self.wrong.append(f"{said.text} {said.location['url']}")
 
     def open(self, screen: str = "") -> "ReviewPage":
         """Open the page with its token, and a screen of it."""
         self.page.goto(f"{self.server.origin}/?token={self.server.token}")
-        self.page.locator(".queue h2").wait_for()
+        self.page.locator(".queue-list > *, .done-page h1").first.wait_for()
         if screen:
             self.go(screen)
         return self
@@ -114,15 +114,15 @@ class ReviewPage:
 
     def file(self, name: str, *, turn: int | None = None) -> None:
         """Open a file's changes by its link in the queue."""
-        if turn is None:
-            if self.page.locator("details.all").get_attribute("open") is None:
-                self.page.locator("details.all summary").click()
-            where = self.page.locator("details.all")
-        else:
-            where = self.page.locator("section.turn").filter(has_text=f"turn {turn} ")
-        where.get_by_role("link", name=name).first.click()
-        self.page.locator(".filehead h2", has_text=name).wait_for()
+        self.page.get_by_role("button", name="As folders" if turn is None else "By turn", exact=True).click()
+        where = self.page.locator(".queue .tree" if turn is None else f"section.turn[aria-label='Turn {turn}']")
+        where.get_by_title(name, exact=True).first.click()
+        self.head_of(name).wait_for()
         self.current.wait_for()
+
+    def head_of(self, name: str) -> "Locator":
+        """The head of the file that is shown, if it is this one."""
+        return self.page.locator(".file-head h1", has_text=name)
 
     def press(self, key: str) -> None:
         """Press a key."""
@@ -130,18 +130,28 @@ class ReviewPage:
 
     @property
     def heads(self) -> "Locator":
-        """The headings of the changes."""
-        return self.page.locator(".head")
+        """The changes of the file, each with its heading."""
+        return self.page.locator(".change:not(.part)")
 
     @property
     def current(self) -> "Locator":
-        """The heading of the current change."""
-        return self.page.locator(".head.current")
+        """The current change."""
+        return self.page.locator(".change.now:not(.part)")
 
     @property
     def said(self) -> "Locator":
-        """What the status line says."""
-        return self.page.locator("p.said:not(:empty)")
+        """What the message says."""
+        return self.page.locator(".message .said:not(:empty)")
+
+    @property
+    def failure(self) -> "Locator":
+        """What the message of a failure says."""
+        return self.page.locator(".message .failure:not(:empty)")
+
+    @property
+    def progress(self) -> "Locator":
+        """How many changes are decided, and of how many."""
+        return self.page.locator(".progress:visible .of")
 
     @property
     def sheet(self) -> "Locator":

@@ -11,20 +11,20 @@ __all__ = ["SCREENS"]
 def shown(review: ReviewPage, document: int, name: str) -> None:
     """Show the changes of a file."""
     review.go(f"#/file/{document}")
-    review.page.locator(".filehead h2", has_text=name).wait_for()
+    review.head_of(name).wait_for()
     review.current.wait_for()
 
 
 def queue(review: ReviewPage) -> None:
     """Show the queue."""
     review.go("#/")
-    review.page.locator("section.turn").first.wait_for()
+    review.page.locator(".queue-list section.turn").first.wait_for()
 
 
 def changes(review: ReviewPage) -> None:
     """Show the changes of a file."""
     shown(review, 1, "cart.py")
-    review.page.locator(".keyword").first.wait_for()
+    review.page.locator(".code .k").first.wait_for()
 
 
 def comment(review: ReviewPage) -> None:
@@ -38,7 +38,7 @@ def comment(review: ReviewPage) -> None:
 def edits(review: ReviewPage) -> None:
     """Show the single edits that make a change."""
     changes(review)
-    review.page.get_by_role("button", name="Line 34", exact=True).click()
+    review.page.get_by_role("button", name="Lines 34–35", exact=True).click()
     review.press("e")
     review.sheet.get_by_role("button", name="Accept 1:2").wait_for()
 
@@ -46,18 +46,18 @@ def edits(review: ReviewPage) -> None:
 def split(review: ReviewPage) -> None:
     """Show the dialog that splits a hunk."""
     changes(review)
-    review.page.get_by_role("button", name="Line 44", exact=True).click()
+    review.page.get_by_role("button", name="Lines 44–47", exact=True).click()
     review.press("s")
-    review.sheet.get_by_role("button", name="Take this part out").first.wait_for()
+    review.sheet.get_by_role("checkbox").first.check()
 
 
 def conflict(review: ReviewPage) -> None:
     """Show the conflict of a rejection."""
     changes(review)
-    review.page.get_by_role("button", name="Line 34", exact=True).click()
+    review.page.get_by_role("button", name="Lines 34–35", exact=True).click()
     review.press("e")
     review.sheet.get_by_role("button", name="Reject 1:2").click()
-    review.sheet.get_by_role("button", name="Leave it").wait_for()
+    review.sheet.get_by_role("radio", name="Leave it").wait_for()
 
 
 def outside(review: ReviewPage) -> None:
@@ -77,32 +77,33 @@ def running(review: ReviewPage) -> None:
 def blame(review: ReviewPage) -> None:
     """Show the blame of a file."""
     review.go("#/blame/shop/cart.py?line=34")
-    review.page.locator(".row.asked").wait_for()
+    review.page.locator(".r.asked").wait_for()
 
 
 def timeline(review: ReviewPage) -> None:
     """Show the history of a file."""
     review.go("#/timeline/shop/cart.py")
     review.page.get_by_role("button", name="Earlier").click()
-    review.page.locator(".pad .row").first.wait_for()
+    review.page.locator(".then .r").first.wait_for()
 
 
 def store(review: ReviewPage) -> None:
     """Show the store."""
     review.go("#/store")
-    review.page.locator(".plot img").first.wait_for()
+    review.page.locator(".figure img").first.wait_for()
 
 
 def search(review: ReviewPage) -> None:
     """Show the results of a search."""
     review.go("#/search?q=saved&in=text")
-    review.page.locator(".hits .row").first.wait_for()
+    review.page.locator(".hits .r").first.wait_for()
 
 
 def rendered(review: ReviewPage) -> None:
     """Show a rendered document."""
     shown(review, 7, "README.md")
-    review.page.get_by_role("button", name="Rendered").click()
+    review.page.get_by_label("More to do with this file").click()
+    review.page.get_by_role("button", name="Show it rendered").click()
     review.page.frame_locator("iframe").locator("h2:visible, h1:visible, p:visible").first.wait_for()
 
 

@@ -2,11 +2,12 @@
 
 /** @import {Blame, EditSummary} from "./types.d.ts" */
 import { get, Refused } from "./api.js";
+import { Icon } from "./icons.js";
 import { FileName } from "./queue.js";
 import { fileAddress, timelineAddress } from "./routes.js";
 import { state } from "./state.js";
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./vendor/preact-htm.js";
-import { ago, clock, short } from "./words.js";
+import { clock, clockOrDay, counted, short } from "./words.js";
 
 const COUNT = 2000;
 
@@ -39,17 +40,18 @@ export function BlameScreen({ path, line }) {
   }, [is_here, line]);
   const document = state.queue?.files.find((file) => file.path === path)?.document;
   const end = blame ? blame.first + blame.lines.length - 1 : 0;
-  return html`<div class="screen"><div class="pane" tabindex="0" role="region" aria-label="Blame" ref=${own}>
-    <div class="filehead"><h2>Blame: <${FileName} name=${blame?.name ?? ""} /></h2>
-      <p class="facts">Each line with the edit that wrote it, and that edit's prompt. Lines without one were there before, or are yours.</p>
-      <div class="acts">${document !== undefined && html`<a class="button" href=${fileAddress(document, null)}>Changes</a>`}
-        <a class="button" href=${timelineAddress(path)}>Timeline</a></div>
+  return html`<main class="file" id="file" tabindex="-1">
+    <header class="file-head"><a class="b icon plain phone-only" href="#/" aria-label="Back to the queue"><${Icon} name="back" /></a>
+      <h1 class="path clip"><span class="sr">Blame: </span><${FileName} name=${blame?.name ?? ""} /></h1><span class="dim small more">${blame && counted(blame.total, "line")}</span><span class="grow"></span>
+      <span class="legend desk more"><span><i class="old"></i>older</span><span><i></i>newer</span></span>
+      ${document !== undefined && html`<a class="b" href=${fileAddress(document, null)}>Changes</a>`}<a class="b" href=${timelineAddress(path)}>Timeline</a></header>
+    <div class="scroll" tabindex="0" role="region" aria-label="The file, each line with its origin" ref=${own}><div class="code blame">
       ${error && html`<p role="alert" class="note warn">${error}</p>`}
-      ${!blame && !error && html`<p role="status">Loading …</p>`}</div>
-    ${blame && blame.first > 1 && html`<p class="meta pad">Lines before ${blame.first} are not shown. <button type="button" onClick=${() => ask(1)}>Show from the beginning</button></p>`}
-    ${blame && runs(blame).map((run) => html`<${RunLines} key=${run.first} run=${run} edit=${edit(blame, run.unit)} line=${line} />`)}
-    ${blame && end < blame.total && html`<p class="pad"><button type="button" onClick=${() => ask(end + 1)}>Show more lines</button></p>`}
-  </div></div>`;
+      ${!blame && !error && html`<p role="status">Loading …</p>`}
+    ${blame && blame.first > 1 && html`<p class="note">Lines before ${blame.first} are not shown. <button type="button" class="b" onClick=${() => ask(1)}>Show from the beginning</button></p>`}
+    ${blame && runs(blame).map((run) => html`<${RunLines} key=${run.first} run=${run} edit=${edit(blame, run.unit)} line=${line} age=${age(blame, run.unit)} />`)}
+    ${blame && end < blame.total && html`<p class="note"><button type="button" class="b" onClick=${() => ask(end + 1)}>Show more lines</button></p>`}
+  </div></div></main>`;
 }
 
 /** Return the edit that a unit is a hunk of. @param {Blame} blame @param {string | null} unit */
@@ -69,15 +71,23 @@ function runs(blame) {
   return found;
 }
 
-/** Lines of one edit. @param {{ run: Run, edit: EditSummary | undefined, line: number }} properties */
-function RunLines({ run, edit: behind, line }) {
-  return html`<div class=${behind ? "blame" : "blame own"}>
-    <div class="why">${behind && html`<p><b>Edit ${behind.seq}</b> · ${behind.who || behind.tool} · ${""}
-      <time title=${clock(behind.time)}>${ago(behind.time)}</time> · ${behind.status}</p>
-      ${behind.prompt && html`<p><q>${short(behind.prompt, 240)}</q></p>`}
-      ${behind.reason && html`<p>${short(behind.reason, 240)}</p>`}`}</div>
-    <div class="lines" tabindex="0" role="group" aria-label=${`Lines ${run.first} to ${run.first + run.lines.length - 1}`}>
-      ${run.lines.map((text, at) => html`<div class=${run.first + at === line && line > 1 ? "row same asked" : "row same"}
-        data-n=${String(run.first + at).padStart(5)}>${text || "\u200b"}</div>`)}</div>
+/** Return how new an edit is among those of the file: 0 to 3. @param {Blame} blame @param {string | null} unit */
+function age(blame, unit) {
+  const own = edit(blame, unit);
+  if (!own) return 0;
+  const all = Object.values(blame.edits).map(({ seq }) => seq).sort((a, b) => a - b);
+  return all.length < 2 ? 3 : 1 + Math.round((2 * all.indexOf(own.seq)) / (all.length - 1));
+}
+
+/** Lines of one edit. @param {{ run: Run, edit: EditSummary | undefined, line: number, age: number }} properties */
+function RunLines({ run, edit: behind, line, age: how_new }) {
+  const lines = Math.max(1, run.lines.length - 1);
+  const title = behind ? [behind.turn ? `Turn ${behind.turn}` : `Edit ${behind.seq}`, short(behind.prompt, 240)].filter(Boolean).join(" · ") : "";
+  const place = useRef(/** @type {HTMLElement | null} */ (null));
+  useLayoutEffect(() => place.current?.style.setProperty("--lines", String(Math.min(4, lines))), [lines]);
+  return html`<div class="block"><i class=${`a${how_new}`}></i>
+    <div class="by" ref=${place}>${behind && html`<p class="asked-for" title=${`${title}${behind.reason && `\n\nRejected: ${behind.reason}`}`}>${title}</p>
+      ${run.lines.length > 2 && html`<span class="sub clip">${behind.who || behind.tool} · edit ${behind.seq} · <time title=${clock(behind.time)}>${clockOrDay(behind.time)}</time> · ${behind.status}</span>`}`}</div>
+    <div class="lines">${run.lines.map((text, at) => html`<div class=${run.first + at === line && line > 1 ? "r asked" : "r"} key=${at}><span class="n">${run.first + at}</span><span class="c">${text}</span></div>`)}</div>
   </div>`;
 }

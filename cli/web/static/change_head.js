@@ -1,8 +1,10 @@
-// The heading of a change above its rows: its place, its turn, its comments, and buttons for the most common actions.
+// The heading of a change above its rows: its lines, its turns, what became of it, and icons for the most common actions.
 
-/** @import {Change, Comment, File as ChangedFile} from "./types.d.ts" */
+/** @import {Comment} from "./types.d.ts" */
+/** @import {ShownChange, ShownFile} from "./state.js" */
 import { button, element } from "./elements.js";
-import { ago, counted, net, netInWords } from "./words.js";
+import { iconElement } from "./icons.js";
+import { counted, listed, net, netInWords, upper } from "./words.js";
 
 /**
  * The actions of a heading, each called with the index of the change.
@@ -10,108 +12,106 @@ import { ago, counted, net, netInWords } from "./words.js";
  * @property {(index: number) => void} select
  * @property {(index: number) => void} accept
  * @property {(index: number) => void} reject
+ * @property {(index: number) => void} comment
+ * @property {(index: number) => void} reopen make a decided change pending again
+ * @property {(row: number) => void} reach show a row of the same file
  * @property {(comment: Comment) => void} resolve
  * @property {(comment: Comment, text: string) => void} answer
  * @property {(turn: number) => string} prompt the prompt of a turn; "": not known
  * @property {string} read_only why nothing can be decided
  */
 
-/** @typedef {{ is_current: boolean, is_altered: boolean }} HeadLook */
+/** The other end of moved lines: its row, and its line. @typedef {{ row: number, line: number, is_away: boolean }} Moved */
+/** @typedef {{ is_current: boolean, is_altered: boolean, moved: Moved | null }} HeadLook */
 
-/** Return where a change is, in words. @param {Change} change */
+const VERDICTS = { accepted: ["yes", "check", "Accepted"], rejected: ["nay", "cross", "Rejected"] };
+
+/** Return where a change is, in words. @param {ShownChange} change */
 export function whereOf(change) {
   if (change.words) return change.words;
-  if (!change.inserted) return `after line ${Math.max(0, change.line_after - 1).toLocaleString("en")}`;
-  return `line ${change.line_after.toLocaleString("en")}`;
+  const line = (/** @type {number} */ n) => n.toLocaleString("en");
+  if (!change.inserted) return `after line ${line(Math.max(0, change.line_after - 1))}`;
+  if (change.inserted === 1) return `line ${line(change.line_after)}`;
+  return `lines ${line(change.line_after)}–${line(change.line_after + change.inserted - 1)}`;
 }
 
-/** Return the name of a change for screen readers. @param {ChangedFile} file @param {number} index */
+/** Return the name of a change for screen readers. @param {ShownFile} file @param {number} index */
 export function titleOf(file, index) {
   const change = file.all[index];
   const lines = change.rows ? `: ${netInWords(change.inserted, change.removed)}` : "";
-  return `Change ${index + 1} of ${file.all.length}, ${whereOf(change)}${lines}${change.seen ? ", seen" : ""}`;
+  const state = change.verdict ?? (change.seen ? "seen" : "");
+  return `Change ${index + 1} of ${file.all.length}, ${whereOf(change)}${lines}${state && `, ${state}`}`;
 }
 
-/** Return the heading of a change. @param {ChangedFile} file @param {number} index @param {HeadLook} look @param {HeadActs} acts */
+/** Return the turns of a change in words, such as "Turn 1 and 7". @param {ShownChange} change */
+export function turnsOf(change) {
+  return change.turns.length ? `Turn ${listed(change.turns.slice(0, 6).map(String))}` : "";
+}
+
+/** Return the heading of a change. @param {ShownFile} file @param {number} index @param {HeadLook} look @param {HeadActs} acts */
 export function headElement(file, index, look, acts) {
   const change = file.all[index];
-  const line = element(
-    "div",
-    { class: "line" },
-    element("h3", {}, button(upper(whereOf(change)), () => acts.select(index), { class: "where" })),
-    ...(change.rows ? [element("span", { class: "net" }, net(change.inserted, change.removed))] : []),
-    ...tags(file, change, look),
-    ...change.turns.map((turn) => turnTag(turn, acts.prompt(turn))),
-    element("span", { class: "units" }, change.units.slice(0, 4).join(" ") + (change.units.length > 4 ? " …" : "")),
-    element("span", { class: "space" }),
-  );
-  const verdicts = /** @type {const} */ ([["Accept", acts.accept], ["Reject", acts.reject]]).map(([word, act]) => {
-    const label = `${word} change ${index + 1}, ${whereOf(change)}`;
-    return button(word, () => act(index), { class: word.toLowerCase(), "aria-label": label, disabled: acts.read_only ? "" : null });
-  });
-  line.append(element("span", { class: "verdicts" }, ...verdicts));
-  const classes = ["head", look.is_current && "current", change.seen && "seen", look.is_altered && "altered"];
-  return element(
-    "div",
-    { class: classes.filter(Boolean).join(" "), role: "group", tabindex: -1, "aria-label": titleOf(file, index), "aria-current": look.is_current ? "true" : null, "data-change": index },
-    line,
-    ...change.comments.map((comment) => commentElement(comment, acts)),
-  );
+  const where = upper(whereOf(change));
+  const made = element("div", { class: "change-head" }, button(where, () => acts.select(index), { class: "where" }));
+  if (change.turns.length) {
+    const prompts = change.turns.map((turn) => acts.prompt(turn)).filter(Boolean);
+    made.append(element("span", { class: "turns", title: prompts.join("\n\n") || null }, turnsOf(change)));
+  }
+  if (change.verdict) return decidedHead(made, change, index, where, acts);
+  if (change.rows && !look.is_current) made.append(counts(change.inserted, change.removed));
+  made.append(...tags(file, change, look, acts));
+  if (!look.is_current && !acts.read_only) made.append(tools(index, where, acts));
+  return made;
 }
 
-/** Return the remarks on a change. @param {ChangedFile} file @param {Change} change @param {HeadLook} look */
-function tags(file, change, look) {
+/** @param {HTMLElement} made @param {ShownChange} change @param {number} index @param {string} where @param {HeadActs} acts */
+function decidedHead(made, change, index, where, acts) {
+  const [kind, icon, word] = VERDICTS[change.verdict ?? "accepted"];
+  made.append(tag(word, icon, kind), element("span", { class: "grow" }));
+  made.append(button("Reopen", () => acts.reopen(index), { class: "b plain small", "aria-label": `Reopen ${where}` }));
+  return made;
+}
+
+/** Return coloured counts of lines. @param {number} added @param {number} removed */
+export function counts(added, removed) {
+  const [plus, minus] = net(added, removed).split(" ");
+  return element("span", { class: "count" }, element("span", { class: "plus" }, plus), " ", element("span", { class: "minus" }, minus));
+}
+
+/** @param {string} text @param {string} icon @param {string} [kind] */
+function tag(text, icon, kind = "") {
+  return element("span", { class: `tag ${kind}`.trim() }, ...(icon ? [iconElement(icon)] : []), text);
+}
+
+/** Return the remarks on a change. @param {ShownFile} file @param {ShownChange} change @param {HeadLook} look @param {HeadActs} acts */
+function tags(file, change, look, acts) {
   const said = [];
-  if (look.is_altered) said.push("changed since you looked");
-  if (change.whitespace_only) said.push("white space only");
-  if (change.seen) said.push("seen");
+  if (look.is_altered) said.push(tag("changed since you looked", "warn", "warn"));
+  if (change.whitespace_only) said.push(tag("White space only", ""));
+  if (look.moved) {
+    const { row, line, is_away } = look.moved;
+    const words = `${is_away ? "moved to" : "moved from"} ${line.toLocaleString("en")}`;
+    const there = button("", () => acts.reach(row), { class: "tag" });
+    there.append(iconElement("move"), words);
+    said.push(there);
+  }
   if (change.shares_with.length) {
     const places = change.shares_with.slice(0, 3).map((other) => whereOf(file.all[other]));
     const rest = change.shares_with.length - places.length;
-    said.push(`decided with ${places.join(", ")}${rest > 0 ? ` and ${counted(rest, "other")}` : ""}`);
+    said.push(tag(`decided with ${places.join(", ")}${rest > 0 ? ` and ${counted(rest, "other")}` : ""}`, "link"));
   }
-  return said.map((text) => element("span", { class: "tag" }, text));
+  if (change.seen) said.push(tag("seen", "seen"));
+  return said;
 }
 
-/** Return the number of a turn, with its prompt. @param {number} turn @param {string} prompt */
-function turnTag(turn, prompt) {
-  return element("span", { class: "tag turn", title: prompt || null }, `turn ${turn}`);
-}
-
-/** Return the element of a comment, with its answers and buttons. @param {Comment} comment @param {HeadActs} acts @returns {HTMLElement} */
-function commentElement(comment, acts) {
-  const is_resolved = comment.state === "resolved";
-  const box = element(
-    "div",
-    { class: "comment", role: "group", "aria-label": `Comment ${comment.number}` },
-    element("p", { class: "by" }, `${comment.who} · ${ago(comment.time)} · ${comment.state}`),
-    element("p", { class: "text" }, comment.text),
-    ...comment.answers.map((answer) =>
-      element("div", { class: "answer" }, element("p", { class: "by" }, `${answer.who} · ${ago(answer.time)}`), element("p", { class: "text" }, answer.text)),
-    ),
-  );
-  if (!acts.read_only) {
-    box.append(element("div", { class: "acts" }, button(is_resolved ? "Reopen" : "Resolve", () => acts.resolve(comment)), button("Answer", () => answering(box, comment, acts))));
+/** Return the icons for the mouse. @param {number} index @param {string} where @param {HeadActs} acts */
+function tools(index, where, acts) {
+  const all = /** @type {const} */ ([["Accept", "check", acts.accept], ["Reject", "cross", acts.reject], ["Comment on", "say", acts.comment]]);
+  const made = element("span", { class: "tools" });
+  for (const [word, icon, act] of all) {
+    const one = button("", () => act(index), { class: "b icon", "aria-label": `${word} ${where}`, title: word });
+    one.append(iconElement(icon));
+    made.append(one);
   }
-  return box;
-}
-
-/** Open a field for an answer below a comment. @param {HTMLElement} box @param {Comment} comment @param {HeadActs} acts */
-function answering(box, comment, acts) {
-  if (box.querySelector("form")) return;
-  const draft = `answer:${comment.number}`;
-  const field = /** @type {HTMLTextAreaElement} */ (element("textarea", { rows: 3, required: "", "aria-label": `Answer to comment ${comment.number}` }));
-  field.value = sessionStorage.getItem(draft) ?? "";
-  field.addEventListener("input", () => sessionStorage.setItem(draft, field.value));
-  const send = (/** @type {Event} */ event) => {
-    event.preventDefault();
-    acts.answer(comment, field.value);
-  };
-  box.append(element("form", { onsubmit: send }, field, element("button", { type: "submit" }, "Send")));
-  field.focus();
-}
-
-/** Return a text with its first letter in upper case. @param {string} text */
-function upper(text) {
-  return text.charAt(0).toUpperCase() + text.slice(1);
+  return made;
 }

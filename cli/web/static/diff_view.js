@@ -2,23 +2,27 @@
 // change.
 //
 // When an agent changes the file, the view is redrawn so that the line which the reader looks at keeps its place on the
-// screen.
+// screen. What was decided stays where it is, marked, until the file is left.
 
-/** @import {Change, File as ChangedFile, Row} from "./types.d.ts" */
-/** @import {HeadActs} from "./change_head.js" */
-/** @import {Mark} from "./diff_rows.js" */
+/** @import {Row} from "./types.d.ts" */
+/** @import {HeadActs, Moved} from "./change_head.js" */
+/** @import {Mark, Placed} from "./diff_rows.js" */
 /** @import {Section} from "./sections.js" */
-import { headElement } from "./change_head.js";
-import { paint, paired, rowElement } from "./diff_rows.js";
+/** @import {Picked, ShownChange, ShownFile} from "./state.js" */
+import { headElement, titleOf } from "./change_head.js";
+import { paint, paired, pairElement, rowElement } from "./diff_rows.js";
 import { button, element } from "./elements.js";
+import { iconElement } from "./icons.js";
+import { pickLines } from "./picking.js";
 import { sectionsOf, WHOLE } from "./sections.js";
-import { look, markRow } from "./shown.js";
+import { look as noteShown, markRow } from "./shown.js";
+import { threadElement } from "./threads.js";
 import { counted } from "./words.js";
 
 const ROW_HEIGHT = 20;
-const HEAD_HEIGHT = 37;
+const HEAD_HEIGHT = 26;
 /** Sections next to the current one that are drawn at once; others are drawn when they come near the screen. */
-const NEAR = 4;
+const NEAR = 3;
 /** Rows that are searched for the line which was on the screen. */
 const AROUND = 400;
 /** Lines that one click on a gap shows. */
@@ -27,9 +31,11 @@ const LINES = 1000;
 /**
  * @typedef {HeadActs & {
  *   rows: import("./sections.js").Rows,
+ *   moves: Map<number, Moved>,
+ *   pick: (picked: Picked | null) => void,
  *   syntax: (first: number, count: number) => Promise<Mark[][]>,
  *   lines: (first: number, count: number) => Promise<Row[]>,
- *   rest: (row: number, key: string, from: number) => Promise<{ t: string, cut: number }>,
+ *   rest: (row: number, key: string, from: number) => Promise<{ t: string, cut: number } | null>,
  * }} ViewActs
  */
 /** A line on the screen: its distance from the top, and how to find it after a redraw. @typedef {{ top: number, index: number, is_head: boolean, row: number, text: string }} Place */
@@ -39,14 +45,20 @@ export class DiffView {
   constructor(pane, body) {
     this.pane = pane;
     this.body = body;
-    /** @type {ChangedFile | null} */
+    /** @type {ShownFile | null} */
     this.file = null;
     this.cursor = -1;
     this.is_split = false;
-    /** @type {Map<number, HTMLElement>} */
-    this.heads = new Map();
-    /** The element of each drawn row; side by side, two rows share one. @type {Map<number, HTMLElement>} */
+    /** The elements of each change; the first has its heading. @type {Map<number, HTMLElement[]>} */
+    this.changes = new Map();
+    /** The element of each drawn row, and its texts; side by side, two rows share one. @type {Map<number, HTMLElement>} */
     this.drawn = new Map();
+    /** @type {Map<number, HTMLElement[]>} */
+    this.texts = new Map();
+    /** The rows that are drawn, by their place in the diff. @type {Map<number, Row>} */
+    this.data = new Map();
+    /** The comments that are drawn at each change. @type {Map<number, string>} */
+    this.threads = new Map();
     /** Opened gaps: the key of the change above each. @type {Set<string>} */
     this.opened = new Set();
     /** Keys of changes whose text changed while they were current. @type {Set<string>} */
@@ -55,17 +67,19 @@ export class DiffView {
     this.visible = new IntersectionObserver((entries) => this.coloured(entries), { root: pane, rootMargin: "200px 0px" });
     /** @type {Map<Element, Section>} */
     this.sections = new Map();
+    this.endPicking = pickLines(body, (picked) => this.acts?.pick(picked));
   }
 
   /** Stop all observers. */
   close() {
     this.near.disconnect();
     this.visible.disconnect();
+    this.endPicking();
   }
 
   /**
    * Draw a file with a current change; the line on the screen stays where it is.
-   * @param {ChangedFile} file @param {number} cursor @param {ViewActs} acts @param {boolean} is_split whether side by side
+   * @param {ShownFile} file @param {number} cursor @param {ViewActs} acts @param {boolean} is_split whether side by side
    */
   show(file, cursor, acts, is_split) {
     const old = this.file;
@@ -76,33 +90,29 @@ export class DiffView {
     this.cursor = cursor;
     this.is_split = is_split;
     this.body.classList.toggle("split", is_split);
-    const most = file.all.reduce((n, change) => Math.max(n, change.line_before + change.removed, change.line_after + change.inserted), 0);
-    this.digits = Math.max(3, String(most + 10).length);
     const seen = place && !place.is_head && old ? sameChange(old.all[place.index], file.all) : cursor;
     this.build(file, seen);
     if (old && place) this.put(place, seen);
-    if (had_focus) this.heads.get(cursor)?.focus({ preventScroll: true });
+    if (had_focus) this.changes.get(cursor)?.[0].focus({ preventScroll: true });
   }
 
-  /** Make the sections, and draw those next to the change on the screen. @param {ChangedFile} file @param {number} seen its index */
+  /** Make the sections, and draw those next to the change on the screen. @param {ShownFile} file @param {number} seen its index */
   build(file, seen) {
     this.near.disconnect();
     this.visible.disconnect();
-    this.sections.clear();
-    this.heads.clear();
-    this.drawn.clear();
+    for (const kept of [this.sections, this.changes, this.drawn, this.texts, this.data, this.threads]) kept.clear();
     /** Changes by the row above which their headings are. @type {Map<number, number[]>} */
     this.starts = new Map();
     const whole = element("div", { class: "rows whole" });
     file.all.forEach((change, index) => {
-      if (!change.rows) whole.append(this.head(index));
+      if (!change.rows) whole.append(this.change(index, true));
       else this.starts?.set(change.row, [...(this.starts.get(change.row) ?? []), index]);
     });
     const sections = sectionsOf(file.total, file.all);
     const elements = sections.map((section) => this.empty(section));
     this.body.replaceChildren(...(whole.childElementCount ? [whole] : []), ...elements);
-    this.body.style.setProperty("--longest", String(Math.min(file.longest, 2060)));
-    this.body.style.setProperty("--digits", String(this.digits));
+    const last = file.all.reduce((n, { line_before, line_after, removed, inserted }) => Math.max(n, line_before + removed, line_after + inserted), 0);
+    this.body.style.setProperty("--digits", `${Math.max(3, 1.4 + 0.55 * String(last + 10).length).toFixed(2)}rem`);
     const row = file.all[seen]?.row ?? 0;
     const current = Math.max(0, sections.findIndex(({ end }) => row < end));
     elements.forEach((made, at) => {
@@ -145,87 +155,162 @@ export class DiffView {
 
   /** Draw a section. @param {HTMLElement} into @param {Section} section @param {Row[]} rows */
   draw(into, section, rows) {
-    const file = /** @type {ChangedFile} */ (this.file);
+    const file = /** @type {ShownFile} */ (this.file);
     into.style.minHeight = "";
-    /** @type {{ row: Row, index: number }[]} */
+    /** @type {Placed[]} */
     let waiting = [];
+    let target = into;
     let change = -1;
     const flush = () => {
       const is_split = this.is_split && (change < 0 || file.all[change].rows <= WHOLE);
-      if (is_split) for (const pair of paired(waiting)) into.append(this.pair(pair));
-      else for (const { row, index } of waiting) into.append(this.row(row, index));
+      if (is_split) for (const [before, after] of paired(waiting)) target.append(this.pair(before, after));
+      else for (const { row, index } of waiting) target.append(this.row(row, index));
       waiting = [];
+      if (change >= 0) this.placeThreads(change);
     };
     rows.forEach((row, at) => {
       const index = section.start + at;
       const owner = row.c ?? -1;
-      const heads = this.starts?.get(index);
-      if (heads || owner !== change || row.k === "~") flush();
-      change = owner;
-      for (const head of heads ?? []) into.append(this.head(head));
+      if (owner !== change || row.k === "~") {
+        flush();
+        change = owner;
+        target = owner < 0 ? into : this.change(owner, Boolean(this.starts?.get(index)?.includes(owner)));
+        if (target !== into) into.append(target);
+      }
       if (row.k === "~") into.append(this.gap(row, rows[at - 1], index));
       else waiting.push({ row, index });
     });
     flush();
-    look(into);
+    noteShown(into);
     this.visible.observe(into);
+  }
+
+  // ---- changes
+
+  /** Return a new element for the rows of a change. @param {number} index @param {boolean} is_first whether it has the heading */
+  change(index, is_first) {
+    const made = element("div", { "data-change": index });
+    const parts = this.changes.get(index) ?? [];
+    if (is_first) {
+      this.changes.set(index, [made, ...parts]);
+      made.setAttribute("role", "group");
+      made.tabIndex = -1;
+      made.append(this.head(index));
+      const { key, rows } = /** @type {ShownFile} */ (this.file).all[index];
+      if (!rows) made.dataset.of = key;
+    } else this.changes.set(index, [...parts, made]);
+    this.mark(index, made, is_first);
+    return made;
+  }
+
+  /** Show in an element of a change whether it is current, and what became of it. @param {number} index @param {HTMLElement} made @param {boolean} is_first */
+  mark(index, made, is_first) {
+    const file = /** @type {ShownFile} */ (this.file);
+    const { verdict } = file.all[index];
+    const is_current = index === this.cursor;
+    const classes = ["change", !is_first && "part", is_current && "now", verdict === "accepted" && "ok", verdict === "rejected" && "out"];
+    made.className = classes.filter(Boolean).join(" ");
+    if (!is_first) return;
+    made.setAttribute("aria-label", titleOf(file, index));
+    if (is_current) made.setAttribute("aria-current", "true");
+    else made.removeAttribute("aria-current");
   }
 
   /** @param {number} index */
   head(index) {
-    const file = /** @type {ChangedFile} */ (this.file);
-    const how = { is_current: index === this.cursor, is_altered: this.altered.has(file.all[index].key) };
-    const made = headElement(file, index, how, /** @type {ViewActs} */ (this.acts));
-    if (!file.all[index].rows) made.dataset.of = file.all[index].key;
-    this.heads.set(index, made);
+    const file = /** @type {ShownFile} */ (this.file);
+    const acts = /** @type {ViewActs} */ (this.acts);
+    const look = { is_current: index === this.cursor, is_altered: this.altered.has(file.all[index].key), moved: acts.moves.get(index) ?? null };
+    return headElement(file, index, look, acts);
+  }
+
+  /** Redraw the heading of a change, and its comments if they have changed. @param {number} index */
+  again(index) {
+    const parts = this.changes.get(index);
+    if (!parts || !this.file?.all[index]) return;
+    const old = parts[0].querySelector(":scope > .change-head");
+    const had_focus = old?.contains(document.activeElement);
+    old?.replaceWith(this.head(index));
+    parts.forEach((made, at) => this.mark(index, made, at === 0 && !!old));
+    if (had_focus) parts[0].focus({ preventScroll: true });
+    this.placeThreads(index);
+  }
+
+  /** Draw the comments on a change below the lines that they are about. @param {number} index */
+  placeThreads(index) {
+    const change = this.file?.all[index];
+    const parts = this.changes.get(index);
+    if (!change || !parts || !this.acts) return;
+    const said = JSON.stringify(change.comments);
+    if (this.threads.get(index) === said || (!change.comments.length && !this.threads.has(index))) return;
+    for (const part of parts) for (const old of part.querySelectorAll(".thread")) old.remove();
+    let is_whole = true;
+    for (const comment of change.comments) {
+      const line = Math.min(comment.lines[1], change.line_after + change.inserted - 1);
+      let row = change.row + change.rows - 1;
+      while (row >= change.row && this.data.get(row)?.n !== line) row -= 1;
+      const above = row >= change.row ? this.drawn.get(row) : parts[0].querySelector(":scope > .change-head");
+      if (above) above.after(threadElement(comment, this.acts));
+      else is_whole = false;
+    }
+    if (is_whole) this.threads.set(index, said);
+  }
+
+  // ---- rows
+
+  /** @param {Row} row @param {number} index */
+  row(row, index) {
+    const [made, text] = rowElement(row, this.look(row, index));
+    this.note(made, index, row, text);
     return made;
   }
 
-  /** Redraw a heading. @param {number} index */
-  headAgain(index) {
-    const before = this.heads.get(index);
-    if (!before || !this.file?.all[index]) return null;
-    const has_focus = before.contains(document.activeElement);
-    const made = this.head(index);
-    before.replaceWith(made);
-    if (has_focus) made.focus({ preventScroll: true });
+  /** @param {Placed | null} before @param {Placed | null} after */
+  pair(before, after) {
+    const one = /** @type {Placed} */ (before ?? after);
+    const [made, texts] = pairElement(before, after, this.look(one.row, one.index));
+    for (const [at, each] of (before === after ? [before] : [before, after]).filter((each) => each !== null).entries()) {
+      this.note(made, each.index, each.row, ...(before === after ? texts : [texts[at]]));
+    }
     return made;
   }
 
-  /** @param {Row} row @param {number} index @param {"both" | "old" | "new"} [sides] */
-  row(row, index, sides = "both") {
-    const made = rowElement(row, this.look(index, sides));
-    if (index < 0) return made; // a line of an opened gap
-    made.dataset.row = String(index);
-    const change = this.file?.all[row.c ?? -1];
-    if (change) markRow(made, change.key, index - change.row, row);
-    if (!this.drawn.has(index)) this.drawn.set(index, made);
-    return made;
-  }
-
-  /** How a row is drawn. @param {number} index @param {"both" | "old" | "new"} sides */
-  look(index, sides) {
-    const more = async (/** @type {Row} */ row, /** @type {HTMLElement} */ into) => {
+  /** Note where a row is drawn. @param {HTMLElement} made @param {number} index @param {Row} row @param {HTMLElement[]} texts */
+  note(made, index, row, ...texts) {
+    if (index < 0) return; // a line of an opened gap
+    if (made.dataset.row === undefined) made.dataset.row = String(index);
+    for (const text of texts) {
+      const number = text.previousElementSibling?.previousElementSibling;
+      if (number instanceof HTMLElement) number.dataset.pick = String(index);
       const change = this.file?.all[row.c ?? -1];
-      const rest = await this.acts?.rest(index - (change?.row ?? 0), change?.key ?? "", row.t.length);
-      if (!rest) return;
-      row.t += rest.t;
-      row.cut = rest.cut;
-      if (!row.cut) delete into.dataset.cut;
-      paint(into, row, [], this.look(index, sides));
-    };
-    return { digits: this.digits ?? 3, sides, more };
+      if (change) markRow(text, change.key, index - change.row, row);
+    }
+    this.drawn.set(index, made);
+    this.texts.set(index, texts);
+    this.data.set(index, row);
   }
 
-  /** @param {[{ row: Row, index: number } | null, { row: Row, index: number } | null]} pair */
-  pair([before, after]) {
-    const empty = () => element("div", { class: "row none", "data-n": "" });
-    return element(
-      "div",
-      { class: "pair" },
-      before ? this.row(before.row, before.index, "old") : empty(),
-      after ? this.row(after.row, after.index, "new") : empty(),
-    );
+  /** How a row is drawn. @param {Row} row @param {number} index @returns {import("./diff_rows.js").Look} */
+  look(row, index) {
+    const is_space = row.c !== undefined && this.file?.all[row.c].whitespace_only;
+    const more = async (/** @type {Row} */ cut, /** @type {HTMLElement} */ into) => {
+      const change = this.file?.all[row.c ?? -1];
+      const rest = await this.acts?.rest(index - (change?.row ?? 0), change?.key ?? "", cut.t.length);
+      if (!rest) return;
+      cut.t += rest.t;
+      cut.cut = rest.cut;
+      if (!cut.cut) delete into.dataset.cut;
+      paint(into, cut, [], this.look(cut, index));
+    };
+    return { more, is_space };
+  }
+
+  /** Show which rows the person has chosen. @param {Picked | null} picked */
+  pick(picked) {
+    for (const [index, made] of this.drawn) {
+      if (made.dataset.row !== String(index) && made.classList.contains("picked")) continue;
+      made.classList.toggle("picked", picked !== null && index >= picked.first && index <= picked.last);
+    }
   }
 
   // ---- gaps
@@ -237,8 +322,15 @@ export class DiffView {
     const first = row.n ?? (before?.n ?? 0) + 1;
     const skew = (row.o ?? (before?.o ?? 0) + 1) - first;
     const open = () => this.open(made, above, first, hidden, skew);
-    const made = button(`⋯ ${counted(hidden, "line")} not shown`, open, { class: "gap", "data-row": index });
+    const made = this.fold(hidden, open);
     if (this.opened.has(above)) queueMicrotask(open);
+    return made;
+  }
+
+  /** @param {number} hidden @param {() => void} open */
+  fold(hidden, open) {
+    const made = button("", open, { class: "fold" });
+    made.append(iconElement("split"), `${counted(hidden, "line")} not shown`);
     return made;
   }
 
@@ -253,18 +345,15 @@ export class DiffView {
     this.opened.add(above);
     const had_focus = gap === document.activeElement;
     this.keeping(() => {
-      const made = rows.map((row) => {
-        const whole = { ...row, k: /** @type {const} */ (" "), o: (row.n ?? first) + skew };
-        return this.is_split ? this.pair([{ row: whole, index: -1 }, { row: whole, index: -1 }]) : this.row(whole, -1);
+      const made = rows.map((row, at) => {
+        const whole = { ...row, k: /** @type {const} */ (" "), n: first + at, o: first + at + skew };
+        const placed = { row: whole, index: -1 };
+        return this.is_split ? this.pair(placed, placed) : this.row(whole, -1);
       });
-      if (hidden > count) {
-        const rest = () => this.open(left, above, first + count, hidden - count, skew);
-        const left = button(`⋯ ${counted(hidden - count, "line")} not shown`, rest, { class: "gap" });
-        made.push(left);
-      }
+      if (hidden > count) made.push(this.fold(hidden - count, () => this.open(made[count], above, first + count, hidden - count, skew)));
       gap.replaceWith(...made);
     });
-    if (had_focus) this.heads.get(this.cursor)?.focus({ preventScroll: true });
+    if (had_focus) this.changes.get(this.cursor)?.[0].focus({ preventScroll: true });
   }
 
   // ---- colour
@@ -275,23 +364,20 @@ export class DiffView {
       const section = this.sections.get(target);
       if (!isIntersecting || !section || !this.acts) continue;
       this.visible.unobserve(target);
-      const { acts } = this;
-      const rows = acts.rows.here(section);
-      acts.syntax(section.start, section.end - section.start).then(
-        (marks) => target.isConnected && rows && this.colour(target, section, rows, marks),
+      this.acts.syntax(section.start, section.end - section.start).then(
+        (marks) => target.isConnected && this.colour(section, marks),
         () => undefined, // the text is readable without colour
       );
     }
   }
 
-  /** @param {Element} into @param {Section} section @param {Row[]} rows @param {Mark[][]} marks */
-  colour(into, section, rows, marks) {
-    for (const made of into.querySelectorAll(".row[data-row]")) {
-      const index = Number(/** @type {HTMLElement} */ (made).dataset.row);
-      const at = index - section.start;
-      if (index < 0 || !marks[at]?.length || !rows[at]) continue;
-      paint(/** @type {HTMLElement} */ (made), rows[at], marks[at], this.look(index, "both"));
-    }
+  /** @param {Section} section @param {Mark[][]} marks */
+  colour({ start }, marks) {
+    marks.forEach((own, at) => {
+      const row = this.data.get(start + at);
+      if (!row || !own.length) return;
+      for (const text of this.texts.get(start + at) ?? []) paint(text, row, own, this.look(row, start + at));
+    });
   }
 
   // ---- the current change, and the scroll position
@@ -300,22 +386,20 @@ export class DiffView {
   select(index, { focus = true } = {}) {
     const before = this.cursor;
     this.cursor = index;
-    if (before !== index) this.headAgain(before);
+    if (before !== index) this.again(before);
     if (!this.file?.all[index]) return;
-    if (!this.heads.has(index)) this.reach(index);
-    const head = this.headAgain(index);
-    if (!head) return;
+    if (!this.changes.has(index)) this.reach(this.file.all[index].row, index);
+    this.again(index);
+    const made = this.changes.get(index)?.[0];
+    if (!made) return;
     const pane = this.pane.getBoundingClientRect();
-    const top = head.getBoundingClientRect().top - pane.top;
-    if (!this.isWhole(index) || top > pane.height * 0.8) {
-      this.pane.scrollTop += top - Math.min(pane.height * 0.15, 120);
-    }
-    if (focus) head.focus({ preventScroll: true });
+    const top = made.getBoundingClientRect().top - pane.top;
+    if (!this.isWhole(index) || top > pane.height * 0.8) this.pane.scrollTop += top - Math.min(pane.height * 0.15, 120);
+    if (focus) made.focus({ preventScroll: true });
   }
 
-  /** Scroll to the section of a change, and draw it. @param {number} index */
-  reach(index) {
-    const row = this.file?.all[index].row ?? 0;
+  /** Scroll to the section of a row, and draw it. @param {number} row @param {number} index of its change */
+  reach(row, index) {
     for (const [made, section] of this.sections) {
       if (row < section.start || row >= section.end) continue;
       made.scrollIntoView({ block: "start" });
@@ -334,7 +418,7 @@ export class DiffView {
   /** Return whether a change is wholly on the screen. @param {number} index */
   isWhole(index) {
     const change = this.file?.all[index];
-    const head = this.heads.get(index)?.getBoundingClientRect();
+    const head = this.changes.get(index)?.[0].firstElementChild?.getBoundingClientRect();
     if (!change || !head) return false;
     const pane = this.pane.getBoundingClientRect();
     if (head.top < pane.top - 1 || head.bottom > pane.bottom + 1) return false;
@@ -346,19 +430,19 @@ export class DiffView {
   /** Return the line that keeps its place: the current heading if it is on the screen, else the topmost row. @returns {Place | null} */
   place() {
     const pane = this.pane.getBoundingClientRect();
-    const head = this.heads.get(this.cursor)?.getBoundingClientRect();
+    const head = this.changes.get(this.cursor)?.[0].firstElementChild?.getBoundingClientRect();
     if (head && head.bottom > pane.top && head.top < pane.bottom) {
       return { top: head.top, index: this.cursor, is_head: true, row: 0, text: "" };
     }
     for (const made of this.body.children) {
       const box = made.getBoundingClientRect();
       if (box.bottom <= pane.top || box.top >= pane.bottom) continue;
-      for (const row of made.querySelectorAll(".row[data-row]")) {
+      for (const row of made.querySelectorAll(".r[data-row]")) {
         const { top } = row.getBoundingClientRect();
         if (top < pane.top) continue;
         const at = Number(/** @type {HTMLElement} */ (row).dataset.row);
         const index = this.file?.all.findLastIndex((change) => change.rows && change.row <= at) ?? -1;
-        return { top, index, is_head: false, row: at - (this.file?.all[index]?.row ?? 0), text: row.textContent ?? "" };
+        return { top, index, is_head: false, row: at - (this.file?.all[index]?.row ?? 0), text: this.data.get(at)?.t ?? "" };
       }
     }
     return null;
@@ -366,16 +450,15 @@ export class DiffView {
 
   /** Scroll so that a line is where it was before the redraw. @param {Place} place @param {number} index of its change now */
   put(place, index) {
-    const found = place.is_head ? this.heads.get(index) : this.rowNear((this.file?.all[index]?.row ?? 0) + place.row, place.text);
+    const head = this.changes.get(index)?.[0].firstElementChild;
+    const found = place.is_head ? head : this.rowNear((this.file?.all[index]?.row ?? 0) + place.row, place.text);
     if (found) this.pane.scrollTop += found.getBoundingClientRect().top - place.top;
   }
 
   /** Return the row with this text that is nearest to a place, else the row at the place. @param {number} at @param {string} text */
   rowNear(at, text) {
     for (let off = 0; off < AROUND; off += 1) {
-      for (const made of [this.drawn.get(at + off), this.drawn.get(at - off)]) {
-        if (made && made.textContent === text) return made;
-      }
+      for (const place of [at + off, at - off]) if (this.data.get(place)?.t === text) return this.drawn.get(place);
     }
     return this.drawn.get(at);
   }
@@ -383,8 +466,8 @@ export class DiffView {
   /** Change what is drawn, and keep the place of the line which the reader looks at. @param {() => void} change */
   keeping(change) {
     const pane = this.pane.getBoundingClientRect();
-    const current = this.heads.get(this.cursor);
-    const box = current?.getBoundingClientRect();
+    const current = this.changes.get(this.cursor)?.[0];
+    const box = current?.firstElementChild?.getBoundingClientRect();
     /** @type {Element | undefined} */
     let held = box && box.bottom > pane.top && box.top < pane.bottom ? current : undefined;
     held ??= [...this.body.children].find((made) => made.getBoundingClientRect().bottom > pane.top + 1);
@@ -396,7 +479,7 @@ export class DiffView {
   }
 }
 
-/** Return the index of the change that continues an earlier one: of the same key, else with most hunks in common; -1: none. @param {Change | undefined} change @param {Change[]} all */
+/** Return the index of the change that continues an earlier one: of the same key, else with most hunks in common; -1: none. @param {ShownChange | undefined} change @param {readonly ShownChange[]} all */
 export function sameChange(change, all) {
   if (!change) return -1;
   const same = all.findIndex(({ key }) => key === change.key);

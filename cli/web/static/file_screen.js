@@ -1,16 +1,24 @@
-// The screen of a file: its summary, the diff, and the bar with the actions on the current change.
+// The screen of a file: its head, the bar of the current change, and the diff.
 
-/** @import {EditDetail, File as ChangedFile, Queue, Session} from "./types.d.ts" */
+/** @import {EditDetail, Queue, Session} from "./types.d.ts" */
+/** @import {ShownChange, ShownFile} from "./state.js" */
 import { address, get } from "./api.js";
-import { whereOf } from "./change_head.js";
+import { turnsOf, whereOf } from "./change_head.js";
+import { commentOn, decideOn, decideOnUnits, perform, rejectWithReason } from "./decisions.js";
 import { DiffView } from "./diff_view.js";
-import { FileName } from "./queue.js";
-import { decideOn, decideOnFile, decideOnTurn, decideOnUnits, drawIn, move, moveFile, order, perform, seeCurrent, together } from "./review.js";
+import { Icon } from "./icons.js";
+import { askWhole, ownTurn, showEdits, splitCurrent } from "./keys.js";
+import { Menu } from "./menu.js";
+import { Middle, sessionName } from "./queue.js";
+import { drawIn, goTo, move, pick, pickedRows, redraw, seeCurrent } from "./review.js";
 import { blameAddress, timelineAddress } from "./routes.js";
 import { secret } from "./secret.js";
-import { set, state } from "./state.js";
+import { undecided } from "./shown_file.js";
+import { choose, say, set, state } from "./state.js";
+import { Progress } from "./top.js";
 import { html, useLayoutEffect, useRef, useState } from "./vendor/preact-htm.js";
-import { counted, net, octal, short, size } from "./words.js";
+import { WhyLine } from "./why.js";
+import { counted, net, octal, short, size, upper } from "./words.js";
 
 /** The screen of the file that the address names. */
 export function FileScreen() {
@@ -26,64 +34,155 @@ export function FileScreen() {
     return () => drawIn(null);
   }, [document, turn]);
   const is_rendered = is_here && tab === "rendered" && isRenderable(file);
-  return html`<div class="screen">
-    <div class="pane" ref=${pane} tabindex="0" role="region" aria-label="Changes">
-      ${is_here && file && html`<${FileHead} file=${file} turn=${turn} />`}
-      ${!is_here && html`<div class="filehead"><p class="empty" role="status">${file_error || "Loading …"}</p></div>`}
+  return html`<main class="file" id="file" tabindex="-1">
+    ${is_here && file ? html`<${FileHead} file=${file} /><${ChangeBar} file=${file} /><${WhyLine} />`
+      : html`<header class="file-head"><a class="b icon plain phone-only" href="#/" aria-label="Back to the queue"><${Icon} name="back" /></a><p class="dim" role="status">${file_error || "Loading …"}</p></header>`}
+    <div class="scroll" ref=${pane} tabindex="0" role="region" aria-label="The file">
+      ${is_here && file && html`<${Notes} file=${file} />`}
       ${is_rendered && html`<iframe class="rendered" sandbox="" title=${`${file.name} rendered, before and after`}
         src=${address("/rendered", { document, turn, secret: secret() })}></iframe>`}
-      <div key=${`${document}:${turn}`} class="diff" ref=${body} hidden=${!is_here || is_rendered}></div>
+      <div key=${`${document}:${turn}`} class="code" ref=${body} hidden=${!is_here || is_rendered}></div>
     </div>
-    ${is_here && file && html`<${Bar} file=${file} />`}
-  </div>`;
+    ${is_here && file && html`<${PhoneBar} file=${file} />`}
+  </main>`;
 }
 
-/** @param {ChangedFile} file */
+/** @param {ShownFile} file */
 function isRenderable(file) {
   return file.kind === "markdown" || file.kind === "notebook";
 }
 
-/** The summary of a file: its name, prompt, changes as a whole, and buttons for the file. @param {{ file: ChangedFile, turn: number | null }} properties */
-function FileHead({ file, turn }) {
+/** The path, the state and the few actions of a file. @param {{ file: ShownFile }} properties */
+function FileHead({ file }) {
+  const at = file.name.lastIndexOf("/") + 1;
+  const why = readOnly();
+  const left = undecided(file).length;
+  const decided = file.all.length - left;
+  const viewed = (/** @type {"unified" | "split"} */ value, /** @type {string} */ words) => html`<button type="button" class="b" aria-pressed=${state.view === value}
+    onClick=${() => { choose("view", value); redraw(); }}>${words}</button>`;
+  const switch_rendered = () => set({ tab: state.tab === "rendered" ? "changes" : "rendered" });
+  const turn = ownTurn();
+  const items = [
+    { words: "Decide on the rest of the file…", letter: "f", act: () => askWhole("file"), why: why || (left ? "" : "Nothing is left.") },
+    { words: turn ? `Decide on turn ${turn}…` : "Decide on the turn…", letter: "t", act: () => askWhole("turn"), why: why || (turn ? "" : "This change is of several turns.") },
+    { words: "Blame", letter: "b", act: () => goTo(blameAddress(file.path)) },
+    { words: "Timeline", letter: "h", act: () => goTo(timelineAddress(file.path)) },
+    ...(isRenderable(file) ? [{ words: state.tab === "rendered" ? "Show the changes" : "Show it rendered", act: switch_rendered }] : []),
+    { words: "Copy the path", act: () => copy(file.name, "the path") },
+  ];
+  return html`<header class="file-head"><a class="b icon plain phone-only" href="#/" aria-label="Back to the queue"><${Icon} name="back" /></a>
+    <h1 class="path mid" title=${file.name}><span>${file.name.slice(0, at)}</span><b>${file.name.slice(at)}</b></h1>
+    ${file.added + file.removed > 0 && html`<span class="more"><${Counts} added=${file.added} removed=${file.removed} /></span>`}
+    ${decided > 0 && html`<span class="pill more wide-only">${decided} of ${file.all.length} decided</span>`}
+    <span class="grow"></span><span class="phone-only"><${Progress} /></span>
+    ${isRenderable(file) && html`<button type="button" class="b plain desk more" aria-pressed=${state.tab === "rendered"} onClick=${switch_rendered}>Rendered</button>`}
+    <a class="b plain desk more" href=${blameAddress(file.path)}>Blame</a><a class="b plain desk more" href=${timelineAddress(file.path)}>Timeline</a>
+    <span class="pair split-choice desk" role="group" aria-label="How old and new are shown">${viewed("unified", "Unified")}${viewed("split", "Side by side")}</span>
+    <${Menu} label="More to do with this file" icon="more" items=${items} /></header>`;
+}
+
+/** Coloured counts of lines. @param {{ added: number, removed: number }} properties */
+function Counts({ added, removed }) {
+  const [plus, minus] = net(added, removed).split(" ");
+  return html`<span class="count"><span class="plus">${plus}</span> <span class="minus">${minus}</span></span>`;
+}
+
+/** Return why nothing can be decided; "": it can. */
+function readOnly() {
+  return state.queue?.read_only ?? "";
+}
+
+/** The current change, and what one can do with it: the buttons never move. @param {{ file: ShownFile }} properties */
+function ChangeBar({ file }) {
+  const { cursor, picked } = state;
+  const change = file.all[cursor];
+  if (!change) return null;
+  const why = readOnly() || (change.verdict ? `It is ${change.verdict}.` : "");
+  const act = (/** @type {"accept" | "reject"} */ action) => () => decideOn(action, cursor);
+  return html`<div class="change-bar" role="group" aria-label="The current change">
+    <div class="what"><b class="of">Change ${cursor + 1} of ${file.all.length}</b>
+      ${picked ? html`<${PickedWords} />` : html`<span class="dim clip">${upper(whereOf(change))}</span><span class="more">${change.rows > 0 && html`<${Counts} added=${change.inserted} removed=${change.removed} />`}</span>`}</div>
+    <span class="grow"></span>
+    <button class="b icon plain" type="button" aria-label="Previous change" title="Previous change: k" aria-keyshortcuts="k" onClick=${() => move(-1)}><${Icon} name="up" /></button>
+    <button class="b icon plain" type="button" aria-label="Next change" title="Next change: j" aria-keyshortcuts="j" onClick=${() => move(1)}><${Icon} name="down" /></button>
+    <${Act} letter="a" words="Accept" icon="check" kind="yes" why=${why} act=${act("accept")} />
+    <${Act} letter="x" words="Reject" icon="cross" kind="nay" why=${why} act=${act("reject")} />
+    <${Act} letter="c" words="Comment" icon="say" why=${readOnly()} act=${() => commentOn(cursor)} />
+    <span class="desk"><${Menu} label="More to do with this change" icon="more" look="b icon" items=${changeItems(change, why)} /></span>
+  </div>`;
+}
+
+/** @param {ShownChange} change @param {string} why */
+function changeItems(change, why) {
+  const { cursor } = state;
+  const units = change.units.join(" ");
+  return [
+    { words: "Reject with a reason…", letter: "X", act: () => rejectWithReason(cursor), why },
+    { words: "Split…", letter: "s", act: splitCurrent, why },
+    { words: "Single edits…", letter: "e", act: showEdits },
+    { words: "Mark as seen", letter: ".", act: seeCurrent, why },
+    { words: "The rest of the file…", letter: "f", act: () => askWhole("file"), why: readOnly() },
+    { words: "The whole turn…", letter: "t", act: () => askWhole("turn"), why: readOnly() || (ownTurn() ? "" : `It is of ${turnsOf(change).toLowerCase()}.`) },
+    { words: `Copy its name, ${units.length > 20 ? `${units.slice(0, 18)}…` : units}`, act: () => copy(units, "its name") },
+  ];
+}
+
+/** How many lines are chosen. */
+function PickedWords() {
+  const rows = pickedRows();
+  return html`<span class="tag">${counted(rows.length, "line")} chosen</span><button type="button" class="b plain small" onClick=${() => pick(null)}>Clear</button>`;
+}
+
+/** A button of the bar, with its key. @param {{ letter: string, words: string, icon: string, act: () => unknown, kind?: string, why?: string }} properties */
+function Act({ letter, words, icon, act, kind = "", why = "" }) {
+  return html`<button type="button" class=${`b desk ${words.toLowerCase()}`} onClick=${act} disabled=${!!why} title=${why || null}
+    aria-keyshortcuts=${letter}><span class=${kind || null}><${Icon} name=${icon} /></span>${words} <kbd aria-hidden="true">${letter}</kbd></button>`;
+}
+
+/** The decisions at the thumb. @param {{ file: ShownFile }} properties */
+function PhoneBar({ file }) {
+  const { cursor } = state;
+  const change = file.all[cursor];
+  if (!change) return null;
+  const why = readOnly() || (change.verdict ? `It is ${change.verdict}.` : "");
+  return html`<div class="phone-bar" role="group" aria-label="Decide">
+    <button type="button" class="b accept" disabled=${!!why} onClick=${() => decideOn("accept", cursor)}><span class="yes"><${Icon} name="check" /></span>Accept</button>
+    <button type="button" class="b reject" disabled=${!!why} onClick=${() => decideOn("reject", cursor)}><span class="nay"><${Icon} name="cross" /></span>Reject</button>
+    <button type="button" class="b icon" disabled=${!!readOnly()} onClick=${() => commentOn(cursor)} aria-label="Comment"><${Icon} name="say" /></button>
+    <${Menu} label="More to do with this change" icon="more" look="b icon" items=${changeItems(change, why)} />
+  </div>`;
+}
+
+/** Put a text into the clipboard. @param {string} text @param {string} what */
+async function copy(text, what) {
+  try {
+    await navigator.clipboard.writeText(text);
+    say(`Copied ${what}: ${text}`);
+  } catch {
+    say(`This browser let nothing be copied. It is ${text}`, { is_failure: true });
+  }
+}
+
+/** What no row of the file shows. @param {{ file: ShownFile }} properties */
+function Notes({ file }) {
   const queue = /** @type {Queue} */ (state.queue);
-  const all = order(queue, turn);
-  const at = all.indexOf(file.document);
-  const own = turn === null ? undefined : queue.turns.find(({ number }) => number === turn);
-  const why = queue.read_only;
-  return html`<div class="filehead">
-    ${turn !== null && html`<p class="prompt"><b>Turn ${turn}</b> ${own?.prompt && short(own.prompt, 400)}</p>`}
-    <h2><${FileName} name=${file.name} /></h2>
-    <p class="facts">${facts(file).join(" · ")}</p>
-    ${file.unrecorded && html`<p class="note warn">The file was changed on disk, and that isn't recorded yet. This page shows the recorded text.</p>`}
+  const why = readOnly();
+  const said = facts(file);
+  return html`<div class="notes">
+    ${said.length > 0 && html`<p class="note">${upper(said.join(" · "))}</p>`}
+    ${file.unrecorded && html`<p class="note warn">The file was changed on disk, and that isn’t recorded yet. This page shows the recorded text.</p>`}
     <${OtherUnits} units=${file.cancelled} words="cancel out: without them the text reads the same" why=${why} />
     <${OtherUnits} units=${file.taken_out} words="were taken out by later edits that are accepted" why=${why} />
-    <${OtherUnits} units=${file.kept_on} words="are pending, but accepted edits can't do without them" why=${why} />
+    <${OtherUnits} units=${file.kept_on} words="are to be decided, but accepted edits can’t do without them" why=${why} />
     ${queue.unattributed.includes(file.document) && html`<${Whose} file=${file} queue=${queue} />`}
-    <div class="acts">
-      <button type="button" disabled=${!!why || !file.all.length} onClick=${() => decideOnFile("accept")}>Accept file</button>
-      <button type="button" disabled=${!!why || !file.all.length} onClick=${() => decideOnFile("reject")}>Reject file</button>
-      ${turn !== null && own && html`
-        <button type="button" disabled=${!!why} onClick=${() => decideOnTurn("accept", turn)}>Accept turn</button>
-        <button type="button" disabled=${!!why} onClick=${() => decideOnTurn("reject", turn)}>Reject turn</button>`}
-      ${isRenderable(file) && html`<button type="button" aria-pressed=${state.tab === "rendered"}
-        onClick=${() => set({ tab: state.tab === "rendered" ? "changes" : "rendered" })}>Rendered</button>`}
-      <a class="button" href=${blameAddress(file.path)}>Blame</a>
-      <a class="button" href=${timelineAddress(file.path)}>Timeline</a>
-      <span class="space"></span>
-      <button type="button" disabled=${at <= 0} onClick=${() => moveFile(-1)} aria-label="Previous file">‹ File</button>
-      <span class="of">${at + 1} of ${all.length}</span>
-      <button type="button" disabled=${at < 0 || at + 1 >= all.length} onClick=${() => moveFile(1)} aria-label="Next file">File ›</button>
-    </div>
     ${file.kind === "image" && html`<${Images} file=${file} />`}
   </div>`;
 }
 
-/** Return the facts about a file as a whole. @param {ChangedFile} file */
+/** Return the facts about a file as a whole. @param {ShownFile} file */
 function facts(file) {
-  const changes = counted(file.all.length, "change");
-  const said = [file.added + file.removed ? `${net(file.added, file.removed)} in ${changes}` : changes];
+  const said = [];
   if (file.name_before) said.push(`was ${file.name_before}`);
-  if (file.operation !== "edit") said.push(file.operation);
   if (file.mode_before && file.mode && file.mode !== file.mode_before) said.push(`mode ${octal(file.mode_before)} → ${octal(file.mode)}`);
   if (file.kind === "binary" || file.kind === "image") said.push(`${file.kind}, ${size(file.size_before)} → ${size(file.size)}`);
   return said;
@@ -95,12 +194,12 @@ function OtherUnits({ units, words, why }) {
   const decide = (/** @type {"accept" | "reject"} */ action) => () =>
     decideOnUnits(action, Object.fromEntries(units.map((unit) => [unit, /** @type {const} */ ("pending")])));
   const named = units.slice(0, 8).join(", ") + (units.length > 8 ? ` and ${units.length - 8} more` : "");
-  return html`<p class="note">${counted(units.length, "hunk")} (${named}) ${words}.
-    <span class="acts"><button type="button" disabled=${!!why} onClick=${decide("accept")}>Accept</button>
-    <button type="button" disabled=${!!why} onClick=${decide("reject")}>Reject</button></span></p>`;
+  return html`<p class="note" title=${named}>${counted(units.length, "hunk")} ${words}.
+    <span class="acts"><button type="button" class="b" disabled=${!!why} onClick=${decide("accept")}>Accept</button>
+    <button type="button" class="b" disabled=${!!why} onClick=${decide("reject")}>Reject</button></span></p>`;
 }
 
-/** A form to claim unattributed edits. @param {{ file: ChangedFile, queue: Queue }} properties */
+/** A form to claim unattributed edits. @param {{ file: ShownFile, queue: Queue }} properties */
 function Whose({ file, queue }) {
   const [whose, choose] = useState("");
   const claim = async (/** @type {Event} */ event) => {
@@ -115,47 +214,16 @@ function Whose({ file, queue }) {
     <label>No call of an agent is known to have changed this file. It is the work of
       <select value=${whose} onChange=${(/** @type {Event} */ event) => choose(/** @type {HTMLSelectElement} */ (event.target).value)}>
         <option value="">you</option>
-        ${queue.sessions.map((/** @type {Session} */ one) => html`<option value=${one.number}>session ${one.number}, ${one.client}</option>`)}
+        ${queue.sessions.map((/** @type {Session} */ one) => html`<option value=${one.number}>${sessionName(queue, one.number)}${one.prompt && ` · ${short(one.prompt, 60)}`}</option>`)}
       </select></label>
-    <button type="submit" disabled=${!!queue.read_only}>Claim</button>
+    <button type="submit" class="b" disabled=${!!queue.read_only}>Claim</button>
   </form>`;
 }
 
-/** An image before and after. @param {{ file: ChangedFile }} properties */
+/** An image before and after. @param {{ file: ShownFile }} properties */
 function Images({ file }) {
   const sides = /** @type {const} */ ([["before", file.blob_before, file.size_before], ["after", file.blob, file.size]]);
   return html`<div class="images">${sides.map(([word, blob, bytes]) => html`<figure key=${word}>
     ${blob ? html`<img src=${address("/image", { blob, secret: secret() })} alt=${`${file.name} ${word}`} />` : html`<p>There was no file.</p>`}
     <figcaption>${word}${blob ? `, ${size(bytes)}` : ""}</figcaption></figure>`)}</div>`;
-}
-
-/** The actions on the current change. @param {{ file: ChangedFile }} properties */
-function Bar({ file }) {
-  const { cursor } = state;
-  const change = file.all[cursor];
-  const why = state.queue?.read_only ?? "";
-  if (!change) return null;
-  const keys = together(cursor).map((at) => file.all[at].key);
-  const where = `${file.name}, ${whereOf(change)}`;
-  return html`<div class="bar" role="toolbar" aria-label="The current change">
-    <span class="of" aria-hidden="true">${cursor + 1} of ${file.all.length}</span>
-    <${Act} letter="k" words="Previous" act=${() => move(-1)} />
-    <${Act} letter="j" words="Next" act=${() => move(1)} />
-    <${Act} letter="a" words="Accept" kind="accept" why=${why} act=${() => decideOn("accept", cursor)} />
-    <${Act} letter="x" words="Reject" kind="reject" why=${why} act=${() => decideOn("reject", cursor)} />
-    <${Act} letter="X" words="Reject…" more="and say why" why=${why} act=${() => set({ sheet: { kind: "reject", keys, where } })} />
-    <${Act} letter="c" words="Comment" why=${why} act=${() => set({ sheet: { kind: "comment", keys, where } })} />
-    <${Act} letter="e" words="Edits" act=${() => set({ sheet: { kind: "edits", units: change.units, splitting: false } })} />
-    <${Act} letter="s" words="Split" why=${why} act=${() => set({ sheet: { kind: "edits", units: change.units, splitting: true } })} />
-    <${Act} letter="." words="Seen" act=${seeCurrent} />
-  </div>`;
-}
-
-/**
- * A button of the bar, with its key. `more`: words for screen readers only.
- * @param {{ letter: string, words: string, act: () => void, kind?: string, why?: string, more?: string }} properties
- */
-function Act({ letter, words, act, kind = "", why = "", more = "" }) {
-  return html`<button type="button" class=${kind} onClick=${act} disabled=${!!why} title=${why || null}
-    aria-keyshortcuts=${letter}>${words}${more && html`<span class="unshown"> ${more}</span>`} <kbd aria-hidden="true">${letter}</kbd></button>`;
 }

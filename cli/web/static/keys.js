@@ -1,35 +1,41 @@
-// Single-key shortcuts and their actions.
+// Single keys and what they do: the same as in the terminal's review.
 
-/** @import {Sheet} from "./state.js" */
-import { whereOf } from "./change_head.js";
-import { decideOn, move, moveFile, order, openFile, redo, seeCurrent, together, undo } from "./review.js";
-import { blameAddress, searchAddress, timelineAddress } from "./routes.js";
-import { set, state } from "./state.js";
+import { commentOn, decideOn, decideOnFile, decideOnTurn, isActing, redo, rejectWithReason, undo } from "./decisions.js";
+import { goTo, move, moveFile, pick, pickMore, refresh, seeCurrent, settled, show } from "./review.js";
+import { blameAddress, timelineAddress } from "./routes.js";
+import { say, set, state } from "./state.js";
 
-/** @typedef {{ key: string, words: string, act: () => void }} Key */
+/** @typedef {{ key: string, words: string, act: () => unknown }} Key */
 
 /** @type {Key[]} */
 export const KEYS = [
-  { key: "j", words: "next change; in the queue, next file", act: () => go(1) },
-  { key: "k", words: "previous change; in the queue, previous file", act: () => go(-1) },
-  { key: "J", words: "next file", act: () => moveFile(1) || go(1) },
-  { key: "K", words: "previous file", act: () => moveFile(-1) || go(-1) },
-  { key: "Enter", words: "open the file that has the focus; in a dialog, press the button", act: enter },
+  { key: "j", words: "next change", act: () => go(1) },
+  { key: "k", words: "previous change", act: () => go(-1) },
+  { key: "J", words: "next file", act: () => moveFile(1) || say("That was the last file.") },
+  { key: "K", words: "previous file", act: () => moveFile(-1) || say("That was the first file.") },
   { key: "a", words: "accept this change", act: () => onChange(() => decideOn("accept", state.cursor)) },
   { key: "x", words: "reject this change", act: () => onChange(() => decideOn("reject", state.cursor)) },
-  { key: "X", words: "reject it, with a reason for the agent", act: () => onChange(() => ask("reject")) },
-  { key: "c", words: "comment on this change", act: () => onChange(() => ask("comment")) },
-  { key: "e", words: "show the single edits that make it", act: () => onChange(() => edits(false)) },
-  { key: "s", words: "split it: take out a part", act: () => onChange(() => edits(true)) },
-  { key: ".", words: "mark it seen; it stays pending", act: seeCurrent },
+  { key: "X", words: "reject it, and say why", act: () => onChange(() => rejectWithReason(state.cursor)) },
+  { key: "c", words: "comment on this change, or on the lines that are chosen", act: () => onChange(() => commentOn(state.cursor)) },
+  { key: "s", words: "split this change", act: () => onChange(splitCurrent) },
+  { key: "e", words: "show the single edits that make it", act: () => onChange(showEdits) },
+  { key: ".", words: "mark it seen; it stays to decide", act: () => onChange(seeCurrent) },
   { key: "u", words: "undo the newest decision", act: undo },
   { key: "U", words: "redo what was undone", act: redo },
+  { key: "t", words: "the whole turn: then a accepts, x rejects", act: () => askWhole("turn") },
+  { key: "f", words: "the whole file: then a accepts, x rejects", act: () => askWhole("file") },
+  { key: "/", words: "search the queue: files and prompts", act: () => document.querySelector(".queue input")?.dispatchEvent(new Event("wanted")) },
   { key: "b", words: "blame: the prompt of each line of this file", act: blame },
-  { key: "t", words: "timeline of this file, or of the workspace", act: timeline },
-  { key: "/", words: "search through the history", act: () => { location.hash = searchAddress("", "text"); } },
-  { key: "Escape", words: "close a dialog; back to the queue", act: back },
+  { key: "h", words: "history: the timeline of this file, or of all", act: timeline },
+  { key: "Shift ↓", words: "choose lines, from the first of the change on; Shift ↑: one less", act: () => pickMore(1) },
   { key: "?", words: "show all keys", act: () => set({ sheet: { kind: "keys" } }) },
+  { key: "q", words: "leave: what is decided is recorded already", act: () => goTo("#/done") },
+  { key: "Escape", words: "close a dialog; on a phone, back to the queue", act: back },
 ];
+
+/** Keys that were pressed while something was loading or being decided. @type {Key[]} */
+const kept = [];
+let is_pumping = false;
 
 /** Handle keys, unless the focus is in a field or a dialog is open. */
 export function listenToKeys() {
@@ -40,11 +46,38 @@ export function listenToKeys() {
       return;
     }
     if (!state.has_keys && event.key !== "Escape") return;
-    const found = KEYS.find(({ key }) => key === event.key);
-    if (!found || event.key === "Enter") return; // links and buttons handle Enter themselves
+    const found = keyOf(event);
+    if (!found) return;
     event.preventDefault();
-    found.act();
+    kept.push(found);
+    pump();
   });
+}
+
+/** @param {KeyboardEvent} event @returns {Key | undefined} */
+function keyOf(event) {
+  if (event.shiftKey && (event.key === "ArrowDown" || event.key === "ArrowUp")) {
+    return state.file ? { key: "", words: "", act: () => pickMore(event.key === "ArrowDown" ? 1 : -1) } : undefined;
+  }
+  return KEYS.find(({ key }) => key === event.key);
+}
+
+/** Do what the keys say, one after the other: each when what the one before began is on the screen. */
+async function pump() {
+  if (is_pumping) return;
+  is_pumping = true;
+  try {
+    for (let next = kept.shift(); next; next = kept.shift()) {
+      if (!state.queue || !state.file || isActing()) await settled();
+      const { said, sheet } = state;
+      if (sheet?.kind === "whole" && (next.key === "a" || next.key === "x")) await decideOnWhole(next.key === "a" ? "accept" : "reject", sheet.what, sheet.turn);
+      else await next.act();
+      const is_failure = state.said !== said && state.said?.is_failure;
+      if (is_failure || (state.sheet && state.sheet.kind !== "whole")) kept.length = 0; // they were not meant for this
+    }
+  } finally {
+    is_pumping = false;
+  }
 }
 
 /** Switch single keys on or off: they can get in the way of speech input and other programs. @param {boolean} has_keys */
@@ -59,44 +92,61 @@ function go(step) {
     move(step);
     return;
   }
-  const links = /** @type {HTMLElement[]} */ ([...document.querySelectorAll(".queue a, main .items a")]).filter((link) => link.checkVisibility());
+  const links = /** @type {HTMLElement[]} */ ([...document.querySelectorAll(".queue a.row, main .items a")]).filter((link) => link.checkVisibility());
   const at = links.indexOf(/** @type {HTMLElement} */ (document.activeElement));
   links[at < 0 && step < 0 ? links.length - 1 : at + step]?.focus();
 }
 
-function enter() {
-  const first = order(state.queue, null)[0];
-  if (first !== undefined) openFile(first, null);
-}
-
-/** @param {() => void} act */
+/** @param {() => unknown} act */
 function onChange(act) {
-  if (state.route.screen === "file" && state.file?.all[state.cursor]) act();
+  return state.route.screen === "file" && state.file?.all[state.cursor] ? act() : undefined;
 }
 
-/** @param {"reject" | "comment"} kind */
-function ask(kind) {
-  const { file, cursor } = state;
-  if (!file || state.queue?.read_only) return;
-  const keys = together(cursor).map((index) => file.all[index].key);
-  set({ sheet: { kind, keys, where: `${file.name}, ${whereOf(file.all[cursor])}` } });
+/** Show the single edits behind the current change. */
+export function showEdits() {
+  set({ sheet: { kind: "edits", units: state.file?.all[state.cursor]?.units ?? [] } });
 }
 
-/** @param {boolean} splitting */
-function edits(splitting) {
-  set({ sheet: { kind: "edits", units: state.file?.all[state.cursor]?.units ?? [], splitting } });
+/** Open the dialog that splits the current change. */
+export function splitCurrent() {
+  const change = state.file?.all[state.cursor];
+  if (change && !change.verdict) set({ sheet: { kind: "split", units: change.units, where: state.file?.name ?? "" } });
+}
+
+/** Return the turn that the review is about: that of the address, else the only one of the current change; 0: none. */
+export function ownTurn() {
+  const { route, file, cursor } = state;
+  if (route.screen !== "file") return 0;
+  const turns = file?.all[cursor]?.turns ?? [];
+  return route.turn ?? (turns.length === 1 ? turns[0] : 0);
+}
+
+/** Ask what to do with a whole file or turn. @param {"file" | "turn"} what */
+export function askWhole(what) {
+  if (state.route.screen !== "file" || !state.file) return;
+  const turn = ownTurn();
+  if (what === "turn" && !turn) say("This change is of several turns. Open it in one of them, by the queue.");
+  else set({ sheet: { kind: "whole", what, turn } });
+}
+
+/** Decide on a whole file or turn. @param {"accept" | "reject"} action @param {"file" | "turn"} what @param {number} turn */
+export function decideOnWhole(action, what, turn) {
+  set({ sheet: null });
+  return what === "file" ? decideOnFile(action) : decideOnTurn(action, turn);
 }
 
 function blame() {
-  if (state.route.screen === "file" && state.file) {
-    location.hash = blameAddress(state.file.path, state.file.all[state.cursor]?.line_after);
-  }
+  if (state.route.screen === "file" && state.file) goTo(blameAddress(state.file.path, state.file.all[state.cursor]?.line_after));
 }
 
 function timeline() {
-  location.hash = timelineAddress(state.route.screen === "file" && state.file ? state.file.path : "");
+  goTo(timelineAddress(state.route.screen === "file" && state.file ? state.file.path : ""));
 }
 
 function back() {
-  location.hash = "#/";
+  if (state.picked) pick(null);
+  else if (state.filter) set({ filter: "" });
+  else if (state.route.screen !== "file") goTo("#/");
+  else if (innerWidth < 700) goTo("#/");
+  refresh();
 }

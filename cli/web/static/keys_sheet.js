@@ -7,7 +7,7 @@ import { html } from "./vendor/preact-htm.js";
 /** All keys with what they do. */
 export function KeysSheet() {
   const switched = (/** @type {Event} */ event) => switchKeys(/** @type {HTMLInputElement} */ (event.target).checked);
-  return html`<table class="keys"><thead><tr><th scope="col">Key</th><th scope="col">does</th></tr></thead>
-    <tbody>${KEYS.map(({ key, words }) => html`<tr key=${key}><th scope="row"><kbd>${key}</kbd></th><td>${words}</td></tr>`)}</tbody></table>
-    <p><label class="check"><input type="checkbox" checked=${state.has_keys} onChange=${switched} /> Use single keys. Every action has a button too.</label></p>`;
+  return html`<dl class="all-keys">${KEYS.map(({ key, words }) => html`<div key=${key}><dt><kbd>${key}</kbd></dt><dd>${words}</dd></div>`)}</dl>
+    <p><label class="check"><input type="checkbox" checked=${state.has_keys} onChange=${switched} /> Use single keys. Every action has a button too.</label></p>
+    <p class="small dim">The terminal’s review has the same keys. Keys that are pressed while something loads are kept.</p>`;
 }

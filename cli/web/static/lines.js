@@ -20,17 +20,17 @@ export function EditLine({ edit }) {
 export function Lines({ rows, label, of = "", at = 0 }) {
   const own = useRef(/** @type {HTMLElement | null} */ (null));
   useLayoutEffect(() => {
-    const digits = Math.max(0, ...rows.map(({ o, n }) => String(Math.max(o ?? 0, n ?? 0) || "").length));
-    const look = { digits, sides: /** @type {const} */ ("both"), more: () => undefined };
+    const look = { more: () => undefined };
     const made = rows.filter(({ k }) => k !== "~").map((row, index) => {
-      const drawn = rowElement(row, look);
-      if (of) markRow(drawn, of, at + index, row);
+      const [drawn, text] = rowElement(row, look);
+      if (of) markRow(text, of, at + index, row);
       return drawn;
     });
     own.current?.replaceChildren(...made);
     noteShown(own.current);
   }, [rows, of, at]);
-  return rows.length > 0 && html`<div class="lines" tabindex="0" role="group" aria-label=${label} ref=${own}></div>`;
+  const has_numbers = rows.some(({ o, n }) => o !== undefined || n !== undefined);
+  return rows.length > 0 && html`<div class=${`code lines ${has_numbers ? "" : "bare"}`} tabindex="0" role="group" aria-label=${label} ref=${own}></div>`;
 }
 
 /** A sentence with commands between backquotes, which are shown as code. @param {{ text: string }} properties */

@@ -15,11 +15,11 @@ export function PlotFigure({ name, path }) {
     const answered = fetch(address(`/plots/${name}.json`, { path }), { credentials: "same-origin", headers: own() });
     answered.then(async (answer) => show(answer.ok ? await answer.json() : null), () => undefined);
   }, [name, path, version]);
-  return plot && html`<figure class="plot">
-    <figcaption><h3>${plot.title}</h3><p><${Prose} text=${plot.summary} /></p></figcaption>
+  return plot && html`<figure class="figure">
+    <figcaption><h2>${plot.title}</h2><p class="dim"><${Prose} text=${plot.summary} /></p></figcaption>
     <img key=${version} src=${address(`/plots/${name}.svg`, { path, secret: secret() })} alt=${plot.summary} />
-    <details><summary>The same as a table</summary><div class="lines" tabindex="0" role="group" aria-label=${plot.title}>
-      <table class="facts"><thead><tr>${plot.columns.map((word) => html`<th scope="col" key=${word}>${word}</th>`)}</tr></thead>
+    <details><summary>The same as a table</summary><div class="scrolls" tabindex="0" role="group" aria-label=${plot.title}>
+      <table class="table"><thead><tr>${plot.columns.map((word) => html`<th scope="col" key=${word}>${word}</th>`)}</tr></thead>
       <tbody>${plot.rows.map((cells, at) => html`<tr key=${at}>${cells.map((cell, column) => html`<td key=${column}>${cell}</td>`)}</tr>`)}</tbody></table></div></details>
   </figure>`;
 }

@@ -1,128 +1,210 @@
-// The queue: pending changes by turn and by file, notices, comments and sessions.
+// The queue: what there is to review, by turn or as folders, with a filter, and the notices above it.
 
-/** @import {Comment, FileSummary, Outcome, Queue, Session, Turn} from "./types.d.ts" */
+/** @import {Comment, FileSummary, Queue, Session} from "./types.d.ts" */
+/** @import {Stop, TurnStops} from "./progress.js" */
 /** @import {Child} from "./vendor/preact-htm.js" */
-import { perform } from "./review.js";
+import { perform } from "./decisions.js";
+import { Icon } from "./icons.js";
+import { fileStops, turnStops } from "./progress.js";
 import { blameAddress, fileAddress } from "./routes.js";
-import { html, useMemo } from "./vendor/preact-htm.js";
-import { ago, clock, counted, net, netInWords, short } from "./words.js";
+import { choose, set, state } from "./state.js";
+import { Tree } from "./tree.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef } from "./vendor/preact-htm.js";
+import { clock, clockOrDay, counted, listed, netInWords, short } from "./words.js";
 
 /** Files in one layout group, so that the browser skips groups far from the screen. */
 const GROUP = 100;
+/** Characters of a name that stay when its middle is left out. */
+const TAIL = 12;
 
-/** @typedef {{ document: number, turn: number | null }} Place */
-/** @typedef {{ document: number, added: number, removed: number, unseen: number }} Counts */
-
-/** The queue as a column. @param {{ queue: Queue, open: Place | null }} properties */
-export function QueueList({ queue, open }) {
-  return useMemo(() => html`
-    <h2>Awaiting review</h2>
+/** The queue as a column. */
+export function QueueColumn() {
+  const { queue, route, arrangement, filter } = state;
+  const list = useRef(/** @type {HTMLElement | null} */ (null));
+  const here = route.screen === "file" ? `${route.turn}/${route.document}` : "";
+  useLayoutEffect(() => {
+    list.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
+  }, [here, queue, arrangement]);
+  const shown = useMemo(() => queue && html`
     <${Notices} queue=${queue} />
-    ${!queue.changes && !queue.files.length && html`<${Empty} queue=${queue} />`}
-    ${queue.turns.map((turn) => html`<${TurnFiles} key=${`${turn.session}:${turn.number}`} turn=${turn} queue=${queue} open=${open} />`)}
-    ${queue.files.length > 0 && html`<${AllFiles} queue=${queue} open=${open} />`}
-    <${Unattributed} queue=${queue} open=${open} />
-    <${Comments} queue=${queue} />
-    <${Sessions} queue=${queue} />
-  `, [queue, open?.document, open?.turn]);
+    ${arrangement === "turns" ? html`<${Turns} queue=${queue} filter=${filter} here=${here} />` : html`<${Tree} stops=${matching(fileStops(), filter)} here=${here} filter=${filter} />`}
+    ${queue.reading > 0 && html`<p class="session">Reading ${counted(queue.reading, "more file")}. This takes long only the first time.</p>`}
+    <${Unattributed} queue=${queue} here=${here} />
+    <${Comments} queue=${queue} />`, [queue, arrangement, filter, here]);
+  return html`<aside class="queue" aria-label="Queue" tabindex="-1"><h2 class="sr">Queue</h2>
+    <${Head} />
+    <div class="queue-list" ref=${list}>${shown ?? html`<p class="session" role="status">Loading …</p>`}</div>
+  </aside>`;
 }
 
-/** Advice for when nothing is pending. @param {{ queue: Queue }} properties */
-function Empty({ queue }) {
-  const is_new = queue.accepted + queue.rejected === 0;
-  return html`<div class="empty">
-    <p>Nothing awaits review.</p>
-    <p>${is_new
-      ? html`Connect an agent with <code>cas setup</code>. What it changes appears here by itself.`
-      : "What an agent changes next appears here by itself."}</p>
-  </div>`;
+/** The filter, and the switch between turns and folders. */
+function Head() {
+  const field = useRef(/** @type {HTMLInputElement | null} */ (null));
+  useEffect(() => {
+    const focus = () => {
+      field.current?.focus();
+      field.current?.select();
+    };
+    field.current?.addEventListener("wanted", focus);
+    return () => field.current?.removeEventListener("wanted", focus);
+  }, []);
+  const typed = (/** @type {Event} */ event) => set({ filter: /** @type {HTMLInputElement} */ (event.target).value });
+  const pressed = (/** @type {KeyboardEvent} */ event) => {
+    if (event.key === "Enter") /** @type {HTMLElement | null} */ (document.querySelector(".queue a.row"))?.click();
+    if (event.key === "Escape") set({ filter: "" });
+    if (event.key === "Enter" || event.key === "Escape") field.current?.blur();
+  };
+  const arranged = (/** @type {"turns" | "tree"} */ value, /** @type {string} */ words) => html`<button type="button" class="b icon" title=${words} aria-label=${words}
+    aria-pressed=${state.arrangement === value} onClick=${() => choose("arrangement", value)}><${Icon} name=${value} /></button>`;
+  return html`<div class="queue-head"><span class="field"><${Icon} name="find" />
+    <input type="search" ref=${field} value=${state.filter} onInput=${typed} onKeyDown=${pressed} aria-label="Filter the queue" aria-keyshortcuts="/" placeholder="Filter" /></span>
+    <span class="pair" role="group" aria-label="Arrange the queue">${arranged("turns", "By turn")}${arranged("tree", "As folders")}</span></div>`;
 }
 
-/** Notices: running calls, obstacles, waiting rejections, changes outside. @param {{ queue: Queue }} properties */
-function Notices({ queue }) {
-  /** @type {Child[]} */
-  const notices = [];
-  if (queue.read_only) notices.push(html`<li class="warn"><b>Nothing can be decided here.</b> ${queue.read_only}</li>`);
-  if (queue.reading) notices.push(html`<li>Reading ${counted(queue.reading, "more file")}. This takes long only the first time.</li>`);
-  for (const sentence of queue.unreadable) notices.push(html`<li class="warn">${sentence}</li>`);
-  for (const { client, tool, names, began } of queue.running) {
-    const where = names.length ? ` on ${names.slice(0, 3).join(", ")}` : "";
-    notices.push(html`<li class="running"><b>${client || "An agent"}</b> runs ${tool || "a tool"}${where}, since ${ago(began)}.</li>`);
-  }
-  for (const { id, names } of queue.waiting) {
-    const send = (/** @type {"now" | "cancel"} */ what) => () => perform("waiting", { id, do: what });
-    notices.push(html`<li>A rejection in ${names.join(", ")} waits for the end of the turn.
-      <div class="acts"><button type="button" onClick=${send("now")}>Do it now</button>
-      <button type="button" onClick=${send("cancel")}>Cancel it</button></div></li>`);
-  }
-  for (const { name, sessions } of queue.collisions) {
-    notices.push(html`<li>Sessions ${sessions.join(" and ")} have both changed <span class="name">${name}</span>.</li>`);
-  }
-  for (const { name, lines } of queue.markers) {
-    notices.push(html`<li class="warn">Conflict markers are in <span class="name">${name}</span>, ${counted(lines.length, "line").replace(/^.* /, "")} ${lines.slice(0, 5).join(", ")}. Resolve them in the file.</li>`);
-  }
-  for (const { path, name, what } of queue.outside.slice(0, 20)) {
-    const words = { changed: "was changed", gone: "was deleted", new: "was created" }[what];
-    notices.push(html`<li key=${path}><span class="name">${name}</span> ${words} outside, and isn't recorded yet.</li>`);
-  }
-  if (queue.outside.length > 20) notices.push(html`<li>${counted(queue.outside.length - 20, "more file")} changed outside.</li>`);
-  return notices.length > 0 && html`<ul class="notices" aria-label="Notices">${notices}</ul>`;
+/** Return the files whose path has a text. @param {readonly Stop[]} stops @param {string} filter */
+function matching(stops, filter) {
+  const text = filter.trim().toLowerCase();
+  return text ? stops.filter(({ name }) => name.toLowerCase().includes(text)) : [...stops];
 }
 
-/** One turn with its prompt and files. @param {{ turn: Turn, queue: Queue, open: Place | null }} properties */
-function TurnFiles({ turn, queue, open }) {
+/** The turns, below their sessions. @param {{ queue: Queue, filter: string, here: string }} properties */
+function Turns({ queue, filter, here }) {
+  const text = filter.trim().toLowerCase();
+  const all = turnStops(queue).map((turn) => {
+    const is_asked = text && turn.prompt.toLowerCase().includes(text);
+    return { ...turn, files: is_asked ? turn.files : matching(turn.files, filter) };
+  });
+  const shown = all.filter(({ files }) => files.length || !text);
+  if (text && !shown.length) return html`<p class="session">Nothing has “${filter.trim()}” in its path or prompt.</p>`;
+  return shown.map((turn, at) => html`
+    ${turn.session !== shown[at - 1]?.session && html`<${SessionLine} queue=${queue} number=${turn.session} turn=${turn} />`}
+    <${TurnFiles} key=${`${turn.session}:${turn.number}`} turn=${turn} here=${here} filter=${text} />`);
+}
+
+/** Return what a session is called, so that a person can tell it from others. @param {Queue | null} queue @param {number} number @param {string} [client] */
+export function sessionName(queue, number, client) {
+  const session = queue?.sessions.find((one) => one.number === number);
+  return `${session?.client || client || "agent"} ${number}`;
+}
+
+/** @param {{ queue: Queue, number: number, turn: TurnStops }} properties */
+function SessionLine({ queue, number, turn }) {
+  if (!number) return html`<p class="session"><b>No session</b></p>`;
+  const session = queue.sessions.find((one) => one.number === number);
+  const about = session && session.prompt !== turn.prompt ? session.prompt : "";
+  return html`<p class="session"><b class="clip">${sessionName(queue, number, turn.client)}</b><span class="clip" title=${short(about, 400)}>${short(about, 60)}</span></p>`;
+}
+
+/** One turn with its prompt and files; one in which all is decided is a line. @param {{ turn: TurnStops, here: string, filter: string }} properties */
+function TurnFiles({ turn, here, filter }) {
   const number = turn.number || null;
-  const prompt = turn.prompt || (number === null ? "Without a turn" : `Turn ${number}`);
-  const facts = [number && `turn ${number}`, turn.client, turn.model, ago(turn.time)].filter(Boolean).join(" · ");
-  return html`<section class="turn">
-    <h3 title=${short(turn.prompt, 2000)}>${short(prompt, 140)}</h3>
-    <p class="meta"><time datetime=${iso(turn.time)} title=${clock(turn.time)}>${facts}</time>
-      ${turn.running && html` · <span class="live">running</span>`}</p>
-    <${Files} files=${turn.files} queue=${queue} turn=${number} open=${open} />
-  </section>`;
+  const prompt = turn.prompt || (number === null ? "Without a prompt" : `Turn ${number}`);
+  const is_done = turn.left === 0;
+  const title = short(turn.prompt, 2000);
+  const rows = html`<${Rows} stops=${turn.files} turn=${number} here=${here} filter=${filter} />`;
+  if (is_done) {
+    return html`<details class="turn done"><summary title=${title}><${Icon} name="check" kind="yes" /><h3 class="clip">${short(prompt, 140)}</h3>
+      <span class="small dim">${turn.total.toLocaleString("en")}<span class="sr"> changes, all decided</span></span></summary>${rows}</details>`;
+  }
+  const decided = turn.total - turn.left;
+  const progress = decided ? `${decided.toLocaleString("en")} of ${turn.total.toLocaleString("en")}` : counted(turn.left, "change");
+  return html`<section class="turn" aria-label=${number === null ? prompt : `Turn ${number}`}>
+    <div class="turn-head"><h3 title=${title}>${short(prompt, 280)}</h3>
+    <span class="meta"><span>${number !== null && `Turn ${number} · `}<time title=${clock(turn.time)}>${clockOrDay(turn.time)}</time>${turn.running && html` · <span class="running">running</span>`}</span><span>${progress}</span></span></div>
+    ${rows}</section>`;
 }
 
-/** Every pending file. @param {{ queue: Queue, open: Place | null }} properties */
-function AllFiles({ queue, open }) {
-  return html`<details class="all" open=${!queue.turns.length || (open !== null && open.turn === null)}>
-    <summary>${queue.files.length === 1 ? "The only file" : `All ${counted(queue.files.length, "file")}`}</summary>
-    <${Files} files=${queue.files} queue=${queue} turn=${null} open=${open} />
-  </details>`;
-}
-
-/** A list of files. @param {{ files: Counts[], queue: Queue, turn: number | null, open: Place | null }} properties */
-function Files({ files, queue, turn, open }) {
-  const known = useMemo(() => new Map(queue.files.map((file) => [file.document, file])), [queue]);
+/** A list of files. @param {{ stops: readonly Stop[], turn: number | null, here: string, filter?: string }} properties */
+export function Rows({ stops, turn, here, filter = "" }) {
   const groups = [];
-  for (let at = 0; at < files.length; at += GROUP) groups.push(files.slice(at, at + GROUP));
+  for (let at = 0; at < stops.length; at += GROUP) groups.push(stops.slice(at, at + GROUP));
   return groups.map((group, at) => html`<ul class="files" key=${at}>
-    ${group.map((counts) => {
-      const file = known.get(counts.document);
-      if (!file) return null;
-      const is_open = open?.document === counts.document && open.turn === turn;
-      return html`<li key=${counts.document}><a href=${fileAddress(counts.document, turn)} aria-current=${is_open ? "page" : null}>
-        <${FileName} name=${file.name} />
-        ${file.operation !== "edit" && html`<span class="op">${file.operation}</span>`}
-        ${counts.added + counts.removed > 0 && html`<span class="net" aria-label=${netInWords(counts.added, counts.removed)} role="img">${net(counts.added, counts.removed)}</span>`}
-        ${counts.unseen > 0 && html`<span class="unseen" role="img" aria-label=${`${counts.unseen} not seen`} title="not seen">${counts.unseen}</span>`}
-      </a></li>`;
-    })}
+    ${group.map((stop) => html`<li key=${stop.document}><${FileRow} stop=${stop} turn=${turn} here=${here} filter=${filter} /></li>`)}
   </ul>`);
+}
+
+/** A file: state, name, folder, counts, and what is left. @param {{ stop: Stop, turn: number | null, here: string, filter?: string, is_nested?: boolean }} properties */
+export function FileRow({ stop, turn, here, filter = "", is_nested = false }) {
+  const { name, changes, total, verdict, added, removed, operation, unseen } = stop;
+  const at = name.lastIndexOf("/");
+  const is_open = here === `${turn}/${stop.document}`;
+  const [icon, kind, word] = stateOf(stop);
+  return html`<a class=${`row ${changes ? "" : "done"}`} href=${fileAddress(stop.document, turn)} title=${name} aria-current=${is_open ? "page" : null}>
+    <${Icon} name=${icon} kind=${`mark ${kind}`} /><${Middle} text=${name.slice(at + 1)} kind="name" filter=${filter} />
+    ${!is_nested && html`<span class="where"><${Middle} text=${name.slice(0, Math.max(0, at))} /></span>`}
+    ${operation !== "edit" && html`<span class="kind">${OPERATIONS[operation] ?? operation}</span>`}
+    ${added + removed > 0 && html`<span class="count"><span aria-hidden="true"><span class="plus">+${added.toLocaleString("en")}</span> <span class="minus">−${removed.toLocaleString("en")}</span></span><span class="sr"> ${netInWords(added, removed)}</span></span>`}
+    <span class="left">${changes > 0 ? changes.toLocaleString("en") : ""}<span class="sr"> ${changes ? `to decide${unseen < changes ? `, ${changes - unseen} seen` : ""}` : word}</span></span>
+    ${is_nested ? html`<span class="sr">, ${name.slice(0, Math.max(0, at))}</span>` : total === 0 && verdict}</a>`;
+}
+
+/** @type {Record<string, string>} */
+const OPERATIONS = { create: "new", delete: "deleted", move: "moved", mode: "mode" };
+
+/** @param {Stop} stop @returns {[icon: string, kind: string, word: string]} */
+function stateOf({ changes, total, verdict }) {
+  if (changes) return [changes < total ? "half" : "open", "", ""];
+  if (verdict === "rejected") return ["cross", "nay", "rejected"];
+  return ["check", "yes", "decided"];
+}
+
+/** A text that gives up its middle where it is too long. @param {{ text: string, kind?: string, filter?: string }} properties */
+export function Middle({ text, kind = "", filter = "" }) {
+  const cut = Math.max(0, text.length - TAIL);
+  const at = filter ? text.toLowerCase().indexOf(filter) : -1;
+  if (at >= 0) return html`<span class=${`${kind} clip`}>${text.slice(0, at)}<mark>${text.slice(at, at + filter.length)}</mark>${text.slice(at + filter.length)}</span>`;
+  return html`<span class=${`${kind} mid`}><span>${text.slice(0, cut)}</span><span>${text.slice(cut)}</span></span>`;
 }
 
 /** A path with its last part in bold. @param {{ name: string }} properties */
 export function FileName({ name }) {
   const at = name.lastIndexOf("/") + 1;
-  return html`<span class="name"><span class="folder">${name.slice(0, at)}</span><b>${name.slice(at)}</b></span>`;
+  return html`<span class="mono path-text"><span class="dim">${name.slice(0, at)}</span><b>${name.slice(at)}</b></span>`;
 }
 
-/** Files with unattributed edits. @param {{ queue: Queue, open: Place | null }} properties */
-function Unattributed({ queue, open }) {
-  const files = queue.files.filter(({ document }) => queue.unattributed.includes(document));
-  return files.length > 0 && html`<section>
-    <h3>Whose are these?</h3>
-    <p class="meta">No call of an agent is known to have changed them. Open one to claim its edits.</p>
-    <${Files} files=${files} queue=${queue} turn=${null} open=${open} />
+// ---- notices
+
+/** What a reviewer should know first. @param {{ queue: Queue }} properties */
+function Notices({ queue }) {
+  /** @type {Child[]} */
+  const notices = [];
+  const warn = (/** @type {Child} */ words, key = "") => notices.push(html`<li class="notice" key=${key}><${Icon} name="warn" /><span>${words}</span></li>`);
+  const note = (/** @type {Child} */ words) => notices.push(html`<li class="notice calm"><span>${words}</span></li>`);
+  if (queue.read_only) warn(html`<b>Nothing can be decided here.</b> ${queue.read_only}`);
+  for (const sentence of queue.unreadable) warn(sentence);
+  for (const { client, tool, names } of queue.running) {
+    note(html`<b>${client || "An agent"}</b> runs ${tool || "a tool"}${names.length ? ` on ${names.slice(0, 3).join(", ")}` : ""}.`);
+  }
+  for (const { id, names } of queue.waiting) {
+    const send = (/** @type {"now" | "cancel"} */ what) => () => perform("waiting", { id, do: what });
+    note(html`A rejection in ${names.join(", ")} waits for the end of the turn.
+      <span class="acts"><button type="button" class="b" onClick=${send("now")}>Do it now</button> <button type="button" class="b" onClick=${send("cancel")}>Cancel it</button></span>`);
+  }
+  if (queue.collisions.length) warn(collided(queue));
+  for (const { name, lines } of queue.markers) {
+    warn(html`Conflict markers are in <b>${name}</b>, ${lines.length === 1 ? "line" : "lines"} ${lines.slice(0, 5).join(", ")}. Put them right in the file.`);
+  }
+  for (const { path, name, what } of queue.outside.slice(0, 20)) {
+    warn(html`<b>${name}</b> ${{ changed: "was changed", gone: "was deleted", new: "was created" }[what]} outside, and isn’t recorded yet.`, path);
+  }
+  if (queue.outside.length > 20) warn(`${counted(queue.outside.length - 20, "more file")} changed outside.`);
+  return notices.length > 0 && html`<ul class="notices" aria-label="Notices">${notices}</ul>`;
+}
+
+/** Files that several sessions have changed, in one sentence. @param {Queue} queue */
+function collided(queue) {
+  const [first, ...rest] = queue.collisions;
+  const file = queue.files.find((/** @type {FileSummary} */ one) => one.path === first.path);
+  const link = file ? html`<a href=${fileAddress(file.document, null)}>${first.name}</a>` : html`<b>${first.name}</b>`;
+  return html`${listed(first.sessions.map((number) => sessionName(queue, number)))} have both changed ${link}${rest.length > 0 && html` <span title=${rest.map(({ name }) => name).join("\n")}>and ${counted(rest.length, "more file")}</span>`}.`;
+}
+
+/** Files with unattributed edits. @param {{ queue: Queue, here: string }} properties */
+function Unattributed({ queue, here }) {
+  const stops = fileStops().filter(({ document }) => queue.unattributed.includes(document));
+  return stops.length > 0 && html`<section class="turn unattributed" aria-label="Unattributed">
+    <div class="turn-head"><h3>Whose are these?</h3><span class="meta"><span>No call of an agent is known to have made them.</span></span></div>
+    <${Rows} stops=${stops} turn=${null} here=${here} />
   </section>`;
 }
 
@@ -133,25 +215,14 @@ function Comments({ queue }) {
     const file = queue.files.find((/** @type {FileSummary} */ one) => one.path === path);
     return file ? fileAddress(file.document, null) : blameAddress(path, lines[0]);
   };
-  return queue.comments.length > 0 && html`<section>
-    <h3>Comments</h3>
-    <ul class="said">${queue.comments.map((comment) => html`<li key=${comment.number}>
-      <a href=${address(comment)}><span class="name">${comment.name}:${comment.lines[0]}</span> <span class="op">${comment.state}</span>
-      <br />${short(comment.text, 160)}</a></li>`)}</ul>
+  return queue.comments.length > 0 && html`<section class="turn comments" aria-label="Comments">
+    <div class="turn-head"><h3>Comments</h3></div>
+    <ul>${queue.comments.map((comment) => html`<li key=${comment.number}>
+      <a class="row" href=${address(comment)} title=${comment.text}><${Icon} name="say" kind="mark" /><span class="clip name">${short(comment.text, 80)}</span><span class="grow"></span><span class="kind">${comment.state}</span></a></li>`)}</ul>
   </section>`;
 }
 
-/** Sessions that have worked here. @param {{ queue: Queue }} properties */
-function Sessions({ queue }) {
-  return queue.sessions.length > 0 && html`<details>
-    <summary>${counted(queue.sessions.length, "session")}</summary>
-    <ul class="said">${queue.sessions.map((/** @type {Session} */ one) => html`<li key=${one.number}>
-      <b>Session ${one.number}</b> · ${one.client} · ${counted(one.edits, "edit")} · ${ago(one.began)}
-      ${one.prompt && html`<br />${short(one.prompt, 160)}`}</li>`)}</ul>
-  </details>`;
-}
-
-/** Return a time in ISO 8601. @param {number} time */
-export function iso(time) {
-  return new Date(time * 1000).toISOString();
+/** Return the session of a turn. @param {Queue | null} queue @param {number} number @returns {Session | undefined} */
+export function sessionOf(queue, number) {
+  return queue?.sessions.find((one) => one.number === number);
 }

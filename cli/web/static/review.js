@@ -1,27 +1,43 @@
-// The logic of the review: which file and change are shown, refreshing, and decisions.
+// The logic of the review: which file and change are shown, and how they are kept up to date.
 
-/** @import {Change, Decide, File as ChangedFile, Outcome, Queue, Row, Status, Syntax} from "./types.d.ts" */
-/** @import {DiffView} from "./diff_view.js" */
-import { decide, get, post, Refused } from "./api.js";
+/** @import {Change, File as ChangedFile, Queue, Row, Syntax} from "./types.d.ts" */
+/** @import {DiffView, ViewActs} from "./diff_view.js" */
+/** @import {Mark} from "./diff_rows.js" */
+/** @import {Moved} from "./change_head.js" */
+/** @import {ShownFile} from "./state.js" */
+/** @import {Verdicts} from "./shown_file.js" */
+import { get, post, Refused } from "./api.js";
 import { whereOf } from "./change_head.js";
+import { commentOn, decideOn, reopen, speak } from "./decisions.js";
 import { sameChange } from "./diff_view.js";
-import { fileAddress } from "./routes.js";
+import { markMoves } from "./moves.js";
+import { fileStops, noteQueue, turnStops } from "./progress.js";
+import { fileAddress, parsed } from "./routes.js";
 import { CHUNK, Rows } from "./sections.js";
 import { onScreen } from "./shown.js";
+import { keptOn, lineNow } from "./shown_file.js";
 import { say, set, state } from "./state.js";
 
-const side_by_side = matchMedia("(min-width: 1100px)");
+const is_wide = matchMedia("(min-width: 1100px)");
+/** From this width on, the queue and a file are both on the screen. */
+const has_columns = matchMedia("(min-width: 700px)");
+
+/** A file as it is reviewed: all its changes, or those of one turn. @typedef {{ document: number, turn: number | null }} Stop */
 
 /** @type {DiffView | null} */
 let view = null;
 /** @type {Rows | null} */
 let rows = null;
+/** @type {Map<number, Moved>} */
+let moves = new Map();
 /** Identifies what was drawn: rows are redrawn only if this changes. */
 let drawn = "";
 /** Whether the next file opens at its last change. */
 let is_backwards = false;
-/** Whether the server knows no syntax for this file. */
-let is_plain = false;
+/** Whether the person goes on by itself: a file in which nothing is left is then passed over. */
+let is_flowing = false;
+/** What became of changes of the file since it was opened. @type {Verdicts} */
+export const verdicts = new Map();
 
 /** Set the view in which a file's changes are drawn. @param {DiffView | null} made */
 export function drawIn(made) {
@@ -31,10 +47,13 @@ export function drawIn(made) {
   if (view && state.file) draw(state.file);
 }
 
-side_by_side.addEventListener("change", () => {
+/** Draw the file anew, as after a change of the window or of the view. */
+export function redraw() {
   drawn = "";
   if (state.file) draw(state.file);
-});
+}
+
+is_wide.addEventListener("change", redraw);
 
 // ---- refreshing
 
@@ -46,6 +65,11 @@ let upcoming = null;
 let wanted;
 /** Counts starts and ends of decisions: an answer to a request from before the newest of them is dropped. */
 let epoch = 0;
+
+/** Let answers to earlier requests be dropped, because a decision begins or ends. */
+export function newEpoch() {
+  epoch += 1;
+}
 
 /**
  * Request the queue and the shown file, and show them; return when that is done. Only one request runs at a time; all
@@ -59,12 +83,21 @@ export function refresh(want) {
   return upcoming;
 }
 
+/** Return when nothing is being loaded. */
+export async function settled() {
+  while (upcoming ?? current) await (upcoming ?? current)?.catch(() => undefined);
+}
+
 async function ask() {
-  current = upcoming;
+  const own = (current = upcoming);
   upcoming = null;
   const want = wanted;
   wanted = undefined;
-  await refreshed(want);
+  try {
+    await refreshed(want);
+  } finally {
+    if (current === own) current = null;
+  }
 }
 
 /** @param {string | null} [want] */
@@ -77,7 +110,9 @@ async function refreshed(want) {
     /** @type {Queue} */
     const queue = await get("queue");
     if (began !== epoch) return; // the decision refreshes again
+    noteQueue(queue);
     if (JSON.stringify(before) !== JSON.stringify(queue)) set({ queue });
+    if (state.route.screen === "queue" && has_columns.matches) begin();
     await load(began, want, before, route === state.route ? file : null);
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
@@ -109,153 +144,290 @@ function getFile() {
 async function load(began, want, before, asked) {
   const { route } = state;
   if (route.screen !== "file") return;
-  const old = state.file?.document === route.document ? state.file : null;
-  const turn = route.turn ?? undefined;
+  const old = isShown() ? state.file : null;
   if (!state.queue?.files.some(({ document }) => document === route.document)) {
     leave(old !== null, before, "Nothing awaits review in this file.");
     return;
   }
   /** @type {ChangedFile} */
-  let file;
+  let fresh;
   try {
-    file = await (asked ?? getFile());
+    fresh = await (asked ?? getFile());
   } catch (error) {
     if (!(error instanceof Refused) || (error.status !== 404 && error.status !== 400)) throw error;
     if (route === state.route && began === epoch) leave(old !== null, before, error.message);
     return;
   }
   if (route !== state.route || began !== epoch) return;
-  if (!file.all.length && !file.cancelled.length && !file.kept_on.length && !file.taken_out.length) {
-    leave(old !== null, before, `Nothing awaits review in ${file.name}.`);
+  if (!fresh.all.length && !fresh.cancelled.length && !fresh.kept_on.length && !fresh.taken_out.length) {
+    leave(old !== null, before, `Nothing awaits review in ${fresh.name}.`);
     return;
   }
+  const kept = keptOn(old, fresh, verdicts);
+  const file = kept ?? fresh;
+  if (!kept) verdicts.clear();
   const cursor = placed(file, old, want);
+  if (!kept) {
+    const found = rowsOf(fresh);
+    const row = file.all[cursor]?.row ?? 0;
+    if (file.total) await found.chunk(Math.floor(row / CHUNK)).catch(() => []);
+    if (route !== state.route || began !== epoch) return;
+    if (drawing(file) !== drawn) rows = found;
+  }
+  noteMeanwhile(old, file, cursor, want);
+  is_backwards = is_flowing = false;
+  const is_other = !old;
+  if (drawing(file) !== drawn) moves = file.total <= CHUNK ? markMoves(file.rows) : new Map();
+  set({ file, file_error: "", cursor, ...(is_other ? { picked: null } : {}) });
+  draw(file);
+  if (is_other || want !== undefined) view?.select(cursor, { focus: !state.sheet && !isTyping() });
+}
+
+/** Return whether the file that the address names is shown. */
+function isShown() {
+  const { route, file } = state;
+  return route.screen === "file" && file?.document === route.document && shown_turn === route.turn;
+}
+
+/** The turn of which the shown file's changes are. @type {number | null} */
+let shown_turn = null;
+
+function isTyping() {
+  return document.activeElement?.matches("input, textarea, select") ?? false;
+}
+
+/** @param {ChangedFile} file */
+function rowsOf(file) {
+  const { route } = state;
+  const turn = route.screen === "file" ? (route.turn ?? undefined) : undefined;
   const found = new Rows(async (first, count) => {
-    const more = await get("file", { document: route.document, turn, first, count });
+    const more = await get("file", { document: file.document, turn, first, count });
     if (more.version === file.version || drawing(more) === drawing(file)) return more.rows;
     refresh(); // these are rows of other changes: drawn here, they would have the keys of the wrong ones
     throw new Refused(409, "The file has changed meanwhile.");
   });
   found.take(file.first, file.rows);
-  const row = file.all[cursor]?.row ?? 0;
-  if (file.total) await found.chunk(Math.floor(row / CHUNK)).catch(() => []);
-  if (route !== state.route || began !== epoch) return;
-  const was = old?.all[state.cursor];
-  const now = file.all[cursor];
-  if (was && now && want === undefined && was.key !== now.key) {
-    if (now.units.some((unit) => was.units.includes(unit))) {
-      view?.altered.add(now.key);
-      say(`The change at ${whereOf(now)} changed since you looked.`);
-    } else say(`The change at ${whereOf(was)} was decided or taken back meanwhile.`);
-  }
-  is_backwards = false;
-  const is_other = !old || state.file?.document !== file.document;
-  if (drawing(file) !== drawn) rows = found;
-  if (is_other) is_plain = false;
-  set({ file, file_error: "", cursor });
-  draw(file);
-  if (is_other || want !== undefined) view?.select(cursor, { focus: !state.sheet });
+  return found;
 }
 
-/** Return the index of the change that is to be current. @param {ChangedFile} file @param {ChangedFile | null} old @param {string | null} [want] */
+/** Say what happened to the current change without the person's doing. @param {ShownFile | null} old @param {ShownFile} file @param {number} cursor @param {string | null | undefined} want */
+function noteMeanwhile(old, file, cursor, want) {
+  const was = old?.all[state.cursor];
+  const now = file.all[cursor];
+  if (!was || was.verdict || !now || want !== undefined || was.key === now.key) return;
+  if (now.units.some((unit) => was.units.includes(unit))) {
+    view?.altered.add(now.key);
+    say(`The change at ${whereOf(now)} changed since you looked.`);
+  } else say(`The change at ${whereOf(was)} was decided or taken back meanwhile.`);
+}
+
+/** Return the index of the change that is to be current. @param {ShownFile} file @param {ShownFile | null} old @param {string | null} [want] */
 function placed(file, old, want) {
   if (want === null && old) {
-    const back = file.all.findIndex(({ key }) => !old.all.some((other) => other.key === key));
+    const back = file.all.findIndex(({ key, verdict }) => !verdict && !old.all.some((other) => other.key === key && !other.verdict));
     if (back >= 0) return back;
   }
-  const wanted = want === undefined ? -1 : file.all.findIndex(({ key }) => key === want);
-  if (wanted >= 0) return wanted;
-  if (!old) {
-    const last = file.all.length - 1;
-    const first = Math.max(0, file.all.findIndex(({ seen }) => !seen));
-    return is_backwards ? last : first;
-  }
+  const there = want === undefined ? -1 : file.all.findIndex(({ key }) => key === want);
+  if (there >= 0) return there;
+  if (!old) return is_backwards ? file.all.length - 1 : Math.max(0, file.all.findIndex(({ seen }) => !seen));
   const same = sameChange(old.all[state.cursor], file.all);
   return same >= 0 ? same : Math.min(Math.max(0, state.cursor), file.all.length - 1);
 }
 
-/** Return what identifies the rows and headings of a file. @param {ChangedFile} file */
+/** Return what identifies the rows and headings of a file. @param {ShownFile} file */
 function drawing(file) {
   const changes = file.all.map(({ key, row, rows: count, line_after: line }) => `${key} ${row} ${count} ${line}`);
-  return [file.document, file.blob, file.blob_before, file.total, side_by_side.matches, ...changes].join("\n");
+  const { route } = state;
+  return [file.document, route.screen === "file" && route.turn, file.blob, file.blob_before, file.total, isSplit(), ...changes].join("\n");
 }
 
-/** Draw the file, or only the headings if its rows are the same. @param {ChangedFile} file */
+/** Return whether old and new are side by side. */
+function isSplit() {
+  return state.view === "split" && is_wide.matches;
+}
+
+/** Draw the file, or only the headings if its rows are the same. @param {ShownFile} file */
 function draw(file) {
   if (!view || !rows) return;
+  shown_turn = state.route.screen === "file" ? state.route.turn : null;
   if (drawing(file) === drawn && view.file) {
     view.file = file;
     view.acts = acts(file);
-    file.all.forEach((_, index) => view?.headAgain(index));
+    view.cursor = state.cursor;
+    file.all.forEach((_, index) => view?.again(index));
     return;
   }
   drawn = drawing(file);
-  view.show(file, state.cursor, acts(file), side_by_side.matches);
+  view.show(file, state.cursor, acts(file), isSplit());
 }
 
-/** Return the actions that the headings and rows of a file need. @param {ChangedFile} file @returns {import("./diff_view.js").ViewActs} */
+/** Return the actions that the headings and rows of a file need. @param {ShownFile} file @returns {ViewActs} */
 function acts(file) {
   const turn = state.route.screen === "file" ? (state.route.turn ?? undefined) : undefined;
   const { document } = file;
   return {
     rows: /** @type {Rows} */ (rows),
+    moves,
     select,
     accept: (index) => decideOn("accept", index),
     reject: (index) => decideOn("reject", index),
+    comment: commentOn,
+    reopen,
+    reach: (row) => select(state.file?.all.findIndex((change) => change.rows && change.row <= row && row < change.row + change.rows) ?? -1),
+    pick,
     resolve: (comment) => speak("comment/resolve", { number: comment.number, resolved: comment.state !== "resolved" }),
     answer: async (comment, text) => {
-      if (await speak("comment", { answers: comment.number, text })) sessionStorage.removeItem(`answer:${comment.number}`);
+      sessionStorage.removeItem(`answer:${comment.number}`);
+      if (!(await speak("comment", { answers: comment.number, text }))) sessionStorage.setItem(`answer:${comment.number}`, text);
     },
     prompt: (number) => state.queue?.turns.find((one) => one.number === number)?.prompt ?? "",
     read_only: state.queue?.read_only ?? "",
-    syntax: async (first, count) => {
-      if (is_plain) return [];
-      /** @type {Syntax} */
-      const found = await get("syntax", { document, turn, first, count });
-      if (!found.rows.length) is_plain = true;
-      return found.rows;
+    syntax: (first, count) => syntax(file, turn, first, count),
+    lines: async (first, count) => /** @type {Row[]} */ ((await get("lines", { document, turn, first: lineNow(state.file ?? file, first), count })).rows),
+    rest: async (row, key, from) => {
+      if (key || !verdicts.size) return get("line", { document, turn, row, key: key || undefined, first: from, count: 100_000 });
+      verdicts.clear(); // the rows of context have other numbers now
+      drawn = "";
+      await refresh();
+      return null;
     },
-    lines: async (first, count) => /** @type {Row[]} */ ((await get("lines", { document, turn, first, count })).rows),
-    rest: (row, key, from) => get("line", { document, turn, row, key: key || undefined, first: from, count: 100_000 }),
   };
+}
+
+/** The syntax of a small file, asked for once: its rows keep their marks when changes are decided. @type {{ drawn: string, marks: Promise<Mark[][]> } | null} */
+let whole = null;
+
+/** @param {ShownFile} file @param {number | undefined} turn @param {number} first @param {number} count @returns {Promise<Mark[][]>} */
+async function syntax(file, turn, first, count) {
+  const from = async (/** @type {number} */ start, /** @type {number} */ n) => {
+    /** @type {Syntax} */
+    const found = await get("syntax", { document: file.document, turn, first: start, count: n });
+    return found.rows;
+  };
+  if (file.total > CHUNK) return from(first, count);
+  if (whole?.drawn !== drawn) whole = { drawn, marks: from(0, file.total) };
+  return (await whole.marks).slice(first, first + count);
 }
 
 // ---- navigation
 
-/** Return the documents in review order. @param {Queue | null} queue @param {number | null} turn */
-export function order(queue, turn) {
-  if (turn === null) return (queue?.files ?? []).map(({ document }) => document);
-  return queue?.turns.find(({ number }) => number === turn)?.files.map(({ document }) => document) ?? [];
+/** Return what there is to review, in order. @param {Queue | null} queue @returns {Stop[]} */
+export function order(queue) {
+  if (!queue) return [];
+  const has = new Set(queue.files.map(({ document }) => document));
+  if (state.arrangement === "tree") return fileStops().filter(({ document }) => has.has(document)).map(({ document }) => ({ document, turn: null }));
+  return queue.turns.flatMap(({ number, files }) => files.map(({ document }) => ({ document, turn: number || null })));
 }
 
-/** Show a file. @param {number} document @param {number | null} turn */
-export function openFile(document, turn) {
-  location.hash = fileAddress(document, turn);
+/** @param {Stop} one @param {{ document: number, turn: number | null }} other */
+export function isSameStop(one, other) {
+  return one.document === other.document && one.turn === other.turn;
 }
 
-/** Go to the next file, or back to the queue, because nothing is left in this one. @param {boolean} was_shown @param {Queue | null} before @param {string} why */
-function leave(was_shown, before, why) {
+/** Show a file. @param {Stop} stop @param {{ replace?: boolean }} [how] */
+export function show({ document, turn }, how) {
+  goTo(fileAddress(document, turn), how);
+}
+
+/** Go to a screen by its address. @param {string} address @param {{ replace?: boolean }} [how] */
+export function goTo(address, { replace = false } = {}) {
+  if (replace) history.replaceState(null, "", address);
+  else history.pushState(null, "", address);
+  follow();
+}
+
+/** Show the screen that the address names. */
+export function follow() {
+  const route = parsed(location.hash);
+  const { route: was } = state;
+  if (JSON.stringify(route) === JSON.stringify(was)) return;
+  set({ route, sheet: null, tab: "changes" });
+  if (!isShown()) {
+    verdicts.clear();
+    set({ file: null, cursor: -1, file_error: "", picked: null });
+  }
+  if (route.screen === "queue" && has_columns.matches) begin();
+}
+
+/** Show the first change that is to be decided on; return whether there is one. */
+function begin() {
+  const all = order(state.queue);
+  if (!all.length) return false;
+  is_flowing = true;
+  show(all[0], { replace: true });
+  return true;
+}
+
+/**
+ * Go to the next file with something to decide on, beyond the last to the first; return whether there is one.
+ * @param {Queue | null} before the queue in which the shown file still is
+ */
+export function goOn(before) {
   const { route } = state;
-  if (route.screen !== "file") return;
-  const left = order(state.queue, route.turn);
-  const was = order(before, route.turn);
-  const next = was.slice(was.indexOf(route.document) + 1).find((one) => left.includes(one)) ?? left.find((one) => one !== route.document);
-  if (!was_shown) set({ file: null, cursor: -1, file_error: why });
-  else if (next !== undefined) openFile(next, route.turn);
-  else location.hash = "#/";
+  if (route.screen !== "file") return false;
+  const left = order(state.queue).filter((stop) => !isSameStop(stop, route));
+  const was = order(before);
+  const at = was.findIndex((stop) => isSameStop(stop, route));
+  const next = was.slice(at + 1).find((stop) => left.some((one) => isSameStop(one, stop))) ?? left[0];
+  if (!next) return false;
+  is_flowing = true;
+  show(next);
+  return true;
+}
+
+/** Go to the next file because nothing is left in this one. @param {boolean} was_shown @param {Queue | null} before @param {string} why */
+function leave(was_shown, before, why) {
+  if (!was_shown && !is_flowing) set({ file: null, cursor: -1, file_error: why });
+  else if (goOn(before)) refresh();
+  else goTo("#/done");
 }
 
 /** Make a change the current one. @param {number} index */
 export function select(index) {
+  if (!state.file?.all[index]) return;
   leaving();
-  set({ cursor: index });
+  set({ cursor: index, picked: null });
+  view?.pick(null);
   view?.select(index);
+}
+
+/** Choose rows; null: none. @param {import("./state.js").Picked | null} picked */
+export function pick(picked) {
+  view?.pick(picked);
+  const change = picked ? view?.data.get(picked.first)?.c : undefined;
+  if (change !== undefined && change !== state.cursor) {
+    set({ cursor: change });
+    view?.select(change, { focus: false });
+  }
+  set({ picked });
+}
+
+/** Choose one more row, or one less, from the first of the current change on. @param {1 | -1} step */
+export function pickMore(step) {
+  const { picked, file, cursor } = state;
+  const change = file?.all[cursor];
+  if (!change?.rows) return;
+  if (!picked) pick({ first: change.row, last: change.row });
+  else if (picked.last + step >= picked.first && picked.last + step < change.row + change.rows) pick({ first: picked.first, last: picked.last + step });
+  else if (step < 0) pick(null);
+}
+
+/** Return the rows that the person chose. */
+export function pickedRows() {
+  const { picked } = state;
+  /** @type {Row[]} */
+  const found = [];
+  for (let at = picked?.first ?? 0; picked && at <= picked.last; at += 1) {
+    const row = view?.data.get(at);
+    if (row) found.push(row);
+  }
+  return found;
 }
 
 /** Mark the current change as seen if all of it was on the screen; called before going on. */
 function leaving() {
   const change = state.file?.all[state.cursor];
-  if (change && !change.seen && view?.isWhole(state.cursor)) markSeen(change);
+  if (change && !change.seen && !change.verdict && view?.isWhole(state.cursor)) markSeen(change);
 }
 
 /** Go to another change; beyond the last, to the next file. @param {1 | -1} step */
@@ -269,12 +441,14 @@ export function move(step) {
 /** Go to another file; return whether there is one. @param {1 | -1} step */
 export function moveFile(step) {
   const { route } = state;
-  if (route.screen !== "file") return false;
+  if (route.screen !== "file") return begin();
   leaving();
-  const all = order(state.queue, route.turn);
-  const to = all[all.indexOf(route.document) + step];
-  if (to === undefined) return false;
-  openFile(to, route.turn);
+  const all = order(state.queue);
+  const at = all.findIndex((stop) => isSameStop(stop, route));
+  const to = all[at < 0 && step < 0 ? -1 : at + step];
+  if (!to) return false;
+  show(to);
+  refresh();
   return true;
 }
 
@@ -299,136 +473,6 @@ async function markSeen(change) {
 export function seeCurrent() {
   const change = state.file?.all[state.cursor];
   if (change?.seen) say("It is marked as seen until it changes.");
-  else if (change) markSeen(change);
-}
-
-// ---- deciding
-
-/** Return the indices of a change and of those that are decided with it. @param {number} index */
-export function together(index) {
-  const change = state.file?.all[index];
-  return change ? [index, ...change.shares_with] : [];
-}
-
-/** Accept or reject a change, and go on to the next. @param {"accept" | "reject"} action @param {number} index @param {string} [reason] */
-export async function decideOn(action, index, reason) {
-  const { file } = state;
-  if (!file?.all[index] || acting || state.queue?.read_only) return;
-  const these = together(index);
-  const next = file.all.find((_, at) => at > index && !these.includes(at)) ?? file.all.findLast((_, at) => !these.includes(at));
-  await perform("decide", { action, keys: these.map((at) => file.all[at].key), ...(reason ? { reason } : {}) }, next?.key);
-}
-
-/** Accept or reject every change of the shown file. @param {"accept" | "reject"} action */
-export async function decideOnFile(action) {
-  const { file } = state;
-  if (file?.all.length && !acting) await perform("decide", { action, keys: file.all.map(({ key }) => key) });
-}
-
-/** Accept or reject what is pending of a turn. @param {"accept" | "reject"} action @param {number} turn */
-export async function decideOnTurn(action, turn) {
-  if (!acting) await perform("decide", { action, turn });
-}
-
-/** Decide on single hunks. @param {"accept" | "reject" | "reset"} action @param {Record<string, Status>} units each with its status as shown */
-export function decideOnUnits(action, units) {
-  return perform("decide", { action, units });
-}
-
-/** Undo the newest decision that the page shows, after a decision in progress has ended. */
-export async function undo() {
-  await acting;
-  const number = state.queue?.undo ?? 0;
-  if (!number) say("There is no decision to undo.");
-  else await perform("undo", { number }, null);
-}
-
-/** Redo the decision that was undone last. */
-export async function redo() {
-  await acting;
-  await perform("redo", {}, null);
-}
-
-/** The decision in progress: until its result is shown, other decisions are ignored. @type {Promise<Outcome> | null} */
-let acting = null;
-
-/**
- * Send a request that has an outcome, and show the outcome. A question is answered by the same request with more fields.
- * @param {string} name @param {object} body
- * @param {string | null} [next] key of the change to go to when it is done; null: to a change that came back
- * @returns {Promise<Outcome>}
- */
-export async function perform(name, body, next) {
-  const made = performed(name, body, next);
-  acting = made;
-  try {
-    return await made;
-  } finally {
-    if (acting === made) acting = null;
-  }
-}
-
-/** @param {string} name @param {object} body @param {string | null} [next] @returns {Promise<Outcome>} */
-async function performed(name, body, next) {
-  epoch += 1;
-  const sent = name === "decide" ? { ...body, on_screen: shownOf(body) } : body;
-  const outcome = await decide(name, sent).finally(() => {
-    epoch += 1;
-  });
-  const again = (/** @type {object} */ extra) => {
-    set({ sheet: null });
-    perform(name, { ...body, ...extra }, next);
-  };
-  switch (outcome.outcome) {
-    case "conflicted":
-      set({ sheet: { kind: "conflicted", outcome, again } });
-      break;
-    case "external":
-      set({ sheet: { kind: "external", outcome, again } });
-      break;
-    case "confirm":
-      set({ sheet: { kind: "confirm", outcome, again } });
-      break;
-    case "running":
-      set({ sheet: { kind: "running", outcome, again } });
-      break;
-    case "unshown":
-      set({ sheet: { kind: "unshown", outcome, action: /** @type {Decide} */ (body).action, again } });
-      break;
-    case "decided":
-      await refresh(next);
-      say([outcome.message, ...outcome.notes].join(" "), { can_undo: name !== "undo" });
-      break;
-    case "waiting":
-      await refresh(next);
-      say(outcome.message);
-      break;
-    case "nothing":
-      await refresh();
-      say(outcome.message);
-      break;
-    default:
-      await refresh();
-      say(outcome.message, { is_failure: true });
-  }
-  if (state.sheet) refresh();
-  return outcome;
-}
-
-/** Return what was on the screen of what a decision is on. @param {Partial<Decide>} body */
-function shownOf({ keys, units }) {
-  return onScreen(keys ?? (units ? Object.keys(units) : null));
-}
-
-/** Send a comment, an answer, or the resolution of a comment; return whether that succeeded. @param {string} name @param {object} body */
-export async function speak(name, body) {
-  try {
-    await post(name, body);
-  } catch (error) {
-    if (!(error instanceof Refused)) throw error;
-    say(error.message, { is_failure: true });
-    return false;
-  }
-  await refresh();
-  return true;
+  else if (change && !change.verdict) return markSeen(change);
+  return undefined;
 }

@@ -5,6 +5,7 @@
  *   | { screen: "file", document: number, turn: number | null }
  *   | { screen: "blame", path: string, line: number }
  *   | { screen: "timeline", path: string }
+ *   | { screen: "done" }
  *   | { screen: "store" }
  *   | { screen: "search", text: string, where: "text" | "path" | "prompt" }} Route
  */
@@ -21,7 +22,7 @@ export function parsed(hash) {
   }
   if (screen === "blame" && path) return { screen, path, line: Number(words.get("line") ?? 1) };
   if (screen === "timeline") return { screen, path };
-  if (screen === "store") return { screen };
+  if (screen === "store" || screen === "done") return { screen };
   if (screen === "search") {
     const where = words.get("in");
     return { screen, text: words.get("q") ?? "", where: where === "path" || where === "prompt" ? where : "text" };

@@ -35,22 +35,23 @@ export function SearchScreen({ text, where }) {
     event.preventDefault();
     location.hash = searchAddress(field.current?.value ?? "", choice.current?.value ?? "text");
   };
-  return html`<div class="screen"><div class="pane" tabindex="0" role="region" aria-label="Search">
-    <div class="filehead"><h2>Search</h2>
-      <form role="search" class="acts" onSubmit=${submit}>
+  return html`<main class="page search-page" id="file" tabindex="-1"><div class="in">
+    <div><h1>Search</h1><p class="dim">Finds every text that an edit added or removed, whatever was decided.</p></div>
+    <div>
+      <form role="search" class="chips" onSubmit=${submit}>
         <input type="search" ref=${field} defaultValue=${text} aria-label="What to search for" required />
         <select ref=${choice} aria-label="Where to search">
           ${[["text", "in inserted and removed lines"], ["path", "in paths"], ["prompt", "in prompts"]].map(([value, words]) => html`<option key=${value} value=${value} selected=${value === where}>${words}</option>`)}
         </select>
-        <button type="submit">Search</button>
+        <button type="submit" class="b main">Search</button>
       </form>
-      <p class="facts" role="status">${is_asking ? "Searching …" : found ? `${counted(found.hits.length, "edit")}${found.more ? " so far" : ""}` : "Finds every text that an edit inserted or removed, whatever was decided."}</p>
+      <p class="small dim" role="status">${is_asking ? "Searching …" : found ? `${counted(found.hits.length, "edit")}${found.more ? " so far" : ""}` : ""}</p>
       ${error && html`<p role="alert" class="note warn">${error}</p>`}
     </div>
-    ${found && html`<ol class="pad hits items">${found.hits.map(({ edit, rows }) => html`<li key=${edit.seq}>
+    ${found && html`<ol class="hits items">${found.hits.map(({ edit, rows }) => html`<li key=${edit.seq}>
       <p><a href=${timelineAddress(edit.path)}><span class="name">${edit.name}</span></a> · <${EditLine} edit=${edit} /></p>
       <${Lines} rows=${rows} label=${`Lines of edit ${edit.seq}`} />
       <p><a href=${blameAddress(edit.path)}>Blame</a></p></li>`)}</ol>
-      ${found.more && html`<p class="pad"><button type="button" disabled=${is_asking} onClick=${() => ask(found.before)}>Search further back</button></p>`}`}
-  </div></div>`;
+      ${found.more && html`<p><button type="button" class="b" disabled=${is_asking} onClick=${() => ask(found.before)}>Search further back</button></p>`}`}
+  </div></main>`;
 }

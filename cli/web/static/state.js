@@ -2,40 +2,54 @@
 
 import "./secret.js"; // first: it takes the secret out of the address
 
-/** @import {File as ChangedFile, Queue, Outcome} from "./types.d.ts" */
+/** @import {Change, File as ChangedFile, Queue, Outcome} from "./types.d.ts" */
 /** @import {Route} from "./routes.js" */
 import { useEffect, useState } from "./vendor/preact-htm.js";
 import { parsed } from "./routes.js";
 
 /**
- * An open dialog. `again` repeats the request with the answer that the person chose.
+ * An open dialog. `again` repeats the request with the answer that the person chose; `what` says in words what was asked for.
  * @typedef {(extra: object) => void} Again
- * @typedef {{ kind: "conflicted", outcome: Extract<Outcome, { outcome: "conflicted" }>, again: Again }
+ * @typedef {{ kind: "conflicted", outcome: Extract<Outcome, { outcome: "conflicted" }>, again: Again, what: string }
  *   | { kind: "external", outcome: Extract<Outcome, { outcome: "external" }>, again: Again }
  *   | { kind: "confirm", outcome: Extract<Outcome, { outcome: "confirm" }>, again: Again }
  *   | { kind: "running", outcome: Extract<Outcome, { outcome: "running" }>, again: Again }
  *   | { kind: "unshown", outcome: Extract<Outcome, { outcome: "unshown" }>, action: "accept" | "reject" | "reset", again: Again }
  *   | { kind: "restore", message: string, effects: { name: string, words: string }[], again: Again }
- *   | { kind: "edits", units: string[], splitting: boolean }
- *   | { kind: "comment", keys: string[], where: string }
- *   | { kind: "reject", keys: string[], where: string }
+ *   | { kind: "edits", units: string[] }
+ *   | { kind: "split", units: string[], where: string }
+ *   | { kind: "comment", where: string, target: { keys: string[] } | { path: string, lines: [number, number] } }
+ *   | { kind: "reject", keys: string[], where: string, name: string }
+ *   | { kind: "whole", what: "file" | "turn", turn: number }
+ *   | { kind: "messages" }
  *   | { kind: "keys" }} Sheet
  */
-/** The status line: the result of the last action. @typedef {{ text: string, is_failure: boolean, can_undo: boolean }} Said */
+
+/** What an action came to. `detail` names hunks. @typedef {{ text: string, detail: string, is_failure: boolean, can_undo: boolean, time: number }} Message */
+/** A change as it is shown; one that was decided stays until the file is left. @typedef {Change & { verdict?: "accepted" | "rejected" }} ShownChange */
+/** A file as it is shown. @typedef {Omit<ChangedFile, "all"> & { all: ShownChange[] }} ShownFile */
+/** Rows of a diff that the person chose by their line numbers. @typedef {{ first: number, last: number }} Picked */
 
 /**
  * @typedef {object} State
  * @property {Queue | null} queue
  * @property {Route} route
  * @property {"live" | "lost" | "unknown"} connection "unknown": the server was started again, with another token
- * @property {ChangedFile | null} file the file that is shown, with its changes
+ * @property {ShownFile | null} file the file that is shown, with its changes
  * @property {string} file_error why no file is shown
  * @property {number} cursor index of the current change; -1: none
+ * @property {Picked | null} picked
  * @property {"changes" | "rendered"} tab
+ * @property {"unified" | "split"} view
+ * @property {"turns" | "tree"} arrangement of the queue
+ * @property {string} filter of the queue
  * @property {Sheet | null} sheet
- * @property {Said} said
+ * @property {Message | null} said the message that is on the screen
+ * @property {Message[]} messages all of them, the newest first
  * @property {boolean} has_keys whether single keys are on
  */
+
+const KEPT_MESSAGES = 200;
 
 /** @type {State} */
 export const state = {
@@ -45,9 +59,14 @@ export const state = {
   file: null,
   file_error: "",
   cursor: -1,
+  picked: null,
   tab: "changes",
+  view: localStorage.getItem("view") === "split" ? "split" : "unified",
+  arrangement: localStorage.getItem("arrangement") === "tree" ? "tree" : "turns",
+  filter: "",
   sheet: null,
-  said: { text: "", is_failure: false, can_undo: false },
+  said: null,
+  messages: [],
   has_keys: localStorage.getItem("keys") !== "off",
 };
 
@@ -60,9 +79,16 @@ export function set(patch) {
   for (const tell of listeners) tell();
 }
 
-/** Show the result of an action in the status line. @param {string} text @param {{ is_failure?: boolean, can_undo?: boolean }} [how] */
-export function say(text, { is_failure = false, can_undo = false } = {}) {
-  set({ said: { text, is_failure, can_undo } });
+/** Keep a choice of the person for later visits, and apply it. @template {"view" | "arrangement"} K @param {K} name @param {State[K]} value */
+export function choose(name, value) {
+  localStorage.setItem(name, value);
+  set({ [name]: value });
+}
+
+/** Show a message; all messages are kept in a list. @param {string} text @param {{ is_failure?: boolean, can_undo?: boolean, detail?: string }} [how] */
+export function say(text, { is_failure = false, can_undo = false, detail = "" } = {}) {
+  const said = { text, detail, is_failure, can_undo, time: Date.now() / 1000 };
+  set({ said, messages: [said, ...state.messages].slice(0, KEPT_MESSAGES) });
 }
 
 /** Redraw a component whenever the state changes. */

@@ -15,16 +15,15 @@ export function StoreScreen() {
   useEffect(() => {
     get("store").then(show, (refusal) => fail(refusal instanceof Refused ? refusal.message : String(refusal)));
   }, [version]);
-  return html`<div class="screen"><div class="pane" tabindex="0" role="region" aria-label="Store">
-    <div class="filehead"><h2>Store</h2>
+  return html`<main class="page store-page" id="file" tabindex="-1"><div class="in">
+    <div><h1>Store</h1><p class="dim">Every state of every file that was edited, kept until nothing needs it.</p>
       ${error && html`<p role="alert" class="note warn">${error}</p>`}
       ${!store && !error && html`<p role="status">Loading …</p>`}</div>
-    ${store && html`<div class="pad">
-      <table class="facts"><tbody>${store.facts.map(({ name, value }) => html`<tr key=${name}><th scope="row">${name}</th><td>${value}</td></tr>`)}</tbody></table>
-      <h3>What gc would free</h3>
-      <p><${Prose} text=${store.gc} /></p>
+    ${store && html`
+      <dl class="figures">${store.facts.map(({ name, value }) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
+      <section aria-label="What can be freed"><h2>What can be freed</h2><p><${Prose} text=${store.gc} /></p></section>
       <${PlotFigure} name="store" />
       <${PlotFigure} name="activity" />
-    </div>`}
-  </div></div>`;
+    `}
+  </div></main>`;
 }

@@ -5,7 +5,7 @@ import { address, decide, get, Refused } from "./api.js";
 import { EditLine, Lines } from "./lines.js";
 import { PlotFigure } from "./plot.js";
 import { FileName } from "./queue.js";
-import { perform } from "./review.js";
+import { perform } from "./decisions.js";
 import { blameAddress, timelineAddress } from "./routes.js";
 import { say, set, state } from "./state.js";
 import { html, useEffect, useState } from "./vendor/preact-htm.js";
@@ -42,19 +42,20 @@ export function TimelineScreen({ path }) {
   const last = points.length - 1;
   const here = at < 0 ? last : Math.min(at, last);
   const point = points[here];
-  return html`<div class="screen"><div class="pane" tabindex="0" role="region" aria-label="Timeline">
-    <div class="filehead"><h2>Timeline: ${path ? html`<${FileName} name=${timeline?.name ?? ""} />` : "the whole workspace"}</h2>
+  return html`<main class="page timeline-page" id="file" tabindex="-1"><div class="in">
+    <div class="head"><h1>Timeline</h1><p class="dim">${path ? html`<${FileName} name=${timeline?.name ?? ""} />` : "The whole workspace"}, edit by edit. A restore is a change of yours, and can be taken back.</p></div>
+    <div>
       ${error && html`<p role="alert" class="note warn">${error}</p>`}
       ${!timeline && !error && html`<p role="status">Loading …</p>`}
-      ${timeline && !point && html`<p class="empty">Nothing is recorded here yet.</p>`}
+      ${timeline && !point && html`<p class="dim">Nothing is recorded here yet.</p>`}
       ${point && html`<${Slider} points=${points} here=${here} go=${go} />`}
-      ${timeline?.more && html`<button type="button" onClick=${() => ask(points[0].seq)}>Show what came before</button>`}
-      ${path && html`<div class="acts"><a class="button" href=${blameAddress(path)}>Blame</a><a class="button" href=${timelineAddress("")}>Whole workspace</a></div>`}
+      ${timeline?.more && html`<button type="button" class="b" onClick=${() => ask(points[0].seq)}>Show what came before</button>`}
+      ${path && html`<div class="chips"><a class="b" href=${blameAddress(path)}>Blame</a><a class="b" href=${timelineAddress("")}>Whole workspace</a></div>`}
       ${point && html`<p class="point" aria-live="polite"><${EditLine} edit=${point} />${!path && html`<br /><span class="name">${point.name}</span>`}</p>`}
     </div>
     ${point && (path ? html`<${StateThen} point=${point} />` : html`<${MomentThen} point=${point} />`)}
-    ${point && path && html`<div class="pad"><${PlotFigure} name="file" path=${path} /></div>`}
-  </div></div>`;
+    ${point && path && html`<${PlotFigure} name="file" path=${path} />`}
+  </div></main>`;
 }
 
 /** The slider that chooses a moment. @param {{ points: EditSummary[], here: number, go: (at: number) => void }} properties */
@@ -62,10 +63,10 @@ function Slider({ points, here, go }) {
   const last = points.length - 1;
   const moved = (/** @type {Event} */ event) => go(Number(/** @type {HTMLInputElement} */ (event.target).value));
   return html`<div class="slider">
-    <button type="button" disabled=${here <= 0} onClick=${() => go(here - 1)} aria-label="Earlier">‹</button>
+    <button type="button" class="b icon" disabled=${here <= 0} onClick=${() => go(here - 1)} aria-label="Earlier">‹</button>
     <input type="range" min="0" max=${last} value=${here} onInput=${moved} aria-label="Moment"
       aria-valuetext=${`${here + 1} of ${last + 1}: edit ${points[here].seq}, ${clock(points[here].time)}`} />
-    <button type="button" disabled=${here >= last} onClick=${() => go(here + 1)} aria-label="Later">›</button>
+    <button type="button" class="b icon" disabled=${here >= last} onClick=${() => go(here + 1)} aria-label="Later">›</button>
     <span class="of">${clock(points[here].time)}, ${here + 1} of ${last + 1}</span>
   </div>`;
 }
@@ -108,23 +109,23 @@ function StateThen({ point }) {
     } else say(outcome.message, { is_failure: outcome.outcome !== "nothing" });
   };
   const word = before ? "before" : "after";
-  return html`<div class="pad">
-    <div class="acts">
+  return html`<section class="then" aria-label="The moment">
+    <div class="chips">
       <label class="check"><input type="checkbox" checked=${before === 1} onChange=${() => turn(before ? 0 : 1)} /> before this edit</label>
-      <button type="button" disabled=${!!state.queue?.read_only || !then || then.same || !then.kept} onClick=${restore}>Restore the file as it was ${word} edit ${point.seq}</button>
+      <button type="button" class="b main" disabled=${!!state.queue?.read_only || !then || then.same || !then.kept} onClick=${restore}>Restore the file as it was ${word} edit ${point.seq}</button>
     </div>
     ${error && html`<p role="alert" class="note warn">${error}</p>`}
     ${then && html`<p>${stateInWords(then, word)}</p>
-      ${then.total > then.rows.length && html`<p class="meta">The first ${counted(then.rows.length, "row")} of ${then.total.toLocaleString("en")} are shown.</p>`}
+      ${then.total > then.rows.length && html`<p class="small dim">The first ${counted(then.rows.length, "row")} of ${then.total.toLocaleString("en")} are shown.</p>`}
       <${Lines} rows=${then.rows} label="How it differs from now" />`}
-  </div>`;
+  </section>`;
 }
 
 /** @param {State} then @param {string} word */
 function stateInWords(then, word) {
   if (!then.kept) return "Its text is no longer kept.";
   if (!then.exists) return `The file did not exist ${word} this edit.`;
-  if (then.same) return "The file is like that now.";
+  if (then.same) return "The file has not changed since then.";
   if (then.too_large) return `It was ${size(then.size)}: too large to be compared here.`;
   if (then.binary) return `It was ${size(then.size)}, and binary.`;
   return "What a restore would take out (−) and bring back (+):";
@@ -133,10 +134,10 @@ function stateInWords(then, word) {
 /** The files that differ between a moment and now. @param {{ point: EditSummary }} properties */
 function MomentThen({ point }) {
   const [then, error] = /** @type {[Moment | null, string]} */ (useAnswer("moment", { seq: point.seq }));
-  return html`<div class="pad">
+  return html`<section class="then" aria-label="The moment">
     ${error && html`<p role="alert" class="note warn">${error}</p>`}
-    ${then && html`<h3>${then.files.length ? `${counted(then.files.length, "file")} ${then.files.length === 1 ? "differs" : "differ"} from now` : "No file differs from now"}</h3>
+    ${then && html`<h2>${then.files.length ? `${counted(then.files.length, "file")} ${then.files.length === 1 ? "differs" : "differ"} from now` : "No file differs from now"}</h2>
       <ul class="items">${then.files.map(({ path, name, what }) => html`<li key=${path}><a href=${timelineAddress(path)}><${FileName} name=${name} /></a> ${what}</li>`)}</ul>
-      ${then.more && html`<p class="meta">More files differ; these are the first ${then.files.length.toLocaleString("en")}.</p>`}`}
-  </div>`;
+      ${then.more && html`<p class="small dim">More files differ; these are the first ${then.files.length.toLocaleString("en")}.</p>`}`}
+  </section>`;
 }

@@ -162,6 +162,8 @@ export interface Row {
   hidden?: number;
   /** Number of characters that were cut off. */
   cut?: number;
+  /** The page sets it: the line only moved within its file. */
+  moved?: boolean;
   /** How the line ends, if not with a line feed. */
   end?: "no newline" | "CRLF" | "CR";
 }

@@ -3,6 +3,7 @@
 /** @import {EditDetail, File as ChangedFile, Row, Span} from "./types.d.ts" */
 /** @import {Sheet} from "./state.js" */
 import { get, Refused } from "./api.js";
+import { Dialog } from "./dialog.js";
 import { EditLine, Lines } from "./lines.js";
 import { html, useEffect, useState } from "./vendor/preact-htm.js";
 import { counted } from "./words.js";
@@ -37,15 +38,16 @@ export function UnshownSheet({ sheet, close }) {
       is_open = false;
     };
   }, [outcome]);
-  return html`<p>${outcome.message} ${left > 0 && !error ? "They are being fetched." : "Here they are."}</p>
+  const words = `${WORDS[action]}${outcome.lines > 0 ? ` with these ${counted(outcome.lines, "line")}` : ""}`;
+  const foot = html`<span class="grow"></span><button type="button" class="b" onClick=${close}>Leave it as it is</button>
+    <button type="button" class=${`b ${action}`} disabled=${left > 0} onClick=${() => again({})}>${words}</button>`;
+  return html`<${Dialog} title="Not on the screen yet" close=${close} foot=${foot}>
+    <p>${outcome.message} ${left > 0 && !error ? "They are being fetched." : "Here they are."}</p>
     ${error && html`<p role="alert">${error}</p>`}
-    <ul class="conflicts unshown">${parts.map(({ of, title, at, rows, words }) => html`<li key=${`${of} ${at}`}>
-      <p data-of=${rows.length ? null : of}><span class="name">${title}</span> ${words}</p>
-      <${Lines} rows=${rows} label="Lines that were not on the screen" of=${of} at=${at} /></li>`)}</ul>
-    <div class="acts">
-      <button type="button" class=${action} disabled=${left > 0} onClick=${() => again({})}>${WORDS[action]}${outcome.lines > 0 && ` with these ${counted(outcome.lines, "line")}`}</button>
-      <button type="button" onClick=${close}>Leave it as it is</button>
-    </div>`;
+    ${parts.map(({ of, title, at, rows, words: said }) => html`<div class="card" key=${`${of} ${at}`}>
+      <div class="card-head" data-of=${rows.length ? null : of}><b class="mono">${title}</b> ${said}</div>
+      <${Lines} rows=${rows} label="Lines that were not on the screen" of=${of} at=${at} /></div>`)}
+  <//>`;
 }
 
 /** Request what was not on the screen, one change or hunk after the other. @param {Unshown["outcome"]} outcome @param {(parts: Part[]) => void} arrived */

@@ -56,3 +56,19 @@ export function short(text, most) {
 export function octal(mode) {
   return mode.toString(8).padStart(4, "0");
 }
+
+/** Return a text with its first letter in upper case. @param {string} text */
+export function upper(text) {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+/** Return words as a list, such as "1, 2 and 3". @param {readonly string[]} words */
+export function listed(words) {
+  return words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words[words.length - 1]}`;
+}
+
+/** Return the time of day of a moment of today, else its day. @param {number} time in seconds since 1970 */
+export function clockOrDay(time) {
+  const [day, minute] = clock(time).split(" ");
+  return day === clock(Date.now() / 1000).split(" ")[0] ? minute : day;
+}

@@ -63,6 +63,18 @@ def only_read(reviewed_project: Path, tmp_path_factory: pytest.TempPathFactory) 
         assert server.end()[1] == ""
 
 
+@pytest.fixture(scope="module")
+def serve_for_module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Path], ReviewServer]]:
+    """Return a function that starts a server of a copy of a project, for all tests of a module that decide on nothing."""
+    with ExitStack() as stack:
+
+        def started(root: Path) -> ReviewServer:
+            copy = Path(shutil.copytree(root, tmp_path_factory.mktemp("shared") / root.name))
+            return stack.enter_context(review_server(copy))
+
+        yield started
+
+
 @pytest.fixture
 def reading(only_read: ReviewServer, opened: Opener) -> Iterator[ReviewPage]:
     """Return a page of a server that other tests read from too; which changes were seen depends on these."""

@@ -53,7 +53,7 @@ def test_edits_of_a_running_agent_appear_and_the_line_under_the_cursor_stays(
     for _ in range(10):
         review.press("j")
     expect(review.current).to_contain_text("Line 110")
-    row = review.page.locator(".row.ins", has_text="LINE 110")
+    row = review.page.locator(".r.add", has_text="LINE 110")
     before = review.top(row)
     with connected(long_file.resolve()) as agent:
         for number in range(3):
@@ -63,7 +63,7 @@ def test_edits_of_a_running_agent_appear_and_the_line_under_the_cursor_stays(
             agent.done("multi_edit_text_file", path=str(long_file.resolve() / "a.txt"), edits=edits)
             expect(review.current).to_contain_text(f"Line {111 + number}")
             assert review.top(row) == pytest.approx(before, abs=1)
-    expect(review.heads.first).to_contain_text("Line 2")
+    expect(review.heads.first).to_contain_text("Lines 2–4")
 
 
 def test_a_reader_who_scrolled_away_from_the_cursor_keeps_the_line(
@@ -71,14 +71,14 @@ def test_a_reader_who_scrolled_away_from_the_cursor_keeps_the_line(
 ) -> None:
     review = opened(serve(long_file), width=900)
     review.file("a.txt")
-    row = review.page.locator(".row.ins", has_text="LINE 300")
+    row = review.page.locator(".r.add", has_text="LINE 300")
     row.scroll_into_view_if_needed()
     before = review.top(row)
     agent = ClaudeCode(long_file, "two")
     agent.start()
     agent.ask("More")
     agent.write("a.txt", "".join(["new 1\n", "new 2\n", *edited(*range(10, 400, 10))]))
-    expect(review.page.locator("header .counts")).to_contain_text("40 changes")
+    expect(review.progress).to_have_text("0 of 40 changes decided")
     expect(review.heads.nth(1)).to_contain_text("Line 12")
     assert review.top(row) == pytest.approx(before, abs=1)
 
@@ -98,7 +98,7 @@ def test_a_change_that_the_agent_altered_stays_current_and_says_so(
     lines = edited(*range(10, 400, 10))
     agent.write("a.txt", "".join([*lines[:40], "after forty\n", *lines[40:]]))
     expect(review.current).to_contain_text("changed since you looked")
-    expect(review.current).to_contain_text("+2 \u22121")
+    expect(review.page.locator(".change-bar")).to_contain_text("+2 \u22121")
     assert review.top(review.current) == pytest.approx(before, abs=1)
     review.press("x")
     expect(review.said).to_contain_text("Rejected")
@@ -119,7 +119,7 @@ def test_an_edit_after_the_decision_was_asked_for_is_never_decided_with_it(
     agent.ask("More")
     agent.write("a.txt", "".join([*lines[:10], "not shown yet\n", *lines[10:]]))
     review.press("a")
-    expect(review.page.locator(".said.failure")).not_to_be_empty()
+    expect(review.failure).not_to_be_empty()
     review.wrong.clear()
     assert "accepted" not in done(long_file, "show", "1").partition("1:2")[0]
 
@@ -134,7 +134,7 @@ def test_a_decision_in_one_tab_shows_in_the_other(
     one.press("x")
     expect(one.said).to_contain_text("Rejected")
     expect(two.heads).to_have_count(1)
-    expect(two.current).to_contain_text("Line 11")
+    expect(two.current).to_contain_text("Lines 11")
     two.press("u")
     expect(two.said).to_contain_text("Undid")
     expect(one.heads).to_have_count(2)
@@ -144,14 +144,15 @@ def test_a_reload_in_the_middle_returns_to_the_same_file(
     project: Path, serve: Callable[..., ReviewServer], opened: Opener
 ) -> None:
     review = opened(serve(project))
+    review.file("README.md", turn=2)
     review.file("shop/cart.py", turn=1)
     review.press("a")
     expect(review.said).to_contain_text("Accepted")
     review.page.reload()
-    expect(review.page.locator(".filehead h2")).to_contain_text("shop/cart.py")
+    expect(review.head_of("shop/cart.py")).to_be_visible()
     expect(review.heads).to_have_count(2)
     review.page.go_back()
-    expect(review.page.locator(".queue")).to_contain_text("Large orders")
+    expect(review.head_of("README.md")).to_be_visible()
 
 
 def test_a_server_that_ended_and_came_back_is_said_and_nothing_typed_is_lost(
@@ -167,7 +168,7 @@ def test_a_server_that_ended_and_came_back_is_said_and_nothing_typed_is_lost(
     banner = review.page.locator(".banner")
     expect(banner).to_contain_text("The server is gone")
     review.sheet.get_by_role("button", name="Comment").click()
-    expect(review.page.locator(".said.failure")).to_contain_text("No answer")
+    expect(review.failure).to_contain_text("No answer")
     assert review.sheet.get_by_role("textbox").input_value() == "A long thought"
     again = serve(project, "--port", str(server.port))
     review.press("Escape")
@@ -178,5 +179,5 @@ def test_a_server_that_ended_and_came_back_is_said_and_nothing_typed_is_lost(
     review.press("c")
     assert review.sheet.get_by_role("textbox").input_value() == "A long thought"
     review.sheet.get_by_role("button", name="Comment").click()
-    expect(review.current.locator(".comment")).to_contain_text("A long thought")
+    expect(review.current.locator(".thread")).to_contain_text("A long thought")
     review.wrong.clear()

@@ -28,52 +28,59 @@ def statuses(root: Path, seq: int) -> list[str]:
 
 
 def test_queue_shows_turns_with_prompts_and_files_with_counts(review: ReviewPage) -> None:
-    turns = review.page.locator("section.turn")
+    turns = review.page.locator("section.turn[aria-label^='Turn']")
     assert turns.count() == 3
     expect(turns.nth(0)).to_contain_text("Large orders should cost less")
-    expect(turns.nth(0)).to_contain_text("claude-code")
+    expect(review.page.locator(".session").first).to_contain_text("claude-code 1")
     expect(turns.nth(0).get_by_role("link", name="test_cart.py")).to_contain_text("+1 \u22121")
-    expect(review.page.locator(".notices")).to_contain_text("Sessions 1 and 2 have both changed shop/cart.py")
-    expect(review.page.locator("header .counts")).to_contain_text("14 changes, 14 not seen")
+    expect(review.page.locator(".notices")).to_contain_text("claude-code 1 and codex 2 have both changed shop/cart.py")
+    expect(review.progress).to_have_text("0 of 14 changes decided")
+
+
+def test_the_page_opens_on_the_first_change(review: ReviewPage) -> None:
+    expect(review.head_of("shop/cart.py")).to_be_visible()
+    expect(review.current).to_contain_text("Line 30")
+    expect(review.page.locator(".queue a[aria-current]")).to_have_attribute("title", "shop/cart.py")
 
 
 def test_keys_go_through_changes_and_files(review: ReviewPage) -> None:
     review.file("shop/cart.py", turn=1)
     expect(review.current).to_contain_text("Line 30")
     review.press("j")
-    expect(review.current).to_contain_text("Line 34")
+    expect(review.current).to_contain_text("Lines 34")
     review.press("k")
     expect(review.current).to_contain_text("Line 30")
     review.press("J")
-    expect(review.page.locator(".filehead h2")).to_contain_text("tests/test_cart.py")
+    expect(review.head_of("tests/test_cart.py")).to_be_visible()
     expect(review.current).to_contain_text("Line 9")
+    review.press("K")
+    expect(review.head_of("shop/cart.py")).to_be_visible()
+    expect(review.current).to_contain_text("Lines 44")  # the first that was not wholly on the screen yet
+    review.file("tests/test_cart.py")  # as folders, it is the last one
     review.press("j")
     expect(review.said).to_contain_text("last change")
-    review.press("K")
-    expect(review.page.locator(".filehead h2")).to_contain_text("shop/cart.py")
-    expect(review.current).to_contain_text("Line 44")  # the first that was not wholly on the screen yet
-    review.press("Escape")
-    expect(review.page.locator(".overview h2")).to_contain_text("changes in 10 files")
-    review.press("j")
-    assert review.page.locator(".queue a:focus").count() == 1
-    review.press("Enter")
-    expect(review.current).to_contain_text("Line 44")
+    review.press("q")
+    expect(review.page.locator(".done-page h1")).to_contain_text("14 changes left to decide")
+    review.page.get_by_role("link", name="Go on").click()
+    expect(review.current).to_be_visible()
 
 
 def test_accepting_and_rejecting_go_on_and_undo_takes_back(review: ReviewPage, project: Path) -> None:
     review.file("shop/cart.py", turn=1)
     review.press("a")
     expect(review.said).to_contain_text("Accepted")
-    expect(review.current).to_contain_text("Line 34")
+    expect(review.current).to_contain_text("Lines 34")
+    expect(review.heads.first).to_contain_text("Accepted")
+    expect(review.progress).to_have_text("1 of 14 changes decided")
     assert statuses(project, 1)[0] == "accepted"
     review.press("x")
     expect(review.said).to_contain_text("Rejected")
     assert "5_000" in (project / "shop/cart.py").read_text()
     review.press("u")
-    expect(review.said).to_contain_text("Undid")
+    expect(review.said).to_contain_text("Undone")
     assert "4_000" in (project / "shop/cart.py").read_text()
     review.press("U")
-    expect(review.said).to_contain_text("Redid")
+    expect(review.said).to_contain_text("Redone")
     assert "5_000" in (project / "shop/cart.py").read_text()
 
 
@@ -84,27 +91,32 @@ def test_buttons_of_a_heading_decide_on_its_change(review: ReviewPage, project: 
     assert "## Test it" not in (project / "README.md").read_text()
     assert "15 %" in (project / "README.md").read_text()
     review.page.get_by_role("button", name="Undo").click()
-    expect(review.said).to_contain_text("Undid")
+    expect(review.said).to_contain_text("Undone")
     assert "## Test it" in (project / "README.md").read_text()
 
 
 def test_a_file_is_accepted_as_a_whole_and_the_next_is_shown(review: ReviewPage, project: Path) -> None:
     review.file("README.md", turn=2)
-    review.page.get_by_role("button", name="Accept file").click()
-    expect(review.page.locator(".filehead h2")).to_contain_text("logo.png")
+    review.press("f")
+    review.sheet.get_by_role("button", name="Accept 2 changes").click()
+    expect(review.head_of("logo.png")).to_be_visible()
     assert statuses(project, 7) == ["accepted", "accepted"]
 
 
 def test_a_turn_is_rejected_as_a_whole_and_comes_back(review: ReviewPage, project: Path) -> None:
     before = (project / "README.md").read_bytes()
     review.file("README.md", turn=2)
-    review.page.get_by_role("button", name="Reject turn").click()
+    review.press("t")
+    expect(review.sheet).to_contain_text("Now tidy up")
+    review.press("x")
+    expect(review.sheet).to_contain_text("not on the screen")
     review.sheet.get_by_role("button", name="Reject").click()
-    expect(review.said).to_contain_text("Rejected")
-    expect(review.page.get_by_role("heading", name="Now tidy up")).to_have_count(0)
+    expect(review.said).to_contain_text("Rejected 8 changes of turn 2")
+    expect(review.page.locator("section.turn", has_text="Now tidy up")).to_have_count(0)
+    expect(review.page.locator("details.turn.done", has_text="Now tidy up")).to_have_count(1)
     assert (project / "README.md").read_bytes() != before
     review.page.get_by_role("button", name="Undo").click()
-    expect(review.page.get_by_role("heading", name="Now tidy up")).to_have_count(1)
+    expect(review.page.locator("section.turn", has_text="Now tidy up")).to_have_count(1)
     assert (project / "README.md").read_bytes() == before
 
 
@@ -126,14 +138,15 @@ def test_a_comment_is_kept_over_a_reload_and_then_shown_with_its_change(review: 
     review.press("c")
     assert review.sheet.get_by_role("textbox").input_value() == "Why 17?"
     review.sheet.get_by_role("button", name="Comment").click()
-    expect(review.current.locator(".comment")).to_contain_text("Why 17?")
+    expect(review.current.locator(".thread")).to_contain_text("Why 17?")
     review.current.get_by_role("button", name="Resolve").click()
-    expect(review.current.locator(".comment")).to_contain_text("resolved")
+    expect(review.current.locator(".thread")).to_contain_text("resolved")
 
 
 def test_single_edits_are_shown_and_decided_on(review: ReviewPage, project: Path) -> None:
     review.file("shop/cart.py")
     review.press("j")
+    expect(review.current).to_contain_text("Lines 34")
     review.press("e")
     expect(review.sheet).to_contain_text("Large orders should cost less")
     expect(review.sheet).to_contain_text("Let shipping depend on the country")
@@ -148,11 +161,11 @@ def test_a_hunk_is_split_and_a_part_taken_out(review: ReviewPage, project: Path)
     review.file("shop/cart.py", turn=1)
     review.press("j")
     review.press("j")
-    expect(review.current).to_contain_text("Line 44")
+    expect(review.current).to_contain_text("Lines 44")
     review.press("s")
-    review.sheet.get_by_role("button", name="Take this part out").first.wait_for()
+    review.sheet.get_by_role("checkbox").first.check()
     before = (project / "shop/cart.py").read_text()
-    review.sheet.get_by_role("button", name="Take this part out").first.click()
+    review.sheet.get_by_role("button", name="Take out 1 part").click()
     review.sheet.wait_for(state="hidden")
     assert (project / "shop/cart.py").read_text() != before
 
@@ -161,24 +174,28 @@ def test_a_change_is_marked_seen_by_its_key_and_by_going_on(review: ReviewPage) 
     review.file("shop/cart.py", turn=1)
     review.press(".")
     expect(review.current).to_contain_text("seen")
-    expect(review.page.locator("header .counts")).to_contain_text("13 not seen")
+    row = review.page.locator(".queue a[aria-current]")
+    expect(row).to_contain_text("3 to decide, 1 seen")
     review.press("j")
     review.press("j")
-    expect(review.page.locator("header .counts")).to_contain_text("12 not seen")
+    expect(row).to_contain_text("3 to decide, 2 seen")
 
 
-def test_changes_of_white_space_alone_say_so_and_are_shown_as_all_others(reading: ReviewPage) -> None:
+def test_white_space_that_is_the_change_is_drawn_and_never_folded(reading: ReviewPage) -> None:
     reading.file("shop/limits.ini")
-    expect(reading.current).to_contain_text("white space only")
-    assert reading.page.locator(".row.ins").first.is_visible()
+    expect(reading.current).to_contain_text("White space only")
+    assert reading.page.locator(".r.add").first.is_visible()
+    removed = reading.page.locator(".r.del .c")
+    assert removed.locator(".sp").count() == 2
+    assert removed.inner_text() == "  price=9000"  # what is copied is true
 
 
 def test_gaps_open(reading: ReviewPage) -> None:
     reading.file("shop/cart.py")
     reading.page.get_by_role("button", name="lines not shown").first.click()
-    expect(reading.page.locator(".diff")).to_contain_text("Carts: what a customer wants")
-    numbers = reading.page.eval_on_selector_all(".row.same", "rows => rows.map(row => row.dataset.n)")
-    assert numbers[0].split()[0] == "1"
+    expect(reading.page.locator(".code")).to_contain_text("Carts: what a customer wants")
+    numbers = reading.page.eval_on_selector_all(".r.same .n.old", "all => all.map(each => each.textContent)")
+    assert numbers[0] == "1"
 
 
 def test_what_no_line_shows_is_said_in_words(reading: ReviewPage) -> None:
@@ -190,7 +207,7 @@ def test_what_no_line_shows_is_said_in_words(reading: ReviewPage) -> None:
     }
     for name, words in said.items():
         reading.file(name)
-        expect(reading.page.locator(".pane")).to_contain_text(words)
+        expect(reading.page.locator(".scroll")).to_contain_text(words)
 
 
 def test_all_keys_are_listed_and_can_be_turned_off(reading: ReviewPage) -> None:
@@ -218,6 +235,7 @@ def test_a_conflict_says_who_needs_whom_and_a_cascade_rejects_both(
     review.sheet.get_by_role("button", name="Reject 1:1").click()
     expect(review.sheet).to_contain_text("2:1 needs 1:1")
     expect(review.sheet).to_contain_text("Build on it")
+    review.sheet.get_by_role("radio", name="Leave it").check()
     review.sheet.get_by_role("button", name="Leave it").click()
     assert (root / "a.txt").read_text() == "1\nTWO\n2b\n3\n"
     review.press("e")
@@ -265,7 +283,7 @@ def test_what_another_reviewer_decided_is_overtaken(review: ReviewPage, project:
     review.page.route("**/api/events", lambda route: route.abort())
     done(project, "accept", "3")
     review.press("x")
-    expect(review.page.locator(".said.failure")).to_contain_text("Decided elsewhere meanwhile")
+    expect(review.failure).to_contain_text("Decided elsewhere meanwhile")
     assert statuses(project, 3) == ["accepted"]
     review.wrong.clear()
 
@@ -305,13 +323,12 @@ def test_a_rejection_is_made_though_a_call_is_open(review: ReviewPage, project: 
 def test_nothing_is_left_in_the_end(tmp_path: Path, serve: Callable[..., ReviewServer], opened: Opener) -> None:
     root = conflicting(tmp_path / "shop")
     review = opened(serve(root))
-    review.page.get_by_role("button", name="Begin the review").click()
     review.current.wait_for()
     review.press("a")
-    expect(review.page.locator(".overview h2")).to_contain_text("Nothing awaits review")
-    expect(review.page.locator(".queue")).to_contain_text("Nothing awaits review.")
+    expect(review.page.locator(".done-page h1")).to_contain_text("The change is decided")
+    expect(review.page.locator(".done-page")).to_contain_text("You can close this page")
     review.press("u")
-    expect(review.page.locator(".queue")).to_contain_text("a.txt")
+    expect(review.current).to_contain_text("Lines 2")
 
 
 def test_an_empty_workspace_says_what_to_do(tmp_path: Path, serve: Callable[..., ReviewServer], opened: Opener) -> None:
@@ -319,13 +336,13 @@ def test_an_empty_workspace_says_what_to_do(tmp_path: Path, serve: Callable[...,
     root.mkdir()
     done(root, "init")
     review = opened(serve(root))
-    expect(review.page.locator(".queue")).to_contain_text("Connect an agent with cas setup")
+    expect(review.page.locator(".done-page")).to_contain_text("Connect an agent with cas setup")
 
 
 def test_names_and_contents_full_of_markup_are_text(reading: ReviewPage) -> None:
     reading.file("<img src=x onerror=alert(1)>.txt")
-    expect(reading.page.locator(".diff")).to_contain_text("<script>alert(2)</script>")
-    expect(reading.page.locator(".diff")).to_contain_text("</div><iframe src='javascript:alert(3)'></iframe>")
-    assert reading.page.locator(".pane img, .pane iframe, .pane script").count() == 0
-    assert "\u202e" not in reading.page.locator(".diff").inner_text()
-    assert "\x1b" not in reading.page.locator(".diff").inner_text()
+    expect(reading.page.locator(".code")).to_contain_text("<script>alert(2)</script>")
+    expect(reading.page.locator(".code")).to_contain_text("</div><iframe src='javascript:alert(3)'></iframe>")
+    assert reading.page.locator(".scroll img, .scroll iframe, .scroll script").count() == 0
+    assert "\u202e" not in reading.page.locator(".code").inner_text()
+    assert "\x1b" not in reading.page.locator(".code").inner_text()

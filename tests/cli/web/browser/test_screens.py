@@ -98,25 +98,28 @@ def test_a_phone_shows_the_queue_or_a_file(only_read: ReviewServer, opened: Open
     review = opened(only_read, width=390, height=844)
     review.file("tests/test_cart.py", turn=1)
     expect(review.page.locator(".queue")).to_be_hidden()
-    assert review.page.locator(".row.ins").bounding_box() is not None
-    review.page.get_by_role("link", name="Queue").click()
+    assert review.page.locator(".r.add").bounding_box() is not None
+    review.page.get_by_role("link", name="Back to the queue").click()
     expect(review.page.locator(".queue")).to_be_visible()
 
 
-def test_side_by_side_from_1100_pixels_on(only_read: ReviewServer, opened: Opener) -> None:
+def test_side_by_side_is_a_choice_and_needs_1100_pixels(only_read: ReviewServer, opened: Opener) -> None:
     review = opened(only_read, width=1100)
     review.file("tests/test_cart.py")
-    removed, inserted = review.page.locator(".row.del"), review.page.locator(".row.ins")
+    removed, inserted = review.page.locator(".code .c.del, .r.del"), review.page.locator(".code .c.add, .r.add")
+    assert review.top(removed) < review.top(inserted)
+    review.page.get_by_role("button", name="Side by side").click()
+    expect(review.page.locator(".r.pair").first).to_be_visible()
     assert review.top(removed) == review.top(inserted)
     review.page.set_viewport_size({"width": 1099, "height": 900})
-    expect(review.page.locator(".pair")).to_have_count(0)
+    expect(review.page.locator(".r.pair")).to_have_count(0)
     assert review.top(removed) < review.top(inserted)
 
 
 def test_syntax_and_words_that_differ_are_marked(reading: ReviewPage) -> None:
     reading.file("shop/cart.py")
-    expect(reading.page.locator(".row.ins .word").first).to_have_text("85 // 100")
-    expect(reading.page.locator(".keyword", has_text="return").first).to_be_visible()
+    expect(reading.page.locator(".r.add .w").first).to_have_text("85 // 100")
+    expect(reading.page.locator(".code .k", has_text="return").first).to_be_visible()
 
 
 def test_images_and_documents_are_shown_before_and_after(reading: ReviewPage) -> None:
@@ -136,20 +139,20 @@ def test_images_and_documents_are_shown_before_and_after(reading: ReviewPage) ->
 def test_blame_shows_the_prompt_behind_a_line(reading: ReviewPage) -> None:
     reading.file("shop/cart.py")
     reading.press("b")
-    behind = reading.page.locator(".blame", has_text="85 // 100")
-    expect(behind.locator(".why")).to_contain_text("Large orders should cost less")
+    behind = reading.page.locator(".block", has_text="85 // 100")
+    expect(behind.locator(".by")).to_contain_text("Large orders should cost less")
 
 
 def test_timeline_goes_back_and_restores(review: ReviewPage, project: Path) -> None:
     review.file("shop/cart.py")
-    review.press("t")
+    review.press("h")
     slider = review.page.get_by_role("slider", name="Moment")
     expect(slider).to_have_attribute(
         "aria-valuetext", "3 of 3: edit 11, " + str(slider.get_attribute("aria-valuetext"))[17:]
     )
     slider.press("Home")
     expect(review.page.locator(".point")).to_contain_text("Edit 1")
-    life = review.page.locator(".plot")
+    life = review.page.locator(".figure")
     assert life.locator("img").evaluate("image => image.decode().then(() => image.naturalWidth)") > 0
     life.locator("summary").click()
     expect(life.locator("tbody tr")).to_have_count(3)
@@ -164,27 +167,27 @@ def test_timeline_goes_back_and_restores(review: ReviewPage, project: Path) -> N
 
 
 def test_timeline_of_the_workspace_lists_what_differs(reading: ReviewPage) -> None:
-    reading.press("t")
+    reading.go("#/timeline")
     reading.page.get_by_role("slider", name="Moment").press("Home")
     expect(reading.page.locator(".items")).to_contain_text("README.md")
     reading.page.locator(".items").get_by_role("link", name="README.md").click()
-    expect(reading.page.locator(".filehead h2")).to_contain_text("README.md")
+    expect(reading.page.locator(".timeline-page .head")).to_contain_text("README.md")
 
 
 def test_search_finds_what_came_and_went(reading: ReviewPage) -> None:
-    reading.press("/")
-    reading.page.get_by_role("searchbox").fill("saved")
+    reading.go("#/search")
+    reading.page.get_by_role("searchbox", name="What to search for").fill("saved")
     reading.press("Enter")
     expect(reading.page.locator(".hits")).to_contain_text("You save {saved}")
     reading.page.get_by_role("combobox").select_option("prompt")
-    reading.page.get_by_role("searchbox").fill("country")
+    reading.page.get_by_role("searchbox", name="What to search for").fill("country")
     reading.page.get_by_role("button", name="Search").click()
     expect(reading.page.locator(".hits")).to_contain_text("shop/countries.py")
 
 
 def test_store_shows_plots_with_their_tables(reading: ReviewPage) -> None:
     reading.go("#/store")
-    plot = reading.page.locator(".plot").first
+    plot = reading.page.locator(".figure").first
     expect(plot).to_contain_text("The store over time")
     assert plot.locator("img").evaluate("image => image.decode().then(() => image.naturalWidth)") > 0
     plot.locator("summary").click()
@@ -204,7 +207,7 @@ def test_whose_an_unattributed_edit_is_can_be_said(
     review = opened(serve(project))
     whose = review.page.locator("section", has_text="Whose are these?")
     whose.get_by_role("link", name="who.txt").click()
-    review.page.get_by_role("combobox").select_option("session 2, codex")
+    review.page.get_by_role("combobox").select_option("codex 2 · Let shipping depend on the country.")
     review.page.get_by_role("button", name="Claim").click()
     expect(whose).to_have_count(0)
 
@@ -219,11 +222,12 @@ def test_a_workspace_that_can_only_be_read_says_why(
         review = opened(serve(project, begun_by=AS_ANYBODY))
         expect(review.page.locator(".notices")).to_contain_text("can't be written")
         review.file("README.md")
-        expect(review.page.get_by_role("button", name="Accept file")).to_be_disabled()
-        expect(review.current.get_by_role("button", name="Reject")).to_be_disabled()
+        expect(review.page.locator(".change-bar").get_by_role("button", name="Accept")).to_be_disabled()
+        expect(review.page.locator(".change-bar").get_by_role("button", name="Reject")).to_be_disabled()
         review.press("a")
+        expect(review.failure).to_contain_text("can't be written")
         review.press("j")
-        expect(review.current).to_contain_text("Line 11")
+        expect(review.current).to_contain_text("Lines 11")
         expect(review.heads).to_have_count(2)
     finally:
         for path, mode in modes.items():

@@ -168,7 +168,8 @@ def test_a_decision_on_a_turn_shows_first_what_was_not_on_the_screen(
 ) -> None:
     review = opened(serve(project))
     review.file("README.md", turn=2)
-    review.page.get_by_role("button", name="Accept turn").click()
+    review.press("t")
+    review.sheet.get_by_role("button", name="Accept").click()
     expect(review.sheet).to_contain_text("not on the screen, so nothing was decided")
     expect(review.sheet).to_contain_text("price=9000")
     assert review.server.queue()["undo"] == 0

@@ -1,0 +1,275 @@
+// Decisions and comments: what is sent, and what the outcome is in a person's words.
+
+/** @import {Decide, Outcome, Status} from "./types.d.ts" */
+/** @import {ShownChange, ShownFile} from "./state.js" */
+import { decide, post, Refused } from "./api.js";
+import { whereOf } from "./change_head.js";
+import { decidedCounts, noteDecision, noteRedo, noteUndo } from "./progress.js";
+import { goOn, isSameStop, newEpoch, pickedRows, refresh, show, verdicts } from "./review.js";
+import { onScreen } from "./shown.js";
+import { undecided } from "./shown_file.js";
+import { say, set, state } from "./state.js";
+import { counted } from "./words.js";
+
+const WORDS = { accept: "Accepted", reject: "Rejected", reset: "Reopened" };
+
+/** What a request decides on: for the message, the count, and the change that comes next. @typedef {{ action: "accept" | "reject" | "reset", keys: string[], changes: number, where: string }} About */
+/** @typedef {"accept" | "reject"} Verdict */
+
+/** The decision in progress: until its result is shown, no other begins. @type {Promise<Outcome> | null} */
+let acting = null;
+
+/** Return whether a decision is in progress. */
+export function isActing() {
+  return acting !== null;
+}
+
+/** Return the indices of a change and of those that are decided with it. @param {number} index */
+export function together(index) {
+  const change = state.file?.all[index];
+  return change ? [index, ...change.shares_with] : [];
+}
+
+/** Accept or reject a change, and go on to the next that is undecided. @param {Verdict} action @param {number} index @param {string} [reason] */
+export async function decideOn(action, index, reason) {
+  const { file } = state;
+  const change = file?.all[index];
+  if (!file || !change || acting || isReadOnly()) return null;
+  if (change.verdict) {
+    say(`It is ${change.verdict} already. Reopen it to decide again.`);
+    return null;
+  }
+  return decideOnChanges(action, together(index), reason);
+}
+
+/** Accept or reject what is left of the shown file. @param {Verdict} action */
+export async function decideOnFile(action) {
+  const { file } = state;
+  if (!file || acting || isReadOnly()) return null;
+  const left = file.all.flatMap(({ verdict }, at) => (verdict ? [] : [at]));
+  return left.length ? decideOnChanges(action, left) : null;
+}
+
+/** @param {Verdict} action @param {number[]} indices @param {string} [reason] */
+async function decideOnChanges(action, indices, reason) {
+  const file = /** @type {ShownFile} */ (state.file);
+  const keys = indices.map((at) => file.all[at].key);
+  const about = { action, keys, changes: keys.length, where: `in ${base(file.name)}` };
+  return perform("decide", { action, keys, ...(reason ? { reason } : {}) }, about);
+}
+
+/** Accept or reject every change of a turn. @param {Verdict} action @param {number} number */
+export async function decideOnTurn(action, number) {
+  const turn = state.queue?.turns.find((one) => one.number === number);
+  if (!turn || acting || isReadOnly()) return null;
+  const changes = turn.files.reduce((n, file) => n + file.changes, 0);
+  const about = { action, keys: [], changes, where: `of turn ${number}` };
+  return perform("decide", { action, turn: number }, about);
+}
+
+/** Decide on single hunks. @param {"accept" | "reject" | "reset"} action @param {Record<string, Status>} units each with its status as shown */
+export function decideOnUnits(action, units) {
+  return perform("decide", { action, units });
+}
+
+/** Make a decided change pending again. @param {number} index */
+export async function reopen(index) {
+  const change = state.file?.all[index];
+  const was = change?.verdict;
+  if (!change || !was || isReadOnly()) return;
+  const { key } = change;
+  const units = Object.fromEntries(change.units.map((unit) => [unit, was]));
+  await perform("decide", { action: "reset", units }, { action: "reset", keys: [key], changes: 1, where: `in ${base(state.file?.name ?? "")}` });
+}
+
+/** Undo the newest decision that the page shows, after a decision in progress has ended. */
+export async function undo() {
+  await acting;
+  const number = state.queue?.undo ?? 0;
+  if (!number) say("There is no decision to undo.");
+  else await perform("undo", { number });
+}
+
+/** Redo the decision that was undone last. */
+export async function redo() {
+  await acting;
+  await perform("redo", {});
+}
+
+function isReadOnly() {
+  const why = state.queue?.read_only ?? "";
+  if (why) say(`Nothing can be decided here. ${why}`, { is_failure: true });
+  return Boolean(why);
+}
+
+/** Return the last part of a path. @param {string} name */
+function base(name) {
+  return name.slice(name.lastIndexOf("/") + 1);
+}
+
+/**
+ * Send a request that has an outcome, and show the outcome. A question is answered by the same request with more fields.
+ * @param {string} name @param {object} body @param {About} [about]
+ * @returns {Promise<Outcome>}
+ */
+export async function perform(name, body, about) {
+  const made = performed(name, body, about);
+  acting = made;
+  try {
+    return await made;
+  } finally {
+    if (acting === made) acting = null;
+  }
+}
+
+/** @param {string} name @param {object} body @param {About} [about] @returns {Promise<Outcome>} */
+async function performed(name, body, about) {
+  newEpoch();
+  const outcome = await decide(name, name === "decide" ? { ...body, on_screen: shownOf(body) } : body).finally(newEpoch);
+  const again = (/** @type {object} */ extra) => {
+    set({ sheet: null });
+    perform(name, { ...body, ...extra }, about);
+  };
+  switch (outcome.outcome) {
+    case "conflicted":
+      set({ sheet: { kind: "conflicted", outcome, again, what: about ? `${counted(about.changes, "change")} ${about.where}` : "it" } });
+      break;
+    case "external":
+      set({ sheet: { kind: "external", outcome, again } });
+      break;
+    case "confirm":
+      set({ sheet: { kind: "confirm", outcome, again } });
+      break;
+    case "unshown":
+      set({ sheet: { kind: "unshown", outcome, action: /** @type {Decide} */ (body).action, again } });
+      break;
+    case "running":
+      set({ sheet: { kind: "running", outcome, again } });
+      break;
+    case "decided":
+      await wasDecided(name, outcome, about);
+      break;
+    case "waiting":
+      await refresh();
+      say(outcome.message);
+      break;
+    case "nothing":
+      await refresh();
+      say(outcome.message);
+      break;
+    default:
+      await refresh();
+      say(outcome.message, { is_failure: true });
+  }
+  if (state.sheet) refresh();
+  return outcome;
+}
+
+/** Return what was on the screen of what a decision is on. @param {Partial<Decide>} body */
+function shownOf({ keys, units }) {
+  return onScreen(keys ?? (units ? Object.keys(units) : null));
+}
+
+/** Show what was decided, and go on. @param {string} name @param {Extract<Outcome, { outcome: "decided" }>} outcome @param {About | undefined} about */
+async function wasDecided(name, outcome, about) {
+  const { route, file } = state;
+  const here = route.screen === "file" ? route : null;
+  if (name === "undo" || name === "redo") {
+    await steppedBack(name, outcome);
+    return;
+  }
+  if (about && about.action !== "reset") {
+    const covered = new Set(outcome.units);
+    const keys = file?.all.filter(({ key, units, verdict }) => about.keys.includes(key) || (!verdict && units.length && units.every((unit) => covered.has(unit)))) ?? [];
+    const word = about.action === "accept" ? "accepted" : "rejected";
+    for (const { key } of keys) verdicts.set(key, word);
+    const changes = Math.max(about.changes, keys.length);
+    noteDecision({ number: outcome.number, action: about.action, document: here?.document ?? 0, turn: here?.turn ?? null, keys: keys.map(({ key }) => key), changes, where: about.where });
+    await next(keys);
+    say(sentence(about, changes, outcome), { can_undo: true, detail: outcome.message });
+    return;
+  }
+  for (const key of about?.keys ?? []) verdicts.delete(key);
+  await refresh(about?.keys[0]);
+  say([about ? sentence(about, about.changes, outcome) : outcome.message, ...(about ? [] : outcome.notes)].join(" "), { can_undo: outcome.number > 0, detail: outcome.message });
+}
+
+/** Return what was decided as a sentence; what goes along is said too. @param {About} about @param {number} changes @param {Extract<Outcome, { outcome: "decided" }>} outcome */
+function sentence({ action, where }, changes, outcome) {
+  const along = outcome.cascaded.length ? `, with ${counted(outcome.cascaded.length, "hunk")} of other edits` : "";
+  return [`${WORDS[action]} ${counted(changes, "change")} ${where}${along}.`, ...outcome.notes].join(" ");
+}
+
+/** Go to the change after those that were just decided: in this file, else in the next one. @param {ShownChange[]} decided */
+async function next(decided) {
+  const { file, queue, cursor, route } = state;
+  if (route.screen !== "file" || !file) return refresh();
+  const left = undecided(file).filter((change) => !decided.includes(change));
+  const after = left.find((change) => file.all.indexOf(change) > cursor);
+  if (after) return refresh(after.key);
+  if (goOn(queue)) return refresh();
+  return refresh(left[0]?.key);
+}
+
+/** Show what undo or redo did. @param {"undo" | "redo"} name @param {Extract<Outcome, { outcome: "decided" }>} outcome */
+async function steppedBack(name, outcome) {
+  const is_undo = name === "undo";
+  const entry = is_undo ? noteUndo(state.queue?.undo ?? 0) : noteRedo(outcome.number);
+  for (const key of entry?.keys ?? []) {
+    if (is_undo) verdicts.delete(key);
+    else verdicts.set(key, entry?.action === "accept" ? "accepted" : "rejected");
+  }
+  const { route } = state;
+  if (entry?.document && !(route.screen === "file" && isSameStop(route, entry))) show(entry);
+  await refresh(is_undo ? (entry?.keys[0] ?? null) : undefined);
+  const count = entry ? `${counted(entry.changes, "change")} ${entry.where}` : "";
+  const words = is_undo ? `Undone: ${count} ${entry?.changes === 1 ? "is" : "are"} to be decided again.` : `Redone: ${entry?.action === "accept" ? "accepted" : "rejected"} ${count}.`;
+  say([entry ? words : outcome.message, ...outcome.notes].join(" "), { can_undo: !is_undo, detail: outcome.message });
+}
+
+/** Return how many changes are decided, and how many there are in all. */
+export function progress() {
+  const { accepted, rejected } = decidedCounts();
+  const decided = accepted + rejected;
+  return { accepted, rejected, decided, total: decided + (state.queue?.changes ?? 0) };
+}
+
+// ---- comments
+
+/** Send a comment, an answer, or the resolution of a comment; return whether that succeeded. @param {string} name @param {object} body */
+export async function speak(name, body) {
+  try {
+    await post(name, body);
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    say(error.message, { is_failure: true });
+    return false;
+  }
+  await refresh();
+  return true;
+}
+
+/** Ask for a comment on a change, or on the lines that were chosen. @param {number} index */
+export function commentOn(index) {
+  const { file } = state;
+  if (!file?.all[index] || isReadOnly()) return;
+  const lines = pickedRows().flatMap(({ n }) => (n === undefined ? [] : [n]));
+  const on_lines = lines.length && !undecidedMoved(file);
+  /** @type {{ path: string, lines: [number, number] } | { keys: string[] }} */
+  const target = on_lines ? { path: file.path, lines: [lines[0], lines[lines.length - 1]] } : { keys: together(index).map((at) => file.all[at].key) };
+  const where = on_lines ? `${base(file.name)}, ${lines.length === 1 ? `line ${lines[0]}` : `lines ${lines[0]}–${lines[lines.length - 1]}`}` : `${base(file.name)}, ${whereOf(file.all[index])}`;
+  set({ sheet: { kind: "comment", target, where } });
+}
+
+/** Return whether a rejection has moved lines, so that their numbers are other ones in the file. @param {ShownFile} file */
+function undecidedMoved(file) {
+  return file.all.some(({ verdict }) => verdict === "rejected");
+}
+
+/** Ask for the reason of a rejection. @param {number} index */
+export function rejectWithReason(index) {
+  const { file } = state;
+  if (!file?.all[index] || file.all[index].verdict || isReadOnly()) return;
+  const keys = together(index).map((at) => file.all[at].key);
+  set({ sheet: { kind: "reject", keys, where: `${base(file.name)}, ${whereOf(file.all[index])}`, name: base(file.name) } });
+}

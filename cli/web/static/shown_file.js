@@ -1,0 +1,53 @@
+// The file as it is shown: what the server sends, and the changes decided since it was opened, which stay in their places.
+
+/** @import {File as ChangedFile} from "./types.d.ts" */
+/** @import {ShownChange, ShownFile} from "./state.js" */
+import { CHUNK } from "./sections.js";
+
+/** What became of changes of the open file, by key. @typedef {Map<string, "accepted" | "rejected">} Verdicts */
+
+/**
+ * Return a file with its decided changes kept where they were; null: something else has changed too, so that it must be
+ * drawn anew.
+ * @param {ShownFile | null} old as it is shown @param {ChangedFile} fresh as the server has it @param {Verdicts} verdicts
+ * @returns {ShownFile | null}
+ */
+export function keptOn(old, fresh, verdicts) {
+  if (!old || old.document !== fresh.document || old.total > CHUNK || !verdicts.size) return null;
+  const now = new Map(fresh.all.map((change) => [change.key, change]));
+  const places = new Map(old.all.map(({ key }, at) => [key, at]));
+  if (places.size !== old.all.length || [...now.keys()].some((key) => !places.has(key))) return null;
+  if (old.all.some(({ key }) => !now.has(key) && !verdicts.has(key))) return null;
+  /** @type {ShownChange[]} */
+  const all = [];
+  const skew = { before: 0, after: 0 };
+  for (const was of inOrder(old.all)) {
+    const is = now.get(was.key);
+    if (is) {
+      if (is.line_before !== was.line_before + skew.before || is.line_after !== was.line_after + skew.after) return null;
+      const shares_with = is.shares_with.map((at) => places.get(fresh.all[at].key) ?? -1);
+      all[places.get(was.key) ?? 0] = { ...is, line_before: was.line_before, line_after: was.line_after, row: was.row, rows: was.rows, shares_with };
+      continue;
+    }
+    const verdict = verdicts.get(was.key);
+    if (verdict === "accepted") skew.before += was.inserted - was.removed;
+    else skew.after += was.removed - was.inserted;
+    all[places.get(was.key) ?? 0] = { ...was, verdict, shares_with: [] };
+  }
+  return { ...fresh, all, rows: old.rows, first: old.first, total: old.total, blob: old.blob, blob_before: old.blob_before };
+}
+
+/** Return changes by their lines. @param {readonly ShownChange[]} all */
+function inOrder(all) {
+  return [...all].sort((a, b) => a.line_after - b.line_after || a.line_before - b.line_before);
+}
+
+/** Return a line of the file as it is now for a line as it is shown. @param {ShownFile} file @param {number} line */
+export function lineNow(file, line) {
+  return file.all.reduce((n, change) => (change.verdict === "rejected" && change.line_after < line ? n + change.removed - change.inserted : n), line);
+}
+
+/** Return the changes that are left to decide on. @param {ShownFile | null} file */
+export function undecided(file) {
+  return file?.all.filter(({ verdict }) => !verdict) ?? [];
+}

@@ -154,8 +154,8 @@ def _appears(page: "Page", workspace: Workspace, i: int) -> Milliseconds:
 
 
 def _rejected(page: "Page") -> Milliseconds:
-    shown = page.locator(".bar .of").inner_text()
+    shown = page.locator(".change-bar .of").inner_text()
     began = time.perf_counter_ns()
     page.keyboard.press("x")
-    page.locator(f".bar .of:not(:text-is('{shown}'))").wait_for()
+    page.locator(f".change-bar .of:not(:text-is('{shown}'))").wait_for()
     return (time.perf_counter_ns() - began) / 1e6

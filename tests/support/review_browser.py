@@ -89,7 +89,7 @@ class ReviewPage:
     def open(self, screen: str = "") -> "ReviewPage":
         """Open the page with its token, and a screen of it."""
         self.page.goto(f"{self.server.origin}/?token={self.server.token}")
-        self.page.locator(".queue-list > *, .done-page h1").first.wait_for()
+        self.page.locator(".queue-list > :not([role=status]), .done-page h1").first.wait_for()
         if screen:
             self.go(screen)
         return self

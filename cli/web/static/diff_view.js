@@ -8,13 +8,14 @@
 /** @import {HeadActs, Moved} from "./change_head.js" */
 /** @import {Mark, Placed} from "./diff_rows.js" */
 /** @import {Section} from "./sections.js" */
-/** @import {Picked, ShownChange, ShownFile} from "./state.js" */
+/** @import {Picked, ShownFile} from "./state.js" */
 import { headElement, titleOf } from "./change_head.js";
 import { paint, paired, pairElement, rowElement } from "./diff_rows.js";
 import { button, element } from "./elements.js";
 import { iconElement } from "./icons.js";
 import { pickLines } from "./picking.js";
 import { sectionsOf, WHOLE } from "./sections.js";
+import { sameChange } from "./shown_file.js";
 import { look as noteShown, markRow } from "./shown.js";
 import { threadElement } from "./threads.js";
 import { counted } from "./words.js";
@@ -448,6 +449,14 @@ export class DiffView {
     return null;
   }
 
+  /** Return the rows of a newer file that are where the reader looks: a redraw needs them at once. @param {ShownFile} file */
+  rowsSeen(file) {
+    const place = this.place();
+    const index = place && !place.is_head ? sameChange(this.file?.all[place.index], file.all) : -1;
+    const row = (file.all[index]?.row ?? 0) + (place?.row ?? 0);
+    return index >= 0 ? [row - WHOLE, row, row + WHOLE] : []; // the section may reach into the next chunk
+  }
+
   /** Scroll so that a line is where it was before the redraw. @param {Place} place @param {number} index of its change now */
   put(place, index) {
     const head = this.changes.get(index)?.[0].firstElementChild;
@@ -477,18 +486,4 @@ export class DiffView {
     if (held?.isConnected) this.pane.scrollTop += held.getBoundingClientRect().top - top;
     this.pane.style.overflowAnchor = "";
   }
-}
-
-/** Return the index of the change that continues an earlier one: of the same key, else with most hunks in common; -1: none. @param {ShownChange | undefined} change @param {readonly ShownChange[]} all */
-export function sameChange(change, all) {
-  if (!change) return -1;
-  const same = all.findIndex(({ key }) => key === change.key);
-  if (same >= 0) return same;
-  let best = -1;
-  let most = 0;
-  all.forEach(({ units }, index) => {
-    const common = units.filter((unit) => change.units.includes(unit)).length;
-    if (common > most) [best, most] = [index, common];
-  });
-  return best;
 }

@@ -41,7 +41,7 @@ export function FileScreen() {
       ${is_here && file && html`<${Notes} file=${file} />`}
       ${is_rendered && html`<iframe class="rendered" sandbox="" title=${`${file.name} rendered, before and after`}
         src=${address("/rendered", { document, turn, secret: secret() })}></iframe>`}
-      <div key=${`${document}:${turn}`} class="code" ref=${body} hidden=${!is_here || is_rendered}></div>
+      <div key=${`${document}:${turn}`} class="code" ref=${body} hidden=${is_rendered || (!is_here && !!file_error)}></div>
     </div>
     ${is_here && file && html`<${PhoneBar} file=${file} />`}
   </main>`;

@@ -9,13 +9,12 @@
 import { get, post, Refused } from "./api.js";
 import { whereOf } from "./change_head.js";
 import { commentOn, decideOn, reopen, speak } from "./decisions.js";
-import { sameChange } from "./diff_view.js";
 import { markMoves } from "./moves.js";
 import { fileStops, noteQueue, turnStops } from "./progress.js";
 import { fileAddress, parsed } from "./routes.js";
 import { CHUNK, Rows } from "./sections.js";
 import { onScreen } from "./shown.js";
-import { keptOn, lineNow } from "./shown_file.js";
+import { keptOn, lineNow, sameChange } from "./shown_file.js";
 import { say, set, state } from "./state.js";
 
 const is_wide = matchMedia("(min-width: 1100px)");
@@ -36,6 +35,8 @@ let drawn = "";
 let is_backwards = false;
 /** Whether the person goes on by itself: a file in which nothing is left is then passed over. */
 let is_flowing = false;
+/** Whether a file was opened before: the first one leaves the focus at the beginning of the page. */
+let was_opened = false;
 /** What became of changes of the file since it was opened. @type {Verdicts} */
 export const verdicts = new Map();
 
@@ -44,7 +45,10 @@ export function drawIn(made) {
   view?.close();
   view = made;
   drawn = "";
-  if (view && state.file) draw(state.file);
+  if (!view || !state.file) return;
+  draw(state.file);
+  view.select(state.cursor, { focus: was_opened && !isTyping() });
+  was_opened = true;
 }
 
 /** Draw the file anew, as after a change of the window or of the view. */
@@ -169,8 +173,9 @@ async function load(began, want, before, asked) {
   const cursor = placed(file, old, want);
   if (!kept) {
     const found = rowsOf(fresh);
-    const row = file.all[cursor]?.row ?? 0;
-    if (file.total) await found.chunk(Math.floor(row / CHUNK)).catch(() => []);
+    const needed = [file.all[cursor]?.row ?? 0, ...(old && view ? view.rowsSeen(file) : [])];
+    const chunks = new Set(needed.map((row) => Math.floor(Math.min(Math.max(0, row), file.total - 1) / CHUNK)));
+    if (file.total) await Promise.all([...chunks].map((chunk) => found.chunk(chunk).catch(() => [])));
     if (route !== state.route || began !== epoch) return;
     if (drawing(file) !== drawn) rows = found;
   }

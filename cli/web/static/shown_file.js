@@ -51,3 +51,17 @@ export function lineNow(file, line) {
 export function undecided(file) {
   return file?.all.filter(({ verdict }) => !verdict) ?? [];
 }
+
+/** Return the index of the change that continues an earlier one: of the same key, else with most hunks in common; -1: none. @param {ShownChange | undefined} change @param {readonly ShownChange[]} all */
+export function sameChange(change, all) {
+  if (!change) return -1;
+  const same = all.findIndex(({ key }) => key === change.key);
+  if (same >= 0) return same;
+  let best = -1;
+  let most = 0;
+  all.forEach(({ units }, index) => {
+    const common = units.filter((unit) => change.units.includes(unit)).length;
+    if (common > most) [best, most] = [index, common];
+  });
+  return best;
+}

@@ -113,13 +113,14 @@ def test_the_queue_is_filtered_and_shown_as_folders(looked_at: ReviewServer, ope
     review.press("/")
     review.page.keyboard.press("Escape")
     expect(rows).to_have_count(13)
-    expect(review.page.locator(".queue .tree summary", has_text="src/pond")).to_contain_text("60")
+    expect(review.page.locator(".queue .tree summary", has_text="src/pond")).to_contain_text("65")
 
 
 def test_lines_are_chosen_by_their_numbers_and_commented_on(
     day: Path, serve: Callable[..., ReviewServer], opened: Opener
 ) -> None:
-    review = opened(serve(day))
+    server = serve(day)
+    review = opened(server)
     review.file("docs/config.rst")
     numbers = review.page.locator(".r.same .n:not(.old)")
     numbers.nth(0).click()
@@ -130,7 +131,7 @@ def test_lines_are_chosen_by_their_numbers_and_commented_on(
     review.sheet.get_by_role("textbox").fill("Say it shorter.")
     review.sheet.get_by_role("button", name="Comment").click()
     expect(review.page.locator(".queue .comments")).to_contain_text("Say it shorter.")
-    (comment,) = cas("comments", "--json", folder=day).json()["comments"]
+    (comment,) = server.queue()["comments"]
     assert comment["lines"] == [7, 9]
 
 
@@ -212,6 +213,8 @@ def test_a_screen_reader_finds_queue_file_change_and_why_by_name(reading_day: Re
     from playwright.sync_api import expect as expected  # noqa: PLC0415 -- tests are collected without it too
 
     expected(reading_day.page.locator(".app")).to_match_aria_snapshot(TREE)
+    reading_day.press("J")
+    expect(reading_day.head_of("config.rst")).to_be_visible()
     expect(reading_day.current).to_be_focused()
 
 

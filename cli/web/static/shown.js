@@ -19,11 +19,20 @@ export function markRow(made, of, at, row) {
   if (row.cut) made.dataset.cut = "";
 }
 
-/** Note what is shown now in a part of the document. @param {ParentNode | null} [root] */
+/**
+ * Note what is shown now in a part of the document. Rows are visible if their section or box is: to ask for each row would
+ * lay out what the browser has put off, once a row.
+ * @param {ParentNode | null} [root]
+ */
 export function look(root = document) {
+  /** @type {Map<Element, boolean>} */
+  const visible = new Map();
   for (const found of root?.querySelectorAll("[data-of]:not([data-cut])") ?? []) {
     const made = /** @type {HTMLElement} */ (found);
-    if (noted.has(made) || !made.checkVisibility({ visibilityProperty: true })) continue;
+    if (noted.has(made)) continue;
+    const holder = made.closest(".rows, .lines") ?? made;
+    if (!visible.has(holder)) visible.set(holder, holder.checkVisibility({ visibilityProperty: true }));
+    if (!visible.get(holder)) continue;
     noted.add(made);
     const of = made.dataset.of ?? "";
     if (!shown.has(of)) shown.set(of, new Set());

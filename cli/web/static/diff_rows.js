@@ -12,6 +12,8 @@ const SAID = { "-": "removed", "+": "added" };
 const MOVED = { "-": "moved away", "+": "moved here" };
 /** Classes of the syntax marks. @type {Record<string, string>} */
 const SYNTAX = { keyword: "k", string: "s", comment: "m", number: "n1", name: "f" };
+/** Characters of a line that is no longer wrapped: a browser takes seconds to break it. */
+const HUGE = 4000;
 /** Columns of indentation below which a wrapped line hangs at most. */
 const DEEPEST = 40;
 
@@ -70,6 +72,7 @@ export function paint(into, row, marks, look) {
   }
   if (row.end && row.k !== " ") pieces.push(element("span", { class: "end" }, row.end));
   into.replaceChildren(...pieces);
+  into.classList.toggle("huge", row.t.length > HUGE);
   const deep = Math.min(DEEPEST, columns(row.t));
   if (deep) into.style.setProperty("--i", String(deep));
 }

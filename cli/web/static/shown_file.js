@@ -32,7 +32,7 @@ export function keptOn(old, fresh, verdicts) {
     const verdict = verdicts.get(was.key);
     if (verdict === "accepted") skew.before += was.inserted - was.removed;
     else skew.after += was.removed - was.inserted;
-    all[places.get(was.key) ?? 0] = { ...was, verdict, shares_with: [] };
+    all[places.get(was.key) ?? 0] = { ...was, verdict, shares_with: [], writers: [], before: [] }; // positions in lists of before
   }
   return { ...fresh, all, rows: old.rows, first: old.first, total: old.total, blob: old.blob, blob_before: old.blob_before };
 }

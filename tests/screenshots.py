@@ -1,6 +1,6 @@
 """Take a picture of each screen of the review page for docs/web.md: `python -m tests.screenshots` writes docs/web/.
 
-Each is taken at 390 and 1,440 pixels, light and dark, from a real server of a project in which agents have worked.
+Each is taken at 390, 820 and 1,440 pixels, light and dark, from a real server of a project in which agents have worked.
 """
 
 import io
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 FOLDER: Final = Path(__file__).resolve().parents[1] / "docs" / "web"
-SIZES: Final = {390: 844, 1440: 900}
-COLOURS: Final = 64
+SIZES: Final = {390: 844, 820: 1100, 1440: 900}
+COLOURS: Final = 32
 """Colours of a picture: a page has few, and a picture of it is then a quarter as large."""
 SETTLING: Final = 300
 """Milliseconds until colours and images have arrived."""

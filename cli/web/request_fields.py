@@ -144,6 +144,13 @@ class Fields:
             raise BadRequest(f"{name} has to be a list of numbers of edits.")
         return [Seq(seq) for seq in found if isinstance(seq, int)]
 
+    def positions(self, name: str) -> frozenset[int]:
+        """Return positions in a list, from 0."""
+        found = self._items(name)
+        if not found or not all(isinstance(at, int) and not isinstance(at, bool) and at >= 0 for at in found):
+            raise BadRequest(f"{name} has to be a list of numbers from 0 on.")
+        return frozenset(at for at in found if isinstance(at, int))
+
     def lines(self, name: str) -> tuple[int, int]:
         """Return the first and the last line of a range, from 1; (0, 0) if the field is not given."""
         match self._given.get(name, [0, 0]):

@@ -83,7 +83,9 @@ class ReviewPage:
 
     def _note(self, said: "ConsoleMessage") -> None:
         # A decision between two requests may leave a file without changes: the page then goes on to the next one.
-        if said.type == "error" and not any(each in said.location["url"] for each in ("/api/file?", "/api/syntax?")):
+        if said.type == "error" and not any(
+            each in said.location["url"] for each in ("/api/file?", "/api/syntax?", "/api/rejection?")
+        ):
             self.wrong.append(f"{said.text} {said.location['url']}")
 
     def open(self, screen: str = "") -> "ReviewPage":

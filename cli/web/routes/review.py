@@ -12,7 +12,7 @@ from cli.web.request_fields import BadRequest, Fields, NotThere
 from cli.web.server_state import ServerState
 from cli.web.views.file_view import ShownFile, file_view, rejected_change, shown_file
 from cli.web.views.review_queue import queue_shape
-from cli.web.views.single_edits import edits_shape, part_taken_out
+from cli.web.views.single_edits import edits_shape, lines_taken_out
 from objstore import CasError, Status
 
 if TYPE_CHECKING:
@@ -86,14 +86,14 @@ def edits(server: ServerState, fields: Fields) -> Json:
 
 
 def split(server: ServerState, fields: Fields) -> Json:
-    """Take a part of a hunk out of its file."""
+    """Take lines of a hunk out of its file."""
     units = fields.units("unit")
     if len(units) != 1:
         raise BadRequest("unit has to name one hunk.")
-    part, status = fields.number("part"), Status(fields.choice("status", [each.value for each in Status]))
+    rows, status = fields.positions("rows"), Status(fields.choice("status", [each.value for each in Status]))
     try:
         with server.workspace(notes_git=True) as workspace:
-            return part_taken_out(server, workspace, units[0], part, status)
+            return lines_taken_out(server, workspace, units[0], rows, status)
     except (CasError, OSError) as error:
         return failure_shape(server, error)
 
@@ -129,6 +129,6 @@ ROUTES: Final[list[Route]] = [
     get("/api/syntax", syntax, "document", "turn", "context", "first", "count"),
     get("/api/rejection", rejection, "document", "turn", "key"),
     get("/api/edits", edits, "units"),
-    post("/api/split", split, "unit", "part", "status"),
+    post("/api/split", split, "unit", "rows", "status"),
     post("/api/seen", seen, "keys", "on_screen"),
 ]

@@ -62,7 +62,8 @@ export function paint(into, row, marks, look) {
   const words = row.w ?? [];
   for (const [start, end, classes, is_word] of spans(row.t.length, words, marks)) {
     const text = row.t.slice(start, end);
-    const drawn = is_word || (look.is_space && row.k !== " " && !words.length) ? spaces(text) : [text];
+    const is_space = is_word ? look.is_space || !text.trim() : look.is_space && row.k !== " " && !words.length;
+    const drawn = is_space ? spaces(text) : [text];
     if (classes) pieces.push(element("span", { class: classes }, ...drawn));
     else pieces.push(...drawn);
   }

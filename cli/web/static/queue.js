@@ -127,7 +127,7 @@ export function Rows({ stops, turn, here, filter = "" }) {
 export function FileRow({ stop, turn, here, filter = "", is_nested = false }) {
   const { name, changes, total, verdict, added, removed, operation, unseen } = stop;
   const at = name.lastIndexOf("/");
-  const is_open = here === `${turn}/${stop.document}`;
+  const is_open = here === `${turn}/${stop.document}` || here === `null/${stop.document}`;
   const [icon, kind, word] = stateOf(stop);
   return html`<a class=${`row ${changes ? "" : "done"}`} href=${fileAddress(stop.document, turn)} title=${name} aria-current=${is_open ? "page" : null}>
     <${Icon} name=${icon} kind=${`mark ${kind}`} /><${Middle} text=${name.slice(at + 1)} kind="name" filter=${filter} />

@@ -278,8 +278,8 @@ export interface EditSummary {
 }
 export interface EditDetail extends EditSummary { hunks: { unit: Unit; status: Status; words: string; rows: Row[]; splits: Row[][] }[] }
 /**
- * POST /api/split {unit, part: index of the hunk's `splits`, status: the hunk's}: Outcome. An edit takes that part out;
- * there is no decision, so `number` is 0.
+ * POST /api/split {unit, rows: positions in the hunk's `rows`, status: the hunk's}: Outcome. An edit takes these lines out:
+ * inserted ones go, removed ones come back. The hunk's status stays; `number` is that by which an undo takes it back.
  */
 
 /** GET /api/blame?path=P[&first=1&count=2000]. */

@@ -1,18 +1,16 @@
-// Who made the current change, and why: the prompts behind its lines, the edits, and what a rejection takes along.
+// Who made the current change, and why: the prompts behind its lines, what a rejection takes along, and earlier edits.
 
-/** @import {EditSummary, Edits, Turn} from "./types.d.ts" */
-/** @import {ShownChange} from "./state.js" */
+/** @import {Author, EditSummary, Rejection, Writer} from "./types.d.ts" */
+/** @import {ShownChange, ShownFile} from "./state.js" */
 import { get, Refused } from "./api.js";
-import { whereOf } from "./change_head.js";
 import { Icon } from "./icons.js";
-import { sessionName } from "./queue.js";
 import { state } from "./state.js";
 import { html, useEffect, useState } from "./vendor/preact-htm.js";
 import { clock, clockOrDay, counted, listed, short } from "./words.js";
 
-/** Milliseconds for which a change is current before its edits are asked for: who goes on at once needs none. */
-const PATIENCE = 120;
-const MOST_EDITS = 100;
+/** Milliseconds for which a change is current before its rejection is tried out: who goes on at once needs none. */
+const PATIENCE = 150;
+const MOST_STEPS = 12;
 
 /** At the right, from 1,280 pixels on. */
 export function WhyColumn() {
@@ -22,50 +20,80 @@ export function WhyColumn() {
 
 /** One line below the file's head, which opens. */
 export function WhyLine() {
-  const change = state.file?.all[state.cursor];
-  if (!change) return null;
-  const [first, ...rest] = turnsBehind(change);
+  const { file, cursor } = state;
+  const change = file?.all[cursor];
+  if (!file || !change) return null;
+  const [first, ...rest] = authorsOf(file, change);
   return html`<details class="why-line"><summary><${Icon} name="down" />
-    <span class="clip">${first ? html`<b>Turn ${first.number}</b> · ${short(first.prompt, 400)}` : html`<b>Unattributed</b> · no prompt is known`}</span>
-    <span class="grow"></span>${rest.length > 0 && html`<span class="tag">and turn ${listed(rest.map(({ number }) => String(number)))}</span>`}</summary><${Why} /></details>`;
+    <span class="clip">${first ? html`<b>${first.turn ? `Turn ${first.turn}` : first.who}</b>${first.prompt && ` · ${short(first.prompt, 400)}`}` : html`<b>${change.verdict ?? "Unattributed"}</b>`}</span>
+    <span class="grow"></span>${rest.length > 0 && html`<span class="tag">and ${listed(rest.map(({ turn, who }) => (turn ? `turn ${turn}` : who)))}</span>`}</summary><${Why} /></details>`;
 }
 
-/** Return the turns that wrote lines of a change. @param {ShownChange} change */
-function turnsBehind(change) {
-  return change.turns.map((number) => state.queue?.turns.find((turn) => turn.number === number)).filter((turn) => turn !== undefined);
+/** @param {ShownFile} file @param {ShownChange} change */
+function authorsOf(file, change) {
+  return [...new Set(change.writers.map(({ author }) => author))].flatMap((at) => (file.authors[at] ? [file.authors[at]] : []));
 }
 
 function Why() {
   const { file, cursor } = state;
   const change = file?.all[cursor];
-  const [edits, error] = useEdits(change);
+  const rejection = useRejection(file, change);
   if (!file || !change) return html`<div class="why-body"></div>`;
-  const turns = turnsBehind(change);
-  const unknown = edits?.filter(({ turn }) => !turn) ?? [];
+  const steps = change.before.flatMap((seq) => (file.edits[seq] ? [file.edits[seq]] : []));
   return html`<div class="why-body">
-    ${turns.map((turn, at) => html`<${Asked} key=${turn.number} turn=${turn} edits=${edits?.filter((edit) => edit.turn === turn.number) ?? []} is_first=${at === 0} />`)}
-    ${unknown.length > 0 && html`<section><h2>${unknown.length === edits?.length ? "No prompt is known" : "Besides"}</h2>
-      <ol class="steps">${unknown.map((edit) => html`<li key=${edit.seq}>${edit.who || edit.tool}, <time title=${clock(edit.time)}>${clockOrDay(edit.time)}</time></li>`)}</ol></section>`}
-    <section><h2>If you reject it</h2><p>${rejectionWords(change)}</p>
-      ${change.shares_with.length > 0 && html`<p class="along"><${Icon} name="link" /><span>Goes along: ${change.shares_with.map((at) => whereOf(file.all[at])).join(", ")}. They are decided together.</span></p>`}</section>
-    ${edits && edits.length > 0 && html`<section><h2>These lines before</h2><ol class="steps">
-      ${[...edits].reverse().slice(0, 12).map((edit) => html`<li key=${edit.seq}><time title=${clock(edit.time)}>${clockOrDay(edit.time)}</time> · ${edit.turn ? `turn ${edit.turn}` : edit.who}, ${counted(edit.added, "line")} written${edit.status === "pending" ? "" : `, ${edit.status}`}</li>`)}
-      <li>the text as it was accepted</li></ol></section>`}
+    ${change.writers.map((writer, at) => html`<${Asked} key=${`${change.key} ${at}`} file=${file} change=${change} writer=${writer} is_first=${at === 0} />`)}
+    ${change.verdict && html`<section><h2>Decided</h2><p>You ${change.verdict} it. <kbd>u</kbd> undoes the newest decision; Reopen is in its heading.</p></section>`}
+    ${!change.verdict && html`<section><h2>If you reject it</h2><p>${rejection?.words || rejectionWords(change)}</p>${rejection && html`<${Along} rejection=${rejection} />`}</section>`}
+    ${steps.length > 0 && html`<section><h2>These lines before</h2><ol class="steps">${steps.slice(0, MOST_STEPS).map((edit) => html`<li key=${edit.seq}><${Step} edit=${edit} /></li>`)}</ol></section>`}
     ${change.comments.length > 0 && html`<section><h2>Comments</h2><p>${counted(change.comments.length, "comment")}, ${listed([...new Set(change.comments.map((/** @type {{ state: string }} */ one) => one.state))])}.</p></section>`}
-    ${error && html`<p role="alert" class="small">${error}</p>`}
   </div>`;
 }
 
-/** The prompt of a turn. @param {{ turn: Turn, edits: EditSummary[], is_first: boolean }} properties */
-function Asked({ turn, edits, is_first }) {
-  const numbers = edits.map(({ seq }) => String(seq));
-  return html`<section><h2>Turn ${turn.number} asked</h2>
-    <blockquote class=${is_first ? null : "second"}>${turn.prompt || "Its prompt is not known."}</blockquote>
-    <dl class="facts"><dt>Session</dt><dd>${sessionName(state.queue, turn.session, turn.client)}${turn.model && ` · ${turn.model}`}</dd>
-      <dt>Written</dt><dd>${clockOrDay(edits[0]?.time ?? turn.time)}${numbers.length > 0 && `, edit ${listed(numbers.slice(0, 6))}`}</dd></dl></section>`;
+/** @type {Record<Author["origin"], string>} */
+const WROTE = { agent: "An agent wrote it", person: "A person wrote it", formatter: "A formatter wrote it", git: "git brought it", external: "Changed outside", unattributed: "Unattributed" };
+
+/** The prompt, or the person, behind some lines. @param {{ file: ShownFile, change: ShownChange, writer: Writer, is_first: boolean }} properties */
+function Asked({ file, change, writer, is_first }) {
+  const author = file.authors[writer.author];
+  if (!author) return null;
+  const title = author.turn ? `Turn ${author.turn} asked` : WROTE[author.origin];
+  const lines = change.writers.length > 1 ? linesOf(file, change, writer) : "";
+  return html`<section><h2>${title} ${lines && html`<span class="dim">for ${lines}</span>`}</h2>
+    ${author.prompt ? html`<blockquote class=${is_first ? null : "second"}>${author.prompt}</blockquote>` : !author.turn && author.origin === "unattributed" && html`<p class="dim">No call of an agent is known to have made it.</p>`}
+    <dl class="facts"><dt>${author.session ? "Session" : "By"}</dt><dd>${author.who}${author.model && ` · ${author.model}`}</dd>
+      <dt>Written</dt><dd><time title=${clock(author.time)}>${clockOrDay(author.time)}</time>, ${writer.edits.length === 1 ? "edit" : "edits"} ${listed(writer.edits.slice(0, 6).map(String))}${writer.edits.length > 6 && " …"}</dd></dl></section>`;
 }
 
-/** Return what a rejection does to the lines. @param {ShownChange} change */
+/** Return the lines of a writer in words, such as "lines 158–169"; "": they are not loaded. @param {ShownFile} file @param {ShownChange} change @param {Writer} writer */
+function linesOf(file, change, { rows }) {
+  const numbers = [];
+  for (const [start, end] of rows) {
+    for (let at = start; at < end; at += 1) {
+      const row = file.rows[change.row + at - file.first];
+      if (row?.n) numbers.push(row.n);
+    }
+  }
+  if (!numbers.length) return "what went";
+  const [first, last] = [numbers[0], numbers[numbers.length - 1]];
+  return first === last ? `line ${first}` : `lines ${first}–${last}`;
+}
+
+/** What goes along with a rejection. @param {{ rejection: Rejection }} properties */
+function Along({ rejection: { goes_along, needed_by, accepted, edits } }) {
+  const turns = [...new Set(edits.map(({ turn }) => turn).filter(Boolean))];
+  const of = turns.length ? ` of turn ${listed(turns.map(String))}` : "";
+  return html`${goes_along.length > 0 && html`<p class="along"><${Icon} name="link" /><span>Goes along: ${counted(goes_along.length, "hunk")} of other edits.</span></p>`}
+    ${needed_by.length > 0 && html`<p class="along"><${Icon} name="warn" /><span>${counted(needed_by.length, "hunk")}${of} ${needed_by.length === 1 ? "needs" : "need"} it. You are asked first.</span></p>`}
+    ${accepted.length > 0 && html`<p class="along"><${Icon} name="warn" /><span>${accepted.length.toLocaleString("en")} of them ${accepted.length === 1 ? "is" : "are"} accepted.</span></p>`}
+    ${!goes_along.length && !needed_by.length && html`<p class="dim">Nothing else is built on it.</p>`}`;
+}
+
+/** One earlier edit of the lines. @param {{ edit: EditSummary }} properties */
+function Step({ edit }) {
+  return html`<time title=${clock(edit.time)}>${clockOrDay(edit.time)}</time> · ${edit.turn ? `turn ${edit.turn}` : edit.who}, edit ${edit.seq}${edit.status === "pending" ? "" : `, ${edit.status}`}`;
+}
+
+/** Return what a rejection does to the lines, until the server has tried it out. @param {ShownChange} change */
 function rejectionWords({ removed, inserted, words, kind }) {
   if (kind === "create") return "The file is deleted.";
   if (kind === "delete") return "The file comes back.";
@@ -75,38 +103,31 @@ function rejectionWords({ removed, inserted, words, kind }) {
   return `${[gone, back].filter(Boolean).join(", and ")}.`;
 }
 
-/** The newest request: the column and the line below the head ask for the same. @type {{ units: string, answer: Promise<Edits> } | null} */
+/** The newest request: the column and the line below the head ask for the same. @type {{ name: string, answer: Promise<Rejection> } | null} */
 let asked = null;
 
-/** @param {string} units @returns {Promise<Edits>} */
-function editsOf(units) {
-  if (asked?.units !== units) asked = { units, answer: get("edits", { units }) };
-  return asked.answer;
-}
-
-/** Return the edits that made a change, once it has been current for a moment. @param {ShownChange | undefined} change @returns {[EditSummary[] | null, string]} */
-function useEdits(change) {
-  const [found, show] = useState(/** @type {{ units: string, edits: EditSummary[] } | null} */ (null));
-  const [error, fail] = useState("");
-  const units = change?.units.slice(0, MOST_EDITS).join(",") ?? "";
+/** Return what a rejection of a change would do, once it has been current for a moment. @param {ShownFile | null} file @param {ShownChange | undefined} change @returns {Rejection | null} */
+function useRejection(file, change) {
+  const [found, show] = useState(/** @type {{ name: string, rejection: Rejection } | null} */ (null));
+  const { route } = state;
+  const turn = route.screen === "file" ? (route.turn ?? undefined) : undefined;
+  const name = file && change && !change.verdict ? `${file.document} ${turn} ${change.key} ${state.queue?.version}` : "";
   useEffect(() => {
-    if (!units) return undefined;
+    if (!name) return undefined;
     let is_current = true;
     const timer = setTimeout(async () => {
+      if (asked?.name !== name) asked = { name, answer: get("rejection", { document: file?.document, turn, key: change?.key }) };
       try {
-        const { edits } = await editsOf(units);
-        if (is_current) show({ units, edits });
-        fail("");
+        const rejection = await asked.answer;
+        if (is_current) show({ name, rejection });
       } catch (refusal) {
-        asked = null;
-        if (!(refusal instanceof Refused)) throw refusal;
-        if (is_current) fail(refusal.message);
+        if (!(refusal instanceof Refused)) throw refusal; // it was decided meanwhile, or the server is gone: both are said elsewhere
       }
     }, PATIENCE);
     return () => {
       is_current = false;
       clearTimeout(timer);
     };
-  }, [units]);
-  return [found?.units === units ? found.edits : null, error];
+  }, [name]);
+  return found?.name === name ? found.rejection : null;
 }

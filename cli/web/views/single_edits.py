@@ -1,14 +1,15 @@
-"""Show the single edits that make a change, and take out a part of a hunk."""
+"""Show the single edits that make a change, and take lines out of a hunk."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
 from cli.app.invocation import reviewer
 from cli.render.edits import existence_changes
 from cli.render.outcomes import effect_line
 from cli.review_ui.hunk_place import located_hunk
-from cli.review_ui.split_hunk import Part, parts
+from cli.review_ui.split_hunk import Part, Split, parts
 from cli.screen.terminal import shown_name, visible
 from cli.web.decisions.outcomes import failure_shape, overtaken
 from cli.web.diff_rows.net_rows import MOST_CHARACTERS, Row, line_row
@@ -17,16 +18,18 @@ from cli.web.server_state import ServerState
 from cli.web.shapes import Edits, named, unit_names
 from objstore import (
     CasError,
+    Hunk,
     Operation,
     Status,
     Unit,
     blob_id,
+    diff_lines,
 )
 
 if TYPE_CHECKING:
     from objstore import Edit, EditView, Workspace
 
-__all__ = ["edits_shape", "part_taken_out"]
+__all__ = ["edits_shape", "lines_taken_out"]
 
 Shape = dict[str, Any]
 
@@ -62,10 +65,13 @@ def edits_shape(workspace: "Workspace", units: Iterable[Unit]) -> list[Shape]:
     return found
 
 
-def part_taken_out(server: ServerState, workspace: "Workspace", unit: Unit, index: int, status: Status) -> Shape:
-    """Take out a part of a hunk by an amendment of its edit, and return the outcome.
+def lines_taken_out(
+    server: ServerState, workspace: "Workspace", unit: Unit, rows: Collection[int], status: Status
+) -> Shape:
+    """Take lines out of a hunk by an amendment of its edit, and return the outcome.
 
-    `index`: position of the part among those that `edits_shape` sent. `status`: the status of the hunk as shown.
+    `rows`: their positions among the rows that `edits_shape` sent; removed lines come back, inserted ones go. `status`:
+    the status of the hunk as shown.
     """
     try:
         view = workspace.history.edit(unit.seq)
@@ -74,18 +80,16 @@ def part_taken_out(server: ServerState, workspace: "Workspace", unit: Unit, inde
         split = located_hunk(workspace, unit)
         if isinstance(split, str):
             return {"outcome": "failed", "message": visible(f"Can't split {unit}: {split}.")}
-        found = _parts(Part(old=split.old, new=split.new))
-        changing = [at for at, part in enumerate(found) if part.changes]
-        if index >= len(changing):
-            return overtaken(f"{unit} has no such part any more.")
-        at = changing[index]
-        done = [part.new for part in found[:at]]
-        text = split.text([*done, found[at].old, *(part.new for part in found[at + 1 :])])
+        if not rows or max(rows) >= len(split.old) + len(split.new):
+            return overtaken(f"{unit} has no such lines any more.")
+        chosen, hunks = _without(split, _parts(Part(old=split.old, new=split.new)), rows)
+        if not hunks:
+            return {"outcome": "nothing", "message": "Nothing to do: without these lines, the text is the same."}
         outcome = workspace.review.amend(
             unit.seq,
-            text,
+            split.text(chosen),
             seen=blob_id(split.text([split.new])),
-            hunks=[split.taken_out(found[at], done)],
+            hunks=hunks,
             who=reviewer(),
         )
     except (CasError, OSError) as error:
@@ -103,12 +107,33 @@ def part_taken_out(server: ServerState, workspace: "Workspace", unit: Unit, inde
             for effect in outcome.files
         ],
         "notes": [],
-        "message": f"Took that part out. {words} {unit} itself is still {status.value}.",
+        "message": f"Took that out. {words} {unit} itself is still {status.value}.",
         "version": server.version(),
     }
 
 
 # ---- inside
+
+
+def _without(split: Split, found: list[Part], rows: Collection[int]) -> tuple[list[list[bytes]], list[Hunk]]:
+    """Return the lines of a hunk's parts without the chosen rows, and the hunks that take these out of the file."""
+    chosen: list[list[bytes]] = []
+    hunks: list[Hunk] = []
+    old, new = 0, len(split.old)  # the rows at which the part's sides begin
+    before = after = split.above.count(b"\n")
+    for part in found:
+        back = ([line] if at in rows else [] for at, line in enumerate(part.old, old))
+        kept = ([] if at in rows else [line] for at, line in enumerate(part.new, new))
+        sides = zip_longest(back, kept, fillvalue=[])  # each removed line is where the one is that replaced it
+        lines = [line for side in sides for each in side for line in each] if part.changes else list(part.new)
+        hunks += [
+            Hunk(before + each.old_start, each.old_count, after + each.new_start, each.new_count)
+            for each in diff_lines(b"".join(part.new), b"".join(lines))
+        ]
+        chosen.append(lines)
+        old, new = old + len(part.old), new + len(part.new)
+        before, after = before + len(part.new), after + len(lines)
+    return chosen, hunks
 
 
 def _hunk_shape(view: "EditView", hunk: int, sides: tuple[list[bytes], list[bytes]] | str, *, is_whole: bool) -> Shape:

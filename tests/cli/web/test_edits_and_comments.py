@@ -67,7 +67,7 @@ def test_a_part_of_a_hunk_is_taken_out(runner: CommandRunner, server: ReviewServ
     (edit,) = server.get("/api/edits", units="2:1")["edits"]
     splits = edit["hunks"][0]["splits"]
     assert ["".join(row["t"] for row in part) for part in splits] == ["first", "second"]
-    outcome = server.post("/api/split", unit="2:1", part=1, status="pending")
+    outcome = server.post("/api/split", unit="2:1", rows=[2], status="pending")
     assert (outcome["outcome"], outcome["action"]) == ("decided", "split")
     assert "Recorded edit 3, which amends edit 2." in outcome["message"]
     assert runner.bytes("a") == TEN.replace(b"5\n", b"5\nfirst\n\n")
@@ -77,12 +77,34 @@ def test_a_part_of_a_hunk_is_taken_out(runner: CommandRunner, server: ReviewServ
 
 
 def test_a_part_is_not_taken_out_of_what_was_decided_or_changed(edited: CommandRunner, server: ReviewServer) -> None:
-    refused = server.post("/api/split", unit="2:1", part=0, status="pending")
+    refused = server.post("/api/split", unit="2:1", rows=[0], status="pending")
     assert refused["outcome"] in {"failed", "overtaken"}
     edited.done("accept", "3")
-    assert server.post("/api/split", unit="3:1", part=0, status="pending")["outcome"] == "overtaken"
-    assert server.post("/api/split", unit="3:1", part=9, status="accepted")["outcome"] in {"overtaken", "failed"}
+    assert server.post("/api/split", unit="3:1", rows=[0], status="pending")["outcome"] == "overtaken"
+    assert server.post("/api/split", unit="3:1", rows=[9], status="accepted")["outcome"] in {"overtaken", "failed"}
     assert edited.bytes("a").startswith(b"1\nTWO\n3\nfour\n")
+
+
+def test_chosen_lines_are_taken_out_and_the_rest_stays(runner: CommandRunner, server: ReviewServer) -> None:
+    accepted(runner, "a", TEN)
+    runner.edit("a", b"5\n6\n", b"five\nsix\nnew\n")
+    (edit,) = server.get("/api/edits", units="2:1")["edits"]
+    rows = [row["k"] + row["t"] for row in edit["hunks"][0]["rows"]]
+    assert rows == ["-5", "-6", "+five", "+six", "+new"]
+    outcome = server.post("/api/split", unit="2:1", rows=[1, 3], status="pending")
+    assert outcome["outcome"] == "decided"
+    assert runner.bytes("a") == TEN.replace(b"5\n6\n", b"five\n6\nnew\n")
+    assert server.post("/api/undo", number=server.queue()["undo"])["outcome"] == "decided"
+    assert runner.bytes("a") == TEN.replace(b"5\n6\n", b"five\nsix\nnew\n")
+
+
+def test_rows_that_are_none_of_a_hunk_are_refused(runner: CommandRunner, server: ReviewServer) -> None:
+    accepted(runner, "a", TEN)
+    runner.edit("a", b"5\n", b"five\n")
+    for rows in ([], [-1], ["0"], [True], 0):
+        answer = server.client.post("/api/split", json={"unit": "2:1", "rows": rows, "status": "pending"})
+        assert answer.status_code == 400, rows
+    assert server.post("/api/split", unit="2:1", rows=[2], status="pending")["outcome"] == "overtaken"
 
 
 # ---- comments

@@ -76,6 +76,7 @@ def test_a_change_of_many_rows_is_drawn_in_parts(
     review.page.locator(".scroll").evaluate("pane => { pane.scrollTop = pane.scrollHeight }")
     expect(review.page.locator(".code .r", has_text="new 9999")).to_be_in_viewport()
     review.press("x")
+    review.sheet.get_by_role("button", name="Reject").click()
     expect(review.said).to_contain_text("Rejected")
     assert (root / "a.txt").read_text() == ""
 

@@ -165,7 +165,7 @@ def test_a_hunk_is_split_and_a_part_taken_out(review: ReviewPage, project: Path)
     review.press("s")
     review.sheet.get_by_role("checkbox").first.check()
     before = (project / "shop/cart.py").read_text()
-    review.sheet.get_by_role("button", name="Take out 1 part").click()
+    review.sheet.get_by_role("button", name="Take out 1 line").click()
     review.sheet.wait_for(state="hidden")
     assert (project / "shop/cart.py").read_text() != before
 

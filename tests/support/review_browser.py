@@ -25,6 +25,9 @@ IS_REQUIRED: Final = "chromium" in os.environ.get("EDITLEDGER_REQUIRES", "").spl
 MILLISECONDS: Final = 15_000.0
 """Milliseconds for which a test waits for an element to appear."""
 
+LATE: Final = ("/api/file?", "/api/syntax?", "/api/rejection?")
+"""Requests that may come when what they are about is decided already."""
+
 OPTIONS: Final = (
     "--headless",
     "--disable-gpu",
@@ -83,9 +86,7 @@ class ReviewPage:
 
     def _note(self, said: "ConsoleMessage") -> None:
         # A decision between two requests may leave a file without changes: the page then goes on to the next one.
-        if said.type == "error" and not any(
-            each in said.location["url"] for each in ("/api/file?", "/api/syntax?", "/api/rejection?")
-        ):
+        if said.type == "error" and not any(each in said.location["url"] for each in LATE):
             self.wrong.append(f"{said.text} {said.location['url']}")
 
     def open(self, screen: str = "") -> "ReviewPage":
@@ -123,7 +124,7 @@ class ReviewPage:
         self.current.wait_for()
 
     def head_of(self, name: str) -> "Locator":
-        """The head of the file that is shown, if it is this one."""
+        """Return the head of the file that is shown, if it is this one."""
         return self.page.locator(".file-head h1", has_text=name)
 
     def press(self, key: str) -> None:

@@ -38,7 +38,7 @@ def comment(review: ReviewPage) -> None:
 def edits(review: ReviewPage) -> None:
     """Show the single edits that make a change."""
     changes(review)
-    review.page.get_by_role("button", name="Lines 34–35", exact=True).click()
+    review.page.get_by_role("button", name="Lines 34\u201335", exact=True).click()
     review.press("e")
     review.sheet.get_by_role("button", name="Accept 1:2").wait_for()
 
@@ -46,7 +46,7 @@ def edits(review: ReviewPage) -> None:
 def split(review: ReviewPage) -> None:
     """Show the dialog that splits a hunk."""
     changes(review)
-    review.page.get_by_role("button", name="Lines 44–47", exact=True).click()
+    review.page.get_by_role("button", name="Lines 44\u201347", exact=True).click()
     review.press("s")
     review.sheet.get_by_role("checkbox").first.check()
 
@@ -54,7 +54,7 @@ def split(review: ReviewPage) -> None:
 def conflict(review: ReviewPage) -> None:
     """Show the conflict of a rejection."""
     changes(review)
-    review.page.get_by_role("button", name="Lines 34–35", exact=True).click()
+    review.page.get_by_role("button", name="Lines 34\u201335", exact=True).click()
     review.press("e")
     review.sheet.get_by_role("button", name="Reject 1:2").click()
     review.sheet.get_by_role("radio", name="Leave it").wait_for()

@@ -27,8 +27,8 @@ _NAMES: Final = (
 
 _ASKED: Final[tuple[tuple[str, tuple[tuple[str, int], ...]], ...]] = (
     (
-        "Add Config.from_toml: load a TOML file with tomllib, with tests, docs and a changelog entry. "
-        "Keep from_file as it is for everybody who calls it today.",
+        """Add Config.from_toml: load a TOML file with tomllib, with tests, docs and a changelog entry.
+Keep from_file as it is for everybody who calls it today.""",
         (("CHANGES.rst", 1), ("docs/config.rst", 2), ("src/pond/config.py", 5), ("tests/test_config.py", 4)),
     ),
     ("_split_path is used in three modules, so make it public", (("src/pond/app.py", 3), ("src/pond/cli.py", 3))),

@@ -65,7 +65,7 @@ def only_read(reviewed_project: Path, tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.fixture(scope="module")
 def serve_for_module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Path], ReviewServer]]:
-    """Return a function that starts a server of a copy of a project, for all tests of a module that decide on nothing."""
+    """Return a function that starts a server of a copy of a project, for tests that decide on nothing."""
     with ExitStack() as stack:
 
         def started(root: Path) -> ReviewServer:

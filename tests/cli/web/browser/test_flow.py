@@ -9,8 +9,8 @@ import pytest
 from tests.cli.web.browser.conftest import Opener
 from tests.support.command_runner import cas
 from tests.support.review_browser import ReviewPage, expect, needs_browser
-from tests.support.worked_day import CHANGES, day_worked
 from tests.support.review_server import ReviewServer
+from tests.support.worked_day import CHANGES, day_worked
 
 pytestmark = needs_browser
 
@@ -127,7 +127,7 @@ def test_lines_are_chosen_by_their_numbers_and_commented_on(
     numbers.nth(2).click(modifiers=["Shift"])
     expect(review.page.locator(".change-bar")).to_contain_text("3 lines chosen")
     review.press("c")
-    expect(review.sheet).to_contain_text("lines 7–9")
+    expect(review.sheet).to_contain_text("lines 7\u20139")
     review.sheet.get_by_role("textbox").fill("Say it shorter.")
     review.sheet.get_by_role("button", name="Comment").click()
     expect(review.page.locator(".queue .comments")).to_contain_text("Say it shorter.")

@@ -63,7 +63,7 @@ def test_edits_of_a_running_agent_appear_and_the_line_under_the_cursor_stays(
             agent.done("multi_edit_text_file", path=str(long_file.resolve() / "a.txt"), edits=edits)
             expect(review.current).to_contain_text(f"Line {111 + number}")
             assert review.top(row) == pytest.approx(before, abs=1)
-    expect(review.heads.first).to_contain_text("Lines 2–4")
+    expect(review.heads.first).to_contain_text("Lines 2\u20134")
 
 
 def test_a_reader_who_scrolled_away_from_the_cursor_keeps_the_line(

@@ -119,12 +119,13 @@ def _without(split: Split, found: list[Part], rows: Collection[int]) -> tuple[li
     """Return the lines of a hunk's parts without the chosen rows, and the hunks that take these out of the file."""
     chosen: list[list[bytes]] = []
     hunks: list[Hunk] = []
+    nothing: list[bytes] = []
     old, new = 0, len(split.old)  # the rows at which the part's sides begin
     before = after = split.above.count(b"\n")
     for part in found:
         back = ([line] if at in rows else [] for at, line in enumerate(part.old, old))
         kept = ([] if at in rows else [line] for at, line in enumerate(part.new, new))
-        sides = zip_longest(back, kept, fillvalue=[])  # each removed line is where the one is that replaced it
+        sides = zip_longest(back, kept, fillvalue=nothing)  # each removed line is where the one is that replaced it
         lines = [line for side in sides for each in side for line in each] if part.changes else list(part.new)
         hunks += [
             Hunk(before + each.old_start, each.old_count, after + each.new_start, each.new_count)

@@ -416,8 +416,8 @@ class Call:
         left = [change for change in self._external if id(change) not in among]
         for change in simple:
             tip = store.tip_at(change.path)
-            if tip is None:
-                left.append(change)
+            if tip is None or (change.document is None and tip.state is None):
+                left.append(change)  # it still begins a document
                 continue
             began[id(change)] = tip.document
             left += external_changes(change.path, tip.document, tip.state, change.after, store.text)

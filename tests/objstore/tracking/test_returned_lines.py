@@ -596,3 +596,24 @@ def test_a_decision_that_was_shown_something_else_records_nothing_that_came_back
             Action.ACCEPT, [Unit(Seq(2), 1)], who="me", on_external=OnExternal.KEEP, expected=shown
         )
     assert seen(project) == before
+
+
+def test_a_file_in_place_of_a_deleted_link_begins_a_document_where_other_lines_come_back(project: GitProject) -> None:
+    link = project.folder / "l"
+    link.symlink_to("0.txt")
+    project.look()
+    link.unlink()
+    project.look()
+    project.agent_writes("0.txt", AGENTS)
+    project.write("0.txt", FIRST.replace("three\n", "") + "agent's three\n")
+    project.write("l", "text\n")
+    with project.workspace.call(CallInfo(tool="write", conversation="ours")) as call:
+        for name in ("0.txt", "l"):
+            call.write(name, call.read(name).bytes + b"of the tool\n")
+        call.commit()
+    assert status_of(project, "agent's three") == "unattributed pending"
+    found = {view.seq: view.edit for view in project.workspace.history.edits(EditFilter())}
+    of_link = [edit for edit in found.values() if edit.path == b"l"]
+    numbers = [int(edit.document) for edit in of_link]
+    assert numbers == [int(of_link[at].seq) for at in (0, 0, 2, 2)]
+    assert project.has_no_faults()

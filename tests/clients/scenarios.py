@@ -19,6 +19,8 @@ __all__ = ["EFFECTS", "SCENARIOS", "NotTried", "Scenario", "session"]
 PROMPT: Final = "make it better"
 REASON: Final = "this was not asked for"
 SLOW: Final = "echo begun > slow.txt; sleep 15"
+LONGEST_SHELL: Final = 30
+"""Seconds after which that has ended, wherever it runs."""
 
 EFFECTS: Final = (
     "printf 'new\\n' > new.py",
@@ -310,8 +312,16 @@ SCENARIOS: Final[Mapping[str, Scenario]] = {
 
 
 def _ended(run: ClientRun) -> None:
-    """Check that nothing of the client's is open once the next scan was, and that later lines are the person's."""
+    """Check that nothing of the client's is open once the next scan was, and that later lines are the person's.
+
+    What its shell has left behind may live on until it ends by itself.
+    """
+    until = time.monotonic() + LONGEST_SHELL
     run.cas("record")
+    while run.running() and time.monotonic() < until:
+        _equal({call["state"] for call in run.running()}, {"in the background"})
+        time.sleep(1)
+        run.cas("record")
     _equal(run.running(), [])
     with (run.project / "README.md").open("a") as file:
         file.write("mine\n")

@@ -471,6 +471,8 @@ class Day:
         """Report an end so many times."""
         self.note("report the end of", running.call.id, times)
         call = running.call
+        if not running.is_begun and any(path in self.files.written for path in call.paths or ()):
+            running.is_expected = False  # what is found there is taken for its own, and no more is expected of it
         how = self.hooks.fail if running.has_failed else self.hooks.end
         how = self.hooks.mark_not_run if running.is_refused else how
         for _ in range(times):
@@ -481,12 +483,8 @@ class Day:
             self.report(call.conversation, lambda: self.hooks.begin(call))
 
     def write_late(self, running: Running) -> None:
-        """Let a tool that has reported success write the file that it named.
-
-        What is found there is taken for its own where its beginning is lost: then nothing more is expected of it.
-        """
-        is_first = running.is_begun or not any(running in [each for each, _ in calls] for calls in self.typed.values())
-        if running.is_expected and running.is_reported and not (running.has_worked or running.has_failed) and is_first:
+        """Let a tool that has reported success write the file that it named."""
+        if running.is_expected and running.is_reported and not (running.has_worked or running.has_failed):
             self.note("late")
             self.work(running)
 

@@ -292,6 +292,7 @@ class Day:
         self.sent: dict[str, tuple[str, str]] = {}  # subagents at work: session, and the prompt that sent it
         self.typed: dict[str, list[tuple[Running, bool]]] = {}  # by mark of a person's line: see `type`
         self.number = 0
+        self.is_marked = False  # whether a hook has failed, and no later one has taken that into account
         self.said: list[str] = []
         disk.is_full = lambda: False
 
@@ -337,6 +338,7 @@ class Day:
 
     def mark_failure(self) -> None:
         """Leave the mark of a hook that has failed, as the hook command does."""
+        self.is_marked = True
         if self.disk.is_full():
             note_hook_failure(self.root, "agent", "DiskFull")
         else:
@@ -345,10 +347,10 @@ class Day:
 
     def heed(self, session: str) -> None:
         """Leave open what changed while hooks failed, as each hook and each command that records does."""
-        missed = unnoticed_failures(self.root, "heeded")
-        if missed:
+        if self.is_marked and unnoticed_failures(self.root, "heeded"):
             self.hooks.end(AgentCall(conversation=session, id=f"failed-{self.next()}", tool="unreported", paths=None))
             note_noticed(self.root, "heeded")
+            self.is_marked = False
 
     def reports(self) -> int:
         """Return how many times something is reported."""

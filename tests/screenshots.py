@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 FOLDER: Final = Path(__file__).resolve().parents[1] / "docs" / "web"
 SIZES: Final = {390: 844, 820: 1100, 1440: 900}
-COLOURS: Final = 32
+COLOURS: Final = 64
 """Colours of a picture: a page has few, and a picture of it is then a quarter as large."""
 SETTLING: Final = 300
 """Milliseconds until colours and images have arrived."""

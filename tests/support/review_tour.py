@@ -120,6 +120,12 @@ def keys(review: ReviewPage) -> None:
     review.sheet.wait_for()
 
 
+def done(review: ReviewPage) -> None:
+    """Show what is decided, and what is left."""
+    review.go("#/done")
+    review.page.locator(".done-page h1").wait_for()
+
+
 SCREENS: Final[dict[str, Callable[[ReviewPage], None]]] = {
     "queue": queue,
     "changes": changes,
@@ -136,5 +142,6 @@ SCREENS: Final[dict[str, Callable[[ReviewPage], None]]] = {
     "search": search,
     "store": store,
     "keys": keys,
+    "done": done,
 }
 """By name. "running" shows a sheet only while an agent's call is open."""

@@ -4,7 +4,7 @@
 /** @import {ShownChange, ShownFile} from "./state.js" */
 import { decide, post, Refused } from "./api.js";
 import { whereOf } from "./change_head.js";
-import { decidedCounts, noteDecision, noteRedo, noteUndo } from "./progress.js";
+import { noteDecision, noteRedo, noteUndo } from "./progress.js";
 import { goOn, isSameStop, newEpoch, pickedRows, refresh, show, verdicts } from "./review.js";
 import { onScreen } from "./shown.js";
 import { undecided } from "./shown_file.js";
@@ -225,13 +225,6 @@ async function steppedBack(name, outcome) {
   const count = entry ? `${counted(entry.changes, "change")} ${entry.where}` : "";
   const words = is_undo ? `Undone: ${count} ${entry?.changes === 1 ? "is" : "are"} to be decided again.` : `Redone: ${entry?.action === "accept" ? "accepted" : "rejected"} ${count}.`;
   say([entry ? words : outcome.message, ...outcome.notes].join(" "), { can_undo: !is_undo, detail: outcome.message });
-}
-
-/** Return how many changes are decided, and how many there are in all. */
-export function progress() {
-  const { accepted, rejected } = decidedCounts();
-  const decided = accepted + rejected;
-  return { accepted, rejected, decided, total: decided + (state.queue?.changes ?? 0) };
 }
 
 // ---- comments

@@ -1,7 +1,7 @@
 // What is decided, what is left, and what comes next.
 
-import { progress, undo } from "./decisions.js";
-import { turnStops } from "./progress.js";
+import { undo } from "./decisions.js";
+import { progressOf, turnStops } from "./progress.js";
 import { state } from "./state.js";
 import { html } from "./vendor/preact-htm.js";
 import { clockOrDay, counted, short } from "./words.js";
@@ -11,7 +11,7 @@ import { sessionName } from "./queue.js";
 export function DoneScreen() {
   const { queue, messages } = state;
   if (!queue) return html`<main class="page" id="file" tabindex="-1"><p role="status">Loading …</p></main>`;
-  const { accepted, rejected, decided, total } = progress();
+  const { accepted, rejected, decided, total } = progressOf(queue);
   const left = queue.changes;
   const is_new = queue.accepted + queue.rejected + decided === 0 && !left;
   const last = messages.find(({ can_undo }) => can_undo);

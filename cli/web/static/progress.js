@@ -1,76 +1,75 @@
-// What was decided since the page was opened: so that it is checked off in the queue, and counted, instead of gone.
+// What there is to review and what was decided, turn by turn and file by file; and the decisions of this page, for undo.
 
-/** @import {FileSummary, Queue, Turn} from "./types.d.ts" */
+/** @import {DoneFile, Queue, Turn} from "./types.d.ts" */
 
 /** A file of a turn as the queue shows it. @typedef {{ document: number, added: number, removed: number, changes: number, unseen: number, total: number, name: string, path: string, operation: string, verdict: "" | "accepted" | "rejected" }} Stop */
 /** @typedef {Omit<Turn, "files"> & { files: Stop[], left: number, total: number }} TurnStops */
 /** A decision of this page. @typedef {{ number: number, action: string, document: number, turn: number | null, keys: string[], changes: number, where: string }} Entry */
 
-/** @type {Map<string, { turn: Turn, files: Map<number, Stop> }>} */
-const turns = new Map();
-/** @type {Map<number, Stop>} */
-const files = new Map();
+/** The counts of lines of files, which the queue has only while something is pending. @type {Map<string, { added: number, removed: number }>} */
+const counts = new Map();
 /** @type {Entry[]} */
 let entries = JSON.parse(sessionStorage.getItem("decided") ?? "[]");
 /** Entries that were undone, the newest last. @type {Entry[]} */
 const undone = [];
 
-/** Remember what a queue lists. @param {Queue} queue */
-export function noteQueue(queue) {
-  const known = new Map(queue.files.map((file) => [file.document, file]));
-  noteFiles(files, queue.files, known);
-  for (const each of turns.values()) for (const file of each.files.values()) Object.assign(file, { changes: 0, unseen: 0 });
-  for (const turn of queue.turns) {
-    const name = `${turn.session}:${turn.number}`;
-    const own = turns.get(name) ?? { turn, files: new Map() };
-    own.turn = turn;
-    noteFiles(own.files, turn.files, known);
-    turns.set(name, own);
-  }
-}
-
-/** @param {Map<number, Stop>} into @param {readonly { document: number, added: number, removed: number, changes: number, unseen: number }[]} listed @param {Map<number, FileSummary>} known */
-function noteFiles(into, listed, known) {
-  for (const stop of into.values()) Object.assign(stop, { changes: 0, unseen: 0 });
-  for (const { document, added, removed, changes, unseen } of listed) {
-    const file = known.get(document);
-    if (!file) continue;
-    const was = into.get(document);
-    const { name, path, operation } = file;
-    const total = Math.max(changes, (was?.total ?? 0));
-    into.set(document, { document, added, removed, changes, unseen, total, name, path, operation, verdict: verdictOf(document) });
-  }
-}
-
-/** @param {number} document @returns {"" | "accepted" | "rejected"} */
-function verdictOf(document) {
-  const own = entries.filter((entry) => entry.document === document);
-  if (!own.length) return "";
-  return own.every(({ action }) => action === "reject") ? "rejected" : "accepted";
-}
-
 /** Return the turns with their files, those that are decided included. @param {Queue} queue @returns {TurnStops[]} */
 export function turnStops(queue) {
-  const found = [...turns.values()].map(({ turn, files: own }) => {
-    const all = stopsOf(own);
-    const left = all.reduce((n, { changes }) => n + changes, 0);
-    const is_unread = queue.reading > 0 && queue.turns.includes(turn);
-    return { ...turn, files: all, left: left || Number(is_unread), total: Math.max(all.reduce((n, { total }) => n + total, 0), left) };
+  const known = new Map(queue.files.map((file) => [file.document, file]));
+  /** @type {Map<string, { turn: Omit<Turn, "files">, stops: Map<number, Stop> }>} */
+  const found = new Map();
+  const nameOf = (/** @type {{ session: number, number: number }} */ { session, number }) => `${session}:${number}`;
+  for (const turn of queue.turns) {
+    const stops = new Map();
+    for (const { document, added, removed, changes, unseen } of turn.files) {
+      const file = known.get(document);
+      if (!file) continue;
+      const { name, path, operation } = file;
+      counts.set(`${turn.number} ${document}`, { added, removed });
+      stops.set(document, { document, added, removed, changes, unseen, total: changes, name, path, operation, verdict: "" });
+    }
+    found.set(nameOf(turn), { turn, stops });
+  }
+  for (const turn of queue.done.turns) if (!found.has(nameOf(turn))) found.set(nameOf(turn), { turn: { ...turn, running: false }, stops: new Map() });
+  for (const file of queue.done.files) {
+    const own = found.get(`${file.session}:${file.turn}`);
+    if (own) addDone(own.stops, file);
+  }
+  const all = [...found.values()].map(({ turn, stops }) => {
+    const files = [...stops.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+    const left = files.reduce((n, { changes }) => n + changes, 0);
+    const is_unread = queue.reading > 0 && !left && files.some(({ total }) => !total);
+    return { ...turn, files, left: left || Number(is_unread), total: files.reduce((n, { total }) => n + total, 0) };
   });
-  return found.sort((a, b) => Number(!a.number) - Number(!b.number) || a.number - b.number || a.session - b.session);
+  return all.sort((a, b) => Number(!a.number) - Number(!b.number) || a.number - b.number || a.session - b.session);
 }
 
-/** Return every file, those that are decided included, by path. @returns {Stop[]} */
-export function fileStops() {
-  return stopsOf(files).sort((a, b) => (a.name < b.name ? -1 : 1));
+/** Return every file, those that are decided included, by path. @param {Queue} queue @returns {Stop[]} */
+export function fileStops(queue) {
+  /** @type {Map<number, Stop>} */
+  const stops = new Map();
+  for (const { document, added, removed, changes, unseen, name, path, operation } of queue.files) {
+    stops.set(document, { document, added, removed, changes, unseen, total: changes, name, path, operation, verdict: "" });
+  }
+  for (const file of queue.done.files) addDone(stops, file);
+  return [...stops.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** @param {Map<number, Stop>} own */
-function stopsOf(own) {
-  return [...own.values()].map((stop) => ({ ...stop, verdict: stop.changes ? /** @type {const} */ ("") : verdictOf(stop.document) }));
+/** Add what was decided of a file. @param {Map<number, Stop>} stops @param {DoneFile} file */
+function addDone(stops, { turn, document, path, name, accepted, rejected }) {
+  const { added, removed } = counts.get(`${turn} ${document}`) ?? { added: 0, removed: 0 };
+  const stop = stops.get(document) ?? { document, added, removed, changes: 0, unseen: 0, total: 0, name, path, operation: "edit", verdict: /** @type {const} */ ("") };
+  const verdict = accepted || stop.verdict === "accepted" ? "accepted" : "rejected";
+  stops.set(document, { ...stop, total: stop.total + accepted + rejected, verdict });
 }
 
-// ---- decisions
+/** Return how many changes were decided since the review began, and how many there are in all. @param {Queue | null} queue */
+export function progressOf(queue) {
+  const sum = (/** @type {"accepted" | "rejected"} */ verdict) => queue?.done.files.reduce((n, file) => n + file[verdict], 0) ?? 0;
+  return { accepted: sum("accepted"), rejected: sum("rejected"), decided: queue?.decided ?? 0, total: queue?.total ?? 0 };
+}
+
+// ---- decisions of this page
 
 /** Note a decision of this page. @param {Entry} entry */
 export function noteDecision(entry) {
@@ -98,11 +97,5 @@ export function noteRedo(number) {
 }
 
 function keep() {
-  sessionStorage.setItem("decided", JSON.stringify(entries.slice(-5000)));
-}
-
-/** Return how many changes were accepted and rejected here. */
-export function decidedCounts() {
-  const of = (/** @type {string} */ action) => entries.reduce((n, entry) => n + (entry.action === action ? entry.changes : 0), 0);
-  return { accepted: of("accept"), rejected: of("reject") };
+  sessionStorage.setItem("decided", JSON.stringify(entries.slice(-1000)));
 }

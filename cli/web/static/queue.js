@@ -27,7 +27,7 @@ export function QueueColumn() {
   }, [here, queue, arrangement]);
   const shown = useMemo(() => queue && html`
     <${Notices} queue=${queue} />
-    ${arrangement === "turns" ? html`<${Turns} queue=${queue} filter=${filter} here=${here} />` : html`<${Tree} stops=${matching(fileStops(), filter)} here=${here} filter=${filter} />`}
+    ${arrangement === "turns" ? html`<${Turns} queue=${queue} filter=${filter} here=${here} />` : html`<${Tree} stops=${matching(fileStops(queue), filter)} here=${here} filter=${filter} />`}
     ${queue.reading > 0 && html`<p class="session">Reading ${counted(queue.reading, "more file")}. This takes long only the first time.</p>`}
     <${Unattributed} queue=${queue} here=${here} />
     <${Comments} queue=${queue} />`, [queue, arrangement, filter, here]);
@@ -125,7 +125,7 @@ export function Rows({ stops, turn, here, filter = "" }) {
 
 /** A file: state, name, folder, counts, and what is left. @param {{ stop: Stop, turn: number | null, here: string, filter?: string, is_nested?: boolean }} properties */
 export function FileRow({ stop, turn, here, filter = "", is_nested = false }) {
-  const { name, changes, total, verdict, added, removed, operation, unseen } = stop;
+  const { name, changes, added, removed, operation, unseen } = stop;
   const at = name.lastIndexOf("/");
   const is_open = here === `${turn}/${stop.document}` || here === `null/${stop.document}`;
   const [icon, kind, word] = stateOf(stop);
@@ -135,7 +135,7 @@ export function FileRow({ stop, turn, here, filter = "", is_nested = false }) {
     ${operation !== "edit" && html`<span class="kind">${OPERATIONS[operation] ?? operation}</span>`}
     ${added + removed > 0 && html`<span class="count"><span aria-hidden="true"><span class="plus">+${added.toLocaleString("en")}</span> <span class="minus">−${removed.toLocaleString("en")}</span></span><span class="sr"> ${netInWords(added, removed)}</span></span>`}
     <span class="left">${changes > 0 ? changes.toLocaleString("en") : ""}<span class="sr"> ${changes ? `to decide${unseen < changes ? `, ${changes - unseen} seen` : ""}` : word}</span></span>
-    ${is_nested ? html`<span class="sr">, ${name.slice(0, Math.max(0, at))}</span>` : total === 0 && verdict}</a>`;
+    ${is_nested && html`<span class="sr">, ${name.slice(0, Math.max(0, at))}</span>`}</a>`;
 }
 
 /** @type {Record<string, string>} */
@@ -201,7 +201,7 @@ function collided(queue) {
 
 /** Files with unattributed edits. @param {{ queue: Queue, here: string }} properties */
 function Unattributed({ queue, here }) {
-  const stops = fileStops().filter(({ document }) => queue.unattributed.includes(document));
+  const stops = fileStops(queue).filter(({ document }) => queue.unattributed.includes(document));
   return stops.length > 0 && html`<section class="turn unattributed" aria-label="Unattributed">
     <div class="turn-head"><h3>Whose are these?</h3><span class="meta"><span>No call of an agent is known to have made them.</span></span></div>
     <${Rows} stops=${stops} turn=${null} here=${here} />

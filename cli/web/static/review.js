@@ -10,7 +10,7 @@ import { get, post, Refused } from "./api.js";
 import { whereOf } from "./change_head.js";
 import { commentOn, decideOn, reopen, speak } from "./decisions.js";
 import { markMoves } from "./moves.js";
-import { fileStops, noteQueue, turnStops } from "./progress.js";
+import { fileStops } from "./progress.js";
 import { fileAddress, parsed } from "./routes.js";
 import { CHUNK, Rows } from "./sections.js";
 import { onScreen } from "./shown.js";
@@ -114,7 +114,6 @@ async function refreshed(want) {
     /** @type {Queue} */
     const queue = await get("queue");
     if (began !== epoch) return; // the decision refreshes again
-    noteQueue(queue);
     if (JSON.stringify(before) !== JSON.stringify(queue)) set({ queue });
     if (state.route.screen === "queue" && has_columns.matches) begin();
     await load(began, want, before, route === state.route ? file : null);
@@ -320,7 +319,7 @@ async function syntax(file, turn, first, count) {
 export function order(queue) {
   if (!queue) return [];
   const has = new Set(queue.files.map(({ document }) => document));
-  if (state.arrangement === "tree") return fileStops().filter(({ document }) => has.has(document)).map(({ document }) => ({ document, turn: null }));
+  if (state.arrangement === "tree") return fileStops(queue).filter(({ document }) => has.has(document)).map(({ document }) => ({ document, turn: null }));
   return queue.turns.flatMap(({ number, files }) => files.map(({ document }) => ({ document, turn: number || null })));
 }
 

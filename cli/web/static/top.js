@@ -1,9 +1,9 @@
 // The bar at the top: the pages, how much is decided, and whether the server is there.
 
-import { progress } from "./decisions.js";
 import { Icon } from "./icons.js";
 import { retry } from "./live.js";
 import { Menu } from "./menu.js";
+import { progressOf } from "./progress.js";
 import { set, state } from "./state.js";
 import { switchTheme } from "./theme.js";
 import { html } from "./vendor/preact-htm.js";
@@ -37,7 +37,7 @@ export function Top() {
 /** How many changes are decided. */
 export function Progress() {
   if (!state.queue) return null;
-  const { accepted, rejected, decided, total } = progress();
+  const { accepted, rejected, decided, total } = progressOf(state.queue);
   return html`<span class="progress">
     <svg class="meter" viewBox=${`0 0 ${Math.max(1, total)} 6`} preserveAspectRatio="none" aria-hidden="true"><rect class="a" width=${accepted} height="6" /><rect class="r" x=${accepted} width=${rejected} height="6" /></svg>
     <span class="of"><b>${decided.toLocaleString("en")}</b> of ${total.toLocaleString("en")}<span class="sr"> changes decided</span></span></span>`;

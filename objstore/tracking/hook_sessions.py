@@ -8,7 +8,6 @@ has more than 500 lines because all reports change the same open calls under one
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from objstore.calls.agent_files import texts_of
@@ -24,7 +23,7 @@ from objstore.calls.open_calls import (
     sanitized_text,
 )
 from objstore.clock import now
-from objstore.errors import CasError, PathError
+from objstore.errors import CasError, DiskFull, PathError
 from objstore.fastclass import replace
 from objstore.fs.disk import reaching
 from objstore.fs.processes import MACHINE, Processes, ProcessName
@@ -35,7 +34,6 @@ from objstore.tracking.attributed_scan import AttributedScan, Looks
 from objstore.tracking.missing_reports import LATER_BEGAN, MissingReports, starts_of
 from objstore.tracking.server_calls import ServerCalls, is_tool_named
 from objstore.transaction.journal import Journal
-from objstore.transaction.space_reserve import reserve_space, with_reserve
 from objstore.witnesses.remarks import HEARD, add_remark
 
 if TYPE_CHECKING:
@@ -92,8 +90,13 @@ class HookSessions:
         known = self._known(call)
         self._note_heard(known.conversation, _BEGINNING)
         try:
+            return self._begin(known, reports_subagents=reports_subagents)
+        except DiskFull:
+            from objstore.transaction.space_reserve import release_reserve  # agents wait for what each hook imports
+
             # Without its beginning, what the call does would be no one's for certain.
-            return with_reserve(self._journal, partial(self._begin, known, reports_subagents=reports_subagents))
+            release_reserve(self._journal)
+            return self._begin(known, reports_subagents=reports_subagents)
         finally:
             if known.asks:
                 self.server_calls.announce(known)
@@ -717,6 +720,8 @@ class HookSessions:
             self._open.forget_old_sessions()
             with suppress(CasError, OSError):  # the log is only longer than it need be
                 self._open.cut()
+            from objstore.transaction.space_reserve import reserve_space
+
             reserve_space(self._journal.tree.root, self._journal.disk)  # a beginning may have used it
             return found
 

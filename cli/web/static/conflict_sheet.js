@@ -23,7 +23,7 @@ export function ConflictSheet({ sheet: { outcome, again, what }, close }) {
     <button type="button" class="b" onClick=${close}>Cancel</button>
     <button type="button" class=${`b ${way.name === "cascade" ? "no" : "main"}`} onClick=${go}>${way.name === "cascade" && html`<${Icon} name="cross" />`}${way.button}</button>`;
   return html`<${Dialog} title=${`${counted(later, "edit")} ${later === 1 ? "needs" : "need"} this`} close=${close} foot=${foot}>
-    <p class="dim">Nothing has changed yet. ${outcome.message}</p>
+    <p class="dim">Nothing has changed yet. These edits are built on it, so it can’t go while they stay:</p>
     ${all.map((conflict) => html`<${Need} key=${`${conflict.unit} ${conflict.line}`} conflict=${conflict} />`)}
     ${outcome.accept_first.length > 0 && html`<p class="small dim">To keep them, accept ${outcome.accept_first.join(", ")} first.</p>`}
     ${outcome.reject_first.length > 0 && html`<p class="small dim">Or reject ${outcome.reject_first.join(", ")} first.</p>`}

@@ -24,7 +24,7 @@ from cli.web.server_state import ServerState
 from objstore import CasError, FileMissing, LineMissing, NoSuchName, NotAWorkspace, PathError
 
 if TYPE_CHECKING:
-    from cli.web.shared_answers import SharedAnswers
+    from cli.web.shared_answers import Asked, SharedAnswers
 
 __all__ = ["Handler", "Json", "answered", "failed", "get", "post", "refusal"]
 
@@ -90,7 +90,9 @@ async def failed(request: Request, error: Exception) -> Response:
     return refusal(error.status_code, words, error.headers)
 
 
-async def _called(request: Request, handler: Handler, fields: Callable[[], Fields], asked: object = None) -> Response:
+async def _called(
+    request: Request, handler: Handler, fields: Callable[[], Fields], asked: "Asked | None" = None
+) -> Response:
     """Return the answer of a function. `asked`: identifies a request of which the answer is shared (None: it isn't)."""
     server: ServerState = request.app.state.server
     shared: SharedAnswers = request.app.state.shared

@@ -6,16 +6,19 @@ is still as it was when it began. Nothing is kept beyond that, so no answer is o
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Final, TypeAlias
 
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 from starlette.responses import Response
 
-__all__ = ["SharedAnswers"]
+__all__ = ["Asked", "SharedAnswers"]
 
-_AT_ONCE: Final = 4
-"""Most answers that are computed at the same time, so that decisions find a free processor soon."""
+Asked: TypeAlias = tuple[str, *tuple[tuple[str, str], ...]]
+"""The path of a request, and its parameters in order."""
+
+_AT_ONCE: Final = 2
+"""Most answers of one kind that are computed at the same time, so that others and decisions find a processor soon."""
 
 
 class SharedAnswers:
@@ -24,16 +27,16 @@ class SharedAnswers:
     def __init__(self, version: Callable[[], str]) -> None:
         """Compute nothing yet. `version`: returns a text that changes with the store."""
         self._version: Final = version
-        self._limiter: Final = CapacityLimiter(_AT_ONCE)
-        self._running: Final[dict[object, asyncio.Task[Response]]] = {}
-        self._next: Final[dict[object, asyncio.Task[Response]]] = {}
+        self._limiters: Final[dict[str, CapacityLimiter]] = {}
+        self._running: Final[dict[Asked, asyncio.Task[Response]]] = {}
+        self._next: Final[dict[Asked, asyncio.Task[Response]]] = {}
         self._began: Final[dict[asyncio.Task[Response], str]] = {}
 
     def is_busy(self) -> bool:
         """Return whether an answer is being computed."""
         return bool(self._running)
 
-    async def answer(self, asked: object, compute: Callable[[], Response]) -> Response:
+    async def answer(self, asked: Asked, compute: Callable[[], Response]) -> Response:
         """Return the answer to a request that `asked` identifies. Raises what `compute` raises."""
         running = self._running.get(asked)
         if running is not None and self._began.get(running) == await self._now() and not running.done():
@@ -46,7 +49,7 @@ class SharedAnswers:
         return await asyncio.shield(following)
 
     async def _after(
-        self, running: "asyncio.Task[Response] | None", asked: object, compute: Callable[[], Response]
+        self, running: "asyncio.Task[Response] | None", asked: Asked, compute: Callable[[], Response]
     ) -> Response:
         """Compute an answer when the one before it has ended."""
         if running is not None:
@@ -55,7 +58,8 @@ class SharedAnswers:
         self._running[asked] = this
         try:
             self._began[this] = await self._now()
-            return await run_sync(compute, limiter=self._limiter)
+            limiter = self._limiters.setdefault(asked[0], CapacityLimiter(_AT_ONCE))
+            return await run_sync(compute, limiter=limiter)
         finally:
             self._began.pop(this, None)
             if self._running.get(asked) is this:

@@ -46,9 +46,9 @@ async def begun(store: Store) -> None:
 
 def test_all_who_ask_while_the_store_is_the_same_get_one_computation() -> None:
     async def act(store: Store, shared: SharedAnswers) -> None:
-        asked = [asyncio.create_task(shared.answer("queue", store.compute)) for _ in range(20)]
+        asked = [asyncio.create_task(shared.answer(("queue",), store.compute)) for _ in range(20)]
         await begun(store)
-        asked += [asyncio.create_task(shared.answer("queue", store.compute)) for _ in range(20)]
+        asked += [asyncio.create_task(shared.answer(("queue",), store.compute)) for _ in range(20)]
         await asyncio.sleep(0.1)
         store.may_end.set()
         assert {bytes(answer.body) for answer in await asyncio.gather(*asked)} == {b"one"}
@@ -58,10 +58,10 @@ def test_all_who_ask_while_the_store_is_the_same_get_one_computation() -> None:
 
 def test_who_asks_after_a_change_gets_what_was_computed_after_it() -> None:
     async def act(store: Store, shared: SharedAnswers) -> None:
-        early = asyncio.create_task(shared.answer("queue", store.compute))
+        early = asyncio.create_task(shared.answer(("queue",), store.compute))
         await begun(store)
         store.version = "two"
-        late = [asyncio.create_task(shared.answer("queue", store.compute)) for _ in range(20)]
+        late = [asyncio.create_task(shared.answer(("queue",), store.compute)) for _ in range(20)]
         await asyncio.sleep(0.1)
         store.may_end.set()
         assert (await early).body == b"one"
@@ -77,18 +77,22 @@ def test_different_requests_are_computed_apart_and_an_error_reaches_all_who_aske
             raise OSError("no")
 
         store.may_end.set()
-        asked = [shared.answer("file", fail), shared.answer("file", fail), shared.answer("queue", store.compute)]
+        asked = [
+            shared.answer(("file",), fail),
+            shared.answer(("file",), fail),
+            shared.answer(("queue",), store.compute),
+        ]
         found = await asyncio.gather(*asked, return_exceptions=True)
         assert [type(each) for each in found] == [OSError, OSError, Response]
         with pytest.raises(OSError, match="no"):
-            await shared.answer("file", fail)
+            await shared.answer(("file",), fail)
 
     assert sorted(run(act).computed) == ["failed", "failed", "one"]
 
 
 def test_a_page_that_goes_away_takes_the_answer_from_no_other() -> None:
     async def act(store: Store, shared: SharedAnswers) -> None:
-        gone, stays = (asyncio.create_task(shared.answer("queue", store.compute)) for _ in range(2))
+        gone, stays = (asyncio.create_task(shared.answer(("queue",), store.compute)) for _ in range(2))
         await begun(store)
         gone.cancel()
         store.may_end.set()

@@ -48,7 +48,7 @@ def get(path: str, handler: Handler, *known: str, is_shared: bool = False) -> Ro
         given = request.query_params
         if len(given.multi_items()) > len(given):
             return refusal(400, "A parameter is given twice.")
-        asked = (path, *sorted(given.items())) if is_shared else None
+        asked: Asked | None = (path, tuple(sorted(given.items()))) if is_shared else None
         return await _called(request, handler, lambda: Fields(dict(given), known, are_texts=True), asked)
 
     return Route(path, endpoint, methods=["GET"])

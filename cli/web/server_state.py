@@ -47,7 +47,7 @@ _MOST_TICKETS: Final = 100
 _MOST_SHOWN: Final = 200_000
 """Changes that are remembered by their keys: some 40 MB."""
 
-_MOST_DIFFS: Final = 100
+_MOST_DIFFS: Final = 40
 _MOST_TEXT: Final = 20_000_000
 """Diffs of files that are kept, and bytes of their texts: the next request mostly asks for one of them again."""
 

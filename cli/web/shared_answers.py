@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 __all__ = ["Asked", "SharedAnswers"]
 
-Asked: TypeAlias = tuple[str, *tuple[tuple[str, str], ...]]
+Asked: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
 """The path of a request, and its parameters in order."""
 
 _AT_ONCE: Final = 2

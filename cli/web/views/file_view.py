@@ -30,6 +30,8 @@ class ShownFile:
     keys: tuple[bytes, ...]  # of its changes
     rows: DiffRows
     longest: int  # characters of its longest row
+    authors: Shape  # the fields of the file about its authors
+    writers: tuple[Shape, ...]  # those of each change
 
     def line(self, row: int, key: bytes = b"") -> bytes | None:
         """Return the line of a row (None: there is no such row, or it is a gap).
@@ -56,8 +58,16 @@ def shown_file(
 
     def computed() -> ShownFile:
         file = _found(server, workspace, document, units)
-        rows = DiffRows(file, context)
-        return ShownFile(file=file, keys=tuple(change.key for change in file.changes), rows=rows, longest=rows.longest)
+        rows, found = DiffRows(file, context), FileAuthors(workspace, file)
+        writers = [{"writers": found.writers(change), "before": found.before(change)} for change in file.changes]
+        return ShownFile(
+            file=file,
+            keys=tuple(change.key for change in file.changes),
+            rows=rows,
+            longest=rows.longest,
+            authors={"authors": found.shapes, "edits": found.summaries()},
+            writers=tuple(writers),
+        )
 
     if position is None:
         return computed()
@@ -96,7 +106,6 @@ def file_view(server: ServerState, workspace: "Workspace", shown: ShownFile, fir
     file, keys, rows = shown.file, shown.keys, shown.rows
     seen = workspace.review.seen_changes()
     comments = comments_by_change(workspace, file)
-    authors = FileAuthors(workspace, file)
     paths = (file.path, file.path_before)
     groups = [frozenset(keys[at] for at in (place, *change.shares_with)) for place, change in enumerate(file.changes)]
     server.note_shown(
@@ -130,13 +139,11 @@ def file_view(server: ServerState, workspace: "Workspace", shown: ShownFile, fir
                 "row": rows.places[at][0],
                 "rows": rows.places[at][1],
                 "place": server.progress.place(key),
-                "writers": authors.writers(change),
-                "before": authors.before(change),
+                **shown.writers[at],
             }
             for at, (key, change) in enumerate(zip(keys, file.changes, strict=True))
         ],
-        "authors": authors.shapes,
-        "edits": authors.summaries(),
+        **shown.authors,
         "cancelled": unit_names(file.cancelled),
         "taken_out": unit_names(file.taken_out),
         "kept_on": unit_names(file.kept_on),

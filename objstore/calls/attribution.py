@@ -112,17 +112,16 @@ def _named(change: FoundChange, facts: Facts) -> CallInfo | None:
     if not callers:
         return None
     others = _running(change, facts)
-    if not any(call.is_asked or (call.is_known_to_run and call.is_announced) for call in callers):
-        callers, others = [*callers, *others], []
-    return _only(callers) or _unattributed([*callers, *others])
+    if any(call.is_asked or (call.is_known_to_run and call.is_announced) for call in callers):
+        return _only(callers) or _unattributed([*callers, *others])
+    return _first_of(callers, others)
 
 
 def _expected(change: FoundChange, facts: Facts) -> CallInfo | None:
     waiting = [call for call in facts.naming(change.path) if call.kind is CallKind.EXPECTED and _ran(call, change)]
     if not waiting:
         return None
-    callers = [*waiting, *_running(change, facts)]
-    return _only(callers) or _unattributed(callers)
+    return _first_of(waiting, _running(change, facts))
 
 
 def _alone(change: FoundChange, facts: Facts) -> CallInfo | None:
@@ -167,13 +166,15 @@ RULES: Final = (
         name="expected",
         says=_expected,
         reason="A tool that reported success and left its file unchanged writes it later in its turn, as VS Code does.",
-        is_wrong_if="the tool had nothing to write, and a person writes the file before the turn ends",
+        is_wrong_if="the tool had nothing to write, and before the turn ends a person writes the file, or a tool that "
+        "another prompt of the session began",
     ),
     Rule(
         name="alone",
         says=_alone,
         reason="While tools that may touch any file run in one conversation only, a change is that conversation's.",
-        is_wrong_if="a person types while such a tool runs",
+        is_wrong_if="a person types while such a tool runs; or tools of two prompts of the conversation do, and the "
+        "older one made it",
     ),
     Rule(
         name="several",
@@ -229,6 +230,15 @@ def _only(callers: Sequence[AgentCall]) -> CallInfo | None:
     if not running or len({call.conversation for call in callers}) != 1:
         return None
     return max(running, key=lambda call: call.began).info
+
+
+def _first_of(naming: Sequence[AgentCall], others: Sequence[AgentCall]) -> CallInfo:
+    """Return whose a change is that calls which named the file may have made, or others: of one conversation, theirs.
+
+    The others are asked too, since it is not certain that the calls which named the file changed it.
+    """
+    found = _only([*naming, *others])
+    return (found and _only(naming)) or found or _unattributed([*naming, *others])
 
 
 def _unattributed(callers: Iterable[AgentCall], why: str = "") -> CallInfo:

@@ -696,7 +696,8 @@ class HookSessions:
                 if name in inferred or not open_calls[name].is_behind:
                     doubt = END_LOST if name in inferred else _OVERDUE
                     open_calls[name] = replace(open_calls[name], doubt=doubt)
-            shells = [open_calls[name] for name in sorted(inferred & ended) if open_calls[name].paths is None]
+            over = (open_calls[name] for name in sorted(ended - running))
+            shells = [call for call in over if call.kind is CallKind.CALL and call.paths is None]
             left = {call.id: self._outliving([call]) for call in shells}
             refused = {name for name in ended if open_calls[name].is_asked and not open_calls[name].is_over}
             paths = dict.fromkeys(path for name in sorted(refused) for path in open_calls[name].paths or ())

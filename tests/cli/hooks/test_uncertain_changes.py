@@ -273,16 +273,17 @@ class Client:
         """Report a prompt."""
         self.report(self._session.prompted(prompt))
 
-    def run(self, command: str) -> None:
-        """Run a shell command and report it."""
+    def run(self, command: str, task: str = "") -> None:
+        """Run a shell command and report it. `task`: the id under which it runs on, as far as is reported."""
         self._session.calls += 1
         self.report(self._session.shell_event(command, before=True))
         self.do(f"sh -c '{command}'")
-        self.report(self._session.shell_event(command, before=False))
+        answered = {"tool_response": {"backgroundTaskId": task}} if task else {}
+        self.report(self._session.shell_event(command, before=False) | answered)
 
-    def stop(self) -> None:
-        """Report the end of the turn."""
-        self.report(self._session.stopped())
+    def stop(self, *tasks: str) -> None:
+        """Report the end of the turn, and what runs on."""
+        self.report(self._session.stopped() | {"background_tasks": [{"id": task} for task in tasks]})
 
     def close(self) -> None:
         """End the process."""
@@ -334,6 +335,23 @@ def test_a_write_soon_after_a_shell_s_end_by_what_it_left_behind_is_unattributed
         time.sleep(0.01)
     client.stop()
     assert whose(folder) == [("a.txt", "unattributed")]
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are found in /proc only")
+def test_what_a_background_shell_leaves_behind_may_make_changes_after_its_end(client: Client, folder: Path) -> None:
+    flag = folder.parent / "go"
+    client.ask("serve")
+    client.run(f"(while [ ! -e {flag} ]; do sleep 0.05; done; echo 1 >> a.txt) > /dev/null 2>&1 &", task="b1")
+    client.stop("b1")
+    client.stop()
+    type_in(folder, "mine.txt")
+    client.ask("and on")
+    assert whose(folder) == [("mine.txt", "unattributed")]
+    flag.touch()
+    while "1\n2\n3\n1\n" not in (folder / "a.txt").read_text():
+        time.sleep(0.01)
+    client.stop()
+    assert whose(folder)[1:] == [("a.txt", "unattributed")]
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are found in /proc only")

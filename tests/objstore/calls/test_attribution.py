@@ -144,6 +144,7 @@ def test_a_change_that_a_decision_finds_is_unattributed_while_any_call_can_have_
 
 DOUBTED = replace(ANY, doubt="its end was not reported")
 EXPECTED = replace(A, kind=CallKind.EXPECTED)
+UNANNOUNCED = replace(A, is_announced=False)
 SILENT = AgentCall(conversation="conv_other", id="", tool="", paths=None, kind=CallKind.TURN, is_left=True)
 
 
@@ -158,6 +159,10 @@ SILENT = AgentCall(conversation="conv_other", id="", tool="", paths=None, kind=C
         pytest.param([EXPECTED], "f", EXPECTED, id="a change is expected of it"),
         pytest.param([EXPECTED], "h", EXTERNAL_CALL, id="no change of this file is expected"),
         pytest.param([EXPECTED, ANY_OTHER], "f", None, id="another conversation may have made what is expected"),
+        pytest.param([EXPECTED, ANY_LATER], "f", EXPECTED, id="a change is expected of it, though a later one runs"),
+        pytest.param([replace(EXPECTED, doubt="x"), ANY], "f", ANY, id="one runs, of the other a change is doubtful"),
+        pytest.param([UNANNOUNCED, ANY_LATER], "f", UNANNOUNCED, id="it named the file, though a later one runs"),
+        pytest.param([UNANNOUNCED, ANY_OTHER], "f", None, id="it named the file, but another conversation's runs"),
         pytest.param([EXPECTED, LATER], "f", LATER, id="another call named it since"),
         pytest.param([SILENT], "h", None, id="no event of its tools has arrived"),
         pytest.param([SILENT, ANY], "h", ANY, id="a call explains it"),

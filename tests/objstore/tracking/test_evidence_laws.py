@@ -9,7 +9,8 @@ the real `HookSessions`, the real log and the real rules. `test_attribution_laws
 1. Nothing of an agent's is accepted without a person's word.
 2. What is an agent's for certain has nothing of a person's, unless the person wrote while the agent's call ran.
 3. Where everything was reported, nothing is unattributed.
-4. Where everything was reported, an edit belongs to the prompt of its call, or to the one that sent its subagent.
+4. Where everything was reported, an edit belongs to the prompt of its call, or to the one that sent its subagent. What
+   a shell changed may also belong to another prompt of its session, of which a shell ran at that moment.
 """
 
 import os
@@ -124,6 +125,7 @@ class MadeEdit:
     path: bytes
     info: CallInfo
     authors: frozenset[str]
+    prompts: frozenset[str]  # to which it may belong
     time: int
     owner: str
     is_pending: bool
@@ -167,14 +169,15 @@ class Files:
     def __init__(self, open_calls: OpenCalls, disk: CountingDisk) -> None:
         self._open: Final = open_calls
         self._disk: Final = disk
-        self.written: dict[str, tuple[int, set[str]]] = {}  # not looked at yet: time of the last write, authors
+        # Not looked at yet: time of the last write, the authors, and the prompts to which the writes may belong.
+        self.written: dict[str, tuple[int, set[str], set[str]]] = {}
         self.changed: dict[str, int] = {}  # when each file was last written (microseconds)
         self.edits: list[MadeEdit] = []
 
-    def write(self, path: str, author: str) -> None:
-        """Let an author change a file."""
-        _, authors = self.written.get(path, (0, set()))
-        self.written[path] = (self._disk.clock(0, ""), authors | {author})
+    def write(self, path: str, author: str, prompts: Iterable[str] = ()) -> None:
+        """Let an author change a file. `prompts`: those to which the change may belong."""
+        _, authors, possible = self.written.get(path, (0, set(), set()))
+        self.written[path] = (self._disk.clock(0, ""), authors | {author}, possible.union(prompts))
         self.changed[path] = now()
 
     def record(
@@ -235,12 +238,13 @@ class Files:
     def _taken(self, path: str, facts: Facts, otherwise: CallInfo) -> MadeEdit | None:
         if path not in self.written:
             return None
-        moment, authors = self.written.pop(path)
+        moment, authors, prompts = self.written.pop(path)
         info = explain(FoundChange(path, moment), facts, otherwise)
         made = MadeEdit(
             path=path.encode(),
             info=info,
             authors=frozenset(authors),
+            prompts=frozenset(prompts),
             time=now(),
             owner=info.conversation or EXTERNAL_CONVERSATION,
             is_pending=info.origin in {Origin.AGENT, Origin.UNATTRIBUTED},
@@ -258,10 +262,12 @@ class Running:
     is_over: bool = False  # whether it has really ended
     is_begun: bool = True  # whether its beginning was reported
     is_reported: bool = False  # whether its end was reported
+    heard: int = 0  # how many hooks of its end began their work
     is_past: bool = False  # whether its turn has ended, as far as hooks know
     is_waiting: bool = False  # whether a person is asked if it may run
     is_refused: bool = False
     has_worked: bool = False
+    is_overtaken: bool = False  # whether another changed the file that it named before its end was reported
     is_expected: bool = False  # whether it had not yet written the file that it named when it ended
     has_failed: bool = False
     is_behind: bool = False  # whether it has answered, and runs on
@@ -271,6 +277,10 @@ class Running:
     def author(self) -> str:
         """Return the name of the call as an author of lines."""
         return f"{self.call.conversation} {self.call.id}"
+
+    def hear(self) -> None:
+        """Note that a hook of its end begins its work."""
+        self.heard += 1
 
 
 class Day:
@@ -290,7 +300,7 @@ class Day:
         self.running: list[Running] = []
         self.in_turn: dict[str, str] = {}  # sessions that work on a prompt, with the prompt
         self.sent: dict[str, tuple[str, str]] = {}  # subagents at work: session, and the prompt that sent it
-        self.typed: dict[str, list[tuple[Running, bool]]] = {}  # by mark of a person's line: see `type`
+        self.typed: dict[str, list[tuple[Running, bool, int]]] = {}  # by mark of a person's line: see `type`
         self.number = 0
         self.is_marked = False  # whether a hook has failed, and no later one has taken that into account
         self.said: list[str] = []
@@ -438,7 +448,13 @@ class Day:
             return  # what another agent writes into a file that a call has named is taken for the call's
         self.note("work", running.call.id, path)
         running.has_worked = True
-        self.files.write(path, running.author)
+        self.files.write(path, running.author, self.prompts_of(running))
+        self.overtake(path, running)
+
+    def prompts_of(self, running: Running) -> set[str]:
+        """Return the prompts to which what a call changes now may belong: those of any shell, where it is a shell's."""
+        shells = [each for each in self.live(running.call.conversation) if each.call.paths is None]
+        return {running.prompt, *(each.prompt for each in shells if running.call.paths is None)}
 
     @staticmethod
     def is_other(one: Running, other: Running) -> bool:
@@ -473,12 +489,13 @@ class Day:
         """Report an end so many times."""
         self.note("report the end of", running.call.id, times)
         call = running.call
-        if not running.is_begun and any(path in self.files.written for path in call.paths or ()):
+        unrecorded = not running.is_begun and any(path in self.files.written for path in call.paths or ())
+        if running.is_overtaken or unrecorded:
             running.is_expected = False  # what is found there is taken for its own, and no more is expected of it
         how = self.hooks.fail if running.has_failed else self.hooks.end
         how = self.hooks.mark_not_run if running.is_refused else how
         for _ in range(times):
-            running.is_reported |= self.report(call.conversation, lambda: how(call))
+            running.is_reported |= self.report(call.conversation, running.hear, lambda: how(call))
         if not running.is_begun and self.chance(0.3):
             self.note("report the beginning of", call.id)
             running.is_expected = False  # not of a client whose reports change their order
@@ -579,10 +596,10 @@ class Day:
         path = self.random.choice(PATHS)
         mark = f"{PERSON} {self.next()}"
         # Of a call that named the file or none: whether the line may be taken for its own in any case, since it runs,
-        # or its turn goes on and it named the file or ran behind; otherwise only if its end is reported later, as if it
-        # had run till then.
+        # or its turn goes on and it named the file or ran behind; otherwise only if its end is reported later (even if
+        # that hook fails then), as if it had run till then.
         self.typed[mark] = [
-            (each, not each.is_over or each.is_behind or (each.is_reported and each.call.paths is not None))
+            (each, not each.is_over or each.is_behind or (each.is_reported and each.call.paths is not None), each.heard)
             for each in self.running
             if not each.is_past
             and path in (each.call.paths or PATHS)
@@ -590,11 +607,21 @@ class Day:
         ]
         self.note("type", path, mark)
         self.files.write(path, mark)
+        self.overtake(path)
+
+    def overtake(self, path: str, author: Running | None = None) -> None:
+        """Expect no late write of the tools that named a file which another changes before their ends are reported.
+
+        Such a change can't be told from a tool's own, and no more is expected of a tool once its file has changed.
+        """
+        for each in self.running:
+            if each is not author and not each.is_reported and path in (each.call.paths or ()):
+                each.is_overtaken = True
 
     def may_be_taken(self, mark: str, session: str, path: str) -> bool:
         """Return whether a person's line may be taken for one of a session."""
-        possible = [(each, is_certain) for each, is_certain in self.typed[mark] if each.call.conversation == session]
-        return any(is_certain or each.is_reported for each, is_certain in possible) or any(
+        possible = [found for found in self.typed[mark] if found[0].call.conversation == session]
+        return any(is_certain or each.is_reported or each.heard > heard for each, is_certain, heard in possible) or any(
             # A tool whose beginning is lost is taken for the author of what is found in the file that it named.
             not each.is_begun and each.call.paths == (path,) and each.call.conversation == session
             for each in self.running
@@ -612,7 +639,8 @@ class Day:
             self.machine.alive.discard(each.left)
         elif not any(path in (other.call.paths or ()) and not other.is_past for other in self.running):
             self.note("the process writes that was left by", each.call.id, path)
-            self.files.write(path, each.author)
+            self.files.write(path, each.author, self.prompts_of(each))
+            self.overtake(path, each)
 
     def look(self) -> None:
         """Let a command look at the files."""
@@ -707,7 +735,6 @@ class Day:
             self.quit(session)
         self.look()
         assert not self.files.written, self.said
-        prompts = {each.author: each.prompt for each in self.running}
         # Nothing says of a call whose beginning is lost that its session works at all.
         begun = {each.author for each in self.running if each.is_begun}
         for made in self.files.edits:
@@ -722,7 +749,7 @@ class Day:
                 assert known <= {made.owner}, told
                 if self.is_complete and agents and made.info.origin is Origin.AGENT:
                     named = made.info.turn.prompt if made.info.turn else ""
-                    assert named in {prompts[author] for author in made.authors - set(persons)}, (named, told)
+                    assert named in made.prompts, (named, told)
             elif self.is_complete:
                 raise AssertionError(told)
 

@@ -160,7 +160,8 @@ RULES: Final = (
         name="named",
         says=_named,
         reason="A tool that names a file changes that file; no other author is expected there while it runs.",
-        is_wrong_if="a person or another agent writes the same file between the tool's beginning and its end",
+        is_wrong_if="a person or another agent writes the same file between the tool's beginning and its end; then "
+        "what the tool itself writes only after its end is not expected of it",
     ),
     Rule(
         name="expected",

@@ -114,14 +114,12 @@ def _named(change: FoundChange, facts: Facts) -> CallInfo | None:
     others = _running(change, facts)
     if any(call.is_asked or (call.is_known_to_run and call.is_announced) for call in callers):
         return _only(callers) or _unattributed([*callers, *others])
-    return _first_of(callers, others)
+    return _first_of([*callers, *_waiting(change, facts)], others)
 
 
 def _expected(change: FoundChange, facts: Facts) -> CallInfo | None:
-    waiting = [call for call in facts.naming(change.path) if call.kind is CallKind.EXPECTED and _ran(call, change)]
-    if not waiting:
-        return None
-    return _first_of(waiting, _running(change, facts))
+    waiting = _waiting(change, facts)
+    return _first_of(waiting, _running(change, facts)) if waiting else None
 
 
 def _alone(change: FoundChange, facts: Facts) -> CallInfo | None:
@@ -222,6 +220,10 @@ def _running(change: FoundChange, facts: Facts) -> list[AgentCall]:
     return [call for call in facts.anywhere if call.kind not in _UNHEARD and _ran(call, change)]
 
 
+def _waiting(change: FoundChange, facts: Facts) -> list[AgentCall]:
+    return [call for call in facts.naming(change.path) if call.kind is CallKind.EXPECTED and _ran(call, change)]
+
+
 def _only(callers: Sequence[AgentCall]) -> CallInfo | None:
     """Return the newest call that is known to run, if all calls are of one conversation; else None.
 
@@ -234,12 +236,17 @@ def _only(callers: Sequence[AgentCall]) -> CallInfo | None:
 
 
 def _first_of(naming: Sequence[AgentCall], others: Sequence[AgentCall]) -> CallInfo:
-    """Return whose a change is that calls which named the file may have made, or others: of one conversation, theirs.
+    """Return whose a change is that calls which named the file may have made, or others.
 
-    The others are asked too, since it is not certain that the calls which named the file changed it.
+    Where all are of one conversation, and it is certain that one of them ran, it is more likely that a call changed the
+    file that it named, even one whose end may be lost: if it is, that edit is left open once that is known.
     """
-    found = _only([*naming, *others])
-    return (found and _only(naming)) or found or _unattributed([*naming, *others])
+    callers = [*naming, *others]
+    found = _only(callers)
+    if found is None:
+        return _unattributed(callers)
+    likely = [call for call in naming if call.is_known_to_run or not (call.is_over or call.is_left)]
+    return max(likely, key=lambda call: call.began).info if likely else found
 
 
 def _unattributed(callers: Iterable[AgentCall], why: str = "") -> CallInfo:

@@ -41,6 +41,9 @@ _AROUND: Final = 40
 _GAP: Final = "gap"
 """The thing that says that something was missing when the log was rewritten."""
 
+_LOST: Final = "lost"
+"""The thing whose line says that lines were missing: its time is when the log was last rewritten without them."""
+
 _FAULTS: Final = "faults"
 """The thing that says which failures of hooks were there when everything was last looked at after one."""
 
@@ -89,6 +92,11 @@ class EvidenceLog:
         return self.written(_FIRST) if self._entries.keys() - {_FAULTS} else None
 
     @property
+    def mended(self) -> int:
+        """When lines of the log were last found missing, in the file system's time (ns); 0: never."""
+        return self.written(_LOST)
+
+    @property
     def has_failed_hook(self) -> bool:
         """Whether a hook has failed since everything was looked at."""
         faults = self._faults()
@@ -132,10 +140,12 @@ class EvidenceLog:
 
     def mend(self) -> None:
         """Rewrite the log without its gap, and without what no longer counts. Raises what the disk raises."""
-        faults = self._faults()
+        faults, lost = self._faults(), self.gap  # the lock creates a log that is missing
         with self._locked():
             self._refresh()
-            self._entries.pop(_GAP, None)
+            lost = lost or self._damage
+            if self._entries.pop(_GAP, None) or lost:
+                self._entries[_LOST] = _Entry(self._now(), b"{}")
             self._entries[_FAULTS] = _Entry(self._now(), json.dumps({"seen": faults}).encode())
             self._rewrite()
 

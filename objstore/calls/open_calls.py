@@ -305,6 +305,10 @@ class OpenCalls:
         done, earlier = self._done(call.conversation)
         return not {_identity(call), _CUT_OFF + _identity(call)}.isdisjoint(done + earlier if before else done)
 
+    def may_have_forgotten(self, call: AgentCall) -> bool:
+        """Return whether the log was damaged since a call can have begun of which it has nothing."""
+        return self._log.mended > (call.began - FORGOTTEN_AFTER) * 1000
+
     def was_cut_off(self, call: AgentCall) -> bool:
         """Return whether a call counts as ended because its turn or session ended, and its own end was not reported."""
         done, earlier = self._done(call.conversation)

@@ -169,7 +169,9 @@ class HookSessions:
                 self._note_end(known)
             paths, is_begun = known.paths, name in open_calls
             if paths is not None:
-                open_calls.setdefault(name, self._open.in_turn(replace(known, is_announced=False)))
+                # After damage to the log, it may as well have ended long ago.
+                doubt = _NOT_ANNOUNCED if self._open.may_have_forgotten(known) else ""
+                open_calls.setdefault(name, self._open.in_turn(replace(known, is_announced=False, doubt=doubt)))
             if name in open_calls:
                 # It was allowed. The paths that it named may resolve differently than when it began.
                 begun = open_calls[name]

@@ -144,6 +144,7 @@ def test_a_change_that_a_decision_finds_is_unattributed_while_any_call_can_have_
 
 DOUBTED = replace(ANY, doubt="its end was not reported")
 EXPECTED = replace(A, kind=CallKind.EXPECTED)
+DOUBTED_A = replace(A, doubt="its end was not reported")
 UNANNOUNCED = replace(A, is_announced=False)
 SILENT = AgentCall(conversation="conv_other", id="", tool="", paths=None, kind=CallKind.TURN, is_left=True)
 
@@ -154,16 +155,20 @@ SILENT = AgentCall(conversation="conv_other", id="", tool="", paths=None, kind=C
         pytest.param([DOUBTED], "h", None, id="its end is only inferred"),
         pytest.param([DOUBTED, ANY_LATER], "h", ANY_LATER, id="a later one of its conversation runs"),
         pytest.param([DOUBTED, ANY_OTHER], "h", None, id="one of another conversation runs"),
-        pytest.param([replace(A, doubt="x")], "f", None, id="it named the file"),
-        pytest.param([replace(A, doubt="x"), ANY_LATER], "f", ANY_LATER, id="it named what a later one may touch"),
+        pytest.param([DOUBTED_A], "f", None, id="it named the file"),
+        pytest.param([DOUBTED_A, ANY_LATER], "f", DOUBTED_A, id="it named what a later one may touch"),
+        pytest.param([replace(DOUBTED_A, ended=1), ANY_LATER], "f", ANY_LATER, id="its end was lost, a later one runs"),
+        pytest.param([DOUBTED_A, ANY_OTHER], "f", None, id="it named what another conversation's may touch"),
         pytest.param([EXPECTED], "f", EXPECTED, id="a change is expected of it"),
         pytest.param([EXPECTED], "h", EXTERNAL_CALL, id="no change of this file is expected"),
         pytest.param([EXPECTED, ANY_OTHER], "f", None, id="another conversation may have made what is expected"),
         pytest.param([EXPECTED, ANY_LATER], "f", EXPECTED, id="a change is expected of it, though a later one runs"),
-        pytest.param([replace(EXPECTED, doubt="x"), ANY], "f", ANY, id="one runs, of the other a change is doubtful"),
+        pytest.param([replace(EXPECTED, doubt="x")], "f", None, id="a change is expected, but its beginning was lost"),
         pytest.param([UNANNOUNCED, ANY_LATER], "f", UNANNOUNCED, id="it named the file, though a later one runs"),
         pytest.param([UNANNOUNCED, ANY_OTHER], "f", None, id="it named the file, but another conversation's runs"),
         pytest.param([EXPECTED, LATER], "f", LATER, id="another call named it since"),
+        pytest.param([EXPECTED, OTHER], "f", OTHER, id="another conversation's named it since"),
+        pytest.param([EXPECTED, replace(OTHER, is_announced=False)], "f", None, id="the other's beginning was lost"),
         pytest.param([SILENT], "h", None, id="no event of its tools has arrived"),
         pytest.param([SILENT, ANY], "h", ANY, id="a call explains it"),
     ],

@@ -103,6 +103,29 @@ def test_after_a_look_a_damaged_log_is_whole_again(root: Path, how: str) -> None
         assert not log_of(journal).gap
 
 
+@pytest.mark.parametrize("how", ["gone", "empty", "no text", "another version's", "another workspace's"])
+def test_after_damage_a_late_end_of_a_forgotten_tool_claims_nothing_for_certain(root: Path, how: str) -> None:
+    write = AgentCall(conversation="c", id="2", tool="Write", paths=("a",))
+    with Workspace.open(root, UnsyncedDisk()) as workspace:
+        workspace.hooks.begin(write)
+        (root / "a").write_bytes(b"2\n")
+        workspace.hooks.end(write)
+        workspace.hooks.pause("c")
+        (made,) = workspace.history.edits()
+        assert made.edit.conversation == "c"
+    held = events(root).read_bytes()
+    events(root).unlink()
+    if how in DAMAGE:
+        events(root).write_bytes(DAMAGE[how](held))
+    with Workspace.open(root, UnsyncedDisk()) as workspace:
+        workspace.hooks.notice(EXTERNAL_CALL)
+        workspace.hooks.notice(EXTERNAL_CALL)
+        (root / "a").write_bytes(b"mine\n")
+        workspace.hooks.end(write)
+        *_, newest = workspace.history.edits()
+        assert newest.is_unattributed
+
+
 def test_a_copy_of_a_workspace_does_not_take_the_calls_of_the_original_for_its_own(root: Path) -> None:
     shutil.copytree(root, root.parent / "copy")
     (root.parent / "copy" / "a").write_bytes(b"mine\n")

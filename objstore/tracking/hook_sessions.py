@@ -28,6 +28,7 @@ from objstore.fastclass import replace
 from objstore.fs.disk import reaching
 from objstore.fs.processes import MACHINE, Processes, ProcessName
 from objstore.fs.writer_lock import WriterLock
+from objstore.model.basic_types import MAX_INT
 from objstore.model.results import CallInfo, TurnInfo
 from objstore.model.views import EditFilter, EditView
 from objstore.tracking.attributed_scan import AttributedScan, Looks
@@ -584,7 +585,7 @@ class HookSessions:
         `open_calls`: what is known now. Raises what the disk raises.
         """
         if call.doubt == LATER_BEGAN:
-            self._missing.note_late_end(call, is_last=not _is_any_in_doubt(open_calls, call.conversation))
+            self._missing.note_late_end(call, _first_in_doubt(open_calls, call.conversation))
 
     def _expect(self, call: AgentCall, found: Iterable[EditView]) -> None:
         """Expect changes of the files that a call has named and left unchanged. Raises what the disk raises."""
@@ -741,9 +742,10 @@ def _silent_turn(session: str) -> AgentCall:
     )
 
 
-def _is_any_in_doubt(open_calls: Mapping[str, AgentCall], conversation: str) -> bool:
-    """Return whether it is not known of a call of the conversation whether it still runs."""
-    return any(call.doubt == LATER_BEGAN for call in open_calls.values() if call.conversation == conversation)
+def _first_in_doubt(open_calls: Mapping[str, AgentCall], conversation: str) -> int:
+    """Return when the first call of the conversation began of which it is not known whether it still runs."""
+    doubted = (call for call in open_calls.values() if call.doubt == LATER_BEGAN)
+    return min((call.began for call in doubted if call.conversation == conversation), default=MAX_INT)
 
 
 def _may_run(call: AgentCall, running: Collection[str] | None) -> bool:

@@ -151,3 +151,23 @@ def test_an_end_without_an_id_that_is_reported_twice_leaves_a_persons_lines_acce
         workspace.hooks.end(call)
         workspace.hooks.end(call)
         assert workspace.history.edit(1).status is Status.ACCEPTED
+
+
+def test_what_parallel_shells_left_open_is_their_session_s_once_all_that_ran_then_have_ended(root: Path) -> None:
+    shells = {name: replace(CALL, id=name, agent="sub" if name in "yz" else "") for name in "12yz"}
+    with prompted(root) as workspace:
+        hooks = workspace.hooks
+        hooks.begin(shells["1"])
+        (root / "a").write_bytes(b"1\n2\n3\n4\n")
+        hooks.begin(shells["2"])
+        assert list(workspace.history.edits())[-1].is_unattributed
+        hooks.note_subagent("c", "sub")
+        hooks.begin(shells["y"])  # in doubt from the next one on, but it began later than the change
+        hooks.begin(shells["z"])
+        hooks.end(shells["1"])
+        hooks.end(shells["2"])
+        view = list(workspace.history.edits())[-1]
+        assert (view.owner, view.status) == ("c", Status.PENDING)
+        for name in "yz":
+            hooks.end(shells[name])
+        assert list(workspace.history.edits())[-1].owner == "c"

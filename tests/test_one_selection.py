@@ -169,7 +169,7 @@ def test_a_group_is_the_same_from_the_command_line_and_on_the_page(tmp_path: Pat
             assert sorted(shown["accepted"]) == sorted(set(said["taken_back"]) - cascaded)
 
 
-@pytest.mark.parametrize("seed", [6, 7, 9, 10, 11])
+@pytest.mark.parametrize("seed", [6, 7, 9, 10, 13])
 def test_a_change_is_the_same_everywhere(tmp_path: Path, seed: int) -> None:
     root = tmp_path / "made"
     root.mkdir()

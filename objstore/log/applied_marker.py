@@ -69,7 +69,7 @@ class AppliedMarker:
     def secure(self) -> None:
         """Make the marker durable, as before its segment is rewritten: an older one would name a place that is gone."""
         with suppress(DiskFailed, PermissionRefused):
-            self._disk.sync(self._open_marker(), APPLIED_MARKER_NAME)
+            self._disk.sync(self._open_marker(), self._path)
 
     def renew(self, end: Place) -> None:
         """Make a marker that records `end`, durably, in place of one that is missing or damaged: nothing is pending."""

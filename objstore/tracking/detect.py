@@ -118,7 +118,8 @@ def record_differences(
             return NewRepositories(found=repositories)
         recorder = Recorder(journal, batch)
         appeared = (here.path for here in found if here.known is None and here.now is not None)
-        recorder.left_out = {path for path in appeared if last().was_left_out(path)}
+        # A call that names a file is looked at when it begins: what it made is new.
+        recorder.left_out = {path for path in appeared if path not in files and last().was_left_out(path)}
         returned, left = _returned(journal, recorder, batch, info, scan, found)
         edits, conversation, recorded = _recorded(journal, recorder, batch, info, left, other_names, returned)
         recorded |= {here.path for here in found} - {here.path for here in left}

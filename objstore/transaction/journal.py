@@ -152,6 +152,7 @@ class Journal:
         """Close everything, once no thread uses it; nothing if one still does after 5 s, as on a disk that hangs."""
         if self.mutex.acquire(timeout=_CLOSE_SECONDS):
             try:
+                self.evidence = Evidence()  # the workspace's holds this journal
                 self._close_store(self.store)
                 self.tree.close()
             finally:

@@ -479,18 +479,13 @@ def test_a_range_and_a_conversation_can_be_exported(runner_with_edits: CommandRu
     assert runner_with_edits.done("export", "--patch", "conv_two", "--json").out.count(b"\n") == 2
 
 
-def test_undo_without_decisions_says_how_to_reject_the_users_newest_edit(runner_with_edits: CommandRunner) -> None:
+def test_undo_without_decisions_takes_back_a_restore(runner_with_edits: CommandRunner) -> None:
     assert runner_with_edits.cas("undo").said == "cas: No decision to undo.\n"
+    before = runner_with_edits.bytes("a.txt")
     runner_with_edits.done("restore", "a.txt@1")
-    ran = runner_with_edits.cas("undo")
-    assert (ran.status, ran.said) == (
-        1,
-        "cas: No decision to undo.\nThe newest edit is your own. To undo it, run `cas reject 5`.\n",
-    )
-    runner_with_edits.done("reject", "5")
-    runner_with_edits.done("undo")
-    runner_with_edits.done("redo")
-    assert runner_with_edits.bytes("a.txt") == b"2\n"
+    assert runner_with_edits.bytes("a.txt") != before
+    assert runner_with_edits.done("undo").text.startswith("Undid the restore of a.txt (edit 5).")
+    assert runner_with_edits.bytes("a.txt") == before
 
 
 @pytest.mark.parametrize("words", ["pin", "pin list", "snapshot list"])

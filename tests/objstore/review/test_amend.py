@@ -37,7 +37,7 @@ def test_amendment_is_a_persons_edit_that_names_the_amended_edit(scene: Scene) -
     edit = scene.edit("f", b"two", b"TWO")
     (view,) = amend_text(scene, edit, b"TWO", b"Two").edits
     assert (view.edit.amends, view.edit.origin, view.status) == (edit, Origin.PERSON, Status.ACCEPTED)
-    assert (view.edit.conversation, view.edit.notes) == ("conv_one", {"who": "reviewer"})
+    assert (view.edit.conversation, view.edit.notes) == ("conv_one", {"who": "reviewer", "decision": "1"})
     assert scene.view(edit).status is Status.PENDING
     assert scene.text("f") == POEM.replace(b"two", b"Two")
     scene.forget_index()

@@ -227,7 +227,7 @@ def test_file_replaced_by_a_folder_or_link_counts_as_deleted(scene: Scene, repla
     with pytest.raises((FileExists, PathIsSymlink, PathIsDirectory)):
         scene.decide(Action.REJECT, edit, on_external=OnExternal.DISCARD)
     assert scene.everything() == before
-    with pytest.raises(EditTakenOut, match=f"because you took.*`cas reject {edit}:1 --my-changes keep`"):
+    with pytest.raises(EditTakenOut, match=f"{edit}:1 can't be accepted: .* because you took it out"):
         scene.decide(Action.ACCEPT, edit, on_external=OnExternal.KEEP)
     assert scene.everything() == before
     outcome = scene.decide(Action.REJECT, edit, on_external=OnExternal.KEEP)

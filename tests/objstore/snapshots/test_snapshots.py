@@ -352,7 +352,7 @@ def test_a_file_that_became_readable_during_the_snapshot_is_not_reported(busy: S
 
 def test_a_snapshot_rolls_a_killed_call_forward_before_it_scans(busy: Scene) -> None:
     cut_between = 0
-    for step in count(step=1 if WHOLE else 5):
+    for step in count(step=1 if WHOLE else 3):
         new = b"killed at %d\n" % step
         try:
             with Workspace.open(busy.root, CountdownDisk(step)) as other, other.call(CallInfo(tool="t")) as call:

@@ -559,6 +559,7 @@ def test_json_of_a_decision(runner: CommandRunner) -> None:
         "edits": 1,
         "accepted_edits": 0,
         "taken_back": [],
+        "older": [],
         "changed": [{"name": "2:1", "status": "rejected", "cascaded": False}],
         "recorded": [],
         "notices": [],

@@ -248,6 +248,9 @@ class OpenCalls:
         gap = self._log.gap
         if gap or self._log.has_failed_hook:
             kind = CallKind.GAP if gap else CallKind.FAILED
+            for name, call in calls.items():
+                if call.kind is CallKind.EXPECTED and not call.doubt:  # the end of its turn may have been lost
+                    calls[name] = replace(call, doubt=END_LOST)
             calls[_GAP] = AgentCall(
                 conversation="", id="", tool="", paths=None, is_left=True, ended=time.time_ns(), kind=kind, doubt=gap
             )

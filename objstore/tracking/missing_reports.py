@@ -68,18 +68,16 @@ class MissingReports:
     def note_late_end(self, call: AgentCall, until: int) -> None:
         """Give a call what was left open because it was not known that it still ran. Raises as `Journal.commit`.
 
-        That is what changed in the files that it named, and what only its conversation may have changed. `until`: when
-        another call of the conversation began of which it is not known either; what was found later may be that one's.
+        That is what only its conversation may have changed: in the files that it named, and elsewhere until another
+        call of the conversation began of which it is not known either. `until`: when that was; what was found later may
+        be that one's.
         """
 
         def was_left_open(view: EditView) -> bool:
             notes = view.edit.notes
             is_open = view.edit.origin is Origin.UNATTRIBUTED and view.is_unattributed
-            candidates = notes.get(CANDIDATES, "").split("\n")
             is_named = os.fsdecode(view.edit.path) in (call.paths or ()) and view.edit.time >= call.began
-            is_meant = (is_named and call.conversation in candidates) or (
-                view.edit.time < until and candidates == [call.conversation]
-            )
+            is_meant = notes.get(CANDIDATES, "") == call.conversation and (is_named or view.edit.time < until)
             return is_open and is_meant and notes.get(WHY) == LATER_BEGAN
 
         reason = f"the end of a tool of session {call.conversation} was reported"

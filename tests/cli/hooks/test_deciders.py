@@ -274,7 +274,7 @@ def test_rule_that_newly_leaves_out_a_covered_path_is_said_before_and_after_the_
     with (runner.folder / rules).open("a") as file:
         file.write("c.txt\n")
     runner.done("record")
-    assert left_out(runner) == {"c.txt"}  # which are counted anew
+    assert left_out(runner) == {"c.txt"}  # which are counted again
 
 
 def left_out(runner: CommandRunner) -> set[str]:

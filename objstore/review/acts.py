@@ -59,9 +59,10 @@ def act(journal: Journal, number: int, decision: Decision) -> Act:
             break
         made.append(record)
     first = made[0] if made else None
+    own = _own_record(journal, number, decision)
     return Act(
         number=number,
-        action=_first_action(journal, number, decision),
+        action=own.action,
         tool="" if first is None else first.tool,
         units=tuple(unit for unit, _ in decision.verdicts),
         paths=tuple(dict.fromkeys(os.fsdecode(record.path) for record in made)),
@@ -69,16 +70,16 @@ def act(journal: Journal, number: int, decision: Decision) -> Act:
         about=int(
             next((note for name in ("turn", "snapshot") if (note := (first.notes if first else {}).get(name))), 0)
         ),
-        commit=decision.commit,  # a decision of a commit is redone by a person
+        commit=own.commit,
         time=decision.time,
     )
 
 
-def _first_action(journal: Journal, number: int, decision: Decision) -> Action:
-    """Return what a decision did when it was made first, as it was redone since."""
+def _own_record(journal: Journal, number: int, decision: Decision) -> Decision:
+    """Return the record of a decision as it was made first. `decision`: that record, or the one of its last redo."""
     place = journal.store.index.decisions.place(number) if decision.action is Action.REDO else None
     record = decision if place is None else journal.store.record(place)[0]
-    return record.action if isinstance(record, Decision) else decision.action
+    return record if isinstance(record, Decision) else decision
 
 
 def _as_left(view: EditView) -> WrittenFile:

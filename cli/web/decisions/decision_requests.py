@@ -184,13 +184,15 @@ def _question(
     unshown = _unshown(workspace, request, found)
     if unshown is not None:
         return unshown
-    asks: set[Unit] = set()
+    is_rejection = request.action is Action.REJECT
+    # Who names single hunks sees their statuses; that a rejection takes accepted ones out of the file is asked too.
+    asked = {Status.ACCEPTED} if is_rejection else set()
     if not request.selection.units:
-        asks.update(unit for unit in found.named if found.shown[unit] is not Status.PENDING)
-    if asks <= answered.listed:
+        asked = set(Status) - {Status.PENDING}
+    if {unit for unit in found.named if found.shown[unit] in asked} <= answered.listed:
         return None
     listed = Ticket(refused=answered.refused, expected=answered.expected, listed=frozenset(found.shown))
-    taken = found.accepted if request.action is Action.REJECT else ()
+    taken = found.accepted if is_rejection else ()
     named = f": {shown_units(taken)}" if taken else ""
     return {
         "outcome": "confirm",

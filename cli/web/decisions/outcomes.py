@@ -31,6 +31,7 @@ from objstore import (
     is_either_binary,
     outcome_words,
     refusal,
+    replace,
     shown_lines,
     split_lines,
 )
@@ -89,7 +90,7 @@ def outcome_shape(
         case Conflicted():
             return _conflicted(server, workspace, outcome, answered, preview)
         case ExternalChanges():
-            return _external(server, workspace, outcome)
+            return _external(server, workspace, outcome, answered)
 
 
 def failure_shape(server: ServerState, error: CasError | OSError) -> Shape:
@@ -153,7 +154,7 @@ def _conflicted(
         "can_keep_lines": kept is not None,
         "cascade": [] if cascade is None else _effects(cascade, dry_run=True),
         "keep_lines": [] if kept is None else _effects(kept, dry_run=True),
-        "ticket": server.ticket(Ticket(refused=outcome, expected=answered.expected)),
+        "ticket": server.ticket(replace(answered, refused=outcome)),
     }
 
 
@@ -189,7 +190,7 @@ def _quoted(text: bytes) -> list[str]:
     return [*quoted, f"and {more} more lines"] if more > 0 else quoted
 
 
-def _external(server: ServerState, workspace: "Workspace", outcome: ExternalChanges) -> Shape:
+def _external(server: ServerState, workspace: "Workspace", outcome: ExternalChanges, answered: Ticket) -> Shape:
     return {
         "outcome": "external",
         "message": refusal(outcome, shown_name),
@@ -201,7 +202,7 @@ def _external(server: ServerState, workspace: "Workspace", outcome: ExternalChan
             }
             for at, change in enumerate(outcome.changes)
         ],
-        "ticket": server.ticket(Ticket(expected=outcome.changes)),
+        "ticket": server.ticket(replace(answered, expected=outcome.changes)),
     }
 
 

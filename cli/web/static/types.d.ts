@@ -194,8 +194,8 @@ export type OnScreen = Record<Key | Unit, Span[]>;
 
 /**
  * POST /api/decide. Exactly one of keys, units, turn, session and all. The names mean what they mean to `cas`: a turn
- * that is rejected goes with its accepted edits, after the question "confirm". cascade and on_external need the ticket of
- * the outcome that they answer.
+ * that is rejected goes with its accepted edits, after the question "confirm", as does a single hunk that is accepted.
+ * cascade and on_external need the ticket of the outcome that they answer.
  */
 export interface Decide {
   action: "accept" | "reject" | "reset";

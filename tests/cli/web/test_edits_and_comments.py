@@ -72,7 +72,7 @@ def test_a_part_of_a_hunk_is_taken_out(runner: CommandRunner, server: ReviewServ
     assert "Recorded edit 3, which amends edit 2." in outcome["message"]
     assert runner.bytes("a") == TEN.replace(b"5\n", b"5\nfirst\n\n")
     assert runner.statuses()["2:1"] is Status.PENDING
-    assert server.decide("reject", units={"3:1": "accepted"})["outcome"] == "decided"
+    assert server.post("/api/undo", number=outcome["number"])["outcome"] == "decided"
     assert b"second" in runner.bytes("a")
 
 

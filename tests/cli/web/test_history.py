@@ -206,7 +206,7 @@ def test_a_restore_is_tried_and_made_and_taken_back(runner: CommandRunner, serve
         assert workspace.history.edit(3).edit.origin.value == "person"
     again = server.post("/api/restore", path="a", seq=1)
     assert again["outcome"] == "nothing"
-    assert server.decide("reject", units={"3:1": "accepted"})["outcome"] == "decided"
+    assert server.post("/api/undo", number=made["number"])["outcome"] == "decided"
     assert runner.bytes("a") == b"2\n"
 
 

@@ -70,6 +70,24 @@ def test_after_a_branch_and_back_all_is_as_before_and_the_log_has_two_lines_more
     assert repository.done("fsck").status == 0
 
 
+def test_undo_takes_back_what_a_commit_accepted_if_that_is_the_newest_thing_done(repository: CommandRunner) -> None:
+    write_by_agent(repository, "7.txt", "one\nTWO\nthree\n")
+    write_by_agent(repository, "8.txt", "new\n")
+    write_by_agent(repository, "9.txt", "new\n")
+    repository.done("accept", "3")
+    git(repository.folder, "commit", "-q", "-m", "both", "7.txt", "8.txt")
+    commit = git(repository.folder, "rev-parse", "HEAD").strip()[:7]
+    planned = repository.done("undo", "--dry-run").text
+    assert f"Would undo the acceptance by commit {commit} of edits 1 2.\n" in planned
+    assert repository.done("undo").text == f"Undid the acceptance by commit {commit} of edits 1 2.\nNo file changed.\n"
+    assert [edit["seq"] for edit in repository.done("log", "--status", "pending", "--json").lines()] == [2, 1]
+    assert repository.done("redo").text == f"Redid the acceptance by commit {commit} of edits 1 2.\nNo file changed.\n"
+    repository.done("reject", "1")
+    assert repository.done("undo").text.startswith("Undid the rejection of edit 1.")
+    assert repository.done("undo").text.startswith(f"Undid the acceptance by commit {commit} of edits 1 2.")
+    assert repository.done("undo").text.startswith("Undid the acceptance of edit 3.")
+
+
 def test_an_edit_that_is_away_is_not_decided_on(repository: CommandRunner) -> None:
     write_by_agent(repository, "7.txt", "one\nTWO\nthree\n")
     git(repository.folder, "stash", "-q")

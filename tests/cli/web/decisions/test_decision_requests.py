@@ -254,6 +254,24 @@ def test_a_conflict_is_answered_by_a_cascade(stacked: CommandRunner, server: Rev
     assert stacked.bytes("a") == TEN
 
 
+def test_a_rejection_of_a_single_accepted_hunk_counts_it_before_and_after_and_asks_once(
+    stacked: CommandRunner, server: ReviewServer
+) -> None:
+    stacked.done("accept", "2")
+    accepted_now = {"2:1": "accepted"}
+    asked = server.decide("reject", units=accepted_now)
+    assert (asked["outcome"], asked["units"], asked["accepted"]) == ("confirm", ["2:1"], ["2:1"])
+    assert asked["message"] == "This rejects 1 edit, accepted: hunk 2:1."
+    assert stacked.statuses()["2:1"] is Status.ACCEPTED
+    refused = server.decide("reject", units=accepted_now, ticket=asked["ticket"])
+    assert refused["outcome"] == "conflicted"
+    done = server.decide("reject", units=accepted_now, cascade=True, ticket=refused["ticket"])
+    assert (done["outcome"], done["cascaded"]) == ("decided", ["3:1"])
+    assert "2 edits, 1 of them accepted: hunk 2:1." in done["notes"]
+    assert server.decide("accept", units={"2:1": "rejected"})["outcome"] == "decided"
+    assert server.decide("reset", units={"2:1": "accepted"})["outcome"] == "decided"
+
+
 def test_a_conflict_is_answered_by_markers(stacked: CommandRunner, server: ReviewServer) -> None:
     ticket = server.decide("reject", units={"2:1": "pending"})["ticket"]
     outcome = server.decide("reject", units={"2:1": "pending"}, markers=True, ticket=ticket)

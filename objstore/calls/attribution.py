@@ -35,7 +35,7 @@ WHY: Final = "unattributed"
 UNKNOWN_TIME: Final = MAX_INT
 """A tolerance that makes every moment possible: of a deletion whose time nothing shows."""
 
-_UNHEARD: Final = frozenset({CallKind.TURN, CallKind.FAILED})
+_UNHEARD: Final = frozenset({CallKind.TURN, CallKind.FAILED, CallKind.LOST})
 """What may have changed files without a report, though nothing says that it did: a call that is known to run did it."""
 
 _MOST_CANDIDATES: Final = 100
@@ -190,7 +190,8 @@ RULES: Final = (
     Rule(
         name="unheard",
         says=_unheard,
-        reason="While no event of an agent's tools has arrived, or after a hook failed, an agent may work unheard.",
+        reason="While no event of an agent's tools has arrived, or after a hook failed, an agent may work unheard; "
+        "and a program of which the log has lost the lines may still run.",
         is_wrong_if="",
     ),
     Rule(

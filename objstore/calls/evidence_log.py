@@ -21,6 +21,7 @@ from objstore.fs.nofollow import open_store_file, open_store_folder, require_no_
 from objstore.fs.reserved_names import AGENTS_NAME, EVENTS_NAME, HOOK_LOG_NAME, STORE_NAME
 from objstore.fs.writer_lock import GAP_SECONDS
 from objstore.transaction.journal import Journal
+from objstore.witnesses.remarks import LOST_REPORTS, add_remarks
 
 __all__ = ["EvidenceLog", "log_of"]
 
@@ -93,7 +94,7 @@ class EvidenceLog:
 
     @property
     def mended(self) -> int:
-        """When lines of the log were last found missing, in the file system's time (ns); 0: never."""
+        """When lines were last found missing, in the file system's time (ns); 0: never, or a person knows it."""
         return self.written(_LOST)
 
     @property
@@ -146,12 +147,13 @@ class EvidenceLog:
             lost = lost or self._damage
             if self._entries.pop(_GAP, None) or lost:
                 self._entries[_LOST] = _Entry(self._now(), b"{}")
+                add_remarks(os.path.dirname(self._store), LOST_REPORTS, [b"\n"])
             self._entries[_FAULTS] = _Entry(self._now(), json.dumps({"seen": faults}).encode())
             self._rewrite()
 
-    def note_gap(self, why: str) -> None:
-        """Say that something may have happened of which nothing is reported. Raises StoreLocked, and as the disk."""
-        self.write(_GAP, {"why": why})
+    def acknowledge_loss(self) -> None:
+        """Forget that lines were missing: a person knows that nothing runs of which they said so."""
+        self.remove(_LOST)
 
     def cut(self) -> None:
         """Drop the lines that no longer count, if they are most of the log. Raises what the disk raises."""

@@ -43,6 +43,9 @@ __all__ = [
 _GAP: Final = "gap"
 """The name of what is taken for an open call where the log has a gap."""
 
+_LOST: Final = "lost"
+"""The name of what is taken for an open call after such a gap: what ran then may still run."""
+
 _OVER: Final = "over-"
 _POSSIBLE: Final = "possible-"
 """Prefix of the names of possible authors that are no open calls: see `CallKind`."""
@@ -115,6 +118,7 @@ class CallKind(Enum):
     EXPECTED = "expected"  # a call that has ended, and left the files that it named unchanged until then
     PROCESS = "process"  # a process that began during a call and outlived it
     GAP = "gap"  # what the log of evidence lacks
+    LOST = "lost"  # what the log had lost before everything was looked at
     FAILED = "failed"  # what a hook that failed would have reported
     TURN = "turn"  # a turn of a session of which no tool event has arrived
 
@@ -123,6 +127,7 @@ _KINDS: Final = {kind.value: kind for kind in CallKind}
 _DOUBTS: Final = {
     CallKind.PROCESS: "a process that a tool left behind was still running",
     CallKind.FAILED: "a hook had failed",
+    CallKind.LOST: "part of what hooks had reported was lost",
     CallKind.TURN: "no event of a tool had arrived from its session",
 }
 
@@ -246,14 +251,16 @@ class OpenCalls:
                     call = replace(call, doubt=END_LOST)
                 calls[name] = replace(call, since=since, ended=ended)
         gap = self._log.gap
+        unknown = AgentCall(conversation="", id="", tool="", paths=None, is_left=True)
         if gap or self._log.has_failed_hook:
             kind = CallKind.GAP if gap else CallKind.FAILED
-            for name, call in calls.items():
-                if call.kind is CallKind.EXPECTED and not call.doubt:  # the end of its turn may have been lost
-                    calls[name] = replace(call, doubt=END_LOST)
-            calls[_GAP] = AgentCall(
-                conversation="", id="", tool="", paths=None, is_left=True, ended=time.time_ns(), kind=kind, doubt=gap
-            )
+            calls[_GAP] = replace(unknown, ended=time.time_ns(), kind=kind, doubt=gap)
+        if self._log.mended > oldest * 1000:
+            calls[_LOST] = replace(unknown, kind=CallKind.LOST)
+        for name, call in calls.items():
+            may_be_past = _GAP in calls or call.began * 1000 < self._log.mended
+            if call.kind is CallKind.EXPECTED and not call.doubt and may_be_past:
+                calls[name] = replace(call, doubt=END_LOST)  # that of its turn may have been lost
         return calls
 
     @staticmethod

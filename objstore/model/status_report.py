@@ -140,12 +140,14 @@ class CommitAcceptance:
 class Silence(NamedTuple):
     """What does not arrive of the tools of a session."""
 
-    lacks: str  # no-events, no-beginnings or no-ends
+    lacks: str  # no-events, no-beginnings or no-ends; or lost-reports: of any session
     client: str  # "": not known
     conversation: str
 
     def __str__(self) -> str:
         """Say what does not arrive."""
+        if self.lacks == "lost-reports":
+            return "part of what hooks reported was lost; what no tool reports is unattributed for a day"
         client = self.client or "an agent"
         if self.lacks == "no-events":
             return f"files changed in a turn of {client}, but no event of its tools has arrived"

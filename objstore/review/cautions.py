@@ -17,7 +17,7 @@ from objstore.fs.reserved_names import AGENTS_NAME, STORE_NAME
 from objstore.model.records import Decision, Edit, Expiry, Mark, SettingChange
 from objstore.model.status_report import Caution, Cautions, Silence
 from objstore.transaction.journal import Journal
-from objstore.witnesses.remarks import HEARD, LEFT_OUT, SILENT, Remark, forget_remarks, remarks
+from objstore.witnesses.remarks import HEARD, LEFT_OUT, LOST_REPORTS, SILENT, Remark, forget_remarks, remarks
 
 __all__ = ["SAID", "SEEN", "cautions", "note"]
 
@@ -55,6 +55,10 @@ def note(journal: Journal, known: str, shown: Cautions) -> None:
         for name in (SAID, SEEN):
             _write(journal, name, replace(shown, remarks=0))
 
+    if known == SEEN and any(each.silence and each.silence.lacks == LOST_REPORTS for each in shown.items):
+        from objstore.calls.evidence_log import log_of  # a status, which reads cautions, has no need of it
+
+        log_of(journal).acknowledge_loss()
     with suppress(OSError, CasError):
         _write(journal, known, shown)
         if known == SEEN:

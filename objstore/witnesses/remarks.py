@@ -19,6 +19,7 @@ from objstore.fs.reserved_names import AGENTS_NAME, STORE_NAME
 __all__ = [
     "HEARD",
     "LEFT_OUT",
+    "LOST_REPORTS",
     "SILENT",
     "Remark",
     "add_remark",
@@ -31,7 +32,10 @@ __all__ = [
 LEFT_OUT: Final = "left-out"
 """A covered path that a rule begins to leave out. It is noted before the stat cache forgets that it was covered."""
 
-SILENT: Final = frozenset({"no-events", "no-beginnings", "no-ends"})
+LOST_REPORTS: Final = "lost-reports"
+"""Lines of the log of evidence that were lost; the remark is about no client and no session."""
+
+SILENT: Final = frozenset({"no-events", "no-beginnings", "no-ends", LOST_REPORTS})
 """What does not arrive of the tools of a session; the remark is about the client and the session."""
 
 HEARD: Final = "heard"

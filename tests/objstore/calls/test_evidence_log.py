@@ -87,20 +87,38 @@ def test_what_changed_while_the_log_was_damaged_is_never_accepted(root: Path, ho
 
 
 @pytest.mark.parametrize("how", [*DAMAGE, "gone"])
-def test_after_a_look_a_damaged_log_is_whole_again(root: Path, how: str) -> None:
+def test_after_damage_nothing_is_accepted_until_a_person_knows_of_it(root: Path, how: str) -> None:
     held = events(root).read_bytes()
     events(root).unlink()
     if how in DAMAGE:
         events(root).write_bytes(DAMAGE[how](held))
     with Workspace.open(root, UnsyncedDisk()) as workspace:
         workspace.hooks.pause("c")
+        with closing(Journal(str(root), UnsyncedDisk())) as journal:
+            assert not log_of(journal).gap
+        if how == "doubled":  # nothing is lost
+            assert workspace.review.cautions().items == ()
+            return
+        (root / "a").write_bytes(b"of a shell whose line is lost?\n")
         workspace.hooks.pause("c")
+        (caution,) = (known := workspace.review.cautions()).items
+        assert str(caution.silence).startswith("part of what hooks reported was lost")
+        workspace.review.acknowledge(known)
         (root / "a").write_bytes(b"mine\n")
         workspace.hooks.pause("c")
-        (view,) = workspace.history.edits()
-        assert (view.edit.origin, view.status) == (Origin.EXTERNAL, Status.ACCEPTED)
-    with closing(Journal(str(root), UnsyncedDisk())) as journal:
-        assert not log_of(journal).gap
+        assert [view.is_unattributed for view in workspace.history.edits()] == [True, False]
+        assert workspace.review.cautions().items == ()
+
+
+def test_after_damage_a_shell_that_is_reported_keeps_its_changes(root: Path) -> None:
+    events(root).write_bytes(events(root).read_bytes()[:-20])
+    shell = AgentCall(conversation="c", id="2", tool="Bash", paths=None)
+    with Workspace.open(root, UnsyncedDisk()) as workspace:
+        workspace.hooks.pause("c")
+        workspace.hooks.begin(shell)
+        (root / "a").write_bytes(b"2\n")
+        (made,) = workspace.hooks.end(shell)
+        assert made.edit.origin is Origin.AGENT
 
 
 @pytest.mark.parametrize("how", ["gone", "empty", "no text", "another version's", "another workspace's"])

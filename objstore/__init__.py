@@ -208,6 +208,7 @@ if TYPE_CHECKING:
         AmbiguousName as AmbiguousName,
         BundleRefused as BundleRefused,
         ChangesGone as ChangesGone,
+        CheckedElse as CheckedElse,
         DecidedMeanwhile as DecidedMeanwhile,
         EditAway as EditAway,
         EditExpired as EditExpired,
@@ -215,6 +216,7 @@ if TYPE_CHECKING:
         FileMayBeOlder as FileMayBeOlder,
         LineMissing as LineMissing,
         NoChangeAtLine as NoChangeAtLine,
+        NoPlaceForCopy as NoPlaceForCopy,
         NoSuchName as NoSuchName,
         NoSuchSetting as NoSuchSetting,
         NotAmendable as NotAmendable,
@@ -235,6 +237,7 @@ if TYPE_CHECKING:
     from objstore.retention.garbage_collection import GcPlan as GcPlan, GcResult as GcResult
     from objstore.retention.pins import PinView as PinView
     from objstore.retention.purge import PurgePlan as PurgePlan
+    from objstore.roles.trials import Copy as Copy
     from objstore.selection.places import NamedPlace as NamedPlace, PathSelection as PathSelection
     from objstore.selection.units import Selected as Selected, Selection as Selection
     from objstore.shapes.words import (
@@ -291,6 +294,8 @@ if TYPE_CHECKING:
     from objstore.transfer.import_export import Imported as Imported, import_bundle as import_bundle
     from objstore.transfer.mcpdiff_export import McpdiffExport as McpdiffExport
     from objstore.transfer.mcpdiff_import import ImportProblem as ImportProblem, McpdiffImport as McpdiffImport
+    from objstore.trial.covered import CoveredTree as CoveredTree, FileResult as FileResult
+    from objstore.trial.process import Ran as Ran
     from objstore.witnesses.failure_marks import (
         FAILED as FAILED,
         HOOK_LOG as HOOK_LOG,
@@ -369,6 +374,7 @@ _HOMES: Final = {
         "AmbiguousName",
         "BundleRefused",
         "ChangesGone",
+        "CheckedElse",
         "DecidedMeanwhile",
         "AgentDecides",
         "EditAway",
@@ -377,6 +383,7 @@ _HOMES: Final = {
         "FileMayBeOlder",
         "LineMissing",
         "NoChangeAtLine",
+        "NoPlaceForCopy",
         "NoSuchName",
         "NoSuchSetting",
         "NotAmendable",
@@ -561,6 +568,9 @@ _HOMES: Final = {
     "snapshots.diff": ("SnapshotChange",),
     "snapshots.catalog": ("PathState", "SnapshotView"),
     "snapshots.restore": ("RestoreResult",),
+    "roles.trials": ("Copy",),
+    "trial.covered": ("CoveredTree", "FileResult"),
+    "trial.process": ("Ran",),
     "worktree.walk": ("ScanLimits", "SkippedPath"),
     "witnesses.failure_marks": (
         "FAILED",

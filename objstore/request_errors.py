@@ -13,6 +13,7 @@ __all__ = [
     "AmbiguousName",
     "BundleRefused",
     "ChangesGone",
+    "CheckedElse",
     "DecidedMeanwhile",
     "EditAway",
     "EditExpired",
@@ -20,6 +21,7 @@ __all__ = [
     "FileMayBeOlder",
     "LineMissing",
     "NoChangeAtLine",
+    "NoPlaceForCopy",
     "NoSuchName",
     "NoSuchSetting",
     "NotAmendable",
@@ -158,6 +160,30 @@ class AgentDecides(CasError):
         super().__init__(
             f"This is {client}'s shell; a person decides, in a terminal of their own, "
             "unless `review.by_agents` allows it."
+        )
+
+
+class NoPlaceForCopy(CasError):
+    """No folder outside the workspace can hold a scratch copy of it."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        super().__init__(
+            f"No folder outside {root} can hold a copy of it. Set TMPDIR to a folder elsewhere that you may write."
+        )
+
+
+class CheckedElse(CasError):
+    """Files changed while a check ran, so that the decision would not lead to what was checked; it was not made."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self.paths = tuple(paths)
+        shown = 5
+        more = len(self.paths) - shown
+        named = ", ".join(self.paths[:shown]) + (f" and {more} more" if more > 0 else "")
+        super().__init__(
+            f"Files changed while the check ran: {named}. Nothing was decided, because the check was of other files. "
+            "If the check itself wrote them, let it write only below the folder that it starts in. Then decide again."
         )
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from objstore.roles.sessions import Sessions
     from objstore.roles.snapshots import Snapshots
     from objstore.roles.transfer import Transfer
+    from objstore.roles.trials import Trials
     from objstore.store.write_batch import Batch
     from objstore.tracking.agent_messages import AgentMessages
     from objstore.tracking.hook_sessions import HookSessions
@@ -346,6 +347,13 @@ class Workspace:
         from objstore.roles.comments import Comments
 
         return Comments(self._journal)
+
+    @cached_property
+    def trials(self) -> Trials:
+        """Try commands on scratch copies."""
+        from objstore.roles.trials import Trials
+
+        return Trials(self._journal)
 
     @cached_property
     def snapshots(self) -> Snapshots:

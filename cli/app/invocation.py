@@ -243,7 +243,9 @@ class Command(click.Command):
             given = ctx.params.get(param.name or "")
             if (
                 (given == "" or (isinstance(given, tuple) and "" in given))
+                # A word of a command to run may be empty.
                 and (isinstance(param, click.Argument) or param.metavar in NARROWING)
+                and param.type is not click.UNPROCESSED
                 and ctx.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE
             ):
                 raise click.BadParameter("it is empty.", ctx, param)

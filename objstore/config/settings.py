@@ -151,6 +151,12 @@ SETTINGS: Final = MappingProxyType(
                 is_policy=True,
             ),
             Setting(
+                name="try.links",
+                kind=SettingKind.NAMES,
+                default="none",
+                meaning="Ignored names, such as .venv, that scratch copies link to; a command can write through links.",
+            ),
+            Setting(
                 name="tools.denied",
                 kind=SettingKind.PATTERNS,
                 default="none",

@@ -24,6 +24,7 @@ COMMANDS_IN_ORDER: Final = (
     ("snapshot", "restore", "1"),
     ("record",),
     ("rewind",),
+    ("try", "true"),
     ("claim", "--all", "--mine"),
     ("pin", "add", "1"),
     ("export", "--patch"),

@@ -1,0 +1,146 @@
+"""The command `cas try`: run a command on what the workspace is, or would be after a decision, in a scratch copy."""
+
+import os
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from cli.app.invocation import Command, Invocation, command, reviewer
+from cli.render.outcomes import conflict_text
+from cli.screen.progress import DECIDING, showing_progress
+from cli.screen.terminal import FOR_STDERR, shown_name
+from cli.search.candidates import names, takes_turns
+from cli.selection.turn_selection import TurnSelection
+from cli.selection.unit_selection import UnitSelection, selected
+from objstore import Action, Conflicted, Decided, NothingToDo, OnExternal, Selection, Status, value
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from objstore import CoveredTree, DecisionOutcome, FileResult, SkippedPath, Unit, Workspace
+
+__all__ = ["RunningCommand", "Trial", "say_what_is_missing", "start_folder", "try_"]
+
+_NOT_RUN: Final = frozenset({126, 127})
+"""Statuses that say that a command could not be started."""
+
+_MOST_MISSING: Final = 5
+
+
+class RunningCommand(Command):
+    """A command of which the last argument is another command, with options of its own."""
+
+    allow_interspersed_args = False
+
+
+@command("try", cls=RunningCommand)
+@click.option(
+    "--reject", "rejected", metavar="NAME", multiple=True, shell_complete=names("edit", "path"),
+    help="As if you rejected this: a PATH, an edit (12), a hunk (12:2) or a line (PATH:7); may be repeated.",
+)  # fmt: skip
+@click.option(
+    "--accept", "accepted", metavar="NAME", multiple=True, shell_complete=names("edit", "path"),
+    help="As if you accepted this, so that a rejected edit is there again; may be repeated.",
+)  # fmt: skip
+@click.option("--accepted", "without_pending", is_flag=True, help="As if you rejected all that is pending.")
+@click.option("--cascade", is_flag=True, help="Also without what depends on what is rejected.")
+@takes_turns("Without the edits")
+@click.argument("words", metavar="COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
+def try_(
+    *,
+    rejected: tuple[str, ...],
+    accepted: tuple[str, ...],
+    without_pending: bool,
+    cascade: bool,
+    by: TurnSelection,
+    words: tuple[str, ...],
+) -> None:
+    """Run a command in a copy of the workspace, as it is or as a decision would leave it.
+
+    Your files stay as they are, and nothing is decided. The copy has what `cas record` covers; ignored files, such as
+    an environment, are links to yours if the setting `try.links` names them. Output and exit status are the command's.
+    """
+    if bool(rejected or by.is_given) + bool(accepted) + without_pending > 1:
+        raise click.UsageError("Pass one of: --reject (with --turn, --session, --agent), --accept, --accepted.")
+    invocation = Invocation.current()
+    with invocation.reviewed_workspace() as workspace:
+        trial = Trial(workspace=workspace, cascade=cascade)
+        if without_pending:
+            pending = workspace.review.select(Action.REJECT, Selection(everything=True, status=Status.PENDING))
+            results = trial.results(Action.REJECT, [*pending.units])
+        elif accepted:
+            results = trial.results_of(Action.ACCEPT, UnitSelection(names=accepted))
+        elif rejected or by.is_given:
+            results = trial.results_of(Action.REJECT, UnitSelection(names=rejected, by=by))
+        else:
+            results = {}
+        covered = workspace.trials.covered()
+        with workspace.trials.copy(covered, results) as copy:
+            say_what_is_missing(copy.skipped)
+            ran = copy.run(words, start_folder(workspace))
+        if ran.tail:
+            click.echo(ran.tail, err=True, nl=False)
+        if ran.status in _NOT_RUN:
+            _say_what_links_are_for(covered)
+    click.get_current_context().exit(ran.status)
+
+
+@value
+class Trial:
+    """What decisions would make of the files, for copies that have that."""
+
+    workspace: "Workspace"
+    cascade: bool = False
+
+    def results_of(self, action: Action, selection: UnitSelection) -> "dict[bytes, FileResult | None]":
+        """Return what deciding on a selection would leave in files. Exits with 1 if that is refused."""
+        return self.results(action, [*selected(self.workspace, action, selection).units])
+
+    def results(self, action: Action, units: "Sequence[Unit]") -> "dict[bytes, FileResult | None]":
+        """Return what deciding on units would leave in files. Exits with 1 if that is refused."""
+        outcome = self.outcome(action, units)
+        if isinstance(outcome, Conflicted):
+            for line in conflict_text(outcome, ["To try it without what depends on it, add --cascade."], FOR_STDERR):
+                click.echo(line, err=True, nl=False)
+            click.get_current_context().exit(1)
+        return self.results_in(outcome)
+
+    def results_in(self, outcome: "DecisionOutcome") -> "dict[bytes, FileResult | None]":
+        """Return what the newest dry run would leave in files."""
+        if not isinstance(outcome, Decided):
+            return {}
+        return self.workspace.trials.results(outcome.files, self.workspace.review.preview)
+
+    def outcome(self, action: Action, units: "Sequence[Unit]") -> "DecisionOutcome":
+        """Return what deciding on units would do; what was changed outside stays."""
+        if not units:
+            return NothingToDo()
+        decide = partial(self.workspace.decide, action, units, who=reviewer(), cascade=self.cascade, dry_run=True)
+        with showing_progress(self.workspace, DECIDING):
+            return decide(on_external=OnExternal.KEEP)
+
+
+def say_what_is_missing(skipped: "Sequence[SkippedPath]") -> None:
+    """Say on stderr what a copy lacks."""
+    for path in skipped[:_MOST_MISSING]:
+        click.echo(f"cas: not in the copy: {shown_name(path.path)} ({shown_name(path.reason)})", err=True)
+    if len(skipped) > _MOST_MISSING:
+        click.echo(f"cas: and {len(skipped) - _MOST_MISSING} more are not in the copy.", err=True)
+
+
+def start_folder(workspace: "Workspace") -> str:
+    """Return the folder, relative to the workspace, in which the user is ("": its root)."""
+    root, here = os.path.realpath(workspace.root), os.path.realpath(os.curdir)
+    below = os.path.relpath(here, root)
+    return "" if below == os.curdir or below.startswith(os.pardir) else below
+
+
+def _say_what_links_are_for(covered: "CoveredTree") -> None:
+    """After a command that could not be started, say that ignored folders are missing in the copy, if any is."""
+    here = [os.fsdecode(path) for path in covered.ignored if b"/" not in path and path not in {b".git", b".cas"}]
+    if here:
+        shown = shown_name(" ".join(here[:_MOST_MISSING]))
+        click.echo(
+            f"cas: the copy has no ignored files. To link some, name them: cas config set try.links '{shown}'", err=True
+        )

@@ -1,0 +1,118 @@
+"""Try commands on scratch copies of the workspace. Nothing is decided, and the workspace's files stay as they are."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from objstore.fastclass import value
+
+# What only some methods need is imported in them: most commands try nothing.
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from threading import Event
+
+    from objstore.model.results import FileEffect
+    from objstore.transaction.journal import Journal
+    from objstore.trial.covered import CoveredTree, FileResult
+    from objstore.trial.process import Ran
+    from objstore.trial.scratch import Scratch
+    from objstore.worktree.walk import SkippedPath
+
+__all__ = ["Copy", "Trials"]
+
+_ORIGINAL: Final = "CAS_TRY_OF"
+"""The variable that tells a command of which folder it runs on a copy."""
+
+
+@value
+class Copy:
+    """A scratch copy of the workspace, in which commands can be run."""
+
+    root: str  # of the workspace
+    scratch: Scratch
+    skipped: tuple[SkippedPath, ...]  # what is missing in it
+
+    def run(self, words: Sequence[str], below: str = "") -> Ran:
+        """Run a command attached to this process's input, output and terminal. `below`: the folder to start in."""
+        from objstore.trial.process import run_attached
+
+        return run_attached(words, self._folder(below), self._environment(below), self.scratch.fd)
+
+    def run_kept(
+        self, words: Sequence[str], below: str = "", *, limit: float | None, stopped: Event | None = None
+    ) -> Ran:
+        """Run a command without input, and keep the end of its output. `limit`: seconds; None: no limit."""
+        from objstore.trial.process import run_kept
+
+        folder, environment = self._folder(below), self._environment(below)
+        return run_kept(words, folder, environment, self.scratch.fd, limit=limit, stopped=stopped)
+
+    def _folder(self, below: str) -> str:
+        folder = os.path.join(self.scratch.path, below)
+        return folder if below and os.path.isdir(folder) else self.scratch.path
+
+    def _environment(self, below: str) -> dict[str, str]:
+        # A `cas` that the command runs must not reach the workspace itself.
+        kept = {name: text for name, text in os.environ.items() if name != "CAS_WORKSPACE"}
+        return kept | {"PWD": self._folder(below), _ORIGINAL: self.root}
+
+
+class Trials:
+    """Try commands on scratch copies of the workspace."""
+
+    def __init__(self, journal: Journal) -> None:
+        """Wrap an open journal."""
+        self._journal: Final = journal
+
+    def covered(self) -> CoveredTree:
+        """Return what scans cover of the workspace now. Raises what a walk raises."""
+        from objstore.trial.covered import covered_tree
+
+        with self._journal.translating_index_errors():
+            return covered_tree(self._journal)
+
+    def results(
+        self, effects: Iterable[FileEffect], preview: Callable[[FileEffect], tuple[bytes | None, bytes | None]]
+    ) -> dict[bytes, FileResult | None]:
+        """Return the files that some effects lead to, by path (None: no file). `preview`: that of the dry run."""
+        from objstore.model.large_file_placeholder import is_placeholder
+        from objstore.trial.covered import FileResult
+
+        found: dict[bytes, FileResult | None] = {}
+        changes = tuple(effects)
+        for effect in changes:
+            if effect.path_before is not None:
+                found[os.fsencode(effect.path_before)] = None
+        for effect in changes:
+            _, text = preview(effect)
+            if effect.path_after is None or effect.after is None or text is None:
+                continue
+            pieces = self._journal.store.pieces(effect.after) if is_placeholder(text) else (text,)
+            found[os.fsencode(effect.path_after)] = FileResult(effect.mode_after, effect.after, pieces)
+        return found
+
+    def key(self, covered: CoveredTree, results: Mapping[bytes, FileResult | None]) -> str:
+        """Return a name of the files that a copy would have: equal if and only if they are."""
+        from objstore.trial.covered import tree_key
+
+        return tree_key(covered, results)
+
+    @contextmanager
+    def copy(self, covered: CoveredTree, results: Mapping[bytes, FileResult | None] | None = None) -> Iterator[Copy]:
+        """Copy what is covered, with some results in place of what is there now; remove the copy in the end.
+
+        Ignored names that the setting `try.links` names are links into the workspace. Raises NoPlaceForCopy,
+        SettingInvalid, SettingsUnreadable, and what the disk raises.
+        """
+        from objstore.config.config_files import Configuration
+        from objstore.config.path_patterns import PathPatterns
+        from objstore.trial.covered import copied
+        from objstore.trial.scratch import scratch_folder
+
+        named = Configuration(self._journal.tree.root).get("try.links").value
+        links = PathPatterns(named if isinstance(named, tuple) else ())
+        with scratch_folder(self._journal.tree.root) as scratch:
+            skipped = copied(self._journal, covered, results or {}, scratch.fd, links)
+            yield Copy(root=self._journal.tree.root, scratch=scratch, skipped=tuple(skipped))

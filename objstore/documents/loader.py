@@ -169,13 +169,14 @@ def decisions_differing_on_replay(journal: Journal, document: DocumentId) -> tup
             built = built or Document.before_edit(record, before)
             built.add(edit, after)
         elif built is not None:
-            verdicts = dict(record.verdicts)
-            for seq in regrouped.keys() & verdicts.keys():
-                statuses = set(verdicts[seq].values())
+            verdicts = record.of_edits([edit.seq for edit in records if isinstance(edit, ReplayEdit)])
+            for seq in regrouped.keys() & {unit.seq for unit in verdicts}:
+                statuses = {status for unit, status in verdicts.items() if unit.seq == seq}
                 if len(statuses) > 1:
                     return built.corrected  # its hunks were decided one by one, and they differ now
-                verdicts[seq] = {Unit(seq, hunk): status for status in statuses for hunk in range(regrouped[seq])}
-            built.replay(record._replace(verdicts=verdicts))
+                verdicts = {unit: status for unit, status in verdicts.items() if unit.seq != seq}
+                verdicts |= {Unit(seq, hunk): status for status in statuses for hunk in range(regrouped[seq])}
+            built.replay(record.with_verdicts(verdicts))
             built.override_text(record, store.text)
     return () if built is None else built.corrected
 

@@ -4,7 +4,11 @@ A replay reads every edit that a file ever had, and needs of each the smaller ha
 may concern thousands of files, each of which is replayed with its own share.
 """
 
-from typing import Any, Final, NamedTuple
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
+from typing import Any, Final, NamedTuple, Self
 
 from objstore.model.basic_types import DocumentId, FileState, Operation, Seq, Status, Unit
 from objstore.model.ids import BlobId
@@ -14,6 +18,12 @@ from objstore.text.hunks import Hunk
 __all__ = ["ReplayDecision", "ReplayEdit", "replay_decision", "replay_edit"]
 
 _STATUSES: Final = {status.value: status for status in Status}
+_IN_ORDER: Final = tuple(Status)
+_CODES: Final = {status.value: code for code, status in enumerate(_IN_ORDER)}
+_UNIT: Final = itemgetter(0, 1)
+
+_VERDICT_BYTES: Final = 17
+_WRITTEN_BYTES: Final = 200
 
 
 class ReplayEdit(NamedTuple):
@@ -64,25 +74,55 @@ def replay_edit(fields: dict[str, Any], known: FileState | None) -> ReplayEdit:
 
 
 class ReplayDecision(NamedTuple):
-    """The fields of a decision that a replay needs."""
+    """The fields of a decision that a replay needs: 17 bytes a verdict, since many files' replays share one decision."""
 
     number: int
-    size: int  # number of verdicts
-    verdicts: dict[Seq, dict[Unit, Status]]  # by edit
+    seqs: "array[int]"  # of the verdicts' edits, ascending; as long as the next two
+    hunks: "array[int]"
+    codes: bytes  # the place of each one's status in _IN_ORDER
     written: dict[DocumentId, BlobId | None]  # the blob of each changed file after it; None: it was removed
+
+    @property
+    def size(self) -> int:
+        """Return the number of verdicts."""
+        return len(self.seqs)
+
+    @property
+    def bytes_kept(self) -> int:
+        """Return about how many bytes of memory the decision takes."""
+        return self.size * _VERDICT_BYTES + len(self.written) * _WRITTEN_BYTES
+
+    def of_edits(self, seqs: Sequence[Seq]) -> dict[Unit, Status]:
+        """Return the verdicts on units of edits, whose numbers are ascending."""
+        if len(seqs) < self.size:
+            spans = ((bisect_left(self.seqs, seq), bisect_right(self.seqs, seq)) for seq in seqs)
+            places: Iterable[int] = (at for start, end in spans for at in range(start, end))
+        else:
+            known = set(seqs)
+            places = (at for at, seq in enumerate(self.seqs) if seq in known)
+        return {Unit(Seq(self.seqs[at]), self.hunks[at]): _IN_ORDER[self.codes[at]] for at in places}
+
+    def with_verdicts(self, verdicts: Mapping[Unit, Status]) -> Self:
+        """Return the decision with other verdicts."""
+        return self._replace(**_columns((*unit, status.value) for unit, status in verdicts.items()))
 
 
 def replay_decision(fields: dict[str, Any]) -> ReplayDecision:
     """Return the decision with a record's decoded `fields`. They were checked at ingest and are not checked again."""
-    verdicts: dict[Seq, dict[Unit, Status]] = {}
-    for seq, hunk, status in fields["verdicts"]:
-        verdicts.setdefault(seq, {})[Unit(seq, hunk)] = _STATUSES[status]
     written = {
         one["document"]: one["after"][0] if "after" in one else None
         for one in fields.get("written", ())
         if one.get("before") != one.get("after")
     }
-    return ReplayDecision(fields["number"], len(fields["verdicts"]), verdicts, written)
+    return ReplayDecision(number=fields["number"], written=written, **_columns(fields["verdicts"]))
+
+
+def _columns(verdicts: Iterable[Sequence[Any]]) -> dict[str, Any]:
+    """Return the columns of a decision's verdicts, each of which is an edit, a hunk and a status's name."""
+    rows = sorted(verdicts, key=_UNIT)
+    seqs, hunks, statuses = zip(*rows, strict=True) if rows else ((), (), ())
+    codes = bytes(map(_CODES.__getitem__, statuses))
+    return {"seqs": array("q", seqs), "hunks": array("q", hunks), "codes": codes}
 
 
 def _state(value: list[Any] | None, known: FileState | None) -> FileState | None:

@@ -31,7 +31,7 @@ from objstore.model.basic_types import (
     Unit,
     settable_state,
 )
-from objstore.model.large_file_placeholder import MAX_BLOB
+from objstore.model.large_file_placeholder import MAX_BLOB, is_placeholder
 from objstore.model.records import LEFT_OUT_NOTE, Decision, Edit, WrittenFile
 from objstore.model.results import Conflict, Conflicted, LinesKept, MarkersWritten, Notice
 from objstore.planning.kept_lines import LineKeeper
@@ -480,6 +480,8 @@ class Planner:
                     raise FileTooLarge(os.fsdecode(version.path), len(version.content), MAX_BLOB)
                 base = None if tip.state is None else tip.state.blob
                 state = FileState(blob=self.batch.state(version.content, base), mode=version.mode)
+                if not is_placeholder(version.content):
+                    self.journal.store.remember(state.blob, version.content)  # it is written to the file next
                 after = settable_state(state, tip.state)
                 self._modes_lost[document] = state.mode & ~after.mode
             if after is None and tip.state is None:

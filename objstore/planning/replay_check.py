@@ -6,11 +6,12 @@ texts does not use them. If the merge is clean and gives another text, the decis
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from objstore.documents.state_reader import records_of
 from objstore.errors import BlobMissing
 from objstore.model.basic_types import Status
+from objstore.model.ids import blob_id
 from objstore.model.large_file_placeholder import is_placeholder
 from objstore.model.replay_records import ReplayEdit
 from objstore.text.diff import diff_lines, joined
@@ -83,10 +84,11 @@ def live_units(loaded: Document, seq: Seq) -> list[Unit]:
 
 def _suspect_edits(store: Store, loaded: Document, external: Sequence[Edit], load: Load) -> tuple[Seq, ...]:
     """Return the live edits whose hunks may be misplaced, if plain replay gives another text (empty: no doubt)."""
-    replayed = _merge_replay(store, loaded, external, _LinesOf(load) if loaded.has_forms() else load)
-    text = loaded.lines_text()
-    # The end of the last line has rules of its own, which a merge of lines does not know.
-    is_same = replayed is None or (text is not None and closed(replayed.text) == closed(text))
+    try:
+        replayed = _merge_replay(store, loaded, external, _LinesOf(load) if loaded.has_forms() else load)
+        is_same = replayed is None or replayed.gives(loaded.lines_text())
+    except BlobMissing:
+        return ()  # expired edits can't be replayed
     return () if replayed is None or is_same else replayed.suspect_edits()
 
 
@@ -100,14 +102,32 @@ class _LinesOf:
         return shown_lines(self._load(blob))
 
 
-class _MergeReplay:
-    """The result of plain replay of a document."""
+class _Name(NamedTuple):
+    """A recorded state, by its blob: its text is read only if somebody needs it."""
 
-    def __init__(self, text: bytes, edits: Sequence[_Edit], live: frozenset[Seq], load: Load) -> None:
-        self.text = text
+    blob: BlobId
+
+
+class _MergeReplay:
+    """The result of plain replay of a document: a text, or the name of a recorded one."""
+
+    def __init__(self, result: bytes | _Name, edits: Sequence[_Edit], live: frozenset[Seq], load: Load) -> None:
+        self._result = result
         self._edits = edits
         self._live = live
         self._load = load
+
+    def gives(self, text: bytes | None) -> bool:
+        """Return whether the result is this text (None: no file). Raises BlobMissing."""
+        if text is None:
+            return False
+        result = self._result
+        if isinstance(result, _Name):
+            if blob_id(text) == result.blob:
+                return True  # most often: nothing that is live came after what a decision rejects
+            result = self._load(result.blob)
+        # The end of the last line has rules of its own, which a merge of lines does not know.
+        return closed(result) == closed(text)
 
     def suspect_edits(self) -> tuple[Seq, ...]:
         """Return the live edits that were recorded by comparison, ascending; or all live ones, if only rejected were.
@@ -132,17 +152,14 @@ class _MergeReplay:
 def _merge_replay(store: Store, loaded: Document, external: Sequence[Edit], load: Load) -> _MergeReplay | None:
     """Replay a document's live edits by three-way merge; None: there is no clean result, or it would cost too much.
 
-    `external`: edits of the document that are not in the log yet. `load`: returns the text of a blob.
+    `external`: edits of the document that are not in the log yet. `load`: returns the text of a blob. Raises BlobMissing.
     """
     first = loaded.first_ever_rejected()
     if first is None or loaded.corrected or loaded.is_large or loaded.count_since(first) > _MOST_EDITS:
         return None
     found = records_of(store, loaded.id, after_edit=first - 1, after_decision=store.index.numbers.next_decision())
     edits: list[_Edit] = [record for record, _, _ in found if isinstance(record, ReplayEdit) and loaded.has(record.seq)]
-    try:
-        return _Replay(loaded, load).replay([*edits, *external])
-    except BlobMissing:
-        return None  # expired edits can't be replayed
+    return _Replay(loaded, load).replay([*edits, *external])
 
 
 class _Replay:
@@ -175,9 +192,8 @@ class _Replay:
             text = self._merged(edit, left, ours or b"")
             if text is None:
                 return None
-        if text is None and name is not None:
-            text = self._load(name)
-        return None if text is None else _MergeReplay(text, edits, frozenset(live), self._load)
+        result = text if text is not None or name is None else _Name(name)
+        return None if result is None else _MergeReplay(result, edits, frozenset(live), self._load)
 
     def _merged(self, edit: _Edit, live: Sequence[Unit], ours: bytes) -> bytes | None:
         """Merge the live hunks of an edit into a text; None: the merge is not clean, or would cost too much."""

@@ -62,7 +62,8 @@ _FEW_BYTES: Final = 1 << 15
 _LARGE_DECISION: Final = 64
 """Number of units from which a decision is kept in memory."""
 
-_DECISIONS_KEPT: Final = 8
+_DECISION_BYTES: Final = 32 << 20
+"""Memory that these may take together. A bulk replay goes through all decisions again for each of its files."""
 
 _IN_MEMORY_SECONDS: Final = 5.0
 """How long the index stays in memory after its disk was full, until its file is tried again."""
@@ -120,6 +121,7 @@ class Store:
         self._cached = 0
         # By id; the replay of each of their files needs them.
         self.large_decisions: Final[dict[RecordId, ReplayDecision]] = {}
+        self._decision_bytes = 0
 
     def close(self) -> None:
         """Close the index and the log."""
@@ -524,10 +526,12 @@ class Store:
 
     def keep_decision(self, name: RecordId, decision: ReplayDecision) -> None:
         """Cache a decision if it is so large that the replay of its other files will need it."""
-        if decision.size >= _LARGE_DECISION:
-            while len(self.large_decisions) >= _DECISIONS_KEPT:
-                del self.large_decisions[next(iter(self.large_decisions))]
-            self.large_decisions[name] = decision
+        if decision.size < _LARGE_DECISION:
+            return
+        self.large_decisions[name] = decision
+        self._decision_bytes += decision.bytes_kept
+        while self._decision_bytes > _DECISION_BYTES and len(self.large_decisions) > 1:
+            self._decision_bytes -= self.large_decisions.pop(next(iter(self.large_decisions))).bytes_kept
 
     def forget(self) -> None:
         """Drop all cached bytes."""

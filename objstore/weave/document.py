@@ -222,9 +222,8 @@ class Document:
 
     def replay(self, decision: ReplayDecision) -> None:
         """Apply the verdicts of a decision, as far as they concern this document."""
-        shared = self._seqs if len(self._seqs) < len(decision.verdicts) else decision.verdicts
-        shares = (decision.verdicts.get(seq, {}) for seq in shared)
-        self.set_statuses({unit: status for share in shares for unit, status in share.items() if self.knows(unit)})
+        verdicts = decision.of_edits(self._seqs)
+        self.set_statuses({unit: status for unit, status in verdicts.items() if self.knows(unit)})
 
     def override_text(self, decision: ReplayDecision, blob: Callable[[BlobId], bytes]) -> None:
         """Continue from the text that a decision wrote, if it is not the text under its verdicts.

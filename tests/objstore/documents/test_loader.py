@@ -35,7 +35,7 @@ from objstore.fs.disk import Disk
 from objstore.log.blob_codec import Base, encode_blob
 from objstore.log.frames import FrameKind
 from objstore.model.basic_types import DocumentId
-from objstore.model.replay_records import ReplayDecision, ReplayEdit
+from objstore.model.replay_records import ReplayEdit, replay_decision
 from objstore.model.results import EXTERNAL_CALL
 from objstore.transaction.journal import Journal
 from objstore.weave.document import Document
@@ -361,7 +361,7 @@ def test_text_of_edits_by_older_versions_is_replayed() -> None:
     document.add(CREATED, TEN)
     for number, written in enumerate((None, TEN), 1):
         name = None if written is None else blob_id(written)
-        decision = ReplayDecision(number=number, size=0, verdicts={}, written={CREATED.document: name})
+        decision = replay_decision({"number": number, "verdicts": []})._replace(written={CREATED.document: name})
         document.override_text(decision, lambda _: TEN)
         assert document.text() == written
     assert document.corrected == (1, 2)

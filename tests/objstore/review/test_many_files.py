@@ -63,6 +63,27 @@ def test_cost_is_linear_in_the_number_of_hunks(tmp_path: Path) -> None:
     assert {act: work / few[act] for act, work in many.items() if work > 2.3 * few[act]} == {}
 
 
+def cost_of_changes_after_decisions(root: Path, files: int) -> int:
+    """Return what the net changes of so many files cost, after ten decisions on all of them."""
+    root.mkdir()
+    with Workspace.init(root, UnsyncedDisk()) as workspace:
+        for number in range(11):
+            with workspace.call(CallInfo(tool="sed")) as call:
+                for name in range(files):
+                    call.write(f"folder/{name}", b"".join(b"%d\n" % line for line in range(number + 1)))
+                views = call.commit().edits
+            if number < 10:
+                units = [Unit(view.seq, hunk) for view in views for hunk in range(len(view.units))]
+                assert isinstance(workspace.decide(Action.ACCEPT, units), Decided)
+    with Workspace.open(root) as workspace:
+        return count_calls(workspace.review.changes)
+
+
+def test_many_decisions_on_many_files_cost_each_file_its_own_part(tmp_path: Path) -> None:
+    few, many = (cost_of_changes_after_decisions(tmp_path / str(files), files) for files in (50, 100))
+    assert many < 2.3 * few
+
+
 def test_series_of_many_edits_loads_a_file_once(tmp_path: Path) -> None:
     found = []
     for edits in (20, 40):

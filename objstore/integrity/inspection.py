@@ -3,22 +3,23 @@
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final, NamedTuple
+from sys import intern
+from typing import Any, Final, NamedTuple
 
 from objstore.documents.loader import load_document, load_past
-from objstore.errors import FileTooLarge, StoreDamaged
+from objstore.errors import FileTooLarge, RecordInvalid, StoreDamaged
 from objstore.fastclass import field, value, variable
 from objstore.history import edit_queries
 from objstore.history.revspec import recorded_path, recorded_paths
 from objstore.index.ingest import decoded
 from objstore.log.blob_codec import Encoding, parse_blob_header
-from objstore.log.frames import FRAME_HEADER_SIZE, Frame, FrameKind
-from objstore.log.segment_files import GENERATION, Place
-from objstore.log.segments import Group
+from objstore.log.frames import FRAME_HEADER_SIZE, FrameKind, RawFrame
+from objstore.log.segment_files import GENERATION
 from objstore.model.basic_types import DocumentId, FileState, Seq, Status, Unit
-from objstore.model.ids import RecordId
+from objstore.model.canonical_msgpack import unpack
+from objstore.model.ids import RecordId, record_id
 from objstore.model.large_file_placeholder import MAX_BLOB, is_placeholder
-from objstore.model.records import Decision, Edit, Record, Void, VoidedRecords
+from objstore.model.records import Decision, Edit, Record, VoidedRecords
 from objstore.model.views import EditView
 from objstore.request_errors import NoSuchName
 from objstore.transaction.journal import Journal
@@ -148,15 +149,25 @@ def segments(journal: Journal) -> list[SegmentView]:
     ]
 
 
+class _EditLines(NamedTuple):
+    """What the statistics say of one edit."""
+
+    tool: str
+    document: DocumentId
+    time: int
+    added: int
+    removed: int
+
+
 @variable
 class _Tally:
     """The counts of one pass through the log."""
 
     blobs: int = 0
     blob_bytes: int = 0
-    stored: Counter[FrameKind] = field(default_factory=Counter)
+    stored: Counter[int] = field(default_factory=Counter)  # bytes by FrameKind
     depths: Counter[int] = field(default_factory=Counter)
-    edits: dict[Seq, Edit] = field(default_factory=dict)
+    edits: dict[int, _EditLines] = field(default_factory=dict)
     decisions: int = 0
     voids: int = 0
     minute_edits: Counter[int] = field(default_factory=Counter)
@@ -164,40 +175,50 @@ class _Tally:
 
     group_bytes: int = 0  # of the frames of the present group so far
     group_time: int = 0  # of the last record of the present group; 0: it has none so far
-    last: RecordId | None = None
+    last: bytes | None = None  # the id of the last record
     damage: StoreDamaged | None = None  # the first one found
 
-    def take_frame(self, frame: Frame, segment: int) -> None:
+    def take_frame(self, frame: RawFrame, segment: int) -> None:
         """Count a frame, in the order of the log. Raises StoreDamaged."""
-        size = FRAME_HEADER_SIZE + len(frame.payload)
+        size = len(frame.whole)
         self.stored[frame.kind] += size
         self.group_bytes += size
-        if frame.kind is FrameKind.BLOB:
-            header = parse_blob_header(frame.payload)
+        payload = frame.whole[FRAME_HEADER_SIZE:]
+        if frame.kind == FrameKind.BLOB:
+            header = parse_blob_header(payload)
             self.blobs += 1
             # A large blob's bytes are in its chunks, which are counted as blobs of their own.
             self.blob_bytes += 0 if header.encoding is Encoding.CHUNKED else header.size
             self.depths[header.depth] += 1
         else:
-            (chained,) = decoded(Group(segment, [frame], Place(segment, frame.end)))
-            if chained.previous != self.last:
-                raise self.damage or StoreDamaged(segment, frame.offset, "the record does not follow the one before it")
-            self.last, self.group_time = chained.id, chained.record.time
-            self.take(chained.record)
+            try:
+                self.take(unpack(payload))
+            except (RecordInvalid, LookupError, TypeError, ValueError) as error:
+                raise StoreDamaged(segment, frame.position, f"not a record: {error}") from error
+            self.last = record_id(payload)
         if frame.commits:
             self.minute_bytes[self.group_time // _MINUTE] += self.group_bytes
             self.group_bytes = self.group_time = 0
 
-    def take(self, record: Record) -> None:
-        match record:
-            case Edit():
-                self.edits[record.seq] = record
-            case Decision():
+    def take(self, fields: Mapping[str, Any]) -> None:
+        """Count a record, of which only the counted fields are decoded: that it is well-formed was checked at ingest.
+
+        Raises ValueError if the record does not follow the one before it.
+        """
+        if fields.get("previous") != self.last:
+            raise self.damage or ValueError("it does not follow the one before it")
+        self.group_time = fields["time"]
+        match fields["kind"]:
+            case "edit":
+                added, removed = fields.get("lines", (0, 0))
+                edit = _EditLines(intern(fields["tool"]), fields["document"], fields["time"], added, removed)
+                self.edits[fields["seq"]] = edit
+            case "decision":
                 self.decisions += 1
-            case Void():
+            case "void":
                 self.voids += 1
-                self.decisions -= bool(record.decision)
-                for seq in record.edits:
+                self.decisions -= bool(fields["decision"])
+                for seq in fields["edits"]:
                     self.edits.pop(seq, None)
 
 
@@ -215,7 +236,7 @@ def _stats(journal: Journal) -> StoreStats:
     log, index = journal.store.log, journal.store.index
     tally = _Tally()
     for segment, found in log.frames_before(journal.store.end):
-        if isinstance(found, Frame):
+        if isinstance(found, RawFrame):
             tally.take_frame(found, segment)
         elif tally.damage is None:
             tally.damage = StoreDamaged(segment, found.offset, found.reason)
@@ -223,8 +244,8 @@ def _stats(journal: Journal) -> StoreStats:
         raise tally.damage or journal.store.end.damaged("the last record is missing")
     tally.minute_edits.update(edit.time // _MINUTE for edit in tally.edits.values())
     minutes = sorted((set(tally.minute_edits) | set(tally.minute_bytes)) - {0})
-    tools: dict[str, list[Edit]] = {}
-    files: dict[DocumentId, list[Edit]] = {}
+    tools: dict[str, list[_EditLines]] = {}
+    files: dict[DocumentId, list[_EditLines]] = {}
     for edit in tally.edits.values():
         tools.setdefault(edit.tool, []).append(edit)
         files.setdefault(edit.document, []).append(edit)
@@ -263,15 +284,15 @@ def growth(journal: Journal, count: int) -> list[tuple[int, int]]:
     return [(time, before[place.segment] + place.position) for time, place in spread if place.segment in before]
 
 
-def _file_counts(journal: Journal, files: Mapping[DocumentId, list[Edit]]) -> dict[str, ChangeCount]:
+def _file_counts(journal: Journal, files: Mapping[DocumentId, list[_EditLines]]) -> dict[str, ChangeCount]:
     # Two documents may have had the same path at different times.
-    by_path: dict[str, list[Edit]] = {}
+    by_path: dict[str, list[_EditLines]] = {}
     for document, made in files.items():
         by_path.setdefault(os.fsdecode(journal.store.index.documents.tip(document).path), []).extend(made)
     return {path: _count(made) for path, made in sorted(by_path.items())}
 
 
-def _count(made: list[Edit]) -> ChangeCount:
+def _count(made: list[_EditLines]) -> ChangeCount:
     return ChangeCount(
         edits=len(made), added=sum(edit.added for edit in made), removed=sum(edit.removed for edit in made)
     )

@@ -152,16 +152,26 @@ class Log:
             with self.files.kept_open(place.segment, place.generation) as fd:
                 place = yield from self._groups_in(fd, place)
 
-    def frames_before(self, end: Place) -> Iterator[tuple[int, Frame | Gap]]:
+    def frames_before(self, end: Place) -> Iterator[tuple[int, RawFrame | Gap]]:
         """Yield each frame before `end` with the number of its segment, and a Gap for damaged bytes.
 
-        The frames' offsets are positions in the file. Raises StoreDamaged if the disk can't read the bytes.
+        Raises StoreDamaged if the disk can't read the bytes.
         """
         for number in range(self.first.segment, end.segment + 1):
             with self.files.kept_open(number, self.files.generation(number)) as fd:
                 size = end.position if number == end.segment else os.fstat(fd).st_size
-                for found in scan_windows(_reader(fd, number), self.key, SEGMENT_HEADER_SIZE, size):
-                    yield number, found
+                read, start = _reader(fd, number), SEGMENT_HEADER_SIZE
+                for frame in raw_frames(read, self.key, start, size):
+                    if isinstance(frame, Gap):
+                        break
+                    yield number, frame
+                    start = frame.position + len(frame.whole)
+                for found in scan_windows(read, self.key, start, size):  # what is left after damage
+                    if isinstance(found, Gap):
+                        yield number, found
+                    else:
+                        whole = read(found.offset, found.end - found.offset)
+                        yield number, RawFrame(found.offset, found.kind, found.begins, found.commits, whole)
 
     def raw_frames(self, start: Place, end: int | None = None) -> Iterator[RawFrame]:
         """Yield the frames of a segment, of the generation that `start` is in.

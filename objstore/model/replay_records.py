@@ -74,7 +74,7 @@ def replay_edit(fields: dict[str, Any], known: FileState | None) -> ReplayEdit:
 
 
 class ReplayDecision(NamedTuple):
-    """The fields of a decision that a replay needs: 17 bytes a verdict, since many files' replays share one decision."""
+    """The fields of a decision that a replay needs, in 17 bytes a verdict: many files' replays share one decision."""
 
     number: int
     seqs: "array[int]"  # of the verdicts' edits, ascending; as long as the next two

@@ -152,7 +152,8 @@ class _MergeReplay:
 def _merge_replay(store: Store, loaded: Document, external: Sequence[Edit], load: Load) -> _MergeReplay | None:
     """Replay a document's live edits by three-way merge; None: there is no clean result, or it would cost too much.
 
-    `external`: edits of the document that are not in the log yet. `load`: returns the text of a blob. Raises BlobMissing.
+    `external`: edits of the document that are not in the log yet. `load`: returns the text of a blob.
+    Raises BlobMissing.
     """
     first = loaded.first_ever_rejected()
     if first is None or loaded.corrected or loaded.is_large or loaded.count_since(first) > _MOST_EDITS:

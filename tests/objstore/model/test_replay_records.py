@@ -18,7 +18,7 @@ def test_verdicts_of_edits_are_those_of_the_decision(verdicts: dict[Unit, Status
 
 
 @given(VERDICTS, VERDICTS)
-def test_a_decision_with_other_verdicts_has_these_alone(verdicts: dict[Unit, Status], others: dict[Unit, Status]) -> None:
+def test_a_decision_given_other_verdicts_has_these(verdicts: dict[Unit, Status], others: dict[Unit, Status]) -> None:
     rows = [[*unit, status.value] for unit, status in verdicts.items()]
     decision = replay_decision({"number": 1, "verdicts": rows}).with_verdicts(others)
     assert decision.of_edits([Seq(seq) for seq in range(1, 13)]) == others

@@ -1,23 +1,33 @@
-"""The same names mean the same units from the command line, on the page and in the chat, for random histories.
+"""The same names mean the same units from the command line, by keys, on the page and in the chat, for random histories.
 
 Several sessions change the same lines, create, move and delete files, and parts are decided. Then one decision is made
 in copies of the workspace, each through another surface: the units, the refusal and what goes along are the same.
 """
 
 import random
+import re
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from objstore import Action, CallInfo, CasError, ChangeKind, OnExternal, Surface, TurnInfo, Unit, Workspace
+from objstore import Action, CallInfo, CasError, ChangeKind, OnExternal, Selection, Surface, TurnInfo, Unit, Workspace
 from tests.support.command_runner import cas
 from tests.support.review_server import ReviewServer, review_server
+from tests.support.terminal_driver import run_in_terminal
 from tests.support.windowed_agent import allow_deciding, raw_call, ticket_of, windowed
 
+KEY = {"accept": "a", "reject": "x"}
 WHOLE = [[0, 1_000_000_000]]
-OUTCOMES = {"conflict": "conflicted", "external-changes": "external", "nothing-to-do": "nothing"}
+OUTCOMES = {
+    "conflict": "conflicted",
+    "external-changes": "external",
+    "nothing-to-do": "nothing",
+    "overtaken": "refused",
+    "failed": "refused",
+}
 
 
 def made(root: Path, seed: int) -> None:
@@ -92,9 +102,44 @@ def by_command(root: Path, action: str, *names: str) -> dict[str, Any]:
     """Return what `cas` decides."""
     ran = cas(action, *names, "--json", folder=root)
     if not ran.out:
-        return {"outcome": "overtaken", "said": ran.said}  # a name that selects nothing is refused
+        return {"outcome": "refused", "said": ran.said}  # a name that selects nothing, an edit that is taken out
     found: dict[str, Any] = ran.json()
     return {**found, "outcome": OUTCOMES.get(found["outcome"], found["outcome"])}
+
+
+def by_keys(root: Path, keys: str, *names: str) -> dict[str, Any]:
+    """Return what keys decide in a review in a terminal, and the edits that it asked about before.
+
+    All lines are shown, a conflict is left as it is, and what goes along without one is agreed to.
+    """
+    left = list(keys)
+    said = asked = ""
+    stage = root.parent / f"{root.name}-stage"
+    with run_in_terminal("plain", "review", *names, folder=root, scratch=stage) as terminal:
+        while not (end := re.search(r"(left pending|is pending)[^\n]*\.\n", said)):
+            said += terminal.wait_for(r"\n[^\n]*\] \Z|(left pending|is pending)[^\n]*\.\n")
+            question = said.rpartition("\n")[2]
+            if question.startswith("..."):
+                terminal.type("G")
+            elif "Decide on" in question:
+                terminal.type(left.pop(0) if left else "q")
+            elif "Accept [a] or reject [x] all" in question:
+                asked += question
+                terminal.type(left.pop(0))
+            elif question.startswith(("Also reject", "Reject what depends")):
+                asked += question
+                terminal.type("y" if question.startswith("Also") else "n")
+            else:
+                terminal.type("z")  # nothing else is left: end
+        assert terminal.wait_for_exit() == 0
+    is_refused = re.search(r"^cas: ", said, re.MULTILINE)
+    outcome = "conflicted" if "refused, nothing was changed" in said else "refused" if is_refused else "decided"
+    return {"outcome": outcome, "asked": asked, "said": said, "end": end.group()}
+
+
+def edits_in(names: Iterable[str]) -> set[int]:
+    """Return the edits that names of edits and hunks are of, such as "edits 1 3" and "hunk 4:1"."""
+    return {int(found) for name in names for found in re.findall(r"(?<![\d:])\d+", name)}
 
 
 def on_page(root: Path, action: str, **names: object) -> dict[str, Any]:
@@ -108,7 +153,8 @@ def on_page(root: Path, action: str, **names: object) -> dict[str, Any]:
         asked = found
         if found["outcome"] == "confirm":
             found = server.decide(action, on_screen=screen, ticket=found["ticket"], **names)
-    return {**found, "accepted": asked.get("accepted", [])}
+    outcome = OUTCOMES.get(found["outcome"], found["outcome"])
+    return {**found, "outcome": outcome, "accepted": asked.get("accepted", [])}
 
 
 def _screen(server: ReviewServer) -> dict[str, Any]:
@@ -157,7 +203,7 @@ def test_a_group_is_the_same_from_the_command_line_and_on_the_page(tmp_path: Pat
             (["--all"], {"all": True}),
         ]
         words, names = chance.choice(named)
-        by_words, by_button = copies(root, f"words{at}", f"button{at}")
+        by_words, by_button, by_terminal = copies(root, f"words{at}", f"button{at}", f"terminal{at}")
         said, shown = by_command(by_words, action, *words), on_page(by_button, action, **names)
         assert shown["outcome"] == said["outcome"], (seed, action, words, said, shown)
         assert state(by_button) == state(by_words), (seed, action, words)
@@ -167,6 +213,36 @@ def test_a_group_is_the_same_from_the_command_line_and_on_the_page(tmp_path: Pat
             cascaded = {change["name"] for change in said["changed"] if change["cascaded"]}
             assert set(shown["cascaded"]) == cascaded
             assert sorted(shown["accepted"]) == sorted(set(said["taken_back"]) - cascaded)
+        if "turn" in names and _is_pending(root, turn):
+            typed = by_keys(by_terminal, f"t{KEY[action]}", *words)
+            assert typed["outcome"] == said["outcome"], (seed, action, words, typed)
+            assert state(by_terminal) == state(by_words), (seed, action, words, typed)
+            if action == "reject":
+                asked = edits_in(re.findall(r"accepted edits? \(([^)]*)", typed["asked"]))
+                assert asked == edits_in(shown["accepted"]), (typed, shown)
+
+
+def _is_pending(root: Path, turn: int) -> bool:
+    with Workspace.open(str(root)) as workspace:
+        return bool(workspace.review.pending_units(Selection(turns=(turn,))))
+
+
+@pytest.mark.parametrize("seed", range(6, 12))
+def test_a_file_is_the_same_from_the_command_line_by_key_and_on_the_page(tmp_path: Path, seed: int) -> None:
+    root = tmp_path / "made"
+    root.mkdir()
+    made(root, seed)
+    with Workspace.open(str(root)) as workspace:
+        files = workspace.review.changes()
+    chance = random.Random(seed)
+    for at, action in enumerate(["accept", "reject"]):
+        path = chance.choice(files).path
+        by_words, by_button, by_terminal = copies(root, f"words{at}", f"button{at}", f"terminal{at}")
+        said, shown = by_command(by_words, action, path), on_page(by_button, action, path=path)
+        typed = by_keys(by_terminal, f"f{KEY[action]}", path)
+        assert (shown["outcome"], typed["outcome"]) == (said["outcome"], said["outcome"]), (seed, action, path, typed)
+        assert state(by_button) == state(by_words), (seed, action, path)
+        assert state(by_terminal) == state(by_words), (seed, action, path, typed)
 
 
 @pytest.mark.parametrize("seed", [6, 7, 9, 10, 13])
@@ -186,7 +262,7 @@ def test_a_change_is_the_same_everywhere(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     path, change = chance.choice(lines)
     action = chance.choice(["accept", "reject"])
-    by_words, by_button, by_window = copies(root, "words", "button", "window")
+    by_words, by_button, by_window, by_terminal = copies(root, "words", "button", "window", "terminal")
     # At the first line of the change; a change that only removes lines is at the line below the gap.
     said = by_command(by_words, action, f"{path}:{change.line_after}")
     shown = on_page(by_button, action, keys=[change.key.hex()])
@@ -195,3 +271,6 @@ def test_a_change_is_the_same_everywhere(tmp_path: Path, seed: int) -> None:
     assert state(by_button) == state(by_window), (seed, action, path, change.units)
     assert shown["outcome"] == said["outcome"], (seed, action, path, change.units, said)
     assert state(by_button) == state(by_words), (seed, action, path, change.units)
+    typed = by_keys(by_terminal, KEY[action], f"{path}:{change.line_after}")
+    assert state(by_terminal) == state(by_words), (seed, action, path, change.units, typed)
+    assert typed["outcome"] == said["outcome"]

@@ -25,7 +25,18 @@ from cli.review_ui.dialogue import ReviewDialogue, failure, real_units
 from cli.review_ui.keys import ASKED, KEYS, TERMINAL_KEYS
 from cli.screen.keyboard import END, Keyboard
 from cli.screen.terminal import Screen, flush, shown_name, write
-from objstore import Action, CasError, Conflicted, Decided, DecidedMeanwhile, NothingToDo, Selection, Status, Unit
+from objstore import (
+    Action,
+    CasError,
+    Conflicted,
+    Decided,
+    DecidedMeanwhile,
+    NamedPlace,
+    NothingToDo,
+    Selection,
+    Status,
+    Unit,
+)
 
 if TYPE_CHECKING:
     from objstore import DecisionOutcome, NetFile, Selected, Workspace
@@ -316,9 +327,10 @@ class Review(ReviewDialogue):
     # ---- deciding on many changes
 
     def _whole_file(self, stop: Stop) -> Where:
-        files = [file for file in self._everything({stop.file.path}) if file.document == stop.file.document]
-        units = dict.fromkeys((unit for file in files for unit in file.units), Status.PENDING)
-        return self._grouped(stop, units, None, f"File {shown_name(stop.file.path)}")
+        name = shown_name(stop.file.path)
+        selection = Selection(paths=(NamedPlace(path=stop.file.path, spelling=name),))
+        selected = self._workspace.review.select(Action.REJECT, selection)
+        return self._grouped(stop, selected.units, None, f"File {name}")
 
     def _whole_turn(self, stop: Stop) -> Where:
         report = self._view.refreshed()

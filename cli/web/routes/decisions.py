@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING, Any, Final
 from starlette.routing import Route
 
 from cli.app.invocation import reviewer
+from cli.screen.terminal import shown_name
 from cli.web.decisions.decision_requests import Step, stepped
 from cli.web.decisions.outcomes import overtaken
 from cli.web.decisions.waiting_rejections import decided_or_asked, settled
 from cli.web.endpoints import Json, post
 from cli.web.request_fields import BadRequest, Fields
 from cli.web.server_state import DecisionRequest, ServerState
-from objstore import Action, OnExternal, Selection, Status, Unit
+from objstore import Action, NamedPlace, OnExternal, Selection, Status, Unit
 
 if TYPE_CHECKING:
     from objstore import DecisionOutcome, ExternalChange, Workspace
@@ -52,16 +53,18 @@ def _selected(fields: Fields) -> tuple[Selection, tuple[tuple[Unit, Status], ...
     """Return what a request names, and the statuses of single hunks as they were shown."""
     statuses = fields.shown_units("units")
     turn, session = fields.number("turn", 0), fields.number("session", 0)
+    path = fields.path("path") if fields.has("path") else ""
     selection = Selection(
         keys=tuple(fields.keys("keys")),
         units=tuple(statuses),
+        paths=(NamedPlace(path=path, spelling=shown_name(path)),) if path else (),
         turns=(turn,) if turn else (),
         session=str(session) if session else "",
         everything=fields.flag("all"),
     )
-    names = (selection.keys, selection.units, selection.turns, selection.session, selection.everything)
+    names = (selection.keys, selection.units, path, selection.turns, selection.session, selection.everything)
     if sum(map(bool, names)) != 1:
-        raise BadRequest("Give one of keys, units, turn, session and all.")
+        raise BadRequest("Give one of keys, units, path, turn, session and all.")
     return selection, tuple(statuses.items())
 
 
@@ -118,6 +121,7 @@ ROUTES: Final[list[Route]] = [
             "action",
             "keys",
             "units",
+            "path",
             "turn",
             "session",
             "all",

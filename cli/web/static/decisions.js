@@ -42,12 +42,18 @@ export async function decideOn(action, index, reason) {
   return decideOnChanges(action, together(index), reason);
 }
 
-/** Accept or reject what is left of the shown file. @param {Verdict} action */
+/** Accept or reject what is left of the shown file, of whatever turn. @param {Verdict} action */
 export async function decideOnFile(action) {
   const { file } = state;
   if (!file || acting || isReadOnly()) return null;
-  const left = file.all.flatMap(({ verdict }, at) => (verdict ? [] : [at]));
-  return left.length ? decideOnChanges(action, left) : null;
+  const keys = undecided(file).map(({ key }) => key);
+  const about = { action, keys, changes: leftIn(file), where: `in ${base(file.name)}` };
+  return perform("decide", { action, path: file.path }, about);
+}
+
+/** Return how many changes are left in a file, those of other turns included. @param {ShownFile} file */
+export function leftIn({ document, all }) {
+  return state.queue?.files.find((one) => one.document === document)?.changes ?? all.length;
 }
 
 /** @param {Verdict} action @param {number[]} indices @param {string} [reason] */

@@ -3,8 +3,8 @@
 /** @import {EditDetail, Queue, Session} from "./types.d.ts" */
 /** @import {ShownChange, ShownFile} from "./state.js" */
 import { address, get } from "./api.js";
-import { turnsOf, whereOf } from "./change_head.js";
-import { commentOn, decideOn, decideOnUnits, perform, rejectWithReason } from "./decisions.js";
+import { whereOf } from "./change_head.js";
+import { commentOn, decideOn, decideOnUnits, leftIn, perform, rejectWithReason } from "./decisions.js";
 import { DiffView } from "./diff_view.js";
 import { Icon } from "./icons.js";
 import { askWhole, ownTurn, showEdits, splitCurrent } from "./keys.js";
@@ -63,8 +63,8 @@ function FileHead({ file }) {
   const switch_rendered = () => set({ tab: state.tab === "rendered" ? "changes" : "rendered" });
   const turn = ownTurn();
   const items = [
-    { words: "Decide on the rest of the file…", letter: "f", act: () => askWhole("file"), why: why || (left ? "" : "Nothing is left.") },
-    { words: turn ? `Decide on turn ${turn}…` : "Decide on the turn…", letter: "t", act: () => askWhole("turn"), why: why || (turn ? "" : "This change is of several turns.") },
+    { words: "Decide on the rest of the file…", letter: "f", act: () => askWhole("file"), why: why || (leftIn(file) ? "" : "Nothing is left.") },
+    { words: turn ? `Decide on turn ${turn}…` : "Decide on the turn…", letter: "t", act: () => askWhole("turn"), why: why || (turn ? "" : "No turn is known that made this change.") },
     { words: "Blame", letter: "b", act: () => goTo(blameAddress(file.path)) },
     { words: "Timeline", letter: "h", act: () => goTo(timelineAddress(file.path)) },
     ...(isRenderable(file) ? [{ words: state.tab === "rendered" ? "Show the changes" : "Show it rendered", act: switch_rendered }] : []),
@@ -122,7 +122,7 @@ function changeItems(change, why) {
     { words: "Single edits…", letter: "e", act: showEdits },
     { words: "Mark as seen", letter: ".", act: seeCurrent, why },
     { words: "The rest of the file…", letter: "f", act: () => askWhole("file"), why: readOnly() },
-    { words: "The whole turn…", letter: "t", act: () => askWhole("turn"), why: readOnly() || (ownTurn() ? "" : `It is of ${turnsOf(change).toLowerCase()}.`) },
+    { words: "The whole turn…", letter: "t", act: () => askWhole("turn"), why: readOnly() || (ownTurn() ? "" : "No turn is known that made this change.") },
     { words: `Copy its name, ${units.length > 20 ? `${units.slice(0, 18)}…` : units}`, act: () => copy(units, "its name") },
   ];
 }

@@ -113,19 +113,21 @@ export function splitCurrent() {
   if (change && !change.verdict) set({ sheet: { kind: "split", units: change.units, where: state.file?.name ?? "" } });
 }
 
-/** Return the turn that the review is about: that of the address, else the only one of the current change; 0: none. */
+/** Return the turn that the review is about: that of the address, else that of the current change's newest edit; 0: none is known. */
 export function ownTurn() {
   const { route, file, cursor } = state;
   if (route.screen !== "file") return 0;
-  const turns = file?.all[cursor]?.turns ?? [];
-  return route.turn ?? (turns.length === 1 ? turns[0] : 0);
+  const writers = file?.all[cursor]?.writers ?? [];
+  const newest = Math.max(...writers.flatMap(({ edits }) => edits));
+  const own = writers.find(({ edits }) => edits.includes(newest));
+  return route.turn ?? (own && file?.authors[own.author]?.turn) ?? 0;
 }
 
 /** Ask what to do with a whole file or turn. @param {"file" | "turn"} what */
 export function askWhole(what) {
   if (state.route.screen !== "file" || !state.file) return;
   const turn = ownTurn();
-  if (what === "turn" && !turn) say("This change is of several turns. Open it in one of them, by the queue.");
+  if (what === "turn" && !turn) say("No turn is known that made this change.");
   else set({ sheet: { kind: "whole", what, turn } });
 }
 

@@ -193,19 +193,18 @@ export interface Comment {
 export type OnScreen = Record<Key | Unit, Span[]>;
 
 /**
- * POST /api/decide. Exactly one of keys, units, turn, session and all. The names mean what they mean to `cas`: a turn
+ * POST /api/decide. Exactly one of keys, units, path, turn, session and all. The names mean what they mean to `cas`: a turn
  * that is rejected goes with its accepted edits, after the question "confirm", as does a single hunk that is accepted.
  * cascade and on_external need the ticket of the outcome that they answer.
  */
 export interface Decide {
   action: "accept" | "reject" | "reset";
-  /**
-   * Net changes as they were shown. If one of them, or one that is decided with it, has changed, the outcome is
-   * "overtaken". A decision on all remaining changes of a file covers its `cancelled` units too.
-   */
+  /** Net changes as they were shown. If one of them, or one that is decided with it, has changed, the outcome is "overtaken". */
   keys?: Key[];
   /** Single hunks, each with the status that was shown. */
   units?: Record<Unit, Status>;
+  /** What is pending in a file, of whatever turn; of a `cancelled` unit no row has to have been on the screen. */
+  path?: Path;
   /** The edits of a turn, of a session, or of all agents. */
   turn?: number;
   session?: number;

@@ -170,6 +170,24 @@ def test_the_panel_says_who_made_a_change_and_why(looked_at: ReviewServer, opene
     expect(line.locator("blockquote")).to_be_visible()
 
 
+def test_the_whole_file_is_what_every_turn_left_of_it_and_what_was_not_shown_is_shown_first(
+    day: Path, serve: Callable[..., ReviewServer], opened: Opener
+) -> None:
+    review = opened(serve(day))
+    review.file("src/pond/app.py", turn=2)
+    expect(review.heads).to_have_count(3)
+    review.press("f")
+    expect(review.sheet).to_contain_text("8 changes left to decide, of all turns")
+    review.press("x")
+    expect(review.sheet).to_contain_text("not on the screen")
+    expect(review.progress).to_have_text("0 of 85 changes decided")
+    review.sheet.get_by_role("button", name="Reject").click()
+    expect(review.said).to_contain_text("Rejected 8 changes in app.py")
+    expect(review.progress).to_have_text("8 of 85 changes decided")
+    names = [edit["seq"] for edit in cas("log", "src/pond/app.py", "--status", "pending", "--json", folder=day).lines()]
+    assert names == []
+
+
 def test_no_key_does_anything_in_a_field(reading_day: ReviewPage) -> None:
     reading_day.press("/")
     reading_day.page.keyboard.type("axu")

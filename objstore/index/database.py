@@ -289,13 +289,10 @@ def prepare(db: sqlite3.Connection) -> None:
     db.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
 
 
-def begin_writing(db: sqlite3.Connection, within: float | None = None) -> None:
-    """Begin a transaction that writes, as soon as no other one is open.
-
-    `within`: how many seconds to wait for that (None: 10). Raises SQLite's error if the index stays busy.
-    """
+def begin_writing(db: sqlite3.Connection) -> None:
+    """Begin a transaction that writes, as soon as no other one is open. Raises SQLite's error after 10 s."""
     # SQLite itself polls after 1, 2, 5, 10, 15, 20, 25 ms and more: too rarely if each writer takes a few.
-    until = time.monotonic() + (BUSY_SECONDS if within is None else within)
+    until = time.monotonic() + BUSY_SECONDS
     db.execute("PRAGMA busy_timeout = 0")
     try:
         while True:

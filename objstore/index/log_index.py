@@ -151,13 +151,10 @@ class Index:
         """Load the position from the database: other processes may have added rows or rebuilt the index."""
         self._load_position()
 
-    def verify_position(self, trusted: Place | None = None) -> None:
-        """Rebuild the index if the log no longer has the record that any process indexed last. Raises StoreDamaged.
-
-        `trusted`: the place up to which the log certainly has what is indexed (None: no part is certain).
-        """
+    def verify_position(self) -> None:
+        """Rebuild the index if the log no longer has the record that any process indexed last. Raises StoreDamaged."""
         self.look()
-        if (trusted is not None and self.end <= trusted) or self.holds():
+        if self.holds():
             return
         with self._transaction():
             # Another process may have rebuilt the index while this one waited for the database.
@@ -264,15 +261,13 @@ class Index:
             yield self._db.connection
         self._load_position()
 
-    def take(self, groups: Iterable[tuple[Group, Iterable[ChainedRecord]]], *, within: float | None = None) -> None:
-        """Index groups that this process has appended at the end of what is known, with their records.
-
-        `within`: how many seconds to wait while another process is changing the index (None: the usual 10).
-        """
-        with self._transaction(within):
-            # Every process can read them in the log, so another one may have indexed some already.
+    def take(self, group: Group, records: Iterable[ChainedRecord], after: Place) -> None:
+        """Index a group that this process has appended at `after`, the end of what was known, with its records."""
+        with self._transaction():
+            # Every process can read the group in the log, so another one may have indexed it already.
             self._load_position()
-            self._take(groups)
+            follows = self.end == after
+            self._take([(group, records)] if follows else ((each, None) for each in self._log.groups(self.end)))
 
     def rebuild(self) -> None:
         """Delete every row and index the whole log. Raises StoreDamaged."""
@@ -467,10 +462,10 @@ class Index:
             self._db.execute(f"PRAGMA cache_size = {usual}")
 
     @contextmanager
-    def _transaction(self, within: float | None = None) -> Iterator[None]:
+    def _transaction(self) -> Iterator[None]:
         known = self.end, self.last_record, self._last_place, self._newest
         try:
-            begin_writing(self._db.connection, within)
+            begin_writing(self._db.connection)
             yield
             self._db.execute("COMMIT")
         except BaseException:

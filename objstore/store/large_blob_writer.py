@@ -52,8 +52,7 @@ def append_chunks(store: Store, headers: list[BlobHeader], payloads: list[bytes]
             base = store.blob_place(header.base)
             if base is None or base.depth >= header.depth:
                 return False
-    store.append([(FrameKind.BLOB, payload) for payload in payloads], headers, ())
-    store.flush()  # otherwise the groups would remain in memory
+    store.append([(FrameKind.BLOB, payload) for payload in payloads])
     return True
 
 

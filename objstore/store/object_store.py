@@ -35,7 +35,6 @@ from objstore.index.log_index import Index
 from objstore.log.segments import Group, Log, create_log
 from objstore.model.ids import BlobId, RecordId, record_id
 from objstore.model.large_file_placeholder import MAX_BLOB, placeholder, text_of_state
-from objstore.store.unindexed import UnindexedGroups
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
 
     from objstore.fs.disk import Disk
     from objstore.index.rows import Baseline, BlobPlace, ChainedRecord, Tip
-    from objstore.log.blob_codec import BlobHeader
     from objstore.log.chunking import Chunk
     from objstore.log.frames import FrameKind
     from objstore.log.segment_files import Place
@@ -99,7 +97,6 @@ class Store:
             raise NotAWorkspace(os.path.dirname(folder))
         self._log_path: Final = os.path.join(folder, LOG_NAME)
         self._disk: Final = disk
-        self._unindexed = UnindexedGroups()
         self._is_doubted = False  # whether the index was found to be damaged
         # By the monotonic clock; None: the index is in its file.
         self._in_memory_until: float | None = math.inf if releases_index else None
@@ -117,6 +114,9 @@ class Store:
             self.log.close()
             raise
         self._appended: Place | None = None  # the end of the last group that this process has appended
+        # The end and the last record of a group that it has appended and the index could not ingest (None: no such
+        # group). The index reads it from the log before its next use.
+        self._not_ingested: tuple[Place, RecordId | None] | None = None
         self._cache: OrderedDict[BlobId, bytes] = OrderedDict()
         self._cached = 0
         # By id; the replay of each of their files needs them.
@@ -125,9 +125,6 @@ class Store:
 
     def close(self) -> None:
         """Close the index and the log."""
-        with suppress(CasError):  # if another store replaced this one, its index must not get this one's groups
-            self._refresh_log()
-            self._ingest_if_possible()
         self.close_replaced_indexes()
         self._index.close()
         self._index_file.close()
@@ -137,19 +134,20 @@ class Store:
 
     @property
     def index(self) -> Index:
-        """Return the index, after it ingested everything that this process has appended."""
-        self.flush()
+        """Return the index, with everything that this process has appended."""
+        if self._not_ingested is not None:
+            self._ingest_from_log()
         return self._index
 
     @property
     def end(self) -> Place:
         """Return the end of the last known group."""
-        return self._unindexed.end or self._index.end
+        return self._index.end if self._not_ingested is None else self._not_ingested[0]
 
     @property
     def last_record(self) -> RecordId | None:
         """Return the last known record (None: no record yet)."""
-        return self._unindexed.last_record or self._index.last_record
+        return self._index.last_record if self._not_ingested is None else self._not_ingested[1]
 
     def catch_up(self, *, to_write: bool = False) -> bool:
         """Read what other processes have appended; return whether the log ends there, without an unfinished group.
@@ -162,6 +160,16 @@ class Store:
         except DatabaseError as error:
             self._go_on_in_memory(error)
             return self._catch_up(to_write=to_write)
+
+    def _ingest_from_log(self) -> None:
+        try:
+            if self._is_doubted:
+                self._open_index()
+            else:
+                self._index.catch_up()
+        except DatabaseError as error:
+            self._go_on_in_memory(error)
+        self._not_ingested = None
 
     def _go_on_in_memory(self, error: DatabaseError) -> None:
         """Open the index again after its disk was full, with an index in memory for a while.
@@ -183,7 +191,7 @@ class Store:
         with suppress(OSError):
             self._index_file.remove()
         self._replaced.append(self._index)
-        self._index, self._unindexed = Index(None, self.log), UnindexedGroups()  # the log has all groups
+        self._index, self._not_ingested = Index(None, self.log), None
         self._is_doubted = False
         self._in_memory_until = math.inf
 
@@ -205,7 +213,7 @@ class Store:
     def _open_index(self) -> None:
         opened = Index(self._index_file, self.log)
         self._replaced.append(self._index)
-        self._index, self._unindexed = opened, UnindexedGroups()  # the log has all groups
+        self._index, self._not_ingested = opened, None
         self._is_doubted = False
 
     def close_replaced_indexes(self) -> None:
@@ -214,28 +222,23 @@ class Store:
             self._replaced.pop().close()
 
     def _catch_up(self, *, to_write: bool) -> bool:
-        self._refresh_log()
+        self.log.files.refresh()
+        self._not_ingested = None  # what the log has of it is read below
         is_over = self._in_memory_until is not None and time.monotonic() > self._in_memory_until
         if is_over or self._is_doubted or not self._index.is_there:
             self._open_index()
             self._in_memory_until = None
         if not self._index.knows_generations:
-            self.index.follow_generations()
+            self._index.follow_generations()
             self.forget()  # blobs that were removed from the store may have been purged
         if to_write:
-            self._index.verify_position(self._appended)
+            self._index.verify_position()
         else:
             self._index.look()
         if self.log.ends_at(self.end):
             return True
-        self.index.catch_up()
+        self._index.catch_up()
         return self.log.ends_at(self.end)
-
-    def _refresh_log(self) -> None:
-        """Refresh the log, and drop the unindexed groups if the log doesn't have them. Raises StoreReplaced."""
-        self.log.files.refresh()
-        if self._unindexed.groups and not self.log.has(self._unindexed.groups[-1][0]):
-            self._unindexed, self._appended = UnindexedGroups(), None  # an older log was restored into the same file
 
     @property
     def is_unchanged_since_append(self) -> bool:
@@ -244,7 +247,7 @@ class Store:
         Then its end is durable, and no one cuts it off.
         """
         end = self.end
-        if end != self._appended or self._is_doubted:
+        if end != self._appended or self._not_ingested is not None or self._is_doubted:
             return False
         with suppress(StoreDamaged):
             # Keep this order: is_as_appended lists the folder, and so updates the generations.
@@ -274,28 +277,19 @@ class Store:
                 second = opened.enter_context(closing(Index(None, log)))
             yield second
 
-    def flush(self) -> None:
-        """Let the index ingest the groups that this process has appended; if its disk is full, use one in memory."""
-        if self._is_doubted and self._unindexed.groups:
-            self._open_index()  # reads them from the log
-        try:
-            self._ingest()
-        except DatabaseError as error:
-            self._go_on_in_memory(error)
+    def _ingest(self, group: Group, records: Sequence[ChainedRecord]) -> None:
+        """Let the index ingest the group that was just appended.
 
-    def _ingest(self, within: float | None = None) -> None:
-        """Do the work of `flush`, without handling a full disk.
-
-        `within`: how many seconds to wait for another process that is changing the index (None: the usual time).
+        The group is durable in the log, whatever happens. If the index is damaged, or busy for long because another
+        process rebuilds it, it reads the group from there before its next use.
         """
-        if self._unindexed.groups:
-            self._index.take(self._unindexed.groups, within=within)
-            self._unindexed = UnindexedGroups()
-
-    def _ingest_if_possible(self, within: float | None = None) -> None:
-        # The groups are durable in the log, whatever happens to the index: its next user reads them from there.
+        after, is_behind = self.end, self._not_ingested is not None
+        self._not_ingested = group.end, records[-1].id if records else self.last_record
+        if is_behind:
+            return
         try:
-            self._ingest(within)
+            self._index.take(group, records, after)
+            self._not_ingested = None
         except SQLITE_ERRORS as error:
             if is_broken(error):
                 self.doubt_index()
@@ -303,7 +297,7 @@ class Store:
             if isinstance(error, IndexUnusable | RecordInvalid | StoreDamaged):
                 self.doubt_index()  # what this process appended is sound, so the index is not
 
-    # ---- queries of a writer; while all unindexed groups are plain edits, the index need not be up to date
+    # ---- what a writer asks the index
 
     def _ask_index(self, ask: Callable[[Index], T]) -> T:
         """Return the answer of the index; if the index proves damaged, that of one rebuilt from the log.
@@ -311,7 +305,7 @@ class Store:
         It is for answers that a record depends on: the call continues. Raises what a rebuilt index raises.
         """
         try:
-            return ask(self._index)
+            return ask(self.index)
         except IndexUnusable:
             pass
         except SQLITE_ERRORS as error:
@@ -323,77 +317,49 @@ class Store:
 
     def blob_place(self, name: BlobId) -> BlobPlace | None:
         """Return the blob's place (None: not in this store)."""
-        return self._unindexed.blobs.get(name) or self._ask_index(lambda index: index.blobs.place(name))
+        return self._ask_index(lambda index: index.blobs.place(name))
 
     def tip_at(self, path: bytes) -> Tip | None:
         """Return the tip of the document at `path`, or else of the last one deleted there (None: neither)."""
-        return self._answerable_unindexed.tips.get(path) or self._ask_index(lambda index: index.documents.tip_at(path))
+        return self._ask_index(lambda index: index.documents.tip_at(path))
 
     def tips_in_the_way(self, path: bytes, folders: Sequence[bytes]) -> list[Tip]:
         """Return the tips of all documents that exist at `path`, at one of its folders, or below it as a folder."""
-        unindexed = self._answerable_unindexed.tips
-        found = {tip.path: tip for tip in self._ask_index(lambda index: index.documents.tips_in_the_way(path, folders))}
-        places = {path, *folders}
-        found |= {at: tip for at, tip in unindexed.items() if at in places or at.startswith(path + b"/")}
-        return [tip for tip in found.values() if tip.state is not None]
+        return self._ask_index(lambda index: index.documents.tips_in_the_way(path, folders))
 
     def ever_at(self, path: bytes) -> bool:
         """Return whether a document ever had `path`."""
-        return path in self._answerable_unindexed.tips or self._ask_index(lambda index: index.documents.ever_at(path))
+        return self._ask_index(lambda index: index.documents.ever_at(path))
 
     def paths_below(self, folder: bytes) -> list[bytes]:
         """Return every path below a folder (b"": anywhere) that a document ever had, ascending."""
-        self.flush()
         return self._ask_index(lambda index: index.documents.paths_below(folder))
 
     def baseline(self) -> Baseline | None:
         """Return the snapshot that the first scan took by itself (None: it doesn't exist, or was deleted)."""
-        if not self._unindexed.is_plain:
-            self.flush()  # the unindexed groups may hold a snapshot
         return self._ask_index(lambda index: index.holders.baseline())
 
     def next_seq(self) -> Seq:
         """Return the number of the next edit."""
-        return self._answerable_unindexed.seq or self._ask_index(lambda index: index.numbers.next_seq())
+        return self._ask_index(lambda index: index.numbers.next_seq())
 
     def next_call(self, conversation: str) -> int:
         """Return the number of the conversation's next call."""
-        known = self._answerable_unindexed.calls.get(conversation)
-        return self._ask_index(lambda index: index.edits.next_call(conversation)) if known is None else known
+        return self._ask_index(lambda index: index.edits.next_call(conversation))
 
     def next_turn(self) -> int:
         """Return the number of the next turn."""
-        return self._answerable_unindexed.turn or self._ask_index(lambda index: index.numbers.next_turn())
+        return self._ask_index(lambda index: index.numbers.next_turn())
 
     def turn_at(self, session: str, conversation: str, time: int) -> int:
         """Return the number of the newest turn of a session and conversation if it began at `time`; 0 otherwise."""
-        known = self._answerable_unindexed.turns.get((session, conversation))
-        newest = known or self._ask_index(lambda index: index.turns.newest_of(session, conversation))
+        newest = self._ask_index(lambda index: index.turns.newest_of(session, conversation))
         return newest.number if newest is not None and newest.time == time else 0
 
     def may_collide(self, session: str) -> bool:
         """Return whether a session other than this one may have pending edits; edits without a turn count as such."""
-        unindexed = self._answerable_unindexed
-        own = {turn.number for turn in unindexed.turns.values() if turn.session == session}
-        turns = unindexed.turns_of_edits - own
-
-        def others_have_some(index: Index) -> bool:
-            number = index.sessions.number(session)  # 0: the index has none of its turns
-            return index.edits.others_are_pending(number) or any(
-                not number or index.turns.session_of(turn) != number for turn in turns
-            )
-
-        return self._ask_index(others_have_some)
-
-    @property
-    def _answerable_unindexed(self) -> UnindexedGroups:
-        """Return the unindexed groups if they can answer; otherwise let the index ingest them and return none.
-
-        That ingestion may have failed when the group was appended. A number given twice would make the log unreadable.
-        """
-        if not self._unindexed.is_plain:
-            self.flush()
-        return self._unindexed
+        # If the index has none of its turns, its number is 0.
+        return self._ask_index(lambda index: index.edits.others_are_pending(index.sessions.number(session)))
 
     # ---- reading
 
@@ -412,15 +378,11 @@ class Store:
 
     def is_depth_consistent(self, name: BlobId) -> bool:
         """Return whether the blob's depth is reliable: it is greater than its base's."""
-        return name in self._unindexed.blobs or self._ask_index(lambda index: index.blobs.is_depth_consistent(name))
+        return self._ask_index(lambda index: index.blobs.is_depth_consistent(name))
 
     def has_row_for(self, name: BlobId) -> bool:
         """Return whether the blob is or was stored: the index keeps the row of a blob that anything mentions."""
-        return (
-            name in self._cache
-            or name in self._unindexed.blobs
-            or self._ask_index(lambda index: index.blobs.has_row(name))
-        )
+        return name in self._cache or self._ask_index(lambda index: index.blobs.has_row(name))
 
     def blob(self, name: BlobId) -> bytes:
         """Return the blob's bytes, verified.
@@ -504,18 +466,11 @@ class Store:
 
     # ---- writing, only under the writer lock
 
-    def append(
-        self, payloads: Sequence[tuple[FrameKind, bytes]], blobs: Sequence[BlobHeader], records: Sequence[ChainedRecord]
-    ) -> Group:
-        """Append a group at the end of the log, durably, and return it.
-
-        `blobs`, `records`: those in the group, in order.
-        """
+    def append(self, payloads: Sequence[tuple[FrameKind, bytes]], records: Sequence[ChainedRecord] = ()) -> Group:
+        """Append a group at the end of the log, durably, and return it. `records`: those in the group, in order."""
         group = self.log.append(self.end, payloads)
-        self._unindexed.note(group, blobs, records)
+        self._ingest(group, records)
         self._appended = group.end
-        if self._unindexed.is_full:
-            self._ingest_if_possible(0.0 if self._unindexed.may_defer_indexing else None)
         return group
 
     def seal(self) -> Place:

@@ -12,7 +12,7 @@ from objstore.errors import UNREADABLE, BlobMissing
 from objstore.fs.content_source import Source
 from objstore.index.database import malformed
 from objstore.index.rows import ChainedRecord
-from objstore.log.blob_codec import MAX_DEPTH, WORTH_AT_ONCE, Base, BlobHeader, encode_blob
+from objstore.log.blob_codec import MAX_DEPTH, WORTH_AT_ONCE, Base, encode_blob
 from objstore.log.frames import FrameKind
 from objstore.log.segments import Group
 from objstore.model.basic_types import FileState
@@ -33,7 +33,6 @@ class Batch:
         self._store = store
         self._payloads: list[tuple[FrameKind, bytes]] = []
         self._blobs: dict[BlobId, Base] = {}
-        self._headers: list[BlobHeader] = []
         self._records: list[ChainedRecord] = []
         self._large: dict[BlobId, tuple[Source, BlobId | None]] = {}  # large blobs, each with one it may resemble
         self._previous = store.last_record
@@ -65,7 +64,6 @@ class Batch:
             return name
         header, payload = encode_blob(content, self._base(base), name=name, affixes=affixes, worth=WORTH_AT_ONCE)
         self._payloads.append((FrameKind.BLOB, payload))
-        self._headers.append(header)
         self._blobs[name] = Base(id=name, content=content, depth=header.depth)
         return name
 
@@ -144,7 +142,7 @@ class Batch:
         """
         for name, (source, base) in self._large.items():
             self._store_large(name, source, base)
-        group = self._store.append(self._payloads, self._headers, self._records)
+        group = self._store.append(self._payloads, self._records)
         for name, known in self._blobs.items():
             self._store.remember(name, known.content)
         return group
@@ -152,8 +150,7 @@ class Batch:
     def _store_large(self, name: BlobId, source: Source, base: BlobId | None) -> None:
         from objstore.store.large_blob_writer import store_large_blob
 
-        headers, payloads = store_large_blob(self._store, name, source, base)
-        self._headers[:0] = headers
+        _, payloads = store_large_blob(self._store, name, source, base)
         self._payloads[:0] = [(FrameKind.BLOB, payload) for payload in payloads]
 
     def _base(self, name: BlobId | None) -> Base | None:

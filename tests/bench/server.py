@@ -94,7 +94,7 @@ async def _bench(report: Report) -> None:
     if "official" not in peers:
         print(f"  The official server is not there: {OFFICIAL} is missing (EDITLEDGER_NPM says where npm put it).")
         return
-    targets = {"edit in 10,000 lines": "<= 0.7", "edit in 1,000 lines": "<= 1.8"}
+    targets = {"edit in 10,000 lines": "<= 0.85", "edit in 1,000 lines": "<= 2.1"}
     for what in (*targets, "write 1 KB", "read 1 KB", "list"):
         ratio = medians["ours", what] / medians["official", what]
         report.ratio(f"{what} / official", ratio, targets.get(what, ""))

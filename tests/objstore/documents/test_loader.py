@@ -373,10 +373,10 @@ def test_a_state_with_other_bytes_than_its_name_is_detected(scene: Scene) -> Non
     after = TEN.replace(b"5", b"five")
     (scene.root / "f").write_bytes(after)
     base = Base(id=blob_id(TEN), content=TEN, depth=0)
-    header, lie = encode_blob(TEN.replace(b"5", b"FIVE"), base, name=blob_id(after))
+    _, lie = encode_blob(TEN.replace(b"5", b"FIVE"), base, name=blob_id(after))
     with contextlib.closing(Journal(str(scene.root), Disk())) as journal:
         with journal.writing() as batch:
-            journal.store.append([(FrameKind.BLOB, lie)], [header], [])
+            journal.store.append([(FrameKind.BLOB, lie)])
             states = [Version(content=each, state=FileState(blob=blob_id(each), mode=0o644)) for each in (TEN, after)]
             Recorder(journal, batch).record_found(
                 [

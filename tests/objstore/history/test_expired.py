@@ -21,14 +21,12 @@ REASON = "older than 30 days"
 
 def expire(scene: Scene, *edits: int, decisions: Iterable[int] = ()) -> None:
     """Expire edits and decisions, and remove every blob that nothing holds or is based on any more."""
-    with closing(Journal(str(scene.root), Disk())) as journal:
-        with journal.writing() as batch:
-            expiry = Expiry(
-                time=now(), edits=ranges_of(edits), decisions=ranges_of(decisions), reason=REASON, who="somebody"
-            )
-            batch.record(expiry)
-            journal.commit(batch, ())
-        journal.store.flush()
+    with closing(Journal(str(scene.root), Disk())) as journal, journal.writing() as batch:
+        expiry = Expiry(
+            time=now(), edits=ranges_of(edits), decisions=ranges_of(decisions), reason=REASON, who="somebody"
+        )
+        batch.record(expiry)
+        journal.commit(batch, ())
     with closing(sqlite3.connect(scene.root / ".cas" / "index.sqlite")) as index, index:
         while index.execute(UNNEEDED).rowcount:
             pass

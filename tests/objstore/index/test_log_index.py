@@ -826,9 +826,6 @@ def test_no_number_is_reused_while_the_index_can_not_be_changed(
                 workspace.decide(decide, [Unit(Seq(4), 1)], who="test")
         held = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
         for _ in range(2):
-            if change == "delete":
-                write(workspace, "new", b"one\n")  # plain edits need nothing of it
-                break
             with pytest.raises(StoreLocked):
                 write(workspace, "b", b"three\n")
             assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == held

@@ -369,8 +369,8 @@ def test_blob_with_a_wrong_id_is_found_with_the_edits_that_name_it(root: Path) -
         last = workspace.history.edits()[-1].edit
     false = blob_id(b"true")
     with closing(Journal(str(root), Disk())) as journal, journal.writing():
-        header, payload = encode_blob(b"false", name=false)
-        journal.store.append([(FrameKind.BLOB, payload)], [header], [])
+        _, payload = encode_blob(b"false", name=false)
+        journal.store.append([(FrameKind.BLOB, payload)])
     state = FileState(blob=false, mode=0o644)
 
     def named(batch: Batch) -> None:

@@ -386,8 +386,8 @@ def test_writers_and_readers_go_on_meanwhile(root: Path) -> None:
 def forged(root: Path) -> Path:
     """Return a workspace with a blob in an intact frame whose bytes don't hash to its id."""
     with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing():
-        header, payload = encode_blob(b"false\n" * 30, name=blob_id(b"true"))
-        journal.store.append([(FrameKind.BLOB, payload)], [header], ())
+        _, payload = encode_blob(b"false\n" * 30, name=blob_id(b"true"))
+        journal.store.append([(FrameKind.BLOB, payload)])
     return root
 
 

@@ -290,8 +290,8 @@ def test_unheld_blobs_are_removed_and_the_rest_can_be_read(root: Path) -> None:
 
 def test_one_frame_of_a_blob_that_was_stored_twice_is_kept(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing():
-        header, payload = encode_blob(b"held\n")
-        journal.store.append([(FrameKind.BLOB, payload)], [header], ())
+        _, payload = encode_blob(b"held\n")
+        journal.store.append([(FrameKind.BLOB, payload)])
     assert blobs_in_log(root).count(blob_id(b"held\n")) == 2
     assert run_compaction(root, all_segments=True).is_done
     found = blobs_in_log(root)
@@ -304,10 +304,10 @@ def test_one_frame_of_a_blob_that_was_stored_twice_is_kept(root: Path) -> None:
 def test_all_frames_of_an_unheld_blob_are_removed_or_none(root: Path, *, is_late: bool) -> None:
     seal(root)
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
-        header, payload = encode_blob(text(3))
+        _, payload = encode_blob(text(3))
         for _ in range(2):
             with journal.writing():
-                journal.store.append([(FrameKind.BLOB, payload)], [header], ())
+                journal.store.append([(FrameKind.BLOB, payload)])
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         write(workspace, "c.txt", random.Random(1).randbytes(10_000))  # so that little of the segment would go
     if is_late:
@@ -328,8 +328,8 @@ def test_all_frames_of_an_unheld_blob_are_removed_or_none(root: Path, *, is_late
 def test_the_kept_frames_of_a_group_are_a_group(root: Path, kept: str) -> None:
     contents = [b"part %d of a group\n" % number for number in range(3)]
     with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing():
-        headers, payloads = zip(*map(encode_blob, contents), strict=True)
-        journal.store.append([(FrameKind.BLOB, payload) for payload in payloads], headers, ())
+        _, payloads = zip(*map(encode_blob, contents), strict=True)
+        journal.store.append([(FrameKind.BLOB, payload) for payload in payloads])
     staying = [content for content, is_kept in zip(contents, kept, strict=True) if int(is_kept)]
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         workspace.retention.pin([], list(map(blob_id, staying)), who="somebody")
@@ -562,8 +562,8 @@ def test_an_intact_frame_is_kept_if_the_frame_that_counts_is_damaged(root: Path)
     name = blob_id(text(25))
     with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing():
         journal.seal()
-        header, payload = encode_blob(text(25), None, name=name)
-        journal.store.append([(FrameKind.BLOB, payload)], [header], [])
+        _, payload = encode_blob(text(25), None, name=name)
+        journal.store.append([(FrameKind.BLOB, payload)])
         journal.seal()
     flip_in_frame(root, name)
     with pytest.raises(IndexDamaged):

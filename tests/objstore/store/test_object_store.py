@@ -48,9 +48,8 @@ def stored(store: Store, content: bytes, base: BlobId | None = None) -> BlobId:
     return name
 
 
-def again(store: Store, folder: Path) -> Store:
+def again(folder: Path) -> Store:
     """Return the store as a new process opens it, with empty caches."""
-    store.flush()
     return Store(str(folder), CountdownDisk(None))
 
 
@@ -69,7 +68,7 @@ def test_blobs_are_read_by_id(
         names: list[BlobId] = []
         for content in contents:
             names.append(stored(store, content, names[-1] if chained and names else None))
-        with closing(again(store, folder)) as fresh:
+        with closing(again(folder)) as fresh:
             assert [fresh.blob(name) for name in reversed(names)] == contents[::-1]
 
 
@@ -81,18 +80,18 @@ def test_blob_at_the_end_of_a_long_chain_is_read(store: Store, tmp_path: Path) -
         names.append(stored(store, b"".join(lines), names[-1] if names else None))
     depths = [place.depth for name in names if (place := store.blob_place(name)) is not None]
     assert depths == [i % (MAX_DEPTH + 1) for i in range(3 * MAX_DEPTH)]
-    with closing(again(store, tmp_path)) as fresh:
+    with closing(again(tmp_path)) as fresh:
         assert fresh.blob(names[-1]) == b"".join(lines)
 
 
 def test_reading_a_delta_reports_its_damaged_base(store: Store, tmp_path: Path) -> None:
     first, last = b"right\n" * 40, b"right\n" * 40 + b"and more\n"
-    header, payload = encode_blob(first.replace(b"right", b"wrong"), name=blob_id(first))
-    store.append([(FrameKind.BLOB, payload)], [header], ())
+    _, payload = encode_blob(first.replace(b"right", b"wrong"), name=blob_id(first))
+    store.append([(FrameKind.BLOB, payload)])
     above, delta = encode_blob(last, Base(id=blob_id(first), content=first, depth=0))
     assert above.base == blob_id(first)
-    store.append([(FrameKind.BLOB, delta)], [above], ())
-    with closing(again(store, tmp_path)) as fresh, pytest.raises(BlobDamaged) as raised:
+    store.append([(FrameKind.BLOB, delta)])
+    with closing(again(tmp_path)) as fresh, pytest.raises(BlobDamaged) as raised:
         fresh.blob(above.id)
     assert raised.value.blob == blob_id(first)
 
@@ -100,7 +99,7 @@ def test_reading_a_delta_reports_its_damaged_base(store: Store, tmp_path: Path) 
 def test_store_is_far_behind_only_after_many_appends(tmp_path: Path) -> None:
     noise = random.Random(4).randbytes
     is_behind = []
-    with closing(new_store(tmp_path)) as store, closing(again(store, tmp_path)) as other:
+    with closing(new_store(tmp_path)) as store, closing(again(tmp_path)) as other:
         for change in (lambda: stored(store, noise(1_000)), lambda: stored(store, noise(100_000)), store.seal):
             change()
             is_behind.append(other.is_far_behind)
@@ -141,8 +140,7 @@ def test_a_folder_without_a_log_is_no_store(tmp_path: Path) -> None:
 
 def forged(store: Store, *payloads: bytes) -> Group:
     """Append arbitrary blob frames to the log."""
-    headers = [parse_blob_header(payload) for payload in payloads]
-    return store.append([(FrameKind.BLOB, payload) for payload in payloads], headers, [])
+    return store.append([(FrameKind.BLOB, payload) for payload in payloads])
 
 
 def delta(name: BlobId, base: BlobId, size: int, depth: int = 1) -> bytes:

@@ -13,13 +13,13 @@ import pytest
 
 from objstore import CasError, Workspace, check_store
 from objstore.index import database, log_index
-from objstore.store import object_store, unindexed
+from objstore.store import object_store
 from tests.support.crash_scenarios import write
 from tests.support.faulty_disk import WHOLE, CountdownDisk
 
 Act: TypeAlias = Callable[[Workspace], object]
 
-WRITING = frozenset({unindexed.__file__, object_store.__file__})
+WRITING = frozenset({object_store.__file__})
 INDEXING = frozenset({log_index.__file__, database.__file__})
 
 

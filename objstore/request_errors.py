@@ -188,7 +188,7 @@ class CheckedElse(CasError):
 
 
 class EditAway(CasError):
-    """Hunks can't be decided on: git put other bytes in place of their file's, so they have no effect now."""
+    """Hunks can't be decided on: git or somebody put other text in place of theirs, so they have no effect now."""
 
     def __init__(self, units: Sequence[str]) -> None:
         self.units = tuple(units)  # their names, such as 12:2
@@ -197,8 +197,8 @@ class EditAway(CasError):
         named = ", ".join(self.units[:shown]) + (f" and {more} more" if more > 0 else "")
         it, its = ("it", "its") if len(self.units) == 1 else ("they", "their")
         super().__init__(
-            f"{named} {'is' if it == 'it' else 'are'} away: git put other bytes in place of the file's. "
-            f"When {its} file has its bytes again (for example after `git checkout` of the branch where {it} "
+            f"{named} {'is' if it == 'it' else 'are'} away: the file has other text in {its} place now. "
+            f"When {its} file has that text again (for example after `git checkout` of the branch where {it} "
             f"{'was' if it == 'it' else 'were'} made), {it} can be decided on again."
         )
 

@@ -121,7 +121,7 @@ class Status(StrEnum):
     PENDING = "pending"
     ACCEPTED = "accepted"
     REJECTED = "rejected"
-    AWAY = "away"  # git put other bytes in place of the file's; it gets its earlier status back with these bytes
+    AWAY = "away"  # other text is in its place; it gets its earlier status back with its text
 
     @property
     def is_live(self) -> bool:

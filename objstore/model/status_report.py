@@ -193,7 +193,7 @@ class StatusReport:
     pending: int
     accepted: int
     rejected: int
-    away: int  # their effect is not in the files now, because git put other bytes there
+    away: int  # their effect is not in the files now, because other text is there
     conversations: int
     sessions: int  # with edits: those of people belong to none
     groups: tuple[PendingGroup, ...]  # pending edits by turn and file, in order of their first edit

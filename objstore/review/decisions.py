@@ -94,7 +94,11 @@ def _decided(journal: Journal, request: DecisionRequest) -> tuple[DecisionOutcom
                 request = _undo(journal, request)
             case Action.REDO:
                 request = _redo(journal, request)
-        outcome = _outcome(journal, request, batch, is_writing=is_writing)
+        outcome = _outcome(journal, request, batch, is_writing=is_writing, looks=is_writing)
+        if outcome is None:
+            batch, request = Batch(journal.store), replace(request, expected=())
+            outcome = _outcome(journal, request, batch, is_writing=is_writing, looks=False)
+        assert outcome is not None
         return outcome, batch.text if request.dry_run else journal.store.text
 
 
@@ -220,33 +224,28 @@ def _stacks(journal: Journal) -> tuple[list[_UndoneDecision], list[tuple[_Undone
     return effective, undone
 
 
-def _prepared(
-    journal: Journal, request: DecisionRequest, batch: Batch
-) -> tuple[Planner, DecisionRequest] | ExternalChanges:
-    """Return a planner for the request, once what its files bring back is recorded; or the changes to keep or drop."""
-    planner = Planner(journal=journal, batch=batch, before=request.before)
-    found = planner.external_changes(request.verdicts)
-    if found and request.on_external is OnExternal.ABORT:
-        return ExternalChanges(changes=found)
-    if found and request.on_external is OnExternal.KEEP and not request.dry_run:
-        require_expected(request.expected, found)
-        if planner.record_returned(request.verdicts):
-            planner = Planner(journal=journal, batch=Batch(journal.store), before=request.before)
-            return planner, replace(request, expected=())
-    return planner, request
+def _outcome(
+    journal: Journal, request: DecisionRequest, batch: Batch, *, is_writing: bool, looks: bool
+) -> DecisionOutcome | None:
+    """Plan the decision, and make it unless it is a dry run. None: lines of edits were back, which is now recorded.
 
-
-def _outcome(journal: Journal, request: DecisionRequest, batch: Batch, *, is_writing: bool) -> DecisionOutcome:
+    `looks`: whether to look for such lines before a decision that keeps what it finds. As by every look at the files,
+    they are recorded before a decision that is then refused and in a dry run too, which otherwise would show another
+    decision than the one that follows.
+    """
     _refuse_decided(journal, request)
     reduced = _without_no_ops(journal, request)
     if reduced is None:
         return NothingToDo()
     request = reduced
-    prepared = _prepared(journal, request, batch)
-    if isinstance(prepared, ExternalChanges):
-        return prepared
-    planner, request = prepared
-    batch = planner.batch
+    planner = Planner(journal=journal, batch=batch, before=request.before)
+    found = planner.external_changes(request.verdicts)
+    if found and request.on_external is OnExternal.ABORT:
+        return ExternalChanges(changes=found)
+    if found and request.on_external is OnExternal.KEEP and looks:
+        require_expected(request.expected, found)
+        if planner.record_returned(request.verdicts):
+            return None
     if request.refusal is not None:
         refused = _plan(
             Planner(journal=journal, batch=Batch(journal.store)), replace(request, cascade=False, keeps_lines=False)

@@ -401,7 +401,7 @@ class Document:
             registers: tuple[_Register[Any], ...] = (self._paths, self._modes, self._forms)
             if is_kept and all(each.written_by(unit) == each.written_by(other) for each in registers):
                 found[unit] = other
-        return found | self._idle_parts(verdicts, found)
+        return found | {unit: Unit(other.seq, 0) for unit, other in self._idle_parts(verdicts, found).items()}
 
     def taken_out(self, units: Iterable[Unit], rejected: Iterable[Unit] = ()) -> dict[Unit, Unit]:
         """Return those of pending `units` whose whole effect accepted units took out, each with one of these.
@@ -440,12 +440,15 @@ class Document:
         return next(map(self._unit, accepted), None)
 
     def _idle_parts(self, units: Iterable[Unit], found: Mapping[Unit, Unit]) -> dict[Unit, Unit]:
-        """Return those whole-file parts without an effect of which all hunks among `units` are `found`."""
+        """Return those whole-file parts without an effect of which all hunks among `units` are `found`.
+
+        Each has the unit with which one of these hunks is found.
+        """
         rest = {unit.seq for unit in units if unit.hunk and unit not in found}
-        wholes = {unit.seq: Unit(other.seq, 0) for unit, other in found.items() if unit.hunk}
-        idle = (Unit(seq, 0) for seq in wholes.keys() - rest)
+        others = {unit.seq: other for unit, other in found.items() if unit.hunk}
+        idle = (Unit(seq, 0) for seq in others.keys() - rest)
         given = set(units)
-        return {unit: wholes[unit.seq] for unit in idle if unit in given and self._has_no_effect(unit)}
+        return {unit: others[unit.seq] for unit in idle if unit in given and self._has_no_effect(unit)}
 
     def _has_no_effect(self, unit: Unit) -> bool:
         return self._weave.has_no_effect(self._index(unit))

@@ -28,6 +28,7 @@ from objstore import (
     DecisionOutcome,
     DecisionView,
     DocumentId,
+    EditAway,
     EditExpired,
     EditTakenOut,
     EditView,
@@ -92,6 +93,7 @@ class Histories(RuleBasedStateMachine):
         self.statuses: dict[Unit, Status] = {}
         self.decided: list[ExpectedDecision] = []  # decisions that were not taken back
         self.undone: list[tuple[ExpectedDecision, ExpectedDecision]] = []  # those taken back, each with its undo
+        self.before_away: dict[Unit, Status] = {}  # what units that are away were before
         self.decisions = 0
         self.made: ExpectedDecision | None = None  # the last decision
         self.states: dict[bytes, bytes] = {}  # every content that was ever recorded, by its name
@@ -121,6 +123,7 @@ class Histories(RuleBasedStateMachine):
             for change in changes:
                 change.apply(call, files)
             outcome = call.commit()
+        self.take_in_returns()
         for view in (*outcome.external, *outcome.edits):
             assert (view in outcome.external) is (view.edit.origin is Origin.EXTERNAL)
             self.recorded(view)
@@ -170,7 +173,7 @@ class Histories(RuleBasedStateMachine):
             document = self.documents[edit.document] = Document(source, before, source, before)
         assert document.recorded == before
         assert before is None or document.path == source
-        document.straight &= all(self.statuses[unit] is not Status.REJECTED for unit in document.units())
+        document.straight &= all(self.statuses[unit].is_live for unit in document.units())
         document.edits.append(view)
         self.events += 1
         document.recorded_at[view.seq] = self.events
@@ -180,6 +183,39 @@ class Histories(RuleBasedStateMachine):
         self.statuses |= {Unit(view.seq, hunk): wanted for hunk in range(1 + len(edit.hunks))}
         assert view.units == tuple(wanted for _ in view.units)
         self.remember(edit.document)
+
+    def take_in_returns(self) -> None:
+        """Take in what the files that were found brought back: lines are their edit's again, or make way for these."""
+        for made in [view.decision for view in self.workspace.history.decisions()][self.decisions :]:
+            if made.action is not Action.GIT:
+                break
+            self.decisions += 1
+            self.events += 1
+            event("lines came back")
+            assert made.number == self.decisions
+            for unit, status in made.verdicts:
+                was = self.statuses[unit]
+                if status is Status.AWAY:
+                    assert was.is_live
+                    self.before_away[unit] = was
+                else:
+                    assert was is Status.AWAY
+                    assert status is self.before_away.pop(unit)
+                self.statuses[unit] = status
+                self.document_of(unit).flipped_at[unit.seq] = self.events
+            for file in made.written:
+                document = self.documents[file.document]
+                assert document.recorded == self.file_of(file.before)
+                document.recorded = self.file_of(file.after)
+                document.path = os.fsdecode(file.path_after or file.path_before or b"")
+                self.remember(file.document)
+            for view in self.workspace.history.edits():
+                if "git" in view.edit.notes and view.edit.notes.get("decision") == str(made.number):
+                    assert view.edit.origin is Origin.UNATTRIBUTED
+                    self.recorded(view)
+
+    def document_of(self, unit: Unit) -> Document:
+        return self.documents[self.workspace.history.edit(unit.seq).edit.document]
 
     # ---- somebody's hands
 
@@ -246,14 +282,15 @@ class Histories(RuleBasedStateMachine):
     def flip(self, data: st.DataObject, action: Action) -> None:
         """Decide on what it makes a difference to."""
         dead = action is Action.ACCEPT
-        units = [unit for unit in self.kept_units() if (self.statuses[unit] is Status.REJECTED) is dead]
+        units = [unit for unit in self.kept_units() if self.statuses[unit].is_live is not dead]
         if units:
             self.decision(action, [data.draw(st.sampled_from(units), label="unit")], on_external=OnExternal.KEEP)
 
     @precondition(lambda self: self.kept_units())
     @rule(action=st.sampled_from((Action.ACCEPT, Action.REJECT)), on_external=answers)
     def decide_all(self, action: Action, on_external: OnExternal) -> None:
-        outcome = self.decision(action, self.kept_units(), cascade=False, on_external=on_external)
+        units = [unit for unit in self.kept_units() if self.statuses[unit] is not Status.AWAY]
+        outcome = self.decision(action, units, cascade=False, on_external=on_external)
         if isinstance(outcome, Decided) and action is Action.REJECT and on_external is not OnExternal.KEEP:
             for document in self.documents.values():
                 assert document.recorded == document.base
@@ -262,7 +299,7 @@ class Histories(RuleBasedStateMachine):
     @rule(data=st.data())
     def toggle_twice(self, data: st.DataObject) -> None:
         """Reject and accept: what it was, to the byte."""
-        units = [unit for unit in self.some_units(data) if self.statuses[unit] is not Status.REJECTED]
+        units = [unit for unit in self.some_units(data) if self.statuses[unit].is_live]
         if self.clean() and units:
             before = dict(self.disk)
             outcome = self.decision(Action.REJECT, units)
@@ -274,7 +311,7 @@ class Histories(RuleBasedStateMachine):
     @rule(data=st.data())
     def accept_what_is_live(self, data: st.DataObject) -> None:
         """Accept what is live already: it can't be in the way of anything."""
-        units = [unit for unit in self.some_units(data) if self.statuses[unit] is not Status.REJECTED]
+        units = [unit for unit in self.some_units(data) if self.statuses[unit].is_live]
         if self.clean() and units:
             for action in (Action.RESET, Action.ACCEPT):
                 try:
@@ -381,16 +418,23 @@ class Histories(RuleBasedStateMachine):
         concerned = {
             name for name, document in self.documents.items() if not wanted.keys().isdisjoint(document.units())
         }
-        external = {document: change for document, change in self.external().items() if document in concerned}
         before = self.everything()
         in_the_way = ""
         dry = outcome = None
         try:
-            dry = decide(dry_run=True)
-            assert self.everything() == before
+            dry = self.rehearsed(decide, before)
+            before = self.everything()
+            external = {document: change for document, change in self.external().items() if document in concerned}
             outcome = decide(dry_run=False)
         except FileExists as error:
             in_the_way = error.path
+        except EditAway as error:
+            self.take_in_returns()
+            away = {str(unit) for unit in wanted if self.statuses[unit] is Status.AWAY}
+            assert away
+            assert away.issuperset(error.units)
+            assert observe_tree(self.root) == before[0]
+            return None
         except EditTakenOut:
             # Nothing is left to accept: every other unit has the wanted status.
             assert any(self.statuses[unit] is Status.PENDING for unit in wanted)
@@ -429,6 +473,14 @@ class Histories(RuleBasedStateMachine):
                 assert {view.edit.document for view in outcome.external} == external.keys()
                 self.take_in(outcome, wanted, before[0], cascade=cascade, on_external=on_external)
         return outcome
+
+    def rehearsed(self, decide: Callable[..., DecisionOutcome], before: object) -> DecisionOutcome:
+        """Make a dry run: it changes nothing, but for taking in what the files brought back."""
+        known = self.decisions
+        dry = decide(dry_run=True)
+        self.take_in_returns()
+        assert self.decisions > known or self.everything() == before
+        return dry
 
     def take_in(
         self,
@@ -473,8 +525,8 @@ class Histories(RuleBasedStateMachine):
         self.decisions += 1
         self.events += 1
         for unit, status in given.items():
-            if (status is Status.REJECTED) is not (was[unit] is Status.REJECTED):
-                self.documents[self.workspace.history.edit(unit.seq).edit.document].flipped_at[unit.seq] = self.events
+            if status.is_live is not was[unit].is_live:
+                self.document_of(unit).flipped_at[unit.seq] = self.events
         assert outcome.number == self.decisions
         self.made = ExpectedDecision(outcome.number, was, given)
         # The files: what the effects say, and nothing else.
@@ -504,7 +556,7 @@ class Histories(RuleBasedStateMachine):
         """Take in an edit that a decision found."""
         edit = view.edit
         document = self.documents[edit.document]
-        document.straight &= all(self.statuses[unit] is not Status.REJECTED for unit in document.units())
+        document.straight &= all(self.statuses[unit].is_live for unit in document.units())
         document.edits.append(view)
         self.events += 1
         document.recorded_at[view.seq] = self.events
@@ -549,7 +601,7 @@ class Histories(RuleBasedStateMachine):
         """Let the model's document begin later; what is known of it under the verdicts that went still holds."""
         if not seqs:
             return
-        frozen = {unit for unit in document.units() if unit.seq in seqs and self.statuses[unit] is Status.REJECTED}
+        frozen = {unit for unit in document.units() if unit.seq in seqs and not self.statuses[unit].is_live}
         span = document.span()
         document.edits = [view for view in document.edits if view.seq not in seqs]
         if document.edits:
@@ -621,24 +673,22 @@ class Histories(RuleBasedStateMachine):
 
     def the_status_counts_and_names_what_differs(self) -> None:
         report = self.workspace.review.status()
-        counted = {Status.PENDING: 0, Status.ACCEPTED: 0, Status.REJECTED: 0}
+        counted = dict.fromkeys(Status, 0)
         for view in self.workspace.history.edits():
             expected_statuses = [self.statuses[Unit(view.seq, hunk)] for hunk in range(len(view.units))]
             assert list(view.units) == expected_statuses
             if not view.whole and len(expected_statuses) > 1:
                 expected_statuses = expected_statuses[1:]
-            status = Status.ACCEPTED
-            if all(one is Status.REJECTED for one in expected_statuses):
-                status = Status.REJECTED
-            elif Status.PENDING in expected_statuses:
-                status = Status.PENDING
+            order = (Status.PENDING, Status.ACCEPTED, Status.REJECTED, Status.AWAY)
+            status = next(status for status in order if status in expected_statuses)
             assert view.status is status
             counted[status] += 1
-        assert (report.edits, report.pending, report.accepted, report.rejected) == (
+        assert (report.edits, report.pending, report.accepted, report.rejected, report.away) == (
             sum(counted.values()),
             counted[Status.PENDING],
             counted[Status.ACCEPTED],
             counted[Status.REJECTED],
+            counted[Status.AWAY],
         )
         assert {change.document: (change.path, change.found) for change in report.external} == self.external()
 
@@ -647,7 +697,7 @@ class Histories(RuleBasedStateMachine):
             if (
                 document.edits
                 and document.straight
-                and all(self.statuses[unit] is not Status.REJECTED for unit in document.units())
+                and all(self.statuses[unit].is_live for unit in document.units())
             ):
                 last = document.edits[-1].edit
                 assert document.recorded == self.file_of(last.after)
@@ -655,7 +705,7 @@ class Histories(RuleBasedStateMachine):
 
     def with_nothing_live_a_file_is_what_it_was_before(self) -> None:
         for document in self.documents.values():
-            if all(self.statuses[unit] is Status.REJECTED for unit in document.units()):
+            if not any(self.statuses[unit].is_live for unit in document.units()):
                 assert document.recorded == document.base
                 assert document.recorded is None or document.path == document.base_path
 
@@ -670,7 +720,7 @@ class Histories(RuleBasedStateMachine):
     def remember(self, name: DocumentId) -> None:
         """Check that a file is a function of its edits and of which of them are live."""
         document = self.documents[name]
-        dead = frozenset(unit for unit in document.units() if self.statuses[unit] is Status.REJECTED)
+        dead = frozenset(unit for unit in document.units() if not self.statuses[unit].is_live)
         state = (document.path if document.recorded is not None else "", document.recorded)
         assert self.known.setdefault((name, *document.span(), dead), state) == state
 

@@ -94,12 +94,9 @@ def _decided(journal: Journal, request: DecisionRequest) -> tuple[DecisionOutcom
                 request = _undo(journal, request)
             case Action.REDO:
                 request = _redo(journal, request)
-        outcome = _outcome(journal, request, batch, is_writing=is_writing, looks=is_writing)
-        if outcome is None:
-            batch, request = Batch(journal.store), replace(request, expected=())
-            outcome = _outcome(journal, request, batch, is_writing=is_writing, looks=False)
-        assert outcome is not None
-        return outcome, batch.text if request.dry_run else journal.store.text
+        if is_writing and _record_returned(journal, request, batch):
+            return _outcome(journal, replace(request, expected=()), Batch(journal.store), is_writing=is_writing)
+        return _outcome(journal, request, batch, is_writing=is_writing)
 
 
 def _refuse_if_decided_since(journal: Journal, end: HistoryEnd) -> None:
@@ -224,15 +221,30 @@ def _stacks(journal: Journal) -> tuple[list[_UndoneDecision], list[tuple[_Undone
     return effective, undone
 
 
-def _outcome(
-    journal: Journal, request: DecisionRequest, batch: Batch, *, is_writing: bool, looks: bool
-) -> DecisionOutcome | None:
-    """Plan the decision, and make it unless it is a dry run. None: lines of edits were back, which is now recorded.
+def _record_returned(journal: Journal, request: DecisionRequest, batch: Batch) -> bool:
+    """Record which lines of edits are back in files that a decision keeps as it finds them; return whether any are.
 
-    `looks`: whether to look for such lines before a decision that keeps what it finds. As by every look at the files,
-    they are recorded before a decision that is then refused and in a dry run too, which otherwise would show another
-    decision than the one that follows.
+    Then the batch is spent. As by every look at the files, this is recorded before a decision that is then refused, and
+    in a dry run too, which otherwise would show another decision than the one that follows.
     """
+    reduced = _without_no_ops(journal, request) if request.on_external is OnExternal.KEEP else None
+    if reduced is None:
+        return False
+    planner = Planner(journal=journal, batch=batch, before=reduced.before)
+    found = planner.external_changes(reduced.verdicts)
+    require_expected(reduced.expected, found)
+    return bool(found) and planner.record_returned(reduced.verdicts)
+
+
+def _outcome(
+    journal: Journal, request: DecisionRequest, batch: Batch, *, is_writing: bool
+) -> tuple[DecisionOutcome, Callable[[BlobId], bytes]]:
+    """Plan a decision, and make it unless that is a dry run; return the outcome, and what reads the texts in it."""
+    outcome = _made(journal, request, batch, is_writing=is_writing)
+    return outcome, batch.text if request.dry_run else journal.store.text
+
+
+def _made(journal: Journal, request: DecisionRequest, batch: Batch, *, is_writing: bool) -> DecisionOutcome:
     _refuse_decided(journal, request)
     reduced = _without_no_ops(journal, request)
     if reduced is None:
@@ -242,10 +254,6 @@ def _outcome(
     found = planner.external_changes(request.verdicts)
     if found and request.on_external is OnExternal.ABORT:
         return ExternalChanges(changes=found)
-    if found and request.on_external is OnExternal.KEEP and looks:
-        require_expected(request.expected, found)
-        if planner.record_returned(request.verdicts):
-            return None
     if request.refusal is not None:
         refused = _plan(
             Planner(journal=journal, batch=Batch(journal.store)), replace(request, cascade=False, keeps_lines=False)

@@ -8,7 +8,7 @@ first; with all of them live from the beginning it is what was last written.
 import os
 import shutil
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import mkdtemp
@@ -429,10 +429,7 @@ class Histories(RuleBasedStateMachine):
         except FileExists as error:
             in_the_way = error.path
         except EditAway as error:
-            self.take_in_returns()
-            away = {str(unit) for unit in wanted if self.statuses[unit] is Status.AWAY}
-            assert away
-            assert away.issuperset(error.units)
+            self.is_away(error, wanted)
             assert observe_tree(self.root) == before[0]
             return None
         except EditTakenOut:
@@ -473,6 +470,13 @@ class Histories(RuleBasedStateMachine):
                 assert {view.edit.document for view in outcome.external} == external.keys()
                 self.take_in(outcome, wanted, before[0], cascade=cascade, on_external=on_external)
         return outcome
+
+    def is_away(self, error: EditAway, units: Iterable[Unit]) -> None:
+        """Check that what a decision was refused for is away, perhaps only since the files were looked at for it."""
+        self.take_in_returns()
+        away = {str(unit) for unit in units if self.statuses[unit] is Status.AWAY}
+        assert away
+        assert away.issuperset(error.units)
 
     def rehearsed(self, decide: Callable[..., DecisionOutcome], before: object) -> DecisionOutcome:
         """Make a dry run: it changes nothing, but for taking in what the files brought back."""
@@ -694,11 +698,7 @@ class Histories(RuleBasedStateMachine):
 
     def with_everything_live_a_file_is_what_was_last_written(self) -> None:
         for document in self.documents.values():
-            if (
-                document.edits
-                and document.straight
-                and all(self.statuses[unit].is_live for unit in document.units())
-            ):
+            if document.edits and document.straight and all(self.statuses[unit].is_live for unit in document.units()):
                 last = document.edits[-1].edit
                 assert document.recorded == self.file_of(last.after)
                 assert document.recorded is None or document.path == os.fsdecode(last.path)

@@ -419,6 +419,7 @@ class Histories(RuleBasedStateMachine):
             name for name, document in self.documents.items() if not wanted.keys().isdisjoint(document.units())
         }
         before = self.everything()
+        external = {}
         in_the_way = ""
         dry = outcome = None
         try:

@@ -11,8 +11,12 @@ from objstore import (
     Decided,
     OnExternal,
     Unit,
+    form_of,
     is_either_binary,
+    lines_of,
+    replace,
     shown_edits,
+    shown_lines,
     split_lines,
 )
 
@@ -28,8 +32,7 @@ def located_hunk(workspace: "Workspace", unit: Unit) -> Split | str:
     if not unit.hunk or edit.before is None or edit.after is None:
         return "it is not a change of lines"
     old, new = workspace.history.text(edit.before.blob), workspace.history.text(edit.after.blob)
-    if any(edit.forms):
-        return "its file is UTF-16, or its lines end in CR alone; only other text can be split"
+    old, new = lines_of(old, edit.forms[0]), lines_of(new, edit.forms[1])
     if is_either_binary(old, new):
         return "its file is not text"
     # Changes from outside stay; an amendment records them first.
@@ -42,13 +45,16 @@ def located_hunk(workspace: "Workspace", unit: Unit) -> Split | str:
     if text is None or without is None:
         return "its file does not exist now"
     hunk = edit.hunks[unit.hunk - 1]
+    form = form_of(text)
+    lines = lines_of(text, form)
     found = located(
         split_lines(old)[hunk.old_start : hunk.old_end],
         split_lines(new)[hunk.new_start : hunk.new_end],
-        without,
-        text,
-        _first_line(workspace, unit, planned.files[0].path_before or "", text),
+        shown_lines(without),
+        lines,
+        _first_line(workspace, unit, planned.files[0].path_before or "", lines),
     )
+    found = None if found is None else replace(found, form=form)
     return "its lines read like other lines around them, so their place is not certain" if found is None else found
 
 

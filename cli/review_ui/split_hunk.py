@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from cli.screen.word_diff import paired_lines
-from objstore import Hunk, diff_lines, value
+from objstore import Hunk, TextForm, diff_lines, encoded, value
 
 __all__ = ["Part", "Split", "located", "parts"]
 
@@ -29,10 +29,11 @@ class Split:
     old: tuple[bytes, ...]
     new: tuple[bytes, ...]
     below: bytes
+    form: TextForm = TextForm.PLAIN  # of the file
 
     def text(self, chosen: Sequence[Sequence[bytes]]) -> bytes:
-        """Return the file with the chosen lines in the hunk's place."""
-        return b"".join((self.above, *(line for lines in chosen for line in lines), self.below))
+        """Return the file's bytes with the chosen lines in the hunk's place."""
+        return encoded(b"".join((self.above, *(line for lines in chosen for line in lines), self.below)), self.form)
 
     def taken_out(self, part: Part, done: Sequence[Sequence[bytes]]) -> Hunk:
         """Return the hunk that undoes a part; `done`: the chosen lines of the parts above it."""

@@ -64,7 +64,7 @@ class TextRead:
     file_hash: str  # SHA-256 of the bytes, in hex
     lines: int
     line_endings: str  # lf, crlf, mixed, cr if it has CR alone, or none if it has neither
-    encoding: str  # utf-8, utf-8-bom with a byte-order mark, or unknown
+    encoding: str  # utf-8, utf-8-bom, utf-16-le or utf-16-be, all but utf-8 with a byte-order mark; or unknown
     final_newline: bool
     utf8: bool  # the lines' contents are exact
     next_offset: int  # the line (from 0) at which to go on reading; 0: this is the end

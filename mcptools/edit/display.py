@@ -6,13 +6,9 @@ from typing import Any, Final
 __all__ = [
     "LONGEST_WORDS",
     "UNDECODABLE_MARK",
-    "UTF8_MARK",
-    "UTF16_MARKS",
     "cut",
     "cut_within",
     "decoded",
-    "encoding",
-    "line_endings",
     "one_line",
     "shown",
     "unnameable",
@@ -24,12 +20,6 @@ UNDECODABLE_MARK: Final = r"\udc"
 _UNNAMEABLE: Final = (
     rf"Names with {UNDECODABLE_MARK}NN are not UTF-8, and no tool can use them: a person can rename them."
 )
-
-UTF16_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
-"""The byte-order marks of UTF-16."""
-
-UTF8_MARK: Final = b"\xef\xbb\xbf"
-"""The byte-order mark of UTF-8."""
 
 LONGEST_WORDS: Final = 8000
 """Characters of each text in a refusal: some 2,500 tokens."""
@@ -76,20 +66,3 @@ def decoded(content: bytes) -> tuple[str, bool]:
         return content.decode(), True
     except UnicodeDecodeError:
         return content.decode("utf-8", "backslashreplace"), False
-
-
-def line_endings(content: bytes) -> str:
-    """Return the kind of line endings in `content`: lf, crlf, mixed, cr if it has CR alone, or none."""
-    lines, crlf = content.count(b"\n"), content.count(b"\r\n")
-    if not lines:
-        return "cr" if b"\r" in content else "none"
-    if crlf in {0, lines}:
-        return "crlf" if crlf else "lf"
-    return "mixed"
-
-
-def encoding(content: bytes) -> str:
-    """Return the encoding of a text: utf-8, utf-8-bom with a byte-order mark, or unknown if it is not UTF-8."""
-    if not decoded(content)[1]:
-        return "unknown"
-    return "utf-8-bom" if content.startswith(UTF8_MARK) else "utf-8"

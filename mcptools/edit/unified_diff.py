@@ -24,6 +24,7 @@ from itertools import accumulate, chain, groupby, pairwise, repeat
 from typing import Final, TypeAlias
 
 from mcptools.edit.exact import Span
+from objstore import split_lines
 
 __all__ = [
     "AmbiguousContext",
@@ -130,6 +131,14 @@ class FilePatch:
         )
         return replace(self, source=self.target, target=self.source, hunks=hunks, is_reverse=not self.is_reverse)
 
+    @property
+    def split_at_cr(self) -> "FilePatch":
+        """Return the patch for a file in which CR alone ends the lines, wherever it was made.
+
+        Lines that a program counted by LF are as many as end in CR, and CR before LF is what a model added.
+        """
+        return replace(self, hunks=tuple(replace(hunk, lines=tuple(_split_at_cr(hunk.lines))) for hunk in self.hunks))
+
     def at(self, moved: Sequence[int]) -> "FilePatch":
         """Return the patch with each hunk moved down by the given number of lines."""
         hunks = zip(self.hunks, moved, strict=True)
@@ -231,6 +240,12 @@ def _overlap(hunks: Sequence[PatchHunk], places: Sequence[int]) -> HunksOverlap 
         if places[after] < places[prior] + len(hunks[prior].old):
             return HunksOverlap(hunk=after + 1, prior=prior + 1, line=places[after] + 1)
     return None
+
+
+def _split_at_cr(lines: Sequence[PatchLine]) -> Iterator[PatchLine]:
+    for line in lines:
+        text = line.text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        yield from (replace(line, text=part) for part in split_lines(text))
 
 
 # ---- fitting

@@ -84,7 +84,7 @@ def _edits(workspace: Workspace, view: EditView) -> list[dict[str, str]]:
         return []
     try:
         before, after = (
-            b"" if state is None else workspace.history.text(state.blob)
+            b"" if state is None else shown_lines(workspace.history.text(state.blob))
             for state in (view.edit.before, view.edit.after)
         )
         strings = given_strings(before, after, places) or []

@@ -12,8 +12,9 @@ from mcptools.edit.anchored import (
     OperationsOverlap,
     TaggedContent,
 )
-from mcptools.edit.display import UTF16_MARKS, decoded, shown
+from mcptools.edit.display import decoded, shown
 from mcptools.edit.exact import AmbiguousString, EditsOverlap, MissingString
+from mcptools.edit.file_text import why_not_utf16
 from mcptools.edit.hashline import hashlines_around
 from mcptools.edit.nearest_text import Nearest, nearest
 from mcptools.edit.patch_parser import InvalidPatch
@@ -59,10 +60,7 @@ _ESCAPED_BYTE: Final = (
     "old_string."
 )
 
-_UTF16: Final = (
-    "It begins with the byte-order mark of UTF-16, and these tools read and change UTF-8 only. Its bytes are recorded; "
-    "write_file would turn it into UTF-8."
-)
+_NOT_UTF16: Final = "It begins with the byte-order mark of UTF-16, but is no text in it: "
 
 _EMPTY: Final = "The file is empty: use write_file."
 
@@ -76,7 +74,8 @@ _NO_LINE: Final = f"The file is empty: only {EMPTY_TEXT} can be named, to insert
 
 def binary_file(message: str, path: str, content: bytes) -> Failure:
     """Return the failure of a tool that needs text."""
-    hint = _UTF16 if content.startswith(UTF16_MARKS) else ""
+    why = why_not_utf16(content)
+    hint = "" if why is None else f"{_NOT_UTF16}{why}."
     return Failure(FailureKind.BINARY_FILE, f"{message}: {shown(path)}", hint=hint, path=path)
 
 

@@ -16,7 +16,7 @@ from mcptools.files.workspaces import Directories
 from mcptools.model.failures import failure_of
 from mcptools.model.limits import ServerLimits
 from mcptools.model.session import LastChange, Session
-from objstore import CallInfo, CasError, Content, EditView, Files, Unit, Workspace, is_binary
+from objstore import CallInfo, CasError, Content, EditView, Files, Unit, Workspace, is_binary, shown_lines
 
 __all__ = [
     "ApprovalContext",
@@ -92,7 +92,11 @@ class ToolContext:
             return files, files.read(path, limit=self.limits.max_file_bytes)
 
     def is_binary(self, content: bytes) -> bool:
-        """Return whether a file with these bytes is not text, by the limits."""
+        """Return whether a file with these bytes is not text, by the limits; UTF-16 with a byte-order mark is text."""
+        return self.has_binary_bytes(shown_lines(content))
+
+    def has_binary_bytes(self, content: bytes) -> bool:
+        """Return whether these bytes are no text in UTF-8 or the like, by the limits."""
         return is_binary(content, checked=self.limits.binary_check_bytes, share=self.limits.non_text_threshold)
 
 

@@ -7,7 +7,7 @@ returns has the structured content and the text of a success. Failures are raise
 import functools
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, ClassVar, Final, Literal, assert_never
 
 from mcptools.answers.edits import (
@@ -40,6 +40,7 @@ from mcptools.edit.anchored import (
 )
 from mcptools.edit.display import cut, shown
 from mcptools.edit.exact import AmbiguousString, Edited, EditsOverlap, MissingString, Replacement, apply_edits
+from mcptools.edit.file_text import FileText, in_encoding_of
 from mcptools.edit.hashline import hashlines_around
 from mcptools.edit.patch_parser import InvalidPatch, parse_patch
 from mcptools.edit.string_places import PLACES_NOTE, encode_places
@@ -143,7 +144,9 @@ class EditingTools:
                 self._calls.refuse_if_stale(existing)
                 self._calls.refuse_if_partly_seen(existing)
                 with suppress(FileTooLarge):
-                    turned = turned_round(existing.content(), after)
+                    before = existing.content()
+                    after = in_encoding_of(before, after)
+                    turned = turned_round(before, after)
             call.write(path, after)
             written = call.read(path)
             outcome = self._calls.commit(workspace, call)
@@ -232,8 +235,9 @@ class EditingTools:
             raise Failure(FailureKind.INVALID_REQUEST, "Edits array cannot be empty")
         replacements = [_replacement(index, edit) for index, edit in enumerate(edits)]
 
-        def change(before: bytes) -> Edited:
-            match apply_edits(before, replacements, bridges=True, between=checkpoint):
+        def change(before: FileText) -> Edited:
+            meant = [Replacement(old=before.as_meant(each.old), new=before.as_meant(each.new)) for each in replacements]
+            match apply_edits(before.lines, meant, bridges=True, between=checkpoint):
                 case Edited() as edited:
                     return edited
                 case MissingString() as refusal:
@@ -259,8 +263,8 @@ class EditingTools:
             notes=places,
         )
         diff = unified_diff(
-            edited.before.bytes,
-            edited.content,
+            edited.lines_before,
+            edited.lines,
             path_before=edited.before.path,
             path_after=edited.before.path,
             hunks=edited.hunks,
@@ -298,20 +302,20 @@ class EditingTools:
         wanted = [_anchored_edit(index, operation) for index, operation in enumerate(operations)]
         anchors = [edit.anchor.line for edit in wanted] + [edit.end.line for edit in wanted if edit.end is not None]
 
-        def change(before: bytes) -> Placed:
-            if sha256(before) != file_hash.lower():
-                fresh = _around(split_lines(before), anchors[:_MAX_SHOWN])
+        def change(before: FileText) -> Placed:
+            if sha256(before.content) != file_hash.lower():
+                fresh = _around(split_lines(before.lines), anchors[:_MAX_SHOWN])
                 was_read = self._edits.has_seen(path, file_hash)
-                raise refusals.stale_anchors(path, sha256(before), fresh, given=file_hash, was_read=was_read)
+                raise refusals.stale_anchors(path, sha256(before.content), fresh, given=file_hash, was_read=was_read)
             return _placed(before, wanted)
 
         edited = self._edits.apply(
             "edit_text_file", path, mcp_conversation_id, change, file_hash=file_hash, rebase=rebase
         )
-        now = edited.content
+        file_hash = sha256(edited.content)
         changed = [line for hunk in edited.hunks for line in range(hunk.new_start, hunk.new_end + 2)]
         changed = changed or [*anchors, *(line for _, _, line in edited.made.moved)]
-        around = _around(split_lines(now), changed[:_MAX_SHOWN], margin=1).split("\n")[:-1]
+        around = _around(split_lines(edited.lines), changed[:_MAX_SHOWN], margin=1).split("\n")[:-1]
         page = page_of(around, lambda line: len(line) + 1, offset=0, limit=0, budget=self._context.limits.max_answer)
         fresh = "".join(f"{line}\n" for line in page.items)
         added = sum(hunk.new_count for hunk in edited.hunks)
@@ -328,12 +332,12 @@ class EditingTools:
                 lines_removed=removed,
                 content=fresh,
                 rebased=edited.rebased,
-                file_hash=sha256(now),
+                file_hash=file_hash,
                 mcp_conversation_id=edited.conversation,
             ),
             text=f"{nothing_to_change(edited.place) if edited.is_unchanged else summary}. Now:\n{fresh}",
             notes=(
-                f"file_hash: {sha256(now)}",
+                f"file_hash: {file_hash}",
                 *(f"Anchor {anchor.anchor} was found on line {anchor.line}." for anchor in moved),
                 *((_NOT_ALL_SHOWN,) if page.next_offset else ()),
                 *edited.notes,
@@ -414,8 +418,11 @@ def _around(lines: Sequence[bytes], wanted: Sequence[int], *, margin: int = 2) -
     return hashlines_around(lines, wanted, before=margin, after=margin, longest=_LONGEST_SHOWN)
 
 
-def _placed(before: bytes, wanted: Sequence[AnchoredEdit]) -> Placed:
-    """Return the result of anchored edits of a file's bytes. Raises Failure."""
+def _placed(text: FileText, wanted: Sequence[AnchoredEdit]) -> Placed:
+    """Return the result of anchored edits of a file's lines. Raises Failure."""
+    before = text.lines
+    if text.ends_in_cr:
+        wanted = [replace(edit, lines=_split_at_cr(edit.lines)) for edit in wanted]
     match apply_operations(before, wanted, between=checkpoint):
         case Placed() as placed:
             return placed
@@ -432,6 +439,11 @@ def _placed(before: bytes, wanted: Sequence[AnchoredEdit]) -> Placed:
             raise refusals.tagged_content(refusal)
         case outcome:
             assert_never(outcome)
+
+
+def _split_at_cr(lines: Sequence[bytes]) -> tuple[bytes, ...]:
+    """Return lines that a model sent without endings as those of a file whose lines end in CR."""
+    return tuple(part for line in lines for part in line.removesuffix(b"\r").split(b"\r"))
 
 
 def _anchored_edit(index: int, operation: AnchorOp) -> AnchoredEdit:

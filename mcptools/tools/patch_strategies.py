@@ -26,6 +26,7 @@ from mcptools.answers.patches import (
     PatchValidated,
 )
 from mcptools.edit.display import LONGEST_WORDS, shown
+from mcptools.edit.file_text import FileText, file_text
 from mcptools.edit.patch_parser import InvalidPatch
 from mcptools.edit.unified_diff import Applied, FilePatch
 from mcptools.model.cancellation import progress
@@ -87,11 +88,11 @@ class _Patch:
         """Return the part that is for the file at `place`. Raises Failure."""
         return part_among(self._parts, place)
 
-    def applied(self, content: bytes, part: FilePatch) -> Applied:
-        """Return the result of applying a part of the patch to a file. Raises Failure."""
+    def applied(self, text: FileText, part: FilePatch) -> Applied:
+        """Return the result of applying a part of the patch to the lines of a file. Raises Failure."""
         if self._applied is None or self._applied[0] is not part:
             self._applied = part, MemoizedChange(functools.partial(applied, part=part))
-        return self._applied[1](content)
+        return self._applied[1](text)
 
 
 class PatchStrategyTools:
@@ -342,7 +343,8 @@ class PatchStrategyTools:
         key = (files.root, found.path)
         before = trial.get(key, found)
         part = op.part(absolute(files, before.path))
-        trial[key] = replace(before, bytes=op.applied(before.bytes, part).content)
+        text = file_text(before.bytes)
+        trial[key] = replace(before, bytes=text.with_lines(op.applied(text, part).content))
 
     def _try_all(self, patches: Sequence[_Patch], failures: list[tuple[str, Failure]]) -> None:
         """Refuse patches if some do not fit, and add these to `failures`, without creating a store."""
@@ -369,14 +371,16 @@ class PatchStrategyTools:
         """Stage a patch on a file as the call has changed it so far. Raises Failure, and what Call.read raises."""
         before = staging.call.read(op.file_path)
         part = op.part(absolute(staging.workspace, before.path))
-        made = op.applied(before.bytes, part)
+        text = file_text(before.bytes)
+        made = op.applied(text, part)
+        content = text.with_lines(made.content)
         key = (staging.workspace.root, before.path)
         if key not in staging.known:
             staging.before[key] = before.blob
             staging.known[key] = self._context.session.knows(key, before.blob) is not Knowledge.STALE
-        hunks = hunks_from_spans(before.bytes, made.content, made.spans)
-        staging.call.write(op.file_path, made.content, hunks=hunks, operation=Operation.EDIT)
-        staging.after[key] = blob_id(made.content)
+        hunks = hunks_from_spans(text.lines, made.content, made.spans)
+        staging.call.write(op.file_path, content, hunks=hunks, operation=Operation.EDIT)
+        staging.after[key] = blob_id(content)
         if part.doubt is not None and len(staging.notes) < _MOST_NOTES:
             staging.notes += [f"{shown(op.file_path)}: {note}" for note in corrections_of(part)]
         return part, made

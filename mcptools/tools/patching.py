@@ -26,6 +26,7 @@ from mcptools.answers.patches import (
     RevertedChanges,
 )
 from mcptools.edit.display import shown
+from mcptools.edit.file_text import FileText, file_text
 from mcptools.edit.patch_parser import InvalidPatch, parse_patches
 from mcptools.edit.unified_diff import Applied, ContextMismatch, FilePatch, apply_patch
 from mcptools.model import refusals
@@ -120,7 +121,7 @@ class PatchTools:
             ),
         )
 
-    def _moved(self, path: str, now: bytes, part: FilePatch) -> tuple[int, ...] | None:
+    def _moved(self, path: str, now: FileText, part: FilePatch) -> tuple[int, ...] | None:
         """Return where a part was applied, as `Applied.moved`, if that was the last change of the file.
 
         None: it was not, or that is unknown because the change is not recorded or the bytes before it have expired.
@@ -130,11 +131,12 @@ class PatchTools:
             return None
         for view in workspace.history.edits(EditFilter(path=path, newest_first=True, limit=1)):
             before, after = view.edit.before, view.edit.after
-            if before is None or after is None or after.blob != blob_id(now):
+            if before is None or after is None or after.blob != blob_id(now.content):
                 continue
             with suppress(BlobMissing):
-                outcome = apply_patch(workspace.history.blob(before.blob), part, between=checkpoint)
-                if isinstance(outcome, Applied) and outcome.content == now:
+                then = file_text(workspace.history.blob(before.blob))
+                outcome = apply_patch(then.lines, _for_text(part, then), between=checkpoint)
+                if isinstance(outcome, Applied) and outcome.content == now.lines:
                     return outcome.moved
         return None
 
@@ -171,7 +173,7 @@ class PatchTools:
         try:
             if found is None:
                 raise unsafe or Failure(FailureKind.INTERNAL, "a file was neither found nor refused")
-            made = applied(found.bytes, replace(part, doubt=None))
+            made = applied(file_text(found.bytes), replace(part, doubt=None))
             self._edits.changeable(file_path)
         except Failure as failure:
             hint = " ".join(filter(None, (failure.hint, *_wanted_headers([part], doubt or part.doubt))))
@@ -202,7 +204,7 @@ class PatchTools:
             found = self._safety.checked(file_path, write=True, space=True)
             part = part_of(patch, self._place(file_path, found))
 
-            def reverted(now: bytes) -> Applied:
+            def reverted(now: FileText) -> Applied:
                 return _reverted(now, part, self._moved(file_path, now, part))
 
             edited = self._edits.apply(
@@ -236,6 +238,9 @@ class PatchTools:
             raise Failure(FailureKind.INVALID_REQUEST, f"context_lines must not be negative: {context_lines}")
         before = self._version(original_file, "Original")
         after = self._version(modified_file, "Modified")
+        texts = file_text(before), file_text(after)
+        if texts[0].form is texts[1].form:  # otherwise the ends of lines are what differs
+            before, after = texts[0].lines, texts[1].lines
         patch = unified_diff(
             before,
             after,
@@ -378,11 +383,11 @@ def part_for(parts: Sequence[FilePatch], place: str) -> FilePatch:
     return part
 
 
-def applied(content: bytes, part: FilePatch) -> Applied:
-    """Return the result of applying a part of a patch to a file. Raises Failure."""
+def applied(text: FileText, part: FilePatch) -> Applied:
+    """Return the result of applying a part of a patch to the lines of a file. Raises Failure."""
     if not part.hunks:
-        return Applied(content=content, spans=(), moved=())
-    match apply_patch(content, part, between=checkpoint):
+        return Applied(content=text.lines, spans=(), moved=())
+    match apply_patch(text.lines, _for_text(part, text), between=checkpoint):
         case Applied() as made:
             return made
         case _ if part.doubt is not None:
@@ -391,15 +396,21 @@ def applied(content: bytes, part: FilePatch) -> Applied:
             raise refusals.unplaced(refusal)
 
 
-def _reverted(content: bytes, part: FilePatch, moved: tuple[int, ...] | None) -> Applied:
-    """Return the result of applying the reverse of a part to a file. Raises Failure.
+def _for_text(part: FilePatch, text: FileText) -> FilePatch:
+    """Return a part with the ends of lines that are meant in a text."""
+    return part.split_at_cr if text.ends_in_cr else part
+
+
+def _reverted(text: FileText, part: FilePatch, moved: tuple[int, ...] | None) -> Applied:
+    """Return the result of applying the reverse of a part to the lines of a file. Raises Failure.
 
     `moved`: where the part was applied; None: unknown, so the stated lines are not trusted.
     """
     if not part.hunks:
-        return Applied(content=content, spans=(), moved=())
+        return Applied(content=text.lines, spans=(), moved=())
+    part = _for_text(part, text)
     back = (part if moved is None else part.at(moved)).reverse
-    outcome = apply_patch(content, back, believed=moved is not None, between=checkpoint)
+    outcome = apply_patch(text.lines, back, believed=moved is not None, between=checkpoint)
     if isinstance(outcome, Applied):
         return outcome if moved is None else replace(outcome, moved=moved)
     if part.doubt is not None:

@@ -12,15 +12,13 @@ from mcptools.answers.reading import AllowedDirectories, FileDescribed, FileOfMa
 from mcptools.edit.anchored import EMPTY_TEXT
 from mcptools.edit.display import (
     LONGEST_WORDS,
-    UTF8_MARK,
     cut,
     decoded,
-    encoding,
-    line_endings,
     one_line,
     shown,
     unnameable,
 )
+from mcptools.edit.file_text import encoding, file_text, line_endings
 from mcptools.edit.hashline import hashlines, hashlines_around
 from mcptools.files.regex_search import TooSlow, matching, too_slow
 from mcptools.model import refusals
@@ -41,9 +39,13 @@ _NO_LINE: Final = f"The file is empty. edit_text_file inserts its first lines at
 _ENDINGS: Final = {
     "crlf": "Lines end in CRLF. The edit tools keep that, also if you send LF.",
     "mixed": "Some lines end in CRLF, others in LF. The edit tools keep each line's, also if you send LF.",
-    "cr": r"The file has CR alone (\r), which ends no line here: all of it is one line.",
+    "cr": "Lines end in CR alone. The edit tools keep that, also if you send LF.",
 }
-_MARKED: Final = "It begins with a byte-order mark of UTF-8, which the edit tools keep."
+_ENCODINGS: Final = {
+    "utf-8-bom": "It begins with a byte-order mark of UTF-8, which the edit tools keep.",
+    "utf-16-le": "It is UTF-16, little-endian, with a byte-order mark, which is not shown. The edit tools keep both.",
+    "utf-16-be": "It is UTF-16, big-endian, with a byte-order mark, which is not shown. The edit tools keep both.",
+}
 _RANGE: Final = re.compile(r"([1-9][0-9]{0,8})(?:-([1-9][0-9]{0,8}))?")
 _OVERHEAD: Final = 16
 """Characters of a line in an answer, without its content."""
@@ -70,25 +72,26 @@ class ReadingTools:
         """Read a text file with a tag on each line: `{line}:{tag}|{content}`."""
         files, found = self._text(path)
         content = found.bytes
-        lines = split_lines(content)
-        whole, utf8 = decoded(content)
+        text = file_text(content).lines
+        lines = split_lines(text)
+        whole, utf8 = decoded(text)
         page = self._page(lines, offset, limit, size=len(whole))
-        text, cut = self._fitted(hashlines(page.items, offset + 1))
+        tagged, cut = self._fitted(hashlines(page.items, offset + 1))
         file_hash = sha256(content)
         self._showed(files, found, [page.span], of=len(lines))
         return Answer(
             content=TextRead(
                 path=absolute(files, found.path),
-                content=text,
+                content=tagged,
                 file_hash=file_hash,
                 lines=len(lines),
                 line_endings=line_endings(content),
                 encoding=encoding(content),
-                final_newline=content.endswith(b"\n"),
+                final_newline=text.endswith(b"\n"),
                 utf8=utf8,
                 next_offset=page.next_offset,
             ),
-            text=text,
+            text=tagged,
             notes=(
                 f"file_hash: {file_hash}",
                 *(() if lines else (_NO_LINE,)),
@@ -254,7 +257,8 @@ class ReadingTools:
             raise Failure(FailureKind.INVALID_REQUEST, "before and after cannot be negative")
         self._check_page(offset, 0)
         files, found = self._text(path)
-        lines = split_lines(found.bytes)
+        text = file_text(found.bytes).lines
+        lines = split_lines(text)
 
         budget = self._context.limits.max_answer
 
@@ -273,9 +277,9 @@ class ReadingTools:
                 start, end = (start - 1, end) if is_above else (start, end + 1)
             return range(start, end), size
 
-        page = page_of(choose(found.bytes), lambda number: near(number)[1], offset=offset, limit=0, budget=budget)
+        page = page_of(choose(text), lambda number: near(number)[1], offset=offset, limit=0, budget=budget)
         given = [near(number)[0] for number in page.items]
-        text, cut = self._fitted(
+        tagged, cut = self._fitted(
             hashlines_around(lines, (index + 1 for part in given for index in part), before=0, after=0)
         )
         left_out = tuple(
@@ -288,19 +292,19 @@ class ReadingTools:
         return Answer(
             content=LinesRead(
                 path=absolute(files, found.path),
-                content=text,
+                content=tagged,
                 matches=list(page.items),
                 file_hash=file_hash,
                 lines=len(lines),
                 next_offset=page.next_offset,
             ),
-            text=text or page.nothing("No such lines."),
+            text=tagged or page.nothing("No such lines."),
             notes=(
                 f"file_hash: {file_hash}",
                 *cut,
                 *left_out,
                 *page.note("matches"),
-                *_exactness(utf8=decoded(found.bytes)[1]),
+                *_exactness(utf8=decoded(text)[1]),
             ),
         )
 
@@ -309,12 +313,15 @@ class ReadingTools:
         content = found.bytes
         binary = self._context.is_binary(content)
         kind = mimetypes.guess_type(found.path)[0] or ("application/octet-stream" if binary else "text/plain")
-        whole, utf8 = ("", False) if binary else decoded(content)
-        lines = [] if binary else split_lines(content)
+        of_file = file_text(content)
+        whole, utf8 = ("", False) if binary else decoded(of_file.as_in_file(of_file.lines))
+        lines = [] if binary else split_lines(of_file.lines)
         page = self._page(lines, offset, limit, size=len(whole))
         file_hash = sha256(content)
         text, cut = self._fitted(
-            whole if len(page.items) == len(lines) else "".join(decoded(line)[0] for line in page.items)
+            whole
+            if len(page.items) == len(lines)
+            else "".join(decoded(of_file.as_in_file(line))[0] for line in page.items)
         )
         answer = Answer(
             content=FileRead(
@@ -328,7 +335,7 @@ class ReadingTools:
                 next_offset=page.next_offset,
             ),
             text=f"Binary file: {kind}, {len(content)} bytes, SHA-256 {file_hash}" if binary else text,
-            notes=(*cut, *page.note("lines"), *_exactness(utf8=utf8 or binary)),
+            notes=(*cut, *page.note("lines"), *_utf16(content), *_exactness(utf8=utf8 or binary)),
         )
         return answer, page.span, len(lines)
 
@@ -372,10 +379,16 @@ def _exactness(*, utf8: bool) -> tuple[str, ...]:
     return () if utf8 else (_NOT_UTF8,)
 
 
+def _utf16(content: bytes) -> tuple[str, ...]:
+    """Return the note about an encoding that a whole text does not show, or ()."""
+    name = encoding(content)
+    return (_ENCODINGS[name],) if name.startswith("utf-16") else ()
+
+
 def _form(content: bytes) -> tuple[str, ...]:
     """Return the note about line endings and a byte-order mark that edit tools keep, or ()."""
     endings = _ENDINGS.get(line_endings(content))
-    marked = _MARKED if content.startswith(UTF8_MARK) else None
+    marked = _ENCODINGS.get(encoding(content))
     return tuple(note for note in (endings, marked) if note is not None)
 
 

@@ -8,6 +8,7 @@ from mcptools.answers.edits import Answer
 from mcptools.answers.paging import page_of
 from mcptools.answers.reading import FilesFound, LineFound, LinesFound, TreeEntry, TreeListed
 from mcptools.edit.display import one_line, shown, unnameable
+from mcptools.edit.file_text import file_text
 from mcptools.edit.globs import TooManyAlternatives, from_start, leads_into, matches
 from mcptools.files.regex_search import LinesOf, TooSlow, matching, too_slow
 from mcptools.files.walking import Walk, WalkedEntry
@@ -122,7 +123,7 @@ class SearchTools:
                         if content is None:
                             passed_over += 1
                         elif not self._context.is_binary(content):
-                            found += _found_in(content, place, lines_of)
+                            found += _found_in(file_text(content).lines, place, lines_of)
                             files += 1
             except TooSlow:
                 if walk.files.facts(walk.start).kind == "file":

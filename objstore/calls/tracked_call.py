@@ -59,8 +59,7 @@ from objstore.model.relpath import folders_of, joined
 from objstore.model.results import CallInfo, CallOutcome, TurnInfo
 from objstore.model.views import Content, EditView
 from objstore.store.write_batch import Batch
-from objstore.text.diff import diff_lines
-from objstore.text.forms import encoded, form_of, lines_of
+from objstore.text.forms import form_of, shown_lines
 from objstore.text.hunks import Hunk, VerifiedHunks, hunks_fit, hunks_through
 from objstore.text.rebase import RebaseConflict, Rebased, compared, rebased
 from objstore.transaction.journal import Journal
@@ -138,21 +137,16 @@ class Call:
     def rebased(
         self, path: str, base: bytes, made: bytes, hunks: Sequence[Hunk], *, is_compared: bool = False
     ) -> Rebased | RebaseConflict:
-        """Rebase a change from `base`, an earlier version of the file, to `made` onto the file's current text.
+        """Rebase a change of `base`, an earlier version of the file, onto the file's current lines.
 
-        `hunks` lead from `base` to `made`; otherwise ValueError is raised. `is_compared`: they were found by
-        comparison. Raises FileMissing.
+        `made`: the lines that the change makes of those of `base`, as `shown_lines` returns them; so are those of the
+        result. `hunks` lead to them; otherwise ValueError is raised. `is_compared`: they were found by comparison.
+        Raises FileMissing.
         """
         now = self.read(path).bytes
-        form = form_of(now)
-        if form and form is form_of(base) is form_of(made):
-            lines = lines_of(base, form)
-            changed = lines_of(made, form)
-            steps = compared(lines, lines_of(now, form))
-            carried = rebased(lines, changed, diff_lines(lines, changed), list(steps), is_compared=True)
-            if isinstance(carried, RebaseConflict):
-                return carried
-            return Rebased(content=encoded(carried.content, form), hunks=carried.hunks)
+        if form_of(base) or form_of(now):
+            lines = shown_lines(base)
+            return rebased(lines, made, hunks, compared(lines, shown_lines(now)), is_compared=is_compared)
         tip = self._journal.store.tip_at(self._file(path)[0])
         text_steps = steps_since(self._journal, tip, base, blob_id(base), now)
         return rebased(base, made, hunks, text_steps, is_compared=is_compared)
@@ -172,7 +166,10 @@ class Call:
         mode: int | None = None,
         operation: Operation = Operation.REPLACE,
     ) -> None:
-        """Replace the file's content, or create the file. `hunks`: the lines that were really changed, if known."""
+        """Replace the file's content, or create the file.
+
+        `hunks`: the lines that were really changed, as `shown_lines` counts them; None: not known.
+        """
         resolved, file = self._file(path)
         _refuse_link(resolved, file)
         before = file.now
@@ -189,7 +186,9 @@ class Call:
             if is_placeholder(before.content) or is_placeholder(after.content):
                 hunks = None  # a large state is replaced as a whole
             elif form_of(before.content) or form_of(content):
-                hunks = None  # the recorder counts lines that the bytes don't have
+                # If the change made text of another form, or no text, of the file, its lines are others.
+                fit = hunks_fit(shown_lines(before.content), shown_lines(content), hunks)
+                hunks = hunks if fit else None
             elif VerifiedHunks.known(hunks, before.content, content) is None and not hunks_fit(
                 before.content, content, hunks
             ):
@@ -255,7 +254,7 @@ class Call:
         if before is None or known is None or hunks is None:
             earlier.hunks = None
         else:
-            earlier.hunks = hunks_through(before.content, after.content, known, hunks)
+            earlier.hunks = hunks_through(shown_lines(before.content), shown_lines(after.content), known, hunks)
 
     def delete(self, path: str) -> None:
         """Delete the file. Raises FileMissing."""

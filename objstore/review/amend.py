@@ -13,6 +13,7 @@ from objstore.model.results import CallInfo, CallOutcome
 from objstore.request_errors import EditAway, NotAmendable
 from objstore.review.acts import commit_act
 from objstore.text.diff import diff_lines
+from objstore.text.forms import expressed, form_of, shown_lines
 from objstore.text.hunks import Hunk
 from objstore.text.rebase import RebaseConflict
 from objstore.text.unified_diff import is_binary
@@ -52,9 +53,9 @@ def amend(
 ) -> CallOutcome:
     """Write the content to the edit's file, as an amendment of the edit. `seen`: the blob that the reviewer saw.
 
-    `hunks`: the lines that the reviewer really changed, if known. `base`: the content of `seen`, to rebase the change
-    onto the file's current text (None: no rebase). Raises NoSuchName, NotAmendable, FileChanged if the file has changed
-    since and the change is not or can't be rebased, and what Call.commit raises.
+    `hunks`: the lines that the reviewer really changed, as `shown_lines` counts them, if known. `base`: the content of
+    `seen`, to rebase the change onto the file's current text (None: no rebase). Raises NoSuchName, NotAmendable,
+    FileChanged if the file has changed since and the change is not or can't be rebased, and what Call.commit raises.
     """
     with journal.writing() as batch:
         path = amendable_path(journal, seq)
@@ -68,12 +69,14 @@ def amend(
         call = Call(journal, batch, info)
         now = call.read(path)
         if now.blob != seen:
-            if base is None or any(map(is_binary, (base, content, now.bytes))):
+            if base is None or any(is_binary(shown_lines(each)) for each in (base, content, now.bytes)):
                 raise FileChanged(path)
-            made = diff_lines(base, content) if hunks is None else hunks
-            carried = call.rebased(path, base, content, made, is_compared=hunks is None)
-            if isinstance(carried, RebaseConflict):
+            lines = shown_lines(content)
+            made = diff_lines(shown_lines(base), lines) if hunks is None else hunks
+            carried = call.rebased(path, base, lines, made, is_compared=hunks is None)
+            rebased = None if isinstance(carried, RebaseConflict) else expressed(carried.content, form_of(now.bytes))
+            if isinstance(carried, RebaseConflict) or rebased is None:
                 raise FileChanged(path)
-            content, hunks = carried.content, carried.hunks
+            content, hunks = rebased, carried.hunks
         call.write(path, content, hunks=hunks, operation=Operation.EDIT)
         return commit_act(journal, call, who=who)

@@ -7,7 +7,8 @@ from contextlib import suppress
 from shlex import quote
 from typing import Final
 
-from mcptools.edit.display import UTF8_MARK, line_endings, one_line, shown
+from mcptools.edit.display import one_line, shown
+from mcptools.edit.file_text import UTF8_MARK, encoding, line_endings
 from mcptools.tools.context import ToolContext, absolute
 from objstore import CallOutcome, CasError, Collision, Workspace
 
@@ -44,9 +45,14 @@ def nothing_to_change(*places: str) -> str:
 
 
 def turned_round(before: bytes, after: bytes) -> tuple[str, ...]:
-    """Return the notes about line endings and a byte-order mark that a file had, and that its new content lacks."""
+    """Return the notes about line endings and a byte-order mark that a file had, and that its new content lacks.
+
+    Also one about UTF-16, which the new content has kept.
+    """
     had, has = line_endings(before), line_endings(after)
     notes = []
+    if encoding(after).startswith("utf-16"):
+        notes.append("The file is UTF-16, and stays so.")
     if had in {"crlf", "cr"} and has in {"lf", "mixed"}:
         now = "end in LF" if has == "lf" else "end in LF in part"
         notes.append(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from mcptools.edit.display import shown
 from mcptools.model.failures import Failure, FailureKind, failure_of
@@ -21,6 +22,11 @@ __all__ = ["SafetyChecks", "refusing"]
 
 _REQUIRED_SPACE_FACTOR = 1.1
 """How many times a file's size must be free on the disk before the file is rewritten."""
+
+_UTF16: Final = (
+    "It is UTF-16, which the patch tools don't take: edit_file_diff applies the same diff, and multi_edit_text_file "
+    "replaces strings."
+)
 
 
 class SafetyChecks:
@@ -48,8 +54,10 @@ class SafetyChecks:
             if facts.kind != "file":
                 raise Failure(FailureKind.IO, f"Not a regular file: {shown(path)}")
             found = files.read(path, limit=limit, follow=False)
-            if self._context.is_binary(found.bytes):
-                raise Failure(FailureKind.BINARY_FILE, f"Binary files are not supported: {shown(path)}")
+            if self._context.has_binary_bytes(found.bytes):
+                # The document counts every file with a NUL as binary, and so UTF-16.
+                hint = "" if self._context.is_binary(found.bytes) else _UTF16
+                raise Failure(FailureKind.BINARY_FILE, f"Binary files are not supported: {shown(path)}", hint=hint)
             if write and not facts.writable:
                 raise Failure(FailureKind.PERMISSION_DENIED, f"File is not writable: {shown(path)}")
             if space:

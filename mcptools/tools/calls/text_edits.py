@@ -1,6 +1,6 @@
 """Apply a change to a text file in a tracked call: at once, as a dry run, or carried over to a newer version.
 
-The editing and patch tools say what they make of a file's bytes; this module reads, checks, writes and records.
+The editing and patch tools say what they make of a file's text; this module reads, checks, writes and records.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -9,10 +9,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Generic, Protocol, TypeVar
 
+from mcptools.edit.display import shown
 from mcptools.edit.exact import Span
+from mcptools.edit.file_text import FileText, file_text
 from mcptools.files.workspaces import of_directory
 from mcptools.model import refusals
-from mcptools.model.failures import Failure, failure_of, resolving_lazy_failures
+from mcptools.model.failures import Failure, FailureKind, failure_of, resolving_lazy_failures
 from mcptools.model.session import FileKey, Knowledge
 from mcptools.tools.calls.notes import UNCHANGED, edit_number, not_applied, outcome_notes
 from mcptools.tools.calls.tracked_calls import TrackedCalls, refuse_reserved
@@ -53,11 +55,11 @@ _REBASED: Final = (
 
 
 class EditResult(Protocol):
-    """What an edit makes of a file's bytes."""
+    """What an edit makes of a file's lines, as FileText shows them."""
 
     @property
     def content(self) -> bytes:
-        """Return the new bytes."""
+        """Return the new lines."""
 
     @property
     def spans(self) -> Sequence[Span]:
@@ -70,22 +72,22 @@ EditResultT = TypeVar("EditResultT", bound=EditResult)
 class MemoizedChange(Generic[EditResultT]):
     """A change that remembers what it made of the last text, or why it refused it."""
 
-    def __init__(self, change: Callable[[bytes], EditResultT]) -> None:
+    def __init__(self, change: Callable[[FileText], EditResultT]) -> None:
         self._change = change
         self._last: tuple[bytes, EditResultT | Failure] | None = None
 
-    def __call__(self, content: bytes) -> EditResultT:
+    def __call__(self, text: FileText) -> EditResultT:
         """Return what the change makes of a text. Raises Failure."""
-        if self._last is None or self._last[0] != content:
-            self._last = content, self._outcome(content)
+        if self._last is None or self._last[0] != text.content:
+            self._last = text.content, self._outcome(text)
         made = self._last[1]
         if isinstance(made, Failure):
             raise made
         return made
 
-    def _outcome(self, content: bytes) -> EditResultT | Failure:
+    def _outcome(self, text: FileText) -> EditResultT | Failure:
         try:
-            return self._change(content)
+            return self._change(text)
         except Failure as failure:
             return failure
 
@@ -98,8 +100,10 @@ class EditedFile(Generic[EditResultT]):
     base: Content  # the version that the change was made to: after a rebase, the one that the model has seen
     before: Content
     made: EditResultT  # of `base`
-    content: bytes  # of the file now (after a dry run: as it would be)
-    hunks: Sequence[Hunk]  # from `before` to `content`
+    lines_before: bytes
+    lines: bytes  # of the file now (after a dry run: as they would be)
+    content: bytes  # the bytes that it has for them
+    hunks: Sequence[Hunk]  # from `lines_before` to `lines`
     outcome: CallOutcome | None  # None: a dry run
     changed_since_read: bool
 
@@ -144,7 +148,7 @@ class TextEdits:
         tool: str,
         path: str,
         conversation: str,
-        change: Callable[[bytes], EditResultT],
+        change: Callable[[FileText], EditResultT],
         *,
         searches: int = 0,
         dry_run: bool = False,
@@ -152,7 +156,7 @@ class TextEdits:
         rebase: bool = False,
         notes: Callable[[EditedFile[EditResultT]], Mapping[str, str]] = lambda _: {},
     ) -> EditedFile[EditResultT]:
-        """Apply `change`, which maps a file's bytes to an EditResult, to a text file. Raises Failure.
+        """Apply `change`, which maps a file's text to an EditResult, to a text file. Raises Failure.
 
         `file_hash`: names the version that the model has seen; `change` itself refuses any other. `rebase`: if the
         file has changed since, `change` gets the version that the model has seen, and its result is carried over to
@@ -191,7 +195,7 @@ class TextEdits:
                 if written is not None and not edited.changed_since_read:
                     session.saw(key, written.blob)
                 if edited.rebased:
-                    made = edited.made.content
+                    made = _content(file_text(edited.base.bytes), edited.made.content, path)
                     session.carried(key, edited.base.blob, blob_id(made), made)
                 if written is not None and outcome.edits:
                     session.made(key, before.blob, written.blob)
@@ -228,14 +232,15 @@ class TextEdits:
         return self._seen_version(workspace, (files.root, files.relative(path)), file_hash) is not None
 
     def _tried(
-        self, path: str, change: Callable[[bytes], EditResultT], *, file_hash: str | None, rebase: bool
+        self, path: str, change: Callable[[FileText], EditResultT], *, file_hash: str | None, rebase: bool
     ) -> EditedFile[EditResultT]:
         """Return the result that `apply` would have, computed without a store. Raises Failure."""
         files, before = self.changeable(path)
 
         def carry(base: bytes, made: bytes, hunks: Sequence[Hunk]) -> Rebased | RebaseConflict:
             # No edits are recorded between the two versions, so only a comparison can tell what changed.
-            return rebased(base, made, hunks, compared(base, before.bytes))
+            old = file_text(base).lines
+            return rebased(old, made, hunks, compared(old, file_text(before.bytes).lines))
 
         return self._apply_change(files, path, before, change, carry, file_hash=file_hash, rebase=rebase)
 
@@ -244,7 +249,7 @@ class TextEdits:
         place: Files | Workspace,
         path: str,
         before: Content,
-        change: Callable[[bytes], EditResultT],
+        change: Callable[[FileText], EditResultT],
         carry: Callable[[bytes, bytes, Sequence[Hunk]], Rebased | RebaseConflict],
         *,
         file_hash: str | None,
@@ -252,22 +257,27 @@ class TextEdits:
     ) -> EditedFile[EditResultT]:
         """Return what a change makes of a file whose current content is `before`; write nothing. Raises Failure.
 
-        `carry`: maps a change from one version to another, with its hunks, to the same change of the current file.
+        `carry`: maps a change from the bytes of a version to other lines, with its hunks, to the same change of the
+        current file's lines.
         """
         key = (place.root, before.path)
         base = self._base(place, key, before, file_hash) if rebase else before
-        made = change(base.bytes)
-        hunks: Sequence[Hunk] = hunks_from_spans(base.bytes, made.content, made.spans)
+        text = file_text(base.bytes)
+        made = change(text)
+        hunks: Sequence[Hunk] = hunks_from_spans(text.lines, made.content, made.spans)
         stale = self._context.session.knows(key, before.blob) is Knowledge.STALE
-        content = made.content
+        lines = made.content
         if base is not before:
-            content, hunks = _carried(carry(base.bytes, made.content, hunks), path, before)
+            lines, hunks = _carried(carry(base.bytes, made.content, hunks), path, before)
+            text = file_text(before.bytes)
         return EditedFile(
             place=absolute(place, before.path),
             base=base,
             before=before,
             made=made,
-            content=content,
+            lines_before=text.lines,
+            lines=lines,
+            content=_content(text, lines, path),
             hunks=hunks,
             outcome=None,
             # A right `file_hash` does not prove that the model read the file: a refusal reports it with a few lines.
@@ -320,7 +330,20 @@ def is_expensive(searches: int) -> bool:
 
 
 def _carried(outcome: Rebased | RebaseConflict, path: str, now: Content) -> tuple[bytes, Sequence[Hunk]]:
-    """Return the content and hunks of a change that was carried over to the current file. Raises Failure."""
+    """Return the lines and hunks of a change that was carried over to the current file. Raises Failure."""
     if isinstance(outcome, RebaseConflict):
-        raise refusals.rebase_conflict(outcome, path, sha256(now.bytes), now.bytes)
+        raise refusals.rebase_conflict(outcome, path, sha256(now.bytes), file_text(now.bytes).lines)
     return outcome.content, outcome.hunks
+
+
+def _content(text: FileText, lines: bytes, path: str) -> bytes:
+    """Return the bytes of a file for the lines that an edit made of its text. Raises Failure."""
+    try:
+        return text.with_lines(lines)
+    except ValueError as error:
+        raise Failure(
+            FailureKind.ENCODING,
+            f"The lines of the file end in CR alone, and the edit has {error}: {shown(path)}",
+            hint="Read the file again.",
+            path=path,
+        ) from error

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cli.render.zoom import height, screenful
-from objstore import Call, Hunk, Operation, Status
+from objstore import Call, Hunk, Operation, Status, TextForm, encoded
 from tests.support.command_runner import CommandRunner
 from tests.support.sampling import sampled_product
 from tests.support.terminal_driver import TERMINALS, TerminalDriver, run_in_terminal
@@ -240,6 +240,19 @@ def test_a_hunk_is_split_and_each_part_decided(runner: CommandRunner, review: Re
     assert runner.statuses()["2:1"] is ACCEPTED
     runner.done("reject", "3")
     assert runner.bytes("a") == b"top\nred = 10\ngreen = 20\nblue = 30\nend\n"
+
+
+@pytest.mark.parametrize("form", [TextForm.CR, TextForm.UTF16_LE, TextForm.UTF16_BE_CR])
+def test_a_hunk_of_another_encoding_is_split(runner: CommandRunner, review: Review, form: TextForm) -> None:
+    runner.write("a", encoded(b"top\nred = 1\ngreen = 2\nend\n", form))
+    runner.done("accept", "1")
+    runner.write("a", encoded(b"top\nred = 10\ngreen = 20\nend\n", form))
+    with review() as terminal:
+        terminal.wait_for(prompt_for("2:1"))
+        press(terminal, "s", r"Part of .*\] $")
+        press(terminal, "a", r"-green = 2\n\+green = 20\nPart of .*\] $")
+        press(terminal, "x", "nothing is left pending")
+    assert runner.bytes("a") == encoded(b"top\nred = 10\ngreen = 2\nend\n", form)
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def test_text_file_is_read_as_hashlines(
         (b"one\ntwo\n", "utf-8", ""),
         (b"one\r\ntwo\r\n", "utf-8", "Lines end in CRLF."),
         (b"one\r\ntwo\n", "utf-8", "Some lines end in CRLF, others in LF."),
-        (b"one\rtwo\r", "utf-8", "The file has CR alone"),
+        (b"one\rtwo\r", "utf-8", "Lines end in CR alone."),
         (b"\xef\xbb\xbfone\n", "utf-8-bom", "It begins with a byte-order mark of UTF-8"),
         (b"caf\xe9\n", "unknown", "Not UTF-8 throughout"),
     ],
@@ -107,19 +107,6 @@ def test_reading_says_the_line_endings_and_the_encoding(
     assert result.structured["encoding"] == encoding
     assert note in result.notes
     assert bool(note) == ("\n" in result.notes)
-
-
-def test_refusal_of_utf_16_names_the_encoding(agent: Agent, folder: Path) -> None:
-    file = folder / "f.txt"
-    for encoding in ("utf-16-le", "utf-16-be"):
-        file.write_bytes("\ufeffone\r\ntwo\r\n".encode(encoding))
-        for tool, arguments in (
-            ("read_text_file", {}),
-            ("multi_edit_text_file", {"edits": [{"old_string": "one", "new_string": "1"}]}),
-        ):
-            error = agent.call(tool, path=str(file), **arguments).error
-            assert error["code"] == -32004
-            assert "byte-order mark of UTF-16" in error["hint"]
 
 
 @pytest.mark.parametrize(

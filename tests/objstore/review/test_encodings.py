@@ -18,6 +18,7 @@ from objstore import (
     TextForm,
     Unit,
     check_store,
+    diff_lines,
     encoded,
     form_of,
 )
@@ -151,11 +152,11 @@ def test_a_stale_change_is_rebased_by_lines(scene: Scene, form: TextForm) -> Non
     base = encoded(TEN, form)
     recorded(scene, base)
     recorded(scene, encoded(TEN.replace(b"2\n", b"two\n"), form))
-    wanted = encoded(TEN.replace(b"9\n", b"nine\n"), form)
+    wanted = TEN.replace(b"9\n", b"nine\n")
     with scene.workspace.call(SHELL) as call:
-        carried = call.rebased("f", base, wanted, ())
+        carried = call.rebased("f", base, wanted, diff_lines(TEN, wanted))
     assert isinstance(carried, Rebased)
-    assert carried.content == encoded(TEN.replace(b"2\n", b"two\n").replace(b"9\n", b"nine\n"), form)
+    assert carried.content == TEN.replace(b"2\n", b"two\n").replace(b"9\n", b"nine\n")
 
 
 @pytest.mark.parametrize("form", OTHER_FORMS)

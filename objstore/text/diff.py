@@ -7,18 +7,22 @@ cheap.
 
 Anchors read well, but may be wrong, and lines that repeat have none. So wherever more than four times as many lines are
 left over as must have changed, a shortest path near the diagonal is looked for (`objstore/text/band.py`) and taken if
-it leaves at most a quarter of them over. Hunks that nothing but a bracket parts are joined.
+it leaves at most a quarter of them over. In a large gap it is not looked for if the other text has hardly any short
+stretch of lines of the one: so much has changed that no path is much shorter. Hunks that nothing but a bracket parts are
+joined.
 
 Pure insertions and deletions are then moved to a position that depends only on the two texts, not on how they were
 matched. Time is O(n log n) for every input: the number of rounds, of candidate pairs and of bits in bands are limited.
 """
 
+from array import array
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import count
-from typing import Final, NamedTuple
+from math import ceil, log
+from typing import Final, NamedTuple, TypeAlias
 
 from objstore.text.band import Band
 from objstore.text.hunks import Hunk, Span, hunks_fit, hunks_from_spans
@@ -41,8 +45,20 @@ _SLACK: Final = 32
 _BITS: Final = 500_000_000
 """Budget of bits for all bands together."""
 
-_REPEATED: Final = -1
-"""Marks a line that occurs more than once, in place of its position."""
+_MANY: Final = 40_000
+"""From how many lines on, of both texts, it is estimated first whether a band can help."""
+
+_SAMPLES: Final = 64
+"""Stretches of lines that are looked up in the other text for the estimate."""
+
+_GONE: Final = 0.9
+"""The share of these that the other text lacks if no band can help."""
+
+_LONGEST: Final = 9
+"""The most lines of a stretch: one changed line is missing from so many of them."""
+
+_SPREAD: Final = 0.6180339887498949
+"""The golden ratio: its multiples, without their whole parts, are spread evenly and never in step with a text."""
 
 _SLIDE: Final = 64
 """How many lines an insertion or deletion may be moved up to a boundary that reads better."""
@@ -92,6 +108,10 @@ def _back(text: bytes, offset: int, lines: int) -> int:
             break
         offset = text.rfind(b"\n", 0, offset - 1) + 1
     return offset
+
+
+_Counts: TypeAlias = tuple[Counter[int], Counter[int]]
+"""How often each line occurs in the old and the new lines of a gap."""
 
 
 class _Gap(NamedTuple):
@@ -150,43 +170,48 @@ class _Matching:
         old, new = self._old, self._new
         inner = _trim(old, new, gap, self.blocks)
         trimmed = gap.b - gap.a - (inner.b - inner.a)
-        if set(old[inner.a : inner.b]).isdisjoint(new[inner.c : inner.d]):
+        counts = Counter(old[inner.a : inner.b]), Counter(new[inner.c : inner.d])
+        if counts[0].keys().isdisjoint(counts[1]):
             return trimmed
         place, matched = len(self.blocks), 0
-        chain = self._anchors(inner) if inner.rounds else []
+        chain = self._anchors(inner, counts) if inner.rounds else []
         if chain:
             matched = sum(map(self.match, _cut(inner, chain)))
         else:
-            cost = _pair_count(old, new, inner)
+            cost = _pair_count(counts)
             if cost <= self._pairs:
                 self._pairs -= cost
                 chain = _longest_chain(_all_pairs(old, new, inner))
-        shorter = self._shorter(inner, inner.b - inner.a + inner.d - inner.c - 2 * (len(chain) + matched))
+        left = inner.b - inner.a + inner.d - inner.c - 2 * (len(chain) + matched)
+        shorter = self._shorter(inner, left, counts)
         if shorter:
             del self.blocks[place:]
             chain, matched = shorter, 0
         self.blocks.extend(_Block(a, c, 1) for a, c in chain)
         return trimmed + len(chain) + matched
 
-    def _anchors(self, gap: _Gap) -> list[tuple[int, int]]:
+    def _anchors(self, gap: _Gap, counts: _Counts) -> list[tuple[int, int]]:
         """Return the longest chain of unique lines; where some cross, of those that are unique in the whole texts."""
-        pairs = _unique_pairs(self._old, self._new, gap)
+        pairs = _unique_pairs(self._old, self._new, gap, counts)
         chain = _longest_chain(pairs)
         if len(chain) < len(pairs):
             if self._unique is None:
-                whole = _unique_pairs(self._old, self._new, _Gap(0, len(self._old), 0, len(self._new), 0))
+                everything = _Gap(0, len(self._old), 0, len(self._new), 0)
+                whole = _unique_pairs(self._old, self._new, everything, (Counter(self._old), Counter(self._new)))
                 around = self._around() if whole else ()
                 self._unique = {self._old[place] for place, _ in whole if self._old[place] not in around}
             chain = _longest_chain(pair for pair in pairs if self._old[pair[0]] in self._unique) or chain
         return chain
 
-    def _shorter(self, gap: _Gap, left: int) -> list[tuple[int, int]]:
+    def _shorter(self, gap: _Gap, left: int, counts: _Counts) -> list[tuple[int, int]]:
         """Return pairs of equal lines that leave at most a quarter of `left` lines over, or nothing."""
         old, new = self._old[gap.a : gap.b], self._new[gap.c : gap.d]
         if left <= _WASTE * abs(len(old) - len(new)):
             return []
-        in_old, in_new = Counter(old), Counter(new)
+        in_old, in_new = counts
         if left <= _WASTE * (len(old) + len(new) - 2 * (in_old & in_new).total()):
+            return []
+        if len(old) + len(new) >= _MANY and _has_changed_throughout(old, new, in_old):
             return []
         # Without the lines that only one side has, the shortest path is nearer to the diagonal.
         old_places = [place for place, line in enumerate(old, gap.a) if line in in_new]
@@ -234,22 +259,34 @@ def _cut(gap: _Gap, chain: Iterable[tuple[int, int]]) -> Iterable[_Gap]:
     yield _Gap(a, gap.b, c, gap.d, gap.rounds - 1)
 
 
-def _unique_pairs(old: list[int], new: list[int], gap: _Gap) -> list[tuple[int, int]]:
+def _unique_pairs(old: list[int], new: list[int], gap: _Gap, counts: _Counts) -> list[tuple[int, int]]:
     """Return the (old, new) positions of the lines that occur once on each side, by old position."""
-    in_old, in_new = _places_of_unique(old, gap.a, gap.b), _places_of_unique(new, gap.c, gap.d)
-    return [(place, in_new[line]) for line, place in in_old.items() if line in in_new]
+    in_old, in_new = counts
+    unique = {line for line, count in in_old.items() if count == in_new.get(line) == 1}
+    if not unique:
+        return []
+    places = {line: place for place, line in enumerate(new[gap.c : gap.d], gap.c) if line in unique}
+    return [(place, places[line]) for place, line in enumerate(old[gap.a : gap.b], gap.a) if line in unique]
 
 
-def _places_of_unique(lines: list[int], start: int, end: int) -> dict[int, int]:
-    places: dict[int, int] = {}
-    for place, line in enumerate(lines[start:end], start):
-        places[line] = _REPEATED if line in places else place
-    return {line: place for line, place in places.items() if place != _REPEATED}
+def _pair_count(counts: _Counts) -> int:
+    in_old, in_new = counts
+    return sum(count * in_new.get(line, 0) for line, count in in_old.items())
 
 
-def _pair_count(old: list[int], new: list[int], gap: _Gap) -> int:
-    in_new = Counter(new[gap.c : gap.d])
-    return sum(count * in_new[line] for line, count in Counter(old[gap.a : gap.b]).items())
+def _has_changed_throughout(old: list[int], new: list[int], in_old: Counter[int]) -> bool:
+    """Return whether nearly no short stretch of old lines is among the new ones, by a sample of them.
+
+    The stretches are as long as it takes for few of them to occur by chance.
+    """
+    kinds = len(old) ** 2 / sum(count * count for count in in_old.values())  # if all were equally frequent
+    size = ceil(log(8 * len(new)) / log(kinds)) if kinds > 1 else _LONGEST + 1
+    if size > min(_LONGEST, len(old)):
+        return False
+    text = array("L", new).tobytes()
+    starts = (int(number * _SPREAD % 1 * (len(old) - size)) for number in range(1, _SAMPLES + 1))
+    # Bytes that fit by chance between two lines only make the sample look less changed.
+    return sum(array("L", old[start : start + size]).tobytes() not in text for start in starts) >= _GONE * _SAMPLES
 
 
 def _all_pairs(old: list[int], new: list[int], gap: _Gap) -> Iterable[tuple[int, int]]:

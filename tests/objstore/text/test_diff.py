@@ -201,6 +201,21 @@ def test_many_changed_lines_among_many_equal_ones_are_found(edits: int) -> None:
     assert changed_lines(diff_lines(text_of_numbers(old), text_of_numbers(new))) == 2 * edits
 
 
+@pytest.mark.parametrize("kinds", [5, 50, 1000])
+def test_a_diff_of_many_lines_shows_few_for_each_that_changed_or_there_is_none_to_find(kinds: int) -> None:
+    chosen = random.Random(kinds)
+    old = [b"%d\n" % chosen.randrange(kinds) for _ in range(25_000)]
+    for edits in (30, 2_500, 25_000):
+        new, changed = list(old), 0
+        for _ in range(edits):
+            at, line = chosen.randrange(len(new)), b"%d\n" % chosen.randrange(kinds)
+            size, lines = chosen.choice([(0, [line]), (1, []), (1, [line])])
+            new[at : at + size] = lines
+            changed += size + len(lines)
+        hunks = diff_lines(b"".join(old), b"".join(new))
+        assert sum(hunk.old_count + hunk.new_count for hunk in hunks) <= 6 * changed
+
+
 def test_a_moved_line_is_two_hunks_though_it_is_the_only_unique_one() -> None:
     before, after = b"u\n" + b"r\n" * 3000, b"r\n" * 3000 + b"u\n"
     assert diff_lines(before, after) == (Hunk(0, 1, 0, 0), Hunk(3001, 0, 3000, 1))

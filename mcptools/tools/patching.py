@@ -202,7 +202,9 @@ class PatchTools:
         """
         with refusing(file_path=shown(file_path), reverted=False):
             found = self._safety.checked(file_path, write=True, space=True)
-            part = part_of(patch, self._place(file_path, found))
+            # As its document's example has it, whose header counts more lines than there are: each such hunk must
+            # be in the file as it was applied, and only once.
+            part, _ = _likely_part(patch, self._place(file_path, found))
 
             def reverted(now: FileText) -> Applied:
                 return _reverted(now, part, self._moved(file_path, now, part))

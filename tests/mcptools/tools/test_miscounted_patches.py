@@ -61,6 +61,10 @@ def test_miscounted_header_is_refused_where_it_is_not_certain(
     before = content.replace("INFO", "DEBUG") if tool == "revert_patch" else content
     file.write_text(before)
     result = call(agent, tool, str(file), patch)
+    if tool == "revert_patch" and content == CONFIG:  # the document's example of a reversal is such a patch
+        assert "Corrected the header of hunk 1" in result.notes
+        assert file.read_text() == content
+        return
     if tool == "edit_file_diff":
         assert result.error["type"] == "invalid_patch"
     else:
@@ -150,6 +154,7 @@ REVERT_EXAMPLE = """--- utils.py
 -    return old_method()
 +    return new_method()
 """
+REVERT_MADE = "#\n" * 4 + "def process():\n    return new_method()\n\n\n# end\n"
 INSPECT_EXAMPLE = """--- config.py
 +++ config.py
 @@ -1,3 +1,4 @@
@@ -186,3 +191,20 @@ def test_examples_of_the_contract_as_printed_are_valid_with_a_note_on_their_head
     right = re.sub("@@ .* @@", header, patch)
     assert agent.done("validate_patch", file_path=str(file), patch=right).notes == ""
     agent.done("apply_patch", file_path=str(file), patch=right)
+
+
+@pytest.mark.parametrize("patch", [REVERT_EXAMPLE, REVERT_EXAMPLE.replace("@@\n ", "@@ ")])
+def test_example_of_a_reversal_as_printed_is_reverted_with_a_note_on_its_header(
+    agent: Agent, folder: Path, patch: str
+) -> None:
+    file = folder / "utils.py"
+    file.write_text(REVERT_MADE)
+    result = agent.done("revert_patch", file_path=str(file), patch=patch)
+    assert result.structured["changes"] == {"lines_added": 1, "lines_removed": 1, "hunks_reverted": 1}
+    assert result.structured["message"] == "Successfully reverted patch from utils.py"
+    assert "Corrected the header of hunk 1: it counts 7 old and 7 new lines" in result.notes
+    assert file.read_text() == REVERT_MADE.replace("new_method", "old_method")
+    file.write_text(REVERT_MADE * 2)
+    refused = agent.call("revert_patch", file_path=str(file), patch=patch)
+    assert refused.structured["error_type"] == "invalid_patch"
+    assert file.read_text() == REVERT_MADE * 2

@@ -7,9 +7,9 @@ cheap.
 
 Anchors read well, but may be wrong, and lines that repeat have none. So wherever more than four times as many lines are
 left over as must have changed, a shortest path near the diagonal is looked for (`objstore/text/band.py`) and taken if
-it leaves at most a quarter of them over. In a large gap it is not looked for if the other text has hardly any short
-stretch of lines of the one: so much has changed that no path is much shorter. Hunks that nothing but a bracket parts are
-joined.
+it leaves at most a quarter of them over. In a large gap it is not looked for if the new text has hardly any short
+stretch of lines of the old one: so much has changed that no path is much shorter. Hunks that nothing but a bracket
+parts are joined.
 
 Pure insertions and deletions are then moved to a position that depends only on the two texts, not on how they were
 matched. Time is O(n log n) for every input: the number of rounds, of candidate pairs and of bits in bands are limited.

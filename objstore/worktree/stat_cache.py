@@ -71,6 +71,11 @@ class CachedFolder:
         """Return the blob of the name at that position in `names`."""
         return BlobId(self.blobs[at * HASH_SIZE : (at + 1) * HASH_SIZE])
 
+    def has_file(self, name: bytes) -> bool:
+        """Return whether a file or symlink of this name is in it."""
+        at = bisect_left(self.names, name)
+        return self.names[at : at + 1] == [name]
+
     def files(self) -> dict[bytes, tuple[StatSignature, BlobId]]:
         """Return the stat signature and the blob of each of its files and symlinks, by name."""
         return {

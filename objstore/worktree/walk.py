@@ -25,7 +25,13 @@ from objstore.fs.content_source import FileSource, Source
 from objstore.fs.disk import failure, is_absence
 from objstore.fs.file_state import state_at
 from objstore.fs.reserved_names import is_reserved
-from objstore.fs.stat_signature import StatSignature, newest_ctime, pack_signatures, read_signature_fields
+from objstore.fs.stat_signature import (
+    FolderKey,
+    StatSignature,
+    newest_ctime,
+    pack_signatures,
+    read_signature_fields,
+)
 from objstore.ignore_rules.gitignore import REBUILT_FOLDERS, TAGS, IgnoreTexts, Rules, Verdict
 from objstore.ignore_rules.rule_files import (
     RULE_FILES,
@@ -106,6 +112,17 @@ class _Names:
     left_out: list[bytes] = field(default_factory=list)
     tracked: list[bytes] = field(default_factory=list)  # files and folders, ignored by git's rules, that its index has
     secrets: list[bytes] = field(default_factory=list)  # left out, because they look like secrets
+
+
+@value
+class _Listed:
+    """What is in one folder, and the rules that apply there."""
+
+    names: _Names
+    rules: Rules
+    texts: IgnoreTexts  # its ignore files
+    rule_files: AbstractSet[bytes]  # their names
+    is_incomplete: bool  # whether a tag file says that all of it can be rebuilt
 
 
 class TreeWalk:
@@ -312,20 +329,10 @@ class TreeWalk:
     def _read_folder(self, fd: int, path: bytes, above: Rules, old: CachedFolder | None) -> tuple[CachedFolder, Rules]:
         own = os.fstat(fd)
         skipped_before = len(self.skipped)
-        with os.scandir(fd) as found:
-            entries = _kinds(list(found))
-        file_names = set(map(_encoded, [name for name, kind in entries if kind == "file"]))
-        rules, texts = self._rules_of(fd, path, above, entries, file_names)
+        listed = self._same_names(fd, path, key_of(own), above, old) or self._listed(fd, path, above, old)
+        names, rules, texts, is_incomplete = listed.names, listed.rules, listed.texts, listed.is_incomplete
         for reason in rules.refused:
             self._skip(path, reason)
-        is_incomplete = self._is_rebuilt_folder(fd, path, file_names, above, old)
-        names = _Names() if is_incomplete else self._sort_names(path, entries, rules, old, file_names)
-        if old is not None:
-            special = set(
-                map(_encoded, [name for name, kind in entries if kind == "other"])
-            )  # no rule leaves these out
-            covered = {*old.names, *old.folders} - special
-            self.stat_cache.newly_left_out += [joined(path, name) for name in names.left_out if name in covered]
         files, facts, blobs, differing = self._files_of(fd, path, names.files, old)
         self._count += len(files)
         is_same = (
@@ -334,7 +341,7 @@ class TreeWalk:
             and not differing
         )
         # An ignored rule file has no cached signature, so a change of it would not show.
-        is_rule_file_ignored = any(file in file_names and file in names.left_out for file in RULE_FILES)
+        is_rule_file_ignored = any(file in names.left_out for file in listed.rule_files)
         newest = max(own.st_ctime_ns, newest_ctime(facts))
         tick = 0 if own.st_dev == self._device else COARSEST_TIMESTAMP_NS
         return (
@@ -361,11 +368,50 @@ class TreeWalk:
             rules,
         )
 
+    def _listed(self, fd: int, path: bytes, above: Rules, old: CachedFolder | None) -> _Listed:
+        """List an open folder, and sort its names by its rules."""
+        with os.scandir(fd) as found:
+            entries = _kinds(list(found))
+        file_names = set(map(_encoded, [name for name, kind in entries if kind == "file"]))
+        has_git = any(name == ".git" for name, _ in entries)
+        rules, texts = self._rules_of(fd, path, above, file_names, has_git=has_git)
+        is_incomplete = self._is_rebuilt_folder(fd, path, file_names, above, old)
+        names = _Names() if is_incomplete else self._sort_names(path, entries, rules, old, file_names)
+        if old is not None and names.left_out:
+            special = set(
+                map(_encoded, [name for name, kind in entries if kind == "other"])
+            )  # no rule leaves these out
+            covered = {*old.names, *old.folders} - special
+            self.stat_cache.newly_left_out += [joined(path, name) for name in names.left_out if name in covered]
+        return _Listed(
+            names=names,
+            rules=rules,
+            texts=texts,
+            rule_files=file_names.intersection(RULE_FILES),
+            is_incomplete=is_incomplete,
+        )
+
+    def _same_names(
+        self, fd: int, path: bytes, key: FolderKey, above: Rules, old: CachedFolder | None
+    ) -> _Listed | None:
+        """Return the names that an open folder had at its last scan, if no other can be in it now, nor be left out.
+
+        A folder whose own times are the same holds the same names. To list very many takes as long as to compare them.
+        """
+        if old is None or old.is_incomplete or old.key != key or key.ctime >= old.clock or old.left_out or old.tracked:
+            return None
+        rule_files = {name for name in RULE_FILES if old.has_file(name)}
+        rules, texts = self._rules_of(fd, path, above, rule_files, has_git=path in self.stat_cache.repositories)
+        if rules.fingerprint != old.rules:
+            return None
+        names = _Names(files=old.names, folders=old.folders)
+        return _Listed(names=names, rules=rules, texts=texts, rule_files=rule_files, is_incomplete=False)
+
     def _rules_of(
-        self, fd: int, path: bytes, above: Rules, entries: Iterable[tuple[str, str]], file_names: Collection[bytes]
+        self, fd: int, path: bytes, above: Rules, file_names: Collection[bytes], *, has_git: bool
     ) -> tuple[Rules, IgnoreTexts]:
         """Return the rules of an open folder, and its ignore files."""
-        has_git = self._reader.rules.uses_git and any(name == ".git" for name, _ in entries)
+        has_git = has_git and self._reader.rules.uses_git
         repository = self._reader.repository(path) if has_git else None
         self.stat_cache.note_repository(path, None if repository is None else repository.key)
         texts = self._reader.texts(fd, path, file_names, repository)
@@ -395,8 +441,11 @@ class TreeWalk:
         names = _Names()
         if old is not None and old.rules == rules.fingerprint:
             # The same rules scan the same files; only of those that git ignores, its index may have others now.
-            same = file_names.difference(old.tracked).intersection(old.names)
-            names.files = [name for name in old.names if name in same]
+            same = file_names.intersection(old.names)
+            same.difference_update(old.tracked)
+            names.files = (
+                list(old.names) if len(same) == len(old.names) else [name for name in old.names if name in same]
+            )
             others = [(os.fsdecode(name), "file") for name in file_names - same]
             entries = [*others, *(entry for entry in entries if entry[1] != "file")]
         folder = os.fsdecode(path)

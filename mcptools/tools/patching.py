@@ -44,6 +44,7 @@ __all__ = [
     "applied",
     "changes_of",
     "corrections_of",
+    "joined_parts",
     "part_among",
     "part_for",
     "part_of",
@@ -363,11 +364,13 @@ def _hinting_at_creation(patch: str, path: str) -> Iterator[None]:
 def part_for(parts: Sequence[FilePatch], place: str) -> FilePatch:
     """Return the part that is for the file at `place`: the only one, or the one whose name matches it best.
 
-    A blank patch has a part without hunks. Raises InvalidPatch if no part or several parts match, and for a part that
-    does more than change the lines of its file.
+    A blank patch has a part without hunks. Parts of one file that only change its lines are one, because hunks are
+    placed by their lines, in any order. Raises InvalidPatch if no part or several parts match, and for a part that does
+    more than change the lines of its file.
     """
     if not parts:
         return _NOTHING
+    parts = joined_parts(parts)
     part = parts[0]
     if len(parts) > 1:
         matched = [max(_matched(name, place) for name in part.names[part.is_copy :]) for part in parts]
@@ -383,6 +386,17 @@ def part_for(parts: Sequence[FilePatch], place: str) -> FilePatch:
     if part.target is None:
         raise InvalidPatch("it deletes the file; use delete_file")
     return part
+
+
+def joined_parts(parts: Sequence[FilePatch]) -> list[FilePatch]:
+    """Return the parts of a patch, those of one file that only change its lines as one."""
+    found: dict[object, FilePatch] = {}
+    for at, part in enumerate(parts):
+        changes_lines = part.more is None and part.source is not None and part.target is not None and not part.is_copy
+        key = part.names if changes_lines else at
+        prior = found.get(key)
+        found[key] = part if prior is None else replace(prior, hunks=prior.hunks + part.hunks)
+    return list(found.values())
 
 
 def applied(text: FileText, part: FilePatch) -> Applied:

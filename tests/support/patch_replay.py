@@ -21,6 +21,7 @@ from typing import Any, Final
 
 from mcptools.edit.patch_parser import InvalidPatch, parse_patches
 from mcptools.edit.unified_diff import Applied, FilePatch, apply_patch
+from mcptools.tools.patching import joined_parts
 
 _SECONDS: Final = 120
 """Time that a script has; some of them wait for what the recorder does not offer."""
@@ -51,12 +52,15 @@ sys.exit(done.returncode)
 _OTHER_REQUESTS: Final = {
     "check": r"--(check|stat|numstat|summary|cached|dry-run)\b|^--build-fake|^-N$|^--intent",
     "merging": r"^-3$|^--3way|^--merge|^-m\b",
-    "fuzz and white space": r"^-C\d|^--whitespace|^--ignore-(space|white)|^-l$|^--unidiff-zero|^-F|^--inaccurate",
     "other output": r"^-o|^--output|^-r|^--reject|^-b|^--backup|^-B|^-z|^-V|^-D|^--ifdef",
     "part of the files": r"^--(include|exclude|directory)",
     "another format": r"^-[cne]$|^--(context|normal|ed)$",
 }
 """Options of the programs by which a call asks for something that our tools don't offer, in the words of the report."""
+
+
+_FUZZ: Final = r"^-C\d|^--whitespace|^--ignore-(space|white)|^-l$|^--unidiff-zero|^-F|^--inaccurate"
+"""Options by which a call asks for a guess. It is compared all the same, and the differences are listed apart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,11 +214,14 @@ def _replayed(call: _Call) -> Iterator[tuple[str, str]]:
         yield ("refused here, applied there", str(refusal)) if changed else ("refused by both", "")
         return
     again = Counter(part.names[1] for part in parts)
+    parts = joined_parts(parts)
+    asked = (
+        ", where fuzz or other white space is asked for" if any(re.search(_FUZZ, word) for word in call.words) else ""
+    )
     for part in parts:
-        if again[part.names[1]] > 1:
-            yield "not compared, several parts for one file", ""
-            continue
-        yield _compared(call, part.reverse if call.is_reverse else part, alone=len(parts) == 1)
+        several = f", of {again[part.names[1]]} parts for one file" if again[part.names[1]] > 1 else ""
+        outcome, detail = _compared(call, part.reverse if call.is_reverse else part, alone=len(parts) == 1)
+        yield f"{outcome}{several}{asked}", detail
 
 
 def _patch(call: _Call) -> bytes:

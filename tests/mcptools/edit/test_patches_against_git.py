@@ -8,6 +8,7 @@ from shutil import which
 
 from hypothesis import assume, given, settings, strategies as st
 
+from mcptools.edit.file_text import file_text
 from mcptools.edit.patch_parser import parse_patches
 from mcptools.edit.unified_diff import Applied, apply_patch
 from mcptools.tools.patching import applied, part_for
@@ -55,8 +56,8 @@ def test_diff_of_git_is_applied_and_reverted(old: bytes, new: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         patch = diff_of_git(Path(folder), old, new)
     part = part_for(parse_patches(patch.decode()), "/ws/f")
-    assert applied(old, part).content == new
-    assert applied(new, part.reverse).content == old
+    assert applied(file_text(old), part).content == new
+    assert applied(file_text(new), part.reverse).content == old
 
 
 @settings(max_examples=30)

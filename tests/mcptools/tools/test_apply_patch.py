@@ -317,7 +317,24 @@ def test_part_with_the_longest_matching_path_is_applied(agent: Agent, folder: Pa
     (folder / "twice").write_text("old\n")
     twice = "--- twice\n+++ twice\n@@ -1 +1 @@\n-old\n+new\n" * 2
     result = agent.call("apply_patch", file_path=str(folder / "twice"), patch=twice)
-    check_refused(result, "invalid_patch", "Invalid patch format: more than one file, and 2 parts for twice")
+    check_refused(result, "context_mismatch", "Hunks 1 and 2 both fit at line 1, which only one of them can have")
+    assert (folder / "twice").read_text() == "old\n"
+
+
+def test_parts_for_one_file_are_applied_as_one(agent: Agent, folder: Path) -> None:
+    file = folder / "f"
+    text = "1\n2\n3\n4\n5\n6\n7\n8\n9\n"
+    file.write_text(text)
+    parts = ["@@ -2 +2,2 @@\n-2\n+two\n+2½\n", "@@ -8 +9 @@\n-8\n+eight\n"]
+    patch = "".join(f"--- a/f\n+++ b/f\n{hunk}" for hunk in parts) + "--- a/g\n+++ b/g\n@@ -1 +1 @@\n-1\n+one\n"
+    made = text.replace("2", "two\n2½").replace("8", "eight")
+    result = agent.done("apply_patch", file_path=str(file), patch=patch)
+    assert result.structured["changes"] == {"lines_added": 3, "lines_removed": 2, "hunks_applied": 2}
+    assert file.read_text() == made
+    agent.done("revert_patch", file_path=str(file), patch=patch)
+    assert file.read_text() == text
+    agent.done("apply_patches", strategy="atomic", patches=[{"file_path": str(file), "patch": patch}])
+    assert file.read_text() == made
 
 
 def test_paths_in_a_patch_are_never_opened(tmp_path: Path) -> None:

@@ -55,6 +55,7 @@ def outcome_shape(
         "taken_out": [],
         "kept": [],
         "older": [],
+        "absent": [],
         "conflicts": [],
         "accept_first": [],
         "reject_first": [],
@@ -104,6 +105,7 @@ def outcome_shape(
                     for kept in outcome.kept
                 ],
                 "older": list(outcome.older),
+                "absent": list(outcome.absent),
             }
         case Conflicted():
             shape |= {

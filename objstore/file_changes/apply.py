@@ -41,7 +41,7 @@ from objstore.fastclass import replace, value
 from objstore.file_changes.hardlinks import FileId, HardLinks, file_id
 from objstore.file_changes.open_dirs import ResolvedPaths
 from objstore.fs.confined_path import FileOnDisk, ResolvedPath, Tree, look_at, open_folder
-from objstore.fs.disk import Disk, Pieces, is_same_file
+from objstore.fs.disk import Disk, MountId, Pieces, is_same_file, mount_of
 from objstore.fs.file_state import contents_below, disk_state, state_at
 from objstore.fs.reserved_names import folded_name, name_on_disk
 from objstore.fs.store_owner import may, owner_of_new, require
@@ -117,7 +117,7 @@ class Transition:
         self._disk = disk
         self._blobs: Final = blobs
         self._scratch: Final = scratch
-        self._scratch_device: Final = os.fstat(scratch).st_dev
+        self._scratch_mount: Final = mount_of(scratch)
         self._seen = dict(seen or {})
         self._was_created = was_created
         self._was_file = was_file
@@ -134,7 +134,7 @@ class Transition:
         self._steps = sorted(wanted, key=lambda step: (step.after is not None, step.path))
         self._moves: Final = {step.moved_from: step for step in self._steps if step.moved_from is not None}
         self._staged: dict[bytes, tuple[int, str]] = {}
-        self._staging_folders: dict[FileId, int] = {}  # open folders for staging other than `scratch`
+        self._staging_folders: dict[tuple[MountId, int], int] = {}  # open folders for staging other than `scratch`
         self._notes: list[str] = []  # names of the notes in `scratch` about them
         self._vacated: Final = {step.path for step in steps if step.after is None}  # now or by earlier steps
         self._created_dirs: dict[
@@ -297,17 +297,18 @@ class Transition:
 
     def _staging_folder(self, resolved: ResolvedPath) -> int:
         """Return an open folder for staged files from which one can be renamed to `resolved`."""
-        # A rename can't cross file systems, so stage on the one that the file will be on.
-        found = os.fstat(resolved.folder)
-        if found.st_dev == self._scratch_device:
+        # A rename can't cross mounts, so stage on the one that the file will be on.
+        mount = mount_of(resolved.folder)
+        if mount == self._scratch_mount:
             return self._scratch
-        folder = self._staging_folders.get(file_id(found))
+        known = mount, os.fstat(resolved.folder).st_ino
+        folder = self._staging_folders.get(known)
         if folder is None:
             from objstore.file_changes.cross_device_staging import note_staging_folder
 
             above = resolved.path.split("/")[: -1 - len(resolved.missing)]
             self._notes.append(note_staging_folder(self._disk, self._scratch, "/".join(above)))
-            folder = self._staging_folders[file_id(found)] = os.dup(resolved.folder)
+            folder = self._staging_folders[known] = os.dup(resolved.folder)
         return folder
 
     def _stage(self, step: FileStep, after: FileState, resolved: ResolvedPath) -> None:
@@ -768,17 +769,22 @@ def _movable(tree: Tree, steps: Sequence[FileStep]) -> list[FileStep]:
 
     def stays(step: FileStep) -> bool:
         source = step.moved_from
-        return source is None or not (is_in_the_way(source) or _device(tree, source) != _device(tree, step.path))
+        return source is None or not (is_in_the_way(source) or _mount(tree, source) != _mount(tree, step.path))
 
     return [step if stays(step) else replace(step, moved_from=None) for step in steps]
 
 
-def _device(tree: Tree, path: bytes) -> int:
-    """Return the device of a path, or of the nearest folder above it that exists."""
+def _mount(tree: Tree, path: bytes) -> MountId | None:
+    """Return the mount of the nearest folder above a path that exists."""
+    folder = path.rpartition(b"/")[0]
     try:
-        return os.lstat(path or b".", dir_fd=tree.fd).st_dev
+        fd = os.open(folder or b".", getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=tree.fd)
     except OSError:
-        return _device(tree, path.rpartition(b"/")[0]) if path else 0
+        return _mount(tree, folder) if folder else None
+    try:
+        return mount_of(fd)
+    finally:
+        os.close(fd)
 
 
 def _undoes_read_only_mode(step: FileStep, found: os.stat_result) -> bool:

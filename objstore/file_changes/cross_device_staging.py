@@ -1,9 +1,9 @@
 """Note which folders on other file systems have staged files, so that a later process can remove leftovers.
 
-A rename can't cross file systems. So the new bytes of a file on another one are staged in the file's own folder instead
-of `.cas/tmp`, which each process clears before its first write. A note in `.cas/tmp` names that folder, from before the
-first file is staged there until the last is gone. So a process that removes the note also removes what a killed process
-left in that folder.
+A rename can't cross mounts, not even of one file system. So the new bytes of a file on another mount are staged in the
+file's own folder instead of `.cas/tmp`, which each process clears before its first write. A note in `.cas/tmp` names
+that folder, from before the first file is staged there until the last is gone. So a process that removes the note also
+removes what a killed process left in that folder.
 """
 
 import os
@@ -15,7 +15,7 @@ from typing import Final
 
 from objstore.errors import CasError, DiskFailed, FileMissing, PathInvalid, PathOutside
 from objstore.fs.confined_path import MAX_PATH, Tree
-from objstore.fs.disk import Disk
+from objstore.fs.disk import Disk, mount_of
 from objstore.fs.reserved_names import STAGING_NOTE_PREFIX, STORE_NAME
 
 __all__ = ["clear_staging_folder", "leftover_staging_paths", "note_staging_folder"]
@@ -96,7 +96,7 @@ def _opened(tree: Tree, scratch: int, note: str) -> Iterator[int | None]:
     """
     within = os.path.normpath(os.path.join(_folder_of(scratch, note), ".cas-"))
     with tree.locate(within, changing=True, as_on_disk=False) as resolved:
-        if os.fstat(resolved.folder).st_dev == os.fstat(scratch).st_dev:
+        if mount_of(resolved.folder) == mount_of(scratch):
             raise DiskFailed(resolved.path, "The disk is not mounted")
         if resolved.missing or resolved.path != within:
             yield None

@@ -11,6 +11,7 @@ The module is longer than 500 lines because a test replaces the whole disk by on
 import errno
 import fcntl
 import os
+import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -23,12 +24,14 @@ from objstore.model.basic_types import settable_mode
 
 __all__ = [
     "Disk",
+    "MountId",
     "Pieces",
     "failure",
     "give_to_owner_of",
     "is_absence",
     "is_folder",
     "is_same_file",
+    "mount_of",
     "new_file_mode",
     "open_or_create",
     "reaching",
@@ -38,6 +41,11 @@ __all__ = [
 
 Pieces: TypeAlias = bytes | Iterable[bytes]
 """The content of a file: one bytes object, or several of them, so that it need not be in memory as a whole."""
+
+MountId: TypeAlias = tuple[int, int]
+"""The device of a mount, and its number; 0: the system doesn't say it."""
+
+_MOUNT_ID: Final = re.compile(rb"^mnt_id:\s*(\d+)", re.MULTILINE)
 
 _HOLE: Final = 1 << 16
 """Bytes of the shortest hole in a file that is written."""
@@ -67,6 +75,17 @@ _CARRIED_PREFIXES: Final = ("user.", "system.posix_acl_access")
 
 _INSPECT_FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
 _TEMPORARY_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+
+
+def mount_of(folder: int) -> MountId:
+    """Return the mount of an open folder: a file can be renamed from one folder to another if both have the same.
+
+    A folder that is bound to another place is on the same device there, and on another mount.
+    """
+    found = None
+    with suppress(OSError), open(f"/proc/self/fdinfo/{folder}", "rb") as file:
+        found = _MOUNT_ID.search(file.read())
+    return os.fstat(folder).st_dev, int(found[1]) if found else 0
 
 
 def failure(error: OSError, path: str) -> CasError:

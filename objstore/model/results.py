@@ -251,6 +251,7 @@ class Decided:
     act: Act | None = None  # what an undo took back, or a redo made again; None: it is another decision
     taken_back: tuple[Unit, ...] = ()  # units that were accepted and are rejected now, ascending
     older: tuple[Seq, ...] = ()  # creations that stay as they were: a rule left their paths out until then
+    absent: tuple[str, ...] = ()  # files that stay as they were: their file systems are not mounted
 
     @property
     def decided(self) -> tuple[Unit, ...]:

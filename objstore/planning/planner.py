@@ -44,7 +44,7 @@ from objstore.planning.ways_out import WaysOut
 from objstore.request_errors import EditTakenOut, FileMayBeOlder, NoSuchName
 from objstore.store.write_batch import Batch, now
 from objstore.worktree.external_changes import concerns_disk, external_view, found_at, found_changes
-from objstore.worktree.mounts import require_mounted
+from objstore.worktree.mounts import absent_folders, is_absent, require_mounted
 
 # `edit_recorder` is imported only if a decision finds external edits, or writes markers.
 if TYPE_CHECKING:
@@ -80,6 +80,17 @@ class Planner:
     _modes_lost: dict[DocumentId, int] = field(default_factory=dict)
     _older: set[Seq] = field(default_factory=set)  # creations that stay pending: their files may be older
     _recorder: Recorder | None = None  # None: nothing is recorded yet
+
+    def absent(self, units: Iterable[Unit]) -> dict[Unit, str]:
+        """Return the units of files that are on file systems not mounted now, each with its file's path."""
+        absent = absent_folders(self.journal)
+        found: dict[Unit, str] = {}
+        for unit in units if absent else ():
+            (document,) = self._documents_of([unit])
+            path = self._tip(document).path
+            if is_absent(path, absent):
+                found[unit] = os.fsdecode(path)
+        return found
 
     def external_changes(self, units: Iterable[Unit]) -> tuple[ExternalChange, ...]:
         """Return the external changes of the files that the units belong to. Raises NotMounted."""

@@ -249,7 +249,7 @@ def _made(journal: Journal, request: DecisionRequest, batch: Batch, *, is_writin
     reduced = _without_no_ops(journal, request)
     if reduced is None:
         return NothingToDo()
-    request = reduced
+    request, absent = _without_absent(journal, reduced)
     planner = Planner(journal=journal, batch=batch, before=request.before)
     found = planner.external_changes(request.verdicts)
     if found and request.on_external is OnExternal.ABORT:
@@ -310,7 +310,22 @@ def _made(journal: Journal, request: DecisionRequest, batch: Batch, *, is_writin
         act=request.act,
         taken_back=taken_back,
         older=plan.older,
+        absent=tuple(dict.fromkeys(absent.values())),
     )
+
+
+def _without_absent(journal: Journal, request: DecisionRequest) -> tuple[DecisionRequest, dict[Unit, str]]:
+    """Return the request without the units of files whose file systems are not mounted now, and these units' paths.
+
+    If there are no others, the request is as it was, and so is one that repeats or takes back a decision as a whole.
+    """
+    if request.takes_back or request.is_claim:
+        return request, {}
+    absent = Planner(journal=journal, batch=Batch(journal.store)).absent(request.verdicts)
+    if not absent or len(absent) == len(request.verdicts):
+        return request, {}
+    verdicts = {unit: status for unit, status in request.verdicts.items() if unit not in absent}
+    return replace(request, verdicts=verdicts), absent
 
 
 def _taken_back(journal: Journal, plan: Plan) -> tuple[Unit, ...]:

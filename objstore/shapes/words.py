@@ -34,6 +34,7 @@ __all__ = [
 ]
 
 _NOTICES: Final = 5
+_MOST_ABSENT: Final = 5
 _FILES: Final = 5
 _HUNKS: Final = 12
 _REFUSED_FILES: Final = 3
@@ -198,6 +199,7 @@ class _Worded:
             *self._repeated(),
             *self._taken_out(),
             *self._older(),
+            *self._absent(),
             *self._markers(),
             *self._kept(),
             *self._outside(),
@@ -280,6 +282,19 @@ class _Worded:
                 f"Edit {seq} is not rejected: {path} was left out until this edit, so the file may be older. "
                 "If it should go, delete it yourself."
             )
+
+    def _absent(self) -> Iterator[str]:
+        """Yield which files stay as they were, because they are not there now."""
+        absent = self._outcome.absent
+        if not absent:
+            return
+        more = f" and {len(absent) - _MOST_ABSENT} more" if len(absent) > _MOST_ABSENT else ""
+        names = ", ".join(map(self._name, absent[:_MOST_ABSENT])) + more
+        is_one = len(absent) == 1
+        yield (
+            f"{names} {'is' if is_one else 'are'} not decided on: {'its disk is' if is_one else 'their disks are'} not "
+            "mounted now. Mount it, then repeat the command."
+        )
 
     def _markers(self) -> Iterator[str]:
         """Yield which conflict markers are added and removed."""

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from objstore import Action, CallInfo, EditFilter, OnExternal, Origin
+from objstore import Action, CallInfo, Decided, EditFilter, OnExternal, Origin
 from objstore.errors import NotMounted
+from tests.support.command_runner import cas
 from tests.support.git_project import GitProject
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
@@ -115,6 +116,60 @@ def test_what_would_change_a_file_that_is_not_mounted_now_changes_nothing(tmp_pa
             project.look()
             assert workspace.history.edits(EditFilter()) == before
             assert project.text("mounted/deep/f.txt") == AGENTS
+        finally:
+            with suppress(subprocess.CalledProcessError):
+                unmount(point)
+
+
+def test_what_is_on_another_mount_is_rejected_restored_and_moved(tmp_path: Path, disk: Path) -> None:
+    with closing(GitProject(tmp_path / "project")) as project:
+        point = project.folder / "mounted"
+        point.mkdir()
+        mount("--bind", str(disk), str(point))
+        try:
+            project.look()
+            project.agent_writes("mounted/deep/f.txt", AGENTS)
+            project.agent_writes("mounted/deep/new.txt", "new\n")
+            workspace = project.workspace
+            first, *_ = workspace.history.edits(EditFilter(newest_first=True))
+            units = [unit for name in (first.seq - 1, first.seq) for unit in workspace.find_units(str(name))[1]]
+            assert isinstance(workspace.decide(Action.REJECT, units), Decided)
+            assert project.text("mounted/deep/f.txt") == FIRST
+            assert not (point / "deep/new.txt").exists()
+            assert cas("undo", folder=project.folder).status == 0
+            assert project.text("mounted/deep/f.txt") == AGENTS
+            assert project.text("mounted/deep/new.txt") == "new\n"
+            with workspace.call(CallInfo(tool="move", conversation="ours", origin=Origin.AGENT)) as call:
+                call.move("mounted/deep/new.txt", "moved.txt")
+                call.write("mounted/more.txt", b"more\n")
+                call.commit()
+            assert project.text("moved.txt") == "new\n"
+            assert sorted(path.name for path in point.rglob("*")) == ["deep", "f.txt", "more.txt"]
+        finally:
+            with suppress(subprocess.CalledProcessError):
+                unmount(point)
+
+
+def test_all_is_decided_but_what_is_not_mounted_now_and_that_is_named(tmp_path: Path, disk: Path) -> None:
+    with closing(GitProject(tmp_path / "project")) as project:
+        point = project.folder / "mounted"
+        point.mkdir()
+        mount("--bind", str(disk), str(point))
+        try:
+            project.look()
+            project.agent_writes("mounted/deep/f.txt", AGENTS)
+            project.agent_writes("0.txt", "agent\n")
+            unmount(point)
+            accepted = cas("accept", "--all", folder=project.folder)
+            assert accepted.status == 0, accepted
+            assert "mounted/deep/f.txt is not decided on: its disk is not mounted now." in accepted.text
+            assert cas("accept", "--all", "--json", folder=project.folder).status == 1  # nothing else is left
+            mount("--bind", str(disk), str(point))
+            undone = cas("undo", folder=project.folder)
+            assert undone.status == 0, undone
+            rejected = cas("reject", "--all", "--json", folder=project.folder).json()
+            assert rejected["absent"] == []
+            assert project.text("mounted/deep/f.txt") == FIRST
         finally:
             with suppress(subprocess.CalledProcessError):
                 unmount(point)

@@ -621,14 +621,9 @@ class TreeWalk:
             with self._opened(path) as fd:
                 if fd is None:
                     continue
-                with os.scandir(fd) as found:
-                    entries = _kinds(list(found))
-                file_names = set(map(_encoded, [name for name, kind in entries if kind == "file"]))
-                rules, _ = self._rules_of(fd, path, above, entries, file_names)
-                if not self._is_rebuilt_folder(fd, path, file_names, above, None):
-                    names = self._sort_names(path, entries, rules, None, file_names)
-                    count += len(names.files)
-                    waiting += [(joined(path, folder), rules) for folder in names.folders]
+                listed = self._listed(fd, path, above, None)
+                count += len(listed.names.files)
+                waiting += [(joined(path, folder), listed.rules) for folder in listed.names.folders]
         del self.skipped[skipped:]
         self.unreadable = unreadable
         return count

@@ -202,7 +202,7 @@ def _replayed(call: _Call) -> Iterator[tuple[str, str]]:
         yield "not compared, no patch", ""
         return
     try:
-        parts = parse_patches(text.decode("utf-8", "surrogateescape"), correct=True)
+        found = parse_patches(text.decode("utf-8", "surrogateescape"), correct=True)
     except (InvalidPatch, UnicodeEncodeError) as refusal:
         changed = call.before != call.after
         text_of = (
@@ -213,8 +213,8 @@ def _replayed(call: _Call) -> Iterator[tuple[str, str]]:
             return
         yield ("refused here, applied there", str(refusal)) if changed else ("refused by both", "")
         return
-    again = Counter(part.names[1] for part in parts)
-    parts = joined_parts(parts)
+    again = Counter(part.names[1] for part in found)
+    parts = joined_parts(found)
     asked = (
         ", where fuzz or other white space is asked for" if any(re.search(_FUZZ, word) for word in call.words) else ""
     )

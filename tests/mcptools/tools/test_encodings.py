@@ -47,14 +47,13 @@ def anchored(agent: Agent, file: Path) -> dict[str, Any]:
 def test_each_tool_changes_lines_and_keeps_the_encoding_and_the_ends(
     agent: Agent, folder: Path, form: TextForm
 ) -> None:
-    for number, (tool, arguments) in enumerate(
-        (
-            ("multi_edit_text_file", {"edits": exact(("two\n", "2\n2½\n"), ("six", "6"))}),
-            ("multi_edit_text_file", {"edits": exact(("two\nthree", "2\n2½\nthree"), ("\nsix\n", "\n6\n"))}),
-            ("edit_file_diff", {"diff": DIFF}),
-            ("edit_text_file", None),
-        )
-    ):
+    calls: list[tuple[str, dict[str, Any] | None]] = [
+        ("multi_edit_text_file", {"edits": exact(("two\n", "2\n2½\n"), ("six", "6"))}),
+        ("multi_edit_text_file", {"edits": exact(("two\nthree", "2\n2½\nthree"), ("\nsix\n", "\n6\n"))}),
+        ("edit_file_diff", {"diff": DIFF}),
+        ("edit_text_file", None),
+    ]
+    for number, (tool, arguments) in enumerate(calls):
         file = made(folder / f"f{number}", TEXT, form)
         given = anchored(agent, file) if arguments is None else arguments
         result = agent.done(tool, path=str(file), **given)

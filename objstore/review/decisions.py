@@ -230,6 +230,7 @@ def _record_returned(journal: Journal, request: DecisionRequest, batch: Batch) -
     reduced = _without_no_ops(journal, request) if request.on_external is OnExternal.KEEP else None
     if reduced is None:
         return False
+    reduced, _ = _without_absent(journal, reduced)
     planner = Planner(journal=journal, batch=batch, before=reduced.before)
     found = planner.external_changes(reduced.verdicts)
     require_expected(reduced.expected, found)

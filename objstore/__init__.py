@@ -1,8 +1,7 @@
 """The store: every file state is stored once, every edit is a record, every decision is reversible.
 
 The command line and the server use the names listed here and nothing else; read `workspace` first. Each name is
-imported when it is first used: the start-up time of a status matters, and it never needs most of these modules. The
-module has more than 500 lines because it lists each public name twice: for the type checker, and with its home.
+imported when it is first used: the start-up time of a status matters, and it never needs most of these modules.
 """
 
 from typing import TYPE_CHECKING, Final

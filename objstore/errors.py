@@ -1,8 +1,7 @@
 """Define the errors of files and stores, and the base of all errors.
 
 Each error carries its facts, and one message that says what happened and what to do. `request_errors` has those of
-requests that can't be met although every file and the store are as they should be. The module has more than 500 lines
-because the two are one tree of classes, each with its message.
+requests that can't be met although every file and the store are as they should be.
 """
 
 from collections.abc import Sequence

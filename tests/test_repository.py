@@ -8,14 +8,12 @@ import sys
 import tokenize
 import tomllib
 import zipfile
-from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any, Final
 
-import grimp
 import pytest
 from hatchling.builders.wheel import WheelBuilder
 from packaging.requirements import Requirement
@@ -54,15 +52,6 @@ FOREIGN_PATH: Final = re.compile(r"(?<![\w.~-])/(?:work|farm|tmp/venv)/")
 NAMES_WITHOUT_A_CONCEPT: Final = {"common", "helper", "helpers", "manager", "misc", "util", "utils"}
 OTHERWISE_NAMED: Final = {"markdown_it": "markdown-it-py"}
 """Distributions whose packages have another name."""
-
-LONG: Final = 500
-"""Lines above which a module says in its docstring why it is so long."""
-
-THIN: Final = 70
-"""Lines below which a module that only one other imports says in its docstring why it is a module of its own."""
-
-MOST_MODULES: Final = 14
-"""Most modules of a package, besides its `__init__`."""
 
 IMPURE: Final = {
     "ctypes",
@@ -134,11 +123,6 @@ def summary(path: Path) -> str:
             if token.type not in {tokenize.ENCODING, tokenize.COMMENT, tokenize.NL}:
                 break
     return ""
-
-
-def flowing_docstring(path: Path) -> str:
-    """Return a module's docstring, with line breaks as spaces."""
-    return " ".join((ast.get_docstring(ast.parse(path.read_bytes())) or "").split())
 
 
 def shipped() -> list[Path]:
@@ -219,37 +203,6 @@ def test_every_module_has_a_summary_as_first_line() -> None:
 
 def test_every_module_is_named_for_a_concept() -> None:
     assert [path for path in modules() if {path.stem, path.parent.name} & NAMES_WITHOUT_A_CONCEPT] == []
-
-
-def test_packages_have_about_a_dozen_modules() -> None:
-    sizes = Counter(path.parent for path in shipped() if path.stem != "__init__")
-    assert {str(folder): size for folder, size in sizes.items() if size > MOST_MODULES} == {}
-
-
-def test_every_package_names_its_modules_in_its_docstring() -> None:
-    unnamed = []  # docs/architecture.md lists the packages of objstore
-    for package in {path.parent for path in shipped() if path.parent != ROOT / "objstore"}:
-        words = set(re.findall(r"\w+", flowing_docstring(package / "__init__.py")))
-        named = {path.stem for path in package.glob("[!_]*.py")} | {path.parent.name for path in package.glob("*/*.py")}
-        unnamed += [str((package / name).relative_to(ROOT)) for name in sorted(named - words)]
-    assert unnamed == []
-
-
-def test_long_modules_state_why_they_are_long() -> None:
-    long = [path for path in shipped() if path.read_bytes().count(b"\n") > LONG]
-    assert long
-    assert [path for path in long if f"{LONG} lines" not in flowing_docstring(path)] == []
-
-
-def test_thin_modules_that_one_other_needs_state_why_they_are_apart() -> None:
-    graph = grimp.build_graph(*PACKAGES, cache_dir=None)
-    alone = [name for name in sorted(graph.modules) if len(graph.find_modules_that_directly_import(name)) == 1]
-    # What `objstore` alone imports is public: it is used under its public name.
-    private = [name for name in alone if graph.find_modules_that_directly_import(name) != {"objstore"}]
-    paths = [path for name in private if (path := ROOT / f"{name.replace('.', '/')}.py").exists()]
-    thin = [path for path in paths if path.read_bytes().count(b"\n") < THIN]
-    assert thin
-    assert [path for path in thin if "a module of its own because" not in flowing_docstring(path)] == []
 
 
 def test_pure_packages_use_neither_disk_nor_clock() -> None:

@@ -2,8 +2,7 @@
 
 On any failure the process still ends with status 0 and prints nothing: our error is written to a log in the store's
 folder, and the next event records what this one should have. Only where it can be written nowhere is the status 1: then
-the command line of the hook leaves the mark. The module has more than 500 lines because what an event means, and what
-its answer says, is decided here, whichever client sends it.
+the command line of the hook leaves the mark.
 """
 
 import json

@@ -1,6 +1,6 @@
 """JSON shapes of net changes. docs/json.md describes them.
 
-Line numbers are zero-based; paths are absolute. It is a module of its own because each kind of thing has one.
+Line numbers are zero-based; paths are absolute.
 """
 
 from typing import TYPE_CHECKING

@@ -1,7 +1,4 @@
-"""The keys of a review: the same in the terminal and on the page; the terminal has a few more.
-
-It is a module of its own because the documentation and the keys of the page are compared with it.
-"""
+"""The keys of a review: the same in the terminal and on the page; the terminal has a few more."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -1,7 +1,4 @@
-"""Keep settings files of one user out of git: name them in the repository's `info/exclude`, which git doesn't share.
-
-It is a module of its own because nothing else in this package asks git.
-"""
+"""Keep settings files of one user out of git: name them in the repository's `info/exclude`, which git doesn't share."""
 
 import os
 import re

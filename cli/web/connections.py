@@ -2,8 +2,6 @@
 
 Any process of the machine can connect. A connection counts as a stranger's until a request on it has the cookie and the
 page's secret. It is closed if that takes too long, and the oldest of them is closed when there are too many.
-
-It is a module of its own because it alone knows the connections of the server's library.
 """
 
 import asyncio

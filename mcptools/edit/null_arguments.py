@@ -1,7 +1,4 @@
-"""Drop null values of optional arguments, which some clients send instead of leaving the argument out.
-
-It is a module of its own because it corrects clients, and knows neither the tools nor the protocol.
-"""
+"""Drop null values of optional arguments, which some clients send instead of leaving the argument out."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,4 @@
-"""Remember the states that a session's own calls gave to files, until another author changes these files.
-
-It is a module of its own because it needs to know nothing of what the session's model has read.
-"""
+"""Remember the states that a session's own calls gave to files, until another author changes these files."""
 
 from collections import OrderedDict, deque
 from typing import Final

@@ -3,8 +3,6 @@
 A version is named by its blob, and its bytes come from the store if they are recorded there. The bytes of the latest
 versions that are in no store are kept here, up to a total size for all sessions of a server. Of older ones only the
 name is left, and the model has to read the file again.
-
-It is a module of its own because keeping bytes within bounds needs to know nothing of a session.
 """
 
 from collections import OrderedDict

@@ -1,7 +1,4 @@
-"""Register tools with the protocol's SDK when they are first called, with the signatures that clients see.
-
-It is a module of its own because it replaces a part of the SDK, whose changes it has to follow.
-"""
+"""Register tools with the protocol's SDK when they are first called, with the signatures that clients see."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence

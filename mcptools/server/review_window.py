@@ -1,7 +1,4 @@
-"""Offer the review as a window that clients draw: the extension MCP Apps, its HTML, and the tools that go with it.
-
-It is a module of its own because nothing else knows MCP Apps, an extension that few clients have.
-"""
+"""Offer the review as a window that clients draw: the extension MCP Apps, its HTML, and the tools that go with it."""
 
 from importlib.resources import files
 from typing import Any, Final

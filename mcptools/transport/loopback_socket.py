@@ -1,7 +1,4 @@
-"""Open a listening socket at a loopback address, which only programs on this machine can reach.
-
-It is a module of its own because it decides who can reach the server, whatever the server does.
-"""
+"""Open a listening socket at a loopback address, which only programs on this machine can reach."""
 
 import ipaddress
 import socket

@@ -2,7 +2,6 @@
 
 Each hook of an agent's program runs in its own process, so one hook leaves what it learns in the log of evidence for
 the next. The log is not part of the history: if it is lost, changes are still found, but not attributed to an agent.
-The module has more than 500 lines because what is known of a call and of its conversation is read and written together.
 """
 
 import time

@@ -2,8 +2,6 @@
 
 An unrecorded difference that the call finds on disk becomes an external edit of its own, before the call's own edits,
 so that no byte is attributed to the wrong author.
-
-The module has over 500 lines because a call is one object: what its methods read under the lock they change together.
 """
 
 import os

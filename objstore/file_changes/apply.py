@@ -7,8 +7,6 @@ Write order. The new bytes of every file *must* be staged and synced before the 
 noticed while nothing has changed. The log *must* be durable before the first file changes, because a crash could
 otherwise leave bytes that no record has. The transition reads the files back and syncs their folders last, and only
 then reports success.
-
-The module is longer than 500 lines because rolling back needs everything that preparing and running have remembered.
 """
 
 import os

@@ -1,8 +1,6 @@
 """Swap two file names atomically with renameat2(2) on Linux or renameatx_np(2) on macOS.
 
-Python offers neither function.
-
-It is a module of its own because only a swap needs ctypes, which is slow to load.
+Python offers neither function. Only a swap needs ctypes, which is slow to load.
 """
 
 import ctypes

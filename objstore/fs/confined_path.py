@@ -4,9 +4,6 @@ The resolver opens each folder on the way relative to the one before without fol
 itself, and counts them. The result is an open folder and a last name, so a swap made after the resolution can't
 redirect the operation that follows. Source: openat(2), and the RESOLVE_BENEATH rule of openat2(2), which Python does
 not offer.
-
-The module is longer than 500 lines because `Tree` and `PathResolver` need each other: a tree makes resolvers, and a
-resolver asks its tree which paths are within it.
 """
 
 import errno

@@ -4,8 +4,6 @@ A test's subclass that fails at the n-th call shows what a crash at that point l
 writes to the log or to the user's files, with these exceptions: SQLite writes the index; the lock and the applied
 marker are created and opened where they are held; and an import, a salvage, and the settings create the folders that
 they need.
-
-The module is longer than 500 lines because a test replaces the whole disk by one subclass.
 """
 
 import errno

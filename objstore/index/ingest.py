@@ -1,7 +1,6 @@
 """Apply each frame of the log to the index.
 
-Separate from the index itself, because most commands only query, and then neither records nor blobs need be decoded. It
-has more than 500 lines because the methods for all kinds of records share one transaction and the tips to write.
+Separate from the index itself, because most commands only query, and then neither records nor blobs need be decoded.
 """
 
 import sqlite3

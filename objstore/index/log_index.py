@@ -3,8 +3,6 @@
 The index is derived from the log and is never the only copy of anything: it can be deleted at any moment. It stores how
 far it has read and which record it read last. When it is opened, it reads on from there; if the log no longer has that
 record, the index is rebuilt.
-
-More than 500 lines, because opening, catching up and rebuilding all change the position that this process remembers.
 """
 
 import sqlite3

@@ -2,8 +2,7 @@
 
 The check goes from the bottom up: frames, blobs through their chains, the hash chain of records; only if these are
 intact, also the index, the reference counts, each document's replay, and the files. Only `repair_store` changes
-anything. This module has more than 500 lines because every message of `cas fsck` is in it, next to the check that finds
-the fault.
+anything.
 """
 
 import os

@@ -2,8 +2,6 @@
 
 Nothing but the files is needed: no index, no lock, no complete sequence. Keyed checksums verify frames, hashes verify
 blobs, and the canonical encoding verifies records, so everything that is found is what was written.
-This module has more than 500 lines because opening the files, finding frames and reading blobs share one cache and one
-set of file descriptors.
 """
 
 import os

@@ -3,9 +3,6 @@
 Compaction may rewrite a full segment without the blobs that nothing holds; the new file is the segment's next
 generation. The offsets of its frames are beyond those of the generation before, so that a place determines which of the
 two files it is in.
-
-The module is longer than 500 lines because the listing, the open files and the frame moves change together under one
-refresh.
 """
 
 import os

@@ -1,7 +1,6 @@
 """Encode each record in its one canonical form, and decode nothing else.
 
-The encoding of a record contains the id of the record before it. FORMAT.md lists every field. The
-module has more than 500 lines because the encoder and the decoder of each kind of record are next to each other.
+The encoding of a record contains the id of the record before it. FORMAT.md lists every field.
 """
 
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 The text of a file is a function of the set of live edits. A decision gives units new statuses, and the planner replays
 every document of these units with them. If there is no conflict, and no two files have one path, the plan writes the
 resulting documents; otherwise the planner returns the conflicts.
-
-The module is longer than 500 lines because each step of a plan uses the documents that the steps before it loaded.
 """
 
 from __future__ import annotations

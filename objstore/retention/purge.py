@@ -6,8 +6,6 @@ with it. Snapshots are recorded again without the blobs.
 
 No file is changed. A file at a chosen path counts as deleted from then on, and the settings exclude its path, so that
 no later scan takes the bytes again. Any other file that contains the bytes now prevents the purge: a scan would.
-
-The module has more than 500 lines because each part of the plan depends on the blobs that the others find.
 """
 
 import os

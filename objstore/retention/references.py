@@ -1,9 +1,8 @@
 """List the blobs that decisions, pins, snapshots and large blobs refer to, read from the log.
 
 Compaction compares them with the blobs that it would remove. What edits, document tips and snapshot records refer to is
-in the index next to the reference counts, and is compared there; the rest is in the log alone.
-
-It is a module of its own because it must not share what compaction relies on: it is the second opinion.
+in the index next to the reference counts, and is compared there; the rest is in the log alone. It shares nothing with
+what compaction relies on: it is the second opinion.
 """
 
 from collections.abc import Iterator

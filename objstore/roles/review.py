@@ -1,8 +1,4 @@
-"""Report what awaits review, and make and undo decisions.
-
-It has more than 500 lines because it is the whole of one role, and most of its methods only pass on and say what is
-raised.
-"""
+"""Report what awaits review, and make and undo decisions."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Export the store or its history, and import the history of another tool.
-
-It is a module of its own because each role has one.
-"""
+"""Export the store or its history, and import the history of another tool."""
 
 from __future__ import annotations
 

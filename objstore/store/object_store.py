@@ -1,9 +1,6 @@
 """Provide one store: the log, its index, and blobs by name, without knowing the user's files.
 
 The modules that decode blobs and records are imported where they are used, because a status reads neither.
-
-The module is longer than 500 lines because appending, following the log and replacing an unusable index share the state
-of one store.
 """
 
 from __future__ import annotations

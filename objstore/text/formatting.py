@@ -1,7 +1,7 @@
 """Compare two texts token by token: whether a formatter may have made one of the other.
 
-It is a module of its own because it compares texts without knowing whose edits they are. What can't be compared soundly
-counts as another text: then a change is an edit like any other, which a person decides on.
+What can't be compared soundly counts as another text: then a change is an edit like any other, which a person decides
+on.
 """
 
 import io

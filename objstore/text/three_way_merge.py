@@ -3,8 +3,6 @@
 Changes on both sides that are apart are both applied; those that touch or overlap are applied only if both sides made
 the same change. A clean merge does not depend on who wrote which line, so the review planner uses it as a second
 opinion on the weave's answer.
-
-It is a module of its own because it merges texts without knowing edits or the weave, which it checks.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Find the files that are not in their known state, and record the edits that explain the difference.
-
-The module is longer than 500 lines because each kind of difference is found and recorded under one lock, in one order.
-"""
+"""Find the files that are not in their known state, and record the edits that explain the difference."""
 
 import os
 import stat

@@ -1,8 +1,7 @@
 """Follow agents' tool calls by what their hooks report, and record each call's changes as its own.
 
 A hook reports when a tool of an agent begins and when it ends; in between, the agent's own program changes files. What
-an agent may have changed, though none is known to have, is recorded as unattributed, and needs a review. The module
-has more than 500 lines because all reports change the same open calls under one lock.
+an agent may have changed, though none is known to have, is recorded as unattributed, and needs a review.
 """
 
 import os

@@ -2,8 +2,6 @@
 
 While a call runs whose beginning no hook reported, nothing says that an agent works, so that scans take its changes for
 a person's. And while a call is open whose end is lost, scans take a person's changes for the call's.
-
-It is a module of its own because `hook_sessions`, which uses it, is long, and only sees what is reported.
 """
 
 import os

@@ -2,8 +2,6 @@
 
 Write order. A group *must* be durable in the log before the first of its files changes, and the files *must* be durable
 before the applied marker, a small file next to the log, records that they match it.
-
-The module is longer than 500 lines because reading, writing and recovery share one store, its lock and its marker.
 """
 
 from __future__ import annotations

@@ -4,7 +4,6 @@ Each state is reconstructed from kept contents and diffs, and counts only if it 
 into one group that ends with the files as they are on disk, so no file is ever written, not even when recovery rolls
 forward after a crash. The weave computes what a rejection made of a text; if the file on disk differs from that, the
 difference is an external edit, as at any other time.
-This module has more than 500 lines because all of it works on one import's state: lineages, entries and decisions.
 """
 
 import os

@@ -3,9 +3,6 @@
 A document consists of a weave for the text, and registers for path, permission bits and text form, each of which holds
 what its last live writer wrote. Existence is part of the weave: creation inserts the file's bounds, and deletion
 deletes them. A document is pure: bytes and records go in, states and conflicts come out.
-
-The module exceeds 500 lines because `Document` is one class whose methods translate between the units of edits and
-those of the weave; the logic behind them is in the other modules of this package.
 """
 
 from bisect import bisect_left, bisect_right

@@ -8,9 +8,6 @@ as an image of everything that ever was: the xi editor.)
 The start and the end of the file are bounds, runs of no lines that creation inserts and deletion deletes: an empty file
 still has them. Whether the last line lacks its newline is not part of the lines: the newest live unit that set the
 final newline decides, whichever line is last now, unless lines that it didn't know record_splice those that it saw.
-
-The module exceeds 500 lines because `Weave` is one class: recording and flipping maintain the same runs, and splitting
-them would spread one invariant over two modules.
 """
 
 from __future__ import annotations

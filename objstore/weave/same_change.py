@@ -4,8 +4,6 @@ An agent may make an edit again that was rejected. If both were live, their line
 would replace the same line. So where an undo would make one live though the other is, it can stay dead: the text is the
 same. Two changes are the same if they delete the same runs and insert equal lines in the same place, and the later one
 was recorded while the earlier one was dead.
-
-It is a module of its own because `line_weave`, which asks it, is long, and this reads the weave without changing it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Find which files of a large folder must be looked at again, from packed stat signatures.
 
 No object is made for a file that is as it was at the last scan: signatures and blobs are compared, cut and joined as
-columns of bytes, in the order of the names. It is a module of its own because only large folders are worth it, and a
-scan of others needs no ctypes.
+columns of bytes, in the order of the names. A scan of a small folder needs no ctypes, which this loads.
 """
 
 from bisect import bisect_left

@@ -2,9 +2,6 @@
 
 The walk opens every folder name by name from the root and follows no symlink, so it takes no file from outside the
 workspace. It reports files that it can't read and special files, and goes on; at a limit it stops, and reports that.
-
-The module has more than 500 lines because reading one folder needs nearly all state of the walk: the ignore rules of
-the folders above, the limits, the cache and the list of skipped paths.
 """
 
 import os

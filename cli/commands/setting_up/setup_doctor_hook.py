@@ -1,7 +1,4 @@
-"""The commands `cas setup`, `cas doctor` and `cas hook`: connect agent programs, and receive their events.
-
-The module is longer than 500 lines because the three share the names of clients and the places of their settings.
-"""
+"""The commands `cas setup`, `cas doctor` and `cas hook`: connect agent programs, and receive their events."""
 
 import os
 import shlex

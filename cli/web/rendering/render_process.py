@@ -1,8 +1,6 @@
 """Render two texts in a separate process, which is ended if it takes too long.
 
 The library takes a second for some texts of 100 kB and can't be interrupted; the server goes on meanwhile.
-
-It is a module of its own because it is also the program that this process runs.
 """
 
 import json

@@ -1,7 +1,4 @@
-"""Serve the page's own files, by a fixed list, so that no path leads elsewhere.
-
-It is a module of its own because these answers, unlike those of the other routes, need no workspace.
-"""
+"""Serve the page's own files, by a fixed list, so that no path leads elsewhere."""
 
 from hashlib import blake2b
 from pathlib import Path

@@ -1,7 +1,4 @@
-"""Check an index's database, and list its rows for comparison with an index rebuilt from the same log.
-
-It is a module of its own because these questions are about every table, and only fsck asks them.
-"""
+"""Check an index's database, and list its rows for comparison with an index rebuilt from the same log."""
 
 from collections.abc import Generator
 from typing import Final

@@ -1,7 +1,4 @@
-"""Query the index for snapshots and pins, which hold blobs as edits and decisions do, and for expiries.
-
-It is a module of its own because each subject has one.
-"""
+"""Query the index for snapshots and pins, which hold blobs as edits and decisions do, and for expiries."""
 
 from typing import Final
 

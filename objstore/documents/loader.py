@@ -88,7 +88,7 @@ class _Position(NamedTuple):
 def load_document(journal: Journal, document: DocumentId, *, ignore_cache: bool = False) -> Document:
     """Return the document, replayed from the journal and checked against its tip. Raises HistoryBroken.
 
-    `ignore_cache`: replay from the first edit.
+    `ignore_cache`: replay from the first edit, and compare the text after each decision with what that wrote.
     """
     # One read transaction: otherwise records that another process adds meanwhile would be in the tip only.
     with _without_collecting(), journal.store.index.still():
@@ -102,11 +102,10 @@ def _loaded(journal: Journal, document: DocumentId, *, ignore_cache: bool) -> Do
         with suppress(HistoryBroken, *_MEANINGLESS):
             return _replayed_since(journal, document, *cached, is_hashed=False)
     beginning = _Position(0, RecordId(b""), 0, None)
-    if not ignore_cache:
-        # If the unhashed states don't end in the recorded one, the next attempt finds the wrong one by its hash.
-        with suppress(HistoryBroken):
-            return _replayed_since(journal, document, None, beginning, is_hashed=False)
-    return _replayed_since(journal, document, None, beginning, is_hashed=True)
+    # If the unhashed states don't end in the recorded one, the next attempt finds the wrong one by its hash.
+    with suppress(HistoryBroken):
+        return _replayed_since(journal, document, None, beginning, is_hashed=False, is_checked=ignore_cache)
+    return _replayed_since(journal, document, None, beginning, is_hashed=True, is_checked=True)
 
 
 def load_past(journal: Journal, document: DocumentId, seq: Seq, *, before: bool) -> Document:
@@ -192,12 +191,18 @@ def cache_documents(journal: Journal) -> None:
 
 
 def _replayed_since(
-    journal: Journal, document: DocumentId, since: Document | None, position: _Position, *, is_hashed: bool
+    journal: Journal,
+    document: DocumentId,
+    since: Document | None,
+    position: _Position,
+    *,
+    is_hashed: bool,
+    is_checked: bool = False,
 ) -> Document:
     """Return the document after all records since `position`, where it was `since`.
 
-    `is_hashed`: whether each state, not only the last one, is checked against its hash, and the text after each
-    decision against what the decision wrote.
+    `is_hashed`: whether each state, not only the last one, is checked against its hash. `is_checked`: whether the text
+    after each decision is compared with what the decision wrote.
     """
     store = journal.store
     records: list[ReplayEdit | ReplayDecision] = []
@@ -215,7 +220,7 @@ def _replayed_since(
     if since is None and store.index.history.oldest_edit(document) is None:
         since = _without_edits(journal, document)
     states = StateReader(store, {} if is_hashed else places)
-    loaded = replayed(records, document, store.text, states.after, since, is_checked=is_hashed)
+    loaded = replayed(records, document, store.text, states.after, since, is_checked=is_checked)
     _check(journal, loaded)
     if sum(map(_weight, records)) >= _CACHE_AFTER:
         _cache(journal, loaded, _Position(*edit, *decision))

@@ -6,12 +6,12 @@ anything.
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, suppress
 from enum import StrEnum
 from functools import partial
 from itertools import zip_longest
-from typing import Final
+from typing import Final, NamedTuple
 
 from objstore.documents.loader import (
     cached_document_differs,
@@ -46,6 +46,7 @@ from objstore.integrity.segment_scan import MAX_LISTED_LOSSES, FrameSpan, Scanne
 from objstore.log.applied_marker import read_applied_marker
 from objstore.log.frames import SEGMENT_HEADER_SIZE
 from objstore.log.segment_files import Place, is_conflict_copy
+from objstore.log.segments import Log
 from objstore.model.basic_types import Progress, ignore_progress
 from objstore.model.ids import BlobId
 from objstore.model.records import Decision, Edit, Numbering, Snapshot
@@ -188,6 +189,13 @@ def _sentence(words: str) -> str:
     return f"{words[:1].upper()}{words[1:]}."
 
 
+class _Built(NamedTuple):
+    """An index that a check has built from the log."""
+
+    fresh: Index
+    journal: Journal | None  # whose index it is (None: it is not the store's, which is compared with it)
+
+
 class _Checking:
     """One check in progress."""
 
@@ -197,8 +205,8 @@ class _Checking:
         self._progress = progress
         self._faults: list[Fault] = []
         self._notes: list[str] = []
+        self._are_all_blobs_read = False
         self._edits_of: dict[BlobId, list[Edit]] = {}  # by the blobs that they refer to
-        self._counted: Mapping[BlobId, int] = {}  # how often records hold each blob
         self.report = CheckReport(
             root=root, segments=0, blobs=0, records=0, documents=0, faults=(), leftovers=0, notes=()
         )
@@ -208,24 +216,18 @@ class _Checking:
         # Read before the log, because a writer moves the marker after appending.
         marked = read_applied_marker(self._folder)
         try:
-            with SegmentScan(os.path.join(self._folder, "segments")) as scan:
-                records = self._check_segments(scan, marked)
-                for found in records:
-                    if isinstance(found.record, Edit):
-                        for blob in held_blobs(found.record):
-                            self._edits_of.setdefault(blob, []).append(found.record)
-                self._check_chain(records, scan)
-                is_log_sound = not any(fault.part in _OF_THE_LOG for fault in self._faults)
-                self._check_blobs(scan, records, is_log_sound=is_log_sound)
-                self.report = replace(
-                    self.report, segments=len(scan.segments), blobs=len(scan.blobs), records=len(records)
-                )
-            if is_log_sound:
-                self._check_derived(records)
-            else:
-                self._notes.append(
-                    "The log is damaged, so the index, reference counts, documents and files were not checked."
-                )
+            with ExitStack() as opened:
+                built = self._built_index(opened, marked)
+                if built is None or not self._are_all_blobs_read:
+                    self._faults.clear()
+                    self._notes.clear()
+                    self._explain(marked)
+                if any(fault.part in _OF_THE_LOG for fault in self._faults):
+                    self._notes.append(
+                        "The log is damaged, so the index, reference counts, documents and files were not checked."
+                    )
+                else:
+                    self._check_derived(built)
         except FileMissing:
             instead = "Put them back, or move .cas away (mv) and run `cas init` to make a new store."
             lost = f"Everything recorded is lost, unless the segments were moved away. {instead}"
@@ -261,10 +263,69 @@ class _Checking:
         except FileNotFoundError:
             return 0
 
-    # ---- the log
+    # ---- the log: first without its records in memory, and if anything is wrong with it, again with them
 
-    def _check_segments(self, scan: SegmentScan, marked: Place | None) -> list[ScannedRecord]:
-        """Report damage; return the records of the journal."""
+    def _built_index(self, opened: ExitStack, marked: Place | None) -> _Built | None:
+        """Check the log, each record decoded once, as the index is built from it; return that index.
+
+        None: the log is damaged, or changes too much meanwhile. `opened`: is to close the index.
+        """
+        folder = os.path.join(self._folder, LOG_NAME)
+        with SegmentScan(folder, decodes_records=False) as scan:
+            self._check_segments(scan, marked)
+            if any(fault.part in _OF_THE_LOG for fault in self._faults):
+                return None
+            try:
+                if os.path.exists(os.path.join(self._folder, INDEX_NAME)):
+                    log = opened.enter_context(closing(Log(folder, Disk())))
+                    built = _Built(opened.enter_context(closing(Index(None, log))), None)
+                else:  # there is none to compare it with
+                    journal = opened.enter_context(closing(Journal(self.report.root, Disk())))
+                    built = _Built(journal.store.index, journal)
+                self._are_all_blobs_read = self._is_each_blob_read(scan, built.fresh)
+            except DiskFull:
+                raise  # it says nothing about the log
+            except CasError:
+                return None
+            self.report = replace(
+                self.report, segments=len(scan.segments), blobs=len(scan.blobs), records=scan.record_count
+            )
+        return built
+
+    def _is_each_blob_read(self, scan: SegmentScan, built: Index) -> bool:
+        """Return whether every stored blob can be read, and no held blob is missing."""
+        for done, name in enumerate(scan.blobs):
+            self._progress("blobs", done, len(scan.blobs))
+            try:
+                self._verify(scan, name)
+            except BlobDamaged:
+                return False
+        return not built.blobs.lost() and built.blobs.uncounted() is None
+
+    def _verify(self, scan: SegmentScan, name: BlobId) -> None:
+        """Verify a blob. Raises BlobDamaged."""
+        if self._quick:
+            scan.verify_needs(name)
+        else:
+            scan.verify(name)
+
+    def _explain(self, marked: Place | None) -> None:
+        """Report what is wrong with the log, and what it means for which edits and snapshots."""
+        with SegmentScan(os.path.join(self._folder, LOG_NAME)) as scan:
+            self._check_segments(scan, marked)
+            tail = scan.ends[-1].whole
+            records = [found for found in scan.records if not self._is_in(scan, found.span, tail)]
+            for found in records:
+                if isinstance(found.record, Edit):
+                    for blob in held_blobs(found.record):
+                        self._edits_of.setdefault(blob, []).append(found.record)
+            self._check_chain(records, scan)
+            is_log_sound = not any(fault.part in _OF_THE_LOG for fault in self._faults)
+            self._check_blobs(scan, records, is_log_sound=is_log_sound)
+            self.report = replace(self.report, segments=len(scan.segments), blobs=len(scan.blobs), records=len(records))
+
+    def _check_segments(self, scan: SegmentScan, marked: Place | None) -> None:
+        """Report damage of the segment files, and an applied marker beyond their end."""
         for number in scan.missing_segments():
             self._fault(
                 StorePart.SEGMENTS, f"segment {number} is missing", "What was recorded in it is lost; see below."
@@ -312,7 +373,6 @@ class _Checking:
                 meaning,
                 repairable=tail == size,
             )
-        return [found for found in scan.records if not self._is_in(scan, found.span, tail)]
 
     @staticmethod
     def _is_in(scan: SegmentScan, span: FrameSpan, tail: int) -> bool:
@@ -352,18 +412,15 @@ class _Checking:
         for done, name in enumerate(scan.blobs):
             self._progress("blobs", done, total)
             try:
-                if self._quick:
-                    scan.verify_needs(name)
-                else:
-                    scan.verify(name)
+                self._verify(scan, name)
             except BlobDamaged as error:
                 lost[name] = error.reason
         # Expired records hold nothing: their blobs may be gone.
         invalid: dict[BlobId, str] = {}
         read = partial(_tree_or_none, scan, invalid)
         journal = [found.record for found in records]
-        self._counted = recount(journal, read, scan.chunks)
-        lost |= {name: "no frame of it can be read" for name in self._counted if name not in scan.blobs}
+        counted = recount(journal, read, scan.chunks)
+        lost |= {name: "no frame of it can be read" for name in counted if name not in scan.blobs}
         if not lost and not invalid:
             return
         parts = unreadable_parts(journal, scan.blobs.keys() - lost.keys() - invalid.keys(), read)
@@ -393,19 +450,22 @@ class _Checking:
 
     # ---- what is derived
 
-    def _check_derived(self, records: list[ScannedRecord]) -> None:
-        try:
-            journal = Journal(self.report.root, Disk())
-        except DiskFull:
-            raise  # it says nothing about the index
-        except CasError as error:
-            self._fault(StorePart.INDEX, str(error), _INDEX_UNREADABLE, repairable=True)
-            return
-        with closing(journal):
+    def _check_derived(self, built: _Built | None) -> None:
+        """Check what is derived from the log. `built`: the index that was built from it (None: none was yet)."""
+        journal = None if built is None else built.journal
+        with ExitStack() as opened:
+            if journal is None:
+                try:
+                    journal = opened.enter_context(closing(Journal(self.report.root, Disk())))
+                except DiskFull:
+                    raise  # it says nothing about the index
+                except CasError as error:
+                    self._fault(StorePart.INDEX, str(error), _INDEX_UNREADABLE, repairable=True)
+                    return
             try:
                 with journal.reading() as store:
-                    self._check_index(store)
-                    self._check_refs(store, records)
+                    if built is None or built.journal is None:
+                        self._check_index(store, None if built is None else built.fresh)
                     if any(fault.part is StorePart.INDEX for fault in self._faults):
                         self._notes.append("The index is damaged, so documents and files were not checked.")
                         return
@@ -421,17 +481,18 @@ class _Checking:
                 meaning = "The store can't be opened; run `cas salvage` to make a new one from the rest."
                 self._fault(StorePart.SEGMENTS, str(error), meaning)
 
-    def _check_index(self, store: Store) -> None:
+    def _check_index(self, store: Store, built: Index | None) -> None:
+        """Compare the index with one that was built from the log (None: it is built here)."""
         differing: list[str] = []
         damaged_tables: list[str] = []
         damage: StoreDamaged | None = None
-        fresh: Index | None = None
+        wrong_counts = 0
         with ExitStack() as opened:
             for _ in range(_TRIES):  # a compaction that begins or ends meanwhile also makes a difference
                 try:
-                    fresh = fresh or opened.enter_context(closing(Index(None, store.log)))
-                    fresh.follow_generations()
-                    fresh.catch_up()
+                    built = built or opened.enter_context(closing(Index(None, store.log)))
+                    built.follow_generations()
+                    built.catch_up()
                     # The store, and not only its index: the segment at whose place the index ends may have been
                     # rewritten since.
                     store.catch_up()
@@ -447,8 +508,9 @@ class _Checking:
                         )
                         return
                     with kept.still():
-                        fresh.catch_up(kept.end)
-                        differing = list(_differing(kept, fresh))
+                        built.catch_up(kept.end)
+                        differing = list(_differing(kept, built))
+                        wrong_counts = _wrong_counts(kept, built) if "blobs" in differing else 0
                         damaged_tables = kept.checks.damaged_tables()
                 except StoreDamaged as error:
                     damage = error
@@ -462,6 +524,13 @@ class _Checking:
             self._wrong_index(f"the index's table {table} differs from the log")
         for table in damaged_tables:
             self._wrong_index(f"the index's table {table} differs from what was written to it")
+        if wrong_counts:
+            self._fault(
+                StorePart.REFCOUNTS,
+                f"blobs whose reference count differs from the records: {wrong_counts}",
+                "Blobs may be kept too long or deleted too early. Run `cas fsck --repair` to count them again.",
+                repairable=True,
+            )
 
     def _wrong_index(self, what: str) -> None:
         meaning = (
@@ -469,34 +538,20 @@ class _Checking:
         )
         self._fault(StorePart.INDEX, what, meaning, repairable=True)
 
-    def _check_refs(self, store: Store, records: list[ScannedRecord]) -> None:
-        index, last = store.index, records[-1].id if records else None
-        if index.last_record != last:
-            return  # a writer has gone on since the log was read
-        with index.still():
-            if index.last_record != last:
-                return  # or has since then
-            # The cursor is closed before the index is, as where tables are compared.
-            with closing(index.blobs.all_refs()) as counted:
-                wrong = sum(refs != self._counted.get(name, 0) for name, refs in counted)
-        if wrong:
-            self._fault(
-                StorePart.REFCOUNTS,
-                f"blobs whose reference count differs from the records: {wrong}",
-                "Blobs may be kept too long or deleted too early. Run `cas fsck --repair` to count them again.",
-                repairable=True,
-            )
-
     def _check_documents(self, journal: Journal) -> None:
         # All documents in one state of the index: another process may record an edit between two reads.
         with journal.store.index.still():
             tips = journal.store.index.documents.tips()
+            files = journal.store.log.files
+            # The versions that decided differently wrote format version 1.
+            is_old = any(files.version(number) == 1 for number in files.numbers())
             for done, tip in enumerate(tips):
                 self._progress("documents", done, len(tips))
                 try:
                     if cached_document_differs(journal, tip.document):
                         self._wrong_cache(os.fsdecode(tip.path))
-                    self._note_differing_decisions(journal, tip)
+                    if is_old:
+                        self._note_differing_decisions(journal, tip)
                 except StoreError as error:
                     path = os.fsdecode(tip.path)
                     self._fault(
@@ -582,6 +637,12 @@ def _differing(kept: Index, fresh: Index) -> Iterator[str]:
     # A second frame may have gone since it was noted, but everything that is noted must be in the log.
     if not fresh.checks.duplicated_blobs() <= kept.checks.duplicated_blobs() or kept.checks.has_stray_duplicates():
         yield "doubled"
+
+
+def _wrong_counts(kept: Index, built: Index) -> int:
+    """Return the number of blobs that the two indexes count differently."""
+    with closing(kept.blobs.all_refs()) as kept_rows, closing(built.blobs.all_refs()) as built_rows:
+        return len({*kept_rows} ^ {*built_rows})
 
 
 def _listed(numbers: tuple[int, ...]) -> str:

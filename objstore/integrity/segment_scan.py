@@ -124,10 +124,13 @@ class SegmentEnd(NamedTuple):
 class SegmentScan:
     """The readable frames of some segment files."""
 
-    def __init__(self, folder: str, store: StoreId | None = None, *, any_names: bool = False) -> None:
+    def __init__(
+        self, folder: str, store: StoreId | None = None, *, any_names: bool = False, decodes_records: bool = True
+    ) -> None:
         """Read every segment in `folder`. `store`: the store's id, if no header gives it.
 
-        `any_names`: read every file that ends in `.seg`, even those that a store ignores.
+        `any_names`: read every file that ends in `.seg`, even those that a store ignores. `decodes_records`: if false,
+        records are only counted, whether they decode or not.
         Raises FileMissing if there are no segments, and StoreUnknown if the store's id can't be found out.
         """
         self._fds: list[int] = []
@@ -136,6 +139,8 @@ class SegmentScan:
         self.blobs: Final[dict[BlobId, list[FrameSpan]]] = {}
         self.large: Final[set[BlobId]] = set()  # those of them that are read from chunks
         self.records: Final[list[ScannedRecord]] = []
+        self.record_count = 0  # of those in complete groups, whether they decode or not
+        self._decodes_records: Final = decodes_records
         self.ends: Final[list[SegmentEnd]] = []
         self._chosen: dict[BlobId, FrameSpan] = {}
         # The blob at fault for each blob that can't be read, and why (None: it is missing).
@@ -295,12 +300,15 @@ class SegmentScan:
                 blob, reason = self._failed[wanted]
                 raise BlobMissing(blob) if reason is None else BlobDamaged(blob, reason)
             known = self._newest if self._newest and self._newest[0].id == wanted else self._cache.get(wanted)
-            header = self.header(wanted) if known is None else known[0]
+            if known is None and wanted not in self.blobs:
+                raise BlobMissing(wanted)
+            payload = b"" if known is not None else self.payload(self.span(wanted))
+            header = parse_blob_header(payload) if known is None else known[0]
             if chain:
                 self._require_depth_of_base(chain[-1][0], header)
             if known is not None:
                 return known[1]
-            chain.append((header, self.payload(self.span(wanted))))
+            chain.append((header, payload))
             wanted = header.base
         return None
 
@@ -386,12 +394,16 @@ class SegmentScan:
         size = os.fstat(self._fds[file]).st_size
         name = os.path.basename(segment.path)
         group = self.records[-1].group + 1 if self.records else 0
-        whole, last, following = SEGMENT_HEADER_SIZE, SEGMENT_HEADER_SIZE, -1
+        whole, last, following, in_group = SEGMENT_HEADER_SIZE, SEGMENT_HEADER_SIZE, -1, 0
         for found in self._frames(file, size, name):
             group += found.begins
             if found.begins or found.offset == following:
+                in_group = (
+                    found.kind is FrameKind.RECORD if found.begins else in_group + (found.kind is FrameKind.RECORD)
+                )
                 following = -1 if found.commits else found.end
                 whole = found.end if found.commits else whole
+                self.record_count += in_group if found.commits else 0
             last = found.end
             span = FrameSpan(file, found.offset, len(found.payload))
             try:
@@ -400,7 +412,8 @@ class SegmentScan:
                     if header.encoding is Encoding.CHUNKED and header.id not in self.blobs:
                         self.large.add(header.id)
                     self.blobs.setdefault(header.id, []).append(span)
-                else:
+                    continue
+                if self._decodes_records:
                     encoded = bytes(found.payload)
                     record, previous = decode_record(encoded)
                     self.records.append(ScannedRecord(record, record_id(encoded), previous, span, group))

@@ -81,7 +81,7 @@ class FrameKind(IntEnum):
     RECORD = 2
 
 
-_KINDS: Final = frozenset(FrameKind)
+_KINDS: Final = {int(kind): kind for kind in FrameKind}
 _WINDOW: Final = 1 << 20
 """Bytes of a segment that a scan holds in memory, unless a frame is longer."""
 
@@ -200,7 +200,7 @@ def read_frame(content: Buffer, key: FrameKey, offset: int, *, base: int = 0) ->
         return Gap(offset=at, end=at + 1, reason=WRONG_CHECKSUM)
     return Frame(
         offset=at,
-        kind=FrameKind(kind),
+        kind=_KINDS[kind],
         begins=bool(flags & _BEGINS),
         commits=bool(flags & _COMMITS),
         payload=payload,

@@ -408,7 +408,10 @@ class Store:
 
         Raises BlobMissing, BlobDamaged, StoreDamaged.
         """
-        return placeholder(name) if self.size(name) > MAX_BLOB else text_of_state(self.blob(name), name)
+        content = self._cache.get(name)
+        if content is None and self.size(name) > MAX_BLOB:
+            return placeholder(name)
+        return text_of_state(self.blob(name), name)
 
     def pieces(self, name: BlobId) -> Iterator[bytes]:
         """Yield the blob's bytes, whatever its size, each piece verified.

@@ -10,7 +10,7 @@ import stat
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from objstore.errors import CasError, FileExists
 from objstore.fastclass import value
@@ -18,12 +18,13 @@ from objstore.file_changes.apply import FileStep
 from objstore.fs.confined_path import MAX_PATH, require_not_reserved
 from objstore.fs.disk import Disk
 from objstore.fs.reserved_names import IGNORE_NAME, STORE_NAME, is_reserved, is_store
-from objstore.index.ingest import decoded
 from objstore.integrity.fsck import check_store
 from objstore.log.applied_marker import reset_applied_marker
+from objstore.log.frames import FrameKind
 from objstore.log.segment_files import Place
 from objstore.model.basic_types import LINK_MODE, FileState, Progress
-from objstore.model.records import Decision, Edit, Snapshot
+from objstore.model.canonical_msgpack import unpack
+from objstore.model.records import Snapshot
 from objstore.model.relpath import beginning, folders_of
 from objstore.model.tree import TreeEntry, decode_tree, walk_trees
 from objstore.request_errors import BundleRefused, NotBundled
@@ -256,17 +257,10 @@ def _found(making: str, disk: Disk, *, files: bool) -> tuple[Place, list[FileSte
 def _require_plain_modes(store: Store) -> None:
     """Raise BundleRefused if a state that could be restored has a mode with other bits than `_PLAIN_MODE`."""
     for group in store.log.groups(store.log.first):
-        for chained in decoded(group):
-            match chained.record:
-                case Edit() as edit:
-                    _require_plain_state(edit.source or edit.path, edit.before)
-                    _require_plain_state(edit.path, edit.after)
-                case Decision() as decision:
-                    for written in decision.written:
-                        _require_plain_state(written.path_before, written.before)
-                        _require_plain_state(written.path_after, written.after)
-                case _:
-                    pass
+        for frame in group.frames:
+            if frame.kind is FrameKind.RECORD:
+                for path, mode in _modes(unpack(bytes(frame.payload))):
+                    _require_plain_mode(path, mode)
     seen: set[BlobId] = set()
     for snapshot in _snapshots(store):
         for tree in walk_trees(snapshot.root, store.blob, seen):
@@ -275,9 +269,20 @@ def _require_plain_modes(store: Store) -> None:
                     _require_plain_mode(entry.name, stat.S_IMODE(entry.mode))
 
 
-def _require_plain_state(path: bytes | None, state: FileState | None) -> None:
-    if path is not None and state is not None:
-        _require_plain_mode(path, state.mode)
+def _modes(fields: dict[str, Any]) -> Iterator[tuple[bytes, int]]:
+    """Yield the path and the mode of each state in a record, which was decoded when the index was built."""
+    match fields["kind"]:
+        case "edit":
+            paths = {"path_before": fields.get("source", fields["path"]), "path_after": fields["path"]}
+            files = [{**fields, **paths}]
+        case "decision":
+            files = fields.get("written", [])
+        case _:
+            files = []
+    for file in files:
+        for path, state in (("path_before", "before"), ("path_after", "after")):
+            if state in file:
+                yield file[path], file[state][1]
 
 
 def _require_plain_mode(path: bytes, mode: int) -> None:

@@ -40,9 +40,11 @@ from objstore.log.frames import FRAME_HEADER_SIZE, FrameKind
 from objstore.log.segments import Log
 from objstore.model.basic_types import DocumentId
 from objstore.model.ids import record_id
+from objstore.model.record_codec import decode_record
 from objstore.model.tree import TreeEntry, entry_at
 from objstore.store.write_batch import Batch
 from objstore.transaction.journal import Journal
+from tests.support.call_counts import count_calls
 from tests.support.crash_scenarios import TEXT, change, history, rejected, write
 from tests.support.damaged_stores import damage, lose
 
@@ -90,6 +92,14 @@ def test_a_sound_store_has_no_fault(root: Path, quick: bool) -> None:  # noqa: F
     assert (report.faults, report.notes) == ((), ())
     assert (report.blobs, report.records, report.segments) == (10, 11, len(segments(root)))
     assert report.documents == (0 if quick else 3)
+
+
+def test_a_check_decodes_each_record_once(tmp_path: Path) -> None:
+    with Workspace.init(tmp_path) as workspace:
+        for text in (b"one\n", b"two\n", b"three\n"):
+            write(workspace, "a.txt", text)
+        rejected(workspace, 2, 3)
+    assert count_calls(lambda: check_store(str(tmp_path)), decode_record.__code__) == 4
 
 
 def test_any_flipped_byte_is_found(root: Path) -> None:

@@ -30,6 +30,7 @@ from objstore.store.write_batch import Batch
 from objstore.transaction.journal import Journal
 from objstore.transfer.bundle import Bundle, bundle_pieces
 from objstore.transfer.import_export import export_bundle, import_bundle, send_bundle
+from tests.support.call_counts import count_calls
 from tests.support.command_runner import CommandRunner, cas
 from tests.support.damaged_stores import lose
 from tests.support.faulty_disk import WHOLE, CountdownDisk, PowerCut, broken_disk, sampled_steps
@@ -117,6 +118,14 @@ def test_an_import_has_the_same_files_and_the_same_hash_chain(
         assert cas(*words, folder=target).out == runner.done(*words).out
     assert cas("fsck", folder=target).status == 0
     assert cas("diff", "--unrecorded", folder=target).out == b""
+
+
+def test_an_import_decodes_each_record_once(bundle: Path, tmp_path: Path) -> None:
+    def imported() -> None:
+        # The baseline's snapshot, which is compared with the files, is read again.
+        assert import_bundle(str(bundle), str(tmp_path / "there")).records == 8
+
+    assert count_calls(imported, decode_record.__code__) <= 10
 
 
 def test_a_bundle_goes_through_a_pipe(runner: CommandRunner, bundle: Path, tmp_path: Path) -> None:

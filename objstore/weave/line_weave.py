@@ -7,7 +7,7 @@ as an image of everything that ever was: the xi editor.)
 
 The start and the end of the file are bounds, runs of no lines that creation inserts and deletion deletes: an empty file
 still has them. Whether the last line lacks its newline is not part of the lines: the newest live unit that set the
-final newline decides, whichever line is last now, unless lines that it didn't know record_splice those that it saw.
+final newline decides, whichever line is last now, unless lines that it didn't know follow those that it saw.
 """
 
 from __future__ import annotations

@@ -20,8 +20,6 @@ _ELSE: Final = " || "
 _HOOKS: Final = "hooks"
 _MATCHER: Final = "matcher"
 _PROGRAM: Final = "cas"
-_OBSOLETE: Final = "--resident"
-"""Flag of earlier versions, which a hook may still have."""
 
 IsOurs = Callable[[object], bool]
 
@@ -51,8 +49,7 @@ def is_ours(client: str, program: str) -> IsOurs:
             words = shlex.split(command.partition(_ELSE)[0])
         except ValueError:  # an unclosed quote
             return False
-        said = [word for word in words[1:] if word != _OBSOLETE]
-        return said == ["hook", client] and (words[0] == program or PurePath(words[0]).name == _PROGRAM)
+        return words[1:] == ["hook", client] and (words[0] == program or PurePath(words[0]).name == _PROGRAM)
 
     return check
 

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from typing import Any, Final, Self, TypeAlias
 
 from objstore.config.path_patterns import PathPatterns
-from objstore.config.setting_sources import FORMER_NAMES, RetentionLimits, is_anything_set, settings_files, variable_of
-from objstore.config.settings import OBSOLETE, SETTINGS, Setting, SettingValue, spelling_of, stored_value, value_of
+from objstore.config.setting_sources import RetentionLimits, is_anything_set, settings_files, variable_of
+from objstore.config.settings import SETTINGS, Setting, SettingValue, spelling_of, stored_value, value_of
 from objstore.errors import PermissionRefused
 from objstore.fastclass import value
 from objstore.fs.disk import Disk, read_all
@@ -68,7 +68,7 @@ class Configuration:
         found = [(path, self._read(path)) for path in self.files]
         for path, table in found:
             for name in _names(table):
-                if name not in SETTINGS and name not in FORMER_NAMES and name not in OBSOLETE:
+                if name not in SETTINGS:
                     raise NoSuchSetting(name, path, _nearest(name))
         return [_configured(setting, found) for setting in SETTINGS.values()]
 
@@ -97,7 +97,7 @@ class Configuration:
 
         Raises NoSuchSetting, SettingInvalid, SettingsUnreadable, and what writing raises.
         """
-        from objstore.config.toml_edit import with_toml, without_toml
+        from objstore.config.toml_edit import with_toml
 
         setting = _setting_named(name)
         try:
@@ -109,8 +109,6 @@ class Configuration:
             try:
                 table, _, key = setting.name.rpartition(".")
                 changed = with_toml(text, [table], {key: stored})
-                for former in _former_names(setting):
-                    changed = without_toml(changed, former.rsplit(".", 1))
             except ValueError as error:
                 raise SettingsUnreadable(path, str(error)) from error
             self._replace(path, folder, changed)
@@ -127,17 +125,15 @@ class Configuration:
         An unknown name is removed too. Raises NoSuchSetting if the file doesn't have that name; SettingsUnreadable, and
         what writing raises.
         """
-        name = FORMER_NAMES.get(name, name)
         setting = SETTINGS.get(name)
         if setting is not None and not self._text(self.files[-1 if own else 0]):
             return False  # the file is missing or empty: don't create its folder
         from objstore.config.toml_edit import without_toml
 
         with self._locked_folder(own=own) as (path, folder):
-            changed = text = self._text(path)
+            text = self._text(path)
             try:
-                for each in (name, *(() if setting is None else _former_names(setting))):
-                    changed = without_toml(changed, each.rsplit(".", 1))
+                changed = without_toml(text, name.rsplit(".", 1))
             except ValueError as error:
                 raise SettingsUnreadable(path, str(error)) from error
             if changed == text and setting is None:
@@ -233,29 +229,23 @@ def denied_paths(root: str) -> PathPatterns:
 
 
 def _setting_named(name: str) -> Setting:
-    """Return the setting with a name, which may be its former one. Raises NoSuchSetting."""
-    setting = SETTINGS.get(FORMER_NAMES.get(name, name))
+    """Return the setting with a name. Raises NoSuchSetting."""
+    setting = SETTINGS.get(name)
     if setting is None:
         raise NoSuchSetting(name, "", _nearest(name))
     return setting
 
 
-def _former_names(setting: Setting) -> list[str]:
-    return [former for former, name in FORMER_NAMES.items() if name == setting.name]
-
-
 def _configured(setting: Setting, found: list[tuple[str, _Table]]) -> ConfiguredValue:
-    names = [setting.name, *_former_names(setting)]
+    table, _, key = setting.name.rpartition(".")
     for path, document in found:
-        for name in names:
-            table, _, key = name.rpartition(".")
-            inner = document.get(table, {})
-            if isinstance(inner, dict) and key in inner:
-                return _validated(setting, inner[key], path)
-    for variable in map(variable_of, names):
-        spelling = os.environ.get(variable, "")
-        if spelling:
-            return _validated(setting, spelling, variable)
+        inner = document.get(table, {})
+        if isinstance(inner, dict) and key in inner:
+            return _validated(setting, inner[key], path)
+    variable = variable_of(setting.name)
+    spelling = os.environ.get(variable, "")
+    if spelling:
+        return _validated(setting, spelling, variable)
     return _validated(setting, setting.default, "")
 
 

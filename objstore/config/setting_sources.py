@@ -1,20 +1,15 @@
-"""Locate settings (files, environment variables, earlier names), and define the retention limits that they set.
+"""Locate settings (files, environment variables), and define the retention limits that they set.
 
 `cas status` needs no more than this if nothing is set, so it doesn't wait for `settings`.
 """
 
 import os
-from types import MappingProxyType
-from typing import Final
 
 from objstore.fastclass import NamedTuple
 from objstore.fs.reserved_names import STORE_NAME
 from objstore.fs.store_owner import SETTINGS_FILE, user_settings_path
 
-__all__ = ["FORMER_NAMES", "RetentionLimits", "is_anything_set", "is_file_written", "settings_files", "variable_of"]
-
-FORMER_NAMES: Final = MappingProxyType({"snapshot.gitignored": "record.ignored"})
-"""Names that settings had in earlier versions, with their names now: both can be read and set."""
+__all__ = ["RetentionLimits", "is_anything_set", "is_file_written", "settings_files", "variable_of"]
 
 
 class RetentionLimits(NamedTuple):

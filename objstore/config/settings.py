@@ -11,7 +11,6 @@ from objstore.fastclass import value
 from objstore.model.basic_types import MAX_INT
 
 __all__ = [
-    "OBSOLETE",
     "SETTINGS",
     "Setting",
     "SettingKind",
@@ -233,10 +232,6 @@ SETTINGS: Final = MappingProxyType(
     }
 )
 """Every setting by name, in the order in which they are listed."""
-
-
-OBSOLETE: Final = frozenset({"hook.resident"})
-"""Settings of earlier versions: a file that still has one loads, and the value is ignored."""
 
 
 def value_of(setting: Setting, given: object) -> SettingValue:

@@ -56,7 +56,7 @@ def refuse_links(store: str) -> None:
     for name in others:
         if name.is_symlink():
             raise StoreLinked(name.path)
-        if not name.is_dir(follow_symlinks=False) and _is_pipe_or_device(name):
+        if not name.is_dir(follow_symlinks=False) and os.path.lexists(name.path):
             raise StoreNotRegular(name.path)
 
 
@@ -84,17 +84,6 @@ def require_single_link(path: str) -> None:
             continue  # a name was removed in between; read the folder again
     if os.path.lexists(path):
         raise StoreHardLinked(path)
-
-
-def _is_pipe_or_device(name: os.DirEntry[str]) -> bool:
-    """Return whether a name that is no file, link or folder is a pipe or a device.
-
-    A socket is allowed: hooks of an earlier version may have left `hook.sock`.
-    """
-    try:
-        return not stat.S_ISSOCK(name.stat(follow_symlinks=False).st_mode)
-    except FileNotFoundError:
-        return False
 
 
 def require_no_symlink(path: str) -> None:

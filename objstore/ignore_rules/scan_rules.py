@@ -5,7 +5,7 @@ from functools import cache, lru_cache
 from typing import Final
 
 from objstore.config.path_patterns import NO_PATTERNS, SECRET_NAMES, PathPatterns, expanded
-from objstore.config.setting_sources import FORMER_NAMES, settings_files, variable_of
+from objstore.config.setting_sources import settings_files, variable_of
 from objstore.fastclass import value
 from objstore.fs.stat_signature import StatSignature, read_signature_fields
 from objstore.model.ids import blob_id
@@ -13,7 +13,7 @@ from objstore.model.ids import blob_id
 __all__ = ["ScanRules", "rules_of_workspace"]
 
 _SETTINGS: Final = ("record.ignored", "record.secrets", "record.exclude")
-_VARIABLES: Final = tuple(map(variable_of, (*_SETTINGS, *FORMER_NAMES)))
+_VARIABLES: Final = tuple(map(variable_of, _SETTINGS))
 
 
 @value

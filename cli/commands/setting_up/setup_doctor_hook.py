@@ -441,7 +441,6 @@ def _diagnosis(found: "list[Finding]", screen: Screen) -> Iterator[bytes]:
 
 @command("hook")
 @click.argument("client", type=_ClientName(), metavar="CLIENT")
-@click.option("--resident", is_flag=True, hidden=True, expose_value=False)  # of versions that had a resident helper
 def hook(*, client: str) -> None:
     """Record what a tool of CLIENT does, from an event on standard input. `cas setup` makes clients call this.
 

@@ -441,22 +441,6 @@ def test_a_missing_module_during_an_update_does_not_stop_the_agent(missing: str,
     assert (folder / ".cas" / "hook.log").exists() == is_logged
 
 
-def test_a_hook_with_a_flag_of_an_earlier_version_still_records(folder: Path) -> None:
-    session = ClaudeCode(folder)
-    for words in (["hook", "claude-code", "--resident"], ["hook", "--resident", "claude-code"]):
-        event, after = session.another_call(is_shell=False, content=f"{words}\n")
-        assert cas(*words, folder=folder, stdin=json.dumps(event).encode()).out == b""
-        (folder / "a.txt").write_text(f"{words}\n")
-        assert cas(*words, folder=folder, stdin=json.dumps(after).encode()).out == b""
-    assert cas("reject", "2", "--reason", "not so", folder=folder).status == 0
-    prompt = json.dumps(session.prompted("go on")).encode()
-    assert b"not so" in cas("hook", "claude-code", "--resident", folder=folder, stdin=prompt).out
-    with Workspace.open(folder) as workspace:
-        assert [view.edit.conversation for view in workspace.history.edits()] == ["session-1"] * 2
-    assert not (folder / ".cas" / "hook.log").exists()
-    assert "--resident" not in cas("hook", "--help", folder=folder).text
-
-
 @pytest.mark.parametrize("redirection", ["<&-", ">&-", ">/dev/full", "<&- >&- 2>&-"])
 def test_a_hook_with_closed_or_full_pipes_exits_with_zero(redirection: str, folder: Path) -> None:
     hooked = f"{shlex.join(PROGRAM)} hook claude-code {redirection}"

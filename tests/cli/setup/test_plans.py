@@ -202,21 +202,6 @@ def test_setup_is_idempotent_and_remove_restores_every_file(client: str, scope: 
     assert list(home.iterdir()) == []
 
 
-@EVERY_CLIENT
-def test_hooks_with_a_flag_of_an_earlier_version_are_updated_and_removed(
-    client: str, project: Path, home: Path
-) -> None:
-    before = files(project, home)
-    assert run(project, home, "setup", client).status == 0
-    after = files(project, home)
-    for words in (["setup", client], ["setup", client, "--remove"]):
-        for path, content in after.items():
-            path.write_bytes(content.replace(b" hook %b" % client.encode(), b" hook %b --resident" % client.encode()))
-        assert run(project, home, *words).status == 0
-        assert not [path for path, content in files(project, home).items() if b"--resident" in content]
-    assert files(project, home) == before
-
-
 @pytest.mark.parametrize("scope", ["--project", "--user"])
 def test_remove_without_setup_changes_nothing(scope: str, project: Path, home: Path) -> None:
     ran = run(project, home, "setup", "codex", scope, "--remove")

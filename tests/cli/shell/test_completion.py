@@ -301,7 +301,6 @@ def test_candidates_for_clients_settings_tools_and_commands(history: CommandRunn
     assert candidates(history, "cas setup co") == ["codex"]
     assert candidates(history, "cas setup codex ") == clients
     assert "--remove" in candidates(history, "cas setup codex -")
-    assert "--resident" not in candidates(history, "cas hook codex -")
     assert candidates(history, "cas doctor codex cl") == ["claude-code", "cline"]
     assert candidates(history, "cas completion ") == ["bash", "zsh", "fish"]
     settings = candidates(history, "cas config get ")

@@ -313,12 +313,6 @@ def test_applied_marker_that_is_not_a_file_is_named(root: Path, kind: Callable[[
         use(root)
 
 
-def test_socket_left_by_an_earlier_version_is_ignored(root: Path) -> None:
-    put(root / ".cas" / "hook.sock", put_socket)
-    use(root)
-    assert check_store(str(root)).faults == ()
-
-
 @pytest.mark.parametrize("name", ["tmp/folder", "cache/looks"])
 def test_a_folder_among_temporary_files_blocks_nothing(root: Path, name: str) -> None:
     """One at `cache/looks` trades places with the file that is written for it, and so comes into `tmp` itself."""

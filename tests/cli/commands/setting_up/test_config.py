@@ -61,22 +61,6 @@ def test_setting_a_value_keeps_the_rest_of_the_file(runner: CommandRunner) -> No
     assert sorted(path.name for path in file.parent.iterdir() if path.name.startswith(".cas-")) == []
 
 
-@pytest.mark.parametrize("switch", ["true", '"on"', '"purple"'])
-def test_a_setting_of_an_earlier_version_is_ignored(switch: str, runner: CommandRunner, home: Path) -> None:
-    old = f'[hook]\nresident = {switch}\n[retention]\nmax_size = "4GB"\n'
-    file = runner.folder / ".cas" / "config.toml"
-    file.write_text(old)
-    write_user_settings(home, old)
-    found = {line["name"]: line for line in runner.done("config", "--json", XDG_CONFIG_HOME=str(home)).lines()}
-    assert found["retention.max_size"]["spelling"] == "4GB"
-    assert "hook.resident" not in found
-    for words in (["gc"], ["status"], ["record"], ["config", "set", "gc.every", "1h"]):
-        runner.done(*words, XDG_CONFIG_HOME=str(home), CAS_HOOK_RESIDENT="on")
-    assert "There is no setting 'hook.resident'" in runner.cas("config", "get", "hook.resident").said
-    runner.done("config", "unset", "hook.resident")
-    assert "hook" not in file.read_text()
-
-
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -136,7 +120,7 @@ def test_an_invalid_settings_file_is_named(runner: CommandRunner, text: str, mes
 
 
 def test_an_unknown_setting_does_not_stop_recording(runner: CommandRunner) -> None:
-    text = "[retention]\nolder_then = '30d'\n[snapshot]\ngitignored = false\n"
+    text = "[retention]\nolder_then = '30d'\n[record]\nignored = false\n"
     (runner.folder / ".cas" / "config.toml").write_text(text)
     (runner.folder / "a").write_bytes(b"found\n")
     runner.done("record")
@@ -144,7 +128,7 @@ def test_an_unknown_setting_does_not_stop_recording(runner: CommandRunner) -> No
     (runner.folder / "a").write_bytes(b"changed\n")
     runner.done("record")
     assert len(runner.done("log", "--json").lines()) == 1
-    assert Configuration(str(runner.folder)).get("snapshot.gitignored").value is False
+    assert Configuration(str(runner.folder)).get("record.ignored").value is False
     assert runner.cas("config").status == 1
     ran = runner.cas("doctor")
     assert ran.status == 1
@@ -169,24 +153,6 @@ def test_patterns_are_a_list_in_the_file_and_words_on_the_command_line(runner: C
         assert "separated by spaces" in runner.cas("config", "set", "record.exclude", wrong).said
     file.write_text("[record]\nexclude = [1]\n")
     assert "record.exclude can't be" in runner.cas("config").said
-
-
-def test_the_former_name_of_a_setting_still_works(runner: CommandRunner, home: Path) -> None:
-    settings = {"XDG_CONFIG_HOME": str(home)}
-    file = runner.folder / ".cas" / "config.toml"
-    file.write_text("[snapshot]\ngitignored = true\n")
-    for name in ("snapshot.gitignored", "record.ignored"):
-        found = runner.done("config", "get", name, "--json", **settings).json()
-        assert (found["name"], found["value"], found["origin"]) == ("record.ignored", True, str(file))
-    assert "snapshot.gitignored" not in runner.done("config", **settings).text
-    runner.done("config", "set", "snapshot.gitignored", "off")
-    assert file.read_text() == "[record]\nignored = false\n"
-    file.write_text("[snapshot]\ngitignored = true\n[record]\nignored = false\n")
-    assert runner.done("config", "get", "record.ignored").text == "off\n"
-    runner.done("config", "unset", "snapshot.gitignored")
-    assert file.read_text() == ""
-    found = runner.done("config", "get", "record.ignored", CAS_SNAPSHOT_GITIGNORED="on")
-    assert found.text == "on\n"
 
 
 def test_an_unknown_setting_can_be_unset(runner: CommandRunner) -> None:

@@ -18,7 +18,7 @@ from objstore.fs.disk import failure, open_or_create
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
-__all__ = ["BRIEF_WAIT_SECONDS", "GAP_SECONDS", "POLL_SECONDS", "WAIT_SECONDS", "WriterLock"]
+__all__ = ["BRIEF_WAIT_SECONDS", "GAP_SECONDS", "POLL_SECONDS", "TURN_SECONDS", "WAIT_SECONDS", "WriterLock"]
 
 WAIT_SECONDS: Final = 30.0
 POLL_SECONDS: Final = 0.001
@@ -27,6 +27,9 @@ BRIEF_WAIT_SECONDS: Final = 0.25
 
 GAP_SECONDS: Final = 0.000_2
 """Interval between attempts in the brief wait: a writer that never pauses leaves the lock free for about so long."""
+
+TURN_SECONDS: Final = 3 * POLL_SECONDS
+"""How long a process that takes the lock again and again leaves it free: then every writer that waits has tried."""
 
 
 class WriterLock:

@@ -16,6 +16,7 @@ from objstore.config.setting_sources import RetentionLimits
 from objstore.documents.loader import delete_cached_document
 from objstore.errors import CasError
 from objstore.fastclass import value
+from objstore.fs.writer_lock import TURN_SECONDS
 from objstore.index.refcounts import held_blobs
 from objstore.log.segment_files import GENERATION, Place
 from objstore.model.basic_types import MAX_INT, Progress, Unit
@@ -57,6 +58,9 @@ _BATCH: Final = 50
 
 _FEW: Final = 5
 """Decisions per expiry record: each is read, and may name thousands of hunks."""
+
+_LONGEST_WAIT: Final = 0.05
+"""Seconds for which parts follow one another without leaving the lock free for a waiting writer."""
 
 _ASKED_AT_ONCE: Final = 1_000
 """Edits per query of the index: for a long history, more would fill the memory."""
@@ -132,18 +136,27 @@ def expire(journal: Journal, plan: ExpiryPlan, *, who: str, progress: Progress |
     """
     gone, total = 0, sum(expiry_batch.edit_count for expiry_batch in plan.batches)
     newer = _RecordedSincePlan(journal, plan)
+    began = time.monotonic()
+    for reason, edits, decisions in _parts(plan):
+        if not _expire_part(journal, newer, reason, who, edits=edits, decisions=decisions):
+            return gone
+        gone += len(edits)
+        if progress is not None and edits:
+            progress("edits", gone, total)
+        if time.monotonic() - began > _LONGEST_WAIT:
+            time.sleep(TURN_SECONDS)
+            began = time.monotonic()
+    return gone
+
+
+def _parts(plan: ExpiryPlan) -> Iterator[tuple[str, Sequence[int], Sequence[int]]]:
+    """Yield what to record in one group each: the reason, and edits or decisions."""
     for expiry_batch in plan.batches:
         for part in expiry_batch.parts:
-            if not _expire_part(journal, newer, expiry_batch.reason, who, edits=part):
-                return gone
-            gone += len(part)
-            if progress is not None:
-                progress("edits", gone, total)
+            yield expiry_batch.reason, part, ()
         numbers = [number for first, last in expiry_batch.decisions for number in range(first, last + 1)]
         for start in range(0, len(numbers), _FEW):
-            if not _expire_part(journal, newer, expiry_batch.reason, who, decisions=numbers[start : start + _FEW]):
-                return gone
-    return gone
+            yield expiry_batch.reason, (), numbers[start : start + _FEW]
 
 
 def _expire_part(
@@ -152,13 +165,12 @@ def _expire_part(
     reason: str,
     who: str,
     *,
-    edits: Sequence[int] = (),
-    decisions: Sequence[int] = (),
+    edits: Sequence[int],
+    decisions: Sequence[int],
 ) -> bool:
     with journal.reading():
         newer.follow()
     with journal.writing(may_use_reserve=True) as batch:
-        began = time.monotonic()
         if newer.keeps_any_of(edits):
             return False
         for document in set(map(journal.store.index.edits.document_of, edits)):
@@ -177,8 +189,6 @@ def _expire_part(
         )
         batch.record(expiry)
         journal.commit(batch, ())
-    # Waiting writers poll for the lock, so it has to be free for as long as it was held.
-    time.sleep(time.monotonic() - began)
     return True
 
 

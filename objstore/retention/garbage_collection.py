@@ -65,16 +65,20 @@ def collect(
     who: str,
     thorough: bool = False,
     progress: Progress | None = None,
+    planned: GcPlan | None = None,
 ) -> GcResult:
     """Expire the history that is over the limits, and remove the blobs that nothing holds.
 
     `thorough`: remove every such blob; otherwise rewrite a segment only if enough of it is unused. On a full disk, the
-    store first releases its space reserve and caches. Raises StoreLocked (also while another process compacts),
+    store first releases its space reserve and caches. `planned`: what `plan_gc` returned for these limits a moment ago
+    (None: it is planned now). Raises StoreLocked (also while another process compacts),
     StoreDamaged, BlobDamaged, CompactionSpaceNeeded, DiskFailed, PermissionRefused.
     """
     before = _store_bytes(journal)
     edits = missing = 0
     is_done, damage = False, ""
+
+    given = [] if planned is None else [planned.expiry]
 
     def expire_once() -> tuple[int, ExpiryPlan]:
         begun = edits
@@ -86,7 +90,7 @@ def collect(
                 progress(what, gone, total)
 
         with journal.reading():
-            plan = plan_expiry(journal, limits)
+            plan = given.pop() if given else plan_expiry(journal, limits)
         return expire(journal, plan, who=who, progress=report), plan
 
     def compact_once() -> CompactionResult:

@@ -72,20 +72,29 @@ class Retention:
             return garbage_collection.plan_gc(self._journal, limits)
 
     def collect(
-        self, limits: RetentionLimits, *, who: str = "", thorough: bool = False, progress: Progress | None = None
+        self,
+        limits: RetentionLimits,
+        *,
+        who: str = "",
+        thorough: bool = False,
+        progress: Progress | None = None,
+        planned: GcPlan | None = None,
     ) -> GcResult:
         """Expire what the limits allow, and remove the bytes that nothing holds from the store.
 
         `thorough`: remove all of them; else a segment is rewritten only when enough of it is unused. Readers and
-        writers continue meanwhile. A damaged index is rebuilt from the log before anything is removed. Raises
-        StoreLocked if another garbage collection is running, and what Call.commit raises.
+        writers continue meanwhile. A damaged index is rebuilt from the log before anything is removed. `planned`: what
+        `plan_gc` returned for these limits a moment ago (None: it is planned now). Raises StoreLocked if another
+        garbage collection is running, and what Call.commit raises.
         """
         from objstore.calls.deciders import require_person
         from objstore.retention import garbage_collection
 
         require_person(self._journal)
         with self._journal.translating_index_errors():
-            return garbage_collection.collect(self._journal, limits, who=who, thorough=thorough, progress=progress)
+            return garbage_collection.collect(
+                self._journal, limits, who=who, thorough=thorough, progress=progress, planned=planned
+            )
 
     def plan_repack(self, progress: Progress | None = None) -> RepackPlan:
         """Return the result that `repack` would have now; it takes as long.

@@ -41,7 +41,9 @@ def gc(*, older_than: str | None, max_size: str | None, repack: bool, dry_run: b
         repacked: Repacked | RepackPlan | None = None
         with Progress({"edits": "expiring", "segments": "compacting", "blobs": "compressing"}) as progress:
             if not dry_run:
-                done = workspace.retention.collect(limits, who=reviewer(), thorough=True, progress=progress.report)
+                done = workspace.retention.collect(
+                    limits, who=reviewer(), thorough=True, progress=progress.report, planned=plan
+                )
             if repack:
                 repacked = (workspace.retention.plan_repack if dry_run else workspace.retention.repack)(progress.report)
     if as_json:

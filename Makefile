@@ -29,7 +29,7 @@ TOO_OLD := editledger needs Python 3.11 or newer, and none of $(PYTHONS) is: ins
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup test lint format demo man screenshots bench conformance clients fuzz laws mounts mutants large crash soak powercut lock clean
+.PHONY: help setup test lint format demo man screenshots bench curves conformance clients fuzz laws mounts mutants large crash soak powercut lock clean
 
 help: ## print this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -62,6 +62,9 @@ screenshots: $(VENV)/.browser ## redraw the pictures of docs/web.md from a real 
 
 bench: $(VENV)/.peers build/npm/.peers ## run the benchmarks against git, other stores, servers and pages (fetched once)
 	$(BIN)/python -m tests.bench $(ARGS)
+
+curves: setup ## measure bulk commands on histories of up to a million edits (hours; see docs/benchmarks.md)
+	CAS_BENCH_EDITS=1000000 $(BIN)/python -m tests.bench curves
 
 conformance: setup ## run the Inspector and the conformance suite against the server, and write docs/conformance.md
 	$(BIN)/python -m tests.conformance --write $(ARGS)

@@ -25,6 +25,7 @@ from objstore.log.frames import (
     RawFrame,
     SegmentHeader,
     StoreId,
+    all_frames,
     committed,
     declared_size,
     encode_frame,
@@ -160,18 +161,8 @@ class Log:
         for number in range(self.first.segment, end.segment + 1):
             with self.files.kept_open(number, self.files.generation(number)) as fd:
                 size = end.position if number == end.segment else os.fstat(fd).st_size
-                read, start = _reader(fd, number), SEGMENT_HEADER_SIZE
-                for frame in raw_frames(read, self.key, start, size):
-                    if isinstance(frame, Gap):
-                        break
-                    yield number, frame
-                    start = frame.position + len(frame.whole)
-                for found in scan_windows(read, self.key, start, size):  # what is left after damage
-                    if isinstance(found, Gap):
-                        yield number, found
-                    else:
-                        whole = read(found.offset, found.end - found.offset)
-                        yield number, RawFrame(found.offset, found.kind, found.begins, found.commits, whole)
+                for found in all_frames(_reader(fd, number), self.key, SEGMENT_HEADER_SIZE, size):
+                    yield number, found
 
     def raw_frames(self, start: Place, end: int | None = None) -> Iterator[RawFrame]:
         """Yield the frames of a segment, of the generation that `start` is in.

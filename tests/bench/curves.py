@@ -1,0 +1,338 @@
+"""How the cost of bulk work grows with the history: seconds and peak memory, beside git where it does the same.
+
+The files are those of Python's standard library, of about 12 kB, with 20 edits each. The 1,000 newest edits are
+pending. Each run of more than one size writes the table and the chart of `docs/benchmarks.md`.
+"""
+
+import os
+import random
+import re
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from math import log10
+from pathlib import Path
+from shutil import copytree, rmtree
+from typing import IO, Final, NamedTuple, TypeAlias
+
+from objstore import Action, Decided, Hunk, Seq, Unit, Workspace
+from tests.bench.bulk import Bulk
+from tests.bench.measure import Report
+
+__all__ = ["bench_curves"]
+
+SIZES: Final = (1_000, 10_000, 100_000, 1_000_000)
+MOST: Final = int(os.environ.get("CAS_BENCH_EDITS", "100000"))
+EDITS_A_FILE: Final = 20
+EDITS_A_CALL: Final = 10
+PENDING: Final = 1_000
+LARGE: Final = 50 << 20
+GROWTH: Final = 1.3
+"""How many times as much as in proportion a command may take after ten times as many edits."""
+
+PAGE: Final = Path(__file__).parents[2] / "docs/benchmarks.md"
+CHART: Final = PAGE.with_name("curves.svg")
+TABLE: Final = re.compile(r"(<!-- table: begin[^\n]*-->\n).*(\n<!-- table: end -->)", re.DOTALL)
+
+TARGETS: Final = {
+    "diff": ("<= 1.5", "-"),
+    "stats": ("<= 1", "-"),
+    "reject 500": ("<= 3", "-"),
+    "reject 1,000": ("<= 3", "-"),
+    "undo": ("<= 3", "-"),
+    "fsck": ("<= 30", "<= 150"),
+    "export --bundle": ("-", "-"),
+    "import": ("<= 40", "-"),
+    "export --patch": ("<= 40", "<= 100"),
+    "gc": ("-", "-"),
+    "first record": ("-", "-"),
+}
+"""Seconds and megabytes at 100,000 edits; the first record is of as many files."""
+
+STYLE: Final = """<style>text{font:10px sans-serif;fill:#5b6270}polyline{fill:none}
+.ours{stroke:#1f6feb;stroke-width:2}
+.git{stroke:#8a6100;stroke-dasharray:4 3}
+.linear{stroke:#b5b9c2;stroke-dasharray:1 3}</style>"""
+
+MEASURED: Final = """
+import os, resource, sys, time
+began = time.perf_counter()
+child = os.posix_spawnp(sys.argv[1], sys.argv[1:], os.environ)
+_, status = os.waitpid(child, 0)
+took = time.perf_counter() - began
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+peak = used.ru_maxrss << (0 if sys.platform == "darwin" else 10)
+cpu = used.ru_utime + used.ru_stime
+os.write(2, b"\\nmeasured %d %.4f %.4f %d" % (os.waitstatus_to_exitcode(status), took, cpu, peak))
+"""
+"""Run a command from a small process: its peak memory would otherwise be that of the benchmark that forks it."""
+
+
+class Cost(NamedTuple):
+    """What a command took."""
+
+    seconds: float
+    processor: float  # seconds of processor time, which other processes disturb less
+    megabytes: float
+
+
+Costs: TypeAlias = dict[str, dict[int, tuple[Cost, Cost | None]]]
+"""By command and number of edits: ours, and git's (None: git has nothing like it)."""
+
+
+def bench_curves(report: Report) -> None:
+    """Measure every bulk command at each size, and what it takes more than in proportion."""
+    sizes = [size for size in SIZES if size <= MOST]
+    costs: Costs = {name: {} for name in TARGETS}
+    # In this file's folder, not in /tmp: that may be a memory file system.
+    with tempfile.TemporaryDirectory(dir=Path(__file__).parent, prefix="bench-") as scratch:
+        folder = Path(scratch)
+        _git("init", "--quiet", cwd=folder)  # so that nothing is a part of the project's repository
+        start = min(_run("cas", "--help", cwd=folder).processor for _ in range(5))
+        for size in sizes:
+            for name, both in _costs(folder / str(size), size):
+                costs[name][size] = both
+                _print(name, size, *both)
+            rmtree(folder / str(size))
+        few, many = (_record_large(folder / f"large{count}", count) for count in (4, 40))
+        report.ratio("first record of 40 files of 50 MB, MB of memory", many.megabytes, "<= 250")
+        report.ratio("the same / of 4 files", many.megabytes / few.megabytes, "<= 1.1")
+    for name, by_size in costs.items():
+        for size, (ours, theirs) in by_size.items():
+            seconds, megabytes = TARGETS[name] if size == SIZES[2] else ("-", "-")
+            report.ratio(f"{name}, {size:,}: seconds", ours.seconds, seconds)
+            report.ratio(f"{name}, {size:,}: MB", ours.megabytes, megabytes)
+            if theirs is not None:
+                target = "<= 1.5" if name == "first record" else "-"
+                report.ratio(f"{name}, {size:,}: seconds / git's", ours.seconds / theirs.seconds, target)
+        for fewer, more in pairwise(sizes):
+            before, after = (max(0.01, by_size[size][0].processor - start) for size in (fewer, more))
+            what = f"{name}: growth from {fewer:,} to {more:,} edits, of what is in proportion"
+            report.ratio(what, after / before / (more / fewer), f"<= {GROWTH}")
+    if len(sizes) > 1:
+        _write_page(costs, sizes, report)
+
+
+def _costs(root: Path, size: int) -> Iterator[tuple[str, tuple[Cost, Cost | None]]]:
+    """Yield what each command takes on a history of `size` edits, beside git on the same commits."""
+    root.mkdir()
+    ours, theirs = root / "ours", root / "git"
+    _history(ours, theirs, size)
+    yield "diff", (_run("cas", "diff", cwd=ours), _run("git", "diff", f"HEAD~{PENDING}", cwd=theirs))
+    yield "stats", (_run("cas", "stats", cwd=ours), None)
+    yield "reject 500", (_run("cas", "reject", "--session", "newest", cwd=ours), None)
+    _run("cas", "undo", cwd=ours)
+    yield "reject 1,000", (_run("cas", "reject", "--all", cwd=ours), None)
+    yield "undo", (_run("cas", "undo", cwd=ours), None)
+    yield "fsck", (_run("cas", "fsck", cwd=ours), _run("git", "fsck", "--full", cwd=theirs))
+    bundle = str(root / "bundle")
+    yield (
+        "export --bundle",
+        (
+            _run("cas", "export", "--bundle", bundle, cwd=ours),
+            _run("git", "bundle", "create", "--quiet", f"{bundle}.git", "main", cwd=theirs),
+        ),
+    )
+    yield (
+        "import",
+        (
+            _run("cas", "import", bundle, str(root / "imported"), cwd=root),
+            _run("git", "clone", "--quiet", "--branch", "main", f"{bundle}.git", str(root / "cloned"), cwd=root),
+        ),
+    )
+    rmtree(root / "imported")
+    rmtree(root / "cloned")
+    series = _run("cas", "export", "--patch", cwd=ours)
+    yield "export --patch", (series, _run("git", "format-patch", "--stdout", "--root", "main", cwd=theirs))
+    yield "gc", (_run("cas", "gc", "--older-than", "0s", cwd=ours), _run("git", "gc", "--quiet", cwd=theirs))
+    rmtree(ours)
+    rmtree(theirs)
+    yield "first record", _record_files(root / "files", size)
+
+
+def _history(ours: Path, theirs: Path, size: int) -> None:
+    """Record `size` edits in a new workspace, and commit each to a new git repository."""
+    ours.mkdir()
+    theirs.mkdir()
+    _git("init", "--quiet", "--initial-branch=main", cwd=theirs)
+    importer = subprocess.Popen(["git", "fast-import", "--quiet"], cwd=theirs, stdin=subprocess.PIPE)
+    assert importer.stdin is not None
+    bulk = Bulk(ours)
+    texts = {name: content.splitlines(keepends=True) for name, content in _sources(size // EDITS_A_FILE)}
+    for name, lines in texts.items():
+        bulk.begin(name, b"".join(lines))
+    _commit(importer.stdin, {name: b"".join(lines) for name, lines in texts.items()})
+    names, chance = list(texts), random.Random(5)
+    call: dict[str, tuple[bytes, Hunk]] = {}
+    for number in range(size):
+        name = names[number * 7 % len(names)] if number % 3 else chance.choice(names)
+        session = "newest" if number > size - PENDING // 2 else f"session {number // 500}"
+        if name in call or len(call) == EDITS_A_CALL:
+            bulk.call(session, [(each, *made) for each, made in call.items()])
+            call = {}
+        call[name] = _edited(texts[name], number, chance)
+        _commit(importer.stdin, {name: call[name][0]})
+    bulk.call("newest", [(each, *made) for each, made in call.items()])
+    bulk.close()
+    importer.stdin.close()
+    if importer.wait():
+        raise AssertionError("git could not import the history")
+    _git("reset", "--quiet", "--hard", "main", cwd=theirs)
+    with Workspace.open(ours) as workspace:
+        accepted = [Unit(Seq(seq), hunk) for seq in range(1, size - PENDING + 1) for hunk in (0, 1)]
+        if accepted and not isinstance(workspace.decide(Action.ACCEPT, accepted), Decided):
+            raise AssertionError("the older edits were not accepted")
+
+
+def _edited(lines: list[bytes], number: int, chance: random.Random) -> tuple[bytes, Hunk]:
+    """Change a line, add three, or remove two; return the text and the hunk."""
+    at, kind = chance.randrange(len(lines)), chance.random()
+    new = [b"    # step %d %d\n" % (number, line) for line in range(3)]
+    old = 0
+    if kind < 0.6:
+        new, old = [b"    value_%d = %d\n" % (number, chance.randrange(10**9))], 1
+    elif kind >= 0.9 and len(lines) > at + 2:
+        new, old = [], 2
+    lines[at : at + old] = new
+    return b"".join(lines), Hunk(at, old, at, len(new))
+
+
+def _sources(files: int) -> Iterator[tuple[str, bytes]]:
+    """Yield names and contents of so many files: copies of the standard library's."""
+    library = Path(sysconfig.get_path("stdlib"))
+    found = sorted(
+        path
+        for path in library.rglob("*.py")
+        if 8_000 < path.stat().st_size < 16_000 and "site-packages" not in path.parts
+    )
+    for number in range(files):
+        path = found[number % len(found)]
+        yield f"part{number // 50}/{path.stem}_{number}.py", path.read_bytes().replace(b"\r\n", b"\n")
+
+
+def _commit(stream: IO[bytes], files: Mapping[str, bytes]) -> None:
+    stream.write(b"commit refs/heads/main\ncommitter cas <cas@localhost> 1790000000 +0000\ndata 1\n.\n")
+    for name, content in files.items():
+        stream.write(b"M 100644 inline %b\ndata %d\n" % (name.encode(), len(content)))
+        stream.write(content + b"\n")
+
+
+def _record_files(root: Path, count: int) -> tuple[Cost, Cost]:
+    """Return what the first record of `count` small files takes, and what `git add` and `git commit` take together."""
+    ours, theirs = root / "ours", root / "git"
+    for number in range(count):
+        path = ours / f"part{number // 200}/file{number}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"".join(b"line_%d = %d\n" % (line, number * line) for line in range(60)))
+    copytree(ours, theirs)
+    _run("cas", "init", cwd=ours)
+    _git("init", "--quiet", cwd=theirs)
+    recorded = _run("cas", "record", cwd=ours)
+    added = _run("git", "add", "--all", cwd=theirs)
+    commit = ("-c", "user.name=cas", "-c", "user.email=cas@localhost", "commit", "--quiet", "--message=.")
+    committed = _run("git", *commit, cwd=theirs)
+    rmtree(root)
+    both = [first + second for first, second in zip(added, committed, strict=True)]
+    return recorded, Cost(both[0], both[1], max(added.megabytes, committed.megabytes))
+
+
+def _record_large(root: Path, count: int) -> Cost:
+    root.mkdir()
+    chance = random.Random(7)
+    for number in range(count):
+        (root / f"asset{number}").write_bytes(chance.randbytes(LARGE))
+    _run("cas", "init", cwd=root)
+    recorded = _run("cas", "record", cwd=root)
+    rmtree(root)
+    return recorded
+
+
+def _run(*words: str, cwd: Path) -> Cost:
+    """Run a command, which must succeed; return what it took."""
+    program = [sys.executable, "-m", "editledger.cas"] if words[0] == "cas" else ["git"]
+    command = [sys.executable, "-S", "-c", MEASURED, *program, *words[1:]]
+    ran = subprocess.run(command, cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
+    before, _, measured = ran.stderr.rpartition(b"\nmeasured ")
+    status, seconds, processor, peak = measured.split()
+    if int(status):
+        raise AssertionError(f"{' '.join(words)} failed: {before.decode(errors='replace')}")
+    return Cost(float(seconds), float(processor), int(peak) / 1e6)
+
+
+def _git(*words: str, cwd: Path) -> None:
+    subprocess.run(["git", *words], cwd=cwd, check=True)
+
+
+def _print(name: str, size: int, ours: Cost, theirs: Cost | None) -> None:
+    peer = "" if theirs is None else f"   git {theirs.seconds:8.2f} s {theirs.megabytes:7.0f} MB"
+    own = f"{ours.seconds:8.2f} s, {ours.processor:.2f} of it busy, {ours.megabytes:.0f} MB"
+    print(f"  {name:<16} {size:>9,} edits {own}{peer}", flush=True)
+
+
+# ---- the page
+
+
+def _write_page(costs: Costs, sizes: Sequence[int], report: Report) -> None:
+    """Write the table, with missed targets as plain as others, and the chart."""
+    head = [f"| command | {' | '.join(f'{size:,}' for size in sizes)} | target at 100,000 |"]
+    head.append(f"|---|{'---|' * len(sizes)}---|")
+    rows = []
+    for name, by_size in costs.items():
+        cells = [_cell(*by_size[size]) for size in sizes]
+        rows.append(f"| {name} | {' | '.join(cells)} | {_said(report, f'{name}, {SIZES[2]:,}: ')} |")
+    growth = [found for found in report.targets if ": growth " in found.what and not found.is_met]
+    grown = [f"- **{found.what}: {found.value:.2f}**" for found in growth] or ["- none"]
+    chart = f"![Seconds by edits in the history: ours as a line, git's dashed, linear growth dotted.]({CHART.name})"
+    beyond = f"Growth beyond linear, more than {GROWTH} times what is in proportion:"
+    text = "\n".join([chart, "", *head, *rows, "", beyond, "", *grown])
+    page = PAGE.read_text()
+    PAGE.write_text(TABLE.sub(lambda match: f"{match[1]}\n{text}\n{match[2]}", page))
+    CHART.write_text(_chart(costs, sizes))
+
+
+def _said(report: Report, beginning: str) -> str:
+    """Return the targets of the figures that begin so, and which of them are missed."""
+    found = [target for target in report.targets if target.what.startswith(beginning) and target.target != "-"]
+    return "; ".join(
+        f"{each.what.removeprefix(beginning)} {each.target}{'' if each.is_met else ' **missed**'}" for each in found
+    )
+
+
+def _cell(ours: Cost, theirs: Cost | None) -> str:
+    cell = f"{ours.seconds:.2f} s, {ours.megabytes:.0f} MB"
+    return cell if theirs is None else f"{cell} (git {theirs.seconds:.2f} s, {theirs.megabytes:.0f} MB)"
+
+
+def _chart(costs: Costs, sizes: Sequence[int]) -> str:
+    """Return a small chart for each command, on logarithmic axes."""
+    width, height, columns = 200, 150, 3
+    rows = -(-len(costs) // columns)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width * columns} {height * rows}">',
+        "<title>Seconds of each command by edits in the history</title>",
+        STYLE,
+    ]
+    for number, (name, by_size) in enumerate(costs.items()):
+        left, top = number % columns * width, number // columns * height
+        first = by_size[sizes[0]][0].seconds
+        lines = {
+            "linear": [first * size / sizes[0] for size in sizes],
+            "git": [cost.seconds for size in sizes if (cost := by_size[size][1]) is not None],
+            "ours": [by_size[size][0].seconds for size in sizes],
+        }
+        parts.append(f'<text x="{left + 12}" y="{top + 16}">{name}: {lines["ours"][-1]:.1f} s</text>')
+        for kind, values in lines.items():
+            points = " ".join(
+                f"{left + 12 + at * 176 / max(1, len(sizes) - 1):.0f},{top + height - 12 - _height(value):.0f}"
+                for at, value in enumerate(values)
+            )
+            parts.append(f'<polyline class="{kind}" points="{points}"/>')
+    return "\n".join([*parts, "</svg>\n"])
+
+
+def _height(seconds: float) -> float:
+    """Return the height of a time: from 10 ms at the bottom to 1,000 s at the top of a chart."""
+    return 110 * min(1.0, max(0.0, (log10(max(seconds, 1e-3)) + 2) / 5))

@@ -550,3 +550,33 @@ def test_a_stash_that_a_person_drops_stays_away(project: GitProject) -> None:
     project.git("stash", "drop", "-q")
     project.look()
     assert project.statuses() == {1: "away"}
+
+
+def test_a_link_that_git_writes_as_a_file_is_gits_and_what_an_agent_makes_of_it_is_pending(project: GitProject) -> None:
+    project.git("config", "core.symlinks", "false")
+    for branch, target in (("main", "0.txt"), ("feature", "1.txt")):
+        if branch != "main":
+            project.git("checkout", "-q", "-b", branch)
+        project.write("link", target)
+        name = project.git("hash-object", "-w", "link").strip()
+        project.git("update-index", "--add", "--cacheinfo", f"120000,{name},link")
+        project.git("commit", "-q", "-m", target)
+        project.look()
+    pending = project.statuses()
+    project.git("checkout", "-q", "main")
+    project.look()
+    assert (project.folder / "link").is_file()
+    assert project.text("link") == "0.txt"
+    project.git("checkout", "-q", "feature")
+    project.look()
+    assert project.text("link") == "1.txt"
+    assert "feature → main" in project.events()
+    assert "main → feature" in project.events()
+    assert project.statuses() == pending  # git's alone
+    project.agent_writes("link", "2.txt")
+    (made,) = project.statuses().keys() - pending.keys()
+    assert project.statuses()[made] == "pending"
+    project.reject(made)
+    assert (project.text("link"), (project.folder / "link").is_symlink()) == ("1.txt", False)
+    assert project.git("status", "--porcelain") == ""
+    assert project.has_no_faults()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
+from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -111,6 +113,7 @@ def status_text(
         f"the folder .cas {size_text(store_folder_bytes(report.root))}{_reclaimable(report)}"
     )
     yield from map(screen.line, _secrets(report))
+    yield from map(screen.line, _twins(report))
     yield from map(screen.line, _faults(report.root))
     yield from (screen.line(f"{each} (see `cas doctor`)") for each in lost)
 
@@ -209,6 +212,30 @@ def _secrets(report: StatusReport) -> Iterator[str]:
 
         ways = " ".join(typed(path) for path in stored[:SECRETS])
         yield f"stored although the name looks like a secret: {_few(stored)} (`cas purge {ways}` removes the bytes)"
+
+
+def _twins(report: StatusReport) -> Iterator[str]:
+    """Yield a line about files in question that have the name of another file in its other Unicode form."""
+    paths = {found.path for found in (*report.groups, *report.external) if not found.path.isascii()}
+    if not paths:
+        return
+    from unicodedata import normalize
+
+    found: list[str] = []
+    names: dict[str, Counter[str]] = {}
+    for path in sorted(paths):
+        folder, name = os.path.split(path)
+        if folder not in names:
+            names[folder] = Counter()
+            with suppress(OSError):
+                names[folder].update(normalize("NFC", each) for each in os.listdir(os.path.join(report.root, folder)))
+        if names[folder][normalize("NFC", name)] > 1:
+            found.append(path)
+    if found:
+        yield (
+            f"names that differ from another's only in Unicode form: {_few(found)} (macOS and some programs find only "
+            "one of the two: rename one)"
+        )
 
 
 def _few(paths: Sequence[str]) -> str:

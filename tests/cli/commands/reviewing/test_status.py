@@ -44,6 +44,20 @@ def test_names_of_any_width_are_aligned(runner: CommandRunner) -> None:
     ]
 
 
+def test_a_name_in_the_other_unicode_form_of_another_is_said(runner: CommandRunner) -> None:
+    said = "names that differ from another's only in Unicode form"
+    for form in ("\xe9t\xe9.txt", "e\u0301te\u0301.txt"):
+        runner.write(f"sub/{form}", b"1\n")
+        assert (said in runner.done("status").text) is (len(form) > len("\xe9t\xe9.txt"))
+    if sum(1 for _ in (runner.folder / "sub").iterdir()) == 1:
+        pytest.skip("the file system keeps one of the two")
+    (line,) = [line for line in runner.done("status").text.splitlines() if said in line]
+    assert "2 more" not in line
+    assert line.count("sub/") == 2
+    runner.done("accept", "--all")
+    assert said not in runner.done("status").text
+
+
 def test_decided_edits_are_counted_and_no_longer_listed(runner: CommandRunner) -> None:
     for number in range(3):
         runner.write(f"{number}.txt", b"x\n")

@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from contextlib import suppress
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cli.render.prompts import quoted_prompt
@@ -228,7 +229,8 @@ def _twins(report: StatusReport) -> Iterator[str]:
         if folder not in names:
             names[folder] = Counter()
             with suppress(OSError):
-                names[folder].update(normalize("NFC", each) for each in os.listdir(os.path.join(report.root, folder)))
+                listed = Path(report.root, folder).iterdir()
+                names[folder].update(normalize("NFC", each.name) for each in listed)
         if names[folder][normalize("NFC", name)] > 1:
             found.append(path)
     if found:

@@ -51,6 +51,10 @@ _ESCAPED: Final = {b"a": b"\a", b"b": b"\b", b"t": b"\t", b"n": b"\n", b"v": b"\
 _MAIL: Final = re.compile(r"From [0-9a-f]{40} .*|# HG changeset patch")
 """The first line of a mail of `git format-patch`, or of a change that `hg export` wrote."""
 
+_PROPERTIES: Final = "Property changes on: "
+_UNDERLINE: Final = "_" * 60
+"""How Subversion begins what it says of a file's properties."""
+
 _TIME: Final = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?:\.0+)? ([-+]\d\d):?(\d\d)")
 
 _LONGEST: Final = 3000
@@ -191,13 +195,15 @@ def sections(lines: Sequence[str], between: Callable[[], object]) -> Iterator[Se
 
 
 def ends_patch(lines: Sequence[str], at: int) -> bool:
-    """Return whether at line `at`, just below a complete hunk, the words of a mail begin: a signature or its next one.
+    """Return whether at line `at`, just below a complete hunk, words begin that are no lines of a file.
 
-    A signature is a line `-- ` above one that can't be a line of a hunk.
+    These are a mail's signature, a line `-- ` above one that can't be a line of a hunk; the next mail; and what
+    Subversion says of a file's properties, which are not in the file.
     """
     line, below = lines[at].removesuffix("\r"), lines[at + 1 : at + 2]
     is_signed = line == "-- " and bool(below) and below[0].removesuffix("\r")[:1] not in {"", *" -+\\@"}
-    return is_signed or _MAIL.fullmatch(line) is not None
+    has_properties = line.startswith(_PROPERTIES) and bool(below) and below[0].startswith(_UNDERLINE)
+    return is_signed or has_properties or _MAIL.fullmatch(line) is not None
 
 
 def is_epoch(time: str | None) -> bool:

@@ -493,6 +493,10 @@ def test_creation_and_deletion_are_recognized_by_their_headers() -> None:
 
 LINES = "--- a/c.py\n+++ b/c.py\n@@ -1 +1 @@\n-x\n+y\n"
 GIT = f"diff --git a/c.py b/c.py\nindex 0123abc..4567def 100644\n{LINES}"
+PROPERTIES = (
+    f"\nProperty changes on: c.py\n{'_' * 67}\nAdded: svn:eol-style\n## -0,0 +1 ##\n+native\n"
+    "\\ No newline at end of property\n"
+)
 MAIL = f"From {'0123456789' * 4} Mon Sep 17 00:00:00 2001\nSubject: [PATCH] rename from\n\n--- it\n---\n"
 OTHERS = {
     "a rename": (
@@ -569,6 +573,7 @@ def test_parts_are_judged_one_by_one(case: str) -> None:
         ("=== modified file 'c.py'\n", f"\n=== modified file 'd.py'\n{LINES.replace('c.py', 'd.py')}"),
         ("diff -ru a/c.py b/c.py\n", "Only in b: z\n"),
         ("Index: c.py\n=====\n", "Index: e\n=====\n"),
+        ("Index: c.py\n=====\n", f"{PROPERTIES}\nIndex: d.py\n=====\n{LINES.replace('c.py', 'd.py')}{PROPERTIES}"),
     ],
 )
 @pytest.mark.parametrize("lines", [GIT, LINES])

@@ -39,6 +39,12 @@ class FileText:
         """Return a text that a model sent, with the ends of lines as in `lines`."""
         return sent.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if self.ends_in_cr else sent
 
+    def lines_meant(self, sent: tuple[bytes, ...]) -> tuple[bytes, ...]:
+        """Return lines that a model sent without endings: CR ends one where it ends those of the file."""
+        if not self.ends_in_cr:
+            return sent
+        return tuple(part for line in sent for part in line.removesuffix(b"\r").split(b"\r"))
+
     def as_in_file(self, lines: bytes) -> bytes:
         """Return some of `lines` with the ends that they have in the file, to be shown exactly."""
         return lines.replace(b"\n", b"\r") if self.ends_in_cr else lines

@@ -16,7 +16,7 @@ from mcptools.edit.hunk_counts import BETWEEN_FILES, HUNK_HEADER, NO_NEWLINE, OF
 from mcptools.edit.patch_headers import NOWHERE, Section, ends_patch, is_epoch, sections, unquoted
 from mcptools.edit.unified_diff import FilePatch, InvalidPatch, PatchHunk, PatchLine
 
-__all__ = ["InvalidPatch", "parse_patch", "parse_patches"]
+__all__ = ["InvalidPatch", "joined_parts", "parse_patch", "parse_patches"]
 
 ItemT = TypeVar("ItemT")
 
@@ -78,6 +78,26 @@ def parse_patches(
         if (other := _of_another_format(patch)) is not None:
             raise other from None
         raise
+
+
+def joined_parts(parts: Sequence[FilePatch]) -> list[FilePatch]:
+    """Return the parts of a patch, those of one file that only change its lines as one."""
+    found: dict[object, FilePatch] = {}
+    for at, part in enumerate(parts):
+        changes_lines = part.more is None and part.source is not None and part.target is not None and not part.is_copy
+        key = part.names if changes_lines else at
+        prior = found.get(key)
+        found[key] = part if prior is None else _joined(prior, part)
+    return list(found.values())
+
+
+def _joined(first: FilePatch, second: FilePatch) -> FilePatch:
+    return replace(
+        first,
+        hunks=first.hunks + second.hunks,
+        bridges=first.bridges and second.bridges,
+        doubt=first.doubt or second.doubt,
+    )
 
 
 # ---- parsing

@@ -421,8 +421,7 @@ def _around(lines: Sequence[bytes], wanted: Sequence[int], *, margin: int = 2) -
 def _placed(text: FileText, wanted: Sequence[AnchoredEdit]) -> Placed:
     """Return the result of anchored edits of a file's lines. Raises Failure."""
     before = text.lines
-    if text.ends_in_cr:
-        wanted = [replace(edit, lines=_split_at_cr(edit.lines)) for edit in wanted]
+    wanted = [replace(edit, lines=text.lines_meant(edit.lines)) for edit in wanted]
     match apply_operations(before, wanted, between=checkpoint):
         case Placed() as placed:
             return placed
@@ -439,11 +438,6 @@ def _placed(text: FileText, wanted: Sequence[AnchoredEdit]) -> Placed:
             raise refusals.tagged_content(refusal)
         case outcome:
             assert_never(outcome)
-
-
-def _split_at_cr(lines: Sequence[bytes]) -> tuple[bytes, ...]:
-    """Return lines that a model sent without endings as those of a file whose lines end in CR."""
-    return tuple(part for line in lines for part in line.removesuffix(b"\r").split(b"\r"))
 
 
 def _anchored_edit(index: int, operation: AnchorOp) -> AnchoredEdit:

@@ -27,7 +27,7 @@ from mcptools.answers.patches import (
 )
 from mcptools.edit.display import shown
 from mcptools.edit.file_text import FileText, file_text
-from mcptools.edit.patch_parser import InvalidPatch, parse_patches
+from mcptools.edit.patch_parser import InvalidPatch, joined_parts, parse_patches
 from mcptools.edit.unified_diff import Applied, ContextMismatch, FilePatch, apply_patch
 from mcptools.model import refusals
 from mcptools.model.cancellation import checkpoint
@@ -44,7 +44,6 @@ __all__ = [
     "applied",
     "changes_of",
     "corrections_of",
-    "joined_parts",
     "part_among",
     "part_for",
     "part_of",
@@ -386,17 +385,6 @@ def part_for(parts: Sequence[FilePatch], place: str) -> FilePatch:
     if part.target is None:
         raise InvalidPatch("it deletes the file; use delete_file")
     return part
-
-
-def joined_parts(parts: Sequence[FilePatch]) -> list[FilePatch]:
-    """Return the parts of a patch, those of one file that only change its lines as one."""
-    found: dict[object, FilePatch] = {}
-    for at, part in enumerate(parts):
-        changes_lines = part.more is None and part.source is not None and part.target is not None and not part.is_copy
-        key = part.names if changes_lines else at
-        prior = found.get(key)
-        found[key] = part if prior is None else replace(prior, hunks=prior.hunks + part.hunks)
-    return list(found.values())
 
 
 def applied(text: FileText, part: FilePatch) -> Applied:

@@ -549,7 +549,10 @@ class Transition:
             # Where a file has taken the path of a folder, that file's own folder is synced.
             with suppress(PathError):
                 folder = self._resolved_paths.at(path).folder
-                found = file_id(os.fstat(folder))
+                try:
+                    found = file_id(os.fstat(folder))
+                except FileNotFoundError:
+                    continue  # it was removed, and the file system (ntfs-3g) forgets removed folders that are open
                 if found not in synced:
                     self._disk.sync_folder(folder, os.fsdecode(path))
                     synced.add(found)

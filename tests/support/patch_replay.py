@@ -19,9 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, Final
 
-from mcptools.edit.patch_parser import InvalidPatch, parse_patches
+from mcptools.edit.patch_parser import InvalidPatch, joined_parts, parse_patches
 from mcptools.edit.unified_diff import Applied, FilePatch, apply_patch
-from mcptools.tools.patching import joined_parts
 
 _SECONDS: Final = 120
 """Time that a script has; some of them wait for what the recorder does not offer."""

@@ -217,7 +217,8 @@ def _secrets(report: StatusReport) -> Iterator[str]:
 
 def _twins(report: StatusReport) -> Iterator[str]:
     """Yield a line about files in question that have the name of another file in its other Unicode form."""
-    paths = {found.path for found in (*report.groups, *report.external) if not found.path.isascii()}
+    named = [group.path for group in report.groups] + [change.path for change in report.external]
+    paths = {path for path in named if not path.isascii()}
     if not paths:
         return
     from unicodedata import normalize

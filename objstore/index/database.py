@@ -52,7 +52,7 @@ SqliteError: TypeAlias = sqlite3.DatabaseError | UnicodeDecodeError
 SQLITE_ERRORS: Final = (sqlite3.DatabaseError, UnicodeDecodeError)
 """What a database that can't be opened raises: SQLite's description of a damaged schema may not be UTF-8."""
 
-SCHEMA_VERSION: Final = 29
+SCHEMA_VERSION: Final = 30
 BUSY_SECONDS: Final = 10
 _POLL_SECONDS: Final = 0.0005
 _PRIMARY: Final = 0xFF
@@ -83,12 +83,12 @@ CREATE TABLE blobs (
     id BLOB PRIMARY KEY, segment INTEGER, offset INTEGER, length INTEGER, size INTEGER, depth INTEGER, base BLOB,
     refs INTEGER, sha256 BLOB, checksum BLOB
 ) WITHOUT ROWID;
-CREATE TABLE known (start BLOB PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE blob_starts (start BLOB PRIMARY KEY) WITHOUT ROWID;
 CREATE INDEX large ON blobs (size) WHERE size > {MAX_BLOB};
-CREATE TABLE doubled (id BLOB PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE duplicates (id BLOB PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE trees (id BLOB PRIMARY KEY, refs INTEGER, read INTEGER) WITHOUT ROWID;
 CREATE INDEX unread ON trees (id) WHERE read = 0;
-CREATE TABLE lists (id BLOB PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE chunk_lists (id BLOB PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE edits (
     seq INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, document INTEGER, conversation TEXT,
     call INTEGER, status TEXT, units TEXT, whole INTEGER, reasons BLOB,
@@ -104,10 +104,10 @@ CREATE INDEX edits_by_turn ON edits (turn) WHERE turn > 0;
 CREATE INDEX edits_by_session ON edits (session) WHERE session > 0;
 CREATE INDEX edits_pending_in_sessions ON edits (session, document)
     WHERE session > 0 AND status = 'p' AND NOT void AND NOT expired;
-CREATE INDEX edits_taken_back ON edits (seq) WHERE void;
+CREATE INDEX edits_voided ON edits (seq) WHERE void;
 CREATE INDEX edits_with_markers ON edits (document) WHERE marks > 0;
 CREATE TABLE paths (path BLOB, document INTEGER, PRIMARY KEY (path, document)) WITHOUT ROWID;
-CREATE TABLE paths_again (path BLOB, document INTEGER, PRIMARY KEY (path, document)) WITHOUT ROWID;
+CREATE TABLE paths_copy (path BLOB, document INTEGER, PRIMARY KEY (path, document)) WITHOUT ROWID;
 CREATE TABLE calls (conversation TEXT PRIMARY KEY, newest INTEGER) WITHOUT ROWID;
 CREATE TABLE documents (
     id INTEGER PRIMARY KEY, path BLOB, blob BLOB, mode INTEGER, edits INTEGER, decisions INTEGER, checksum BLOB
@@ -153,11 +153,11 @@ CREATE TABLE cautions (number INTEGER PRIMARY KEY, id BLOB, segment INTEGER, off
 CREATE TABLE expiries (number INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, time INTEGER, reason TEXT);
 CREATE TABLE decided (document INTEGER, number INTEGER, PRIMARY KEY (document, number)) WITHOUT ROWID;
 CREATE TABLE totals (blobs INTEGER);
-CREATE TABLE seen (
+CREATE TABLE file_stats (
     path BLOB PRIMARY KEY, inode INTEGER, size INTEGER, mtime INTEGER, ctime INTEGER, blob BLOB, checksum BLOB
 ) WITHOUT ROWID;
-CREATE TABLE stood (folder BLOB PRIMARY KEY, names BLOB, digest BLOB, others BLOB, checksum BLOB) WITHOUT ROWID;
-CREATE TABLE stood_until (edit INTEGER, decision INTEGER, taken_back INTEGER, folders INTEGER, checksum BLOB)
+CREATE TABLE clean_folders (folder BLOB PRIMARY KEY, names BLOB, digest BLOB, others BLOB, checksum BLOB) WITHOUT ROWID;
+CREATE TABLE clean_until (edit INTEGER, decision INTEGER, voided INTEGER, folders INTEGER, checksum BLOB)
 """
 
 SUMS: Final = {
@@ -172,9 +172,9 @@ SUMS: Final = {
     "sessions": "row_checksum('sessions', number, name)",
     "comments": "row_checksum('comments', number, id, segment, offset, time, document, answers, conversation, state, "
     "sent)",
-    "seen": "row_checksum('seen', path, inode, size, mtime, ctime, blob)",
-    "stood": "row_checksum('stood', folder, names, digest, others)",
-    "stood_until": "row_checksum('stood_until', edit, decision, taken_back, folders)",
+    "file_stats": "row_checksum('file_stats', path, inode, size, mtime, ctime, blob)",
+    "clean_folders": "row_checksum('clean_folders', folder, names, digest, others)",
+    "clean_until": "row_checksum('clean_until', edit, decision, voided, folders)",
 }
 """The value of column `checksum` in each table. It is NULL for a blob that is not stored."""
 
@@ -185,7 +185,7 @@ BASELINE_NOTED: Final = (
 """Executed whenever the baseline may have changed: `position` repeats its number, as it does the newest numbers."""
 
 KNOWN_BY: Final = 8
-"""Number of bytes of a blob's id in table `known`."""
+"""Number of bytes of a blob's id in table `blob_starts`."""
 
 UNHELD: Final = "CREATE INDEX unheld ON blobs (segment, id, offset, length, refs) WHERE refs = 0"
 """Index of the blobs that nothing holds, with every column that queries of it need, so that they don't read the table.
@@ -205,27 +205,27 @@ TRIGGERS: Final = (
     BEGIN UPDATE totals SET blobs = blobs + iif(new.segment IS NULL, -1, 1); END
     """,
     """
-    CREATE TRIGGER blob_doubled AFTER UPDATE OF segment ON blobs
+    CREATE TRIGGER blob_duplicated AFTER UPDATE OF segment ON blobs
     WHEN old.segment IS NOT NULL AND new.segment IS NOT NULL
-    BEGIN INSERT INTO doubled SELECT new.id WHERE NOT EXISTS (SELECT 1 FROM doubled WHERE id = new.id); END
+    BEGIN INSERT INTO duplicates SELECT new.id WHERE NOT EXISTS (SELECT 1 FROM duplicates WHERE id = new.id); END
     """,
     """
-    CREATE TRIGGER blob_known AFTER INSERT ON blobs
-    BEGIN INSERT OR IGNORE INTO known VALUES (substr(new.id, 1, 8)); END
+    CREATE TRIGGER blob_added AFTER INSERT ON blobs
+    BEGIN INSERT OR IGNORE INTO blob_starts VALUES (substr(new.id, 1, 8)); END
     """,
     """
-    CREATE TRIGGER blob_forgotten AFTER DELETE ON blobs
-    BEGIN DELETE FROM known WHERE start = substr(old.id, 1, 8)
+    CREATE TRIGGER blob_removed AFTER DELETE ON blobs
+    BEGIN DELETE FROM blob_starts WHERE start = substr(old.id, 1, 8)
         AND NOT EXISTS (SELECT 1 FROM blobs
             WHERE id BETWEEN start AND CAST(start || x'ffffffffffffffffffffffffffffffffffffffffffffffff' AS BLOB)); END
     """,
     """
-    CREATE TRIGGER path_put_in AFTER INSERT ON paths
-    BEGIN INSERT OR IGNORE INTO paths_again VALUES (new.path, new.document); END
+    CREATE TRIGGER path_added AFTER INSERT ON paths
+    BEGIN INSERT OR IGNORE INTO paths_copy VALUES (new.path, new.document); END
     """,
     """
-    CREATE TRIGGER path_forgotten AFTER DELETE ON paths
-    BEGIN DELETE FROM paths_again WHERE path = old.path AND document = old.document; END
+    CREATE TRIGGER path_removed AFTER DELETE ON paths
+    BEGIN DELETE FROM paths_copy WHERE path = old.path AND document = old.document; END
     """,
 )
 """Keep the number of stored blobs, which would otherwise be counted row by row, and note a second frame of a blob.
@@ -234,23 +234,23 @@ They also keep second tables of which blobs exist, by the first bytes of their i
 a record may depend on the absence of a row.
 
 The number is not reduced by a trigger when stored blobs are deleted: only `relocate` does that, and subtracts them
-together. If a blob is noted as doubled, its second frame may have been removed since.
+together. If a blob is noted as duplicated, its second frame may have been removed since.
 """
 
 COMPARED: Final = {
     "position": "SELECT * FROM position",
     "generations": "SELECT * FROM generations ORDER BY segment",
     "blobs": "SELECT id, segment, offset, length, size, depth, base, refs, checksum FROM blobs ORDER BY id",
-    "known": "SELECT * FROM known ORDER BY start",
+    "blob_starts": "SELECT * FROM blob_starts ORDER BY start",
     "edits": "SELECT * FROM edits ORDER BY seq",
     "paths": "SELECT * FROM paths ORDER BY path, document",
-    "paths_again": "SELECT * FROM paths_again ORDER BY path, document",
+    "paths_copy": "SELECT * FROM paths_copy ORDER BY path, document",
     "calls": "SELECT * FROM calls ORDER BY conversation",
     "documents": "SELECT * FROM documents ORDER BY id",
     "folders": "SELECT * FROM folders ORDER BY number",
     "decisions": "SELECT * FROM decisions ORDER BY number",
     "trees": "SELECT * FROM trees ORDER BY id",
-    "lists": "SELECT * FROM lists ORDER BY id",
+    "chunk_lists": "SELECT * FROM chunk_lists ORDER BY id",
     "snapshots": "SELECT * FROM snapshots ORDER BY number",
     "pins": "SELECT * FROM pins ORDER BY number",
     "expiries": "SELECT * FROM expiries ORDER BY number",

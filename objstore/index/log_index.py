@@ -345,8 +345,8 @@ class Index:
         """Store stat signature and blob of files that were read, unless the index can't be written."""
         with self._remembering():
             self._db.executemany(
-                "INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?, ?, ?, ?)",
-                ((*row, checksum("seen", *row)) for row in found),
+                "INSERT OR REPLACE INTO file_stats VALUES (?, ?, ?, ?, ?, ?, ?)",
+                ((*row, checksum("file_stats", *row)) for row in found),
             )
 
     def store_clean_folders(
@@ -359,15 +359,15 @@ class Index:
         """
         with self._remembering():
             if gone is None:
-                self._db.execute("DELETE FROM stood")
+                self._db.execute("DELETE FROM clean_folders")
             self._db.executemany(
-                "INSERT OR REPLACE INTO stood VALUES (?, ?, ?, ?, ?)",
-                ((*each, checksum("stood", *each)) for each in found),
+                "INSERT OR REPLACE INTO clean_folders VALUES (?, ?, ?, ?, ?)",
+                ((*each, checksum("clean_folders", *each)) for each in found),
             )
-            self._db.executemany("DELETE FROM stood WHERE folder = ?", [(folder,) for folder in gone or ()])
-            self._db.execute("DELETE FROM stood_until")
-            row = (*until, self._db.number("SELECT count(*) FROM stood"))
-            self._db.execute("INSERT INTO stood_until VALUES (?, ?, ?, ?, ?)", (*row, checksum("stood_until", *row)))
+            self._db.executemany("DELETE FROM clean_folders WHERE folder = ?", [(folder,) for folder in gone or ()])
+            self._db.execute("DELETE FROM clean_until")
+            row = (*until, self._db.number("SELECT count(*) FROM clean_folders"))
+            self._db.execute("INSERT INTO clean_until VALUES (?, ?, ?, ?, ?)", (*row, checksum("clean_until", *row)))
 
     # ---- inside: the database
 

@@ -51,7 +51,7 @@ INSERT INTO blobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL, ?) ON CONFLICT (id) DO U
     base = iif(segment IS NULL, excluded.base, base),
     checksum = iif(segment IS NULL, excluded.checksum, checksum)
 """
-_DOUBLED: Final = "INSERT OR IGNORE INTO doubled VALUES (?)"  # as a trigger does if the first frame already has a row
+_DUPLICATED: Final = "INSERT OR IGNORE INTO duplicates VALUES (?)"
 _HELD: Final = "INSERT INTO blobs (id, refs) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET refs = refs + excluded.refs"
 _GONE: Final = (
     "UPDATE blobs SET segment = NULL, offset = NULL, length = NULL, size = NULL, depth = NULL, base = NULL, "
@@ -96,7 +96,7 @@ class RefCounts:
     def store(self, header: BlobHeader, place: Place, length: int) -> None:
         """Note that a blob's frame is at `place`, with a payload of `length` bytes; the first frame counts."""
         if header.id in self._stored:
-            self._db.execute(_DOUBLED, (header.id,))
+            self._db.execute(_DUPLICATED, (header.id,))
             return
         self._stored[header.id] = header, place, length
 
@@ -183,7 +183,7 @@ class RefCounts:
         row = self._db.execute("SELECT refs FROM blobs WHERE id = ? AND size > ?", (name, MAX_BLOB)).fetchone()
         if row is None:
             return
-        is_held = self._db.execute("SELECT 1 FROM lists WHERE id = ?", (name,)).fetchone() is not None
+        is_held = self._db.execute("SELECT 1 FROM chunk_lists WHERE id = ?", (name,)).fetchone() is not None
         if (row[0] > 0) is is_held:
             return
         try:
@@ -191,7 +191,9 @@ class RefCounts:
         except UNREADABLE:
             return  # as in _hold_entries
         self.hold(chunks, -1 if is_held else 1)
-        self._db.execute("DELETE FROM lists WHERE id = ?" if is_held else "INSERT INTO lists VALUES (?)", (name,))
+        self._db.execute(
+            "DELETE FROM chunk_lists WHERE id = ?" if is_held else "INSERT INTO chunk_lists VALUES (?)", (name,)
+        )
 
     def _is_stored(self, name: BlobId) -> bool:
         return self._place_of(name) is not None
@@ -274,7 +276,7 @@ def unexpired(journal: Iterable[Record]) -> list[Record]:
     expiries = [record for record in journal if isinstance(record, Expiry)]
     edits = Ranges(each for expiry in expiries for each in expiry.edits)
     decisions = Ranges(each for expiry in expiries for each in expiry.decisions)
-    taken_back = VoidedRecords(journal)
+    voided = VoidedRecords(journal)
     snapshots = {number for expiry in expiries for number in expiry.snapshots}
     pins = {number for expiry in expiries for number in expiry.pins}
     held: list[Record] = []
@@ -292,7 +294,7 @@ def unexpired(journal: Iterable[Record]) -> list[Record]:
                 is_gone = False
             case _:
                 assert_never(record)
-        if not is_gone and record not in taken_back:
+        if not is_gone and record not in voided:
             held.append(record)
     return held
 
@@ -300,10 +302,10 @@ def unexpired(journal: Iterable[Record]) -> list[Record]:
 def _tips(journal: Iterable[Record]) -> dict[DocumentId, BlobId]:
     """Return the blob of each document that exists."""
     journal = list(journal)
-    taken_back = VoidedRecords(journal)
+    voided = VoidedRecords(journal)
     tips: dict[DocumentId, BlobId | None] = {}
     for record in journal:
-        if record in taken_back:
+        if record in voided:
             continue
         if isinstance(record, Edit):
             tips[record.document] = None if record.after is None else record.after.blob

@@ -80,7 +80,7 @@ _MISSED: Final = (
     f"WHERE offset IS NULL AND {_SOME}"
 )
 _NOW: Final = "ifnull(moved(segment, offset), offset)"
-_SINGLE: Final = "DELETE FROM doubled WHERE NOT EXISTS (SELECT 1 FROM blobs WHERE blobs.id = doubled.id)"
+_SINGLE: Final = "DELETE FROM duplicates WHERE NOT EXISTS (SELECT 1 FROM blobs WHERE blobs.id = duplicates.id)"
 
 
 def relocate(index: "Index", log: "Log") -> None:

@@ -636,7 +636,7 @@ def _differing(kept: Index, fresh: Index) -> Iterator[str]:
             yield table
     # A second frame may have gone since it was noted, but everything that is noted must be in the log.
     if not fresh.checks.duplicated_blobs() <= kept.checks.duplicated_blobs() or kept.checks.has_stray_duplicates():
-        yield "doubled"
+        yield "duplicates"
 
 
 def _wrong_counts(kept: Index, built: Index) -> int:

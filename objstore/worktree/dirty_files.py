@@ -55,7 +55,7 @@ def changed_tips(journal: Journal) -> list[Tip]:
     checked: set[bytes] = set()
     tips: list[Tip] = []
     real_folders = _SymlinkFreeFolders(journal.tree.fd)
-    if kept is not None and kept.until.taken_back == now.taken_back:
+    if kept is not None and kept.until.voided == now.voided:
         clean = {each.folder: each for each in kept.folders}
         if kept.until != now:
             recorded = index.stats.folders_recorded_since(kept.until)

@@ -72,7 +72,7 @@ class WorktreeScan:
             index = store.index
             now, until = index.stats.position(), JournalPosition._make(self.stat_cache.until)
             # Record numbers are reused if a group was cut off because it could not be synced.
-            if now.taken_back != until.taken_back or index.stats.recorded_at(until) != self.stat_cache.newest:
+            if now.voided != until.voided or index.stats.recorded_at(until) != self.stat_cache.newest:
                 self.stat_cache.mark_recorded(is_fully_recorded=False)
             elif now != until:
                 for path in index.stats.paths_changed_since(until):

@@ -22,7 +22,7 @@ __all__ = ["Tables", "counted_refs", "index_at", "rebuilt_tables", "records_of",
 Tables: TypeAlias = dict[str, list[tuple[object, ...]]]
 
 # What is worked out when it is asked for, and so may be there or not; and blobs whose second frame may have gone since.
-_CACHE_TABLES: Final = {"seen", "stood", "stood_until", "doubled"}
+_CACHE_TABLES: Final = {"file_stats", "clean_folders", "clean_until", "duplicates"}
 _CACHE_COLUMNS: Final = {"sha256"}
 
 

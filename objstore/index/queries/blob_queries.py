@@ -198,7 +198,7 @@ class BlobQueries:
     def dead_duplicates(self) -> dict[BlobId, tuple[int, int]]:
         """Return the blobs that nothing holds and that were stored twice: segment and bytes of the first frame."""
         rows = self._db.execute(
-            "SELECT id, segment, length FROM doubled JOIN blobs USING (id) WHERE refs = 0 AND segment"
+            "SELECT id, segment, length FROM duplicates JOIN blobs USING (id) WHERE refs = 0 AND segment"
         )
         return {BlobId(name): (segment, length + FRAME_HEADER_SIZE) for name, segment, length in rows}
 
@@ -217,7 +217,7 @@ class BlobQueries:
         """Return a held tree or chunk list that could not be read, so that the blobs in it don't count as held."""
         row = self._db.execute(
             "SELECT id FROM trees WHERE read = 0 UNION ALL SELECT id FROM blobs INDEXED BY large "  # noqa: S608 - a number of our own
-            f"WHERE size > {MAX_BLOB} AND refs > 0 AND id NOT IN (SELECT id FROM lists) LIMIT 1"
+            f"WHERE size > {MAX_BLOB} AND refs > 0 AND id NOT IN (SELECT id FROM chunk_lists) LIMIT 1"
         ).fetchone()
         return None if row is None else BlobId(row[0])
 
@@ -245,7 +245,7 @@ class BlobQueries:
 
     def held_lists(self) -> list[BlobId]:
         """Return the large blobs whose chunks count as held."""
-        return [BlobId(row[0]) for row in self._db.execute("SELECT id FROM lists")]
+        return [BlobId(row[0]) for row in self._db.execute("SELECT id FROM chunk_lists")]
 
     def id_after(self, name: bytes, count: int) -> bytes | None:
         """Return the id `count` rows after `name`, or that of the last row (None: `name` is the last)."""
@@ -254,12 +254,12 @@ class BlobQueries:
         return row[0]
 
     def _require_unknown(self, blob: BlobId) -> None:
-        """Check that the index really doesn't know a blob without a row: table `known` must not have its first bytes.
+        """Check that the index really doesn't know a blob without a row: no first bytes in `blob_starts` are its.
 
         A blob that is stored a second time would get a depth that its first frame does not have. Raises IndexUnusable.
         """
         start = blob[:KNOWN_BY]
-        if self._db.execute("SELECT 1 FROM known WHERE start = ?", (start,)).fetchone() is None:
+        if self._db.execute("SELECT 1 FROM blob_starts WHERE start = ?", (start,)).fetchone() is None:
             return
         # Two ids that begin with the same bytes can be made on purpose.
         others = self._db.execute(

@@ -32,7 +32,7 @@ class DatabaseChecks:
 
     def duplicated_blobs(self) -> set[bytes]:
         """Return the blobs of which a second frame was noted."""
-        return {row[0] for row in self._db.execute("SELECT id FROM doubled")}
+        return {row[0] for row in self._db.execute("SELECT id FROM duplicates")}
 
     def sqlite_integrity_error(self) -> str:
         """Return the first error that SQLite finds in the pages or indexes of the file ("": none).
@@ -44,13 +44,13 @@ class DatabaseChecks:
 
     def has_stray_duplicates(self) -> bool:
         """Return whether a second frame is noted of a blob that is not stored."""
-        query = "SELECT 1 FROM doubled WHERE NOT EXISTS (SELECT 1 FROM blobs WHERE blobs.id = doubled.id) LIMIT 1"
+        query = "SELECT 1 FROM duplicates WHERE NOT EXISTS (SELECT 1 FROM blobs WHERE blobs.id = duplicates.id) LIMIT 1"
         return self._db.execute(query).fetchone() is not None
 
     def damaged_tables(self) -> list[str]:
         """Return the tables about files on disk in which a row differs from what was stored."""
         return [
             table
-            for table in ("seen", "stood", "stood_until")
+            for table in ("file_stats", "clean_folders", "clean_until")
             if self._db.execute(f"SELECT 1 FROM {table} WHERE checksum IS NOT {SUMS[table]} LIMIT 1").fetchone()  # noqa: S608 - names of the schema
-        ] or ([] if self._stats.are_clean_folders_intact() else ["stood"])
+        ] or ([] if self._stats.are_clean_folders_intact() else ["clean_folders"])

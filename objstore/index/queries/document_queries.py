@@ -139,7 +139,7 @@ class DocumentQueries:
         """Return the rows that two tables hold of the same paths. Raises IndexUnusable if they differ."""
         with self._db.one_state():
             rows = self._db.execute(query.format("paths"), values).fetchall()
-            again = self._db.execute(query.format("paths_again"), values).fetchall()
+            again = self._db.execute(query.format("paths_copy"), values).fetchall()
         if rows != again:
             raise unusable(f"of {values!r} it says {rows!r}, and {again!r}")
         return rows

@@ -196,9 +196,9 @@ class EditQueries:
         """Return the number of edits without git's, including those that expired before anyone decided on them."""
         of_git = "SELECT count(*) FROM edits WHERE conversation = ? AND NOT void"
         with self._db.one_state():
-            taken_back = self._db.number("SELECT count(*) FROM edits INDEXED BY edits_taken_back WHERE void")
+            voided = self._db.number("SELECT count(*) FROM edits INDEXED BY edits_voided WHERE void")
             # Numbers have no gap, so the newest one is also how many edits were ever recorded.
-            return self._numbers.newest().edits - taken_back - self._db.number(of_git, GIT_CONVERSATION)
+            return self._numbers.newest().edits - voided - self._db.number(of_git, GIT_CONVERSATION)
 
     def next_call(self, conversation: str) -> int:
         """Return the position that the conversation's next call gets. Raises IndexUnusable."""
@@ -240,7 +240,7 @@ class EditQueries:
         # Only where an edit was voided, a conversation may have none that counts.
         return self._db.number(
             "SELECT count(*) FROM calls WHERE conversation != ? AND (conversation NOT IN "
-            "(SELECT conversation FROM edits INDEXED BY edits_taken_back WHERE void) OR EXISTS "
+            "(SELECT conversation FROM edits INDEXED BY edits_voided WHERE void) OR EXISTS "
             "(SELECT 1 FROM edits WHERE edits.conversation = calls.conversation AND NOT void))",
             GIT_CONVERSATION,
         )

@@ -42,7 +42,7 @@ class JournalPosition(NamedTuple):
 
     edit: int  # number of the newest edit
     decision: int  # number of the newest decision
-    taken_back: int  # number of voided edits and decisions
+    voided: int  # number of voided edits and decisions
 
 
 class CleanFolder(NamedTuple):
@@ -88,8 +88,9 @@ class StatQueries:
     def _looks(self, which: str, values: tuple[bytes | int, ...]) -> Iterator[RecordedFileStat]:
         # As plain tuples: for tens of thousands of files, one object each would take most of the time.
         yield from self._db.execute(
-            "SELECT id, path, documents.blob, mode, inode, size, mtime, ctime, seen.blob "  # noqa: S608 - text of our own
-            f"FROM documents LEFT JOIN seen USING (path) WHERE documents.blob IS NOT NULL {which} ORDER BY path, id",
+            "SELECT id, path, documents.blob, mode, inode, size, mtime, ctime, file_stats.blob "  # noqa: S608 - text of our own
+            "FROM documents LEFT JOIN file_stats USING (path) "
+            f"WHERE documents.blob IS NOT NULL {which} ORDER BY path, id",
             values,
         )
 
@@ -97,7 +98,7 @@ class StatQueries:
         """Return the current position of the journal."""
         row = self._db.execute(
             "SELECT (SELECT ifnull(max(seq), 0) FROM edits), (SELECT ifnull(max(number), 0) FROM decisions), "
-            "(SELECT count(*) FROM edits INDEXED BY edits_taken_back WHERE void) + "
+            "(SELECT count(*) FROM edits INDEXED BY edits_voided WHERE void) + "
             "(SELECT count(*) FROM decisions WHERE void)"
         ).fetchone()
         return JournalPosition(*row)
@@ -109,8 +110,9 @@ class StatQueries:
         """
         # One query, so that all rows are of one state of the database.
         rows = self._db.execute(
-            "SELECT edit, decision, taken_back, folders, stood_until.checksum, "
-            "folder, names, digest, others, stood.checksum FROM stood_until LEFT JOIN stood ORDER BY folder"
+            "SELECT edit, decision, voided, folders, clean_until.checksum, "
+            "folder, names, digest, others, clean_folders.checksum "
+            "FROM clean_until LEFT JOIN clean_folders ORDER BY folder"
         ).fetchall()
         if not rows:
             return None
@@ -118,14 +120,16 @@ class StatQueries:
         kept = [row[_SHARED_COLUMNS:] for row in rows if row[_SHARED_COLUMNS] is not None]
         is_sound = (
             len(kept) == count
-            and found == checksum("stood_until", *until, count)
-            and all(row[-1] == checksum("stood", *row[:-1]) for row in kept)
+            and found == checksum("clean_until", *until, count)
+            and all(row[-1] == checksum("clean_folders", *row[:-1]) for row in kept)
         )
         return CleanFolders(JournalPosition(*until), [CleanFolder(*row[:-1]) for row in kept]) if is_sound else None
 
     def are_clean_folders_intact(self) -> bool:
         """Return whether the folders that are stored are complete and undamaged, or none are stored."""
-        return self.clean_folders() is not None or not self._db.execute("SELECT count(*) FROM stood").fetchone()[0]
+        return (
+            self.clean_folders() is not None or not self._db.execute("SELECT count(*) FROM clean_folders").fetchone()[0]
+        )
 
     def recorded_since(self, moment: JournalPosition) -> list[Place]:
         """Return the places of the edits and decisions recorded after that position, including voided ones."""

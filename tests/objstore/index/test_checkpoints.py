@@ -87,7 +87,7 @@ def test_write_ahead_log_of_sqlite_is_truncated_after_many_changes(tmp_path: Pat
         store_signatures(journal, 1)
         assert waiting.stat().st_size < FEW_BYTES
         with closing(sqlite3.connect(index)) as other:
-            assert other.execute("SELECT count(*) FROM seen").fetchone() == (MANY,)
+            assert other.execute("SELECT count(*) FROM file_stats").fetchone() == (MANY,)
 
 
 def test_checkpoint_does_not_recreate_a_removed_index(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_checkpoint_does_not_recreate_a_removed_index(tmp_path: Path) -> None:
     index = tmp_path / ".cas" / "index.sqlite"
     with closing(Journal(str(tmp_path), Disk())) as journal:
         with journal.store.index.changing() as db:
-            db.execute("INSERT INTO seen VALUES (zeroblob(?), 0, 0, 0, 0, ?, NULL)", (8 * FEW_BYTES, BLOB))
+            db.execute("INSERT INTO file_stats VALUES (zeroblob(?), 0, 0, 0, 0, ?, NULL)", (8 * FEW_BYTES, BLOB))
             index.unlink()
         journal.store.index.finish_checkpoints()
         assert not index.exists()

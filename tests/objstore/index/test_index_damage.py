@@ -476,11 +476,11 @@ def after_status(reviewed: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 COLUMNS_ABOUT_FILES: Final = [
-    ("seen", "blob"),
-    ("seen", "mtime"),
-    ("stood", "names"),
-    ("stood", "folder"),
-    ("stood_until", "edit"),
+    ("file_stats", "blob"),
+    ("file_stats", "mtime"),
+    ("clean_folders", "names"),
+    ("clean_folders", "folder"),
+    ("clean_until", "edit"),
 ]
 
 
@@ -493,7 +493,7 @@ def test_fsck_checks_the_stored_signatures_of_files(after_status: Path, place: t
 
 def test_status_scans_a_folder_whose_stored_signature_is_lost(after_status: Path) -> None:
     with closing(sqlite3.connect(after_status / ".cas" / "index.sqlite")) as db:
-        assert db.execute("DELETE FROM stood WHERE folder = x'64'").rowcount == 1
+        assert db.execute("DELETE FROM clean_folders WHERE folder = x'64'").rowcount == 1
         db.commit()
     (after_status / "d" / "a.txt").write_bytes(b"by somebody\n")
     with Workspace.open(after_status) as workspace:
@@ -502,7 +502,7 @@ def test_status_scans_a_folder_whose_stored_signature_is_lost(after_status: Path
 
 def test_duplicate_entry_for_a_blob_that_is_not_stored_is_a_fault(reviewed: Path) -> None:
     with closing(sqlite3.connect(reviewed / ".cas" / "index.sqlite")) as db:
-        db.execute("INSERT INTO doubled VALUES (zeroblob(32))")
+        db.execute("INSERT INTO duplicates VALUES (zeroblob(32))")
         db.commit()
     report = check_store(str(reviewed))
     assert [fault.part for fault in report.faults] == [StorePart.INDEX]

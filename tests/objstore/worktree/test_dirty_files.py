@@ -43,7 +43,7 @@ def found_without_memory(scene: Scene) -> list[str]:
     shutil.copytree(scene.root / ".cas", copy)
     try:
         db = sqlite3.connect(copy / "index.sqlite")
-        for table in ("seen", "stood", "stood_until"):
+        for table in ("file_stats", "clean_folders", "clean_until"):
             db.execute(f"DELETE FROM {table}")  # noqa: S608 - one of three names
         db.commit()
         db.close()
@@ -70,7 +70,7 @@ def folders_asked_about(scene: Scene) -> int:
             changed_tips(journal)
         finally:
             store.index._db.connection.set_trace_callback(None)  # noqa: SLF001 - as above
-    return sum("JOIN seen" in question for question in asked)
+    return sum("JOIN file_stats" in question for question in asked)
 
 
 def rewritten(path: Path) -> None:

@@ -91,14 +91,14 @@ def test_repair_always_rebuilds_the_index_and_says_so(runner: CommandRunner) -> 
     with closing(sqlite3.connect(runner.folder / ".cas" / "index.sqlite")) as db:
         prepare(db)
         values = b"gone.txt", 1, 2, 3, 4, b"\0" * 32
-        db.execute("INSERT INTO seen VALUES (?, ?, ?, ?, ?, ?, ?)", (*values, checksum("seen", *values)))
+        db.execute("INSERT INTO file_stats VALUES (?, ?, ?, ?, ?, ?, ?)", (*values, checksum("file_stats", *values)))
         db.commit()  # a wrong row that no check can find
         ran = runner.done("fsck", "--repair")
         assert ran.text == (
             "Rebuilt the index from the log, repaired the other derived data, and cleared .cas/tmp.\n"
             "1 segment, 4 blobs, 4 records, 2 files replayed: nothing is wrong.\n"
         )
-        assert db.execute("SELECT * FROM seen WHERE path = ?", values[:1]).fetchall() == []
+        assert db.execute("SELECT * FROM file_stats WHERE path = ?", values[:1]).fetchall() == []
     assert runner.done("fsck", "--repair", "--json").json()["repaired"]
 
 

@@ -11,7 +11,7 @@ from objstore.errors import CasError, ConversationReserved
 from objstore.fs.confined_path import MAX_FILE, Tree, find_root
 from objstore.fs.disk import Disk, new_file_mode
 from objstore.fs.reserved_names import LOG_NAME, STORE_NAME
-from objstore.model.basic_types import RESERVED_CONVERSATIONS, UNKNOWN_AGENT, Action, Decider, Origin, ignore_progress
+from objstore.model.basic_types import RESERVED_CONVERSATIONS, Action, Decider, Origin, ignore_progress
 from objstore.transaction.journal import Evidence, Journal
 
 # What only some methods need is imported in them: `cas status` must not wait for the review core to load.
@@ -259,9 +259,6 @@ class Workspace:
         from objstore.tracking import record
         from objstore.transaction import index_repair
 
-        if info.origin is Origin.EXTERNAL:
-            self.leave_open_what_was_missed(UNKNOWN_AGENT)
-
         def whose() -> CallInfo | Attributor:
             if info.origin is not Origin.EXTERNAL:
                 return info
@@ -272,25 +269,6 @@ class Workspace:
                 return record.record_changes(self._journal, whose(), paths, limits=limits)
 
         return index_repair.rebuild_index_and_retry(self._journal, recorded)
-
-    def leave_open_what_was_missed(self, conversation: str, client: str = "") -> None:
-        """Record what changed while hooks failed as unattributed: a call of an agent's may have run meanwhile.
-
-        `conversation`: the one that may have made it. Where no hook has failed since, this reads some small files.
-        Raises what `record_changes` raises.
-        """
-        from objstore.witnesses.failure_marks import note_noticed, unnoticed_failures
-
-        missed = unnoticed_failures(self.root, "heeded")
-        if not missed:
-            return
-        from objstore.calls.open_calls import AgentCall
-
-        # As for any end of a call whose beginning was not reported: what is found now may be its own.
-        name = f"failed-{missed[-1].time}-{len(missed)}"
-        notes = {"client": client} if client else {}
-        self.hooks.end(AgentCall(conversation=conversation, id=name, tool="unreported", paths=None, notes=notes))
-        note_noticed(self.root, "heeded")
 
     def note_git(self) -> None:
         """Record what git did to the files since the last look, if a repository has moved, and which edits are back.

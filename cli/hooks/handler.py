@@ -101,7 +101,7 @@ def _failures(root: str) -> str:
     failures = unnoticed_failures(root, "said")
     if not failures:
         return ""
-    note_noticed(root, "said")
+    note_noticed(root, "said", failures)
     return f"hooks failed {len(failures)} time{'s' * (len(failures) > 1)} (cas doctor)"
 
 
@@ -161,7 +161,6 @@ def _handle(client: Client, event: Event, roots: list[str], say: Callable[[Paylo
         _record_elsewhere(_roots_visited_by_tools(calls, event), event, recorded_in)
         if event.moment in {HookMoment.START, HookMoment.PROMPT}:
             workspace.lost_histories()  # noted before anything is recorded, while it is known how much is missing
-        workspace.leave_open_what_was_missed(event.conversation, _noted(event, "client"))
         _record(calls, event)
         # A subagent would keep the text to itself: its session gets it, at the latest when the subagent reports back.
         takes_context = not event.agent and client.reply(event, "") is not None

@@ -292,7 +292,7 @@ class Attribution(Attributor):
     def __call__(self, path: str, moment: int, tick: int) -> CallInfo:
         """Return whose a change of a file is. Units as for an `Attributor`."""
         if self._facts is None:
-            self._facts = Facts(self._open.calls().values())
+            self._facts = Facts(self._open.authors().values())
         change = FoundChange(self._named.get(path, path), moment, tick, is_kept=self._is_kept)
         return explain(change, self._facts, self._otherwise)
 

@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 
 from objstore.errors import CasError, StoreLocked
 from objstore.fs.nofollow import open_store_file, open_store_folder, require_no_symlink, write_derived_file
-from objstore.fs.reserved_names import AGENTS_NAME, EVENTS_NAME, HOOK_LOG_NAME, STORE_NAME
+from objstore.fs.reserved_names import AGENTS_NAME, EVENTS_NAME, STORE_NAME
 from objstore.fs.writer_lock import GAP_SECONDS
 from objstore.transaction.journal import Journal
 from objstore.witnesses.remarks import LOST_REPORTS, add_remarks
@@ -44,9 +44,6 @@ _GAP: Final = "gap"
 
 _LOST: Final = "lost"
 """The thing whose line says that lines were missing: its time is when the log was last rewritten without them."""
-
-_FAULTS: Final = "faults"
-"""The thing that says which failures of hooks were there when everything was last looked at after one."""
 
 _WORDS_OF_HEAD: Final = 5  # "events", the version, the inode and the path of the store, when the file was written
 _WORDS: Final = 4  # of each other line after its checksum: its number, when it was written, a name, a value
@@ -90,18 +87,12 @@ class EvidenceLog:
         """When a hook first reported something, in the file system's time (ns; 0: not known); None: none ever did."""
         if self.gap:
             return 0
-        return self.written(_FIRST) if self._entries.keys() - {_FAULTS} else None
+        return self.written(_FIRST) if self._entries else None
 
     @property
     def mended(self) -> int:
         """When lines were last found missing, in the file system's time (ns); 0: never, or a person knows it."""
         return self.written(_LOST)
-
-    @property
-    def has_failed_hook(self) -> bool:
-        """Whether a hook has failed since everything was looked at."""
-        faults = self._faults()
-        return bool(faults[0] and faults != self.read(_FAULTS).get("seen"))
 
     def names(self, *prefixes: str) -> list[str]:
         """Return the names of the things that begin with one of the prefixes, sorted."""
@@ -141,14 +132,13 @@ class EvidenceLog:
 
     def mend(self) -> None:
         """Rewrite the log without its gap, and without what no longer counts. Raises what the disk raises."""
-        faults, lost = self._faults(), self.gap  # the lock creates a log that is missing
+        lost = self.gap  # the lock creates a log that is missing
         with self._locked():
             self._refresh()
             lost = lost or self._damage
             if self._entries.pop(_GAP, None) or lost:
                 self._entries[_LOST] = _Entry(self._now(), b"{}")
                 add_remarks(os.path.dirname(self._store), LOST_REPORTS, [b"\n"])
-            self._entries[_FAULTS] = _Entry(self._now(), json.dumps({"seen": faults}).encode())
             self._rewrite()
 
     def acknowledge_loss(self) -> None:
@@ -172,13 +162,6 @@ class EvidenceLog:
             pass
 
     # ---- inside
-
-    def _faults(self) -> list[int]:
-        """Return size and time of the file that says which hooks have failed."""
-        with suppress(OSError):
-            found = os.lstat(os.path.join(self._store, HOOK_LOG_NAME))
-            return [found.st_size, found.st_mtime_ns]
-        return [0, 0]
 
     def _forget(self) -> None:
         self._entries: dict[str, _Entry] = {}

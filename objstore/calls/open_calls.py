@@ -23,9 +23,11 @@ from objstore.model.basic_types import MAX_INT, RESERVED_CONVERSATIONS
 from objstore.model.results import CallInfo, TurnInfo
 from objstore.model.views import SUBAGENT
 from objstore.transaction.journal import Journal
+from objstore.witnesses.failure_marks import HookFailure, hook_failures, note_noticed, unnoticed_failures
 
 __all__ = [
     "ABANDONED",
+    "END_AWAITED",
     "END_LOST",
     "FORGOTTEN_AFTER",
     "AgentCall",
@@ -40,10 +42,13 @@ __all__ = [
 ]
 
 _GAP: Final = "gap"
-"""The name of what is taken for an open call where the log has a gap."""
+"""The name of what is taken for an open call where the log has a gap, or a hook has failed."""
 
 _LOST: Final = "lost"
 """The name of what is taken for an open call after such a gap: what ran then may still run."""
+
+_HEEDED: Final = "heeded"
+"""What failures of hooks are once all files were looked at since."""
 
 _OVER: Final = "over-"
 _POSSIBLE: Final = "possible-"
@@ -67,6 +72,9 @@ ABANDONED: Final = "its program had ended before the end of a tool was reported"
 
 END_LOST: Final = "the end of a tool was not reported"
 """The doubt of a call whose turn or session has ended."""
+
+END_AWAITED: Final = "the end of a tool was not reported yet"
+"""The doubt of a call whose end is either lost or still to come."""
 
 _PROMPT_ID: Final = "prompt_id"
 """Where the log has of a turn the client's id of its prompt."""
@@ -215,6 +223,8 @@ class OpenCalls:
         self._processes: Final = processes
         self._files: Final = AgentFiles(journal)
         self._log: Final = log_of(journal)
+        self._root: Final = journal.tree.root
+        self._failures: list[HookFailure] = []  # which the last question for authors took into account
 
     @property
     def lock(self) -> str:
@@ -223,7 +233,7 @@ class OpenCalls:
         return self._files.lock_path(_LOCK)
 
     def calls(self) -> dict[str, AgentCall]:
-        """Return the open calls, and what else may change files, by their names in the log.
+        """Return the open calls, and what else is known to be able to change files, by their names in the log.
 
         A call whose client's process has ended counts as ended when this is first noticed: the client may have died
         long before, so that what has changed until now may be the call's or somebody else's. Where the process isn't
@@ -249,18 +259,42 @@ class OpenCalls:
                 elif over.get(_INFERRED) is True:
                     call = replace(call, doubt=END_LOST)
                 calls[name] = replace(call, since=since, ended=ended)
-        gap = self._log.gap
+        return calls
+
+    def authors(self) -> dict[str, AgentCall]:
+        """Return what `calls` returns, and what is taken for calls of which reports are missing."""
+        calls, gap, lost = self.calls(), self._log.gap, self._log.mended
+        self._failures = unnoticed_failures(self._root, _HEEDED)
         unknown = AgentCall(conversation="", id="", tool="", paths=None, is_left=True)
-        if gap or self._log.has_failed_hook:
+        if gap or self._failures:
             kind = CallKind.GAP if gap else CallKind.FAILED
             calls[_GAP] = replace(unknown, ended=time.time_ns(), kind=kind, doubt=gap)
-        if self._log.mended > oldest * 1000:
+        if lost > (now() - FORGOTTEN_AFTER) * 1000:
             calls[_LOST] = replace(unknown, kind=CallKind.LOST)
         for name, call in calls.items():
-            may_be_past = _GAP in calls or call.began * 1000 < self._log.mended
-            if call.kind is CallKind.EXPECTED and not call.doubt and may_be_past:
-                calls[name] = replace(call, doubt=END_LOST)  # that of its turn may have been lost
+            is_older = bool(gap) or self._log.written(name) < lost
+            if call.kind is CallKind.EXPECTED and not call.doubt and (is_older or self._failures):
+                calls[name] = replace(call, doubt=END_LOST)  # that of its turn may have been reported
+            elif call.kind is CallKind.CALL and is_older:
+                doubt = call.doubt or _DOUBTS[CallKind.LOST]  # its end may have been reported
+                calls[name] = replace(call, is_announced=False, doubt=doubt)
+            elif call.kind is CallKind.CALL and self._failures and not call.is_over and call.is_known_to_run:
+                calls[name] = replace(call, doubt=END_AWAITED)  # a hook may have failed to report it
         return calls
+
+    def unheard_since(self) -> int:
+        """Return since when agents may have worked unheard, if hooks have failed (microseconds; MAX_INT: none has).
+
+        What failed may be the end of a call whose beginning was not reported either. It began after the first failure,
+        or in the turn of a session that works now. `authors` was called before.
+        """
+        if not self._failures:
+            return MAX_INT
+        oldest = now() - FORGOTTEN_AFTER
+        sessions = (self._log.read(name) for name in self._log.names(_SESSION))
+        began = [kept.get("prompted") for kept in sessions if kept.get("waits") is not True]
+        began += [failure.time for failure in hook_failures(self._root)]
+        return min((at for at in began if isinstance(at, int) and at > oldest), default=oldest)
 
     @staticmethod
     def name_of(call: AgentCall) -> str:
@@ -300,7 +334,9 @@ class OpenCalls:
             self._log.remove(name, _over(name))
             return
         with suppress(OSError, CasError):  # it stays known until the log can be written
-            self._log.mend()
+            if self._log.gap:
+                self._log.mend()
+        note_noticed(self._root, _HEEDED, self._failures)
 
     def cut(self) -> None:
         """Drop what no longer counts from the log. Raises what the disk raises."""
@@ -316,7 +352,7 @@ class OpenCalls:
 
     def may_have_forgotten(self, call: AgentCall) -> bool:
         """Return whether the log was damaged since a call can have begun of which it has nothing."""
-        return self._log.mended > (call.began - FORGOTTEN_AFTER) * 1000
+        return bool(self._log.gap) or self._log.mended > (call.began - FORGOTTEN_AFTER) * 1000
 
     def was_cut_off(self, call: AgentCall) -> bool:
         """Return whether a call counts as ended because its turn or session ended, and its own end was not reported."""

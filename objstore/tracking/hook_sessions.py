@@ -13,6 +13,7 @@ from objstore.calls.agent_files import texts_of
 from objstore.calls.attribution import Attribution
 from objstore.calls.open_calls import (
     ABANDONED,
+    END_AWAITED,
     END_LOST,
     AgentCall,
     CallKind,
@@ -31,7 +32,7 @@ from objstore.model.basic_types import MAX_INT
 from objstore.model.results import CallInfo, TurnInfo
 from objstore.model.views import EditFilter, EditView
 from objstore.tracking.attributed_scan import AttributedScan, Looks
-from objstore.tracking.missing_reports import LATER_BEGAN, MissingReports, starts_of
+from objstore.tracking.missing_reports import MissingReports, starts_of
 from objstore.tracking.server_calls import ServerCalls, is_tool_named
 from objstore.transaction.journal import Journal
 from objstore.witnesses.remarks import HEARD, add_remark
@@ -189,7 +190,7 @@ class HookSessions:
                     ended=begun.ended if paths is None or not is_first_report else 0,
                 )
             else:
-                open_calls[name] = replace(known, is_left=True)
+                open_calls[name] = replace(known, is_left=True, is_announced=False, doubt=_NOT_ANNOUNCED)
                 self._note_heard(known.conversation, _UNANNOUNCED)
                 self._missing.note_unannounced(name, open_calls[name], begun_after)
                 # Its beginning may be reported late, and no second end would follow.
@@ -470,10 +471,15 @@ class HookSessions:
 
         The caller holds the lock. Raises what the disk raises.
         """
-        open_calls = self._open.calls()
+        open_calls = self._open.authors()
         for call in open_calls.values():
             if call.is_over and call.doubt in {ABANDONED, END_LOST}:
                 self._missing.note_lost_end(call)
+        if (since := self._open.unheard_since()) < MAX_INT:
+            for name, call in open_calls.items():
+                if call.doubt == END_AWAITED:
+                    self._open.put(name, call)
+            self._scan.leave_unattributed(since, "a hook had failed")
         return open_calls
 
     def _known(self, call: AgentCall) -> AgentCall:
@@ -575,7 +581,7 @@ class HookSessions:
             is_of_agent = (begun.conversation, begun.agent) == (call.conversation, call.agent) and other != name
             is_in_front = begun.kind is CallKind.CALL and not begun.is_behind and not begun.is_over
             if is_of_agent and is_in_front and begun.is_known_to_run:
-                open_calls[other] = replace(begun, doubt=LATER_BEGAN)
+                open_calls[other] = replace(begun, doubt=END_AWAITED)
                 self._open.put(other, open_calls[other])
 
     def _settle_doubt(self, call: AgentCall, open_calls: Mapping[str, AgentCall]) -> None:
@@ -583,7 +589,7 @@ class HookSessions:
 
         `open_calls`: what is known now. Raises what the disk raises.
         """
-        if call.doubt == LATER_BEGAN:
+        if call.doubt == END_AWAITED:
             self._missing.note_late_end(call, _first_in_doubt(open_calls, call.conversation))
 
     def _expect(self, call: AgentCall, found: Iterable[EditView]) -> None:
@@ -743,7 +749,7 @@ def _silent_turn(session: str) -> AgentCall:
 
 def _first_in_doubt(open_calls: Mapping[str, AgentCall], conversation: str) -> int:
     """Return when the first call of the conversation began of which it is not known whether it still runs."""
-    doubted = (call for call in open_calls.values() if call.doubt == LATER_BEGAN)
+    doubted = (call for call in open_calls.values() if call.doubt == END_AWAITED)
     return min((call.began for call in doubted if call.conversation == conversation), default=MAX_INT)
 
 

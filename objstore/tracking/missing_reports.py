@@ -9,16 +9,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from objstore.calls.attribution import CANDIDATES, WHY
-from objstore.calls.open_calls import FORGOTTEN_AFTER, AgentCall, OpenCalls
+from objstore.calls.open_calls import END_AWAITED, FORGOTTEN_AFTER, AgentCall, OpenCalls
 from objstore.clock import now
 from objstore.model.basic_types import UNKNOWN_AGENT, Origin
 from objstore.model.views import EditView
 from objstore.tracking.attributed_scan import Looks
 
-__all__ = ["LATER_BEGAN", "MissingReports", "starts_of"]
-
-LATER_BEGAN: Final = "a later tool of its agent had begun, and its own end was not reported"
-"""The doubt of a call whose end is either lost or still to come."""
+__all__ = ["MissingReports", "starts_of"]
 
 
 class MissingReports:
@@ -76,7 +73,7 @@ class MissingReports:
             is_open = view.edit.origin is Origin.UNATTRIBUTED and view.is_unattributed
             is_named = os.fsdecode(view.edit.path) in (call.paths or ()) and view.edit.time >= call.began
             is_meant = notes.get(CANDIDATES, "") == call.conversation and (is_named or view.edit.time < until)
-            return is_open and is_meant and notes.get(WHY) == LATER_BEGAN
+            return is_open and is_meant and notes.get(WHY) == END_AWAITED
 
         reason = f"the end of a tool of session {call.conversation} was reported"
         self._scan.reattribute(self.earliest_beginning(call), was_left_open, call.conversation, reason)

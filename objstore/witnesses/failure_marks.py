@@ -11,7 +11,7 @@ import fcntl
 import os
 import stat
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
@@ -55,7 +55,7 @@ FAILED: Final = (
 """What a shell does if `cas` fails, with the name of a client in place of CLIENT."""
 
 _NOTICED: Final = "failures"
-"""File in the folder of agents: up to which failure they were said (`said`), and were taken into account (`heeded`).
+"""File in the folder of agents: up to which failure they were said (`said`), and taken into account (`heeded`).
 
 For each the time of the newest one, and how many have that time: it is of whole seconds.
 """
@@ -139,13 +139,19 @@ def unnoticed_failures(root: str, what: str) -> list[HookFailure]:
     return hook_failures(root, newest - 1)[count:]
 
 
-def note_noticed(root: str, what: str) -> None:
-    """Note that all failures until now were said, or heeded; if that can't be written, they are again. Never raises."""
+def note_noticed(root: str, what: str, failures: Sequence[HookFailure]) -> None:
+    """Note that failures were said, or heeded; if that can't be written, they are again. Never raises.
+
+    `failures`: those that `unnoticed_failures` has returned.
+    """
+    if not failures:
+        return
     import json
 
-    times = [failure.time for failure in hook_failures(root)]
-    newest = max(times, default=0)
-    noticed = _noticed(root) | {what: (newest, times.count(newest))}
+    noticed, newest = _noticed(root), failures[-1].time
+    before, count = noticed.get(what, (0, 0))
+    count = sum(failure.time == newest for failure in failures) + (count if newest == before else 0)
+    noticed |= {what: (newest, count)}
     content = json.dumps(noticed).encode()
     try:
         write_derived_file(Disk(), os.path.join(root, STORE_NAME), AGENTS_NAME, _NOTICED, content)

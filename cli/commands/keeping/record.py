@@ -33,7 +33,7 @@ def record(*, paths: tuple[str, ...], conversation: str, note: str, agent: str, 
     """
     from cli.render.unreadable import not_looked_at
     from cli.selection.selectors import path_named, places_named
-    from objstore import UNKNOWN_AGENT, CallInfo, Origin
+    from objstore import CallInfo, Origin
 
     invocation = Invocation.current()
     notes = {
@@ -47,8 +47,6 @@ def record(*, paths: tuple[str, ...], conversation: str, note: str, agent: str, 
         with showing_progress(workspace, LOOKING):
             # A user who names the owner knows; otherwise agents at work may have made some of the changes.
             is_said = bool(agent or conversation)
-            if not is_said:
-                workspace.leave_open_what_was_missed(UNKNOWN_AGENT)
             found = (workspace.record_changes if is_said else workspace.hooks.notice)(info, named)
         if as_json:
             from cli.json_shapes.snapshots import recorded_shape

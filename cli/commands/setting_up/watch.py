@@ -194,9 +194,7 @@ class _Watched:
     def _found(self, info: "CallInfo") -> "tuple[EditView, ...]":
         """Scan once, report each unreadable path once, and return the edits."""
         from cli.render.unreadable import not_looked_at
-        from objstore import UNKNOWN_AGENT
 
-        self._workspace.leave_open_what_was_missed(UNKNOWN_AGENT)
         found = self._workspace.hooks.notice(info)
         for said in map(not_looked_at, found.skipped):
             if said not in self._unseen:

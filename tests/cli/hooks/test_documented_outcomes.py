@@ -43,7 +43,7 @@ RECORDED: Final = {
         "cli/hooks/test_abandoned_calls.py",
         "test_what_changed_before_anyone_noticed_the_death_may_be_either_s",
     ),
-    "an agent begins a tool while": (
+    "an agent begins a tool, or": (
         DOUBTS,
         "test_what_a_call_wrote_while_another_of_its_agent_ran_is_its_own_once_its_end_is_reported",
     ),

@@ -19,6 +19,9 @@ import pytest
 import objstore
 from objstore import (
     FAILED,
+    CallInfo,
+    Origin,
+    Workspace,
     forget_hook_failures,
     hook_failures,
     note_hook_failure,
@@ -74,6 +77,38 @@ def test_person_who_records_after_failed_hooks_gets_an_unattributed_edit(folder:
     environ = environment({})
     subprocess.run([sys.executable, "-P", "-m", "cli", "record"], cwd=folder, env=environ, check=True, timeout=60)
     assert statuses(folder) == ["unattributed pending"]
+
+
+@pytest.mark.parametrize("finds", ["a tool of the server", "a restore", "a look by another program"])
+def test_whatever_finds_what_changed_while_a_hook_failed_does_not_accept_it(folder: Path, finds: str) -> None:
+    with Workspace.open(folder) as workspace:
+        number = workspace.snapshots.take(who="me").view.number
+    fail(folder)
+    (folder / "a.txt").write_text("1\nAGENT\n3\n")
+    with Workspace.open(folder) as workspace:
+        if finds == "a tool of the server":
+            with workspace.call(CallInfo(tool="write", conversation="ours")) as call:
+                call.write("a.txt", b"1\nAGENT\n3\nmore\n")
+                call.commit()
+        elif finds == "a restore":
+            workspace.snapshots.restore(number)
+        else:
+            workspace.record_changes(CallInfo(tool="", origin=Origin.EXTERNAL))
+    assert statuses(folder)[-1] == "unattributed pending"
+
+
+def test_what_was_taken_for_a_persons_after_a_failed_beginning_awaits_review_once_the_end_fails(folder: Path) -> None:
+    agent = ClaudeCode(folder)
+    agent.ask("go on")
+    agent.run("true")
+    fail(folder)  # the beginning of a shell
+    assert cas("record", folder=folder).status == 0
+    (folder / "a.txt").write_text("1\nAGENT\n3\n")
+    assert cas("record", folder=folder).status == 0
+    assert statuses(folder) == ["person accepted"]
+    fail(folder)  # its end
+    agent.stop()
+    assert statuses(folder) == ["person pending"]
 
 
 def test_next_stop_says_failures_once_and_status_until_they_are_forgotten(folder: Path) -> None:
@@ -333,8 +368,9 @@ def test_link_in_place_of_the_marks_is_not_followed(state: Path, folder: Path, t
 def test_failures_of_one_second_are_each_noticed(folder: Path) -> None:
     for count in range(1, 4):
         note_hook_failure(str(folder), "codex", "DiskFull: no space")
-        assert len(unnoticed_failures(str(folder), "said")) == 1, count
-        note_noticed(str(folder), "said")
+        unnoticed = unnoticed_failures(str(folder), "said")
+        assert len(unnoticed) == 1, count
+        note_noticed(str(folder), "said", unnoticed)
 
 
 @pytest.mark.parametrize(

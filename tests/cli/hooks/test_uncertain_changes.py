@@ -91,7 +91,7 @@ def test_after_a_lost_end_what_is_typed_between_two_tools_is_not_the_agents(fold
     assert whose(folder) == [("a.txt", "unattributed"), ("b.txt", session.name), ("mine.txt", "unattributed")]
     (first, *_) = edits(folder)
     assert first.edit.notes["candidates"] == session.name
-    assert first.edit.notes["unattributed"] == "a later tool of its agent had begun, and its own end was not reported"
+    assert first.edit.notes["unattributed"] == "the end of a tool was not reported yet"
     session.stop()
     type_in(folder, "mine.txt")
     session.ask("and on")

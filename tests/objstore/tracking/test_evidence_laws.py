@@ -15,6 +15,7 @@ the real `HookSessions`, the real log and the real rules. `test_attribution_laws
 
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
@@ -38,8 +39,6 @@ from objstore.transaction.journal import Journal
 from objstore.witnesses.failure_marks import (
     forget_hook_failures,
     note_hook_failure,
-    note_noticed,
-    unnoticed_failures,
 )
 from tests.support.faulty_disk import UnsyncedDisk
 
@@ -302,7 +301,6 @@ class Day:
         self.sent: dict[str, tuple[str, str]] = {}  # subagents at work: session, and the prompt that sent it
         self.typed: dict[str, list[tuple[Running, bool, int]]] = {}  # by mark of a person's line: see `type`
         self.number = 0
-        self.is_marked = False  # whether a hook has failed, and no later one has taken that into account
         self.said: list[str] = []
         disk.is_full = lambda: False
 
@@ -336,7 +334,6 @@ class Day:
             if self.chance(0.02):
                 raise DiskFull("hook")
             for event in events:
-                self.heed(session)
                 event()
         except (CasError, OSError) as error:
             self.note("the hook fails:", type(error).__name__)
@@ -348,19 +345,11 @@ class Day:
 
     def mark_failure(self) -> None:
         """Leave the mark of a hook that has failed, as the hook command does."""
-        self.is_marked = True
         if self.disk.is_full():
             note_hook_failure(self.root, "agent", "DiskFull")
         else:
             with Path(self.root, STORE_NAME, HOOK_LOG_NAME).open("a") as file:
-                file.write("2026-11-28T22:00:00Z agent: DiskFull\n")
-
-    def heed(self, session: str) -> None:
-        """Leave open what changed while hooks failed, as each hook and each command that records does."""
-        if self.is_marked and unnoticed_failures(self.root, "heeded"):
-            self.hooks.end(AgentCall(conversation=session, id=f"failed-{self.next()}", tool="unreported", paths=None))
-            note_noticed(self.root, "heeded")
-            self.is_marked = False
+                file.write(time.strftime("%Y-%m-%dT%H:%M:%SZ agent: DiskFull\n", time.gmtime()))
 
     def reports(self) -> int:
         """Return how many times something is reported."""
@@ -646,7 +635,6 @@ class Day:
         """Let a command look at the files."""
         self.note("look")
         with suppress(DiskFull):
-            self.heed(UNKNOWN_AGENT)
             self.hooks.notice(EXTERNAL_CALL)
 
     def fill(self) -> None:

@@ -200,6 +200,8 @@ if TYPE_CHECKING:
         UnreportedRejections as UnreportedRejections,
         Verdict as Verdict,
         WaitingMessage as WaitingMessage,
+        parted_reason as parted_reason,
+        reason_with_check as reason_with_check,
     )
     from objstore.packing.repack import Repacked as Repacked, RepackPlan as RepackPlan
     from objstore.request_errors import (
@@ -294,7 +296,7 @@ if TYPE_CHECKING:
     from objstore.transfer.mcpdiff_export import McpdiffExport as McpdiffExport
     from objstore.transfer.mcpdiff_import import ImportProblem as ImportProblem, McpdiffImport as McpdiffImport
     from objstore.trial.covered import CoveredTree as CoveredTree, FileResult as FileResult
-    from objstore.trial.process import Ran as Ran
+    from objstore.trial.process import Ran as Ran, ending_on_signals as ending_on_signals
     from objstore.witnesses.failure_marks import (
         FAILED as FAILED,
         HOOK_LOG as HOOK_LOG,
@@ -558,6 +560,8 @@ _HOMES: Final = {
         "UnreportedRejections",
         "Verdict",
         "WaitingMessage",
+        "parted_reason",
+        "reason_with_check",
     ),
     "calls.tracked_call": ("Call",),
     "dates": ("date_of", "is_moment", "moment_of"),
@@ -569,7 +573,7 @@ _HOMES: Final = {
     "snapshots.restore": ("RestoreResult",),
     "roles.trials": ("Copy",),
     "trial.covered": ("CoveredTree", "FileResult"),
-    "trial.process": ("Ran",),
+    "trial.process": ("Ran", "ending_on_signals"),
     "worktree.walk": ("ScanLimits", "SkippedPath"),
     "witnesses.failure_marks": (
         "FAILED",

@@ -469,10 +469,14 @@ def _words(event: Event) -> str:
 
 def _rejections(unreported: "UnreportedRejections") -> str:
     """Return the text that tells an agent about its rejected edits."""
+    from objstore import parted_reason
+
     lines = []
     for each in unreported.rejections:
         name = each.edit.seq if each.is_whole else ", ".join(map(str, each.units))
-        because = f", because: {each.reason}" if each.reason else ""
+        reason, check = parted_reason(each.reason)
+        because = f", because: {reason}" if reason else ""
+        because += f" ({check.splitlines()[0].rstrip(':.')})" if check else ""
         lines.append(f"- edit {name} of {os.fsdecode(each.edit.edit.path)!r}: rejected{because}")
     more = [f"- and {unreported.more} more"] if unreported.more else []
     return "\n".join([_REJECTED, *lines, *more])

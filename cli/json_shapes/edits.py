@@ -88,8 +88,11 @@ def edit_shape(
             for verdict in (workspace.history.verdicts() if verdicts is None else verdicts).of(view)
         ],
         "reason": text_shape(view.reason),
+        "check": text_shape(view.check),
         "reasons": [
-            {"hunks": [str(unit) for unit in given.units], "reason": text_shape(given.text)} for given in view.given
+            {"hunks": [str(unit) for unit in given.units], "reason": text_shape(given.text)}
+            for given in view.given
+            if given.text
         ],
         "expired": None
         if view.expired is None

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from cli.screen.diffs import CONTEXT, diff_name, diff_text, hunk_body, hunk_head, shown_syntax
-from cli.screen.terminal import Screen, shown_name, width_of_terminal
+from cli.screen.terminal import Screen, shown_name, visible, width_of_terminal
 from objstore import (
     Operation,
     Origin,
@@ -110,6 +110,8 @@ def edit_header(
     for name, fact in facts.items():
         if fact:
             yield screen.line(f"{name:{FACT_AT - 2}}  {fact}")
+    for at, line in enumerate(view.check.splitlines()):
+        yield screen.line(f"{'' if at else 'check':{FACT_AT - 2}}  {visible(line)}")
 
 
 def line_counts(edit: "Edit") -> str:

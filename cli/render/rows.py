@@ -63,6 +63,8 @@ class Rows:
         yield self._screen.line(f"{ahead}{status}{behind}{name}{last}")
         if view.reason:
             yield self._screen.line(f"{'':7}reason: {shown_name(view.reason)}")
+        if view.check:
+            yield self._screen.line(f"{'':7}{shown_name(view.check.splitlines()[0].rstrip(':.'))}")
 
     def of_event(self, event: "GitEvent") -> bytes:
         """Return the line of what git did, and to how many files."""

@@ -8,7 +8,7 @@ from cli.render.authors import Authors
 from cli.render.comments import comments_by_unit, comments_text
 from cli.render.edits import edit_diff, moment, shown_move
 from cli.screen.terminal import Screen, shown_name, shown_width, visible
-from objstore import CasError, Unit
+from objstore import CasError, Unit, parted_reason
 
 if TYPE_CHECKING:
     from objstore import EditView, Workspace
@@ -22,13 +22,15 @@ PLAIN: Final = "\x1b[0m"
 
 def zoom(view: "EditView", unit: Unit, place: str, workspace: "Workspace", screen: Screen) -> Iterator[bytes]:
     """Yield one hunk of an edit, all of it. `place`: its position in the review."""
-    edit, reason = view.edit, view.reasons[unit.hunk]
+    edit = view.edit
+    reason, check = parted_reason(view.reasons[unit.hunk])
     title = f"edit {view.seq}  {edit.operation.value}  {shown_move(edit.source, edit.path)}"
     yield screen.line(f"{screen.paint(title, bold=True)}  {place}")
     made = [moment(edit.time), shown_name(Authors(workspace).with_session(view)), shown_name(edit.tool)]
     yield screen.line("  ".join(made))
     if reason:
         yield screen.line(f"reason: {shown_name(reason)}")
+    yield from (screen.line(visible(line)) for line in check.splitlines())
     try:
         comments = comments_by_unit(workspace, [unit])
         remarks = {unit: comments_text(views, screen) for unit, views in comments.items()}

@@ -266,6 +266,7 @@ def reasons_given(view: EditView, most: int = 0) -> list[ReasonGiven]:
     return [
         ReasonGiven(hunks=list(map(str, given.units[:each])), more=max(0, len(given.units) - each), reason=given.text)
         for given in view.given
+        if given.text
     ]
 
 

@@ -3,6 +3,9 @@
 A setting is looked up in the workspace's `.cas/config.toml`, then in the user's own `config.toml`, then in the
 environment; the first that has it wins, and otherwise its default applies. The file next to the history comes first
 because retention removes history for good: a variable left over in some shell must not cause that.
+
+A personal setting, such as a command to run, is only in the user's own file: what comes with a folder must not name a
+program. There, the table `workspaces` has those of one workspace, by its path.
 """
 
 import fcntl
@@ -23,6 +26,9 @@ from objstore.request_errors import NoSuchSetting, SettingInvalid, SettingsUnrea
 __all__ = ["Configuration", "ConfiguredValue", "denied_paths", "limits_of"]
 
 _Table: TypeAlias = dict[str, Any]
+
+_WORKSPACES: Final = "workspaces"
+"""The table of the user's own file with the personal settings of single workspaces."""
 
 _MAX_BYTES: Final = 1 << 20
 _READ_FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
@@ -70,7 +76,7 @@ class Configuration:
             for name in _names(table):
                 if name not in SETTINGS:
                     raise NoSuchSetting(name, path, _nearest(name))
-        return [_configured(setting, found) for setting in SETTINGS.values()]
+        return [self._configured(setting, found) for setting in SETTINGS.values()]
 
     def get(self, name: str) -> ConfiguredValue:
         """Return one setting. Unknown names elsewhere in the files are ignored, so that they stop no other command.
@@ -83,7 +89,7 @@ class Configuration:
         """Return some settings, with the files read once. Raises what `get` raises."""
         settings = [_setting_named(name) for name in names]
         found = [(path, self._read(path)) for path in self.files]
-        return [_configured(setting, found) for setting in settings]
+        return [self._configured(setting, found) for setting in settings]
 
     @staticmethod
     def knows_policy(name: str) -> bool:
@@ -104,11 +110,11 @@ class Configuration:
             stored = stored_value(setting, spelling)
         except ValueError as error:
             raise SettingInvalid(name, spelling, "", str(error)) from None
-        with self._locked_folder(own=own) as (path, folder):
+        with self._locked_folder(own=own or setting.is_personal) as (path, folder):
             text = self._text(path)
             try:
-                table, _, key = setting.name.rpartition(".")
-                changed = with_toml(text, [table], {key: stored})
+                *table, key = self._place_of(setting, own=own)
+                changed = with_toml(text, table, {key: stored})
             except ValueError as error:
                 raise SettingsUnreadable(path, str(error)) from error
             self._replace(path, folder, changed)
@@ -126,14 +132,16 @@ class Configuration:
         what writing raises.
         """
         setting = SETTINGS.get(name)
-        if setting is not None and not self._text(self.files[-1 if own else 0]):
+        in_own = own or (setting is not None and setting.is_personal)
+        if setting is not None and not self._text(self.files[-1 if in_own else 0]):
             return False  # the file is missing or empty: don't create its folder
         from objstore.config.toml_edit import without_toml
 
-        with self._locked_folder(own=own) as (path, folder):
+        place = name.rsplit(".", 1) if setting is None else self._place_of(setting, own=own)
+        with self._locked_folder(own=in_own) as (path, folder):
             text = self._text(path)
             try:
-                changed = without_toml(text, name.rsplit(".", 1))
+                changed = without_toml(text, place)
             except ValueError as error:
                 raise SettingsUnreadable(path, str(error)) from error
             if changed == text and setting is None:
@@ -144,6 +152,24 @@ class Configuration:
             return True
 
     # ---- inside
+
+    def _place_of(self, setting: Setting, *, own: bool) -> list[str]:
+        """Return the tables and the key of a setting in its file; `own`: as it holds for all workspaces."""
+        if setting.is_personal and not own and self._root is not None:
+            return [_WORKSPACES, os.path.realpath(self._root), setting.name]
+        return setting.name.rsplit(".", 1)
+
+    def _configured(self, setting: Setting, found: list[tuple[str, _Table]]) -> ConfiguredValue:
+        if not setting.is_personal:
+            return _configured(setting, found)
+        path, document = found[-1]
+        for place in (self._place_of(setting, own=False), self._place_of(setting, own=True)):
+            given: object = document
+            for name in place:
+                given = given.get(name) if isinstance(given, dict) else None
+            if given is not None:
+                return _validated(setting, given, path)
+        return _validated(setting, setting.default, "")
 
     def _read(self, path: str) -> _Table:
         text = self._text(path)
@@ -261,6 +287,8 @@ def _validated(setting: Setting, given: object, origin: str) -> ConfiguredValue:
 def _names(table: Mapping[str, object]) -> Iterator[str]:
     """Yield the names that a file sets."""
     for key, held in table.items():
+        if key == _WORKSPACES:
+            continue
         if isinstance(held, dict):
             yield from (f"{key}.{inner}" for inner in held)
         else:

@@ -53,6 +53,7 @@ class SettingKind(StrEnum):
     CHOICE = "choice"  # one of a few words
     PATTERNS = "patterns"  # of paths, as in .gitignore
     NAMES = "names"  # patterns of names
+    COMMAND = "command"  # a line for a shell
 
     @property
     def unit(self) -> str:
@@ -63,7 +64,8 @@ class SettingKind(StrEnum):
     def without_limit(self) -> str:
         """Return the word that means no limit, or no patterns; "" if there is none."""
         words = {SettingKind.AGE: "never", SettingKind.SIZE: "unlimited"}
-        return words.get(self, "none" if self in {SettingKind.PATTERNS, SettingKind.NAMES} else "")
+        with_none = {SettingKind.PATTERNS, SettingKind.NAMES, SettingKind.COMMAND}
+        return words.get(self, "none" if self in with_none else "")
 
 
 @value
@@ -76,6 +78,7 @@ class Setting:
     meaning: str
     choices: tuple[str, ...] = ()  # the words of a choice
     is_policy: bool = False  # whether it says what is recorded or needs a review: its changes are recorded
+    is_personal: bool = False  # whether only the person's own file can set it, for a workspace or for all
 
     @property
     def how(self) -> str:
@@ -91,6 +94,8 @@ class Setting:
                 return " or ".join(self.choices)
             case SettingKind.PATTERNS:
                 return "patterns as in .gitignore, separated by spaces, as in 'docs/** *.md !docs/api.md', or none"
+            case SettingKind.COMMAND:
+                return "a command for /bin/sh, as in 'make test', or none"
             case SettingKind.NAMES:
                 return "names or paths with * and ?, separated by spaces, as in 'default *.secret !test.pem', or none"
 
@@ -222,6 +227,19 @@ SETTINGS: Final = MappingProxyType(
                 is_policy=True,
             ),
             Setting(
+                name="review.check",
+                kind=SettingKind.COMMAND,
+                default="none",
+                meaning="A command that must succeed on a copy of what an accept, reject or rewind would leave.",
+                is_personal=True,
+            ),
+            Setting(
+                name="review.check_limit",
+                kind=SettingKind.AGE,
+                default="10min",
+                meaning="How long a check may run before it counts as failed.",
+            ),
+            Setting(
                 name="review.in_chat",
                 kind=SettingKind.SWITCH,
                 default="off",
@@ -248,8 +266,12 @@ def value_of(setting: Setting, given: object) -> SettingValue:
             return _patterns(setting, given)
         case SettingKind.SIZE, int(number) if not isinstance(number, bool) and 0 <= number <= MAX_INT:
             return number
-        case ((SettingKind.AGE | SettingKind.SIZE), str(text)) if text.strip().lower() == kind.without_limit:
+        case ((SettingKind.AGE | SettingKind.SIZE | SettingKind.COMMAND), str(text)) if (
+            text.strip().lower() == kind.without_limit
+        ):
             return None
+        case SettingKind.COMMAND, str(text) if text.strip() and "\0" not in text:
+            return text.strip()
         case ((SettingKind.AGE | SettingKind.SIZE), str(text)):
             return _measured(kind, setting.how, text.strip())
     raise ValueError(setting.how)

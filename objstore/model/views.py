@@ -36,6 +36,8 @@ __all__ = [
     "TurnView",
     "UnreportedComments",
     "Verdict",
+    "parted_reason",
+    "reason_with_check",
 ]
 
 SUBAGENT: Final = "subagent"
@@ -50,6 +52,16 @@ _SHORT: Final = 7
 
 _NAMED: Final = 10
 """Units that a sentence lists by name; an edit may have thousands."""
+
+
+_CHECKED: Final = "Checked with "
+_CHECK_GAP: Final = "\n\n"
+"""Between a reason and what a check adds to it."""
+
+_CHECK_LINES: Final = 20
+_CHECK_SIZE: Final = 2_000
+_COLOURS: Final = "\x1b\\[[0-9;]*[A-Za-z]"
+_LONGEST_REASON: Final = 65_536
 
 
 @value
@@ -79,12 +91,32 @@ class Expiration:
     reason: str
 
 
+def reason_with_check(reason: str, command: str, output: str) -> str:
+    """Return the reason of a decision that was made because a command succeeded, with the end of its output."""
+    import re  # most of those who import this module decide nothing
+
+    said = re.sub(_COLOURS, "", output).rstrip()
+    lines = said.splitlines()[-_CHECK_LINES:]
+    kept = "\n".join(lines)[-_CHECK_SIZE:]
+    ended = f", which succeeded:\n{kept}" if kept else ", which succeeded."
+    return _CHECK_GAP.join([*([reason] if reason else []), f"{_CHECKED}`{command}`{ended}"])[:_LONGEST_REASON]
+
+
+def parted_reason(text: str) -> tuple[str, str]:
+    """Return the reason that a person gave ("": none), and what `reason_with_check` added to it ("": nothing)."""
+    if text.startswith(_CHECKED):
+        return "", text
+    reason, gap, check = text.rpartition(f"{_CHECK_GAP}{_CHECKED}")
+    return (reason, _CHECKED + check) if gap else (text, "")
+
+
 @value
 class Reason:
-    """The reason of the decision on some units of one edit."""
+    """The reason of the decision on some units of one edit: what the person gave, what a check added, or both."""
 
     units: tuple[Unit, ...]
-    text: str  # never ""
+    text: str  # "": the person gave none
+    check: str = ""  # a command that had to succeed, and the end of its output; "": none
 
     def __str__(self) -> str:
         more = len(self.units) - _NAMED
@@ -116,13 +148,19 @@ class EditView:
         for hunk in self.telling:
             if self.reasons[hunk]:
                 units.setdefault(self.reasons[hunk], []).append(Unit(self.seq, hunk))
-        return tuple(Reason(units=tuple(of), text=text) for text, of in units.items())
+        parted = ((tuple(of), *parted_reason(text)) for text, of in units.items())
+        return tuple(Reason(units=of, text=text, check=check) for of, text, check in parted)
 
     @property
     def reason(self) -> str:
         """Return the reason given for the edit or a part of it ("": none); of several, each after its units."""
         given = self.given
-        return given[0].text if len(given) == 1 else "; ".join(map(str, given))
+        return given[0].text if len(given) == 1 else "; ".join(str(each) for each in given if each.text)
+
+    @property
+    def check(self) -> str:
+        """Return which command had to succeed for the decision, and the end of its output ("": none)."""
+        return "\n".join(dict.fromkeys(each.check for each in self.given if each.check))
 
     @property
     def is_unattributed(self) -> bool:

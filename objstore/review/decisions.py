@@ -10,7 +10,7 @@ from objstore.fastclass import field, replace, value
 from objstore.history.edit_queries import decisions, edit, statuses_before
 from objstore.history.expired import refuse_expired
 from objstore.index.rows import EditRow
-from objstore.model.basic_types import Action, OnExternal, Origin, Seq, Status, Unit
+from objstore.model.basic_types import Action, DocumentId, OnExternal, Origin, Seq, Status, Unit
 from objstore.model.ids import BlobId
 from objstore.model.records import Decision
 from objstore.model.results import Conflicted, Decided, DecisionOutcome, ExternalChanges, FileEffect, NothingToDo
@@ -18,7 +18,7 @@ from objstore.model.status_report import ExternalChange
 from objstore.model.views import Act, DecisionInForce, HistoryEnd
 from objstore.planning.plan import Plan
 from objstore.planning.planner import Planner, require_expected
-from objstore.request_errors import DecidedMeanwhile, EditAway, NoSuchName
+from objstore.request_errors import CheckedElse, DecidedMeanwhile, EditAway, NoSuchName
 from objstore.review.acts import act
 from objstore.store.write_batch import Batch
 from objstore.transaction.journal import Journal
@@ -43,6 +43,7 @@ class DecisionRequest:
     expected: tuple[ExternalChange, ...]  # external changes that the reviewer was shown; (): none
     shown: Mapping[Unit, Status] = field(default_factory=dict)  # statuses that were shown, those to cascade included
     refusal: Conflicted | None = None  # the refusal that the reviewer saw before asking for a cascade; None: none
+    checked: tuple[FileEffect, ...] | None = None  # the effects that a check has seen; None: there was none
     end: HistoryEnd | None = None  # for an undo or redo: the end of the history that the reviewer saw; None: not known
     dry_run: bool
     is_claim: bool = False  # for an undo or redo: whether it is that of a claim, which may change no status
@@ -264,6 +265,8 @@ def _made(journal: Journal, request: DecisionRequest, batch: Batch, *, is_writin
     plan = _plan(planner, request)
     if isinstance(plan, Conflicted):
         return plan
+    if request.checked is not None:
+        _require_checked(request.checked, plan.effects())
     if request.is_claim:
         plan.verdicts = dict(request.verdicts) | plan.verdicts
     taken_back = _taken_back(journal, plan) if request.action is Action.REJECT else ()
@@ -327,6 +330,14 @@ def _without_absent(journal: Journal, request: DecisionRequest) -> tuple[Decisio
         return request, {}
     verdicts = {unit: status for unit, status in request.verdicts.items() if unit not in absent}
     return replace(request, verdicts=verdicts), absent
+
+
+def _require_checked(checked: tuple[FileEffect, ...], now: tuple[FileEffect, ...]) -> None:
+    """Raise CheckedElse unless the files would become what the check has seen."""
+    expected, found = ({replace(effect, document=DocumentId(1)) for effect in each} for each in (checked, now))
+    if expected != found:
+        paths = {effect.path_after or effect.path_before or "" for effect in expected ^ found}
+        raise CheckedElse(sorted(paths))
 
 
 def _taken_back(journal: Journal, plan: Plan) -> tuple[Unit, ...]:

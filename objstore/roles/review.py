@@ -282,6 +282,7 @@ class Review:
         expected: Sequence[ExternalChange] = (),
         shown: Mapping[Unit, Status] | None = None,
         refused: Conflicted | None = None,
+        checked: Sequence[FileEffect] | None = None,
         dry_run: bool = False,
     ) -> DecisionOutcome:
         """Accept, reject or reset units, on disk and in the journal, or change neither.
@@ -294,8 +295,9 @@ class Review:
         reviewer saw, including those of cascading units; if a unit has neither this status nor the wanted one,
         DecidedMeanwhile is raised. `refused`: the conflict that the reviewer was shown before choosing to cascade or
         to keep lines; if there is a different conflict by now, that is the outcome.
-        `dry_run`: only report what would happen. Raises AgentDecides, NoSuchName, EditAway,
-        EditTakenOut, HistoryBroken, and as Call.commit does.
+        `checked`: what a dry run would have done to files, if a command was run on a copy of that; if it would be
+        something else by now, CheckedElse is raised. `dry_run`: only report what would happen. Raises AgentDecides,
+        NoSuchName, EditAway, EditTakenOut, HistoryBroken, and as Call.commit does.
         """
         from objstore.review.decisions import DecisionRequest
 
@@ -313,6 +315,7 @@ class Review:
             expected=tuple(expected),
             shown=shown or {},
             refusal=refused,
+            checked=None if checked is None else tuple(checked),
             dry_run=dry_run,
         )
         return self._outcome(request)

@@ -16,7 +16,7 @@ from typing import IO, Final
 
 from objstore.fastclass import value
 
-__all__ = ["Ran", "run_attached", "run_kept"]
+__all__ = ["Ran", "ending_on_signals", "run_attached", "run_kept"]
 
 NOT_FOUND: Final = 127
 NOT_EXECUTABLE: Final = 126
@@ -106,6 +106,21 @@ def run_kept(
         seconds=time.monotonic() - began,
         is_over_limit=is_over,
     )
+
+
+@contextmanager
+def ending_on_signals() -> Iterator[None]:
+    """Make a signal that ends this process raise SystemExit instead, so that commands and copies are cleaned up."""
+
+    def end(number: int, _: object) -> None:
+        raise SystemExit(_SIGNALLED + number)
+
+    before = [(number, signal.signal(number, end)) for number in (signal.SIGTERM, signal.SIGHUP)]
+    try:
+        yield
+    finally:
+        for number, handler in before:
+            signal.signal(number, handler)
 
 
 # ---- inside

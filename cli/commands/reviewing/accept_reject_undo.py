@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeVar, assert_never, cast
 import click
 
 from cli.app.invocation import Command, Invocation, command, json_option, recorded_text, reviewer
+from cli.commands.reviewing.check import Check, takes_check
 from cli.render.external_prompt import refuse, settled
 from cli.render.outcomes import (
     MY_CHANGES,
@@ -110,7 +111,13 @@ def takes_decision_options(function: Function) -> Function:
     @json_option
     @wraps(function)
     def with_options(
-        *, dry_run: bool, my_changes: str | None, on_external: str | None, as_json: bool, **others: object
+        *,
+        dry_run: bool,
+        my_changes: str | None,
+        on_external: str | None,
+        as_json: bool,
+        check: str = "",
+        **others: object,
     ) -> object:
         if my_changes is not None and on_external is not None:
             raise click.UsageError("--my-changes and --on-external are the same option: pass one of them.")
@@ -120,6 +127,7 @@ def takes_decision_options(function: Function) -> Function:
             dry_run=dry_run,
             on_external=answer if my_changes is None else _MY_CHANGES[my_changes],
             as_json=as_json,
+            check=check,
         )
         return function(decision_command=decision_command, **others)
 
@@ -129,6 +137,7 @@ def takes_decision_options(function: Function) -> Function:
 @command("accept")
 @_takes_selection
 @click.option("--markers", is_flag=True, help=MARKERS_HELP)
+@takes_check
 @takes_decision_options
 def accept(*, decision_command: "DecisionCommand", selection: UnitSelection, markers: bool) -> None:
     """Accept changes: at a PATH or a line (PATH:7), of a turn or session, or by edits (12) and hunks (12:2).
@@ -153,6 +162,7 @@ def accept(*, decision_command: "DecisionCommand", selection: UnitSelection, mar
 @click.option("--keep-lines", is_flag=True, help=KEEP_LINES_HELP)
 @click.option("-y", "--yes", is_flag=True, help="Don't ask before rejecting more than a screenful.")
 @click.option("--markers", is_flag=True, help=MARKERS_HELP)
+@takes_check
 @takes_decision_options
 def reject(
     *,
@@ -243,6 +253,7 @@ class DecisionCommand:
     dry_run: bool
     on_external: OnExternal | None  # None: ask
     as_json: bool
+    check: str = ""  # a command that must succeed on what it would leave; "": that of the settings, if any
 
     def decide(
         self,
@@ -275,17 +286,21 @@ class DecisionCommand:
         """Take a decision on what `selection` selects, and report it, as `decide`."""
         units = found.units
         decision = partial(workspace.decide, action, [*units], reason=reason, who=reviewer(), shown=units)
+        must_pass = self._check(workspace, action, way_out)
 
         def decide(on_external: OnExternal, expected: tuple["ExternalChange", ...]) -> "DecisionOutcome":
+            chosen = partial(
+                decision,
+                cascade=way_out.cascade,
+                keeps_lines=way_out.keeps_lines,
+                markers=way_out.markers,
+                on_external=on_external,
+                expected=expected,
+            )
+            if must_pass is not None:
+                return must_pass.decide(workspace, reason, chosen)
             with showing_progress(workspace, DECIDING):
-                return decision(
-                    cascade=way_out.cascade,
-                    keeps_lines=way_out.keeps_lines,
-                    markers=way_out.markers,
-                    on_external=on_external,
-                    expected=expected,
-                    dry_run=self.dry_run,
-                )
+                return chosen(dry_run=self.dry_run)
 
         outcome = settled(workspace, decide, self.on_external) if units else NothingToDo()
         can_mark = False
@@ -322,6 +337,16 @@ class DecisionCommand:
                 # Say so: no agent will ever read this reason.
                 resets = f"`{self.invocation.program} reopen` them first, then reject them with the reason"
                 write([screen.line(f"The reason was not recorded. To record it, {resets}.")])
+
+    def _check(self, workspace: "Workspace", action: Action, way_out: WayOut) -> "Check | None":
+        """Return the check of a decision; None: it has none."""
+        if self.check and self.dry_run:
+            raise click.UsageError("`cas try` runs a command without deciding: pass --check or --dry-run, not both.")
+        if self.check and way_out.markers:
+            raise click.UsageError("Conflict markers are for you to resolve: pass --check or --markers, not both.")
+        if self.dry_run or way_out.markers or action not in {Action.ACCEPT, Action.REJECT}:
+            return None
+        return Check.of(workspace, self.check)
 
     def undo(self, number: int) -> None:
         """Undo a decision and report it; exits 1 when there is none, or it is refused.

@@ -7,6 +7,7 @@ import click
 
 from cli.app.invocation import Number, command, recorded_text, reviewer
 from cli.commands.reviewing.accept_reject_undo import KEEP_LINES_HELP, DecisionCommand, WayOut, takes_decision_options
+from cli.commands.reviewing.check import takes_check
 from cli.render.external_prompt import refuse
 from cli.render.outcomes import effect_line, effect_text
 from cli.render.status import counted
@@ -65,6 +66,7 @@ _SHOWN: Final = 20
 @click.option("--keep-lines", is_flag=True, help=KEEP_LINES_HELP)
 @click.option("--exact", is_flag=True, help="Restore all recorded files as they were then, others' changes included.")
 @click.option("-y", "--yes", is_flag=True, help="Don't ask whether to go ahead.")
+@takes_check
 @takes_decision_options
 def rewind(
     *,
@@ -83,14 +85,14 @@ def rewind(
     other sessions and your own stay. With --exact, restore all recorded files as they were when that prompt was given,
     as edits of yours. `cas undo` takes either back.
     """
-    if exact and (cascade or keep_lines or reason):
-        given = "--cascade, --keep-lines and --reason"
+    if exact and (cascade or keep_lines or reason or decision_command.check):
+        given = "--cascade, --keep-lines, --check and --reason"
         raise click.UsageError(f"--exact restores files and rejects nothing: leave out {given}.")
     if cascade and keep_lines:
         raise click.UsageError("--cascade and --keep-lines exclude each other: pass one of them.")
     with decision_command.invocation.reviewed_workspace() as workspace:
         if turn is None:
-            if cascade or keep_lines or reason or exact:
+            if cascade or keep_lines or reason or exact or decision_command.check:
                 raise click.UsageError("Name the turn to go back to.")
             _list_turns(workspace, decision_command, session)
             return

@@ -211,6 +211,7 @@ def test_log_json_has_the_fields_of_the_edit_log(runner: CommandRunner) -> None:
         "lines_added": 2,
         "lines_removed": 1,
         "reason": "no digits",
+        "check": "",
         "reasons": [{"hunks": ["2:1"], "reason": "no digits"}],
         "expired": None,
         "lost": None,

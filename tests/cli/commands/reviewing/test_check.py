@@ -1,0 +1,200 @@
+"""A decision with a check is made only if the command succeeds on a copy of what it would leave."""
+
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands.reviewing.test_trial import copies, wait_until_gone
+from tests.support.command_runner import PATIENCE, PROGRAM, CommandRunner, cas, environment
+from tests.support.hooked_agents import ClaudeCode, recorded_project
+
+ALL = b"1\ntwo\nthree\n4\n"
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder in which copies are made."""
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    return folder
+
+
+@pytest.mark.parametrize("words", [("reject", "2"), ("accept", "2"), ("rewind", "2", "--yes")])
+def test_decision_is_made_only_if_the_command_succeeds(
+    turns: CommandRunner, place: Path, words: tuple[str, ...]
+) -> None:
+    before = turns.statuses()
+    refused = turns.cas(*words, "--check", "echo out; echo err >&2; exit 3")
+    assert (refused.status, refused.out) == (1, b"")
+    assert "failed with status 3 on a copy" in refused.said
+    assert refused.said.endswith("\nout\nerr\n")
+    assert (turns.statuses(), turns.bytes("a")) == (before, ALL)
+    turns.done(*words, "--check", "true")
+    assert turns.statuses() != before
+    assert copies(place) == []
+
+
+def test_command_sees_what_the_decision_leaves(turns: CommandRunner) -> None:
+    assert turns.cas("reject", "2", "--check", "grep -q two a").status == 1
+    turns.done("reject", "2", "--check", "test \"$(cat a)\" = '1\n2\nthree\n4'")
+    assert turns.bytes("a") == b"1\n2\nthree\n4\n"
+
+
+def test_output_s_end_is_kept_with_the_decision(turns: CommandRunner) -> None:
+    turns.done("reject", "2", "-m", "not two", "--check", "seq 1000; printf '\\033[31mred\\033[0m\\n'")
+    (row,) = [row for row in turns.done("log", "--json").lines() if row["seq"] == 2]
+    assert row["reason"] == "not two"
+    assert row["check"].splitlines()[0] == r"Checked with `seq 1000; printf '\033[31mred\033[0m\n'`, which succeeded:"
+    assert row["check"].splitlines()[-2:] == ["1000", "red"]
+    assert len(row["check"].splitlines()) == 21
+    shown = turns.done("show", "2").text
+    assert "reason          not two\n" in shown or "not two" in shown
+    assert "Checked with" in shown
+    assert "1000\n" in shown
+    assert "Checked with" in turns.done("log").text
+    turns.done("accept", "3", "--check", "true")
+    assert "Checked with `true`, which succeeded" in turns.done("show", "3").text
+
+
+def test_agent_reads_the_check_with_the_rejection(tmp_path: Path) -> None:
+    folder = recorded_project(tmp_path / "ws", "a")
+    agent = ClaudeCode(folder)
+    agent.start()
+    agent.ask("Write")
+    agent.write("a", "1\ntwo\n3\n")
+    done = cas("reject", "1", "-m", "keep 2", "--check", "echo 12 passed", folder=folder)
+    assert done.status == 0, done
+    said = agent.ask("Go on")
+    assert "because: keep 2 (Checked with `echo 12 passed`, which succeeded)" in str(said)
+
+
+def test_check_that_hangs_is_ended_with_what_it_started(turns: CommandRunner, place: Path, tmp_path: Path) -> None:
+    turns.done("config", "set", "review.check_limit", "1s")
+    note = tmp_path / "pid"
+    refused = turns.cas("reject", "2", "--check", f"sleep 1000 & echo $! > {note}; echo waiting; wait")
+    assert refused.status == 1
+    assert "took longer than 1 s" in refused.said
+    assert "waiting" in refused.said
+    wait_until_gone(int(note.read_text()))
+    assert turns.bytes("a") == ALL
+    assert copies(place) == []
+
+
+def test_flood_of_output_is_bounded_and_said_to_be_cut(turns: CommandRunner) -> None:
+    refused = turns.cas("reject", "2", "--check", "yes flood | head -c 50000000; echo the end; false")
+    assert refused.status == 1
+    assert len(refused.err) < 20_000
+    assert refused.said.endswith("the end\n")
+    assert "... (the last" in refused.said
+
+
+def test_check_that_a_signal_kills_has_failed(turns: CommandRunner) -> None:
+    refused = turns.cas("reject", "2", "--check", "kill -9 $$")
+    assert "failed with status 137" in refused.said
+    assert turns.bytes("a") == ALL
+
+
+def test_check_that_writes_into_the_workspace_decides_nothing(turns: CommandRunner) -> None:
+    (turns.folder / "other").write_bytes(b"mine\n")
+    refused = turns.cas("reject", "2", "--check", f"echo more >> {turns.folder}/other")
+    assert refused.status == 1
+    assert "Files changed while the check ran: other" in refused.said
+    assert turns.bytes("a") == ALL
+    refused = turns.cas("reject", "2", "--check", f"echo more >> {turns.folder}/a")
+    assert "Files changed while the check ran: a" in refused.said
+    refused = turns.cas("reject", "2", "--my-changes", "keep", "--check", f"touch {turns.folder}/new")
+    assert "Files changed while the check ran: new" in refused.said
+    assert turns.bytes("a") == ALL + b"more\n"
+
+
+def test_edit_recorded_during_the_check_decides_nothing_and_the_store_is_not_locked(
+    turns: CommandRunner, tmp_path: Path
+) -> None:
+    go, begun = tmp_path / "go", tmp_path / "begun"
+    check = f"touch {begun}; until test -e {go}; do sleep 0.01; done"
+    words = [*PROGRAM, "reject", "2", "--check", check]
+    with subprocess.Popen(words, cwd=turns.folder, env=environment({}), stderr=subprocess.PIPE) as process:
+        until = time.monotonic() + PATIENCE
+        while not begun.exists() and time.monotonic() < until:
+            time.sleep(0.01)
+        turns.edit("a", b"4\n", b"four\n")
+        go.touch()
+        _, said = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 1
+    assert b"Files changed while the check ran: a" in said
+    assert turns.bytes("a") == b"1\ntwo\nthree\nfour\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signal_during_a_check_ends_it_and_decides_nothing(
+    turns: CommandRunner, place: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    note = tmp_path / "pid"
+    words = [*PROGRAM, "reject", "2", "--check", f"echo $$ > {note}.new; mv {note}.new {note}; exec sleep 1000"]
+    with subprocess.Popen(words, cwd=turns.folder, env=environment({}), stderr=subprocess.PIPE) as process:
+        until = time.monotonic() + PATIENCE
+        while not note.exists() and time.monotonic() < until:
+            time.sleep(0.01)
+        process.send_signal(number)
+        process.communicate(timeout=PATIENCE)
+    assert process.returncode == 128 + number
+    wait_until_gone(int(note.read_text()))
+    assert copies(place) == []
+    assert turns.bytes("a") == ALL
+
+
+def test_setting_is_the_person_s_own_and_a_repository_can_not_set_it(
+    turns: CommandRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "config"
+    ran = tmp_path / "ran"
+    monkeypatch.setenv("CAS_REVIEW_CHECK", f"touch {ran}")
+    (turns.folder / ".cas" / "config.toml").write_text(f'[review]\ncheck = "touch {ran}"\n')
+    turns.done("reject", "2", XDG_CONFIG_HOME=str(home), CAS_REVIEW_CHECK=f"touch {ran}")
+    assert not ran.exists()
+    turns.done("undo")
+    turns.done("config", "set", "review.check", f"touch {ran}; false", XDG_CONFIG_HOME=str(home))
+    assert "[workspaces" in (home / "editledger" / "config.toml").read_text()
+    assert turns.cas("reject", "2", XDG_CONFIG_HOME=str(home)).status == 1
+    assert ran.exists()
+    turns.done("reject", "2", "--check", "true", XDG_CONFIG_HOME=str(home))
+    turns.done("undo", XDG_CONFIG_HOME=str(home))
+    turns.done("config", "unset", "review.check", XDG_CONFIG_HOME=str(home))
+    turns.done("config", "set", "--user", "review.check", "exit 4", XDG_CONFIG_HOME=str(home))
+    assert turns.done("config", "get", "review.check", XDG_CONFIG_HOME=str(home)).text == "exit 4\n"
+    assert "status 4" in turns.cas("accept", "2", XDG_CONFIG_HOME=str(home)).said
+    assert "exit 4" in turns.done("config", "list", XDG_CONFIG_HOME=str(home)).text
+    turns.done("config", "set", "review.check", "none", XDG_CONFIG_HOME=str(home))
+    turns.done("accept", "2", XDG_CONFIG_HOME=str(home))
+
+
+def test_conflict_is_reported_before_any_check_runs(turns: CommandRunner, tmp_path: Path) -> None:
+    refused = turns.cas("reject", "1", "--check", f"touch {tmp_path}/ran")
+    assert refused.status == 1
+    assert "--cascade" in refused.said
+    assert not (tmp_path / "ran").exists()
+    turns.done("reject", "1", "--cascade", "--check", "test ! -e a")
+
+
+def test_check_does_not_go_with_a_dry_run_or_markers(turns: CommandRunner) -> None:
+    assert turns.cas("reject", "2", "--check", "true", "--dry-run").status == 2
+    assert turns.cas("reject", "2", "--check", "true", "--markers").status == 2
+    assert turns.cas("rewind", "2", "--exact", "--check", "true").status == 2
+
+
+def test_check_starts_where_the_person_is(turns: CommandRunner) -> None:
+    (turns.folder / "sub").mkdir()
+    (turns.folder / "sub" / "f").write_bytes(b"f")
+    turns.done("-C", "sub", "reject", "2", "--check", "test -e f && test -e ../a")
+
+
+def test_undo_of_a_checked_decision_restores_the_text(turns: CommandRunner) -> None:
+    turns.done("reject", "2", "-m", "no", "--check", "true")
+    turns.done("undo")
+    assert turns.bytes("a") == ALL
+    turns.done("redo")
+    assert "Checked with" in turns.done("show", "2").text

@@ -12,7 +12,7 @@ import click
 if TYPE_CHECKING:
     from objstore import Workspace
 
-__all__ = ["DECIDING", "LOOKING", "Progress", "progress_line", "showing_progress"]
+__all__ = ["COUNTING", "DECIDING", "LOOKING", "REPLAYING", "Progress", "progress_line", "showing_progress"]
 
 PATIENCE: Final = 1.0
 """Seconds until the first progress is shown."""
@@ -27,6 +27,12 @@ LOOKING: Final = {"files": "looking", "changes": "recording", "paths": "writing"
 
 DECIDING: Final = {"files": "comparing", "documents": "replaying", "paths": "writing"}
 """Progress words of a decision."""
+
+REPLAYING: Final = {"documents": "replaying"}
+"""Progress words of net changes."""
+
+COUNTING: Final = {"edits": "counting"}
+"""Progress words of statistics."""
 
 
 class Progress:
@@ -92,8 +98,8 @@ class Progress:
 def showing_progress(workspace: "Workspace", words: Mapping[str, str]) -> Iterator[None]:
     """Show the progress of the workspace during the block. `words` as for Progress.
 
-    A scan first shares work with a child process, and a process with threads has none: so for a scan, silence is only
-    reported after its first progress.
+    A scan first shares work with a child process, and a process with threads has none: so for a scan, and for net
+    changes, which begin with one, silence is only reported after the first progress.
     """
     with Progress(words) as progress:
         if not progress.is_visible:
@@ -107,7 +113,7 @@ def showing_progress(workspace: "Workspace", words: Mapping[str, str]) -> Iterat
                 teller.start()
             progress.report(what, done, total)
 
-        if words is not LOOKING:
+        if words not in (LOOKING, REPLAYING):
             teller.start()
         try:
             with workspace.reporting_progress(report):

@@ -68,7 +68,9 @@ def _summaries(
     with journal.reading() as store, store.index.still():
         cache = NetCache(journal)
         found: list[FileSummary] = []
-        for position in pending_documents(store, paths, units):
+        pending = list(pending_documents(store, paths, units))
+        for done, position in enumerate(pending):
+            journal.progress("documents", done, len(pending))
             is_unrecorded = position.document in unrecorded
             summary = cache.get(position, is_unrecorded=is_unrecorded)
             if summary is None:

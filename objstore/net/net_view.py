@@ -51,7 +51,9 @@ def net_files(
     unrecorded = {change.document for change in external_changes(journal)}
     found: list[NetFile] = []
     with journal.reading() as store:
-        for position in pending_documents(store, paths, units):
+        pending = list(pending_documents(store, paths, units))
+        for done, position in enumerate(pending):
+            journal.progress("documents", done, len(pending))
             try:
                 is_unrecorded = position.document in unrecorded
                 found.append(net_file(journal, position.document, is_unrecorded=is_unrecorded))

@@ -48,6 +48,11 @@ class History:
         with self._journal.reading():
             return edit_queries.edits(self._journal, EditFilter() if wanted is None else wanted)
 
+    def unexpired(self) -> list[Seq]:
+        """Return the numbers of all edits that have not expired, in order, without reading their records."""
+        with self._journal.reading() as store:
+            return store.index.edits.unexpired()
+
     def edit(self, seq: int) -> EditView:
         """Return one edit. Raises NoSuchName."""
         from objstore.history import edit_queries

@@ -123,11 +123,11 @@ def shown_units(units: Sequence[Unit], parted: Container[int] = ()) -> str:
     by_edit: dict[int, list[int]] = {}
     for unit in sorted(units):
         by_edit.setdefault(unit.seq, []).append(unit.hunk)
-    whole = [seq for seq, hunks in by_edit.items() if 0 in hunks and seq not in parted]
+    whole = {seq: None for seq, hunks in by_edit.items() if 0 in hunks and seq not in parted}
     parts = [f"{seq}:{hunk}" for seq, hunks in by_edit.items() if seq not in whole for hunk in hunks]
     said = []
     if whole:
-        said.append(f"edit{'s' if len(whole) > 1 else ''} {shown_edits(whole)}")
+        said.append(f"edit{'s' if len(whole) > 1 else ''} {shown_edits([*whole])}")
     if parts:
         said.append(f"hunk{'s' if len(parts) > 1 else ''} {_shown_hunks(parts)}")
     return " and ".join(said) or "nothing"

@@ -123,9 +123,10 @@ def _costs(root: Path, size: int) -> Iterator[tuple[str, tuple[Cost, Cost | None
     _history(ours, theirs, size)
     yield "diff", (_run("cas", "diff", cwd=ours), _run("git", "diff", f"HEAD~{PENDING}", cwd=theirs))
     yield "stats", (_run("cas", "stats", cwd=ours), None)
-    yield "reject 500", (_run("cas", "reject", "--session", "newest", cwd=ours), None)
+    pending = [str(seq) for seq in range(size - PENDING + 1, size + 1)]
+    yield "reject 500", (_run("cas", "reject", *pending[-500:], cwd=ours), None)
     _run("cas", "undo", cwd=ours)
-    yield "reject 1,000", (_run("cas", "reject", "--all", cwd=ours), None)
+    yield "reject 1,000", (_run("cas", "reject", *pending, cwd=ours), None)
     yield "undo", (_run("cas", "undo", cwd=ours), None)
     yield "fsck", (_run("cas", "fsck", cwd=ours), _run("git", "fsck", "--full", cwd=theirs))
     bundle = str(root / "bundle")
@@ -169,13 +170,12 @@ def _history(ours: Path, theirs: Path, size: int) -> None:
     call: dict[str, tuple[bytes, Hunk]] = {}
     for number in range(size):
         name = names[number * 7 % len(names)] if number % 3 else chance.choice(names)
-        session = "newest" if number > size - PENDING // 2 else f"session {number // 500}"
         if name in call or len(call) == EDITS_A_CALL:
-            bulk.call(session, [(each, *made) for each, made in call.items()])
+            bulk.call(f"session {number // 500}", [(each, *made) for each, made in call.items()])
             call = {}
         call[name] = _edited(texts[name], number, chance)
         _commit(importer.stdin, {name: call[name][0]})
-    bulk.call("newest", [(each, *made) for each, made in call.items()])
+    bulk.call("last", [(each, *made) for each, made in call.items()])
     bulk.close()
     importer.stdin.close()
     if importer.wait():

@@ -238,6 +238,8 @@ def _chosen(
             what = "Diffs" if as_diffs else "Patches"
             raise click.UsageError(f"{what} are of whole edits, not of hunks. Name edit {view.seq}.")
     seqs = [view.seq for view, _ in named]
+    if not (as_diffs or names or conversation or file or by.is_given):
+        return workspace.history.unexpired()
     if not names or conversation or file or by.is_given:
         meant = edits_meant(workspace, conversation=conversation, file=file, by=by)
         seqs += [view.seq for view in meant if as_diffs or view.expired is None]

@@ -11,6 +11,7 @@ import click
 from cli.app.invocation import Invocation, command, json_option
 from cli.render.status import counted
 from cli.screen.diff_layout import for_pager, takes_layout
+from cli.screen.progress import REPLAYING, showing_progress
 from cli.screen.terminal import Screen, guarded, shown_name, write
 from cli.search.candidates import names, takes_turns, takes_unseen
 from cli.selection.turn_selection import TurnSelection
@@ -127,7 +128,8 @@ def _write_net(
     if layout is Layout.STAT:
         from cli.render.diffstat import diffstat, net_change, net_remarks
 
-        summaries = selection.summaries(workspace, read_errors.note)
+        with showing_progress(workspace, REPLAYING):
+            summaries = selection.summaries(workspace, read_errors.note)
         outside = [] if only_unseen else _outside(workspace, selection.paths_without(summaries))
         files = summaries = workspace.review.unseen(summaries) if only_unseen else summaries
         table = diffstat(chain(map(net_change, summaries), _sizes(workspace, outside)), screen)
@@ -135,7 +137,8 @@ def _write_net(
         remarks = net_remarks(summaries, screen, Invocation.current().program)
         write([b"".join((*table, *remarks))], paged=True)
     else:
-        found = selection.files(workspace, unreadable=read_errors.note)
+        with showing_progress(workspace, REPLAYING):
+            found = selection.files(workspace, unreadable=read_errors.note)
         outside = [] if only_unseen else _outside(workspace, selection.paths_without(found))
         seen = workspace.review.seen_changes()
         files = found = workspace.review.unseen(found, seen) if only_unseen else found

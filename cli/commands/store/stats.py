@@ -7,6 +7,7 @@ import click
 
 from cli.app.invocation import Invocation, command, json_option
 from cli.render.status import counted
+from cli.screen.progress import COUNTING, showing_progress
 from cli.screen.terminal import Screen, shown_name, write
 from cli.search.candidates import names
 from objstore import date_of
@@ -48,7 +49,7 @@ def stats(*, folder: str | None, path: str | None, force: bool, as_json: bool) -
         return
     if path is not None or force:
         raise click.UsageError(f"{'--force' if path is None else '--file'} needs --svg.")
-    with invocation.workspace() as workspace:
+    with invocation.workspace() as workspace, showing_progress(workspace, COUNTING):
         found = workspace.history.stats()
     if as_json:
         from cli.json_shapes.store import stats_shape

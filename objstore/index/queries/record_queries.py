@@ -63,6 +63,11 @@ class EditQueries:
             self._require_no_edit(seq)
         return rows[0] if rows else None
 
+    def unexpired(self) -> list[Seq]:
+        """Return the numbers of all edits that have not expired, ascending."""
+        query = "SELECT seq FROM edits WHERE NOT void AND NOT expired ORDER BY seq"
+        return [Seq(seq) for (seq,) in self._db.execute(query)]
+
     def matching(
         self, wanted: EditConditions, *, newest_first: bool = False, limit: int = 0, skip: int = 0
     ) -> list[EditRow]:

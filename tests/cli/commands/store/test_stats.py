@@ -1,11 +1,14 @@
 """`cas stats`: the chart of activity over time, and plots as files."""
 
+import re
 from pathlib import Path
+
+import pytest
 
 from cli.commands.store.stats import chart
 from cli.plots.svg import is_drawing
 from cli.screen.terminal import EXACT
-from tests.support.command_runner import CommandRunner
+from tests.support.command_runner import CommandRunner, with_progress
 
 
 def shown_chart(amounts: dict[int, int]) -> list[str]:
@@ -93,3 +96,24 @@ def test_options_of_plots_need_a_folder(runner: CommandRunner) -> None:
     assert "--file needs --svg" in runner.cas("stats", "--file", "a").said
     assert "--force needs --svg" in runner.cas("stats", "--force").said
     assert "exclude each other" in runner.cas("stats", "--svg", "d", "--json").said
+
+
+# ---- progress
+
+
+@pytest.mark.parametrize(
+    ("words", "report"),
+    [
+        (["stats"], rb"counting \[[#.]{24}\] \d of 3 edits"),
+        (["diff"], rb"replaying \[[#.]{24}\] \d of 3 documents"),
+        (["diff", "--stat"], rb"replaying \[[#.]{24}\] \d of 3 documents"),
+    ],
+)
+def test_what_reads_all_of_a_long_history_shows_its_progress(
+    runner: CommandRunner, words: list[str], report: bytes
+) -> None:
+    for name in ("a", "b", "c"):
+        runner.write(name, b"1\n")
+    _, shown = with_progress(*words, folder=runner.folder, patience=0)
+    assert re.search(rb"\r\x1b\[K" + report, shown), shown
+    assert re.search(report, with_progress(*words, folder=runner.folder, patience=3600)[1]) is None

@@ -13,7 +13,7 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import httpx2
 
@@ -82,6 +82,7 @@ class _Tab(threading.Thread):
         super().__init__(daemon=True)
         self.queues: Final[list[Milliseconds]] = []
         self.files: Final[list[Milliseconds]] = []
+        self.failed = 0  # requests without an answer, and the end of the stream before its time
         self._client: Final = server.browser()
         self._stream: Final = server.browser()
         self._number: Final = number
@@ -95,12 +96,14 @@ class _Tab(threading.Thread):
             if not self._has_changed.wait(1):
                 continue
             self._has_changed.clear()
-            with suppress(httpx2.HTTPError):
-                queue = _timed(self.queues, self._client, "/api/queue")
-                files = queue["files"]
+            try:
+                queue = _timed(self.queues, self._client, "/api/queue").raise_for_status()
+                files = queue.json()["files"]
                 if files:
                     document = files[self._number % len(files)]["document"]
                     _timed(self.files, self._client, f"/api/file?document={document}&count=2000")
+            except httpx2.HTTPError:
+                self.failed += 1
 
     def end(self) -> None:
         """Ask no more."""
@@ -113,13 +116,14 @@ class _Tab(threading.Thread):
                     self._has_changed.set()
                 if self._ends.is_set():
                     return
+        self.failed += not self._ends.is_set()
 
 
-def _timed(times: list[Milliseconds], client: httpx2.Client, address: str) -> Any:  # noqa: ANN401 -- a document
+def _timed(times: list[Milliseconds], client: httpx2.Client, address: str) -> httpx2.Response:
     began = time.perf_counter_ns()
     answer = client.get(address)
     times.append((time.perf_counter_ns() - began) / 1e6)
-    return answer.json()
+    return answer
 
 
 def _load(report: Report, root: Path, server: ReviewServer) -> None:
@@ -131,12 +135,14 @@ def _load(report: Report, root: Path, server: ReviewServer) -> None:
         for number in range(1, AGENTS + 1)
     ]
     decisions: list[Milliseconds] = []
+    made = 0
     memory: list[int] = []
     ends = time.monotonic() + SECONDS
     while time.monotonic() < ends:
-        _decide(server, decisions)
+        made += _decide(server, decisions)
         memory.append(_resident(server.process.pid))
         time.sleep(PAUSE * 4)
+    failed_agents = sum(process.poll() not in {None, 0} for process in agents)
     used = _processor_seconds(server.process.pid)
     for tab in tabs:
         tab.end()
@@ -149,27 +155,35 @@ def _load(report: Report, root: Path, server: ReviewServer) -> None:
     report.times("a decision", decisions)
     report.ratio("the queue, p95 ms", percentile(queues, 0.95), "<= 1000")
     report.ratio("a decision, p95 ms", percentile(decisions, 0.95), "<= 1000")
+    report.ratio("tabs that were sent no queue", sum(not tab.queues for tab in tabs), "<= 0")
+    report.ratio("requests and streams that failed", sum(tab.failed for tab in tabs), "<= 0")
+    report.ratio("agents that failed", failed_agents, "<= 0")
+    report.ratio("decisions that were made, not overtaken", made, ">= 1")
     quarter = max(1, len(memory) // 4)
     grown = sum(memory[-quarter:]) / quarter - sum(memory[quarter : 2 * quarter]) / quarter
     report.ratio("queues and files that were answered a second", (len(queues) + len(files)) / SECONDS, ">= 0")
     report.ratio("processor time of the server, of one", used / SECONDS, "<= 1")
+    report.ratio("memory at the beginning, MB", memory[0] / 1e6, "flat")
     report.ratio("memory at the end, MB", memory[-1] / 1e6, "flat")
     report.ratio("growth of memory from the second quarter to the last, MB", grown / 1e6, "<= 10")
 
 
-def _decide(server: ReviewServer, times: list[Milliseconds]) -> None:
-    """Decide on the first change of a random file, as shown a moment ago."""
+def _decide(server: ReviewServer, times: list[Milliseconds]) -> bool:
+    """Decide on the first change of a random file, as shown a moment ago; return whether it was decided."""
     files = server.queue()["files"]
     if not files:
-        return
+        return False
     rng = random.Random(len(times))
     document = rng.choice(files)["document"]
     answer = server.client.get("/api/file", params={"document": document})
     if answer.status_code != 200:
-        return
-    change = answer.json()["all"][0]
+        return False
+    changes = answer.json()["all"]
+    if not changes:
+        return False
+    change = changes[0]
     began = time.perf_counter_ns()
-    server.post(
+    outcome = server.post(
         "/api/decide",
         action=rng.choice(["accept", "reject"]),
         keys=[change["key"]],
@@ -177,6 +191,7 @@ def _decide(server: ReviewServer, times: list[Milliseconds]) -> None:
         running="now",
     )
     times.append((time.perf_counter_ns() - began) / 1e6)
+    return bool(outcome["outcome"] == "decided")
 
 
 def _processor_seconds(process: int) -> float:

@@ -1,4 +1,4 @@
-"""Find keywords, strings and comments in the lines of a file, with Pygments.
+"""Find keywords, strings, comments, numbers and names in the lines of a file, with Pygments.
 
 Only positions are taken from Pygments: what is printed is the text that would be printed without it, with the same
 escapes. Its lexers are regular expressions, which a hostile text can make slow, so a file that takes too long is
@@ -23,7 +23,10 @@ _MOST_SECONDS: Final = 0.25
 
 
 class Mark(NamedTuple):
-    """Characters of a line, from `start` up to `end`, of one kind: keyword, string or comment."""
+    """Characters of a line, from `start` up to `end`, of one kind.
+
+    The kinds are keyword, string, comment, number and name: that of a function, class or tag where it is defined.
+    """
 
     start: int
     end: int
@@ -62,10 +65,13 @@ def _marks(path: str, lines: Sequence[str]) -> list[list[Mark]]:
         return []
     # Imported here: a command that shows no code in colour must not wait for it.
     from pygments.lexers import get_lexer_for_filename  # type: ignore[import-untyped]  # it ships no types
-    from pygments.token import Comment, Keyword, String  # type: ignore[import-untyped]  # as above
+    from pygments.token import Comment, Keyword, Name, Number, String  # type: ignore[import-untyped]  # as above
     from pygments.util import ClassNotFound  # type: ignore[import-untyped]  # as above
 
-    kinds = ((Keyword, "keyword"), (String, "string"), (Comment, "comment"))
+    kinds = (
+        *((Keyword, "keyword"), (String, "string"), (Comment, "comment"), (Number, "number")),
+        *((name, "name") for name in (Name.Function, Name.Class, Name.Tag)),
+    )
     try:
         lexer = get_lexer_for_filename(os.path.basename(path))  # noqa: PTH119 -- a name, not a place
     except ClassNotFound:

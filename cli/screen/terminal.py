@@ -169,7 +169,7 @@ REVERSE: Final = "\x1b[7m"
 NOT_REVERSE: Final = "\x1b[27m"
 
 IN_COLOR: Final = {"keyword": ("\x1b[1m", "\x1b[22m"), "comment": ("\x1b[3m", "\x1b[23m")}
-"""How keywords and comments are shown in a coloured line: bold and slanted."""
+"""How keywords and comments are shown in a coloured line: bold and slanted. The page shows more kinds."""
 
 IN_PLAIN: Final = {
     "keyword": ("\x1b[34m", "\x1b[0m"),

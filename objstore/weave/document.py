@@ -686,7 +686,7 @@ class Document:
 
     def _unit(self, index: int) -> Unit:
         at = bisect_right(self._firsts, index) - 1
-        if at in self._corrections:
+        if at < 0 or at in self._corrections:  # the text before the first edit, or a correction
             return NO_EDIT
         return Unit(self._seqs[at], index - self._firsts[at])
 

@@ -1,4 +1,4 @@
-"""Find keywords, strings and comments in the rows that a page shows, in a separate process.
+"""Find the syntax of the rows that a page shows, in a separate process.
 
 Pygments' lexers are regular expressions, which a hostile text can make slow. `cli.screen.syntax` interrupts them by a
 signal, which only the main thread of a process can handle. So one process does nothing else; the first request that

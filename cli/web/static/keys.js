@@ -2,7 +2,7 @@
 
 import { commentOn, decideOn, decideOnFile, decideOnTurn, isActing, redo, rejectWithReason, undo } from "./decisions.js";
 import { goTo, move, moveFile, pick, pickMore, refresh, seeCurrent, settled, show } from "./review.js";
-import { blameAddress, timelineAddress } from "./routes.js";
+import { blameAddress, searchAddress, timelineAddress } from "./routes.js";
 import { say, set, state } from "./state.js";
 
 /** @typedef {{ key: string, words: string, act: () => unknown }} Key */
@@ -27,6 +27,7 @@ export const KEYS = [
   { key: "/", words: "search the queue: files and prompts", act: () => document.querySelector(".queue input")?.dispatchEvent(new Event("wanted")) },
   { key: "b", words: "blame: the prompt of each line of this file", act: blame },
   { key: "h", words: "history: the timeline of this file, or of all", act: timeline },
+  { key: "H", words: "search the history: text, paths, prompts", act: () => goTo(searchAddress("", "text")) },
   { key: "Shift ↓", words: "choose lines, from the first of the change on; Shift ↑: one less", act: () => pickMore(1) },
   { key: "?", words: "show all keys", act: () => set({ sheet: { kind: "keys" } }) },
   { key: "q", words: "leave: what is decided is recorded already", act: () => goTo("#/done") },

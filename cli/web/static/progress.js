@@ -13,6 +13,32 @@ let entries = JSON.parse(sessionStorage.getItem("decided") ?? "[]");
 /** Entries that were undone, the newest last. @type {Entry[]} */
 const undone = [];
 
+/** With which queue a file came into a turn: what comes while one reads goes behind the others, so that no row moves. @type {Map<string, number>} */
+const arrived = new Map();
+let queues = 0;
+/** @type {Queue | null} */
+let newest = null;
+
+/** Note which files a queue has that were not there before; all are taken as one as long as files are still being read. @param {Queue} queue */
+function noteArrivals(queue) {
+  if (queue === newest) return;
+  if (newest && !newest.reading) queues += 1;
+  newest = queue;
+  for (const { number, files } of [...queue.turns, ...queue.done.files.map(({ turn, document }) => ({ number: turn, files: [{ document }] }))]) {
+    for (const { document } of files) {
+      const own = `${number} ${document}`;
+      if (!arrived.has(own)) arrived.set(own, queues);
+    }
+  }
+}
+
+/** Return the files of a turn in the order in which they are reviewed. @template {{ document: number, name: string }} T @param {Queue} queue @param {number} turn @param {T[]} files @returns {T[]} */
+export function inOrder(queue, turn, files) {
+  noteArrivals(queue);
+  const place = (/** @type {T} */ { document }) => arrived.get(`${turn} ${document}`) ?? 0;
+  return files.sort((a, b) => place(a) - place(b) || (a.name < b.name ? -1 : 1));
+}
+
 /** Return the turns with their files, those that are decided included. @param {Queue} queue @returns {TurnStops[]} */
 export function turnStops(queue) {
   const known = new Map(queue.files.map((file) => [file.document, file]));
@@ -36,7 +62,7 @@ export function turnStops(queue) {
     if (own) addDone(own.stops, file);
   }
   const all = [...found.values()].map(({ turn, stops }) => {
-    const files = [...stops.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+    const files = inOrder(queue, turn.number, [...stops.values()]);
     const left = files.reduce((n, { changes }) => n + changes, 0);
     const is_unread = queue.reading > 0 && !left && files.some(({ total }) => !total);
     return { ...turn, files, left: left || Number(is_unread), total: files.reduce((n, { total }) => n + total, 0) };

@@ -26,7 +26,7 @@ export function QueueColumn() {
     list.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
   }, [here, queue, arrangement]);
   const shown = useMemo(() => queue && html`
-    <${Notices} queue=${queue} />
+    <${Faults} queue=${queue} />
     ${arrangement === "turns" ? html`<${Turns} queue=${queue} filter=${filter} here=${here} />` : html`<${Tree} stops=${matching(fileStops(queue), filter)} here=${here} filter=${filter} />`}
     ${queue.reading > 0 && html`<p class="session">Reading ${counted(queue.reading, "more file")}. This takes long only the first time.</p>`}
     <${Unattributed} queue=${queue} here=${here} />
@@ -34,6 +34,7 @@ export function QueueColumn() {
   return html`<aside class="queue" aria-label="Queue" tabindex="-1"><h2 class="sr">Queue</h2>
     <${Head} />
     <div class="queue-list" ref=${list}>${shown ?? html`<p class="session" role="status">Loading …</p>`}</div>
+    ${queue && html`<${Notices} queue=${queue} />`}
   </aside>`;
 }
 
@@ -132,10 +133,38 @@ export function FileRow({ stop, turn, here, filter = "", is_nested = false }) {
   return html`<a class=${`row ${changes ? "" : "done"}`} href=${fileAddress(stop.document, turn)} title=${name} aria-current=${is_open ? "page" : null}>
     <${Icon} name=${icon} kind=${`mark ${kind}`} /><${Middle} text=${name.slice(at + 1)} kind="name" filter=${filter} />
     ${!is_nested && html`<span class="where"><${Middle} text=${name.slice(0, Math.max(0, at))} /></span>`}
+    ${chipsOf(stop).map(([chip, title]) => html`<span class="chip" key=${chip} title=${title}>${chip}</span>`)}
     ${operation !== "edit" && html`<span class="kind">${OPERATIONS[operation] ?? operation}</span>`}
     ${added + removed > 0 && html`<span class="count"><span aria-hidden="true"><span class="plus">+${added.toLocaleString("en")}</span> <span class="minus">−${removed.toLocaleString("en")}</span></span><span class="sr"> ${netInWords(added, removed)}</span></span>`}
     <span class="left">${changes > 0 ? changes.toLocaleString("en") : ""}<span class="sr"> ${changes ? `to decide${unseen < changes ? `, ${changes - unseen} seen` : ""}` : word}</span></span>
     ${is_nested && html`<span class="sr">, ${name.slice(0, Math.max(0, at))}</span>`}</a>`;
+}
+
+/** What a reviewer should know of files, by path: a word for the row, and a sentence. @typedef {Map<string, [word: string, sentence: string][]>} Chips */
+
+/** @type {WeakMap<Queue, Chips>} */
+const chips = new WeakMap();
+
+/** @param {Stop} stop */
+function chipsOf({ path }) {
+  const { queue } = state;
+  if (!queue) return [];
+  let known = chips.get(queue);
+  if (!known) chips.set(queue, (known = allChips(queue)));
+  return known.get(path) ?? [];
+}
+
+/** @param {Queue} queue */
+function allChips(queue) {
+  /** @type {Chips} */
+  const found = new Map();
+  const add = (/** @type {string} */ path, /** @type {string} */ word, /** @type {string} */ sentence) => found.set(path, [...(found.get(path) ?? []), [word, sentence]]);
+  const unattributed = new Set(queue.unattributed);
+  for (const { document, path } of queue.files) if (unattributed.has(document)) add(path, "unattributed", "An agent may have made some of it, or you. Say whose it is.");
+  for (const { path, sessions } of queue.collisions) add(path, "shared", `${listed(sessions.map((number) => sessionName(queue, number)))} have both changed it.`);
+  for (const { path } of queue.markers) add(path, "conflict", "It has conflict markers. Put them right in the file.");
+  for (const { path } of queue.outside) add(path, "outside", "It was changed outside, and that isn’t recorded yet.");
+  return found;
 }
 
 /** @type {Record<string, string>} */
@@ -164,14 +193,24 @@ export function FileName({ name }) {
 
 // ---- notices
 
-/** What a reviewer should know first. @param {{ queue: Queue }} properties */
+/** A notice of what needs care. @param {Child} words @param {string} [key] */
+function warning(words, key = "") {
+  return html`<li class="notice" key=${key}><${Icon} name="warn" /><span>${words}</span></li>`;
+}
+
+/** What is wrong with the store or a file, above the queue. @param {{ queue: Queue }} properties */
+function Faults({ queue }) {
+  const faults = queue.unreadable.map((sentence) => warning(sentence));
+  if (queue.read_only) faults.unshift(warning(html`<b>Nothing can be decided here.</b> ${queue.read_only}`));
+  return faults.length > 0 && html`<ul class="notices" aria-label="Faults">${faults}</ul>`;
+}
+
+/** What happens meanwhile, below the queue: as it comes and goes, no row moves. @param {{ queue: Queue }} properties */
 function Notices({ queue }) {
   /** @type {Child[]} */
   const notices = [];
-  const warn = (/** @type {Child} */ words, key = "") => notices.push(html`<li class="notice" key=${key}><${Icon} name="warn" /><span>${words}</span></li>`);
+  const warn = (/** @type {Child} */ words, key = "") => notices.push(warning(words, key));
   const note = (/** @type {Child} */ words) => notices.push(html`<li class="notice calm"><span>${words}</span></li>`);
-  if (queue.read_only) warn(html`<b>Nothing can be decided here.</b> ${queue.read_only}`);
-  for (const sentence of queue.unreadable) warn(sentence);
   for (const { client, tool, names } of queue.running) {
     note(html`<b>${client || "An agent"}</b> runs ${tool || "a tool"}${names.length ? ` on ${names.slice(0, 3).join(", ")}` : ""}.`);
   }
@@ -187,8 +226,9 @@ function Notices({ queue }) {
   for (const { path, name, what } of queue.outside.slice(0, 20)) {
     warn(html`<b>${name}</b> ${{ changed: "was changed", gone: "was deleted", new: "was created" }[what]} outside, and isn’t recorded yet.`, path);
   }
+  if (queue.away) note(html`${counted(queue.away, "edit")} ${queue.away === 1 ? "is" : "are"} away: git put other content there. ${queue.away === 1 ? "It comes" : "They come"} back with it.`);
   if (queue.outside.length > 20) warn(`${counted(queue.outside.length - 20, "more file")} changed outside.`);
-  return notices.length > 0 && html`<ul class="notices" aria-label="Notices">${notices}</ul>`;
+  return notices.length > 0 && html`<ul class="notices meanwhile" aria-label="Notices">${notices}</ul>`;
 }
 
 /** Files that several sessions have changed, in one sentence. @param {Queue} queue */

@@ -10,7 +10,7 @@ import { get, post, Refused } from "./api.js";
 import { whereOf } from "./change_head.js";
 import { commentOn, decideOn, reopen, speak } from "./decisions.js";
 import { markMoves } from "./moves.js";
-import { fileStops } from "./progress.js";
+import { fileStops, inOrder } from "./progress.js";
 import { fileAddress, parsed } from "./routes.js";
 import { CHUNK, Rows } from "./sections.js";
 import { onScreen } from "./shown.js";
@@ -320,7 +320,8 @@ export function order(queue) {
   if (!queue) return [];
   const has = new Set(queue.files.map(({ document }) => document));
   if (state.arrangement === "tree") return fileStops(queue).filter(({ document }) => has.has(document)).map(({ document }) => ({ document, turn: null }));
-  return queue.turns.flatMap(({ number, files }) => files.map(({ document }) => ({ document, turn: number || null })));
+  const names = new Map(queue.files.map(({ document, name }) => [document, name]));
+  return queue.turns.flatMap(({ number, files }) => inOrder(queue, number, files.map(({ document }) => ({ document, name: names.get(document) ?? "", turn: number || null }))));
 }
 
 /** @param {Stop} one @param {{ document: number, turn: number | null }} other */

@@ -40,6 +40,8 @@ export interface Queue {
   pending: number;
   accepted: number;
   rejected: number;
+  /** Edits whose effect is not in the files now, because git put other content there. */
+  away: number;
   /** The sessions that other fields name; if there are unattributed files, the newest sessions as well. */
   sessions: Session[];
   /** The turns with pending changes, the oldest first; edits without a turn come last, as turn 0 of their session. */
@@ -175,7 +177,7 @@ export interface Lines { rows: Row[] }
  */
 export interface Line { t: string; cut: number }
 /** GET /api/syntax?document=D[&turn=T][&context=3]&first=F&count=N: syntax marks of rows; [] where there are none. */
-export interface Syntax { first: number; rows: [start: number, end: number, kind: "keyword" | "string" | "comment"][][] }
+export interface Syntax { first: number; rows: [start: number, end: number, kind: "keyword" | "string" | "comment" | "number" | "name"][][] }
 
 export interface Comment {
   number: number; text: string; who: string; by_agent: boolean; time: Time;

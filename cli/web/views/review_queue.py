@@ -65,6 +65,7 @@ def queue_shape(server: ServerState, workspace: "Workspace", version: str) -> Sh
         "pending": report.pending,
         "accepted": report.accepted,
         "rejected": report.rejected,
+        "away": report.away,
         "sessions": _sessions(workspace, sessions),
         "turns": shown_turns,
         "files": [

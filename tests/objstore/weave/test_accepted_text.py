@@ -241,6 +241,17 @@ def test_a_line_that_was_changed_twice_is_one_change_of_both_hunks() -> None:
     assert sorted(change.units) == [*units("1:1", "2:1")]
 
 
+def test_the_text_before_the_first_edit_has_no_earlier_author() -> None:
+    net = two_edits(b"a\nb\nc\n", b"a\nB\nc\n", b"new\na\nBB\nc\n")
+    assert [change.earlier for change in net.changes] == [(), ()]
+
+
+@given(document_histories())
+def test_what_a_change_removes_was_written_by_edits_of_the_document(document: Document) -> None:
+    earlier = {unit for change in net_document(document).changes for unit in change.earlier}
+    assert {unit for unit in earlier if not document.knows(unit)} == set()
+
+
 def test_a_line_that_was_inserted_and_changed_is_one_change_of_both_hunks() -> None:
     net = two_edits(b"a\nc\n", b"a\nb\nc\n", b"a\nB\nc\n")
     [change] = net.changes

@@ -124,6 +124,59 @@ def test_an_edit_after_the_decision_was_asked_for_is_never_decided_with_it(
     assert "accepted" not in done(long_file, "show", "1").partition("1:2")[0]
 
 
+SHIFTS = """
+() => {
+  window.shifts = [];
+  new PerformanceObserver((list) => {
+    for (const { sources, hadRecentInput } of list.getEntries()) {
+      for (const { node, previousRect, currentRect } of hadRecentInput ? [] : sources) {
+        const element = node instanceof Element ? node : node?.parentElement;
+        const is_moved = previousRect.y !== currentRect.y || element?.matches("a, button");
+        if (element && is_moved && !element.closest(".notices.meanwhile")) {
+          const places = [previousRect, currentRect].map(({ x, y }) => `${x},${y}`);
+          window.shifts.push(`${element.className} ${element.textContent?.slice(0, 60)} ${places.join(" to ")}`);
+        }
+      }
+    }
+  }).observe({ type: "layout-shift" });
+}
+"""
+"""Collects what moved on the screen by itself, not after a key.
+
+A count that gets another digit grows to its left, and the notices grow upwards from the bottom of the queue: that is all.
+"""
+
+
+def test_nothing_on_the_screen_moves_while_an_agent_works(
+    long_file: Path, serve: Callable[..., ReviewServer], opened: Opener
+) -> None:
+    review = opened(serve(long_file))
+    review.file("a.txt", turn=1)
+    for _ in range(10):
+        review.press("j")
+    expect(review.current).to_contain_text("Line 110")
+    review.page.wait_for_timeout(700)  # what a key moved counts as moved by the person for half a second
+    review.page.evaluate(SHIFTS)
+    agent = ClaudeCode(long_file, "two")
+    agent.start()
+    agent.ask("More files")
+    began, ended = agent.another_call(is_shell=True, command="make")
+    agent.tell(began)
+    running = review.page.locator(".notices", has_text="runs Bash")
+    expect(running).to_be_visible()
+    (long_file / "new.txt").write_text("new\n")
+    agent.tell(ended)
+    agent.write("a.txt", "".join(["above\n", *edited(*range(10, 400, 10))]))
+    expect(review.current).to_contain_text("Line 111")
+    agent.write("also_new.txt", "new\n")
+    expect(review.page.locator(".queue a.row", has_text="also_new")).to_have_count(1)
+    (long_file / "outside.txt").write_text("by hand\n")
+    done(long_file, "status")
+    agent.stop()
+    expect(running).to_have_count(0)
+    assert review.page.evaluate("window.shifts") == []
+
+
 def test_a_decision_in_one_tab_shows_in_the_other(
     project: Path, serve: Callable[..., ReviewServer], opened: Opener
 ) -> None:

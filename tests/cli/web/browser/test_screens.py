@@ -10,9 +10,10 @@ import pytest
 from tests.cli.web.browser.conftest import Opener
 from tests.support.command_runner import AS_ANYBODY, cas
 from tests.support.faulty_disk import WHOLE
+from tests.support.git_repository import git, new_repository
 from tests.support.hooked_agents import ClaudeCode
 from tests.support.review_browser import ReviewPage, expect, needs_browser
-from tests.support.review_project import changed_outside
+from tests.support.review_project import changed_outside, done
 from tests.support.review_server import ReviewServer
 from tests.support.review_tour import SCREENS
 
@@ -120,6 +121,84 @@ def test_syntax_and_words_that_differ_are_marked(reading: ReviewPage) -> None:
     reading.file("shop/cart.py")
     expect(reading.page.locator(".r.add .w").first).to_have_text("85 // 100")
     expect(reading.page.locator(".code .k", has_text="return").first).to_be_visible()
+
+
+def test_numbers_and_names_are_marked_too(reading: ReviewPage) -> None:
+    reading.file("shop/cart.py")
+    expect(reading.page.locator(".code .n1", has_text="100").first).to_be_visible()
+    expect(reading.page.locator(".code .f", has_text="shipping").first).to_be_visible()
+
+
+def test_lines_that_only_moved_are_grey_and_lead_to_their_other_end(
+    tmp_path: Path, serve: Callable[..., ReviewServer], opened: Opener
+) -> None:
+    root = tmp_path / "moves"
+    root.mkdir()
+    block = [f"    the line {number} that moves together\n" for number in range(3)]
+    rest = [f"line {number}\n" for number in range(40)]
+    (root / "a.py").write_text("".join([*block, *rest]))
+    done(root, "init")
+    done(root, "record")
+    agent = ClaudeCode(root, "one")
+    agent.start()
+    agent.ask("Move it to the end")
+    agent.write("a.py", "".join([*rest, *block, "and one more\n"]))
+    agent.stop()
+    review = opened(serve(root))
+    review.file("a.py")
+    moved = review.page.locator(".r.mv")
+    expect(moved).to_have_count(6)
+    expect(moved.first).to_contain_text("moved away")
+    expect(moved.last).to_contain_text("moved here")
+    review.heads.first.get_by_role("button", name="moved to 41").click()
+    expect(review.current).to_contain_text("Lines 41\u201344")
+    # The other end has a line of its own too: what is new is not told as moved.
+    expect(review.current.locator(".r.add:not(.mv)")).to_contain_text("and one more")
+    expect(review.current.get_by_role("button", name="moved from")).to_have_count(0)
+
+
+def test_a_row_of_the_queue_says_what_is_special_about_its_file(
+    project: Path, serve: Callable[..., ReviewServer], opened: Opener
+) -> None:
+    agent = ClaudeCode(project, "third")
+    agent.start()
+    agent.ask("Make it")
+    (project / "who.txt").write_text("x\n")
+    agent.tell(agent.another_call(is_shell=True, command="make")[1])  # its beginning no hook reported
+    agent.stop()
+    assert cas("reject", "1:2", "--markers", folder=project).status == 0
+    changed_outside(project)
+    review = opened(serve(project))
+    chips = {
+        name: review.page.locator(f".queue a.row[title='{name}'] .chip").all_text_contents()
+        for name in ("who.txt", "shop/cart.py", "tests/test_cart.py", "README.md")
+    }
+    assert set(chips["who.txt"]) == {"unattributed"}
+    assert {"shared", "conflict"} <= set(chips["shop/cart.py"])
+    assert set(chips["tests/test_cart.py"]) == {"outside"}
+    assert chips["README.md"] == []
+
+
+def test_edits_that_are_away_are_counted_in_the_queue(
+    tmp_path: Path, serve: Callable[..., ReviewServer], opened: Opener
+) -> None:
+    root = new_repository(tmp_path / "gone")
+    (root / ".gitignore").write_text(".cas/\n")
+    for name in ("a.txt", "b.txt"):
+        (root / name).write_text("one\n")
+    git(root, "add", ".")
+    git(root, "commit", "-q", "-m", "first")
+    done(root, "init")
+    done(root, "record")
+    agent = ClaudeCode(root, "one")
+    agent.start()
+    agent.ask("Change both")
+    agent.write("a.txt", "two\n")
+    agent.stop()
+    git(root, "stash", "-q")
+    agent.write("b.txt", "two\n")
+    review = opened(serve(root))
+    expect(review.page.locator(".notices")).to_contain_text("1 edit is away: git put other content there.")
 
 
 def test_images_and_documents_are_shown_before_and_after(reading: ReviewPage) -> None:

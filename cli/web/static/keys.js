@@ -5,6 +5,9 @@ import { goTo, move, moveFile, pick, pickMore, refresh, seeCurrent, settled, sho
 import { blameAddress, searchAddress, timelineAddress } from "./routes.js";
 import { say, set, state } from "./state.js";
 
+/** Where a key is text. */
+const FIELDS = "input:not([type=range], [type=checkbox], [type=radio]), textarea, select";
+
 /** @typedef {{ key: string, words: string, act: () => unknown }} Key */
 
 /** @type {Key[]} */
@@ -42,7 +45,7 @@ let is_pumping = false;
 export function listenToKeys() {
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || state.sheet) return;
-    if (event.target instanceof HTMLElement && event.target.closest("input, textarea, select")) {
+    if (event.target instanceof HTMLElement && event.target.closest(FIELDS)) {
       if (event.key === "Escape") event.target.blur();
       return;
     }

@@ -67,7 +67,9 @@ def replaced(place: Path, content: str) -> tuple[str, ...]:
     package.mkdir()
     (package / "__init__.py").write_text("")
     (package / "lexers.py").write_text(content)
-    (package / "token.py").write_text("class Name: Class = Function = Tag = ()\nComment = Keyword = Number = String = ()\n")
+    (package / "token.py").write_text(
+        "class Name: Class = Function = Tag = ()\nComment = Keyword = Number = String = ()\n"
+    )
     (package / "util.py").write_text("class ClassNotFound(Exception): ...\n")
     return program_finding(place)
 

@@ -143,7 +143,7 @@ SHIFTS = """
 """
 """Collects what moved on the screen by itself, not after a key.
 
-A count that gets another digit grows to its left, and the notices grow upwards from the bottom of the queue: that is all.
+A count that gets another digit grows to its left, and notices grow upwards from the bottom of the queue: that is all.
 """
 
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -81,6 +82,113 @@ def barriers(review: ReviewPage, script: str) -> dict[str, object]:
     asked = {"runOnly": RULES, "iframes": False, "resultTypes": ["violations"]}
     found = review.page.evaluate("asked => axe.run(document, asked)", asked)["violations"]
     return {rule["id"]: [(node["html"][:200], node["failureSummary"]) for node in rule["nodes"][:3]] for rule in found}
+
+
+def reach(review: ReviewPage, name: str, *, key: str = "Tab") -> None:
+    """Press a key until what is named has the focus."""
+    for _ in range(150):
+        found = review.page.evaluate(
+            "() => (document.activeElement.getAttribute('aria-label') || document.activeElement.textContent).trim()"
+        )
+        if str(found).startswith(name):
+            return
+        review.press(key)
+    raise AssertionError(f"{name} can't be reached.")
+
+
+def test_the_keyboard_alone_leads_through_every_screen(
+    project: Path, serve: Callable[..., ReviewServer], opened: Opener
+) -> None:
+    review = opened(serve(project))
+    page = review.page
+    review.current.wait_for()
+    for key, title in {
+        "?": "Keys",
+        "t": "The whole of turn 1",
+        "f": "The rest of the file",
+        "e": "Single edits",
+    }.items():
+        review.press(key)
+        expect(review.sheet.get_by_role("heading", level=2).first).to_have_text(title)
+        review.press("Escape")
+        expect(review.sheet).to_have_count(0)
+    review.press("/")
+    page.keyboard.type("cart.py")
+    review.press("Enter")
+    expect(review.head_of("cart.py")).to_be_visible()
+    review.press("j")
+    review.press("e")
+    reach(review, "Reject 1:2")
+    review.press("Enter")
+    expect(review.sheet).to_contain_text("1 edit needs this")
+    reach(review, "Cancel")
+    review.press("Enter")
+    expect(review.sheet).to_have_count(0)
+    review.press("s")
+    expect(review.sheet).to_be_visible()
+    review.press("Escape")
+    review.press("c")
+    page.keyboard.type("Why 85?")
+    review.press("Escape")
+    expect(review.sheet).to_have_count(0)
+    review.press("b")
+    expect(page.locator(".blame-page, .blame").first).to_be_visible()
+    review.press("h")
+    slider = page.get_by_role("slider", name="Moment")
+    slider.wait_for()
+    reach(review, "Moment")
+    before = slider.get_attribute("aria-valuetext")
+    review.press("ArrowLeft")
+    assert slider.get_attribute("aria-valuetext") != before
+    review.press("H")
+    page.keyboard.type("saved")
+    review.press("Enter")
+    expect(page.locator(".hits")).to_contain_text("You save {saved}")
+    review.press("Escape")
+    reach(review, "Store", key="Shift+Tab")
+    review.press("Enter")
+    expect(page.get_by_role("heading", level=1, name="Store")).to_be_visible()
+    review.press("q")
+    expect(page.get_by_role("heading", level=1, name="changes left to decide")).to_be_visible()
+    reach(review, "Go on")
+    review.press("Enter")
+    expect(review.current).to_be_visible()
+    expect(review.progress).to_have_text("0 of 14 changes decided")
+
+
+NAMELESS: Final = """
+() => [...document.querySelectorAll(
+  "button, a[href], input, select, textarea, summary, dialog[open], aside, nav, [role=group], [role=region]")]
+  .filter((each) => each.checkVisibility() && !each.closest("[inert], [aria-hidden=true]"))
+  .filter((each) => ![
+    each.getAttribute("aria-label"), each.title, each.matches("input") && each.placeholder,
+    [...(each.labels ?? [])].map((label) => label.textContent).join(""),
+    document.getElementById(each.getAttribute("aria-labelledby"))?.textContent,
+    each.matches("aside, nav, [role=group], [role=region], dialog") ? "" : each.textContent,
+  ].some((name) => name && name.trim()))
+  .map((each) => each.outerHTML.slice(0, 120))
+"""
+
+
+@pytest.mark.parametrize("name", [name for name in SCREENS if name != "running"])
+def test_a_screen_readers_tree_has_one_main_headings_in_order_and_a_name_for_everything(
+    only_read: ReviewServer, opened: Opener, name: str
+) -> None:
+    review = opened(only_read)
+    if name == "outside":
+        return  # no file of this project was changed outside; the sheet is of the same parts as the others
+    SCREENS[name](review)
+    page = review.page
+    assert page.evaluate(NAMELESS) == []
+    if not review.sheet.count():
+        assert page.get_by_role("main").count() == 1
+        assert page.get_by_role("heading", level=1).count() == 1
+    levels = page.evaluate(
+        "() => [...(document.querySelector('dialog[open]') ?? document).querySelectorAll('h1, h2, h3, h4')]"
+        ".filter((each) => each.checkVisibility()).map((each) => Number(each.tagName[1]))"
+    )
+    assert levels
+    assert all(later - earlier <= 1 for earlier, later in pairwise(levels)), levels
 
 
 def test_focus_goes_into_a_dialog_and_back(reading: ReviewPage) -> None:
@@ -299,7 +407,7 @@ def test_a_workspace_that_can_only_be_read_says_why(
         path.chmod(mode & 0o555)
     try:
         review = opened(serve(project, begun_by=AS_ANYBODY))
-        expect(review.page.locator(".notices")).to_contain_text("can't be written")
+        expect(review.page.get_by_role("list", name="Faults")).to_contain_text("can't be written")
         review.file("README.md")
         expect(review.page.locator(".change-bar").get_by_role("button", name="Accept")).to_be_disabled()
         expect(review.page.locator(".change-bar").get_by_role("button", name="Reject")).to_be_disabled()

@@ -279,11 +279,14 @@ class StatCache:
             yield path, cached.key.device
 
     def was_left_out(self, path: bytes) -> bool:
-        """Return whether the last scan left out a path, or a folder above it: it was ignored, or could not be read."""
+        """Return whether the last scan left out a path, or a folder above it.
+
+        It was ignored, could not be read, or was in a folder that a tag file marks as rebuildable.
+        """
         while path:
             above, _, name = path.rpartition(b"/")
             row = self._rows.get(above)
-            if row is not None and _is_among(name, row[_LEFT_OUT]):
+            if row is not None and (row[_INCOMPLETE] or _is_among(name, row[_LEFT_OUT])):
                 return True
             path = above
         return False

@@ -946,26 +946,28 @@ def test_naming_a_file_in_a_rebuilt_folder_covers_no_other_file_there(partial: S
     assert (recorded_changes(found), [passed.path for passed in found.skipped]) == ([], ["pipe"])
 
 
-def test_rejecting_what_only_became_visible_removes_nothing(scene: Scene) -> None:
+@pytest.mark.parametrize("rule", [".casignore", "built/CACHEDIR.TAG"])
+def test_rejecting_what_only_became_visible_removes_nothing(scene: Scene, rule: str) -> None:
+    old = "old" if rule == ".casignore" else "built/deep/old"
     scene.workspace.record_changes(PERSON)
-    put(scene, ".casignore", b"old\n")
-    put(scene, "old", b"older than any edit\n")
+    put(scene, rule, b"old\n" if rule == ".casignore" else TAG)
+    put(scene, old, b"older than any edit\n")
     scene.workspace.record_changes(PERSON)
-    (scene.root / ".casignore").unlink()
+    (scene.root / rule).unlink()
     put(scene, "new", b"new\n")
     edits = {os.fsdecode(view.edit.path): view.seq for view in scene.workspace.record_changes(AGENT).edits}
     for cascade in (False, True):
-        with pytest.raises(FileMayBeOlder, match="old was left out until this edit"):
-            scene.decide(Action.REJECT, edits["old"], cascade=cascade)
+        with pytest.raises(FileMayBeOlder, match=f"{old} was left out until this edit"):
+            scene.decide(Action.REJECT, edits[old], cascade=cascade)
     outcome = scene.reject(*edits.values())
-    assert outcome.older == (edits["old"],)
-    assert scene.text("old") == b"older than any edit\n"
+    assert outcome.older == (edits[old],)
+    assert scene.text(old) == b"older than any edit\n"
     assert scene.text("new") is None
-    assert scene.statuses()[edits["old"]] is Status.PENDING
-    changed = scene.edit("old", b"older", b"no older")
-    scene.reject(changed, edits["old"])
-    assert scene.text("old") == b"older than any edit\n"
-    scene.accept(edits["old"])
+    assert scene.statuses()[edits[old]] is Status.PENDING
+    changed = scene.edit(old, b"older", b"no older")
+    scene.reject(changed, edits[old])
+    assert scene.text(old) == b"older than any edit\n"
+    scene.accept(edits[old])
     with pytest.raises(FileMayBeOlder):
-        scene.reject(edits["old"])
-    assert scene.text("old") == b"older than any edit\n"
+        scene.reject(edits[old])
+    assert scene.text(old) == b"older than any edit\n"

@@ -295,7 +295,13 @@ if TYPE_CHECKING:
     from objstore.transfer.import_export import Imported as Imported, import_bundle as import_bundle
     from objstore.transfer.mcpdiff_export import McpdiffExport as McpdiffExport
     from objstore.transfer.mcpdiff_import import ImportProblem as ImportProblem, McpdiffImport as McpdiffImport
+    from objstore.trial.bisection import (
+        NotFound as NotFound,
+        first_failing as first_failing,
+        smallest_failing as smallest_failing,
+    )
     from objstore.trial.covered import CoveredTree as CoveredTree, FileResult as FileResult
+    from objstore.trial.known_runs import KnownRuns as KnownRuns
     from objstore.trial.process import Ran as Ran, ending_on_signals as ending_on_signals
     from objstore.witnesses.failure_marks import (
         FAILED as FAILED,
@@ -572,7 +578,9 @@ _HOMES: Final = {
     "snapshots.catalog": ("PathState", "SnapshotView"),
     "snapshots.restore": ("RestoreResult",),
     "roles.trials": ("Copy",),
+    "trial.bisection": ("NotFound", "first_failing", "smallest_failing"),
     "trial.covered": ("CoveredTree", "FileResult"),
+    "trial.known_runs": ("KnownRuns",),
     "trial.process": ("Ran", "ending_on_signals"),
     "worktree.walk": ("ScanLimits", "SkippedPath"),
     "witnesses.failure_marks": (

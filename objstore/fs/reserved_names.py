@@ -19,8 +19,10 @@ __all__ = [
     "JOINED_NAME",
     "LOG_NAME",
     "MOUNTS_NAME",
+    "NAMES_NAME",
     "NET_CACHE_NAME",
     "OPEN_CALL_PREFIX",
+    "RUNS_NAME",
     "SEEN_NAME",
     "STAGING_NOTE_PREFIX",
     "STAT_CACHE_NAME",
@@ -47,6 +49,10 @@ MOUNTS_NAME: Final = "cache/mounts"
 """Which folders of the workspace were other file systems at the last scans."""
 NET_CACHE_NAME: Final = "cache/changes"
 """How much pending edits change in each file."""
+NAMES_NAME: Final = "cache/names"
+"""Which names each Python source defines, uses and imports."""
+RUNS_NAME: Final = "cache/runs"
+"""How commands ended on which files."""
 SEEN_NAME: Final = "cache/seen"
 """Which changes a reviewer has looked at."""
 APPLIED_MARKER_NAME: Final = "applied"

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from objstore.model.results import FileEffect
     from objstore.transaction.journal import Journal
     from objstore.trial.covered import CoveredTree, FileResult
+    from objstore.trial.known_runs import KnownRuns
     from objstore.trial.process import Ran
     from objstore.trial.scratch import Scratch
     from objstore.worktree.walk import SkippedPath
@@ -98,6 +99,12 @@ class Trials:
         from objstore.trial.covered import tree_key
 
         return tree_key(covered, results)
+
+    def known_runs(self, command: str) -> KnownRuns:
+        """Return how a command ended in earlier runs, by the key of the files."""
+        from objstore.trial.known_runs import KnownRuns
+
+        return KnownRuns(self._journal, command)
 
     @contextmanager
     def copy(self, covered: CoveredTree, results: Mapping[bytes, FileResult | None] | None = None) -> Iterator[Copy]:

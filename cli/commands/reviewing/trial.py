@@ -116,7 +116,9 @@ class Trial:
         """Return what deciding on units would do; what was changed outside stays."""
         if not units:
             return NothingToDo()
-        decide = partial(self.workspace.decide, action, units, who=reviewer(), cascade=self.cascade, dry_run=True)
+        decide = partial(
+            self.workspace.decide, action, units, who=reviewer(), cascade=self.cascade, with_names=False, dry_run=True
+        )
         with showing_progress(self.workspace, DECIDING):
             return decide(on_external=OnExternal.KEEP)
 

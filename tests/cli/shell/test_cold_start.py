@@ -25,6 +25,7 @@ COMMANDS_IN_ORDER: Final = (
     ("record",),
     ("rewind",),
     ("try", "true"),
+    ("bisect", "--", "sh", "-c", "! test -e a"),
     ("claim", "--all", "--mine"),
     ("pin", "add", "1"),
     ("export", "--patch"),

@@ -100,7 +100,14 @@ def locked(lock: str) -> dict[str, str]:
     return {canonicalize_name(name): version for name, version in pins}
 
 
-PURE_PACKAGES: Final = ("objstore/text", "objstore/model", "objstore/weave", "mcptools/answers", "mcptools/edit")
+PURE_PACKAGES: Final = (
+    "objstore/text",
+    "objstore/needs",
+    "objstore/model",
+    "objstore/weave",
+    "mcptools/answers",
+    "mcptools/edit",
+)
 """Packages that take values and return values: no disk, no clock, no database."""
 
 

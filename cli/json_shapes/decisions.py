@@ -55,6 +55,7 @@ def outcome_shape(
         "taken_out": [],
         "kept": [],
         "older": [],
+        "broken": [],
         "absent": [],
         "conflicts": [],
         "accept_first": [],
@@ -105,6 +106,15 @@ def outcome_shape(
                     for kept in outcome.kept
                 ],
                 "older": list(outcome.older),
+                "broken": [
+                    {
+                        "file_path": path_shape(workspace.root, broken.path),
+                        "line": max(0, broken.line - 1),
+                        "words": text_shape(broken.words),
+                        "user": None if broken.user is None else str(broken.user),
+                    }
+                    for broken in outcome.broken
+                ],
                 "absent": list(outcome.absent),
             }
         case Conflicted():

@@ -227,6 +227,12 @@ SETTINGS: Final = MappingProxyType(
                 is_policy=True,
             ),
             Setting(
+                name="review.names",
+                kind=SettingKind.SWITCH,
+                default="on",
+                meaning="Whether decisions and dry runs say which names they leave undefined in Python sources.",
+            ),
+            Setting(
                 name="review.check",
                 kind=SettingKind.COMMAND,
                 default="none",

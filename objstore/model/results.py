@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = [
     "EXTERNAL_CALL",
     "Attributor",
+    "Broken",
     "CallInfo",
     "CallOutcome",
     "Conflict",
@@ -218,6 +219,19 @@ class MarkersWritten:
 
 
 @value
+class Broken:
+    """What a decision breaks in a Python source: a name that is undefined then, or an import of what is gone."""
+
+    words: str  # what is wrong, and where
+    path: str
+    line: int  # 1-based, in the text after the decision; 0: the file as a whole
+    user: Unit | None = None  # the unit that put the line there, if it is live; None: none did, or it is not known
+
+    def __str__(self) -> str:
+        return f"{self.words}{'' if self.user is None else f', which {self.user} added'}"
+
+
+@value
 class LinesKept:
     """A file of which a decision rejected the creation, and which stays with the lines of others."""
 
@@ -250,6 +264,7 @@ class Decided:
     kept: tuple[LinesKept, ...] = ()  # files that stay with the lines of others
     act: Act | None = None  # what an undo took back, or a redo made again; None: it is another decision
     taken_back: tuple[Unit, ...] = ()  # units that were accepted and are rejected now, ascending
+    broken: tuple[Broken, ...] = ()  # what works no longer then, and did before
     older: tuple[Seq, ...] = ()  # creations that stay as they were: a rule left their paths out until then
     absent: tuple[str, ...] = ()  # files that stay as they were: their file systems are not mounted
 

@@ -2,7 +2,7 @@
 
 Read `decisions` first (requests, undo and redo; what they would do, `objstore/planning` computes), then `acts` (a
 person's own changes of files, as decisions), `amend`, `claim` and `rewind`. `comments` follow their lines, `status`
-reports what is pending, `collisions` the files that several sessions have changed, and `cautions` what a person should
-hear of.
-Nothing here walks the folder tree, takes snapshots, or knows of commands, the server or hooks.
+reports what is pending, `broken` which names a decision takes from Python sources, `collisions` the files that several
+sessions have changed, and `cautions` what a person should hear of.
+Nothing here takes snapshots, or knows of commands, the server or hooks.
 """

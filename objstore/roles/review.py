@@ -6,7 +6,7 @@ import os
 import time
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from objstore.errors import FileChanged, StoreError
+from objstore.errors import CasError, FileChanged, StoreError
 from objstore.fastclass import replace
 from objstore.fs.reserved_names import SEEN_NAME, STORE_NAME
 from objstore.model.basic_types import Action, FileState, OnExternal, Origin, Status
@@ -45,6 +45,12 @@ __all__ = ["Review"]
 FileView = TypeVar("FileView", "NetFile", "FileSummary")
 
 _STATUS_OF: Final = {Action.ACCEPT: Status.ACCEPTED, Action.REJECT: Status.REJECTED, Action.RESET: Status.PENDING}
+
+
+def _may_break(effects: Iterable[FileEffect]) -> bool:
+    return any(
+        (path or "").endswith((".py", ".pyi")) for each in effects for path in (each.path_before, each.path_after)
+    )
 
 
 class Review:
@@ -283,6 +289,7 @@ class Review:
         shown: Mapping[Unit, Status] | None = None,
         refused: Conflicted | None = None,
         checked: Sequence[FileEffect] | None = None,
+        with_names: bool = True,
         dry_run: bool = False,
     ) -> DecisionOutcome:
         """Accept, reject or reset units, on disk and in the journal, or change neither.
@@ -296,8 +303,9 @@ class Review:
         DecidedMeanwhile is raised. `refused`: the conflict that the reviewer was shown before choosing to cascade or
         to keep lines; if there is a different conflict by now, that is the outcome.
         `checked`: what a dry run would have done to files, if a command was run on a copy of that; if it would be
-        something else by now, CheckedElse is raised. `dry_run`: only report what would happen. Raises AgentDecides,
-        NoSuchName, EditAway, EditTakenOut, HistoryBroken, and as Call.commit does.
+        something else by now, CheckedElse is raised. `with_names`: say what it breaks in Python sources. `dry_run`:
+        only report what would happen. Raises AgentDecides, NoSuchName, EditAway, EditTakenOut, HistoryBroken, and as
+        Call.commit does.
         """
         from objstore.review.decisions import DecisionRequest
 
@@ -318,7 +326,7 @@ class Review:
             checked=None if checked is None else tuple(checked),
             dry_run=dry_run,
         )
-        return self._outcome(request)
+        return self._outcome(request, with_names=with_names)
 
     def in_force(self) -> list[DecisionInForce]:
         """Return the decisions that `undo` can take back, the newest first."""
@@ -508,11 +516,28 @@ class Review:
                 None if effect.after is None else content(effect.after),
             )
 
-    def _outcome(self, request: DecisionRequest) -> DecisionOutcome:
+    def _outcome(self, request: DecisionRequest, *, with_names: bool = True) -> DecisionOutcome:
         from objstore.review.decisions import decide
         from objstore.transaction import index_repair
 
         outcome, self._preview = index_repair.rebuild_index_and_retry(
             self._journal, lambda: decide(self._journal, request)
         )
-        return outcome
+        return self._with_broken(outcome, dry_run=request.dry_run) if with_names else outcome
+
+    def _with_broken(self, outcome: DecisionOutcome, *, dry_run: bool) -> DecisionOutcome:
+        """Return an outcome with what it breaks in Python sources, unless the setting says otherwise."""
+        from objstore.model.results import Decided
+
+        if not isinstance(outcome, Decided) or not _may_break(outcome.files):
+            return outcome
+        from objstore.config.config_files import Configuration
+        from objstore.roles.broken import with_broken
+
+        try:
+            if Configuration(self._journal.tree.root).get("review.names").value is False:
+                return outcome
+            with self._journal.translating_index_errors():
+                return with_broken(self._journal, outcome, self.preview, dry_run=dry_run)
+        except (CasError, OSError):
+            return outcome  # the decision is what matters, and it is made

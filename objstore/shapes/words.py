@@ -175,6 +175,10 @@ def effect_words(effect: FileEffect, name: Name, *, dry_run: bool) -> str:
 
 # ---- inside
 
+_VERBS: Final = {Action.ACCEPT: "Accepting", Action.REJECT: "Rejecting", Action.RESET: "Reopening"}
+_NAMED_BRIEFLY: Final = 3
+"""Units that the subject of a sentence names."""
+
 
 class _Worded:
     """A decision that was made, or previewed, while it is put into words."""
@@ -203,6 +207,7 @@ class _Worded:
             *self._markers(),
             *self._kept(),
             *self._outside(),
+            *self._broken(),
         )
         return OutcomeWords(
             done=f"{self._done()}{files_counted(files, self._name)}.",
@@ -335,6 +340,16 @@ class _Worded:
                 yield f"Discarded the change from outside to {name}, recorded as edit {view.seq}."
             else:
                 yield f"Recorded the change from outside to {name} as edit {view.seq}."
+
+    def _broken(self) -> Iterator[str]:
+        """Yield what the decision breaks in Python sources."""
+        broken = self._outcome.broken
+        verb = _VERBS.get(self._outcome.action, "")
+        makes = f"{verb} {shown_units(self._named)}" if verb and len(self._named) <= _NAMED_BRIEFLY else "This"
+        for each in broken[:_NOTICES]:
+            yield f"Note: {makes} {each}."
+        if len(broken) > _NOTICES:
+            yield f"Note: and it breaks {len(broken) - _NOTICES} more names."
 
     def _notes(self) -> Iterator[str]:
         outcome = self._outcome

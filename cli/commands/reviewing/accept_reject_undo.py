@@ -41,6 +41,7 @@ from objstore import (
     Origin,
     Status,
     counted_edits,
+    replace,
     value,
 )
 
@@ -160,6 +161,7 @@ def accept(*, decision_command: "DecisionCommand", selection: UnitSelection, mar
 )
 @click.option("--cascade", is_flag=True, help="Also reject what depends on them.")
 @click.option("--keep-lines", is_flag=True, help=KEEP_LINES_HELP)
+@click.option("--with-users", is_flag=True, help="Also reject the Python lines that use names which this takes out.")
 @click.option("-y", "--yes", is_flag=True, help="Don't ask before rejecting more than a screenful.")
 @click.option("--markers", is_flag=True, help=MARKERS_HELP)
 @takes_check
@@ -171,6 +173,7 @@ def reject(
     reason: str,
     cascade: bool,
     keep_lines: bool,
+    with_users: bool,
     yes: bool,
     markers: bool,
 ) -> None:
@@ -181,7 +184,7 @@ def reject(
     """
     if cascade + markers + keep_lines > 1:
         raise click.UsageError("--cascade, --keep-lines and --markers exclude each other: pass one of them.")
-    way_out = WayOut(cascade=cascade, keeps_lines=keep_lines, markers=markers)
+    way_out = WayOut(cascade=cascade, keeps_lines=keep_lines, markers=markers, takes_users=with_users)
     decision_command.decide(Action.REJECT, selection, way_out, reason=reason, asks=not yes)
 
 
@@ -234,11 +237,12 @@ def redo(*, decision_command: "DecisionCommand") -> None:
 
 @value
 class WayOut:
-    """What a decision does about a conflict; at most one of the fields is true. None is: it is refused."""
+    """What a decision does about a conflict; at most one of the first three is true. None is: it is refused."""
 
     cascade: bool = False
     keeps_lines: bool = False
     markers: bool = False
+    takes_users: bool = False  # whether it also rejects what uses names that it takes out; no answer to a conflict
 
     def __bool__(self) -> bool:
         """Return whether there is one."""
@@ -269,6 +273,8 @@ class DecisionCommand:
         with self.invocation.reviewed_workspace() as workspace:
             # Before the decision: the current folder may become empty by it and be removed.
             found = selected(workspace, action, selection)
+            if way_out.takes_users:
+                found = _with_users(workspace, found, cascade=way_out.cascade)
             if asks and not self.dry_run:
                 _confirm(found, is_group=selection.is_group)
             self.decide_units(workspace, action, selection, found, way_out, reason=reason)
@@ -451,6 +457,8 @@ class DecisionCommand:
             outcome, workspace.history.edit, screen, dry_run=self.dry_run, files=files if len(files) > 1 else ()
         )
         if self.dry_run:
+            if outcome.action is Action.REJECT and any(each.user is not None for each in outcome.broken):
+                text = chain(text, [screen.line("To reject what uses it too, add --with-users.")])
             text = chain(text, effect_text(outcome.files, workspace.review.preview, screen))
         write(text, paged=self.dry_run)
 
@@ -477,6 +485,19 @@ def _later_decisions(made: "Sequence[DecisionInForce]", number: int, program: st
             )
         later.append(decision.number)
     return later
+
+
+def _with_users(workspace: "Workspace", found: "Selected", *, cascade: bool) -> "Selected":
+    """Return what is selected, and the hunks whose lines use names that rejecting it would take out of sources."""
+    units = dict(found.units)
+    while units:
+        tried = workspace.decide(Action.REJECT, [*units], cascade=cascade, on_external=OnExternal.KEEP, dry_run=True)
+        broken = tried.broken if isinstance(tried, Decided) else ()
+        users = {each.user for each in broken if each.user is not None} - units.keys()
+        if not users:
+            break
+        units |= {unit: workspace.history.edit(unit.seq).units[unit.hunk] for unit in users}
+    return replace(found, units=units, named=tuple(sorted({*found.named, *(units.keys() - found.units.keys())})))
 
 
 def _confirm(found: "Selected", *, is_group: bool) -> None:

@@ -217,7 +217,7 @@ def _effect(workspace: "Workspace", turn: "TurnView") -> _Effect:
     units = workspace.review.units_since_turn(turn.number)
     outcome: DecisionOutcome = NothingToDo()
     if units:
-        outcome = workspace.decide(Action.REJECT, [*units], who=reviewer(), shown=units, dry_run=True)
+        outcome = workspace.decide(Action.REJECT, [*units], who=reviewer(), shown=units, with_names=False, dry_run=True)
     files = outcome.files if isinstance(outcome, Decided) else ()
     names = tuple(effect.path_before or effect.path_after or "" for effect in files)
     changes = [file_change(name, *workspace.review.preview(effect)) for name, effect in zip(names, files, strict=True)]

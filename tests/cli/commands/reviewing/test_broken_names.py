@@ -1,0 +1,104 @@
+"""A decision says which names it leaves undefined and which imports it breaks in Python, and refuses nothing."""
+
+import pytest
+
+from tests.support.command_runner import CommandRunner
+
+NET = b"import time\n\n\ndef get(url):\n    return url\n"
+RETRY = b"import time\n\n\ndef retry(times):\n    return times\n\n\ndef get(url):\n    return url\n"
+APP = b"from net import get\n\n\ndef main():\n    return get('a')\n"
+USES = b"from net import get, retry\n\n\ndef main():\n    return retry(get('a'))\n"
+
+
+def program(runner: CommandRunner) -> None:
+    """Record a program of two files, to which one edit adds a function and the next one its use."""
+    runner.write("net.py", NET)
+    runner.write("app.py", APP)
+    runner.write("net.py", RETRY)
+    runner.write("app.py", USES)
+    runner.done("accept", "1", "2")
+
+
+@pytest.fixture
+def two(runner: CommandRunner) -> CommandRunner:
+    return runner.prepared(program)
+
+
+def test_dry_run_names_the_import_that_a_rejection_breaks_and_who_added_it(two: CommandRunner) -> None:
+    said = two.done("reject", "3", "--dry-run").text
+    assert "Rejecting edit 3 takes `retry` out of `net`, from which app.py:1 imports it, which 4:1 added." in said
+    assert "--with-users" in said
+
+
+def test_decision_is_made_all_the_same_and_says_it(two: CommandRunner) -> None:
+    said = two.done("reject", "3").text
+    assert "takes `retry` out of `net`" in said
+    assert two.bytes("net.py") == NET
+
+
+def test_rejecting_with_users_takes_out_what_uses_it_too(two: CommandRunner) -> None:
+    said = two.done("reject", "3", "--with-users", "--dry-run").text
+    assert "takes `retry`" not in said
+    two.done("reject", "3", "--with-users")
+    assert (two.bytes("net.py"), two.bytes("app.py").splitlines()[0]) == (NET, b"from net import get")
+
+
+def test_name_in_the_same_file_is_named_with_its_line(runner: CommandRunner) -> None:
+    runner.write("a.py", b"x = 1\n\n\nprint(x)\n")
+    runner.edit("a.py", b"x = 1\n", b"x = 1\ny = 2\n")
+    runner.edit("a.py", b"print(x)\n", b"print(x)\nprint(y)\n")
+    said = runner.done("reject", "2", "--dry-run").text
+    assert "Rejecting edit 2 leaves `y` undefined in a.py:5, which 3:1 added." in said
+
+
+def test_what_was_broken_before_is_no_news(runner: CommandRunner) -> None:
+    runner.write("a.py", b"import gone_module\nprint(missing)\n")
+    runner.edit("a.py", b"print(missing)\n", b"print(missing)\ny = 2\n")
+    assert "Note:" not in runner.done("reject", "2").text
+
+
+def test_file_that_is_no_python_after_a_rejection_is_named(runner: CommandRunner) -> None:
+    runner.write("a.py", b"a = 1\nb = 2\na\nc = 3\n")
+    runner.write("a.py", b"a = 1\nb = 2\n(\na\n)\nc = 3\n")
+    said = runner.done("reject", "2:1").text
+    assert "Rejecting hunk 2:1 leaves a.py unreadable as Python: unmatched ')' (line 4)." in said
+
+
+def test_module_that_goes_with_its_edit_is_named(runner: CommandRunner) -> None:
+    runner.write("net.py", NET)
+    runner.write("app.py", APP)
+    said = runner.done("reject", "1", "--dry-run").text
+    assert "takes `net` away, which app.py:1 imports" in said
+
+
+def test_setting_turns_it_off(two: CommandRunner) -> None:
+    two.done("config", "set", "review.names", "off")
+    assert "Note:" not in two.done("reject", "3").text
+
+
+def test_files_of_other_languages_and_data_cost_nothing(runner: CommandRunner) -> None:
+    runner.write("a.txt", b"1\n")
+    runner.edit("a.txt", b"1\n", b"2\n")
+    runner.done("reject", "2")
+    assert not (runner.folder / ".cas" / "cache" / "names").exists()
+
+
+def test_index_can_be_deleted_or_damaged(two: CommandRunner) -> None:
+    index = two.folder / ".cas" / "cache" / "names"
+    expected = two.done("reject", "3", "--dry-run").text
+    for content in (b"", b"casnames1" + bytes(64), index.read_bytes()[:-1], None):
+        if content is None:
+            index.unlink()
+        else:
+            index.write_bytes(content)
+        assert two.done("reject", "3", "--dry-run").text == expected
+
+
+def test_json_has_what_a_decision_breaks(two: CommandRunner) -> None:
+    (broken,) = two.done("reject", "3", "--dry-run", "--json").json()["broken"]
+    assert broken == {
+        "file_path": str(two.folder / "app.py"),
+        "line": 0,
+        "words": "takes `retry` out of `net`, from which app.py:1 imports it",
+        "user": "4:1",
+    }

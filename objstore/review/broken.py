@@ -112,19 +112,19 @@ class _Index:
 
     def names(self, blob: BlobId, path: str) -> PythonNames:
         """Return the names of a file on disk."""
-        entry = self._entry(blob, path)
-        if entry[1] is None:
-            entry[1] = _packed(python_names(self._read(path)))
-            self._has_changes = True
-        return _unpacked(entry[1])
+        return self._names(self._entry(blob, path), lambda: self._read(path))
 
     def names_of(self, text: bytes) -> PythonNames:
         """Return the names of a text."""
-        entry = self._entries.setdefault(blob_id(text), [imported_words(text), None])
-        if entry[1] is None:
-            entry[1] = _packed(python_names(text) if len(text) <= _MOST else PythonNames(is_open=True))
+        return self._names(self._entries.setdefault(blob_id(text), [imported_words(text), None]), lambda: text)
+
+    def _names(self, entry: list[bytes | None], source: Callable[[], bytes]) -> PythonNames:
+        packed = entry[1]
+        if packed is None:
+            text = source()
+            packed = entry[1] = _packed(python_names(text) if len(text) <= _MOST else PythonNames(is_open=True))
             self._has_changes = True
-        return _unpacked(entry[1])
+        return _unpacked(packed)
 
     def save(self) -> None:
         """Save the index for the next time. If that fails, the next time reads more, and nothing else is lost."""

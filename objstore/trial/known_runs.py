@@ -47,6 +47,8 @@ class KnownRuns:
         key = self._key(files)
         self._statuses[key] = status
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        with suppress(FileExistsError, FileNotFoundError, PermissionError):
+            os.mkdir(self._folder, 0o700)
         with suppress(OSError), open_store_folder(self._folder) as place:
             fd = os.open(self._name, flags, 0o600, dir_fd=place)
             try:

@@ -121,9 +121,14 @@ def rejections(old: Sources, new: Sources) -> Iterator[tuple[str, Sources]]:
 names_of = cache(python_names)
 
 
+def program(sources: Sources) -> Program:
+    """Return sources as this program sees them."""
+    return Program(sources, lambda path: names_of(sources[path]))
+
+
 def told(before: Sources, after: Sources) -> set[Broken]:
     """Return what this program says is broken."""
-    first, second = (Program(each, lambda path, each=each: names_of(each[path])) for each in (before, after))
+    first, second = program(before), program(after)
     found = broken_names(first, second, {path: path if path in before else "" for path in after})
     return {(each.path, each.name or each.module or "(syntax)") for each in found}
 

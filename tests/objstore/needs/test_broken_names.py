@@ -10,10 +10,12 @@ from objstore.needs.python_names import python_names
 Sources = Mapping[str, str]
 
 
+def program(sources: Sources) -> Program:
+    return Program(sources, lambda path: python_names(sources[path].encode()))
+
+
 def broken(before: Sources, after: Sources) -> list[str]:
-    first, second = (
-        Program(each, lambda path, each=each: python_names(each[path].encode())) for each in (before, after)
-    )
+    first, second = program(before), program(after)
     found = broken_names(first, second, {path: path if path in before else "" for path in after})
     return [f"{each.path}:{each.line} {each.module}.{each.name}" for each in found]
 

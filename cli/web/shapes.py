@@ -7,7 +7,7 @@ from urllib.parse import quote_from_bytes
 
 from cli.render.turns import session_name
 from cli.screen.terminal import shown_name, visible
-from objstore import EditAway, NoSuchName, Unit
+from objstore import LINK_MODE, EditAway, NoSuchName, Unit
 
 if TYPE_CHECKING:
     from objstore import CommentView, EditView, NetChange, NetFile, RunningCall, SessionView, TurnView, Workspace
@@ -77,9 +77,9 @@ def change_words(file: "NetFile", change: "NetChange") -> str:
         case "encoding":
             return f"encoding {file.forms[0].words} -> {file.forms[1].words}"
         case "create":
-            return f"new file of {_bytes(file.size)}"
+            return "new link" if file.mode == LINK_MODE else f"new file of {_bytes(file.size)}"
         case "delete":
-            return f"file of {_bytes(file.size_before)} deleted"
+            return "link deleted" if file.mode_before == LINK_MODE else f"file of {_bytes(file.size_before)} deleted"
         case "content":
             return f"{_bytes(file.size_before)} -> {_bytes(file.size)}"
         case "newline":

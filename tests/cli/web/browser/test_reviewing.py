@@ -346,3 +346,41 @@ def test_names_and_contents_full_of_markup_are_text(reading: ReviewPage) -> None
     assert reading.page.locator(".scroll img, .scroll iframe, .scroll script").count() == 0
     assert "\u202e" not in reading.page.locator(".code").inner_text()
     assert "\x1b" not in reading.page.locator(".code").inner_text()
+
+
+def test_a_link_is_shown_by_its_text_and_decided_on(
+    tmp_path: Path, serve: Callable[..., ReviewServer], opened: Opener
+) -> None:
+    root = tmp_path / "linked"
+    root.mkdir()
+    (root / "one.txt").write_text("1\n")
+    (root / "outside").symlink_to("one.txt")
+    (root / "replaced").symlink_to("one.txt")
+    done(root, "init")
+    done(root, "record")
+    agent = ClaudeCode(root)
+    agent.start()
+    agent.ask("Change the links")
+    agent.run("ln -sfn ../secret outside; rm replaced; echo text > replaced; ln -s nowhere new")
+    agent.stop()
+    (tmp_path / "secret").write_text("not for this page\n")
+    review = opened(serve(root))
+    review.file("outside")
+    expect(review.page.locator(".code")).to_contain_text("one.txt")
+    expect(review.page.locator(".code")).to_contain_text("../secret")
+    expect(review.page.locator("body")).not_to_contain_text("not for this page")
+    review.file("outside")
+    review.press("x")
+    expect(review.said).to_contain_text("Rejected")
+    assert (root / "outside").readlink() == Path("one.txt")
+    review.file("new")
+    expect(review.page.locator(".code")).to_contain_text("nowhere")
+    review.press("x")
+    expect(review.head_of("replaced")).to_be_visible()
+    assert not (root / "new").is_symlink()
+    expect(review.current).to_contain_text("Link deleted")
+    review.press("t")
+    review.press("x")
+    review.sheet.get_by_role("button", name="Reject").click()
+    expect(review.page.locator(".done-page")).to_be_visible()
+    assert (root / "replaced").readlink() == Path("one.txt")

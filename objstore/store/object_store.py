@@ -220,7 +220,6 @@ class Store:
 
     def _catch_up(self, *, to_write: bool) -> bool:
         self.log.files.refresh()
-        self._not_ingested = None  # what the log has of it is read below
         is_over = self._in_memory_until is not None and time.monotonic() > self._in_memory_until
         if is_over or self._is_doubted or not self._index.is_there:
             self._open_index()
@@ -232,9 +231,9 @@ class Store:
             self._index.verify_position()
         else:
             self._index.look()
-        if self.log.ends_at(self.end):
-            return True
-        self._index.catch_up()
+        if not self.log.ends_at(self._index.end):
+            self._index.catch_up()
+        self._not_ingested = None  # only now: if the index is busy, the next group must still go after that one
         return self.log.ends_at(self.end)
 
     @property

@@ -2,6 +2,7 @@
 
 import hashlib
 import random
+import sqlite3
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import closing
@@ -117,6 +118,23 @@ def test_a_blob_is_stored_once(store: Store) -> None:
     batch.commit()
     assert store.log.files.total_bytes() - before < 200
     assert store.index.blobs.count() == 2
+
+
+def test_groups_follow_one_another_while_the_index_is_busy(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("objstore.index.database.BUSY_SECONDS", 0.1)
+    with closing(sqlite3.connect(tmp_path / "index.sqlite", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        first = store.append([(FrameKind.BLOB, encode_blob(b"one")[1])])
+        with pytest.raises(sqlite3.OperationalError):
+            store.catch_up()
+        with pytest.raises(sqlite3.OperationalError):
+            store.has(blob_id(b"one"))
+        second = store.append([(FrameKind.BLOB, encode_blob(b"two")[1])])
+        assert second.frames[0].offset == first.end.offset
+        other.execute("ROLLBACK")
+    assert [store.blob(blob_id(each)) for each in (b"one", b"two")] == [b"one", b"two"]
 
 
 def test_a_sha256_is_that_of_the_bytes(store: Store) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from objstore import Status
+from objstore import Status, TextForm, encoded
 from tests.support.command_runner import CommandRunner
 from tests.support.hooked_agents import ClaudeCode, recorded_project
 from tests.support.review_server import ReviewServer, review_server
@@ -96,6 +96,20 @@ def test_chosen_lines_are_taken_out_and_the_rest_stays(runner: CommandRunner, se
     assert runner.bytes("a") == TEN.replace(b"5\n6\n", b"five\n6\nnew\n")
     assert server.post("/api/undo", number=server.queue()["undo"])["outcome"] == "decided"
     assert runner.bytes("a") == TEN.replace(b"5\n6\n", b"five\nsix\nnew\n")
+
+
+@pytest.mark.parametrize("form", [TextForm.CR, TextForm.UTF16_LE, TextForm.UTF16_BE_CR])
+def test_chosen_lines_of_another_encoding_are_taken_out(
+    runner: CommandRunner, server: ReviewServer, form: TextForm
+) -> None:
+    accepted(runner, "a", encoded(TEN, form))
+    runner.write("a", encoded(TEN.replace(b"5\n6\n", b"five\nsix\nnew\n"), form))
+    (edit,) = server.get("/api/edits", units="2:1")["edits"]
+    rows = [row["k"] + row["t"] for row in edit["hunks"][0]["rows"]]
+    assert rows == ["-5", "-6", "+five", "+six", "+new"]
+    outcome = server.post("/api/split", unit="2:1", rows=[1, 3], status="pending")
+    assert outcome["outcome"] == "decided", outcome
+    assert runner.bytes("a") == encoded(TEN.replace(b"5\n6\n", b"five\n6\nnew\n"), form)
 
 
 def test_rows_that_are_none_of_a_hunk_are_refused(runner: CommandRunner, server: ReviewServer) -> None:

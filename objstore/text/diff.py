@@ -54,7 +54,7 @@ _SAMPLES: Final = 64
 _GONE: Final = 0.9
 """The share of these that the other text lacks if no band can help."""
 
-_LONGEST: Final = 9
+_LONGEST: Final = 13
 """The most lines of a stretch: one changed line is missing from so many of them."""
 
 _SPREAD: Final = 0.6180339887498949
@@ -280,7 +280,7 @@ def _has_changed_throughout(old: list[int], new: list[int], in_old: Counter[int]
     The stretches are as long as it takes for few of them to occur by chance.
     """
     kinds = len(old) ** 2 / sum(count * count for count in in_old.values())  # if all were equally frequent
-    size = ceil(log(8 * len(new)) / log(kinds)) if kinds > 1 else _LONGEST + 1
+    size = ceil(log(12 * len(new)) / log(kinds)) if kinds > 1 else _LONGEST + 1
     if size > min(_LONGEST, len(old)):
         return False
     text = array("L", new).tobytes()

@@ -201,7 +201,7 @@ def test_many_changed_lines_among_many_equal_ones_are_found(edits: int) -> None:
     assert changed_lines(diff_lines(text_of_numbers(old), text_of_numbers(new))) == 2 * edits
 
 
-@pytest.mark.parametrize("kinds", [5, 50, 1000])
+@pytest.mark.parametrize("kinds", [3, 5, 50, 1000])
 def test_a_diff_of_many_lines_shows_few_for_each_that_changed_or_there_is_none_to_find(kinds: int) -> None:
     chosen = random.Random(kinds)
     old = [b"%d\n" % chosen.randrange(kinds) for _ in range(25_000)]
@@ -213,7 +213,7 @@ def test_a_diff_of_many_lines_shows_few_for_each_that_changed_or_there_is_none_t
             new[at : at + size] = lines
             changed += size + len(lines)
         hunks = diff_lines(b"".join(old), b"".join(new))
-        assert sum(hunk.old_count + hunk.new_count for hunk in hunks) <= 6 * changed
+        assert sum(hunk.old_count + hunk.new_count for hunk in hunks) <= 9 * changed
 
 
 def test_a_moved_line_is_two_hunks_though_it_is_the_only_unique_one() -> None:

@@ -476,7 +476,10 @@ def _rejections(unreported: "UnreportedRejections") -> str:
         name = each.edit.seq if each.is_whole else ", ".join(map(str, each.units))
         reason, check = parted_reason(each.reason)
         because = f", because: {reason}" if reason else ""
-        because += f" ({check.splitlines()[0].rstrip(':.')})" if check else ""
+        if check:
+            # What it breaks, and the command that it was checked with; not what that printed.
+            kept = [line.rstrip(":.") for line in check.splitlines()[:2] if line.startswith(("This breaks", "Checked"))]
+            because += f" ({'. '.join(kept)})"
         lines.append(f"- edit {name} of {os.fsdecode(each.edit.edit.path)!r}: rejected{because}")
     more = [f"- and {unreported.more} more"] if unreported.more else []
     return "\n".join([_REJECTED, *lines, *more])

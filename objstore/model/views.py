@@ -37,6 +37,7 @@ __all__ = [
     "UnreportedComments",
     "Verdict",
     "parted_reason",
+    "reason_with_broken",
     "reason_with_check",
 ]
 
@@ -55,6 +56,7 @@ _NAMED: Final = 10
 
 
 _CHECKED: Final = "Checked with "
+_BREAKS: Final = "This breaks names: it "
 _CHECK_GAP: Final = "\n\n"
 """Between a reason and what a check adds to it."""
 
@@ -102,12 +104,25 @@ def reason_with_check(reason: str, command: str, output: str) -> str:
     return _CHECK_GAP.join([*([reason] if reason else []), f"{_CHECKED}`{command}`{ended}"])[:_LONGEST_REASON]
 
 
+def reason_with_broken(reason: str, broken: Sequence[str]) -> str:
+    """Return the reason of a decision with what it breaks, before what a check has added to it."""
+    given, check = parted_reason(reason)
+    more = [f"and {len(broken) - _NAMED} more"] if len(broken) > _NAMED else []
+    said = f"{_BREAKS}{'; '.join([*broken[:_NAMED], *more])}."
+    return _CHECK_GAP.join([*([given] if given else []), "\n".join([said, *([check] if check else [])])])[
+        :_LONGEST_REASON
+    ]
+
+
 def parted_reason(text: str) -> tuple[str, str]:
-    """Return the reason that a person gave ("": none), and what `reason_with_check` added to it ("": nothing)."""
-    if text.startswith(_CHECKED):
-        return "", text
-    reason, gap, check = text.rpartition(f"{_CHECK_GAP}{_CHECKED}")
-    return (reason, _CHECKED + check) if gap else (text, "")
+    """Return the reason that a person gave ("": none), and what the two functions above added to it ("": nothing)."""
+    for mark in (_BREAKS, _CHECKED):
+        if text.startswith(mark):
+            return "", text
+        reason, gap, check = text.rpartition(f"{_CHECK_GAP}{mark}")
+        if gap:
+            return reason, mark + check
+    return text, ""
 
 
 @value

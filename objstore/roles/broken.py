@@ -33,7 +33,10 @@ def with_broken(journal: Journal, outcome: Decided, preview: Preview, *, dry_run
     before: dict[str, bytes | None] = {}
     after: dict[str, bytes | None] = {}
     moved: dict[str, str] = {}
+    marked = {markers.path for markers in outcome.markers}  # these are no programs until the markers are resolved
     for effect in outcome.files:
+        if effect.path_after in marked:
+            continue
         old, new = preview(effect)
         if any(text is not None and is_placeholder(text) for text in (old, new)):
             continue

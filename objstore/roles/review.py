@@ -326,6 +326,8 @@ class Review:
             checked=None if checked is None else tuple(checked),
             dry_run=dry_run,
         )
+        if with_names and action is Action.REJECT and not dry_run:
+            request = self._with_broken_reason(request)
         return self._outcome(request, with_names=with_names)
 
     def in_force(self) -> list[DecisionInForce]:
@@ -524,6 +526,20 @@ class Review:
             self._journal, lambda: decide(self._journal, request)
         )
         return self._with_broken(outcome, dry_run=request.dry_run) if with_names else outcome
+
+    def _with_broken_reason(self, request: DecisionRequest) -> DecisionRequest:
+        """Return a rejection with a reason that says what it breaks in Python sources, for the agents that read it."""
+        from objstore.model.results import Decided
+        from objstore.model.views import reason_with_broken
+
+        with self._journal.reading() as store:
+            documents = {store.index.edits.document_of(seq) for seq in {unit.seq for unit in request.verdicts}}
+            paths = [store.index.documents.tip(document).path for document in documents if document is not None]
+        if not any(path.endswith((b".py", b".pyi")) for path in paths):
+            return request
+        planned = self._outcome(replace(request, dry_run=True))
+        broken = planned.broken if isinstance(planned, Decided) else ()
+        return replace(request, reason=reason_with_broken(request.reason, [*map(str, broken)])) if broken else request
 
     def _with_broken(self, outcome: DecisionOutcome, *, dry_run: bool) -> DecisionOutcome:
         """Return an outcome with what it breaks in Python sources, unless the setting says otherwise."""

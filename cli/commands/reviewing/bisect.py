@@ -42,6 +42,8 @@ __all__ = ["bisect"]
 _NOT_RUN: Final = frozenset({126, 127})
 _MOST_JOBS: Final = 64
 
+_SHELLS: Final = {("sh", "-c"), ("/bin/sh", "-c")}
+
 Item = tuple[Unit, ...]
 """What is taken out or left as a whole: the units of a hunk, of an edit or of a turn."""
 
@@ -208,7 +210,7 @@ def _report(
         yield screen.line()
         yield from edit_header(view, authors.fact(view), authors.verdicts(view), screen)
         prompt = workspace.sessions.turn(view.edit.turn).prompt if view.edit.turn else ""
-        if prompt:
+        if prompt and "prompt" not in view.edit.notes:
             yield screen.line(f"prompt          {first_line(prompt)}")
         yield screen.line()
         try:
@@ -226,4 +228,5 @@ def _report(
 
 
 def _shown(words: Sequence[str]) -> str:
-    return " ".join(map(typed, words))
+    """Return a command as a line for a shell."""
+    return words[-1] if tuple(words[:-1]) in _SHELLS else " ".join(map(typed, words))

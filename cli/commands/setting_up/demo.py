@@ -29,6 +29,9 @@ ENCODER: Final = "json/encoder.py"
 SCANNER: Final = "json/scanner.py"
 TOOL: Final = "json/tool.py"
 
+WORKS: Final = f"echo '[1]' | PYTHONPATH=. {sys.executable} -S -m json.tool"
+"""A command that succeeds if the copied package's own command line works."""
+
 WHY: Final = "Callers catch ValueError already."
 QUESTION: Final = "Say which errors end the program."
 
@@ -87,6 +90,7 @@ def _story(stage: "Stage") -> None:
     stage.stop()
     if stage.has_git:
         _branch_and_back(stage)
+    _break_and_find(stage)
     stage.say("You accept the rest. Every step can be taken back: cas undo.")
     stage.cas("accept", "--all")
     stage.cas("log", "--turns")
@@ -103,6 +107,21 @@ def _branch_and_back(stage: "Stage") -> None:
     stage.cas()
     pending = [edit for edit in stage.log() if edit["status"] == "pending"]
     stage.must(len(pending) == 3, f"{len(pending)} edits are pending, and not 3")  # noqa: PLR2004 -- as said above
+
+
+def _break_and_find(stage: "Stage") -> None:
+    stage.turn("Prepare the command line for other formats.")
+    stage.agent_inserts(ENCODER, "class JSONEncoder", "# Other formats have encoders of their own.")
+    before = stage.text(TOOL)
+    stage.agent_inserts(TOOL, "def main", "json = None")
+    stage.agent_inserts(SCANNER, "def py_make_scanner", "# Other formats have scanners of their own.")
+    stage.stop()
+    stage.say("The command line fails now. Which edit broke it? Copies with some of the edits are tried.")
+    stage.cas("bisect", "--", "/bin/sh", "-c", WORKS)
+    stage.say("You take that edit out, if the command line then works again.")
+    broken = next(edit for edit in stage.log() if str(edit["file_path"]).endswith(TOOL))
+    stage.cas("reject", str(broken["seq"]), "--check", WORKS)
+    stage.must(stage.text(TOOL) == before, "the edit that broke the command line is not out of the file")
 
 
 class Stage:

@@ -1,8 +1,11 @@
 """A decision says which names it leaves undefined and which imports it breaks in Python, and refuses nothing."""
 
+from pathlib import Path
+
 import pytest
 
-from tests.support.command_runner import CommandRunner
+from tests.support.command_runner import CommandRunner, cas
+from tests.support.hooked_agents import ClaudeCode
 
 NET = b"import time\n\n\ndef get(url):\n    return url\n"
 RETRY = b"import time\n\n\ndef retry(times):\n    return times\n\n\ndef get(url):\n    return url\n"
@@ -102,3 +105,32 @@ def test_json_has_what_a_decision_breaks(two: CommandRunner) -> None:
         "words": "takes `retry` out of `net`, from which app.py:1 imports it",
         "user": "4:1",
     }
+
+
+def test_agent_reads_what_a_rejection_breaks(tmp_path: Path) -> None:
+    folder = tmp_path / "ws"
+    folder.mkdir()
+    (folder / "net.py").write_bytes(NET)
+    (folder / "app.py").write_bytes(USES.replace(b", retry", b"").replace(b"retry(get('a'))", b"get('a')"))
+    assert cas("init", folder=folder).status == 0
+    assert cas("record", folder=folder).status == 0
+    agent = ClaudeCode(folder)
+    agent.start()
+    agent.ask("Retry")
+    agent.write("net.py", RETRY.decode())
+    agent.write("app.py", USES.decode())
+    done = cas("reject", "1", "-m", "not yet", "--check", "true", folder=folder)
+    assert done.status == 0, done
+    said = agent.ask("Go on")
+    words = "takes `retry` out of `net`, from which app.py:1 imports it, which 2:1 added"
+    assert f"because: not yet (This breaks names: it {words}. Checked with `true`, which succeeded)" in said
+    shown = cas("show", "1", folder=folder).text
+    assert "not yet\n" in shown
+    assert words in shown
+
+
+def test_file_with_conflict_markers_is_no_news(runner: CommandRunner) -> None:
+    runner.write("a.py", b"x = 1\n")
+    runner.edit("a.py", b"x = 1\n", b"x = 2\n")
+    runner.edit("a.py", b"x = 2\n", b"x = 3\n")
+    assert "unreadable" not in runner.done("reject", "2", "--markers").text

@@ -240,18 +240,20 @@ class ReviewDialogue:
         self,
         unit: Unit,
         content: bytes,
-        seen: "BlobId",
+        version: "BlobId",
         *,
         base: bytes | None = None,
         hunks: "Sequence[Hunk] | None" = None,
     ) -> None:
-        outcome = self._workspace.review.amend(unit.seq, content, seen=seen, base=base, hunks=hunks, who=reviewer())
+        outcome = self._workspace.review.amend(
+            unit.seq, content, version=version, base=base, hunks=hunks, who=reviewer()
+        )
         if not outcome.edits:
             self._say("Nothing was changed.")
         for view in outcome.edits:
             self._steps.append(Step(units=(unit,), decision=outcome.decision, amendment=view.seq))
             self._say(f"Recorded edit {view.seq}, which amends edit {unit.seq}. {unit} itself is still pending.")
-            if view.edit.before is not None and view.edit.before.blob != seen:
+            if view.edit.before is not None and view.edit.before.blob != version:
                 self._say("The file changed meanwhile: your text was carried over to the new version.")
 
     def _decide_on_parts(self, unit: Unit) -> bool | None:
@@ -264,7 +266,9 @@ class ReviewDialogue:
         if isinstance(split, str) or len(found) == 1:
             self._say(f"Can't split {unit}: {split if isinstance(split, str) else 'it has only one part'}.")
             return None
-        seen = blob_id(split.text([split.new]))  # the text that the parts are cut from: if the file differs, it stays
+        version = blob_id(
+            split.text([split.new])
+        )  # the text that the parts are cut from: if the file differs, it stays
         done: list[tuple[bytes, ...]] = []
         left = list(found)
         kept = False
@@ -283,8 +287,8 @@ class ReviewDialogue:
                     kept = True
                 case "x":
                     text = split.text([*done, part.old, *(rest.new for rest in left)])
-                    self._record_amendment(unit, text, seen, hunks=[split.taken_out(part, done)])
-                    seen = blob_id(text)
+                    self._record_amendment(unit, text, version, hunks=[split.taken_out(part, done)])
+                    version = blob_id(text)
                     done.append(part.old)
                 case "s":
                     left = [*parts(part), *left]

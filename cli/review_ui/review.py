@@ -50,7 +50,7 @@ UNITS_ASKED: Final = 3
 """Number of hunks that a question names, to fit a line of 80 columns. The diff above it names more."""
 
 PROMPT_USED: Final = 30
-"""Columns that the question about a turn leaves free beside its prompt."""
+"""Columns that the question about a turn leaves free next to its prompt."""
 
 _DECIDING_KEYS: Final = frozenset("axXs")
 """Keys that decide on what is on the screen."""

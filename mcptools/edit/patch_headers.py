@@ -207,7 +207,7 @@ def ends_patch(lines: Sequence[str], at: int) -> bool:
 
 
 def is_epoch(time: str | None) -> bool:
-    """Return whether a time beside a name is the beginning of 1970, by which programs say that there is no file."""
+    """Return whether a time next to a name is the beginning of 1970, by which programs say that there is no file."""
     found = None if time is None else _TIME.fullmatch(time.strip())
     if found is None:
         return False

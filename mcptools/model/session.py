@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Final, TypeAlias, TypeVar
 
 from mcptools.model.own_changes import OwnChanges
-from mcptools.model.seen_versions import KeptBytes, SeenVersions
+from mcptools.model.read_versions import KeptBytes, ReadVersions
 from mcptools.model.tickets import Tickets
 from objstore import BlobId, Edit, EditView, FileState
 
@@ -75,7 +75,7 @@ class Session:
 
     The session knows a version from a read, or from a write of a file that was known or new to it. If a file has
     changed since, the model must be shown all of its lines, in any number of parts, before the new version is known.
-    An edit that succeeds before that leaves the session's knowledge as it is: the model has still not seen the other
+    An edit that succeeds before that leaves the session's knowledge as it is: the model has still not read the other
     changes, and must not overwrite them by writing the whole file. If such an edit was carried over, the session then
     knows its old version with the edit applied, although the file never had that content.
 
@@ -113,7 +113,7 @@ class Session:
         self._last: LastChange | None = None  # None: nothing to undo
         self._turns: Final = Turns() if turns is None else turns
         self._has_turns = False
-        self._seen = SeenVersions(KeptBytes() if kept is None else kept)
+        self._versions = ReadVersions(KeptBytes() if kept is None else kept)
         self._own = OwnChanges()
         self._has_news = False
         self._lock = Lock()
@@ -138,7 +138,7 @@ class Session:
         with self._lock:
             return file in self._to_read or (self._require_read and self._known.get(file) != now)
 
-    def has_seen_only_part(self, file: FileKey) -> bool:
+    def has_read_only_part(self, file: FileKey) -> bool:
         """Return whether the model was shown only a part of a file that it has to read before it replaces it."""
         with self._lock:
             return file in self._unchanged
@@ -154,11 +154,11 @@ class Session:
     def saw(self, file: FileKey, version: BlobId | None, *, whole: bool = False) -> None:
         """Note that the model wrote this version of the file (None: deleted it), which is in the store.
 
-        `whole`: the model wrote the whole file; otherwise lines that it was not shown before stay unseen.
+        `whole`: the model wrote the whole file; otherwise lines that it was not shown before stay unread.
         """
         with self._lock:
             if not whole and version is not None and file not in self._known and self._memory is not Memory.ALL:
-                self._seen.note(file, version)
+                self._versions.note(file, version)
                 return  # what the rest of the file is, the session can't know
             self._known[file] = version
             if whole or version is None:
@@ -167,7 +167,7 @@ class Session:
                 self._parts.pop(file, None)
             self._to_read.discard(file)
             if version is not None:
-                self._seen.note(file, version)
+                self._versions.note(file, version)
 
     def showed(
         self, file: FileKey, version: BlobId, content: bytes, shown: Iterable[range], of: int, *, at: int
@@ -198,16 +198,16 @@ class Session:
             self._known[file] = version
             self._met[file] = at
             self._to_read.discard(file)
-            self._seen.note(file, version)
-            self._seen.keep(file, version, content)
+            self._versions.note(file, version)
+            self._versions.keep(file, version, content)
 
     def made(self, file: FileKey, before: BlobId, after: BlobId) -> None:
         """Note that the model edited version `before` into version `after`; both are in the store."""
         with self._lock:
             if self._known.get(file) == before:
                 self._known[file] = after
-            self._seen.note(file, after)
-            self._seen.drop(file, before)
+            self._versions.note(file, after)
+            self._versions.drop(file, before)
 
     def carried(self, file: FileKey, base: BlobId, version: BlobId, content: bytes) -> None:
         """Note the version that the model's edit made of `base`, before the edit was carried over to a newer version.
@@ -218,7 +218,7 @@ class Session:
         with self._lock:
             if self._known.get(file) == base:
                 self._known[file] = version
-                self._seen.keep(file, version, content)
+                self._versions.keep(file, version, content)
 
     def known(self, file: FileKey) -> BlobId | None:
         """Return the version that the model knows of the file (see also `carried`); None: none, or it was deleted."""
@@ -248,12 +248,12 @@ class Session:
     def versions(self, file: FileKey) -> Sequence[BlobId]:
         """Return the last versions of the file that the model has seen, the latest first."""
         with self._lock:
-            return self._seen.versions(file)
+            return self._versions.versions(file)
 
     def content(self, file: FileKey, version: BlobId) -> bytes | None:
         """Return the bytes of a version of the file that the model has seen, or None if only a store can have them."""
         with self._lock:
-            return self._seen.content(file, version)
+            return self._versions.content(file, version)
 
     def moved(self, source: FileKey, destination: FileKey) -> None:
         """Note that the model moved the file: what the session knows of it now belongs to the destination."""
@@ -267,7 +267,7 @@ class Session:
                 if source in noted:
                     noted.remove(source)
                     noted.add(destination)
-            self._seen.move(source, destination)
+            self._versions.move(source, destination)
 
     def changed(self, root: str, edits: tuple[EditView, ...], *, backup: str = "") -> None:
         """Note the edits of a call in a workspace; if there are any, they are what can be undone from now on.

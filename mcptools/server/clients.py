@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Final
 
-from mcptools.model.seen_versions import KeptBytes
+from mcptools.model.read_versions import KeptBytes
 from mcptools.model.session import Memory, Session, Turns
 from mcptools.server.request_client import Identity
 

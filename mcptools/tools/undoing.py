@@ -294,8 +294,8 @@ def _refusing(*paths: str) -> Iterator[None]:
         yield
     except PathError as error:
         # What a reviewer could do about a taken path is not what a model can do.
-        told = FileExists(error.path) if isinstance(error, FileExists) and not error.held else error
-        failure = failure_of(told, *paths)
+        failed = FileExists(error.path) if isinstance(error, FileExists) and not error.held else error
+        failure = failure_of(failed, *paths)
         path = shown(str(failure.facts["path"]))
         what = str(failure).removesuffix(f": {path}").removesuffix(f": {path!r}")
         if isinstance(error, NamesShared):  # its message names both paths, and its hint says what to do

@@ -47,14 +47,14 @@ def amend(
     content: bytes,
     *,
     who: str,
-    seen: BlobId,
+    version: BlobId,
     base: bytes | None = None,
     hunks: Sequence[Hunk] | None = None,
 ) -> CallOutcome:
-    """Write the content to the edit's file, as an amendment of the edit. `seen`: the blob that the reviewer saw.
+    """Write the content to the edit's file, as an amendment of the edit. `version`: the blob that the reviewer saw.
 
     `hunks`: the lines that the reviewer really changed, as `shown_lines` counts them, if known. `base`: the content of
-    `seen`, to rebase the change onto the file's current text (None: no rebase). Raises NoSuchName, NotAmendable,
+    `version`, to rebase the change onto the file's current text (None: no rebase). Raises NoSuchName, NotAmendable,
     FileChanged if the file has changed since and the change is not or can't be rebased, and what Call.commit raises.
     """
     with journal.writing() as batch:
@@ -68,7 +68,7 @@ def amend(
         )
         call = Call(journal, batch, info)
         now = call.read(path)
-        if now.blob != seen:
+        if now.blob != version:
             if base is None or any(is_binary(shown_lines(each)) for each in (base, content, now.bytes)):
                 raise FileChanged(path)
             lines = shown_lines(content)

@@ -19,17 +19,17 @@ from objstore.model.status_report import Caution, Cautions, Silence
 from objstore.transaction.journal import Journal
 from objstore.witnesses.remarks import HEARD, LEFT_OUT, LOST_REPORTS, SILENT, Remark, forget_remarks, remarks
 
-__all__ = ["SAID", "SEEN", "cautions", "note"]
+__all__ = ["ACKNOWLEDGED", "SAID", "cautions", "note"]
 
 SAID: Final = "cautions-said"
-SEEN: Final = "cautions-seen"
+ACKNOWLEDGED: Final = "cautions-acknowledged"
 """Files that say how far cautions are known: those that a client has shown, and those that a person acknowledged."""
 
 _MOST_BYTES: Final = 4096
 
 
 def cautions(journal: Journal, known: str) -> Cautions:
-    """Return the cautions that are not known yet. `known`: SAID or SEEN. The caller holds a read of the journal."""
+    """Return the cautions that are not known yet. `known`: SAID or ACKNOWLEDGED. The caller holds the journal."""
     index = journal.store.index
     number, name, count = _known(journal, known)
     # A store from a backup may have fewer records, or others: then all are shown again.
@@ -52,16 +52,16 @@ def note(journal: Journal, known: str, shown: Cautions) -> None:
     """Note that these cautions are known now. If that can't be written, they are shown again."""
 
     def note_none() -> None:
-        for name in (SAID, SEEN):
+        for name in (SAID, ACKNOWLEDGED):
             _write(journal, name, replace(shown, remarks=0))
 
-    if known == SEEN and any(each.silence and each.silence.lacks == LOST_REPORTS for each in shown.items):
+    if known == ACKNOWLEDGED and any(each.silence and each.silence.lacks == LOST_REPORTS for each in shown.items):
         from objstore.calls.evidence_log import log_of  # a status, which reads cautions, has no need of it
 
         log_of(journal).acknowledge_loss()
     with suppress(OSError, CasError):
         _write(journal, known, shown)
-        if known == SEEN:
+        if known == ACKNOWLEDGED:
             forget_remarks(journal.tree.root, shown.remarks, note_none)
 
 

@@ -209,9 +209,9 @@ def _cautions(journal: Journal) -> tuple[Caution, ...]:
 
     if not journal.store.index.cautions.newest() and not has_remarks(journal.tree.root):
         return ()
-    from objstore.review.cautions import SEEN, cautions
+    from objstore.review.cautions import ACKNOWLEDGED, cautions
 
-    return cautions(journal, SEEN).items
+    return cautions(journal, ACKNOWLEDGED).items
 
 
 def _changed_policies(journal: Journal) -> tuple[str, ...]:

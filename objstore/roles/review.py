@@ -123,7 +123,7 @@ class Review:
         from objstore.review import cautions
 
         with self._journal.reading():
-            return cautions.cautions(self._journal, cautions.SAID if unsaid else cautions.SEEN)
+            return cautions.cautions(self._journal, cautions.SAID if unsaid else cautions.ACKNOWLEDGED)
 
     def note_said(self, cautions: Cautions) -> None:
         """Note that a client shows a person these cautions. If that can't be written, they are shown again."""
@@ -133,10 +133,10 @@ class Review:
 
     def acknowledge(self, cautions: Cautions) -> None:
         """Note that a person knows these cautions; later ones are shown. Raises AgentDecides."""
-        from objstore.review.cautions import SEEN, note
+        from objstore.review.cautions import ACKNOWLEDGED, note
 
         self.require_person()
-        note(self._journal, SEEN, cautions)
+        note(self._journal, ACKNOWLEDGED, cautions)
 
     def external_changes(self, naming: Collection[str] = ()) -> tuple[ExternalChange, ...]:
         """Return every file whose current state on disk differs from the journal, or from the baseline without edits.
@@ -466,7 +466,7 @@ class Review:
         seq: int,
         content: bytes,
         *,
-        seen: BlobId,
+        version: BlobId,
         base: bytes | None = None,
         hunks: Sequence[Hunk] | None = None,
         who: str = "",
@@ -474,7 +474,7 @@ class Review:
         """Write new bytes to the file that an edit changed, recorded as a person's amendment of the edit.
 
         Rejecting the whole edit rejects its amendments with it; rejecting an amendment brings back the edit's own
-        result. `seen`: the blob of the file when the reviewer began, and `base` its bytes. If the file has changed
+        result. `version`: the blob of the file when the reviewer began, and `base` its bytes. If the file has changed
         since, FileChanged is raised, unless `base` is given and the change can be rebased onto the current text.
         `hunks`: the lines that were really changed, if known: a comparison can't distinguish equal lines. Raises
         NoSuchName, NotAmendable, FileMissing and what Call.commit raises.
@@ -482,7 +482,7 @@ class Review:
         from objstore.review.amend import amend
 
         self.require_person()
-        return amend(self._journal, seq, content, who=who, seen=seen, base=base, hunks=hunks)
+        return amend(self._journal, seq, content, who=who, version=version, base=base, hunks=hunks)
 
     def restore(self, state: State, *, who: str = "", dry_run: bool = False) -> CallOutcome:
         """Restore a recorded state as a person's own edit, which `undo` takes out. `dry_run`: only return the outcome.

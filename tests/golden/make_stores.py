@@ -290,7 +290,7 @@ def _rest(workspace: Workspace, root: Path, disk: _Failing) -> None:
     workspace.review.amend(
         first,
         workspace.review.amendable(first).bytes + b"four\n",
-        seen=workspace.review.amendable(first).blob,
+        version=workspace.review.amendable(first).blob,
         who="me",
     )
     units = [unit for unit in workspace.find_units(str(second))[1] if unit.hunk]

@@ -38,9 +38,9 @@ def amend(*, name: str, source: str | None, as_json: bool) -> None:
         file = workspace.review.amendable(seq)
         if source is None:
             with _typed(file) as content:
-                outcome = workspace.review.amend(seq, content, seen=file.blob, base=file.bytes, who=reviewer())
+                outcome = workspace.review.amend(seq, content, version=file.blob, base=file.bytes, who=reviewer())
         else:
-            outcome = workspace.review.amend(seq, _read(source), seen=file.blob, who=reviewer())
+            outcome = workspace.review.amend(seq, _read(source), version=file.blob, who=reviewer())
         if as_json:
             from cli.json_shapes.edits import edit_shape
             from cli.json_shapes.values import json_line

@@ -1,4 +1,4 @@
-// The page's icons, drawn by symbols of index.html: each beside a word, or on a button that has a label.
+// The page's icons, drawn by symbols of index.html: each next to a word, or on a button that has a label.
 
 import { html } from "./vendor/preact-htm.js";
 

@@ -51,7 +51,7 @@ export function drawIn(made) {
   was_opened = true;
 }
 
-/** Draw the file anew, as after a change of the window or of the view. */
+/** Draw the file again, as after a change of the window or of the view. */
 export function redraw() {
   drawn = "";
   if (state.file) draw(state.file);

@@ -8,7 +8,7 @@ import { CHUNK } from "./sections.js";
 
 /**
  * Return a file with its decided changes kept where they were; null: something else has changed too, so that it must be
- * drawn anew.
+ * drawn again.
  * @param {ShownFile | null} old as it is shown @param {ChangedFile} fresh as the server has it @param {Verdicts} verdicts
  * @returns {ShownFile | null}
  */

@@ -88,7 +88,7 @@ def lines_taken_out(
         outcome = workspace.review.amend(
             unit.seq,
             split.text(chosen),
-            seen=blob_id(split.text([split.new])),
+            version=blob_id(split.text([split.new])),
             hunks=hunks,
             who=reviewer(),
         )

@@ -192,7 +192,7 @@ class TrackedCalls:
 
         Raises Failure.
         """
-        if self._context.session.has_seen_only_part(existing.key):
+        if self._context.session.has_read_only_part(existing.key):
             raise refusals.unread(existing.path, sha256(existing.content()), partly=True)
 
     def refuse_if_stale(self, existing: ExistingFile) -> None:

@@ -286,7 +286,7 @@ def left_out(runner: CommandRunner) -> set[str]:
 def test_damaged_acknowledgements_show_everything_again(held: bytes, runner: CommandRunner) -> None:
     runner.done("config", "set", "record.exclude", "*.log")
     runner.cas("doctor", "--forget")
-    (runner.folder / ".cas" / "agents" / "cautions-seen").write_bytes(held)
+    (runner.folder / ".cas" / "agents" / "cautions-acknowledged").write_bytes(held)
     (runner.folder / ".cas" / "agents" / "remarks").write_bytes(b"\xff x\0no time\0" + held)
     assert "setting" in cautions(runner)
 

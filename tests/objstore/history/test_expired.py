@@ -153,12 +153,12 @@ def test_blame_names_no_edit_for_lines_of_expired_edits(four: Scene) -> None:
 
 def test_an_expired_edit_can_not_be_amended(four: Scene) -> None:
     expire(four, 1, 2)
-    seen = four.workspace.read("f").blob
+    version = four.workspace.read("f").blob
     with pytest.raises(EditExpired):
         four.workspace.review.amendable(2)
     with pytest.raises(EditExpired):
-        four.workspace.review.amend(2, b"new\n", seen=seen)
-    amended = four.workspace.review.amend(3, (four.text("f") or b"").replace(b"five", b"FIVE"), seen=seen)
+        four.workspace.review.amend(2, b"new\n", version=version)
+    amended = four.workspace.review.amend(3, (four.text("f") or b"").replace(b"five", b"FIVE"), version=version)
     assert amended.edits[0].edit.amends == 3
 
 

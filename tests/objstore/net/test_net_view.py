@@ -175,7 +175,7 @@ def test_an_amendment_is_part_of_the_change_that_it_amends(scene: Scene) -> None
     accepted(scene, "f", TEN)
     seq = scene.edit("f", b"3\n", b"three\n")
     content = scene.workspace.review.amendable(seq)
-    scene.workspace.review.amend(seq, content.bytes.replace(b"three", b"III"), seen=content.blob)
+    scene.workspace.review.amend(seq, content.bytes.replace(b"three", b"III"), version=content.blob)
     file = only(scene)
     assert shown(file) == ["lines 3 3 -'3\\n' +'III\\n' [2:1 3:1]"]
     assert file.before == TEN

@@ -439,7 +439,7 @@ def test_edit_that_resolves_markers_amends_the_edit_that_wrote_them(marked: Scen
             marked.workspace.record_changes(CallInfo(tool="record", origin=by))
         case _:
             now = marked.workspace.review.amendable(4)
-            marked.workspace.review.amend(4, lines("p x C q R"), seen=now.blob)
+            marked.workspace.review.amend(4, lines("p x C q R"), version=now.blob)
     view = marked.view(5)
     assert (view.edit.amends, view.status) == (4, ACCEPTED)
     assert words(marked.text("f")) == "p x C q R"

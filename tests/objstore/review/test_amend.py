@@ -29,7 +29,7 @@ def amend_text(scene: Scene, seq: int, old: bytes, new: bytes) -> CallOutcome:
     """Amend an edit by replacing some text of its file."""
     file = scene.workspace.review.amendable(seq)
     assert file.bytes.count(old) == 1
-    return scene.workspace.review.amend(seq, file.bytes.replace(old, new), seen=file.blob, who="reviewer")
+    return scene.workspace.review.amend(seq, file.bytes.replace(old, new), version=file.blob, who="reviewer")
 
 
 def test_amendment_is_a_persons_edit_that_names_the_amended_edit(scene: Scene) -> None:
@@ -77,7 +77,7 @@ def test_amendment_may_name_which_of_equal_lines_it_removed(scene: Scene) -> Non
     edit = scene.write("f", b"one\ntwo\ntwo\nthree\nfour\n")
     file = scene.workspace.review.amendable(edit)
     left = b"one\ntwo\nthree\nfour\n"
-    scene.workspace.review.amend(edit, left, seen=file.blob, base=file.bytes, hunks=[Hunk(1, 1, 1, 0)])
+    scene.workspace.review.amend(edit, left, version=file.blob, base=file.bytes, hunks=[Hunk(1, 1, 1, 0)])
     scene.reject(f"{edit}:1")
     assert scene.text("f") == b"two\nthree\nfour\n"
 
@@ -211,8 +211,8 @@ def test_a_correction_of_an_earlier_state_is_rebased(scene: Scene) -> None:
     agents = scene.edit("f", b"four", b"FOUR")
     (scene.root / "f").write_bytes(b"zero\n" + (scene.text("f") or b""))
     with pytest.raises(FileChanged):
-        scene.workspace.review.amend(edit, made, seen=file.blob)
-    outcome = scene.workspace.review.amend(edit, made, seen=file.blob, base=file.bytes)
+        scene.workspace.review.amend(edit, made, version=file.blob)
+    outcome = scene.workspace.review.amend(edit, made, version=file.blob, base=file.bytes)
     assert scene.text("f") == b"zero\none\nTwo\nthree\nFOUR\nfive\n"
     assert len(outcome.external) == 1
     (view,) = outcome.edits
@@ -228,7 +228,7 @@ def test_equal_line_deleted_by_reviewer_and_agent_is_deleted_once(scene: Scene, 
     file = scene.workspace.review.amendable(edit)
     hunks = [Hunk(line, 1, line, 0)]
     scene.call(lambda call: call.write("f", less, hunks=hunks, operation=Operation.EDIT))
-    outcome = scene.workspace.review.amend(edit, less, seen=file.blob, base=file.bytes)
+    outcome = scene.workspace.review.amend(edit, less, version=file.blob, base=file.bytes)
     assert scene.text("f") == less
     assert outcome.edits == ()
 
@@ -240,7 +240,7 @@ def test_a_correction_that_cannot_be_rebased_changes_nothing(scene: Scene, now: 
     file = scene.workspace.review.amendable(edit)
     (scene.root / "f").write_bytes(now)
     with pytest.raises(FileChanged):
-        scene.workspace.review.amend(edit, file.bytes.replace(b"TWO", b"Two"), seen=file.blob, base=file.bytes)
+        scene.workspace.review.amend(edit, file.bytes.replace(b"TWO", b"Two"), version=file.blob, base=file.bytes)
     assert (scene.root / "f").read_bytes() == now
 
 
@@ -268,18 +268,18 @@ def test_a_file_that_changed_meanwhile_is_not_amended(scene: Scene) -> None:
     file = scene.workspace.review.amendable(edit)
     (scene.root / "f").write_bytes(b"by hand\n")
     with pytest.raises(FileChanged):
-        scene.workspace.review.amend(edit, b"mine\n", seen=file.blob)
+        scene.workspace.review.amend(edit, b"mine\n", version=file.blob)
     assert scene.text("f") == b"by hand\n"
     (scene.root / "f").unlink()
     with pytest.raises(FileMissing):
-        scene.workspace.review.amend(edit, b"mine\n", seen=file.blob)
+        scene.workspace.review.amend(edit, b"mine\n", version=file.blob)
     assert len(scene.workspace.history.edits(EditFilter())) == 2
 
 
 def test_amendment_with_the_same_bytes_records_nothing(scene: Scene) -> None:
     scene.write("f", POEM)
     file = scene.workspace.review.amendable(1)
-    assert scene.workspace.review.amend(1, file.bytes, seen=file.blob).edits == ()
+    assert scene.workspace.review.amend(1, file.bytes, version=file.blob).edits == ()
     assert list(scene.statuses()) == [1]
 
 

@@ -232,7 +232,7 @@ def accept_with_live_amendment(scene: Scene) -> tuple[Seq, Seq]:
     scene.write("f", TEN)
     edit = scene.edit("f", b"2\n", b"two\n")
     file = scene.workspace.review.amendable(edit)
-    (amendment,) = scene.workspace.review.amend(edit, file.bytes.replace(b"9\n", b"nine\n"), seen=file.blob).edits
+    (amendment,) = scene.workspace.review.amend(edit, file.bytes.replace(b"9\n", b"nine\n"), version=file.blob).edits
     scene.reject(edit)
     scene.accept(amendment.seq)
     scene.accept(edit)
@@ -266,7 +266,7 @@ def test_redo_restores_the_amendment_that_the_undo_rejected(scene: Scene) -> Non
     scene.reject(edit)
     scene.accept(edit)
     file = scene.workspace.review.amendable(edit)
-    scene.workspace.review.amend(edit, file.bytes.replace(b"9\n", b"nine\n"), seen=file.blob)
+    scene.workspace.review.amend(edit, file.bytes.replace(b"9\n", b"nine\n"), version=file.blob)
     before = scene.text("f"), scene.statuses()
     scene.undo()
     assert scene.text("f") == file.bytes

@@ -1,4 +1,4 @@
-"""Remember which versions of files a session has seen, so that a change made to one of them can be carried over.
+"""Remember which versions of files a session has read or written, so that changes to them can be carried over.
 
 A version is named by its blob, and its bytes come from the store if they are recorded there. The bytes of the latest
 versions that are in no store are kept here, up to a total size for all sessions of a server. Of older ones only the
@@ -12,7 +12,7 @@ from typing import Final
 
 from objstore import BlobId
 
-__all__ = ["KeptBytes", "SeenVersions"]
+__all__ = ["KeptBytes", "ReadVersions"]
 
 _MOST_BYTES: Final = 64 << 20
 _MOST_FILES: Final = 10_000
@@ -59,8 +59,8 @@ class KeptBytes:
         self._size -= len(self._bytes.pop((root, version), b""))
 
 
-class SeenVersions:
-    """The last versions of each file that one session has seen."""
+class ReadVersions:
+    """The last versions of each file that one session has read or written."""
 
     def __init__(self, kept: KeptBytes) -> None:
         """`kept`: has the bytes of those that are in no store."""
@@ -68,12 +68,12 @@ class SeenVersions:
         self._kept = kept
 
     def note(self, file: tuple[str, str], version: BlobId) -> None:
-        """Remember that the session has seen this version of the file."""
-        seen = self._versions.setdefault(file, [])
-        if version in seen:
-            seen.remove(version)
-        seen.append(version)
-        del seen[:-_VERSIONS]
+        """Remember that the session has read or written this version of the file."""
+        own = self._versions.setdefault(file, [])
+        if version in own:
+            own.remove(version)
+        own.append(version)
+        del own[:-_VERSIONS]
         self._versions.move_to_end(file)
         if len(self._versions) > _MOST_FILES:
             self._versions.popitem(last=False)
@@ -81,12 +81,12 @@ class SeenVersions:
     def move(self, source: tuple[str, str], destination: tuple[str, str]) -> None:
         """Move the versions of a file to the path that it was moved to."""
         self._versions.pop(destination, None)
-        seen = self._versions.pop(source, None)
-        if seen is not None:
-            self._versions[destination] = seen
+        own = self._versions.pop(source, None)
+        if own is not None:
+            self._versions[destination] = own
 
     def versions(self, file: tuple[str, str]) -> Sequence[BlobId]:
-        """Return the versions of the file that the session has seen, the latest first."""
+        """Return the versions of the file that the session has read or written, the latest first."""
         return self._versions.get(file, [])[::-1]
 
     def keep(self, file: tuple[str, str], version: BlobId, content: bytes) -> None:

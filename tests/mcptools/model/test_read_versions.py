@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcptools.model.seen_versions import KeptBytes, SeenVersions
+from mcptools.model.read_versions import KeptBytes, ReadVersions
 from objstore import BlobId
 
 FILE = ("/root", "f")
@@ -14,7 +14,7 @@ def version(number: int) -> BlobId:
 
 def test_all_sessions_together_keep_no_more_bytes_than_the_limit() -> None:
     kept = KeptBytes(most=1_000)
-    sessions = [SeenVersions(kept) for _ in range(50)]
+    sessions = [ReadVersions(kept) for _ in range(50)]
     for number, session in enumerate(sessions):
         session.note(FILE, version(number))
         session.keep(FILE, version(number), bytes(100))
@@ -25,7 +25,7 @@ def test_all_sessions_together_keep_no_more_bytes_than_the_limit() -> None:
 
 def test_equal_versions_of_two_sessions_are_kept_once() -> None:
     kept = KeptBytes(most=1_000)
-    one, other = SeenVersions(kept), SeenVersions(kept)
+    one, other = ReadVersions(kept), ReadVersions(kept)
     for session in (one, other):
         session.keep(FILE, version(1), bytes(600))
     one.keep(FILE, version(2), bytes(400))
@@ -36,7 +36,7 @@ def test_equal_versions_of_two_sessions_are_kept_once() -> None:
 @pytest.mark.parametrize("size", [1_001, 5_000])
 def test_bytes_beyond_the_limit_push_nothing_out(size: int) -> None:
     kept = KeptBytes(most=1_000)
-    session = SeenVersions(kept)
+    session = ReadVersions(kept)
     session.keep(FILE, version(1), bytes(1_000))
     session.keep(FILE, version(2), bytes(size))
     assert session.content(FILE, version(1)) == bytes(1_000)

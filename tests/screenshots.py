@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 FOLDER: Final = Path(__file__).resolve().parents[1] / "docs" / "web"
 SIZES: Final = {390: 844, 820: 1100, 1440: 900}
-COLOURS: Final = 64
-"""Colours of a picture: a page has few, and a picture of it is then a quarter as large."""
+COLOURS: Final = 128
+"""Colours of a picture: a page has few, and a picture of it is then a third as large. With 64, red became brown."""
 SETTLING: Final = 300
 """Milliseconds until colours and images have arrived."""
 

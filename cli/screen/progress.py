@@ -31,7 +31,7 @@ DECIDING: Final = {"files": "comparing", "documents": "replaying", "paths": "wri
 REPLAYING: Final = {"documents": "replaying"}
 """Progress words of net changes."""
 
-COUNTING: Final = {"edits": "counting"}
+COUNTING: Final = {"bytes": "counting"}
 """Progress words of statistics."""
 
 

@@ -1,6 +1,6 @@
 """Query the edits and decisions of a workspace as views for surfaces."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from objstore.errors import UNREADABLE, CasError
 from objstore.history.expired import expiration, expiration_by
@@ -8,18 +8,21 @@ from objstore.history.revspec import find_session, recorded_paths
 from objstore.index.rows import EditConditions, EditRow, decode_reasons
 from objstore.model.basic_types import DocumentId, FileState, Status, Unit
 from objstore.model.records import Decision, Edit
+from objstore.model.replay_records import ReplayDecision
 from objstore.model.views import DecisionView, EditFilter, EditView, Expiration, HistoryEnd, Rejection
 from objstore.request_errors import NoSuchName
 from objstore.transaction.journal import Journal
 
 __all__ = [
     "changed_since",
+    "decision",
     "decisions",
     "edit",
     "edits",
     "history_end",
     "may_continue",
     "rejections",
+    "short_decisions",
     "statuses_before",
 ]
 
@@ -75,6 +78,21 @@ def decisions(journal: Journal) -> list[DecisionView]:
     return [DecisionView(id=name, decision=record) for name, record in found if isinstance(record, Decision)]
 
 
+def short_decisions(journal: Journal) -> Iterator[ReplayDecision]:
+    """Yield every decision, oldest first, without what only its record has: large ones are decoded once."""
+    for name, place in journal.store.index.decisions.places():
+        yield journal.store.short_decision(name, place)
+
+
+def decision(journal: Journal, number: int) -> Decision:
+    """Return the record of a decision. Raises NoSuchName."""
+    place = journal.store.index.decisions.place(number)
+    record = None if place is None else journal.store.record(place)[0]
+    if not isinstance(record, Decision):
+        raise NoSuchName(str(number), "decision")
+    return record
+
+
 def history_end(journal: Journal) -> HistoryEnd:
     """Return how far the history extends now."""
     return HistoryEnd(next_edit=journal.store.next_seq(), next_decision=journal.store.index.numbers.next_decision())
@@ -96,16 +114,17 @@ def changed_since(journal: Journal, before: HistoryEnd) -> list[EditView]:
 
 def statuses_before(journal: Journal, number: int) -> dict[Unit, Status]:
     """Return the status that each unit of decision `number` had before it; empty if there is no such decision."""
-    before: dict[Unit, Status] = {}
-    views = decisions(journal)
-    for view in views:
-        if view.decision.number == number:
-            recorded = {seq: edit(journal, seq).edit.status for seq in {unit.seq for unit, _ in view.decision.verdicts}}
-            before = {unit: recorded[unit.seq] for unit, _ in view.decision.verdicts}
-    for view in views:
-        if view.decision.number == number:
+    place = journal.store.index.decisions.place(number)
+    if place is None:
+        return {}
+    units = [unit for unit, _ in decision(journal, number).verdicts]
+    seqs = sorted({unit.seq for unit in units})
+    recorded = {seq: edit(journal, seq).edit.status for seq in seqs}
+    before = {unit: recorded[unit.seq] for unit in units}
+    for earlier in short_decisions(journal):
+        if earlier.number == number:
             break
-        before |= {unit: status for unit, status in view.decision.verdicts if unit in before}
+        before |= {unit: status for unit, status in earlier.of_edits(seqs).items() if unit in before}
     return before
 
 

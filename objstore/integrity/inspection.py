@@ -234,12 +234,12 @@ def stats(journal: Journal) -> StoreStats:
 
 def _stats(journal: Journal) -> StoreStats:
     log, index = journal.store.log, journal.store.index
-    tally, count = _Tally(), index.edits.count()
+    tally, size = _Tally(), log.files.total_bytes()
     for segment, found in log.frames_before(journal.store.end):
         if isinstance(found, RawFrame):
             tally.take_frame(found, segment)
             if found.commits:
-                journal.progress("edits", len(tally.edits), count)
+                journal.progress("bytes", sum(tally.stored.values()), size)
         elif tally.damage is None:
             tally.damage = StoreDamaged(segment, found.offset, found.reason)
     if tally.last != journal.store.last_record:

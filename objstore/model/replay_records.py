@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, Self
 
-from objstore.model.basic_types import DocumentId, FileState, Operation, Seq, Status, Unit
+from objstore.model.basic_types import Action, DocumentId, FileState, Operation, Seq, Status, Unit
 from objstore.model.ids import BlobId
 from objstore.text.forms import NO_FORMS, TextForm
 from objstore.text.hunks import Hunk
@@ -77,6 +77,8 @@ class ReplayDecision(NamedTuple):
     """The fields of a decision that a replay needs, in 17 bytes a verdict: many files' replays share one decision."""
 
     number: int
+    action: Action
+    takes_back: int  # number of the decision that an undo or redo takes back; 0: it is neither, or does not say
     seqs: "array[int]"  # of the verdicts' edits, ascending; as long as the next two
     hunks: "array[int]"
     codes: bytes  # the place of each one's status in _IN_ORDER
@@ -86,6 +88,11 @@ class ReplayDecision(NamedTuple):
     def size(self) -> int:
         """Return the number of verdicts."""
         return len(self.seqs)
+
+    @property
+    def units(self) -> frozenset[Unit]:
+        """Return the units that it decided on."""
+        return frozenset([Unit(Seq(seq), hunk) for seq, hunk in zip(self.seqs, self.hunks, strict=True)])
 
     @property
     def bytes_kept(self) -> int:
@@ -114,7 +121,13 @@ def replay_decision(fields: dict[str, Any]) -> ReplayDecision:
         for one in fields.get("written", ())
         if one.get("before") != one.get("after")
     }
-    return ReplayDecision(number=fields["number"], written=written, **_columns(fields["verdicts"]))
+    return ReplayDecision(
+        number=fields["number"],
+        action=Action(fields["action"]),
+        takes_back=fields.get("takes_back", 0),
+        written=written,
+        **_columns(fields["verdicts"]),
+    )
 
 
 def _columns(verdicts: Iterable[Sequence[Any]]) -> dict[str, Any]:

@@ -7,12 +7,13 @@ from contextlib import contextmanager, suppress
 from objstore.documents.marked_text import units_set_aside, written_by
 from objstore.errors import DiskFull, FileExists, NoSpaceToRecord
 from objstore.fastclass import field, replace, value
-from objstore.history.edit_queries import decisions, edit, statuses_before
+from objstore.history.edit_queries import decision, edit, short_decisions, statuses_before
 from objstore.history.expired import refuse_expired
 from objstore.index.rows import EditRow
 from objstore.model.basic_types import Action, DocumentId, OnExternal, Origin, Seq, Status, Unit
 from objstore.model.ids import BlobId
 from objstore.model.records import Decision
+from objstore.model.replay_records import ReplayDecision
 from objstore.model.results import Conflicted, Decided, DecisionOutcome, ExternalChanges, FileEffect, NothingToDo
 from objstore.model.status_report import ExternalChange
 from objstore.model.views import Act, DecisionInForce, HistoryEnd
@@ -71,18 +72,15 @@ def decide(journal: Journal, request: DecisionRequest) -> tuple[DecisionOutcome,
 def in_force(journal: Journal) -> list[DecisionInForce]:
     """Return the decisions that were not undone, except what git did, in the order in which an undo finds them."""
     effective, _ = _stacks(journal)
-    return [
-        DecisionInForce(number=number, units=frozenset(unit for unit, _ in made.verdicts))
-        for number, made in reversed(effective)
-    ]
+    return [DecisionInForce(number=number, units=made.units) for number, made in reversed(effective)]
 
 
 def act_numbered(journal: Journal, number: int) -> Act:
     """Return what a decision was, if it is in force or was undone since. Raises NoSuchName."""
     effective, undone = _stacks(journal)
-    for own, record in [*effective, *(made for made, _ in undone)]:
+    for own, made in [*effective, *(made for made, _ in undone)]:
         if own == number:
-            return act(journal, own, record)
+            return act(journal, own, decision(journal, made.number))
     raise NoSuchName(str(number), "decision")
 
 
@@ -102,10 +100,10 @@ def _decided(journal: Journal, request: DecisionRequest) -> tuple[DecisionOutcom
 
 def _refuse_if_decided_since(journal: Journal, end: HistoryEnd) -> None:
     """Raise DecidedMeanwhile if anyone decided after `end`."""
-    made = [view.decision for view in decisions(journal) if view.decision.number >= end.next_decision]
-    since = [decision for decision in made if decision.action is not Action.GIT]
+    made = [each for each in short_decisions(journal) if each.number >= end.next_decision]
+    since = [decision(journal, each.number) for each in made if each.action is not Action.GIT]
     if since:
-        raise DecidedMeanwhile({str(unit): status.value for decision in since for unit, status in decision.verdicts})
+        raise DecidedMeanwhile({str(unit): status.value for each in since for unit, status in each.verdicts})
 
 
 def _undo(journal: Journal, request: DecisionRequest) -> DecisionRequest:
@@ -117,12 +115,13 @@ def _undo(journal: Journal, request: DecisionRequest) -> DecisionRequest:
     effective, _ = _stacks(journal)
     kept_units = set[Unit]()
     while effective and request.takes_back not in {0, effective[-1][0]} and effective[-1][0] in request.past:
-        kept_units.update(unit for unit, _ in effective.pop()[1].verdicts)
+        kept_units |= effective.pop()[1].units
     if not effective or request.takes_back not in {0, effective[-1][0]}:
         return request
-    number, taken = effective[-1]
-    if not kept_units.isdisjoint(unit for unit, _ in taken.verdicts):
+    number, short = effective[-1]
+    if not kept_units.isdisjoint(short.units):
         return request
+    taken = decision(journal, short.number)
     verdicts = dict.fromkeys(written_by(journal, number), Status.REJECTED) | statuses_before(journal, taken.number)
     verdicts |= dict.fromkeys(_made_with(journal, number, taken), Status.REJECTED)
     verdicts |= dict.fromkeys(_made_after(journal, number), Status.REJECTED)
@@ -138,15 +137,15 @@ def _undo(journal: Journal, request: DecisionRequest) -> DecisionRequest:
     )
 
 
-def _made_with(journal: Journal, number: int, decision: Decision) -> Iterable[Unit]:
+def _made_with(journal: Journal, number: int, made: Decision) -> Iterable[Unit]:
     """Return the units of the edits that were made together with a decision, as by an exact rewind: before, none was.
 
-    `decision`: the record of the decision, or of its last redo.
+    `made`: the record of the decision, or of its last redo.
     """
-    if not decision.verdicts:
+    if not made.verdicts:
         return ()
-    first = edit(journal, decision.verdicts[0][0].seq).edit
-    return (unit for unit, _ in decision.verdicts) if first.is_made_by(number) else ()
+    first = edit(journal, made.verdicts[0][0].seq).edit
+    return (unit for unit, _ in made.verdicts) if first.is_made_by(number) else ()
 
 
 def _made_after(journal: Journal, number: int) -> Iterator[Unit]:
@@ -163,8 +162,8 @@ def _redo(journal: Journal, request: DecisionRequest) -> DecisionRequest:
     _, undone = _stacks(journal)
     if not undone:
         return request
-    (number, decision), undo = undone[-1]
-    decided = {unit for unit, _ in decision.verdicts}
+    (number, short), undo = undone[-1]
+    made, decided = decision(journal, short.number), short.units
     # Amendments that the undo also rejected come back; external edits that it discarded do not.
     verdicts = {
         unit: status
@@ -175,16 +174,16 @@ def _redo(journal: Journal, request: DecisionRequest) -> DecisionRequest:
     return replace(
         request,
         verdicts=verdicts,
-        reason=decision.reason,
+        reason=made.reason,
         takes_back=undo.number,
         before=before,
         is_claim=_is_claim(journal, number),
-        act=act(journal, number, decision),
+        act=act(journal, number, made),
     )
 
 
 def _is_claim(journal: Journal, number: int) -> bool:
-    return any(view.decision.action is Action.CLAIM for view in decisions(journal) if view.decision.number == number)
+    return decision(journal, number).action is Action.CLAIM
 
 
 def _is_from_outside(journal: Journal, unit: Unit) -> bool:
@@ -193,31 +192,31 @@ def _is_from_outside(journal: Journal, unit: Unit) -> bool:
     return record.origin in {Origin.EXTERNAL, Origin.UNATTRIBUTED} and record.amends is None
 
 
-_UndoneDecision = tuple[int, Decision]
-"""The number of a decision, and the record that says what it changed: its own, or that of its last redo."""
+_UndoneDecision = tuple[int, ReplayDecision]
+"""The number of a decision, and what says what it changed: the decision itself, or its last redo."""
 
 
-def _stacks(journal: Journal) -> tuple[list[_UndoneDecision], list[tuple[_UndoneDecision, Decision]]]:
+def _stacks(journal: Journal) -> tuple[list[_UndoneDecision], list[tuple[_UndoneDecision, ReplayDecision]]]:
     """Return the effective decisions, and the undone ones with their undo, each list with the next one to change last.
 
     A new decision after an undo empties the second list: there is nothing to redo then. What git did to files is in
     neither list, and changes nothing in them.
     """
     effective: list[_UndoneDecision] = []
-    undone: list[tuple[_UndoneDecision, Decision]] = []
-    for view in decisions(journal):
-        match view.decision.action:
+    undone: list[tuple[_UndoneDecision, ReplayDecision]] = []
+    for made in short_decisions(journal):
+        match made.action:
             case Action.GIT:
                 pass
             case Action.UNDO if effective:
                 # The newest, except for later ones that the undo kept.
-                at = next((at for at, (number, _) in enumerate(effective) if number == view.decision.takes_back), -1)
-                undone.append((effective.pop(at), view.decision))
+                at = next((at for at, (number, _) in enumerate(effective) if number == made.takes_back), -1)
+                undone.append((effective.pop(at), made))
             case Action.REDO if undone:
                 (number, _), _ = undone.pop()
-                effective.append((number, view.decision))
+                effective.append((number, made))
             case _:
-                effective.append((view.decision.number, view.decision))
+                effective.append((made.number, made))
                 undone.clear()
     return effective, undone
 

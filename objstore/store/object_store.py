@@ -478,6 +478,21 @@ class Store:
         self.index.begin_segment(end)
         return end
 
+    def short_decision(self, name: RecordId, place: Place) -> ReplayDecision:
+        """Return the part of a decision that a replay needs, which is kept if it is large. Raises StoreDamaged."""
+        known = self.large_decisions.get(name)
+        if known is not None:
+            return known
+        from objstore.model.canonical_msgpack import unpack
+        from objstore.model.replay_records import replay_decision
+
+        encoded = bytes(self.log.read(place).payload)
+        if record_id(encoded) != name:
+            raise place.damaged("another record is where the index says")
+        decision = replay_decision(unpack(encoded))
+        self.keep_decision(name, decision)
+        return decision
+
     def keep_decision(self, name: RecordId, decision: ReplayDecision) -> None:
         """Cache a decision if it is so large that the replay of its other files will need it."""
         if decision.size < _LARGE_DECISION:

@@ -317,6 +317,8 @@ class Weave:
             raise ValueError("what is live for good, as the text before the first edit, can't be rejected")
         units = {self._unit(index): live for index, live in changes.items()}
         flipped = [unit for unit, live in units.items() if unit.live is not live]
+        if not flipped:
+            return []
         had_file = not self._holders or self._order.has_file()
         for unit in flipped:
             unit.flip(len(self._units))
@@ -340,8 +342,7 @@ class Weave:
             for unit in self._holders:
                 _about(concerned, unit).is_all = True
         self._recheck(concerned)
-        if flipped:
-            self._rendered = False
+        self._rendered = False
         return [unit.index for unit in concerned if unit in self._findings]
 
     def fix(self, units: Iterable[UnitIndex]) -> None:

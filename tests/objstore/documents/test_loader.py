@@ -361,7 +361,9 @@ def test_text_of_edits_by_older_versions_is_replayed() -> None:
     document.add(CREATED, TEN)
     for number, written in enumerate((None, TEN), 1):
         name = None if written is None else blob_id(written)
-        decision = replay_decision({"number": number, "verdicts": []})._replace(written={CREATED.document: name})
+        decision = replay_decision({"number": number, "action": "accept", "verdicts": []})._replace(
+            written={CREATED.document: name}
+        )
         document.override_text(decision, lambda _: TEN)
         assert document.text() == written
     assert document.corrected == (1, 2)

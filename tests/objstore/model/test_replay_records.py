@@ -12,7 +12,7 @@ VERDICTS = st.dictionaries(UNITS, st.sampled_from(Status), max_size=30)
 @given(VERDICTS, st.lists(st.integers(1, 12).map(Seq), max_size=40).map(sorted))
 def test_verdicts_of_edits_are_those_of_the_decision(verdicts: dict[Unit, Status], seqs: list[Seq]) -> None:
     rows = [[*unit, status.value] for unit, status in verdicts.items()]
-    decision = replay_decision({"number": 1, "verdicts": rows})
+    decision = replay_decision({"number": 1, "action": "accept", "verdicts": rows})
     assert decision.size == len(verdicts)
     assert decision.of_edits(seqs) == {unit: status for unit, status in verdicts.items() if unit.seq in seqs}
 
@@ -20,5 +20,5 @@ def test_verdicts_of_edits_are_those_of_the_decision(verdicts: dict[Unit, Status
 @given(VERDICTS, VERDICTS)
 def test_a_decision_given_other_verdicts_has_these(verdicts: dict[Unit, Status], others: dict[Unit, Status]) -> None:
     rows = [[*unit, status.value] for unit, status in verdicts.items()]
-    decision = replay_decision({"number": 1, "verdicts": rows}).with_verdicts(others)
+    decision = replay_decision({"number": 1, "action": "accept", "verdicts": rows}).with_verdicts(others)
     assert decision.of_edits([Seq(seq) for seq in range(1, 13)]) == others

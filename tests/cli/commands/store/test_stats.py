@@ -104,7 +104,7 @@ def test_options_of_plots_need_a_folder(runner: CommandRunner) -> None:
 @pytest.mark.parametrize(
     ("words", "report"),
     [
-        (["stats"], rb"counting \[[#.]{24}\] \d of 3 edits"),
+        (["stats"], rb"counting \[[#.]{24}\] [\d,.]+ \w* ?of [\d,.]+ "),
         (["diff"], rb"replaying \[[#.]{24}\] \d of 3 documents"),
         (["diff", "--stat"], rb"replaying \[[#.]{24}\] \d of 3 documents"),
     ],

@@ -8,7 +8,8 @@ no fuzzy matching.
 The end of the file is context too. A hunk that adds lines below its last line of context was made at the end of a
 file, as `git apply` and GNU patch take it: it fits only there, so that it is not applied a second time where the file
 has grown since. Likewise one that adds lines above its first line of context, and says that it begins at line 1, fits
-only there. Where a hunk replaces lines instead, these say well enough where it belongs.
+only there. Where a hunk replaces lines instead, these say well enough where it belongs: the example of `revert_patch`
+in its document is such a hunk, of the middle of a file.
 
 One difference is allowed, because models send LF whatever they read: if the patch has no CRLF at all, its lines also
 match lines of the file that differ only by ending in CRLF. The lines that such a hunk inserts get the ending of the

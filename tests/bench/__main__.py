@@ -15,6 +15,7 @@ import cli
 import mcptools
 import objstore
 from tests.bench.background_gc import bench_upkeep
+from tests.bench.bisect import bench_bisect
 from tests.bench.command import bench_command
 from tests.bench.curves import bench_curves
 from tests.bench.diff import bench_diff
@@ -42,6 +43,7 @@ BENCHES: Final[dict[str, Callable[[Report], None]]] = {
     "status": bench_status,
     "diff": bench_diff,
     "command": bench_command,
+    "bisect": bench_bisect,
     "upkeep": bench_upkeep,
     "repack": bench_repack,
     "snapshot": bench_snapshot,

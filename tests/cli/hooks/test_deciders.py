@@ -39,6 +39,9 @@ DECISIONS = (
     ("snapshot", "delete", "1"),
     ("snapshot", "restore", "1"),
     ("pin", "remove", "1"),
+    ("reject", "1", "--check", "touch ran"),
+    ("accept", "1", "--check", "echo ran > a.txt"),
+    ("config", "set", "review.check", "true"),
 )
 
 

@@ -560,6 +560,7 @@ def test_json_of_a_decision(runner: CommandRunner) -> None:
         "accepted_edits": 0,
         "taken_back": [],
         "older": [],
+        "broken": [],
         "absent": [],
         "changed": [{"name": "2:1", "status": "rejected", "cascaded": False}],
         "recorded": [],

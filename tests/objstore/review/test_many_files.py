@@ -84,6 +84,31 @@ def test_many_decisions_on_many_files_cost_each_file_its_own_part(tmp_path: Path
     assert many < 2.3 * few
 
 
+def cost_of_undo_after_decisions(root: Path, decisions: int) -> int:
+    """Return what it costs to undo a decision on one edit, after so many decisions on a hundred files."""
+    root.mkdir()
+    with Workspace.init(root, UnsyncedDisk()) as workspace:
+        with workspace.call(CallInfo(tool="sed")) as call:
+            for name in range(100):
+                call.write(f"folder/{name}", b"1\n")
+            views = call.commit().edits
+        units = [Unit(view.seq, hunk) for view in views for hunk in range(len(view.units))]
+        for number in range(decisions):
+            action = Action.RESET if number % 2 else Action.ACCEPT
+            assert isinstance(workspace.decide(action, units), Decided)
+        with workspace.call(CallInfo(tool="sed")) as call:
+            call.write("other", b"1\n")
+            (view,) = call.commit().edits
+        assert isinstance(workspace.decide(Action.REJECT, [Unit(view.seq, 0)]), Decided)
+    with Workspace.open(root, UnsyncedDisk()) as workspace:
+        return count_calls(workspace.review.undo)
+
+
+def test_an_undo_decodes_of_each_earlier_decision_little(tmp_path: Path) -> None:
+    few, many = (cost_of_undo_after_decisions(tmp_path / str(number), number) for number in (2, 12))
+    assert many < 2 * few
+
+
 def test_series_of_many_edits_loads_a_file_once(tmp_path: Path) -> None:
     found = []
     for edits in (20, 40):

@@ -416,6 +416,7 @@ def test_json_of_a_conflict(runner: CommandRunner) -> None:
         "can_keep_lines": False,
         "kept": [],
         "older": [],
+        "broken": [],
         "absent": [],
     }
     assert conflict == {

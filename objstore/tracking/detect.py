@@ -31,7 +31,7 @@ from objstore.tracking.baseline_update import BaselineUpdate
 from objstore.transaction.journal import Journal
 from objstore.worktree.baseline import KnownStates
 from objstore.worktree.git_positions import GitPositions, Movement, watch_repositories
-from objstore.worktree.mounts import absent_folders, is_absent
+from objstore.worktree.mounts import absent_folders, is_absent, unseen_folders
 from objstore.worktree.moved_files import moved_files
 from objstore.worktree.scan import WorktreeScan
 from objstore.worktree.stat_cache import UNKNOWN, CachedFolder, StatCache
@@ -391,7 +391,12 @@ def _returned(
         return [], found
     from objstore.tracking.returned_lines import ReturnedLines
 
-    hidden = {here.path for here in found if scan is not None and scan.stat_cache.was_left_out(here.path)}
+    unseen = unseen_folders(journal)
+    hidden = {
+        here.path
+        for here in found
+        if is_absent(here.path, unseen) or (scan is not None and scan.stat_cache.was_left_out(here.path))
+    }
     return ReturnedLines(journal, info, hidden).split(batch, found, recorder)
 
 

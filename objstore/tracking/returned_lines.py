@@ -32,7 +32,7 @@ from objstore.model.basic_types import (
     Status,
     Unit,
 )
-from objstore.model.records import Decision, WrittenFile
+from objstore.model.records import Decision, Edit, WrittenFile
 from objstore.model.results import Attributor, CallInfo, Difference
 from objstore.model.views import EditView
 from objstore.store.write_batch import Batch, now
@@ -231,7 +231,7 @@ class ReturnedLines:
     """What the changes that one scan found bring back."""
 
     def __init__(self, journal: Journal, whose: CallInfo | Attributor, hidden: Collection[bytes] = ()) -> None:
-        """Take a journal. `whose`: says whose a change of a file is. `hidden`: paths that the last scan left out."""
+        """Take a journal. `whose`: says whose a change of a file is. `hidden`: paths that the last scan did not see."""
         self._journal: Final = journal
         self._whose: Final = whose
         self._hidden: Final = hidden
@@ -326,7 +326,8 @@ class _Comparison:
             if originals:
                 event.add(self._batch, here, None, here.now, Origin.UNATTRIBUTED, sessions_of(self._journal, originals))
                 return None
-        if left is not None and here.path in self._hidden and not may_be_agents and self._may_be_of_an_agent(here):
+        is_unseen = here.path in self._hidden or self._was_written_away(here)
+        if left is not None and is_unseen and not may_be_agents and self._may_be_of_an_agent(here):
             event.add(self._batch, left, left.known, left.now, Origin.UNATTRIBUTED)
             return None
         return left
@@ -386,6 +387,17 @@ class _Comparison:
         back = returning(loaded, history.before_away(), text, path=here.path, may_be_agents=may_be_agents)
         below = event.bring_back(self._batch, here, loaded, back, {})
         return None if below == here.now else replace(here, known=below)
+
+    def _was_written_away(self, here: Difference) -> bool:
+        """Return whether a file that is back was last written before it was found to be gone: no look saw that."""
+        if here.document is None or here.known is not None or here.now is None:
+            return False
+        store = self._journal.store
+        *_, newest = (store.record(place)[0] for place in store.index.history.of(here.document))
+        with suppress(OSError):
+            written = os.lstat(os.path.join(os.fsencode(self._journal.tree.root), here.path)).st_mtime_ns
+            return isinstance(newest, Edit | Decision) and written <= newest.time * _NS_PER_US
+        return False
 
     def _may_be_of_an_agent(self, here: Difference) -> bool:
         """Return whether an agent may have changed a file at some time at which no look saw it."""

@@ -18,9 +18,12 @@ from objstore.fs.reserved_names import MOUNTS_NAME, STORE_NAME
 from objstore.model.relpath import is_within
 from objstore.transaction.journal import Journal
 
-__all__ = ["absent_folders", "is_absent", "note_mounts", "require_mounted"]
+__all__ = ["absent_folders", "is_absent", "note_mounts", "require_mounted", "unseen_folders"]
 
 _LONGEST_FILE: Final = 1 << 20
+_ABSENT: Final = b"/"
+"""What follows the path of a mount point in the list that was not mounted at the last scan."""
+
 _POINT: Final = 4
 """The field of a line of mountinfo with the mount point, in which some characters are escaped. Source: proc(5)."""
 _ESCAPED: Final = re.compile(rb"\\([0-7]{3})")
@@ -29,7 +32,12 @@ _ESCAPED: Final = re.compile(rb"\\([0-7]{3})")
 def absent_folders(journal: Journal) -> list[bytes]:
     """Return the folders whose file systems are not mounted now, ascending. Mostly this finds that there is no list."""
     root = journal.tree.root
-    return [path for path in _listed(root) if _is_bare(root, path)]
+    return [path for path in _mount_points(root) if _is_bare(root, path)]
+
+
+def unseen_folders(journal: Journal) -> list[bytes]:
+    """Return the folders whose file systems were not mounted at the last scan."""
+    return [path.removesuffix(_ABSENT) for path in _listed(journal.tree.root) if path.endswith(_ABSENT)]
 
 
 def is_absent(path: bytes, absent: Iterable[bytes]) -> bool:
@@ -47,18 +55,18 @@ def require_mounted(journal: Journal, paths: Iterable[bytes]) -> None:
 
 
 def note_mounts(journal: Journal, folders: Iterable[tuple[bytes, int]]) -> None:
-    """Remember which of the scanned folders are mount points; keep those that are not mounted now. Never raises.
+    """Remember which of the scanned folders are mount points, and which are not mounted now. Never raises.
 
     `folders`: each with the number of its device.
     """
     root = journal.tree.root
     devices = dict(folders)
-    known = set(_listed(root))
     found = {
         path for path, device in devices.items() if path and devices.get(path.rpartition(b"/")[0], device) != device
     }
-    found |= _bound(root) | {path for path in known if _is_bare(root, path)}
-    if found != known:
+    found |= _bound(root)
+    found |= {path + _ABSENT for path in _mount_points(root) if path not in found and _is_unmounted(root, path)}
+    if found != set(_listed(root)):
         content = b"".join(path + b"\0" for path in sorted(found))
         with suppress(OSError, CasError):
             write_derived_file(journal.disk, os.path.join(root, STORE_NAME), *os.path.split(MOUNTS_NAME), content)
@@ -78,6 +86,10 @@ def _bound(root: str) -> set[bytes]:
     return {point.removeprefix(above) for point in points if point.startswith(above)}
 
 
+def _mount_points(root: str) -> list[bytes]:
+    return [path.removesuffix(_ABSENT) for path in _listed(root)]
+
+
 def _listed(root: str) -> Collection[bytes]:
     try:
         held = read_store_file(os.path.join(root, STORE_NAME, MOUNTS_NAME), _LONGEST_FILE)
@@ -88,9 +100,17 @@ def _listed(root: str) -> Collection[bytes]:
 
 def _is_bare(root: str, path: bytes) -> bool:
     """Return whether a path is an empty folder, and no mount point."""
+    try:
+        is_empty = not os.listdir(os.path.join(os.fsencode(root), path))
+    except OSError:
+        return False
+    return is_empty and _is_unmounted(root, path) and path not in _bound(root)
+
+
+def _is_unmounted(root: str, path: bytes) -> bool:
+    """Return whether a path is a folder on the same device as the one above it."""
     full = os.path.join(os.fsencode(root), path)
     try:
-        is_same = os.lstat(full).st_dev == os.lstat(os.path.dirname(full)).st_dev
-        return is_same and not os.listdir(full) and path not in _bound(root)
+        return os.path.isdir(full) and os.lstat(full).st_dev == os.lstat(os.path.dirname(full)).st_dev
     except OSError:
         return False

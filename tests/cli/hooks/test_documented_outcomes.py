@@ -99,7 +99,7 @@ RECORDED: Final = {
         "objstore/worktree/test_mounts.py",
         "test_what_would_change_a_file_that_is_not_mounted_now_changes_nothing",
     ),
-    "a file changes while an ignore rule": (
+    "a file changes while no look can see it": (
         RETURNED,
         "test_what_changes_while_a_path_is_ignored_is_unattributed_where_an_agent_works",
     ),

@@ -507,6 +507,32 @@ def test_what_changes_while_a_path_is_ignored_is_unattributed_where_an_agent_wor
     assert found[b"0.txt"].status is Status.PENDING
 
 
+@pytest.mark.parametrize("writer", ["agent", "person", "person without agents"])
+def test_what_was_written_into_a_folder_before_it_left_is_a_persons_only_where_no_agent_was(
+    project: GitProject, tmp_path: Path, writer: str
+) -> None:
+    (project.folder / "deep").mkdir()
+    project.write("deep/f.txt", FIRST)
+    project.look()
+    call = AgentCall(conversation="c", id="1", tool="Bash", paths=None)
+    if writer != "person without agents":
+        project.workspace.hooks.begin(call)
+    if writer != "person":
+        project.write("deep/f.txt", AGENTS)
+    (project.folder / "deep").rename(tmp_path / "away")
+    if writer != "person without agents":
+        project.workspace.hooks.end(call)
+        project.workspace.hooks.pause("c")
+    project.look()
+    if writer == "person":
+        (tmp_path / "away" / "f.txt").write_text(AGENTS)
+    (tmp_path / "away").rename(project.folder / "deep")
+    project.look()
+    newest = project.workspace.history.edits(EditFilter())[-1]
+    assert newest.edit.path == b"deep/f.txt"
+    assert newest.status is (Status.PENDING if writer == "agent" else Status.ACCEPTED)
+
+
 def test_what_changes_while_a_path_is_ignored_is_a_persons_where_no_agent_was(project: GitProject) -> None:
     project.write(".casignore", "0.txt\n.casignore\n")
     project.look()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from objstore import Action, CallInfo, Decided, EditFilter, OnExternal, Origin
+from objstore import Action, AgentCall, CallInfo, Decided, EditFilter, OnExternal, Origin
 from objstore.errors import NotMounted
 from tests.support.command_runner import cas
 from tests.support.git_project import GitProject
@@ -70,6 +70,33 @@ def test_a_file_system_that_is_not_mounted_now_is_not_deleted(tmp_path: Path, di
             project.look()
             gone = {view.edit.path for view in project.workspace.history.edits(EditFilter()) if view.edit.after is None}
             assert b"mounted here/deep/f.txt" in gone
+        finally:
+            with suppress(subprocess.CalledProcessError):
+                unmount(point)
+
+
+@pytest.mark.parametrize("is_empty", [True, False])
+def test_what_a_shell_wrote_before_it_unmounted_awaits_review_when_it_returns(
+    tmp_path: Path, disk: Path, *, is_empty: bool
+) -> None:
+    with closing(GitProject(tmp_path / "project")) as project:
+        point = project.folder / "mounted"
+        point.mkdir()
+        if not is_empty:
+            (point / "below.txt").write_text(FIRST)
+        mount("--bind", str(disk), str(point))
+        try:
+            project.look()
+            call = AgentCall(conversation="c", id="1", tool="Bash", paths=None)
+            project.workspace.hooks.begin(call)
+            (point / "deep" / "f.txt").write_text(AGENTS)
+            unmount(point)
+            project.workspace.hooks.end(call)
+            project.workspace.hooks.pause("c")
+            mount("--bind", str(disk), str(point))
+            project.look()
+            *_, view = (each for each in project.workspace.history.edits(EditFilter()) if b"f.txt" in each.edit.path)
+            assert view.is_unattributed
         finally:
             with suppress(subprocess.CalledProcessError):
                 unmount(point)

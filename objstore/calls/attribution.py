@@ -8,9 +8,10 @@ the reason in plain words.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
 
 from objstore.calls.open_calls import AgentCall, CallKind, OpenCalls
+from objstore.fastclass import NamedTuple
 from objstore.model.basic_types import MAX_INT, Origin
 from objstore.model.results import EXTERNAL_CALL, Attributor, CallInfo
 

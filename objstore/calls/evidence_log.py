@@ -13,10 +13,10 @@ import time
 from binascii import crc32
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any, Final, NamedTuple
-from weakref import WeakKeyDictionary
+from typing import Any, Final
 
 from objstore.errors import CasError, StoreLocked
+from objstore.fastclass import NamedTuple
 from objstore.fs.nofollow import open_store_file, open_store_folder, require_no_symlink, write_derived_file
 from objstore.fs.reserved_names import AGENTS_NAME, EVENTS_NAME, STORE_NAME
 from objstore.fs.writer_lock import GAP_SECONDS
@@ -320,14 +320,12 @@ class EvidenceLog:
         return b"%08x %s\n" % (crc32(said), said)
 
 
-_LOGS: Final[WeakKeyDictionary[Journal, EvidenceLog]] = WeakKeyDictionary()
-
-
 def log_of(journal: Journal) -> EvidenceLog:
     """Return the log of a journal's workspace, which is read once for all that ask."""
-    if journal not in _LOGS:
-        _LOGS[journal] = EvidenceLog(journal)
-    return _LOGS[journal]
+    log = journal.kept.get(EVENTS_NAME)
+    if not isinstance(log, EvidenceLog):
+        log = journal.kept[EVENTS_NAME] = EvidenceLog(journal)
+    return log
 
 
 def _is_taken(fd: int) -> bool:

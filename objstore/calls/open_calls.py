@@ -9,13 +9,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager, suppress
 from enum import Enum
 from functools import cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from objstore.calls.agent_files import AgentFiles, key_of, texts_of
 from objstore.calls.evidence_log import log_of
 from objstore.clock import now
 from objstore.errors import CasError
-from objstore.fastclass import field, replace, value
+from objstore.fastclass import NamedTuple, field, replace, value
 from objstore.fs.processes import MACHINE, Processes, ProcessName, valid_process_name
 from objstore.fs.reserved_names import JOINED_NAME, OPEN_CALL_PREFIX
 from objstore.fs.writer_lock import WriterLock

@@ -3,9 +3,10 @@
 import os
 import stat
 from collections.abc import Iterator
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 from objstore.errors import FileChanged, FileMissing, FileTooLarge, PathNotRegular
+from objstore.fastclass import NamedTuple
 from objstore.fs.confined_path import ResolvedPath, Tree, open_file
 from objstore.fs.disk import failure, is_same_file
 from objstore.model.ids import BlobHasher, BlobId

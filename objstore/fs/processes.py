@@ -9,7 +9,9 @@ import os
 import re
 from contextlib import suppress
 from functools import lru_cache
-from typing import Final, NamedTuple, NewType
+from typing import Final, NewType
+
+from objstore.fastclass import NamedTuple
 
 __all__ = [
     "MACHINE",

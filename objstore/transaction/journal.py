@@ -124,6 +124,7 @@ class Journal:
         self._queue: Final = Lock()  # held by the one thread that polls the lock; other waiting threads queue for it
         self._users = 0  # nesting depth of the uses of the store
         self.progress: Progress = ignore_progress  # is called with the progress of long work
+        self.kept: Final[dict[str, object]] = {}  # what packages above read once for all who use this journal
         self._deciders: Final = local()
         self.evidence: Evidence = Evidence()  # the workspace hands its own in
         self.has_committed = False  # whether this process has recorded anything

@@ -142,7 +142,7 @@ def test_a_restored_file_is_one_line_of_the_log_and_its_edits_are_away_until_it_
     assert "0 pending, 0 accepted, 0 rejected, 1 away" in repository.done("status").text
     assert "git: restore, 1 file\n" in repository.done("log").text
     assert repository.cas("diff").said == "Nothing is pending.\n"
-    assert "its file has its bytes again" in repository.cas("accept", "1").said
+    assert "its file has that text again" in repository.cas("accept", "1").said
     (repository.folder / "7.txt").write_text("one\nTWO\nthree\n")
     assert "1 pending" in repository.done("status").text
     assert "git: returned, 1 file\n" in repository.done("log").text

@@ -11,6 +11,7 @@ from tests.support.case_insensitive_mount import can_mount, case_insensitive_fol
 from tests.support.command_runner import CommandRunner, cas
 from tests.support.faulty_disk import CountdownDisk, PowerCut, UnsyncedDisk, broken_disk, power_cut
 from tests.support.hooked_agents import ClaudeCode
+from tests.support.sampling import sampled_product
 
 pytestmark = pytest.mark.skipif(not can_mount(), reason="needs root, mount and /dev/fuse")
 
@@ -52,6 +53,8 @@ RENAMES = {
     "folder": "mv src t && mv t Src",
     "folder and file with a change": "mv src t && mv t SRC && mv SRC/o.py t && mv t SRC/O.py && echo c >> SRC/O.py",
 }
+
+WAYS = {"snapshot": ("snapshot", "restore", "2"), "rewind": ("rewind", "1", "--exact", "--yes")}
 
 
 @pytest.mark.parametrize("command", RENAMES.values(), ids=RENAMES.keys())
@@ -123,20 +126,17 @@ def test_a_stop_at_any_step_of_a_case_only_rename_loses_no_file(
     assert "respell" in stopped
 
 
-@pytest.mark.parametrize("command", RENAMES.values(), ids=RENAMES.keys())
-@pytest.mark.parametrize(
-    "way", [("snapshot", "restore", "2"), ("rewind", "1", "--exact", "--yes")], ids=["snapshot", "rewind"]
-)
-def test_a_restore_gives_the_old_spelling_and_reject_the_new(project: Path, way: tuple[str, ...], command: str) -> None:
+@pytest.mark.parametrize(("way", "kind"), sampled_product(list(WAYS), list(RENAMES)))
+def test_a_restore_gives_the_old_spelling_and_reject_the_new(project: Path, way: str, kind: str) -> None:
     before = files(project)
     done(project, "snapshot", "create")
     agent = ClaudeCode(project)
     agent.start()
     agent.ask("rename it")
-    agent.run(command)
+    agent.run(RENAMES[kind])
     agent.stop()
     after = files(project)
-    done(project, *way)
+    done(project, *WAYS[way])
     assert files(project) == before
     assert done(project, "record") == "Nothing changed.\n"
     newest = cas("log", "--json", folder=project).lines()[0]["conversation_id"]

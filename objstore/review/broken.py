@@ -6,7 +6,7 @@ compared: most files import none of those that change.
 """
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -66,7 +66,8 @@ def broken_by(
     if words:
         files |= {path: path for path in others if index.imports_any(covered[path], path, words)}
     found = broken_names(first, second, files)
-    index.save()
+    texts = [text for each in (before, after) for text in each.values() if text is not None]
+    index.save({*covered.values(), *map(blob_id, texts)})
     return found
 
 
@@ -126,10 +127,13 @@ class _Index:
             self._has_changes = True
         return _unpacked(packed)
 
-    def save(self) -> None:
-        """Save the index for the next time. If that fails, the next time reads more, and nothing else is lost."""
+    def save(self, kept: Collection[BlobId]) -> None:
+        """Save what is known of some blobs for the next time, and forget the others, so that the index doesn't grow.
+
+        If that fails, the next time reads more, and nothing else is lost.
+        """
         if self._has_changes:
-            body = packb(self._entries)
+            body = packb({blob: entry for blob, entry in self._entries.items() if blob in kept})
             with suppress(CasError, OSError):
                 place = os.path.split(NAMES_NAME)
                 write_derived_file(self._journal.disk, self._folder, *place, _MAGIC + blob_id(body) + body)

@@ -47,7 +47,7 @@ FileView = TypeVar("FileView", "NetFile", "FileSummary")
 _STATUS_OF: Final = {Action.ACCEPT: Status.ACCEPTED, Action.REJECT: Status.REJECTED, Action.RESET: Status.PENDING}
 
 
-def _may_break(effects: Iterable[FileEffect]) -> bool:
+def _concerns_python(effects: Iterable[FileEffect]) -> bool:
     return any(
         (path or "").endswith((".py", ".pyi")) for each in effects for path in (each.path_before, each.path_after)
     )
@@ -326,8 +326,8 @@ class Review:
             checked=None if checked is None else tuple(checked),
             dry_run=dry_run,
         )
-        if with_names and action is Action.REJECT and not dry_run:
-            request = self._with_broken_reason(request)
+        if with_names and action is Action.REJECT and not dry_run and self._may_break(request):
+            return self._rejected_with_reason(request)
         return self._outcome(request, with_names=with_names)
 
     def in_force(self) -> list[DecisionInForce]:
@@ -527,32 +527,42 @@ class Review:
         )
         return self._with_broken(outcome, dry_run=request.dry_run) if with_names else outcome
 
-    def _with_broken_reason(self, request: DecisionRequest) -> DecisionRequest:
-        """Return a rejection with a reason that says what it breaks in Python sources, for the agents that read it."""
-        from objstore.model.results import Decided
-        from objstore.model.views import reason_with_broken
-
+    def _may_break(self, request: DecisionRequest) -> bool:
+        """Return whether a rejection concerns Python sources, and the setting asks for what it breaks there."""
         with self._journal.reading() as store:
             documents = {store.index.edits.document_of(seq) for seq in {unit.seq for unit in request.verdicts}}
             paths = [store.index.documents.tip(document).path for document in documents if document is not None]
-        if not any(path.endswith((b".py", b".pyi")) for path in paths):
-            return request
+        return any(path.endswith((b".py", b".pyi")) for path in paths) and self._asks_for_names()
+
+    def _asks_for_names(self) -> bool:
+        from objstore.config.config_files import Configuration
+
+        try:
+            return Configuration(self._journal.tree.root).get("review.names").value is not False
+        except (CasError, OSError):
+            return False  # the decision is what matters
+
+    def _rejected_with_reason(self, request: DecisionRequest) -> DecisionOutcome:
+        """Make a rejection, with what it breaks in its reason, for the agents that read it: first it is planned."""
+        from objstore.model.results import Decided
+        from objstore.model.views import reason_with_broken
+
         planned = self._outcome(replace(request, dry_run=True))
         broken = planned.broken if isinstance(planned, Decided) else ()
-        return replace(request, reason=reason_with_broken(request.reason, [*map(str, broken)])) if broken else request
+        if broken:
+            request = replace(request, reason=reason_with_broken(request.reason, [*map(str, broken)]))
+        made = self._outcome(request, with_names=False)
+        return replace(made, broken=broken) if broken and isinstance(made, Decided) else made
 
     def _with_broken(self, outcome: DecisionOutcome, *, dry_run: bool) -> DecisionOutcome:
         """Return an outcome with what it breaks in Python sources, unless the setting says otherwise."""
         from objstore.model.results import Decided
 
-        if not isinstance(outcome, Decided) or not _may_break(outcome.files):
+        if not isinstance(outcome, Decided) or not _concerns_python(outcome.files) or not self._asks_for_names():
             return outcome
-        from objstore.config.config_files import Configuration
         from objstore.roles.broken import with_broken
 
         try:
-            if Configuration(self._journal.tree.root).get("review.names").value is False:
-                return outcome
             with self._journal.translating_index_errors():
                 return with_broken(self._journal, outcome, self.preview, dry_run=dry_run)
         except (CasError, OSError):

@@ -97,6 +97,16 @@ def test_index_can_be_deleted_or_damaged(two: CommandRunner) -> None:
         assert two.done("reject", "3", "--dry-run").text == expected
 
 
+def test_index_forgets_sources_that_are_gone(two: CommandRunner) -> None:
+    index = two.folder / ".cas" / "cache" / "names"
+    sizes = set()
+    for number in range(6):
+        (two.folder / "other.py").write_bytes(b"from net import get as get_%d\n" % number)
+        two.done("reject", "3", "--dry-run")
+        sizes.add(index.stat().st_size)
+    assert len(sizes) == 1
+
+
 def test_json_has_what_a_decision_breaks(two: CommandRunner) -> None:
     (broken,) = two.done("reject", "3", "--dry-run", "--json").json()["broken"]
     assert broken == {

@@ -66,8 +66,8 @@ def broken_by(
     if words:
         files |= {path: path for path in others if index.imports_any(covered[path], path, words)}
     found = broken_names(first, second, files)
-    texts = [text for each in (before, after) for text in each.values() if text is not None]
-    index.save({*covered.values(), *map(blob_id, texts)})
+    changed_texts = {text for each in (before, after) for text in each.values() if text is not None}
+    index.save({*covered.values(), *map(blob_id, changed_texts)})
     return found
 
 

@@ -1,6 +1,8 @@
-"""The commands of `cas`, in folders by the headings of `cas --help`.
+"""The commands of `cas`: each in the module of its name, as `reject`; `import_` and `try_` are `import` and `try`.
 
-`reviewing`, `keeping`, `store` and `setting_up` hold one module per command or per few related commands; each folder's
-docstring says which command is where, and `cli.shell.main.COMMANDS` is the table. A module is imported when one of its
-commands is run. Commands don't import each other's folders.
+What some of them share is in the same folder: `decision_command` (accept, reject, reopen, undo, redo, rewind), `check`
+(`--check`), `client_names` (setup, doctor, hook), `plumbing` (hash, ls, records, segments, verify), `git_patches` and
+`export_diffs` (export), `import_mcpdiff` (import), `plot_files` (stats), `watch_batches` (watch), `demo_script` and
+`demo_web` (demo). `cli.shell.main.COMMANDS` is the table of all. A module is imported when its command is run;
+decisions, checks and formats themselves belong to `objstore`.
 """

@@ -14,7 +14,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, cast
 
-from cli.hooks.clients.event import NOWHERE, Client, Event, HookMoment, Payload, may_be_server_tool
+from cli.hooks.clients.event import NOWHERE, Client, Event, EventKind, Payload, may_be_server_tool
 
 if TYPE_CHECKING:
     from objstore import (
@@ -69,7 +69,7 @@ def main(arguments: list[str], given: bytes) -> int:
         handle(client_of(arguments[0]), event, _print)
     except Exception as error:  # noqa: BLE001 - an agent must go on, whatever fails here
         is_noted = log_fault(place, arguments, error)
-        if event is not None and event.moment is HookMoment.PAUSE:
+        if event is not None and event.moment is EventKind.IDLE:
             _print_failures(client_of(arguments[0]), event)
         return 0 if is_noted else 1
     return 0
@@ -128,7 +128,7 @@ def handle(client: Client, event: Event, say: Callable[[Payload | None], object]
     Folders without a workspace are ignored. The event's own workspace stays open, because the process ends next:
     closing it would make SQLite tidy up the index each time. Raises what the store raises.
     """
-    roots = [] if event.moment is HookMoment.OTHER or not event.conversation else _roots(event)
+    roots = [] if event.moment is EventKind.OTHER or not event.conversation else _roots(event)
     if roots:
         from objstore import marked_if_killed
 
@@ -151,7 +151,7 @@ def _handle(client: Client, event: Event, roots: list[str], say: Callable[[Paylo
             log_fault(other, [event.notes.get("client", "")], error)
     recorded_in = {os.path.realpath(root) for root in roots}
     _record_elsewhere(_roots_elsewhere(event, roots), event, recorded_in)
-    if event.moment is HookMoment.BEFORE and event.touched != NOWHERE:
+    if event.moment is EventKind.BEFORE and event.touched != NOWHERE:
         _note_call_begun_elsewhere(event, roots)
     if not roots:
         say(_notice_of_loss(client, event))
@@ -159,7 +159,7 @@ def _handle(client: Client, event: Event, roots: list[str], say: Callable[[Paylo
     with Workspace.open(roots[0]) as workspace:
         calls = workspace.hooks
         _record_elsewhere(_roots_visited_by_tools(calls, event), event, recorded_in)
-        if event.moment in {HookMoment.START, HookMoment.PROMPT}:
+        if event.moment in {EventKind.START, EventKind.PROMPT}:
             workspace.lost_histories()  # noted before anything is recorded, while it is known how much is missing
         _record(calls, event)
         # A subagent would keep the text to itself: its session gets it, at the latest when the subagent reports back.
@@ -206,7 +206,7 @@ def _notice(client: Client, event: Event, workspace: "Workspace") -> Payload | N
     from objstore import is_first_mention
 
     said = [str(lost) for lost in workspace.lost_histories() if is_first_mention(lost)]
-    if event.moment is HookMoment.PAUSE:
+    if event.moment is EventKind.IDLE:
         said = _at_end_of_turn(event, workspace) + said
     return client.notice(event, f"editledger: {'; '.join(said)}") if said else None
 
@@ -276,7 +276,7 @@ def _roots_elsewhere(event: Event, roots: list[str]) -> list[str]:
 
 def _may_end_call_begun_elsewhere(event: Event) -> bool:
     """Return whether the event may end a call that began in another folder, from where the agent has moved since."""
-    return not event.touched and event.moment not in {HookMoment.BEFORE, HookMoment.OTHER}
+    return not event.touched and event.moment not in {EventKind.BEFORE, EventKind.OTHER}
 
 
 def _roots_visited_by_tools(calls: "HookSessions", event: Event) -> list[str]:
@@ -323,7 +323,7 @@ def _note_call_begun_elsewhere(event: Event, roots: list[str]) -> None:
     from objstore import TurnInfo, Workspace
 
     try:
-        end = event._replace(moment=HookMoment.PAUSE, tool="", touched=NOWHERE)
+        end = event._replace(moment=EventKind.IDLE, tool="", touched=NOWHERE)
         own = _roots(end) + (_roots(end._replace(place=event.home, others=())) if event.home else [])
         receiving = dict.fromkeys(own + _roots_elsewhere(end, own[:1]))
         news: dict[str, None] = {}
@@ -358,15 +358,15 @@ def _folder_of(event: Event, path: str) -> str:
 def _record(calls: "HookSessions", event: Event) -> None:
     """Record what the event reports."""
     match event.moment:
-        case HookMoment.PROMPT | HookMoment.RESUMED | HookMoment.PAUSE | HookMoment.OVER | HookMoment.START:
+        case EventKind.PROMPT | EventKind.RESUMED | EventKind.IDLE | EventKind.ALL_IDLE | EventKind.START:
             _record_turn(calls, event)
-        case HookMoment.SENT:
+        case EventKind.SUBAGENT_BEGINS:
             calls.note_subagent(event.conversation, event.agent, event.prompt_id)
-        case HookMoment.BACK:
+        case EventKind.SUBAGENT_ENDS:
             calls.pause(event.conversation, event.agent)
-        case HookMoment.BEFORE:
+        case EventKind.BEFORE:
             calls.begin(_call(calls, event), reports_subagents=event.reports_subagents)
-        case HookMoment.AFTER:
+        case EventKind.AFTER:
             try:
                 if event.joins:
                     calls.join(event.conversation, event.joins, event.tool)
@@ -374,21 +374,21 @@ def _record(calls: "HookSessions", event: Event) -> None:
                 if event.ended_task:
                     calls.end_task(event.conversation, event.ended_task)
                 calls.end(_call(calls, event), has_failed="Failure" in event.name)
-        case HookMoment.FAILED:
+        case EventKind.FAILED:
             calls.fail(_call(calls, event))
-        case HookMoment.BEHIND:
+        case EventKind.IN_BACKGROUND:
             calls.keep_running(_call(calls, event))
-        case HookMoment.ASKED | HookMoment.ALLOWED | HookMoment.DENIED:
+        case EventKind.ASKED | EventKind.ALLOWED | EventKind.DENIED:
             _record_question(calls, _call(calls, event), event.moment)
-        case HookMoment.OTHER:
+        case EventKind.OTHER:
             pass
 
 
 def _record_turn(calls: "HookSessions", event: Event) -> None:
     """Record that a turn or a session begins or ends."""
-    if event.moment is HookMoment.OVER:
+    if event.moment is EventKind.ALL_IDLE:
         calls.over(event.conversation)
-    elif event.moment is HookMoment.START:
+    elif event.moment is EventKind.START:
         calls.start(event.conversation, client=_noted(event, "client"), model=_noted(event, "model"))
     else:
         try:
@@ -396,17 +396,17 @@ def _record_turn(calls: "HookSessions", event: Event) -> None:
         finally:
             if event.ended_task:
                 calls.end_task(event.conversation, event.ended_task)
-            if event.moment is HookMoment.PROMPT:
+            if event.moment is EventKind.PROMPT:
                 calls.note_turn(_turn(event), has_begun=True, prompt_id=event.prompt_id)
-            elif event.moment is HookMoment.RESUMED:
+            elif event.moment is EventKind.RESUMED:
                 calls.resume(event.conversation)
 
 
-def _record_question(calls: "HookSessions", call: "AgentCall", moment: HookMoment) -> None:
+def _record_question(calls: "HookSessions", call: "AgentCall", moment: EventKind) -> None:
     """Record a question to a person about a tool, or the answer."""
-    if moment is HookMoment.ASKED:
+    if moment is EventKind.ASKED:
         calls.asked(call)
-    elif moment is HookMoment.ALLOWED:
+    elif moment is EventKind.ALLOWED:
         calls.allowed(call)
     else:
         calls.mark_not_run(call)

@@ -17,7 +17,7 @@ from typing import Final
 
 from cli.hooks.clients import claude_code, cursor, gemini, opencode
 from cli.hooks.clients.described import described
-from cli.hooks.clients.event import HookMoment
+from cli.hooks.clients.event import EventKind
 from cli.setup.hook_lists import hook_command, is_ours, with_hook, without_hooks
 from cli.setup.jsonc_edit import Key, loaded, with_member, with_members, without_member
 from cli.setup.opencode_plugin import FIRST_WORDS, plugin
@@ -305,7 +305,7 @@ def _described(client: str, scope: Scope, programs: Programs) -> ClientSteps:
         )
     hook: dict[str, object] = {"type": "command"} if file.shape == "groups" else {}
     hook |= {"command": command} | ({"timeout": file.timeout} if file.timeout else {})
-    tools = {event for event, moment in description.events.items() if moment in {HookMoment.BEFORE, HookMoment.AFTER}}
+    tools = {event for event, moment in description.events.items() if moment in {EventKind.BEFORE, EventKind.AFTER}}
     matcher = {"matcher": file.matcher} if file.matcher else {}
     entries: dict[str, Mapping[str, object]] = {}
     for event in description.events:

@@ -156,7 +156,7 @@ def _prepare() -> None:
     os.open = _opening(os.open)
     for package in ("objstore", "cli"):
         for found in walk_packages(import_module(package).__path__, f"{package}."):
-            if found.name not in {"cli.__main__", "cli.commands.setting_up.demo"}:
+            if found.name not in {"cli.__main__", "cli.commands.demo_script"}:
                 import_module(found.name)
     gc.collect()
     gc.freeze()  # what all have in common is not copied only to be counted

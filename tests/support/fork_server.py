@@ -44,7 +44,7 @@ IMPORTED_LATER: Final = {
 """Modules that the program imports only when it needs them."""
 
 NOT_BEFOREHAND: Final = {
-    "cli.commands.setting_up.demo",
+    "cli.commands.demo_script",
     "cli.__main__",
     "mcptools.__main__",
     "mcptools.server.write_descriptions",

@@ -16,7 +16,7 @@ from cli.hooks.clients.event import (
     CONTEXT_EVENTS,
     WITH_SUBAGENTS,
     Event,
-    HookMoment,
+    EventKind,
     Payload,
     additional_context,
     canonical_tool_name,
@@ -37,9 +37,9 @@ __all__ = ["ENDS", "READS", "notice", "read", "reply"]
 _NOTICES: Final = ("SessionStart", "UserPromptSubmit", "Stop")
 _MOMENTS: Final = {
     **WITH_SUBAGENTS,
-    "PostToolUseFailure": HookMoment.AFTER,
-    "PermissionDenied": HookMoment.DENIED,
-    "StopFailure": HookMoment.PAUSE,
+    "PostToolUseFailure": EventKind.AFTER,
+    "PermissionDenied": EventKind.DENIED,
+    "StopFailure": EventKind.IDLE,
 }
 _WAITS: Final = "idle_prompt"
 """The notification that no turn is running: the client waits for the next prompt."""
@@ -100,10 +100,10 @@ def _own(payload: Payload) -> Event:
     named = [path] if path else patched(text(payload, "tool_input"))
     prompt = text(payload, "prompt")
     moment = _moment(name, payload)
-    notice = _NOTICE.match(prompt) if moment is HookMoment.PROMPT else None
+    notice = _NOTICE.match(prompt) if moment is EventKind.PROMPT else None
     ended = text(given, "shell_id", "task_id") if tool in ENDS and name == "PostToolUse" else ""
     if notice is not None:
-        moment, prompt = HookMoment.RESUMED, ""
+        moment, prompt = EventKind.RESUMED, ""
         ended = notice[1] if notice[2] and notice[2] != _RUNNING else ""
     return Event(
         moment=moment,
@@ -139,10 +139,10 @@ def _running(tasks: object) -> tuple[str, ...] | None:
     return tuple(ids) if all(ids) else None
 
 
-def _moment(name: str, payload: Payload) -> HookMoment:
-    moment = _MOMENTS.get(name, HookMoment.OTHER)
-    if moment is HookMoment.AFTER and text(map_of(payload, "tool_response"), "backgroundTaskId"):
-        moment = HookMoment.BEHIND
+def _moment(name: str, payload: Payload) -> EventKind:
+    moment = _MOMENTS.get(name, EventKind.OTHER)
+    if moment is EventKind.AFTER and text(map_of(payload, "tool_response"), "backgroundTaskId"):
+        moment = EventKind.IN_BACKGROUND
     if name == "Notification" and text(payload, "notification_type") == _WAITS:
-        moment = HookMoment.PAUSE
+        moment = EventKind.IDLE
     return within(payload, moment)

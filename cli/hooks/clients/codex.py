@@ -13,7 +13,7 @@ from cli.hooks.clients.event import (
     CONTEXT_EVENTS,
     WITH_SUBAGENTS,
     Event,
-    HookMoment,
+    EventKind,
     Payload,
     TouchedPaths,
     additional_context,
@@ -33,7 +33,7 @@ __all__ = ["notice", "read", "reply"]
 _READS: Final = frozenset({"update_plan", "view_image", "web_search", "read_file", "list_dir", "grep_files"})
 _PATCH: Final = "apply_patch"
 _NOTICES: Final = ("SessionStart", "UserPromptSubmit", "Stop")
-_MOMENTS: Final = {**WITH_SUBAGENTS, "Interrupt": HookMoment.PAUSE}
+_MOMENTS: Final = {**WITH_SUBAGENTS, "Interrupt": EventKind.IDLE}
 _OF_NETWORK: Final = "network-access "
 """Beginning of the description when a person is asked whether a running command may use the network."""
 
@@ -43,9 +43,9 @@ def read(payload: Payload) -> Event:
     name = text(payload, "hook_event_name")
     tool = text(payload, "tool_name")
     given = map_of(payload, "tool_input")
-    moment = _MOMENTS.get(name, HookMoment.OTHER)
-    if moment is HookMoment.ASKED and text(given, "description").startswith(_OF_NETWORK):
-        moment = HookMoment.OTHER
+    moment = _MOMENTS.get(name, EventKind.OTHER)
+    if moment is EventKind.ASKED and text(given, "description").startswith(_OF_NETWORK):
+        moment = EventKind.OTHER
     return Event(
         moment=within(payload, moment),
         conversation=text(payload, "session_id"),

@@ -6,21 +6,21 @@ server is reported as `MCP:` and its name, without its server: rules for our too
 
 from typing import Final
 
-from cli.hooks.clients.event import Event, HookMoment, Payload, joined_by, map_of, notes_of, paths_touched_by, text
+from cli.hooks.clients.event import Event, EventKind, Payload, joined_by, map_of, notes_of, paths_touched_by, text
 
 __all__ = ["READS", "notice", "read", "reply"]
 
 _MOMENTS: Final = {
-    "preToolUse": HookMoment.BEFORE,
-    "beforeShellExecution": HookMoment.BEFORE,
-    "postToolUse": HookMoment.AFTER,
-    "postToolUseFailure": HookMoment.AFTER,
-    "afterShellExecution": HookMoment.AFTER,
-    "afterFileEdit": HookMoment.AFTER,
-    "beforeSubmitPrompt": HookMoment.PROMPT,
-    "sessionStart": HookMoment.START,
-    "sessionEnd": HookMoment.OVER,
-    "stop": HookMoment.PAUSE,
+    "preToolUse": EventKind.BEFORE,
+    "beforeShellExecution": EventKind.BEFORE,
+    "postToolUse": EventKind.AFTER,
+    "postToolUseFailure": EventKind.AFTER,
+    "afterShellExecution": EventKind.AFTER,
+    "afterFileEdit": EventKind.AFTER,
+    "beforeSubmitPrompt": EventKind.PROMPT,
+    "sessionStart": EventKind.START,
+    "sessionEnd": EventKind.ALL_IDLE,
+    "stop": EventKind.IDLE,
 }
 _TOOLS: Final = {"beforeShellExecution": "Shell", "afterShellExecution": "Shell", "afterFileEdit": "Write"}
 """The tool that an event without a tool's name is about."""
@@ -49,14 +49,14 @@ _CONTEXT_EVENTS: Final = frozenset({"postToolUse", "sessionStart"})
 def read(payload: Payload) -> Event:
     """Return the event that a hook's payload describes."""
     name = text(payload, "hook_event_name")
-    moment = _MOMENTS.get(name, HookMoment.OTHER)
+    moment = _MOMENTS.get(name, EventKind.OTHER)
     given = map_of(payload, "tool_input")
     tool = text(payload, "tool_name") or _TOOLS.get(name, "")
     path = text(given, "file_path", "path", "target_file", "target_notebook") or text(payload, "file_path")
     place = text(payload, "cwd")
     folders = [place] if place else _roots(payload)
     return Event(
-        moment=HookMoment.DENIED if text(payload, "failure_type") == _NOT_LET else moment,
+        moment=EventKind.DENIED if text(payload, "failure_type") == _NOT_LET else moment,
         conversation=text(payload, "conversation_id", "session_id"),
         place=folders[0] if folders else "",
         name=name,
@@ -74,7 +74,7 @@ def read(payload: Payload) -> Event:
             command=text(given, "command") or text(payload, "command"),
         ),
         # A turn spans all open folders. A tool begins in one: if it is not named, the tool is not taken for all.
-        others=() if moment is HookMoment.BEFORE else tuple(folders[1:]),
+        others=() if moment is EventKind.BEFORE else tuple(folders[1:]),
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from cli.hooks.clients.event import (
     Event,
-    HookMoment,
+    EventKind,
     Payload,
     additional_context,
     joined_by,
@@ -35,13 +35,13 @@ _LONGEST: Final = 1 << 16
 """Bytes of a description that are read; a client's takes some thousand."""
 
 _MOMENTS: Final = {
-    "before": HookMoment.BEFORE,
-    "after": HookMoment.AFTER,
-    "denied": HookMoment.DENIED,
-    "prompt": HookMoment.PROMPT,
-    "stop": HookMoment.PAUSE,
-    "start": HookMoment.START,
-    "end": HookMoment.OVER,
+    "before": EventKind.BEFORE,
+    "after": EventKind.AFTER,
+    "denied": EventKind.DENIED,
+    "prompt": EventKind.PROMPT,
+    "stop": EventKind.IDLE,
+    "start": EventKind.START,
+    "end": EventKind.ALL_IDLE,
 }
 """What an event may mean."""
 
@@ -80,7 +80,7 @@ class Described(NamedTuple):
     title: str  # what the client calls itself
     commands: Sequence[str]  # its programs, by which it is found
     settings: SettingsFile
-    events: Mapping[str, HookMoment]
+    events: Mapping[str, EventKind]
     fields: Mapping[str, Sequence[str]]
     reads: frozenset[str]
     writes: frozenset[str]
@@ -96,7 +96,7 @@ class Described(NamedTuple):
         path, command = self._text(inputs, "paths"), self._text(inputs, "command")
         named = [path] if path else list(patched(given if isinstance(given, str) else command))
         return Event(
-            moment=self.events.get(name, HookMoment.OTHER),
+            moment=self.events.get(name, EventKind.OTHER),
             conversation=self._text(payload, "session"),
             place=self._text(payload, "folder"),
             name=name,

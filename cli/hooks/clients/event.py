@@ -16,7 +16,7 @@ __all__ = [
     "WITH_SUBAGENTS",
     "Client",
     "Event",
-    "HookMoment",
+    "EventKind",
     "Payload",
     "TouchedPaths",
     "additional_context",
@@ -84,44 +84,44 @@ _LONGEST: Final = 2000
 """Characters of a prompt or a command that are kept with an edit."""
 
 
-class HookMoment(Enum):
-    """The part of a session that an event marks."""
+class EventKind(Enum):
+    """What an event of a client says."""
 
     BEFORE = "before a tool runs"
     AFTER = "after a tool ran"
     FAILED = "a tool failed: it ran, or a person did not let it"
-    BEHIND = "a tool has answered, and runs on"
+    IN_BACKGROUND = "a tool has answered, and runs on"
     DENIED = "a tool that was to run was not let"
     PROMPT = "a person said something"
     RESUMED = "the agent goes on with its turn, though no person said anything"
     ASKED = "a person is asked whether a tool may run"
     ALLOWED = "a person has let a tool run"
-    PAUSE = "no tool of the conversation's own is running"
-    OVER = "no tool of the conversation or of its subagents is running"
-    START = "as `OVER`, and a call that was put off may begin again"
-    SENT = "a subagent begins"
-    BACK = "a subagent is done"
+    IDLE = "no tool of the conversation's own is running"
+    ALL_IDLE = "no tool of the conversation or of its subagents is running"
+    START = "as `ALL_IDLE`, and a call that was put off may begin again"
+    SUBAGENT_BEGINS = "a subagent begins"
+    SUBAGENT_ENDS = "a subagent is done"
     OTHER = "nothing that matters here"
 
 
-COMMON: Final[Mapping[str, HookMoment]] = MappingProxyType(
+COMMON: Final[Mapping[str, EventKind]] = MappingProxyType(
     {
-        "PreToolUse": HookMoment.BEFORE,
-        "PostToolUse": HookMoment.AFTER,
-        "UserPromptSubmit": HookMoment.PROMPT,
-        "SessionStart": HookMoment.START,
-        "Stop": HookMoment.PAUSE,
+        "PreToolUse": EventKind.BEFORE,
+        "PostToolUse": EventKind.AFTER,
+        "UserPromptSubmit": EventKind.PROMPT,
+        "SessionStart": EventKind.START,
+        "Stop": EventKind.IDLE,
     }
 )
 """The events of Claude Code that other clients have adopted, with their names."""
 
-WITH_SUBAGENTS: Final[Mapping[str, HookMoment]] = MappingProxyType(
+WITH_SUBAGENTS: Final[Mapping[str, EventKind]] = MappingProxyType(
     {
         **COMMON,
-        "PermissionRequest": HookMoment.ASKED,
-        "SubagentStart": HookMoment.SENT,
-        "SubagentStop": HookMoment.BACK,
-        "SessionEnd": HookMoment.OVER,
+        "PermissionRequest": EventKind.ASKED,
+        "SubagentStart": EventKind.SUBAGENT_BEGINS,
+        "SubagentStop": EventKind.SUBAGENT_ENDS,
+        "SessionEnd": EventKind.ALL_IDLE,
     }
 )
 """The same, for clients that also report subagents and what they ask a person."""
@@ -133,7 +133,7 @@ CONTEXT_EVENTS: Final = frozenset({"UserPromptSubmit", "SessionStart", "PostTool
 class Event(NamedTuple):
     """One hook event. A named tuple, because an agent waits: `dataclasses` alone takes 10 ms to import."""
 
-    moment: HookMoment
+    moment: EventKind
     conversation: str  # "": the client gives none
     place: str  # folder in which the agent works; "": unknown
     name: str = ""  # of the event, as the client writes it
@@ -207,18 +207,18 @@ def text(payload: Payload, *names: str) -> str:
     return ""
 
 
-def moment_ignoring_compaction(payload: Payload, moment: HookMoment) -> HookMoment:
+def moment_ignoring_compaction(payload: Payload, moment: EventKind) -> EventKind:
     """Return the moment of an event of Claude Code's shape; the compaction of a session is none.
 
     The session continues, perhaps in the middle of a turn, and so do its subagents.
     """
-    return HookMoment.OTHER if moment is HookMoment.START and text(payload, "source") == "compact" else moment
+    return EventKind.OTHER if moment is EventKind.START and text(payload, "source") == "compact" else moment
 
 
-def within(payload: Payload, moment: HookMoment) -> HookMoment:
+def within(payload: Payload, moment: EventKind) -> EventKind:
     """Return the moment from the whole session's view, as `moment_ignoring_compaction`; a subagent's turn is none."""
-    is_turn = moment in {HookMoment.PROMPT, HookMoment.PAUSE, HookMoment.OVER, HookMoment.START}
-    return HookMoment.OTHER if is_turn and subagent(payload) else moment_ignoring_compaction(payload, moment)
+    is_turn = moment in {EventKind.PROMPT, EventKind.IDLE, EventKind.ALL_IDLE, EventKind.START}
+    return EventKind.OTHER if is_turn and subagent(payload) else moment_ignoring_compaction(payload, moment)
 
 
 def subagent(payload: Payload) -> str:

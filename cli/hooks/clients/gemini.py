@@ -7,7 +7,7 @@ from typing import Final
 
 from cli.hooks.clients.event import (
     Event,
-    HookMoment,
+    EventKind,
     Payload,
     additional_context,
     joined_by,
@@ -22,12 +22,12 @@ __all__ = ["READS", "notice", "read", "reply"]
 
 _NOTICES: Final = ("SessionStart", "BeforeAgent", "AfterAgent")
 _MOMENTS: Final = {
-    "BeforeTool": HookMoment.BEFORE,
-    "AfterTool": HookMoment.AFTER,
-    "BeforeAgent": HookMoment.PROMPT,
-    "AfterAgent": HookMoment.PAUSE,
-    "SessionStart": HookMoment.START,
-    "SessionEnd": HookMoment.OVER,
+    "BeforeTool": EventKind.BEFORE,
+    "AfterTool": EventKind.AFTER,
+    "BeforeAgent": EventKind.PROMPT,
+    "AfterAgent": EventKind.IDLE,
+    "SessionStart": EventKind.START,
+    "SessionEnd": EventKind.ALL_IDLE,
 }
 _WRITES: Final = frozenset({"write_file", "replace"})
 READS: Final = frozenset(
@@ -48,7 +48,7 @@ def read(payload: Payload) -> Event:
     given = map_of(payload, "tool_input")
     path = text(given, "file_path", "absolute_path", "path")
     return Event(
-        moment=_MOMENTS.get(name, HookMoment.OTHER),
+        moment=_MOMENTS.get(name, EventKind.OTHER),
         conversation=text(payload, "session_id"),
         place=text(payload, "cwd"),
         name=name,

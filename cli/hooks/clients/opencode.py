@@ -13,7 +13,7 @@ from cli.hooks.clients.event import (
     ANYWHERE,
     NOWHERE,
     Event,
-    HookMoment,
+    EventKind,
     Payload,
     TouchedPaths,
     joined_by,
@@ -29,17 +29,17 @@ from cli.hooks.clients.event import (
 __all__ = ["READS", "notice", "read", "reply"]
 
 _MOMENTS: Final = {
-    "tool.execute.before": HookMoment.BEFORE,
-    "tool.execute.after": HookMoment.AFTER,
-    "tool.execute.failed": HookMoment.FAILED,  # our name for an end without output to which our text could be added
-    "chat.message": HookMoment.PROMPT,
-    "permission.asked": HookMoment.ASKED,
-    "permission.allowed": HookMoment.ALLOWED,  # our names for the two answers
-    "permission.rejected": HookMoment.DENIED,
-    "session.created": HookMoment.START,
-    "session.idle": HookMoment.PAUSE,
+    "tool.execute.before": EventKind.BEFORE,
+    "tool.execute.after": EventKind.AFTER,
+    "tool.execute.failed": EventKind.FAILED,  # our name for an end without output to which our text could be added
+    "chat.message": EventKind.PROMPT,
+    "permission.asked": EventKind.ASKED,
+    "permission.allowed": EventKind.ALLOWED,  # our names for the two answers
+    "permission.rejected": EventKind.DENIED,
+    "session.created": EventKind.START,
+    "session.idle": EventKind.IDLE,
 }
-_OF_SUBAGENTS: Final = {"session.created": HookMoment.SENT, "session.idle": HookMoment.BACK}
+_OF_SUBAGENTS: Final = {"session.created": EventKind.SUBAGENT_BEGINS, "session.idle": EventKind.SUBAGENT_ENDS}
 _WRITES: Final = frozenset({"write", "edit", "multiedit"})
 READS: Final = frozenset(
     {"read", "glob", "grep", "list", "webfetch", "websearch", "todowrite", "todoread", "task", "subagent"}
@@ -56,7 +56,7 @@ def read(payload: Payload) -> Event:
     agent = subagent(payload)
     moments = _MOMENTS | _OF_SUBAGENTS if agent else _MOMENTS
     return Event(
-        moment=within(payload, moments.get(name, HookMoment.OTHER)),
+        moment=within(payload, moments.get(name, EventKind.OTHER)),
         conversation=text(payload, "sessionID"),
         place=text(payload, "directory"),
         name=name,

@@ -14,7 +14,7 @@ from cli.hooks.clients.event import (
     ANYWHERE,
     COMMON,
     Event,
-    HookMoment,
+    EventKind,
     Payload,
     TouchedPaths,
     canonical_tool_name,
@@ -30,7 +30,7 @@ from cli.hooks.clients.event import (
 
 __all__ = ["notice", "read", "reply"]
 
-_MOMENTS: Final = {**COMMON, "PostToolUseFailure": HookMoment.AFTER, "SessionEnd": HookMoment.OVER}
+_MOMENTS: Final = {**COMMON, "PostToolUseFailure": EventKind.AFTER, "SessionEnd": EventKind.ALL_IDLE}
 _WRITES: Final = frozenset(
     {"create_file", "replace_string_in_file", "multi_replace_string_in_file", "insert_edit_into_file"}
     | {"edit_notebook_file", "createFile", "editFiles", "deleteFile", "Write", "Edit"}
@@ -57,7 +57,7 @@ def read(payload: Payload) -> Event:
     tool = canonical_tool_name(text(payload, "tool_name", "toolName"), call)
     given = map_of(payload, "tool_input") or map_of(payload, "toolInput")
     return Event(
-        moment=moment_ignoring_compaction(payload, _MOMENTS.get(name, HookMoment.OTHER)),
+        moment=moment_ignoring_compaction(payload, _MOMENTS.get(name, EventKind.OTHER)),
         conversation=text(payload, "session_id", "sessionId"),
         place=text(payload, "cwd"),
         name=name,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cli.hooks.clients.event import NOWHERE, HookMoment
+from cli.hooks.clients.event import NOWHERE, EventKind
 from cli.hooks.handler import client_of
 from objstore import EditFilter, Operation, Origin, Status, Workspace
 from tests.clients.client_run import FILES
@@ -44,7 +44,7 @@ def test_the_recorded_session_of_a_client_gives_all_its_changes(command: str, tm
         assert (ran.status, ran.err) == (0, b"")
         assert set(ran.json() if ran.out else {}) <= {"systemMessage"}  # the agent itself reads nothing
         read = client_of(client).read(event)
-        if read.moment is HookMoment.BEFORE and read.touched != NOWHERE:
+        if read.moment is EventKind.BEFORE and read.touched != NOWHERE:
             shell(effects.pop(0), folder=tmp_path)
     assert effects == []
     with Workspace.open(tmp_path) as workspace:
@@ -73,7 +73,7 @@ def test_the_recorded_answer_of_our_server_names_its_conversation(command: str, 
     client = client_of(recorded(command)["client"])
     parsed = [(client.read(event), json.dumps(event)) for event in events(command, "server", tmp_path)]
     answers = [
-        (event, said) for event, said in parsed if "editledger" in event.tool and event.moment is HookMoment.AFTER
+        (event, said) for event, said in parsed if "editledger" in event.tool and event.moment is EventKind.AFTER
     ]
     assert len(answers) == 2
     named, said = answers[0][0].joins, answers[0][1]

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import click
 import pytest
 
-from cli.commands.reviewing.log_show import moment_named
+from cli.commands.log import moment_named
 from cli.screen.terminal import shown_width
 from cli.screen.word_diff import emphasis, paired_lines
 from objstore import MAX_BLOB, Call, blob_id

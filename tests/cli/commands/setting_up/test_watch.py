@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.commands.setting_up.watch_batches import change_batches
+from cli.commands.watch_batches import change_batches
 from objstore import EditView, Operation, Origin, Status, Workspace
 from tests.support.command_runner import ANYBODY, PATIENCE, PROGRAM, CommandRunner, cas, environment
 from tests.support.hooked_agents import ClaudeCode

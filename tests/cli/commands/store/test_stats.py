@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.commands.store.stats import chart
+from cli.commands.stats import chart
 from cli.plots.svg import is_drawing
 from cli.screen.terminal import EXACT
 from tests.support.command_runner import CommandRunner, with_progress

@@ -42,7 +42,7 @@ def stats(*, folder: str | None, path: str | None, force: bool, as_json: bool) -
     if folder is not None:
         if as_json:
             raise click.UsageError("--svg and --json exclude each other.")
-        from cli.commands.store.plot_files import write_plots
+        from cli.commands.plot_files import write_plots
 
         with invocation.workspace() as workspace:
             write(map(invocation.screen().line, write_plots(workspace, folder, path, force=force)))

@@ -1,7 +1,6 @@
-"""The commands `cas comment` and `cas send`: talk to the agents about their lines."""
+"""The command `cas comment`."""
 
 import re
-from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -15,24 +14,31 @@ from cli.selection.turn_selection import TurnSelection
 from objstore import MAX_INT, FileChanged, NoSuchName, Unit
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from objstore import CommentView, Workspace
 
-__all__ = ["comment", "send"]
+
+__all__ = ["comment", "comment_numbers", "write_comments"]
 
 _UNIT: Final = re.compile(r"[0-9]{1,18}(:[0-9]{1,9})?")
+
 _LINES: Final = re.compile(r"(?P<path>.+):(?P<first>[1-9][0-9]{0,8})(-(?P<last>[1-9][0-9]{0,8}))?", re.DOTALL)
+
 _BELOW: Final = "# Write the comment above this line; an empty one is not recorded. It is on: "
 
-_numbers = Number(1, MAX_INT)
+comment_numbers = Number(1, MAX_INT)
 
 
 @command("comment")
 @click.argument("target", metavar="[EDIT|HUNK|PATH[:LINE[-LINE]]]", default="", shell_complete=names("edit", "path"))
 @takes_turns("Comment on all edits")
 @click.option("-m", "--message", "text", callback=recorded_text, metavar="TEXT", default="", help="What to say.")
-@click.option("--reply", type=_numbers, metavar="NUMBER", help="Answer the comment of this number.")
-@click.option("--resolve", type=_numbers, multiple=True, metavar="NUMBER", help="Mark this comment as resolved.")
-@click.option("--reopen", type=_numbers, multiple=True, metavar="NUMBER", help="Open this comment, to be sent again.")
+@click.option("--reply", type=comment_numbers, metavar="NUMBER", help="Answer the comment of this number.")
+@click.option("--resolve", type=comment_numbers, multiple=True, metavar="NUMBER", help="Mark this comment as resolved.")
+@click.option(
+    "--reopen", type=comment_numbers, multiple=True, metavar="NUMBER", help="Open this comment, to be sent again."
+)
 @click.option("--all", "everything", is_flag=True, help="List resolved comments too.")
 @json_option
 def comment(
@@ -77,42 +83,7 @@ def comment(
             found = [view for view in workspace.comments.all() if everything or not view.is_resolved]
             if not (found or as_json):
                 click.echo("No comments." if everything else "No open comments.", err=True)
-        _show(workspace, found, invocation.screen(), as_json=as_json)
-
-
-@command("send")
-@click.argument("numbers", metavar="[NUMBER]...", nargs=-1, type=_numbers)
-@click.option("--session", default="", metavar="NAME", help="Send the comments to this session.")
-@click.option("--any", "to_any", is_flag=True, help="Send the comments to whichever agent works next.")
-@json_option
-def send(*, numbers: tuple[int, ...], session: str, to_any: bool, as_json: bool) -> None:
-    """Send your comments and rejections to the agents, and show them; or choose which agent gets comments.
-
-    Comments and rejections are one message to the agent that wrote the lines, with its next prompt or tool, once. With
-    `review.send` at ask or manual, they wait for this command. With --session or --any, the comments with these
-    NUMBERs, or all that wait, go to another agent, even if they were sent before.
-    """
-    if session and to_any:
-        raise click.UsageError("Give one of --session and --any.")
-    if numbers and not (session or to_any):
-        raise click.UsageError("Say who gets these comments: --session NAME, or --any.")
-    invocation = Invocation.current()
-    with invocation.reviewed_workspace() as workspace:
-        if session or to_any:
-            conversation = workspace.sessions.find_session(session).name if session else ""
-            chosen = numbers or tuple(view.number for view, _ in workspace.comments.unsent())
-            if chosen:
-                workspace.comments.address(chosen, conversation, who=reviewer())
-        if workspace.messages.sending != "automatic":
-            workspace.messages.release()
-        waiting = workspace.comments.unsent()
-        if as_json:
-            _show(workspace, (view for view, _ in waiting), invocation.screen(), as_json=True)
-        else:
-            write(_waiting_text(workspace, waiting, invocation.screen()))
-
-
-# ---- inside
+        write_comments(workspace, found, invocation.screen(), as_json=as_json)
 
 
 def _added(workspace: "Workspace", target: str, text: str, who: str) -> "CommentView":
@@ -171,7 +142,8 @@ def _typed(target: str) -> str:
     return recorded_text(context, option, text)
 
 
-def _show(workspace: "Workspace", views: "Iterable[CommentView]", screen: Screen, *, as_json: bool) -> None:
+def write_comments(workspace: "Workspace", views: "Iterable[CommentView]", screen: Screen, *, as_json: bool) -> None:
+    """Write comments, as JSON or as text."""
     from cli.json_shapes.edits import comment_shape
     from cli.json_shapes.values import json_line
     from cli.render.comments import comments_text
@@ -180,16 +152,3 @@ def _show(workspace: "Workspace", views: "Iterable[CommentView]", screen: Screen
         write(json_line(comment_shape(workspace, view)) for view in views)
     else:
         write(comments_text(views, screen), paged=True)
-
-
-def _waiting_text(
-    workspace: "Workspace", waiting: "list[tuple[CommentView, frozenset[str]]]", screen: Screen
-) -> Iterator[bytes]:
-    from cli.render.comments import comment_text, sending_text, session_with_prompt
-
-    for view, conversations in waiting:
-        yield from comment_text(view, screen)
-        to = [session_with_prompt(workspace, name) for name in sorted(conversations)]
-        yield screen.line(f"  goes to {', '.join(to) or 'the agent that works next'}")
-    said = [*sending_text(workspace, workspace.messages.waiting(), is_held=False)]
-    yield from map(screen.line, said or ["Nothing waits to be sent."])

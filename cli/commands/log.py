@@ -1,17 +1,15 @@
-"""The commands `cas log` and `cas show`: the edits, as a list and one by one."""
+"""The command `cas log`."""
 
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from cli.app.invocation import Command, Invocation, Number, command, json_option
-from cli.render.authors import Authors
-from cli.render.edits import edit_diff, edit_header
 from cli.render.rows import Rows
 from cli.render.unreadable import ReadErrors
 from cli.screen.diff_layout import for_pager, takes_layout
@@ -19,15 +17,17 @@ from cli.screen.terminal import Screen, write
 from cli.search.candidates import conversation_option, file_option, moments, names, takes_turns
 from cli.search.edit_list import EditConditions, accepted_by, lineage_at, matching, tool_named
 from cli.search.pickaxe import Pickaxe
-from cli.selection.selectors import edit_filter, edits_meant, edits_named, places_named
+from cli.selection.selectors import edit_filter, places_named
 from cli.selection.turn_selection import TurnSelection
-from objstore import MAX_INT, UNREADABLE, EditFilter, EditView, GitEvent, NoSuchName, Origin, Status, Unit, replace
+from objstore import MAX_INT, EditFilter, EditView, GitEvent, NoSuchName, Origin, Status, replace
 
 if TYPE_CHECKING:
     from cli.screen.progress import Progress
     from objstore import Workspace
 
-__all__ = ["log", "moment_named", "show"]
+from cli.commands.show import diff_text, stat_text
+
+__all__ = ["log", "moment_named"]
 
 _MOST_EDITS: Final = sys.maxsize
 """Larger numbers are taken for a mistake and refused."""
@@ -181,10 +181,10 @@ def log(  # noqa: PLR0913 -- each is an option of the command
             pieces: Iterator[bytes] = (json_line(edit_shape(workspace, view, read_errors, verdicts)) for view in views)
         elif stat and patch:
             listed = list(views)  # the table comes first
-            table = _stat_text(workspace, listed, screen, read_errors, newest_first=not reverse)
+            table = stat_text(workspace, listed, screen, read_errors, newest_first=not reverse)
             pieces = chain(table, [screen.line()], _log_text(workspace, listed, screen, read_errors, patch=True))
         elif stat:
-            pieces = _stat_text(workspace, views, screen, read_errors, newest_first=not reverse)
+            pieces = stat_text(workspace, views, screen, read_errors, newest_first=not reverse)
         else:
             pieces = _log_text(workspace, rows, screen, read_errors, patch=patch or bool(columns))
         write(pieces if text is None else _searched(pieces, progress), paged=not as_json)
@@ -282,52 +282,6 @@ def _say_what_was_not_searched(pickaxe: Pickaxe) -> None:
             click.echo(f"Not searched: {count} {what}{'s' * (count > 1)}, whose content is {fate}.", err=True)
 
 
-@command("show")
-@click.argument(
-    "names", metavar="[EDIT|HUNK|PATH:LINE|CONVERSATION]...", nargs=-1, shell_complete=names("edit", "conversation")
-)
-@takes_turns("The edits")
-@takes_layout
-@json_option
-def show(*, names: tuple[str, ...], by: TurnSelection, stat: bool, columns: bool | None, as_json: bool) -> None:
-    """Show edits (12, or 3..7), hunks (12:2), changes at lines (PATH:7) or conversations, with the diff hunk by hunk.
-
-    Without a name, --turn or --session, the newest edit.
-    """
-    invocation = Invocation.current()
-    read_errors = ReadErrors()
-    with invocation.reviewed_workspace() as workspace:
-        chosen = names or (() if by.is_given else (_newest(workspace),))
-        meant = [edit for name in chosen for edit in edits_named(workspace, name)]
-        if by.is_given:
-            views = edits_meant(workspace, conversation="", file="", by=by)
-            meant += [(view, tuple(Unit(view.seq, hunk) for hunk in range(len(view.units)))) for view in views]
-            if not meant:
-                raise click.ClickException(f"No edit is recorded of {' '.join(by.words)}.")
-        screen = invocation.screen() if stat else for_pager(invocation.screen(), columns)
-        if as_json:
-            from cli.json_shapes.edits import shown_edit_shape
-            from cli.json_shapes.values import json_line
-
-            verdicts = workspace.history.verdicts()
-            edits = [shown_edit_shape(workspace, view, units, read_errors, verdicts) for view, units in meant]
-            write([json_line({"edits": edits})])
-        elif stat:
-            write(_stat_text(workspace, (view for view, _ in meant), screen, read_errors), paged=True)
-        else:
-            write(_show_text(workspace, meant, screen, read_errors), paged=True)
-    read_errors.raise_first()
-    if all(view.expired is not None for view, _ in meant):
-        # Its record was shown; a missing diff must not look like an edit that changed nothing.
-        meant[0][0].refuse_if_expired()
-
-
-def _newest(workspace: "Workspace") -> str:
-    for view in workspace.history.edits(EditFilter(newest_first=True, limit=1)):
-        return str(view.seq)
-    raise click.ClickException("Nothing is recorded yet.")
-
-
 def _searched(pieces: Iterator[bytes], progress: "Progress") -> Iterator[bytes]:
     """Return the results of a search. On a terminal, show progress until a screenful is found."""
     if sys.stdout is None or not sys.stdout.isatty():
@@ -337,27 +291,6 @@ def _searched(pieces: Iterator[bytes], progress: "Progress") -> Iterator[bytes]:
     found = list(islice(pieces, get_terminal_size().lines))
     progress.end()
     return chain(found, pieces)
-
-
-def _stat_text(
-    workspace: "Workspace",
-    views: Iterable[EditView],
-    screen: Screen,
-    read_errors: ReadErrors,
-    *,
-    newest_first: bool = False,
-) -> Iterator[bytes]:
-    from cli.render.diffstat import FileChange, diffstat, edit_change
-
-    def change(view: EditView) -> FileChange:
-        try:
-            return edit_change(view, workspace.history.text)
-        except UNREADABLE as error:
-            read_errors.note(error)
-            edit = view.edit
-            return FileChange(name=os.fsdecode(edit.path), added=edit.added, removed=edit.removed)
-
-    return diffstat(map(change, views), screen, newest_first=newest_first)
 
 
 def _log_text(
@@ -375,43 +308,5 @@ def _log_text(
             continue
         yield from rows.of(view)
         if patch and view.expired is None:
-            yield from _diff_text(workspace, view, None, screen, read_errors)
+            yield from diff_text(workspace, view, None, screen, read_errors)
             yield screen.line()
-
-
-def _show_text(
-    workspace: "Workspace", meant: list[tuple[EditView, tuple[Unit, ...]]], screen: Screen, read_errors: ReadErrors
-) -> Iterator[bytes]:
-    authors, unresolved = Authors(workspace), workspace.review.markers()
-    for at, (view, units) in enumerate(meant):
-        if at:
-            yield screen.line()
-        yield from edit_header(view, authors.fact(view), authors.verdicts(view), screen, unresolved)
-        from cli.render.comments import comments_by_unit, comments_text
-
-        comments = comments_by_unit(workspace, units)
-        is_read = sys.stdout is not None and sys.stdout.isatty()
-        if not is_read or view.expired is not None:
-            # A program can take the diff only if nothing comes between its hunks.
-            for unit in sorted(comments):
-                yield from comments_text(comments.pop(unit), screen)
-        if view.expired is None:
-            yield screen.line()
-            remarks = {unit: [*comments_text(found, screen)] for unit, found in comments.items()}
-            yield from _diff_text(workspace, view, units, screen, read_errors, remarks)
-
-
-def _diff_text(
-    workspace: "Workspace",
-    view: EditView,
-    units: tuple[Unit, ...] | None,
-    screen: Screen,
-    read_errors: ReadErrors,
-    remarks: Mapping[Unit, Iterable[bytes]] | None = None,
-) -> Iterator[bytes]:
-    """Yield the diff of an edit, or a line saying that its content is lost: other edits may be readable."""
-    try:
-        yield from edit_diff(view, workspace, screen, units, remarks or {})
-    except UNREADABLE as error:
-        read_errors.note(error)
-        yield screen.line(f"No diff of edit {view.seq}: {error}")

@@ -1,9 +1,8 @@
-"""The commands `cas export` and `cas import`: edits as patches, and a whole store in one file."""
+"""The command `cas export`."""
 
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,11 +16,11 @@ from cli.selection.selectors import edits_meant, edits_named
 from cli.selection.turn_selection import TurnSelection
 
 if TYPE_CHECKING:
-    from cli.commands.keeping.git_patches import PatchSeries
-    from cli.json_shapes.values import Json
+    from cli.commands.git_patches import PatchSeries
     from objstore import Seq, Workspace
 
-__all__ = ["export", "import_"]
+
+__all__ = ["export"]
 
 
 @command("export")
@@ -104,119 +103,12 @@ def export(  # noqa: PLR0913 -- each is an option of the command
                 write([screen.line(f"Wrote {shown_name(bundle)}: {size} bytes. {imports}.")])
             return
         if diffs:
-            from cli.commands.keeping.export_diffs import export_diffs
+            from cli.commands.export_diffs import export_diffs
 
             seqs = _chosen(workspace, names, by, conversation=conversation, file=file, as_diffs=True)
             export_diffs(workspace, seqs, diffs, as_json=as_json)
             return
         _write_patches(workspace, names, output, by, conversation=conversation, file=file, as_json=as_json)
-
-
-@command("import")
-@click.argument("bundle", metavar="FILE|mcpdiff", type=click.Path())
-@click.argument("directory", metavar="DIR|PATH", type=click.Path(file_okay=False))
-@click.option("--store-only", is_flag=True, help="Import only the store; leave the files in DIR as they are.")
-@click.option(
-    "--root",
-    metavar="DIR",
-    shell_complete=folders,
-    help="Folder that held the files when mcpdiff recorded them, if they have moved.",
-)
-@click.option("--partly", is_flag=True, help="Import what can be imported, even if not everything can.")
-@click.option("-n", "--dry-run", is_flag=True, help="Show what would be imported; record nothing.")
-@json_option
-def import_(
-    *,
-    bundle: str,
-    directory: str,
-    store_only: bool,
-    root: str | None,
-    partly: bool,
-    dry_run: bool,
-    as_json: bool,
-) -> None:
-    """Make a workspace in the new or empty DIR from a bundle: its files and their whole history.
-
-    FILE - is standard input. Everything is verified before anything is kept. A store is never imported into another
-    one: to move edits there, use cas export --patch.
-
-    `cas import mcpdiff PATH` imports what mcpdiff recorded about the files of this workspace, with its decisions: PATH
-    is its .mcp/edit_history, or the folder that holds it. Each state is verified by its hash; no file is written, and
-    importing twice is the same as once.
-    """
-    if bundle == "mcpdiff":
-        if store_only:
-            raise click.UsageError("--store-only is only for bundles.")
-        from cli.commands.keeping.import_mcpdiff import import_mcpdiff_history
-
-        import_mcpdiff_history(directory, root=root, partly=partly, dry_run=dry_run, as_json=as_json)
-        return
-    if root or partly or dry_run:
-        raise click.UsageError("--root, --partly and --dry-run are only for `cas import mcpdiff`.")
-    if bundle == "-":
-        with _received() as received:
-            _import(received, directory, store_only=store_only, as_json=as_json)
-        return
-    if not Path(bundle).is_file():
-        named = shown_name(bundle)
-        if Path(bundle).exists():
-            raise click.UsageError(
-                f"Not a regular file: {named}. To read a bundle from a pipe, use `cas import - DIR`."
-            )
-        raise click.UsageError(f"No such file: {named}")
-    _import(bundle, directory, store_only=store_only, as_json=as_json)
-
-
-@contextmanager
-def _received() -> Iterator[str]:
-    """Save standard input to a temporary file and yield its path."""
-    from shutil import copyfileobj
-    from tempfile import NamedTemporaryFile
-
-    if sys.stdin is None or sys.stdin.isatty():
-        raise click.UsageError("No bundle on standard input. Pipe one in: `cas export --bundle - | cas import - DIR`.")
-    with NamedTemporaryFile(prefix="cas-", suffix=".bundle") as file:
-        copyfileobj(sys.stdin.buffer, file)
-        file.flush()
-        yield file.name
-
-
-def _import(bundle: str, directory: str, *, store_only: bool, as_json: bool) -> None:
-    from objstore import FileExists, import_bundle
-
-    with Progress({"blobs": "checking", "documents": "replaying"}) as progress:
-        try:
-            found = import_bundle(bundle, directory, files=not store_only, progress=progress.report)
-        except FileExists as error:
-            raise click.ClickException(_taken(error.path, directory, store_only=store_only)) from error
-    if as_json:
-        from cli.json_shapes.values import json_line, text_shape
-
-        shape: dict[str, Json] = {
-            "workspace": text_shape(found.root),
-            "records": found.records,
-            "blobs": found.blobs,
-            "files": found.files,
-        }
-        write([json_line(shape)])
-        return
-    from cli.render.status import counted
-
-    records, blobs = counted(found.records, "record"), counted(found.blobs, "blob")
-    files = counted(found.files, "file")
-    screen = Invocation.current().screen()
-    write(
-        [
-            screen.line(f"Verified {records} and {blobs}: nothing is wrong."),
-            screen.line(f"{shown_name(found.root)} is a workspace with the same history; {files} written."),
-        ]
-    )
-
-
-def _taken(path: str, directory: str, *, store_only: bool) -> str:
-    if store_only or Path(path).name == ".cas":
-        return f"{shown_name(directory)} already has a store, and stores can't be merged. Import into a new folder."
-    return f"{shown_name(directory)} is not empty ({shown_name(path)}). Import into a new folder, or pass --store-only."
 
 
 def _chosen(
@@ -258,7 +150,7 @@ def _write_patches(
 ) -> None:
     from tempfile import TemporaryFile
 
-    from cli.commands.keeping.git_patches import PatchSeries
+    from cli.commands.git_patches import PatchSeries
     from objstore import require_not_reserved
 
     if output is not None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from cli.commands.reviewing.trial import say_what_is_missing, start_folder
+from cli.commands.try_ import say_what_is_missing, start_folder
 from cli.screen.terminal import can_ask, visible
 from objstore import CheckedElse, Configuration, Decided, ending_on_signals, reason_with_check, value
 

@@ -9,16 +9,16 @@ from cli.app.invocation import CommandGroup, imported_command
 __all__ = ["store"]
 
 _COMMANDS: Final = {
-    "stats": "cli.commands.store.stats:stats",
-    "salvage": "cli.commands.store.fsck_salvage:salvage",
-    "purge": "cli.commands.keeping.purge:purge",
-    "pin": "cli.commands.keeping.pin:pin",
-    "ls": "cli.commands.store.plumbing:listing",
-    "cat": "cli.commands.reviewing.diff_cat:cat",
-    "hash": "cli.commands.store.plumbing:hash_file",
-    "verify": "cli.commands.store.plumbing:verify",
-    "records": "cli.commands.store.plumbing:records",
-    "segments": "cli.commands.store.plumbing:segments",
+    "stats": "cli.commands.stats:stats",
+    "salvage": "cli.commands.salvage:salvage",
+    "purge": "cli.commands.purge:purge",
+    "pin": "cli.commands.pin:pin",
+    "ls": "cli.commands.ls:listing",
+    "cat": "cli.commands.cat:cat",
+    "hash": "cli.commands.hash:hash_file",
+    "verify": "cli.commands.verify:verify",
+    "records": "cli.commands.records:records",
+    "segments": "cli.commands.segments:segments",
 }
 
 

@@ -1,9 +1,8 @@
-"""The commands `cas setup`, `cas doctor` and `cas hook`: connect agent programs, and receive their events."""
+"""The command `cas setup`."""
 
 import os
 import shlex
 import shutil
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -11,24 +10,20 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from cli.app.invocation import Invocation, command, json_option
-from cli.hooks.clients.described import DESCRIBED, described, is_description
+from cli.app.invocation import Invocation, command
+from cli.hooks.clients.described import DESCRIBED, described
 from cli.screen.terminal import Screen, can_ask, shown_name, visible, write
 
 if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
-
-    from cli.setup.doctor import Finding
-    from cli.setup.plans import Programs, Scope, SetupStep
+    from cli.setup.plans import Scope, SetupStep
     from cli.setup.settings_files import SettingsChange
-    from objstore import Caution, Workspace
 
-__all__ = ["doctor", "hook", "setup"]
+from cli.commands.client_names import CLIENTS, NAMES, programs_at
 
-_MOST_CAUTIONS: Final = 5
-"""Cautions that the doctor names: the newest."""
+__all__ = ["setup"]
 
 NEXT: Final = "Restart {name} to begin recording. `{program} doctor {client}` checks that it works."
+
 BY_HAND: Final = "Add the MCP server to {name} by hand: its command is `editledger`, with the project's folder."
 """Printed for clients whose lists of servers are not known."""
 
@@ -39,16 +34,6 @@ HOW_TO_ADMIT: Final = "Set EDITLEDGER_TOKEN to one token where you start {name} 
 EACH: Final = "Only workspaces are recorded: run `cas init` in each folder."
 """Printed when a client is set up for all projects: hooks make no folder a workspace by themselves."""
 
-NAMES: Final = {
-    "claude-code": "Claude Code",
-    "codex": "Codex",
-    "gemini": "Gemini CLI",
-    "cursor": "Cursor",
-    "vscode": "VS Code",
-    "opencode": "opencode",
-}
-"""What each client calls itself."""
-
 _TRACES: Final[Mapping[str, tuple[Sequence[str], Sequence[str]]]] = {
     "claude-code": (["claude"], [".claude"]),
     "codex": (["codex"], [".codex"]),
@@ -58,24 +43,6 @@ _TRACES: Final[Mapping[str, tuple[Sequence[str], Sequence[str]]]] = {
     "opencode": (["opencode"], [".config/opencode", ".opencode"]),
 }
 """The commands of each client, and the folders that it makes in the home. Those described have commands alone."""
-
-CLIENTS: Final = (*NAMES, *DESCRIBED)
-
-
-class _ClientName(click.ParamType[str]):
-    """A client by its name, or by the path of the file that describes it."""
-
-    name = "client"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the name, or the absolute path. Fails for what is neither."""
-        if is_description(value):
-            return str(Path(value).resolve())
-        return str(click.Choice(CLIENTS).convert(value, param, ctx))
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem]":
-        """Return the names that begin so."""
-        return click.Choice(CLIENTS).shell_complete(ctx, param, incomplete)
 
 
 def _server_address(_context: click.Context, _option: click.Parameter, given: str) -> str:
@@ -151,7 +118,7 @@ def setup(  # noqa: PLR0913 -- each is an option of the command
         (*clients, *files), where, "Remove the setup of {}" if remove else "Set {} up", asks=not (show or dry_run)
     ):
         if show:
-            steps = plan(client, where, _programs(address), server=server or bool(address))
+            steps = plan(client, where, programs_at(address), server=server or bool(address))
             write(_entries_text(steps, invocation.screen()))
         else:
             for_whom = where
@@ -230,7 +197,7 @@ def _set_up(
     if moved is not None:
         place = f"{HOMES[client][0]} says where your settings of {client} are: {shown_name(str(moved))}"
         write([screen.line(place)])
-    programs = _programs(address)
+    programs = programs_at(address)
     steps = plan(client, where, programs, server=server or remove or bool(address))
     try:
         excluded = (
@@ -360,98 +327,6 @@ def _baseline_text(project: Path, screen: Screen) -> Iterator[bytes]:
         yield screen.line(f"Skipped: {shown_name(place.path)}: {place.reason}")
 
 
-@command("doctor")
-@click.argument("clients", nargs=-1, type=_ClientName(), metavar="[CLIENT]...")
-@click.option(
-    "--forget",
-    is_flag=True,
-    help="Forget what is reported of hooks, lost histories and decisions: you know of it.",
-)
-@json_option
-def doctor(*, clients: tuple[str, ...], forget: bool, as_json: bool) -> None:
-    """Check that the setup works: programs start, settings are valid, hooks answer, and there were no recent errors."""
-    from cli.setup.doctor import examine
-
-    invocation = Invocation.current()
-    with invocation.workspace() as workspace:
-        root = Path(workspace.root)
-        known = _acknowledged(workspace) if forget else []
-    if forget:
-        from objstore import forget_hook_failures
-
-        forget_hook_failures(str(root))
-    found = [*known, *examine(root, Path.home(), _programs(), clients or None), *_are_acknowledged(root)]
-    if as_json:
-        from cli.json_shapes.values import json_line
-
-        write([json_line({"check": one.check, "ok": one.ok, "said": one.said}) for one in found])
-    else:
-        write(_diagnosis(found, invocation.screen()))
-    if not all(one.ok for one in found):
-        click.get_current_context().exit(1)
-
-
-def _acknowledged(workspace: "Workspace") -> "list[Finding]":
-    """Forget lost histories and what a person should hear of; return the latter, so that no more than these are."""
-    from cli.render.status import caution_line
-    from cli.setup.doctor import Finding
-
-    workspace.acknowledge_loss()
-    cautions = workspace.review.cautions()
-    workspace.review.acknowledge(cautions)
-    return [Finding(check="acknowledged", ok=True, said=caution_line(each)) for each in cautions.items]
-
-
-def _are_acknowledged(root: Path) -> "Iterator[Finding]":
-    """Yield whether a person knows of decisions inside agents' shells, of what narrows the record, and of silence."""
-    from cli.setup.doctor import Finding
-    from objstore import CasError, Workspace
-
-    decided, heard = "decisions in agents' shells, and what narrows the record", "events of tools arrive"
-    try:
-        with Workspace.open(root) as workspace:
-            items = workspace.review.cautions().items
-    except CasError as error:
-        yield Finding(check=decided, ok=False, said=str(error))
-        return
-    silent = [each for each in items if each.silence is not None]
-    others = [each for each in items if each.silence is None]
-    yield Finding(check=heard, ok=not silent, said=_listed(silent))
-    by_agent = any(each.by_agent for each in others)
-    yield Finding(check=decided, ok=not by_agent, said=_listed(others) or "none")
-
-
-def _listed(cautions: "Sequence[Caution]") -> str:
-    """Return the newest of some cautions, and how to acknowledge them ("": there are none)."""
-    if not cautions:
-        return ""
-    from cli.render.status import caution_line
-
-    more = f" and {len(cautions) - _MOST_CAUTIONS} more" if len(cautions) > _MOST_CAUTIONS else ""
-    said = "; ".join(map(caution_line, cautions[-_MOST_CAUTIONS:])) + more
-    return f"{said}; `cas doctor --forget` once you know {'them' if len(cautions) > 1 else 'of it'}"
-
-
-def _diagnosis(found: "list[Finding]", screen: Screen) -> Iterator[bytes]:
-    for one in found:
-        yield screen.line(
-            f"{'ok  ' if one.ok else 'BAD '} {one.check}" + (f": {shown_name(one.said)}" if one.said else "")
-        )
-
-
-@command("hook")
-@click.argument("client", type=_ClientName(), metavar="CLIENT")
-def hook(*, client: str) -> None:
-    """Record what a tool of CLIENT does, from an event on standard input. `cas setup` makes clients call this.
-
-    It never fails, and prints only what the client's agent should read: which of its edits were rejected, and why.
-    Errors go to `.cas/hook.log`, which `cas status` mentions and `cas doctor` shows.
-    """
-    from cli.hooks.handler import main
-
-    main([client], sys.stdin.buffer.read())
-
-
 def _title(client: str) -> str:
     """Return what a client calls itself."""
     if client in NAMES:
@@ -480,24 +355,3 @@ def _scope(invocation: Invocation, named: str = "project") -> "Scope":
     except NotAWorkspace:
         project = Path(start)
     return Scope(project=project, home=Path.home(), is_local=named == "local")
-
-
-def _programs(address: str = "") -> "Programs":
-    """Return the commands that clients should call: by name if it leads to this installation, else by path.
-
-    `address`: of a server over HTTP. A client gets an address of its own there, unless this one has a name already.
-    """
-    from cli.setup.plans import Programs
-
-    return Programs(cas=_program("cas"), server=_program("editledger"), address=address, name=os.urandom(8).hex())
-
-
-def _program(name: str) -> str:
-    own = Path(sys.executable).with_name(name)
-    # A client that is started elsewhere doesn't have the activated environment of this shell.
-    active = os.environ.get("VIRTUAL_ENV")
-    places = [place for place in os.get_exec_path() if not active or not Path(place).is_relative_to(active)]
-    found = shutil.which(name, path=os.pathsep.join(places))
-    if found is not None and (not own.exists() or os.path.realpath(found) == os.path.realpath(own)):
-        return name
-    return str(own)

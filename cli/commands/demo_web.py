@@ -18,7 +18,7 @@ from typing import Final
 
 import click
 
-from cli.commands.setting_up.demo import DECODER, ENCODER, SCANNER, TOOL, Differs, Stage
+from cli.commands.demo_script import DECODER, ENCODER, SCANNER, TOOL, Differs, Stage
 
 __all__ = ["run_web"]
 

@@ -1,4 +1,4 @@
-"""The commands `cas diff` and `cas cat`: the content of files, now and at any recorded moment."""
+"""The command `cas diff`."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum, auto
@@ -12,7 +12,7 @@ from cli.app.invocation import Invocation, command, json_option
 from cli.render.status import counted
 from cli.screen.diff_layout import for_pager, takes_layout
 from cli.screen.progress import REPLAYING, showing_progress
-from cli.screen.terminal import Screen, guarded, shown_name, write
+from cli.screen.terminal import Screen, write
 from cli.search.candidates import names, takes_turns, takes_unseen
 from cli.selection.turn_selection import TurnSelection
 
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from cli.render.diffstat import FileChange
     from objstore import ExternalChange, FileSummary, NetFile, Workspace
 
-__all__ = ["cat", "diff"]
+
+__all__ = ["diff"]
 
 
 class Layout(Enum):
@@ -75,27 +76,6 @@ def diff(
             _write_unrecorded(workspace, names, layout, screen)
         else:
             _write_net(workspace, names, by, layout, screen, only_unseen=unseen)
-
-
-@command("cat")
-@click.argument("name", metavar="STATE", shell_complete=names("path"))
-def cat(*, name: str) -> None:
-    """Write the exact bytes of a state; on a terminal, control characters are escaped.
-
-    Name it by PATH@12, PATH@12^, PATH@2h (two hours ago), PATH@2026-11-20, PATH (as last recorded) or its hash.
-    """
-    from cli.selection.selectors import state_named, state_parts
-
-    invocation = Invocation.current()
-    with invocation.reviewed_workspace() as workspace:
-        state = state_named(workspace, name)
-        if state.blob is None:
-            from cli.search.did_you_mean import last_held
-
-            held = last_held(workspace, state.path) if state_parts(name) is None else ""
-            instead = f" `{invocation.program} cat {held}` prints its last content." if held else ""
-            raise click.ClickException(f"There is no file {shown_name(state.path)} in this state.{instead}")
-        write(guarded(workspace.history.pieces(state.blob)))
 
 
 def _names_states(workspace: "Workspace", names: tuple[str, ...]) -> bool:

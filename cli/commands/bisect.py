@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from cli.app.invocation import Invocation, Number, command
-from cli.commands.reviewing.trial import RunningCommand, Trial, start_folder
+from cli.commands.try_ import RunningCommand, Trial, start_folder
 from cli.render.authors import Authors
 from cli.render.edits import edit_diff, edit_header
 from cli.render.prompts import first_line

@@ -49,7 +49,7 @@ def watch(*, agent: str, conversation: str, quiet_for: int) -> None:
     They are yours, and so accepted, unless you pass --agent or the hook of an agent reports that one of its tools is
     running. Where hooks or our server report each tool, you don't need to watch.
     """
-    from cli.commands.setting_up.watch_batches import change_batches
+    from cli.commands.watch_batches import change_batches
     from objstore import CallInfo, Origin
 
     invocation = Invocation.current()

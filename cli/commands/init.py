@@ -1,16 +1,14 @@
-"""The commands `cas init`, `mcp`, `completion` and `demo`: start a workspace, the server, or the demonstration."""
+"""The command `cas init`."""
 
 import os
-import sys
 from contextlib import suppress
 
 import click
 
 from cli.app.invocation import Invocation, absolute, command
 from cli.screen.terminal import shown_name, write
-from cli.search.candidates import folders
 
-__all__ = ["completion", "demo", "init", "mcp"]
+__all__ = ["init"]
 
 
 @command("init")
@@ -49,36 +47,3 @@ def _around(root: str) -> str | None:
     with suppress(NotAWorkspace):
         return find_root(above) if above != root else None
     return None
-
-
-@command("mcp")
-@click.argument("arguments", metavar="[DIR]...", nargs=-1, type=click.UNPROCESSED, shell_complete=folders)
-def mcp(arguments: tuple[str, ...]) -> None:
-    """Start the MCP server for DIR... on stdin and stdout. Its own options follow `--`."""
-    # -P: Python must not import from the folder that the server starts in, where the agent writes.
-    os.execv(sys.executable, [sys.executable, "-P", "-m", "editledger", *arguments])  # noqa: S606 -- no shell
-
-
-@command("completion")
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def completion(shell: str) -> None:
-    """Print the script that makes bash, zsh or fish complete commands, options, edits, conversations and files.
-
-    In the shell's own start file: source <(cas completion bash), the same for zsh, or cas completion fish | source.
-    """
-    from cli.app.completion import script
-
-    write([script(click.get_current_context().find_root().command, shell).encode()])
-
-
-@command("demo")
-@click.option("--web", is_flag=True, help="Review in the browser while the agent works, until you press Ctrl-C.")
-def demo(*, web: bool) -> None:
-    """Watch an agent edit a copy of real source files, and a person review the edits."""
-    if web:
-        from cli.commands.setting_up.demo_web import run_web
-
-        click.get_current_context().exit(run_web())
-    from cli.commands.setting_up.demo import run
-
-    click.get_current_context().exit(run())

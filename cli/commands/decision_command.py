@@ -1,4 +1,4 @@
-"""The commands `cas accept`, `reject`, `reopen`, `undo` and `redo`: take a decision on edits and report it."""
+"""What the commands that decide share: their options, and how they report what they did."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final, TypeVar, assert_never, cast
 
 import click
 
-from cli.app.invocation import Command, Invocation, command, json_option, recorded_text, reviewer
-from cli.commands.reviewing.check import Check, takes_check
+from cli.app.invocation import Command, Invocation, json_option, reviewer
+from cli.commands.check import Check
 from cli.render.external_prompt import refuse, settled
 from cli.render.outcomes import (
     MY_CHANGES,
@@ -27,7 +27,6 @@ from cli.search.candidates import conversation_option, file_option, names, takes
 from cli.selection.turn_selection import TurnSelection
 from cli.selection.unit_selection import UnitSelection, selected, way_back
 from objstore import (
-    MAX_INT,
     Action,
     CasError,
     Conflicted,
@@ -48,21 +47,13 @@ from objstore import (
 if TYPE_CHECKING:
     from objstore import DecisionInForce, DecisionOutcome, ExternalChange, Selected, Workspace
 
-__all__ = [
-    "KEEP_LINES_HELP",
-    "DecisionCommand",
-    "WayOut",
-    "accept",
-    "redo",
-    "reject",
-    "reopen",
-    "takes_decision_options",
-    "undo",
-]
+
+__all__ = ["MARKERS_HELP", "DecisionCommand", "Undo", "WayOut", "takes_decision_options", "takes_selection"]
 
 RESULTS: Final = {Action.ACCEPT: "accepted", Action.REJECT: "rejected", Action.RESET: "pending"}
 
 _NO_MARKERS: Final = "Conflict markers can't show this: they only work between live lines of a text file."
+
 _NO_LINES_KEPT: Final = (
     "--keep-lines doesn't solve this: it keeps accepted lines in a text file of which the creation is rejected."
 )
@@ -70,7 +61,7 @@ _NO_LINES_KEPT: Final = (
 Function = TypeVar("Function", bound=Callable[..., object])
 
 
-def _takes_selection(function: Function) -> Function:
+def takes_selection(function: Function) -> Function:
     """Give a command the parameters that name edits, combined into one argument `selection`."""
 
     @click.argument("names", metavar="[PATH|EDIT|HUNK|PATH:LINE]...", nargs=-1, shell_complete=names("edit", "path"))
@@ -95,8 +86,6 @@ _EARLIER: Final = 10
 """How many earlier decisions are tried when an undo is refused, to name one that can be undone."""
 
 MARKERS_HELP: Final = "On a conflict, write both versions into the file, between conflict markers."
-
-KEEP_LINES_HELP: Final = "Keep a file that they created if others added lines to it, with these lines alone."
 
 
 def takes_decision_options(function: Function) -> Function:
@@ -135,69 +124,7 @@ def takes_decision_options(function: Function) -> Function:
     return cast("Function", with_options)
 
 
-@command("accept")
-@_takes_selection
-@click.option("--markers", is_flag=True, help=MARKERS_HELP)
-@takes_check
-@takes_decision_options
-def accept(*, decision_command: "DecisionCommand", selection: UnitSelection, markers: bool) -> None:
-    """Accept changes: at a PATH or a line (PATH:7), of a turn or session, or by edits (12) and hunks (12:2).
-
-    Edits and hunks that were rejected come back. With a PATH, --turn and --session accept only that part of it.
-    --turn, --session, --conversation, --file and --all select pending edits: what was rejected stays rejected.
-    """
-    decision_command.decide(Action.ACCEPT, selection, WayOut(markers=markers))
-
-
-@command("reject")
-@_takes_selection
-@click.option(
-    "-m",
-    "--reason",
-    callback=recorded_text,
-    metavar="TEXT",
-    default="",
-    help="Reason to record and to report to the agent.",
-)
-@click.option("--cascade", is_flag=True, help="Also reject what depends on them.")
-@click.option("--keep-lines", is_flag=True, help=KEEP_LINES_HELP)
-@click.option("--with-users", is_flag=True, help="Also reject the Python lines that use names which this takes out.")
-@click.option("-y", "--yes", is_flag=True, help="Don't ask before rejecting more than a screenful.")
-@click.option("--markers", is_flag=True, help=MARKERS_HELP)
-@takes_check
-@takes_decision_options
-def reject(
-    *,
-    decision_command: "DecisionCommand",
-    selection: UnitSelection,
-    reason: str,
-    cascade: bool,
-    keep_lines: bool,
-    with_users: bool,
-    yes: bool,
-    markers: bool,
-) -> None:
-    """Reject changes: at a PATH or a line (PATH:7), of a turn or session, or by edits (12) and hunks (12:2).
-
-    Their changes are taken out, every other edit stays. With a PATH, --turn and --session reject only that part of it.
-    --turn, --session, --conversation, --file and --all select pending and accepted edits.
-    """
-    if cascade + markers + keep_lines > 1:
-        raise click.UsageError("--cascade, --keep-lines and --markers exclude each other: pass one of them.")
-    way_out = WayOut(cascade=cascade, keeps_lines=keep_lines, markers=markers, takes_users=with_users)
-    decision_command.decide(Action.REJECT, selection, way_out, reason=reason, asks=not yes)
-
-
-@command("reopen")
-@_takes_selection
-@click.option("--markers", is_flag=True, help=MARKERS_HELP)
-@takes_decision_options
-def reopen(*, decision_command: "DecisionCommand", selection: UnitSelection, markers: bool) -> None:
-    """Take back what was decided on edits (12) or hunks (12:2), to decide again. Rejected ones come back."""
-    decision_command.decide(Action.RESET, selection, WayOut(markers=markers))
-
-
-class _Undo(Command):
+class Undo(Command):
     """A command that takes no name, though users may expect that it does."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -212,27 +139,6 @@ class _Undo(Command):
                 "To take an edit out, run `cas reject EDIT`.",
                 ctx,
             ) from error
-
-
-@command("undo", cls=_Undo)
-@click.option(
-    "--decision",
-    "number",
-    type=click.IntRange(1, MAX_INT),
-    metavar="N",
-    help="Undo decision N, and keep later ones.",
-)
-@takes_decision_options
-def undo(*, decision_command: "DecisionCommand", number: int | None) -> None:
-    """Undo the newest thing that you did: a decision, restore, rewind, claim or amendment."""
-    decision_command.undo(number or 0)
-
-
-@command("redo")
-@takes_decision_options
-def redo(*, decision_command: "DecisionCommand") -> None:
-    """Redo what was last undone, unless another decision was made since."""
-    decision_command.redo()
 
 
 @value

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from cli.app.invocation import Number, command, recorded_text, reviewer
-from cli.commands.reviewing.accept_reject_undo import KEEP_LINES_HELP, DecisionCommand, WayOut, takes_decision_options
-from cli.commands.reviewing.check import takes_check
+from cli.commands.check import takes_check
+from cli.commands.decision_command import DecisionCommand, WayOut, takes_decision_options
+from cli.commands.reject import KEEP_LINES_HELP
 from cli.render.external_prompt import refuse
 from cli.render.outcomes import effect_line, effect_text
 from cli.render.status import counted

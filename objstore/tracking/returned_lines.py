@@ -393,7 +393,8 @@ class _Comparison:
         if here.document is None or here.known is not None or here.now is None:
             return False
         store = self._journal.store
-        *_, newest = (store.record(place)[0] for place in store.index.history.of(here.document))
+        places = [*store.index.history.of(here.document)]
+        newest = store.record(places[-1])[0] if places else None  # None: all of its history was purged
         with suppress(OSError):
             written = os.lstat(os.path.join(os.fsencode(self._journal.tree.root), here.path)).st_mtime_ns
             return isinstance(newest, Edit | Decision) and written <= newest.time * _NS_PER_US

@@ -1,7 +1,7 @@
 """Make the folder of a scratch copy, outside the workspace, and remove it; sweep what killed processes left.
 
 Each user has one folder for copies. A living copy is locked (`flock` on its folder) by the process that made it and by
-the command that runs in it, so what nobody holds a lock on is left over, whoever died.
+the command that runs in it, so a folder that is not locked is left over from a process that died.
 """
 
 import fcntl

@@ -1,4 +1,4 @@
-"""Measure how many broken names are told before a rejection, on releases of real packages, with pyflakes as judge.
+"""Measure how many broken names a rejection names, on releases of real packages, with pyflakes as judge.
 
     python -m tests.bench.still_works FOLDER [MOST]
 
@@ -134,7 +134,7 @@ def told(before: Sources, after: Sources) -> set[Broken]:
 
 
 def measure(folder: Path, most: int) -> tuple[int, int, int, int, list[str]]:
-    """Return rejections, those that break names, those of these that are told, sound ones warned of, and the misses."""
+    """Return rejections, those that break names, those of these that are named, sound ones warned of, and the misses."""
     chance = random.Random(SEED)
     tried = broken = named = false = 0
     misses: list[str] = []

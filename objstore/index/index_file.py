@@ -13,7 +13,7 @@ import stat
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Final
 
-from objstore.errors import StoreLinked
+from objstore.errors import StoreLinked, StoreReplaced
 from objstore.fs.disk import give_to_owner_of
 from objstore.index.database import BUSY_SECONDS, PAGE, SQLITE_ERRORS, unusable
 
@@ -99,7 +99,15 @@ class IndexFile:
         return db
 
     def remove(self) -> None:
-        """Remove the database and the files that SQLite keeps next to it. Raises OSError as os.unlink does."""
+        """Remove the database and the files that SQLite keeps next to it.
+
+        Raises StoreReplaced if the path leads to another folder now, because then it was not this database that SQLite
+        found to be unusable, and OSError as os.unlink does.
+        """
+        folder = os.path.dirname(self.path)
+        here, there = os.fstat(self.folder), os.stat(folder)
+        if (here.st_dev, here.st_ino) != (there.st_dev, there.st_ino):
+            raise StoreReplaced(folder)
         for suffix in ("", "-wal", "-shm"):
             with suppress(FileNotFoundError):
                 os.unlink(self._name + suffix, dir_fd=self.folder)

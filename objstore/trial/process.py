@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from selectors import EVENT_READ, DefaultSelector
 from threading import Event
@@ -50,14 +50,16 @@ def run_attached(words: Sequence[str], folder: str, environment: Mapping[str, st
     `held`: an open file that the command keeps open too. On a terminal the command is in the foreground.
     """
     began = time.monotonic()
-    try:
-        process = subprocess.Popen(  # noqa: S603 - the person's own command; no shell
-            words, cwd=folder, env=environment, process_group=0, pass_fds=(held,)
-        )
-    except OSError as error:
-        return _not_started(words, error)
-    with _foreground(process.pid), _passing_signals(process.pid):
-        status = _awaited(process.pid)
+    with _passing_signals() as begin_passing:
+        try:
+            process = subprocess.Popen(  # noqa: S603 - the person's own command; no shell
+                words, cwd=folder, env=environment, process_group=0, pass_fds=(held,)
+            )
+        except OSError as error:
+            return _not_started(words, error)
+        begin_passing(process.pid)
+        with _foreground(process.pid):
+            status = _awaited(process.pid)
     process.returncode = status
     _kill_group(process.pid)
     return Ran(status=_shell_status(status), seconds=time.monotonic() - began)
@@ -251,19 +253,35 @@ def _ignoring(number: signal.Signals) -> Iterator[None]:
 
 
 @contextmanager
-def _passing_signals(group: int) -> Iterator[None]:
-    """Pass signals on to a process group. The second one that asks it to end kills it."""
-    asked = 0
+def _passing_signals() -> Iterator[Callable[[int], None]]:
+    """Pass signals on to a process group; yield what is to be called with it, once it is known.
+
+    What comes before is passed on then. The second signal that asks it to end kills it.
+    """
+    group = asked = 0
+    early: list[int] = []
+
+    def send(number: int) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(group, signal.SIGKILL if asked > 1 else number)
 
     def pass_on(number: int, _: object) -> None:
         nonlocal asked
         asked += number != signal.SIGINT
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(group, signal.SIGKILL if asked > 1 else number)
+        if group:
+            send(number)
+        else:
+            early.append(number)
+
+    def begin(started: int) -> None:
+        nonlocal group
+        group = started
+        for number in early:
+            send(number)
 
     before = [(number, signal.signal(number, pass_on)) for number in _FORWARDED]
     try:
-        yield
+        yield begin
     finally:
         for number, handler in before:
             signal.signal(number, handler)

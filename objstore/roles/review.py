@@ -529,10 +529,15 @@ class Review:
 
     def _may_break(self, request: DecisionRequest) -> bool:
         """Return whether a rejection concerns Python sources, and the setting asks for what it breaks there."""
-        with self._journal.reading() as store:
-            documents = {store.index.edits.document_of(seq) for seq in {unit.seq for unit in request.verdicts}}
-            paths = [store.index.documents.tip(document).path for document in documents if document is not None]
-        return any(path.endswith((b".py", b".pyi")) for path in paths) and self._asks_for_names()
+        from objstore.transaction import index_repair
+
+        def concerns_python() -> bool:
+            with self._journal.reading() as store:
+                documents = {store.index.edits.document_of(seq) for seq in {unit.seq for unit in request.verdicts}}
+                paths = [store.index.documents.tip(document).path for document in documents if document is not None]
+            return any(path.endswith((b".py", b".pyi")) for path in paths)
+
+        return index_repair.rebuild_index_and_retry(self._journal, concerns_python) and self._asks_for_names()
 
     def _asks_for_names(self) -> bool:
         from objstore.config.config_files import Configuration

@@ -10,9 +10,11 @@ import signal
 import sqlite3
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 from objstore.index import database, log_index
@@ -50,6 +52,14 @@ if (
 # What programs keep in the user's state folder is not that of whoever runs the tests.
 STATE: Final = tempfile.TemporaryDirectory(prefix="editledger-state-")
 os.environ["XDG_STATE_HOME"] = STATE.name
+
+
+@pytest.fixture(autouse=True)
+def no_failed_hooks() -> Iterator[None]:
+    """Forget the hooks that a test lets fail: a mark in a folder above concerns the workspaces of later tests too."""
+    yield
+    Path(STATE.name, "editledger", "hook-failures").unlink(missing_ok=True)
+
 
 settings.register_profile(
     "ci",

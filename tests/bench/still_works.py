@@ -134,7 +134,7 @@ def told(before: Sources, after: Sources) -> set[Broken]:
 
 
 def measure(folder: Path, most: int) -> tuple[int, int, int, int, list[str]]:
-    """Return rejections, those that break names, those of these that are named, sound ones warned of, and the misses."""
+    """Return rejections, those that break names, those that name them, sound ones warned of, and the misses."""
     chance = random.Random(SEED)
     tried = broken = named = false = 0
     misses: list[str] = []

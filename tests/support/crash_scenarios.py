@@ -171,7 +171,7 @@ def _rejected_two(workspace: Workspace) -> None:
 
 def _taken_turns(workspace: Workspace) -> None:
     """Take a turn that makes files, and one that changes, makes and deletes some."""
-    for contents in ((("a.txt", TEXT), ("b.txt", b"bee\n")), (("a.txt", TEXT + b"more\n"), ("src/c.py", TEXT))):
+    for contents in ((("a.txt", TEXT), ("b.txt", b"bee\n")), (("a.txt", TEXT + b"more\n"), ("src/c.txt", TEXT))):
         turn = TurnInfo(session="scene", began=time.time_ns() // 1_000)
         with workspace.call(CallInfo(tool="write", conversation="scene", turn=turn)) as call:
             for path, content in contents:

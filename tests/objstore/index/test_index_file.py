@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from objstore import Workspace, check_store
-from objstore.errors import IndexUnusable
+from objstore.errors import IndexUnusable, StoreReplaced
 from objstore.index.database import prepare
 from objstore.index.index_file import IndexFile, checkpoint
 from objstore.log.frames import StoreId
@@ -136,3 +136,17 @@ def test_index_without_a_position_is_replaced(ours: Path) -> None:
     with Workspace.open(ours) as workspace:
         assert [view.edit.path for view in workspace.history.edits()] == [b"a.txt"]
     assert check_store(str(ours)).faults == ()
+
+
+def test_index_is_not_removed_from_a_folder_that_its_path_no_longer_leads_to(tmp_path: Path) -> None:
+    """The folder was opened through a link that leads elsewhere by now: what SQLite opened is another file."""
+    for name in ("mine", "others"):
+        (tmp_path / name / ".cas").mkdir(parents=True)
+        (tmp_path / name / ".cas/index.sqlite").write_bytes(b"index")
+    (tmp_path / "served").symlink_to("others")
+    with closing(IndexFile(str(tmp_path / "served/.cas/index.sqlite"))) as file:
+        (tmp_path / "served").unlink()
+        (tmp_path / "served").symlink_to("mine")
+        with pytest.raises(StoreReplaced):
+            file.remove()
+    assert all((tmp_path / name / ".cas/index.sqlite").exists() for name in ("mine", "others"))

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from typing import Final
 
 from objstore.documents.marked_text import units_set_aside, written_by
 from objstore.errors import DiskFull, FileExists, NoSpaceToRecord
@@ -26,6 +27,9 @@ from objstore.transaction.journal import Journal
 from objstore.transaction.space_reserve import release_reserve
 
 __all__ = ["DecisionRequest", "act_numbered", "decide", "in_force"]
+
+_MOST_LOOKS: Final = 10
+"""How often a decision looks for lines that are back: of a line with many copies, some may be found only then."""
 
 
 @value
@@ -93,9 +97,12 @@ def _decided(journal: Journal, request: DecisionRequest) -> tuple[DecisionOutcom
                 request = _undo(journal, request)
             case Action.REDO:
                 request = _redo(journal, request)
-        if is_writing and _record_returned(journal, request, batch):
-            return _outcome(journal, replace(request, expected=()), Batch(journal.store), is_writing=is_writing)
-        return _outcome(journal, request, batch, is_writing=is_writing)
+        planned = batch
+        for _ in range(_MOST_LOOKS if is_writing else 0):
+            if not _record_returned(journal, request, planned):
+                break
+            request, planned = replace(request, expected=()), Batch(journal.store)
+        return _outcome(journal, request, planned, is_writing=is_writing)
 
 
 def _refuse_if_decided_since(journal: Journal, end: HistoryEnd) -> None:

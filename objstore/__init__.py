@@ -78,8 +78,10 @@ if TYPE_CHECKING:
     from objstore.history.patch_series import SeriesStep as SeriesStep, StepState as StepState, by_edit as by_edit
     from objstore.history.verdicts import Verdicts as Verdicts
     from objstore.integrity.fsck import (
+        Advice as Advice,
         CheckReport as CheckReport,
         Fault as Fault,
+        Note as Note,
         check_store as check_store,
         repair_store as repair_store,
     )
@@ -328,7 +330,7 @@ _HOMES: Final = {
     "model.canonical_msgpack": ("MAX_TEXT",),
     "tracking.hook_sessions": ("HookSessions",),
     "tracking.server_calls": ("arguments_digest",),
-    "integrity.fsck": ("CheckReport", "Fault", "check_store", "repair_store"),
+    "integrity.fsck": ("Advice", "CheckReport", "Fault", "Note", "check_store", "repair_store"),
     "retention.garbage_collection": ("GcResult", "GcPlan"),
     "config.config_files": ("Configuration", "ConfiguredValue", "denied_paths"),
     "text.diff": ("diff_lines",),

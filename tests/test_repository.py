@@ -226,6 +226,23 @@ def test_pure_packages_use_neither_disk_nor_clock() -> None:
     assert reaching == []
 
 
+def test_no_text_of_the_core_names_a_command() -> None:
+    """Surfaces add the commands: the page has buttons, and the chat has words of its own."""
+    naming = []
+    for path in shipped():
+        if path.relative_to(ROOT).parts[0] != "objstore":
+            continue
+        source = ast.parse(path.read_bytes())
+        said = {node.value for node in ast.walk(source) if isinstance(node, ast.Expr)}
+        naming += [
+            f"{path.relative_to(ROOT)}:{node.lineno}: {node.value}"
+            for node in ast.walk(source)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in said
+            if re.search(r"`cas\b|(?<![./\w])cas [a-z{`-]", node.value)
+        ]
+    assert naming == []
+
+
 def test_packages_import_exactly_the_declared_dependencies() -> None:
     stated = project()["project"]
     declared = {Requirement(text).name for text in stated["dependencies"]}

@@ -13,14 +13,26 @@ from typing import TYPE_CHECKING, Final
 from cli.screen.quoting import typed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from objstore import PathIsSymlink, PermissionRefused
+    from objstore import Fault, Note, PathIsSymlink, PermissionRefused
 
-__all__ = ["damage_advice", "message_of", "message_with_advice", "permission_advice", "symlink_advice", "user_named"]
+__all__ = [
+    "damage_advice",
+    "fault_meaning",
+    "message_of",
+    "message_with_advice",
+    "note_text",
+    "permission_advice",
+    "symlink_advice",
+    "user_named",
+]
 
 _NAMED: Final = 5
 """Hunks that are named in a command."""
+
+_SNAPSHOTS: Final = 20
+"""Snapshots that are named in a command."""
 
 _GET_ATTRIBUTES: Final = 2 << 30 | struct.calcsize("l") << 16 | ord("f") << 8 | 1
 """FS_IOC_GETFLAGS: the request for a file's attributes on Linux."""
@@ -97,6 +109,52 @@ def message_with_advice(error: Exception) -> str:
     """Return the message of an error for a user; if the error reports damage, with how to examine it."""
     message, advice = message_of(error), damage_advice(error)
     return f"{message.rstrip('.')}. {advice}" if advice else message
+
+
+def fault_meaning(fault: "Fault") -> str:
+    """Return what a fault of the store means, with the command that helps."""
+    from objstore import Advice
+
+    hint = ""
+    match fault.advice:
+        case Advice.REPAIR:
+            hint = "`cas fsck --repair` rebuilds what is wrong."
+        case Advice.SALVAGE:
+            hint = "Run `cas salvage` to make a new store from the rest."
+        case Advice.ACCEPT_ID:
+            hint = "`cas salvage --store-id` accepts it."
+        case Advice.NEW_STORE:
+            hint = "Put them back, or move .cas away (mv) and run `cas init` to make a new store."
+    if ways := "; ".join(_ways_for_snapshots(fault)):
+        first = "once `cas salvage` has made a new store from the rest, "
+        ways = f"{first if fault.advice is Advice.SALVAGE else ''}{ways}."
+        hint = ways[:1].upper() + ways[1:]
+    return f"{fault.meaning} {hint}".rstrip()
+
+
+def _ways_for_snapshots(fault: "Fault") -> "Iterator[str]":
+    if fault.snapshots:
+        more = len(fault.snapshots) - _SNAPSHOTS
+        named = " ".join(map(str, fault.snapshots[:_SNAPSHOTS]))
+        rest = f" (and {more} more)" if more > 0 else ""
+        yield f"`cas snapshot delete {named}`{rest} deletes {'it' if len(fault.snapshots) == 1 else 'them'}"
+    if fault.baseline:
+        yield f"snapshot {fault.baseline} is the baseline, which the next `cas record` replaces"
+
+
+def note_text(note: "Note") -> str:
+    """Return what is worth knowing about the store, with the command that shows more."""
+    from objstore import Advice
+
+    hint = ""
+    match note.advice:
+        case Advice.SALVAGE:
+            hint = "`cas salvage` gets its content."
+        case Advice.SEE_CHANGES:
+            hint = "See `cas diff --unrecorded`."
+        case Advice.SEE_STATES:
+            hint = f"See what it did: `cas {'diff' if len(note.states) > 1 else 'cat'} {' '.join(note.states)}`."
+    return f"{note.what} {hint}".rstrip()
 
 
 def symlink_advice(error: "PathIsSymlink") -> str:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cli.app.error_hints import fault_meaning, note_text
 from cli.app.invocation import Invocation, command, json_option
 from cli.render.status import counted
 from cli.screen.progress import Progress
@@ -53,9 +54,9 @@ def fsck(*, quick: bool, repair: bool, as_json: bool) -> None:
 def _check_text(report: "CheckReport", screen: Screen, *, repaired: bool, rebuilt: bool) -> Iterator[bytes]:
     for fault in report.faults:
         yield screen.line(screen.paint(f"{fault.part.value}: {visible(fault.what)}", "red"))
-        yield screen.line(f"  {visible(fault.meaning)}")
+        yield screen.line(f"  {visible(fault_meaning(fault))}")
     for note in report.notes:
-        yield screen.line(f"Note: {visible(note)}")
+        yield screen.line(f"Note: {visible(note_text(note))}")
     if repaired:
         done = "Rebuilt the index from the log, r" if rebuilt else "R"
         yield screen.line(f"{done}epaired the other derived data, and cleared .cas/tmp.")

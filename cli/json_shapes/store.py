@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, assert_never
 
+from cli.app.error_hints import fault_meaning, note_text
 from cli.json_shapes.edits import verdict_shape
 from cli.json_shapes.values import Json, text_shape
 from objstore import (
@@ -63,7 +64,7 @@ def check_shape(report: "CheckReport", *, repaired: bool) -> dict[str, Json]:
             {
                 "part": fault.part.value,
                 "what": text_shape(fault.what),
-                "meaning": text_shape(fault.meaning),
+                "meaning": text_shape(fault_meaning(fault)),
                 "paths": [text_shape(path) for path in fault.paths],
                 "edits": list(fault.edits),
                 "repairable": fault.repairable,
@@ -71,7 +72,7 @@ def check_shape(report: "CheckReport", *, repaired: bool) -> dict[str, Json]:
             for fault in report.faults
         ],
         "leftovers": report.leftovers,
-        "notes": [text_shape(note) for note in report.notes],
+        "notes": [text_shape(note_text(note)) for note in report.notes],
     }
 
 

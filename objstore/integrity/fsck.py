@@ -8,7 +8,7 @@ anything.
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, suppress
-from enum import StrEnum
+from enum import Enum, StrEnum, auto
 from functools import partial
 from itertools import zip_longest
 from typing import Final, NamedTuple
@@ -55,13 +55,14 @@ from objstore.review.status import external_changes
 from objstore.store.object_store import Store
 from objstore.transaction.journal import Journal
 
-__all__ = ["CheckReport", "Fault", "StorePart", "check_store", "repair_store"]
+__all__ = ["Advice", "CheckReport", "Fault", "Note", "StorePart", "check_store", "repair_store"]
 
 _NUMBERS_SHOWN: Final = 20
 _NAMES_SHOWN: Final = 3
 _HASH_SHOWN: Final = 12
 _TRIES: Final = 5
-_INDEX_UNREADABLE: Final = "Nothing can be looked up until `cas fsck --repair` has rebuilt the index."
+_INDEX_UNREADABLE: Final = "Nothing can be looked up until the index is rebuilt."
+_CLOSED: Final = "The store can't be opened."
 
 
 class StorePart(StrEnum):
@@ -80,16 +81,44 @@ class StorePart(StrEnum):
 _OF_THE_LOG: Final = frozenset({StorePart.SEGMENTS, StorePart.RECORDS})
 
 
+class Advice(Enum):
+    """What a user can do about a finding. Surfaces name the command."""
+
+    NOTHING = auto()
+    REPAIR = auto()  # the part is derived, so it can be rebuilt
+    SALVAGE = auto()  # make a new store from what is left
+    ACCEPT_ID = auto()  # salvage with the id that the segments have
+    NEW_STORE = auto()
+    SEE_CHANGES = auto()  # files that differ from their recorded states
+    SEE_STATES = auto()  # what a decision changed
+
+
 @value
 class Fault:
     """One thing that is wrong."""
 
     part: StorePart
     what: str  # the fault itself
-    meaning: str  # what it means for the user, and what to do
+    meaning: str  # what it means for the user
+    advice: Advice = Advice.NOTHING
     paths: tuple[str, ...] = ()  # of files whose history it affects
     edits: tuple[int, ...] = ()  # that it affects
-    repairable: bool = False  # the part is derived, so it can be rebuilt
+    snapshots: tuple[int, ...] = ()  # that have to be deleted because of it
+    baseline: int = 0  # the baseline that it affects, which the next scan replaces
+
+    @property
+    def repairable(self) -> bool:
+        """Return whether the part is derived, so that it can be rebuilt."""
+        return self.advice is Advice.REPAIR
+
+
+@value
+class Note:
+    """What is worth knowing about a store, and not a fault."""
+
+    what: str
+    advice: Advice = Advice.NOTHING
+    states: tuple[str, ...] = ()  # the hashes of those to look at
 
 
 @value
@@ -103,7 +132,7 @@ class CheckReport:
     documents: int  # that were replayed
     faults: tuple[Fault, ...]
     leftovers: int  # files in .cas/tmp, or on other disks, of interrupted or running writes
-    notes: tuple[str, ...]  # what is worth knowing and not a fault
+    notes: tuple[Note, ...]
 
     @property
     def is_log_sound(self) -> bool:
@@ -170,23 +199,12 @@ def _tree_or_none(scan: SegmentScan, invalid: dict[BlobId, str], name: BlobId) -
     return content
 
 
-def _meaning_for_snapshots(part: UnreadablePart, baseline: int, *, is_log_sound: bool) -> str:
-    """Return what the loss of a part of snapshots means, and what to do. `baseline`: its number (0: none)."""
-    deletable = tuple(number for number in part.snapshots if number != baseline or not part.is_tree)
-    ways = []
-    if deletable:
-        ways.append(f"`cas snapshot delete {_cut(deletable)}` deletes {'it' if len(deletable) == 1 else 'them'}")
-    if len(deletable) < len(part.snapshots):
-        ways.append(f"snapshot {baseline} is the baseline, which the next `cas record` replaces")
-    way = ("" if is_log_sound else "once `cas salvage` has made a new store from the rest, ") + "; ".join(ways)
+def _meaning_for_snapshots(part: UnreadablePart) -> str:
+    """Return what the loss of a part of snapshots means."""
     named = f"snapshot{'' if len(part.snapshots) == 1 else 's'} {_cut(part.snapshots)}"
     if not part.is_tree:
-        return f"A file of {named} can't be shown or restored. {_sentence(way)}"
-    return f"{_sentence(named)[:-1]} can't be compared or restored, and `cas gc` deletes nothing. {_sentence(way)}"
-
-
-def _sentence(words: str) -> str:
-    return f"{words[:1].upper()}{words[1:]}."
+        return f"A file of {named} can't be shown or restored."
+    return f"{named.capitalize()} can't be compared or restored, and garbage collection deletes nothing."
 
 
 class _Built(NamedTuple):
@@ -204,7 +222,7 @@ class _Checking:
         self._quick = quick
         self._progress = progress
         self._faults: list[Fault] = []
-        self._notes: list[str] = []
+        self._notes: list[Note] = []
         self._are_all_blobs_read = False
         self._edits_of: dict[BlobId, list[Edit]] = {}  # by the blobs that they refer to
         self.report = CheckReport(
@@ -223,28 +241,23 @@ class _Checking:
                     self._notes.clear()
                     self._explain(marked)
                 if any(fault.part in _OF_THE_LOG for fault in self._faults):
-                    self._notes.append(
+                    self._note(
                         "The log is damaged, so the index, reference counts, documents and files were not checked."
                     )
                 else:
                     self._check_derived(built)
         except FileMissing:
-            instead = "Put them back, or move .cas away (mv) and run `cas init` to make a new store."
-            lost = f"Everything recorded is lost, unless the segments were moved away. {instead}"
-            self._fault(StorePart.SEGMENTS, "there is no segment", lost)
+            lost = "Everything recorded is lost, unless the segments were moved away."
+            self._fault(StorePart.SEGMENTS, "there is no segment", lost, Advice.NEW_STORE)
         except StoreUnknown as error:
-            self._fault(
-                StorePart.SEGMENTS,
-                str(error),
-                "Nothing can be read without the id. `cas salvage --store-id` accepts it.",
-            )
+            self._fault(StorePart.SEGMENTS, str(error), "Nothing can be read without the id.", Advice.ACCEPT_ID)
         self._name_conflict_copies()
         leftovers = self._leftovers()
         if leftovers:
-            self._notes.append(f"Files in .cas/tmp of interrupted or running writes: {leftovers}.")
+            self._note(f"Files in .cas/tmp of interrupted or running writes: {leftovers}.")
         elsewhere = leftover_staging_paths(self.report.root) if leftovers else []
         for path in elsewhere:
-            self._notes.append(f"{path} belongs to an interrupted or running write on another disk.")
+            self._note(f"{path} belongs to an interrupted or running write on another disk.")
         leftovers += len(elsewhere)
         self.report = replace(self.report, faults=tuple(self._faults), leftovers=leftovers, notes=tuple(self._notes))
 
@@ -252,9 +265,10 @@ class _Checking:
         """Note the segments that a program which synchronizes folders has set aside: no reader reads them."""
         with suppress(FileNotFoundError):
             for name in sorted(filter(is_conflict_copy, os.listdir(os.path.join(self._folder, LOG_NAME)))):
-                self._notes.append(
+                self._note(
                     f"{STORE_NAME}/{LOG_NAME}/{name} is a synced folder's second copy of a segment, and is not read. "
-                    "What another machine recorded may be in it alone: keep it, and get its content with `cas salvage`."
+                    "What another machine recorded may be in it alone: keep it.",
+                    Advice.SALVAGE,
                 )
 
     def _leftovers(self) -> int:
@@ -336,42 +350,34 @@ class _Checking:
         is_acknowledged = marked is not None and end < marked
         if tail < size and not is_acknowledged:
             unfinished = "1 byte" if size - tail == 1 else f"{size - tail} bytes"
-            self._notes.append(
-                f"{unfinished} of an unfinished write at the end of the log; the next write removes them."
-            )
+            self._note(f"{unfinished} of an unfinished write at the end of the log; the next write removes them.")
         for damage in scan.damage:
             # The header is never left unfinished: a segment is given its name only when it has one.
             is_in_last = damage.segment == os.path.basename(last.path)
             in_tail = is_in_last and damage.offset >= max(tail, SEGMENT_HEADER_SIZE)
             if not in_tail or is_acknowledged:
                 is_header = damage.offset < SEGMENT_HEADER_SIZE
-                advice = (
-                    " The store can't be opened; run `cas salvage` to make a new one from the rest."
-                    if is_header
-                    else ""
-                )
+                more = f" {_CLOSED}" if is_header else ""
                 self._fault(
                     StorePart.SEGMENTS,
                     f"{damage.segment}, bytes {damage.offset} to {damage.end}: {damage.reason}",
-                    f"The blobs or records there are lost; see below.{advice}",
+                    f"The blobs or records there are lost; see below.{more}",
+                    Advice.SALVAGE if is_header else Advice.NOTHING,
                 )
         if is_acknowledged:
             ends = "ends at"
             meaning = (
-                "The newest edits are lost, or .cas/applied is another store's; no writes until `cas fsck --repair`."
+                "The newest edits are lost, or .cas/applied is another store's. Nothing is written before a repair."
             )
             if tail < size:
                 # If the index knows the newest edits, and their last record is intact, writes go on after them.
                 ends = "is whole up to"
-                meaning = (
-                    "Acknowledged edits after that are damaged. Writes may be refused, or go on after the damage. Run "
-                    "`cas salvage` to make a new store from what is left."
-                )
+                meaning = "Acknowledged edits after that are damaged. Writes may be refused, or go on after the damage."
             self._fault(
                 StorePart.MARK,
                 f"the log {ends} byte {end.position} of segment {end.segment}, but files have later edits already",
                 meaning,
-                repairable=tail == size,
+                Advice.REPAIR if tail == size else Advice.SALVAGE,
             )
 
     @staticmethod
@@ -390,9 +396,8 @@ class _Checking:
                 self._fault(
                     StorePart.RECORDS,
                     f"{name}, byte {found.span.offset}: the record does not follow the one before it",
-                    "Records between them are lost"
-                    + (f", including {_listed(lost)}" if lost else "")
-                    + ". Run `cas salvage` to make a new store from the rest.",
+                    "Records between them are lost" + (f", including {_listed(lost)}" if lost else "") + ".",
+                    Advice.SALVAGE,
                     edits=lost,
                 )
             wrong = numbering.take(found.record) if numbering is not None else ""
@@ -400,7 +405,8 @@ class _Checking:
                 self._fault(
                     StorePart.RECORDS,
                     f"{os.path.basename(scan.segments[found.span.file].path)}, byte {found.span.offset}: {wrong}",
-                    "Nothing can be looked up. Run `cas salvage` to make a new store from the records before it.",
+                    "Nothing can be looked up.",
+                    Advice.SALVAGE,
                 )
                 numbering = None
             last = found.id
@@ -426,15 +432,14 @@ class _Checking:
         parts = unreadable_parts(journal, scan.blobs.keys() - lost.keys() - invalid.keys(), read)
         kept = [record for record in unexpired(journal) if isinstance(record, Snapshot)]
         baseline = next((record.number for record in kept if not record.who and record.path is None), 0)
-        meanings = {
-            name: _meaning_for_snapshots(part, baseline, is_log_sound=is_log_sound) for name, part in parts.items()
-        }
-        for name, reason in invalid.items():
-            self._fault(StorePart.BLOBS, f"tree {name.hex()}: {reason}", meanings[name])
-        for name, reason in lost.items():
-            self._lost_blob(name, reason, meanings.get(name, ""))
+        for name, reason in (invalid | lost).items():
+            what = f"{'tree' if name in invalid else 'blob'} {name.hex()}: {reason}"
+            self._lost_blob(name, what, parts.get(name), baseline, is_log_sound=is_log_sound)
 
-    def _lost_blob(self, name: BlobId, reason: str, for_snapshots: str) -> None:
+    def _lost_blob(
+        self, name: BlobId, what: str, part: UnreadablePart | None, baseline: int, *, is_log_sound: bool
+    ) -> None:
+        """Report bytes that are lost. `part`: which snapshots they are part of. `baseline`: its number (0: none)."""
         edits = self._edits_of.get(name, [])
         paths = tuple(dict.fromkeys(os.fsdecode(edit.path) for edit in edits))
         numbers = tuple(dict.fromkeys(int(edit.seq) for edit in edits))
@@ -443,10 +448,19 @@ class _Checking:
             meaning.append(
                 f"No diff of {_listed(numbers)} can be shown, and no edit of {', '.join(paths)} can be decided."
             )
-        if for_snapshots:
-            meaning.append(for_snapshots)
-        explained = " ".join(meaning) or "No edit and no snapshot refers to it."
-        self._fault(StorePart.BLOBS, f"blob {name.hex()}: {reason}", explained, paths=paths, edits=numbers)
+        replaced = baseline if part is not None and part.is_tree and baseline in part.snapshots else 0
+        if part is not None:
+            meaning.append(_meaning_for_snapshots(part))
+        self._fault(
+            StorePart.BLOBS,
+            what,
+            " ".join(meaning) or "No edit and no snapshot refers to it.",
+            Advice.NOTHING if part is None or is_log_sound else Advice.SALVAGE,
+            paths=paths,
+            edits=numbers,
+            snapshots=() if part is None else tuple(number for number in part.snapshots if number != replaced),
+            baseline=replaced,
+        )
 
     # ---- what is derived
 
@@ -460,14 +474,14 @@ class _Checking:
                 except DiskFull:
                     raise  # it says nothing about the index
                 except CasError as error:
-                    self._fault(StorePart.INDEX, str(error), _INDEX_UNREADABLE, repairable=True)
+                    self._fault(StorePart.INDEX, str(error), _INDEX_UNREADABLE, Advice.REPAIR)
                     return
             try:
                 with journal.reading() as store:
                     if built is None or built.journal is None:
                         self._check_index(store, None if built is None else built.fresh)
                     if any(fault.part is StorePart.INDEX for fault in self._faults):
-                        self._notes.append("The index is damaged, so documents and files were not checked.")
+                        self._note("The index is damaged, so documents and files were not checked.")
                         return
                     if not self._quick:
                         self._check_documents(journal)
@@ -476,10 +490,9 @@ class _Checking:
                 raise
             except DiskFailed as error:
                 # SQLite finds some damage only when it reads there.
-                self._fault(StorePart.INDEX, str(error), _INDEX_UNREADABLE, repairable=True)
+                self._fault(StorePart.INDEX, str(error), _INDEX_UNREADABLE, Advice.REPAIR)
             except StoreDamaged as error:
-                meaning = "The store can't be opened; run `cas salvage` to make a new one from the rest."
-                self._fault(StorePart.SEGMENTS, str(error), meaning)
+                self._fault(StorePart.SEGMENTS, str(error), _CLOSED, Advice.SALVAGE)
 
     def _check_index(self, store: Store, built: Index | None) -> None:
         """Compare the index with one that was built from the log (None: it is built here)."""
@@ -503,7 +516,7 @@ class _Checking:
                         self._wrong_index(f"SQLite finds the index damaged: {error_text}")
                         return
                     if kept.places.moving():
-                        self._notes.append(
+                        self._note(
                             "The index was not compared with the log: gc or repack is running, or was interrupted."
                         )
                         return
@@ -528,15 +541,13 @@ class _Checking:
             self._fault(
                 StorePart.REFCOUNTS,
                 f"blobs whose reference count differs from the records: {wrong_counts}",
-                "Blobs may be kept too long or deleted too early. Run `cas fsck --repair` to count them again.",
-                repairable=True,
+                "Blobs may be kept too long or deleted too early.",
+                Advice.REPAIR,
             )
 
     def _wrong_index(self, what: str) -> None:
-        meaning = (
-            "Commands may show wrong results; files and history are intact. `cas fsck --repair` rebuilds the index."
-        )
-        self._fault(StorePart.INDEX, what, meaning, repairable=True)
+        meaning = "Commands may show wrong results; files and history are intact."
+        self._fault(StorePart.INDEX, what, meaning, Advice.REPAIR)
 
     def _check_documents(self, journal: Journal) -> None:
         # All documents in one state of the index: another process may record an edit between two reads.
@@ -572,19 +583,21 @@ class _Checking:
             edits = _listed(tuple(sorted({int(unit.seq) for unit, _ in record.verdicts})))
             written = next(written for written in record.written if written.document == tip.document)
             states = [state.blob.hex()[:_HASH_SHOWN] for state in (written.before, written.after) if state is not None]
-            self._notes.append(
+            self._note(
                 f"{os.fsdecode(tip.path)}: decision {number} ({record.action.value} of {edits}) wrote a different "
                 "text than this version would. Older versions could change equal lines too, or lose a change of the "
-                f"final newline. See what it did: cas {'diff' if len(states) > 1 else 'cat'} {' '.join(states)}"
+                "final newline.",
+                Advice.SEE_STATES,
+                states=tuple(states),
             )
 
     def _wrong_cache(self, path: str) -> None:
         self._fault(
             StorePart.WEAVES,
             f"{path}: its copy in .cas/cache differs from its records",
-            "Decisions on it may be refused or wrong. Run `cas fsck --repair` to rebuild the copy.",
+            "Decisions on it may be refused or wrong.",
+            Advice.REPAIR,
             paths=(path,),
-            repairable=True,
         )
 
     def _check_files(self, journal: Journal) -> None:
@@ -592,23 +605,35 @@ class _Checking:
         if changed:
             more = len(changed) - _NAMES_SHOWN
             names = ", ".join(changed[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
-            self._notes.append(
-                f"Files that differ from their last recorded state (see `cas diff --unrecorded`): {names}."
-            )
+            self._note(f"Files that differ from their last recorded state: {names}.", Advice.SEE_CHANGES)
 
     def _fault(
         self,
         part: StorePart,
         what: str,
         meaning: str,
+        advice: Advice = Advice.NOTHING,
         *,
         paths: tuple[str, ...] = (),
         edits: tuple[int, ...] = (),
-        repairable: bool = False,
+        snapshots: tuple[int, ...] = (),
+        baseline: int = 0,
     ) -> None:
         self._faults.append(
-            Fault(part=part, what=what, meaning=meaning, paths=paths, edits=edits, repairable=repairable)
+            Fault(
+                part=part,
+                what=what,
+                meaning=meaning,
+                advice=advice,
+                paths=paths,
+                edits=edits,
+                snapshots=snapshots,
+                baseline=baseline,
+            )
         )
+
+    def _note(self, what: str, advice: Advice = Advice.NOTHING, *, states: tuple[str, ...] = ()) -> None:
+        self._notes.append(Note(what=what, advice=advice, states=states))
 
 
 def _edits_before(records: list[ScannedRecord]) -> int:

@@ -104,7 +104,7 @@ def test_decisions_that_an_older_version_made_differently_are_named(
             (tmp_path / path).write_bytes(content)
         assert written["alike.js"].endswith(b"function two() {\n")
         assert not written["end.txt"].endswith(b"\n")
-    named = [note for note in check_store(str(tmp_path)).notes if "wrote a different text" in note]
+    named = [note.what for note in check_store(str(tmp_path)).notes if "wrote a different text" in note.what]
     assert [note.split(":")[0] for note in named] == ["alike.js", "end.txt"]
     assert ["decision 2 (reject of edit 46)" in named[0], "decision 1 (reject of edit 42)" in named[1]] == [True, True]
     with Workspace.open(tmp_path) as workspace:

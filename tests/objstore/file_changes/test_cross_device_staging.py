@@ -86,7 +86,7 @@ def test_fsck_reports_and_removes_files_staged_on_another_disk(root: Path) -> No
     assert report.faults == ()
     for path in left:
         assert any(
-            note.startswith(f"{path.relative_to(root)} belongs to an interrupted or running write on another disk")
+            note.what.startswith(f"{path.relative_to(root)} belongs to an interrupted or running write on another disk")
             for note in report.notes
         )
     assert report.leftovers == len(staged(root))

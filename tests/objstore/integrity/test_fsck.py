@@ -15,6 +15,7 @@ from typing import Final
 
 import pytest
 
+from cli.app.error_hints import fault_meaning
 from objstore import (
     BlobId,
     CallInfo,
@@ -32,7 +33,7 @@ from objstore import (
 from objstore.documents import loader
 from objstore.fs.disk import Disk
 from objstore.index.rows import EditConditions
-from objstore.integrity.fsck import StorePart
+from objstore.integrity.fsck import Advice, StorePart
 from objstore.integrity.segment_scan import SegmentScan
 from objstore.log.applied_marker import APPLIED_MARKER_SIZE
 from objstore.log.blob_codec import encode_blob
@@ -131,7 +132,7 @@ def test_missing_segment_is_named_with_the_lost_edits(root: Path) -> None:
     assert "segment 2 is missing" in [fault.what for fault in faults]
     chain = next(fault for fault in faults if fault.part is StorePart.RECORDS)
     assert chain.edits
-    assert "cas salvage" in chain.meaning
+    assert chain.advice is Advice.SALVAGE
 
 
 def record_snapshots(root: Path) -> dict[str, BlobId]:
@@ -153,12 +154,12 @@ def record_snapshots(root: Path) -> dict[str, BlobId]:
     [
         (
             "tree of both",
-            "Snapshots 1 2 can't be compared or restored, and `cas gc` deletes nothing.",
-            ("`cas snapshot delete 2` deletes it; snapshot 1 is the baseline, which the next `cas record` replaces."),
+            "Snapshots 1 2 can't be compared or restored, and garbage collection deletes nothing.",
+            "`cas snapshot delete 2` deletes it; snapshot 1 is the baseline, which the next `cas record` replaces.",
         ),
         (
             "tree of 2",
-            "Snapshot 2 can't be compared or restored, and `cas gc` deletes nothing.",
+            "Snapshot 2 can't be compared or restored, and garbage collection deletes nothing.",
             "`cas snapshot delete 2` deletes it.",
         ),
         ("file of 2", "A file of snapshot 2 can't be shown or restored.", "`cas snapshot delete 2` deletes it."),
@@ -169,12 +170,12 @@ def test_lost_parts_of_snapshots_are_reported_with_working_advice(
 ) -> None:
     lost = record_snapshots(root)[what]
     damage(root, lost)
-    meanings = [fault.meaning for fault in check_store(str(root)).faults if lost.hex() in fault.what]
+    meanings = [fault_meaning(fault) for fault in check_store(str(root)).faults if lost.hex() in fault.what]
     assert meanings == [f"{meaning} Once `cas salvage` has made a new store from the rest, {way}"]
     lose(root)
     (fault,) = check_store(str(root)).faults
     assert (fault.part, fault.what) == (StorePart.BLOBS, f"blob {lost.hex()}: no frame of it can be read")
-    assert fault.meaning == f"{meaning} {way}"
+    assert fault_meaning(fault) == f"{meaning} {way[0].upper()}{way[1:]}"
     with Workspace.open(root) as workspace:
         workspace.snapshots.delete([2], who="me")
         (root / "never/two").write_bytes(b"two\n")
@@ -198,7 +199,7 @@ def test_an_unfinished_write_is_no_fault(root: Path) -> None:
         file.write(b"\xf5\xca\x5e\xfa half a frame")
     report = check_store(str(root))
     assert report.faults == ()
-    assert "unfinished write" in report.notes[0]
+    assert "unfinished write" in report.notes[0].what
 
 
 @pytest.mark.parametrize("left", [0, 30, 64])
@@ -211,7 +212,7 @@ def test_a_last_segment_whose_header_is_cut_off_is_damage_of_the_log(root: Path,
     report = check_store(str(root))
     assert [(fault.part, fault.repairable) for fault in report.faults] == [(StorePart.SEGMENTS, False)]
     assert behind.name in report.faults[0].what
-    assert "cas salvage" in report.faults[0].meaning
+    assert report.faults[0].advice is Advice.SALVAGE
     repair_store(report)
     left_alone = (root / ".cas" / "index.sqlite").stat()
     assert (left_alone.st_ino, left_alone.st_ctime_ns) == (index.st_ino, index.st_ctime_ns)
@@ -221,7 +222,7 @@ def test_a_file_changed_outside_is_no_fault(root: Path) -> None:
     (root / "b.txt").write_bytes(b"typed\n")
     report = check_store(str(root))
     assert report.faults == ()
-    assert "b.txt" in report.notes[0]
+    assert "b.txt" in report.notes[0].what
 
 
 @pytest.mark.parametrize(
@@ -322,7 +323,7 @@ def test_damage_in_the_newest_group_is_not_reported_as_blocking_writes(root: Pat
     path.write_bytes(content)
     (mark,) = [fault for fault in check_store(str(root)).faults if fault.part is StorePart.MARK]
     assert "no write" not in mark.meaning
-    assert "cas salvage" in mark.meaning
+    assert mark.advice is Advice.SALVAGE
     assert not mark.repairable
     with Workspace.open(root) as workspace:
         write(workspace, "e.txt", b"behind it\n")
@@ -480,5 +481,5 @@ def test_conflict_copy_of_a_segment_is_named_and_is_no_fault(root: Path, name: s
     (first.parent / name).write_bytes(first.read_bytes())
     report = check_store(str(root))
     assert report.faults == ()
-    assert [name in note for note in report.notes] == [True]
+    assert [name in note.what for note in report.notes] == [True]
     assert (first.parent / name).exists()

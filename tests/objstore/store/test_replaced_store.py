@@ -50,7 +50,7 @@ def check_sound(root: Path) -> tuple[str, ...]:
     """Check that the store is undamaged, and return a summary of it."""
     report = check_store(str(root))
     assert report.faults == ()
-    return report.notes
+    return tuple(note.what for note in report.notes)
 
 
 def log_of(store: Path) -> dict[str, bytes]:

@@ -243,6 +243,43 @@ if TYPE_CHECKING:
     from objstore.roles.trials import Copy as Copy
     from objstore.selection.places import NamedPlace as NamedPlace, PathSelection as PathSelection
     from objstore.selection.units import Selected as Selected, Selection as Selection
+    from objstore.shapes.changes import (
+        change_shape as change_shape,
+        net_file_shape as net_file_shape,
+    )
+    from objstore.shapes.edits import (
+        comment_shape as comment_shape,
+        edit_shape as edit_shape,
+        edit_summary as edit_summary,
+        session_shape as session_shape,
+        turn_shape as turn_shape,
+        turn_summary as turn_summary,
+        verdict_shape as verdict_shape,
+    )
+    from objstore.shapes.outcomes import (
+        effect_shape as effect_shape,
+        outcome_shape as outcome_shape,
+        restored_shape as restored_shape,
+    )
+    from objstore.shapes.records import (
+        record_shape as record_shape,
+    )
+    from objstore.shapes.status import (
+        external_shape as external_shape,
+        markers_shape as markers_shape,
+        running_shape as running_shape,
+        status_shape as status_shape,
+    )
+    from objstore.shapes.values import (
+        Json as Json,
+        beginning as beginning,
+        hex_shape as hex_shape,
+        json_line as json_line,
+        path_shape as path_shape,
+        text_of as text_of,
+        text_shape as text_shape,
+        time_shape as time_shape,
+    )
     from objstore.shapes.words import (
         OutcomeWords as OutcomeWords,
         also_decided as also_decided,
@@ -433,6 +470,41 @@ _HOMES: Final = {
     "text.rebase": ("RebaseConflict", "Rebased", "compared", "rebased"),
     "fs.confined_path": ("find_root", "real_path", "require_not_reserved"),
     "retention.pins": ("PinView",),
+    "shapes.changes": (
+        "change_shape",
+        "net_file_shape",
+    ),
+    "shapes.edits": (
+        "comment_shape",
+        "edit_shape",
+        "edit_summary",
+        "session_shape",
+        "turn_shape",
+        "turn_summary",
+        "verdict_shape",
+    ),
+    "shapes.outcomes": (
+        "effect_shape",
+        "outcome_shape",
+        "restored_shape",
+    ),
+    "shapes.records": ("record_shape",),
+    "shapes.status": (
+        "external_shape",
+        "markers_shape",
+        "running_shape",
+        "status_shape",
+    ),
+    "shapes.values": (
+        "Json",
+        "beginning",
+        "hex_shape",
+        "json_line",
+        "path_shape",
+        "text_of",
+        "text_shape",
+        "time_shape",
+    ),
     "shapes.words": (
         "OutcomeWords",
         "also_decided",

@@ -42,8 +42,7 @@ def amend(*, name: str, source: str | None, as_json: bool) -> None:
         else:
             outcome = workspace.review.amend(seq, _read(source), version=file.blob, who=reviewer())
         if as_json:
-            from cli.json_shapes.edits import edit_shape
-            from cli.json_shapes.values import json_line
+            from objstore import edit_shape, json_line
 
             write(json_line(edit_shape(workspace, view)) for view in outcome.edits)
             return

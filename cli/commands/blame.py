@@ -45,7 +45,7 @@ def blame(*, path: str, by: TurnSelection, as_json: bool) -> None:
                 click.echo(f"No line of {shown_name(path)} is of {' '.join(map(shown_name, by.words))}.", err=True)
         if as_json:
             from cli.json_shapes.store import blame_shape
-            from cli.json_shapes.values import json_line
+            from objstore import json_line
 
             verdicts = workspace.history.verdicts()
             write(json_line(blame_shape(part, commits, verdicts)) for part in blamed)

@@ -51,9 +51,9 @@ def claim(*, names: tuple[str, ...], mine: bool, session: str, everything: bool,
             dry_run=dry_run,
         )
         if as_json:
-            from cli.json_shapes.decisions import outcome_shape
-            from cli.json_shapes.values import json_line
+            from objstore import json_line, outcome_shape
 
+            # A claim changes no file, so a dry run has no diffs to show.
             write([json_line(outcome_shape(workspace, Action.CLAIM, outcome, dry_run=dry_run))])
             return
     if isinstance(outcome, Decided):

@@ -144,11 +144,10 @@ def _typed(target: str) -> str:
 
 def write_comments(workspace: "Workspace", views: "Iterable[CommentView]", screen: Screen, *, as_json: bool) -> None:
     """Write comments, as JSON or as text."""
-    from cli.json_shapes.edits import comment_shape
-    from cli.json_shapes.values import json_line
     from cli.render.comments import comments_text
+    from objstore import comment_shape, json_line
 
     if as_json:
-        write(json_line(comment_shape(workspace, view)) for view in views)
+        write(json_line(comment_shape(workspace.root, view)) for view in views)
     else:
         write(comments_text(views, screen), paged=True)

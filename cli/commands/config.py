@@ -10,8 +10,7 @@ from cli.screen.terminal import Screen, shown_name, write
 from cli.search.candidates import setting_values, settings
 
 if TYPE_CHECKING:
-    from cli.json_shapes.values import Json
-    from objstore import Configuration, ConfiguredValue
+    from objstore import Configuration, ConfiguredValue, Json
 
 __all__ = ["config"]
 
@@ -96,8 +95,7 @@ def history(*, name: str, as_json: bool) -> None:
     with invocation.workspace() as workspace:
         found = workspace.review.policy_changes(name)
     if as_json:
-        from cli.json_shapes.store import record_shape
-        from cli.json_shapes.values import json_line
+        from objstore import json_line, record_shape
 
         write(json_line(record_shape(change)) for change in found)
         return
@@ -167,7 +165,7 @@ def _list_text(found: "list[ConfiguredValue]", screen: Screen) -> Iterator[bytes
 
 
 def _json_line(given: "ConfiguredValue") -> bytes:
-    from cli.json_shapes.values import json_line, text_shape
+    from objstore import json_line, text_shape
 
     setting = given.setting
     shape: dict[str, Json] = {

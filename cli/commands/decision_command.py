@@ -335,10 +335,13 @@ class DecisionCommand:
     ) -> None:
         """Report an outcome; the caller says in words that there was nothing to do. `advice`: commands to type."""
         if self.as_json:
-            from cli.json_shapes.decisions import outcome_shape
-            from cli.json_shapes.values import json_line
+            from objstore import json_line, outcome_shape
 
             shape = outcome_shape(workspace, action, outcome, dry_run=self.dry_run)
+            if self.dry_run and isinstance(outcome, Decided):
+                from cli.json_shapes.diffs import with_diffs
+
+                shape = with_diffs(workspace, outcome.files, shape)
             write([json_line(shape)])
         match outcome:
             case Decided():

@@ -123,11 +123,10 @@ def _write_net(
         seen = workspace.review.seen_changes()
         files = found = workspace.review.unseen(found, seen) if only_unseen else found
         if layout is Layout.JSON:
-            from cli.json_shapes.files import external_diff_shape
-            from cli.json_shapes.net_changes import net_file_shape
-            from cli.json_shapes.values import json_line
+            from cli.json_shapes.diffs import external_diff_shape, net_diff_shape
+            from objstore import json_line
 
-            pending = (net_file_shape(workspace, file, seen) for file in found)
+            pending = (net_diff_shape(workspace, file, seen) for file in found)
             write(map(json_line, chain(pending, (external_diff_shape(workspace, change) for change in outside))))
         else:
             from cli.render.comments import comments_by_change
@@ -168,8 +167,8 @@ def _write_unrecorded(workspace: "Workspace", names: tuple[str, ...], layout: La
 
     changes = _unrecorded(workspace, {path_named(workspace, name): name for name in names})
     if layout is Layout.JSON:
-        from cli.json_shapes.files import external_diff_shape
-        from cli.json_shapes.values import json_line
+        from cli.json_shapes.diffs import external_diff_shape
+        from objstore import json_line
 
         write(json_line(external_diff_shape(workspace, change)) for change in changes)
     elif layout is Layout.STAT:
@@ -185,8 +184,8 @@ def _write_states(workspace: "Workspace", names: tuple[str, ...], layout: Layout
 
     before, after = (state_named(workspace, name) for name in names)
     if layout is Layout.JSON:
-        from cli.json_shapes.files import diff_shape
-        from cli.json_shapes.values import json_line
+        from cli.json_shapes.diffs import diff_shape
+        from objstore import json_line
 
         write([json_line(diff_shape(workspace, before, after))])
     elif layout is Layout.STAT:

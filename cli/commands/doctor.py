@@ -43,7 +43,7 @@ def doctor(*, clients: tuple[str, ...], forget: bool, as_json: bool) -> None:
         forget_hook_failures(str(root))
     found = [*known, *examine(root, Path.home(), programs_at(), clients or None), *_are_acknowledged(root)]
     if as_json:
-        from cli.json_shapes.values import json_line
+        from objstore import json_line
 
         write([json_line({"check": one.check, "ok": one.ok, "said": one.said}) for one in found])
     else:

@@ -95,7 +95,7 @@ def export(  # noqa: PLR0913 -- each is an option of the command
             except FileExists as error:
                 raise click.ClickException(f"{shown_name(bundle)} already exists. Name a new file.") from error
             if as_json:
-                from cli.json_shapes.values import json_line, text_shape
+                from objstore import json_line, text_shape
 
                 write([json_line({"bundle": text_shape(str(Path(bundle).absolute())), "bytes": size})])
             else:
@@ -171,7 +171,7 @@ def _write_patches(
 
 def _write_series(series: "PatchSeries", output: str | None, *, as_json: bool) -> bool:
     """Write patches into a new folder (None: to standard output); return whether a line of them ends in CR LF."""
-    from cli.json_shapes.values import json_line, text_shape
+    from objstore import json_line, text_shape
 
     folder = None if output is None else Path(output)
     if folder is not None:

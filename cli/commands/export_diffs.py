@@ -16,8 +16,7 @@ from cli.screen.terminal import shown_name, write
 from objstore import shown_edits
 
 if TYPE_CHECKING:
-    from cli.json_shapes.values import Json
-    from objstore import McpdiffExport, Seq, Workspace
+    from objstore import Json, McpdiffExport, Seq, Workspace
 
 __all__ = ["export_diffs"]
 
@@ -36,7 +35,7 @@ def export_diffs(workspace: "Workspace", seqs: "Sequence[Seq]", directory: str, 
     with showing_progress(workspace, {"edits": "writing"}), _NewHistory(directory) as history:
         found = workspace.transfer.send_mcpdiff_history(seqs, history.add)
     if as_json:
-        from cli.json_shapes.values import json_line, text_shape
+        from objstore import json_line, text_shape
 
         shape: dict[str, Json] = {
             "directory": text_shape(str(Path(directory).absolute())),

@@ -42,7 +42,7 @@ def fsck(*, quick: bool, repair: bool, as_json: bool) -> None:
             report = repair_store(report)
     if as_json:
         from cli.json_shapes.store import check_shape
-        from cli.json_shapes.values import json_line
+        from objstore import json_line
 
         write([json_line(check_shape(report, repaired=repaired))])
     else:

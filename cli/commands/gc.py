@@ -11,8 +11,7 @@ from cli.screen.progress import Progress
 from cli.screen.terminal import Screen, visible, write
 
 if TYPE_CHECKING:
-    from cli.json_shapes.values import Json
-    from objstore import GcPlan, GcResult, Repacked, RepackPlan, RetentionLimits, Workspace
+    from objstore import GcPlan, GcResult, Json, Repacked, RepackPlan, RetentionLimits, Workspace
 
 __all__ = ["gc"]
 
@@ -47,7 +46,7 @@ def gc(*, older_than: str | None, max_size: str | None, repack: bool, dry_run: b
             if repack:
                 repacked = (workspace.retention.plan_repack if dry_run else workspace.retention.repack)(progress.report)
     if as_json:
-        from cli.json_shapes.values import json_line
+        from objstore import json_line
 
         write([json_line(_shape(plan, done) | {"repack": None if repacked is None else _repack_shape(repacked)})])
     else:
@@ -132,7 +131,7 @@ def _repack_shape(repacked: "Repacked | RepackPlan") -> "dict[str, Json]":
 
 
 def _shape(plan: "GcPlan", done: "GcResult | None") -> "dict[str, Json]":
-    from cli.json_shapes.values import text_shape
+    from objstore import text_shape
 
     return {
         "dry_run": done is None,

@@ -14,7 +14,7 @@ from cli.screen.terminal import shown_name, write
 from cli.search.candidates import folders
 
 if TYPE_CHECKING:
-    from cli.json_shapes.values import Json
+    from objstore import Json
 
 
 __all__ = ["import_"]
@@ -98,7 +98,7 @@ def _import(bundle: str, directory: str, *, store_only: bool, as_json: bool) -> 
         except FileExists as error:
             raise click.ClickException(_taken(error.path, directory, store_only=store_only)) from error
     if as_json:
-        from cli.json_shapes.values import json_line, text_shape
+        from objstore import json_line, text_shape
 
         shape: dict[str, Json] = {
             "workspace": text_shape(found.root),

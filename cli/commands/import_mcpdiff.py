@@ -12,8 +12,7 @@ from cli.screen.progress import showing_progress
 from cli.screen.terminal import Screen, shown_name, write
 
 if TYPE_CHECKING:
-    from cli.json_shapes.values import Json
-    from objstore import McpdiffImport
+    from objstore import Json, McpdiffImport
 
 __all__ = ["import_mcpdiff_history"]
 
@@ -28,7 +27,7 @@ def import_mcpdiff_history(path: str, *, root: str | None, partly: bool, dry_run
             str(_history(path)), origin=root, partly=partly, dry_run=dry_run
         )
     if as_json:
-        from cli.json_shapes.values import json_line, text_shape
+        from objstore import json_line, text_shape
 
         problems: list[Json] = [
             {"place": text_shape(one.place), "reason": text_shape(one.reason)} for one in found.problems

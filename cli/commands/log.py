@@ -174,11 +174,12 @@ def log(  # noqa: PLR0913 -- each is an option of the command
             views = (row for row in rows if isinstance(row, EditView))
         screen = for_pager(invocation.screen(), columns) if patch or columns else invocation.screen()
         if as_json:
-            from cli.json_shapes.edits import edit_shape
-            from cli.json_shapes.values import json_line
+            from objstore import edit_shape, json_line
 
             verdicts = workspace.history.verdicts()
-            pieces: Iterator[bytes] = (json_line(edit_shape(workspace, view, read_errors, verdicts)) for view in views)
+            pieces: Iterator[bytes] = (
+                json_line(edit_shape(workspace, view, read_errors.note, verdicts)) for view in views
+            )
         elif stat and patch:
             listed = list(views)  # the table comes first
             table = stat_text(workspace, listed, screen, read_errors, newest_first=not reverse)
@@ -241,8 +242,7 @@ def _list_turns(
         turns, shown = turns[::-1], shown[::-1]
     is_of_turns = group == "turns"
     if as_json:
-        from cli.json_shapes.edits import session_shape, turn_shape
-        from cli.json_shapes.values import json_line
+        from objstore import json_line, session_shape, turn_shape
 
         write(map(json_line, map(turn_shape, turns) if is_of_turns else map(session_shape, shown)))
         return

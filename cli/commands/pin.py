@@ -11,8 +11,7 @@ from cli.search.candidates import names
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cli.json_shapes.values import Json
-    from objstore import BlobId, PinView, Seq, Workspace
+    from objstore import BlobId, Json, PinView, Seq, Workspace
 
 __all__ = ["pin"]
 
@@ -106,8 +105,7 @@ def _row(view: "PinView", screen: Screen) -> bytes:
 
 
 def _json_line(view: "PinView") -> bytes:
-    from cli.json_shapes.store import record_shape
-    from cli.json_shapes.values import json_line
+    from objstore import json_line, record_shape
 
     shape: dict[str, Json] = {"id": view.id.hex(), **record_shape(view.pin)}
     return json_line(shape)

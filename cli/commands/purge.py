@@ -12,8 +12,7 @@ from cli.search.candidates import names
 from cli.selection.selectors import from_here, looks_like_state, path_named, state_named, state_parts, was_recorded
 
 if TYPE_CHECKING:
-    from cli.json_shapes.values import Json
-    from objstore import BlobId, PurgePlan, Workspace
+    from objstore import BlobId, Json, PurgePlan, Workspace
 
 __all__ = ["purge"]
 
@@ -67,7 +66,7 @@ def purge(
                     progress=progress.report,
                 )
     if as_json:
-        from cli.json_shapes.values import json_line
+        from objstore import json_line
 
         write([json_line(_shape(plan, dry_run=dry_run))])
     else:
@@ -229,7 +228,7 @@ def _listed(paths: Sequence[str]) -> str:
 
 
 def _shape(plan: "PurgePlan", *, dry_run: bool) -> "dict[str, Json]":
-    from cli.json_shapes.values import text_shape
+    from objstore import text_shape
 
     return {
         "dry_run": dry_run,

@@ -50,7 +50,7 @@ def record(*, paths: tuple[str, ...], conversation: str, note: str, agent: str, 
             found = (workspace.record_changes if is_said else workspace.hooks.notice)(info, named)
         if as_json:
             from cli.json_shapes.snapshots import recorded_shape
-            from cli.json_shapes.values import json_line
+            from objstore import json_line
 
             write([json_line(recorded_shape(workspace, found))])
         else:

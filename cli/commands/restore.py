@@ -46,10 +46,11 @@ def restore(*, name: str, dry_run: bool, as_json: bool) -> None:
             raise click.UsageError("A hash doesn't say which file to restore. Name the state as PATH@EDIT.")
         outcome = workspace.review.restore(state, who=reviewer(), dry_run=dry_run)
         if as_json:
-            from cli.json_shapes.decisions import restored_shape
-            from cli.json_shapes.values import json_line
+            from cli.json_shapes.diffs import with_diffs
+            from objstore import json_line, restored_shape
 
-            write([json_line(restored_shape(workspace, outcome, dry_run=dry_run))])
+            shape = restored_shape(workspace, outcome, dry_run=dry_run)
+            write([json_line(with_diffs(workspace, outcome.files, shape) if dry_run else shape)])
         else:
             text = _restored_text(workspace, state, outcome, invocation, dry_run=dry_run)
             write(text, paged=dry_run)

@@ -36,9 +36,8 @@ from objstore import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cli.json_shapes.values import Json
     from cli.screen.terminal import Screen
-    from objstore import CallOutcome, SessionView, TurnView, Workspace
+    from objstore import CallOutcome, Json, SessionView, TurnView, Workspace
 
 __all__ = ["rewind"]
 
@@ -138,10 +137,11 @@ def _restore(workspace: "Workspace", decision_command: DecisionCommand, turn: in
         click.confirm(f"This restores {files} as before turn {turn}. Go ahead?", abort=True, err=True)
     outcome = restored(dry_run=dry_run)
     if decision_command.as_json:
-        from cli.json_shapes.decisions import restored_shape
-        from cli.json_shapes.values import json_line
+        from cli.json_shapes.diffs import with_diffs
+        from objstore import json_line, restored_shape
 
-        write([json_line(restored_shape(workspace, outcome, dry_run=dry_run))])
+        shape = restored_shape(workspace, outcome, dry_run=dry_run)
+        write([json_line(with_diffs(workspace, outcome.files, shape) if dry_run else shape)])
         return
     write(_restored_text(workspace, decision_command, outcome), paged=dry_run)
 
@@ -198,8 +198,7 @@ def _list_turns(workspace: "Workspace", decision_command: DecisionCommand, sessi
     with showing_progress(workspace, DECIDING):
         found = [(turn, _effect(workspace, turn)) for turn in turns]
     if decision_command.as_json:
-        from cli.json_shapes.edits import turn_shape
-        from cli.json_shapes.values import json_line
+        from objstore import json_line, turn_shape
 
         write(json_line(turn_shape(turn) | {"rewind": _shape(effect)}) for turn, effect in found)
         return

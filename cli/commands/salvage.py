@@ -54,7 +54,7 @@ def salvage(*, store: str, directory: str | None, store_id: str, dry_run: bool, 
             "Name a .cas folder, a copy of one, or a folder of segment files."
         ) from error
     from cli.json_shapes.store import salvage_shape
-    from cli.json_shapes.values import json_line
+    from objstore import json_line
 
     shape = json_line(salvage_shape(found))
     if directory is not None:

@@ -49,8 +49,8 @@ def show(*, names: tuple[str, ...], by: TurnSelection, stat: bool, columns: bool
                 raise click.ClickException(f"No edit is recorded of {' '.join(by.words)}.")
         screen = invocation.screen() if stat else for_pager(invocation.screen(), columns)
         if as_json:
-            from cli.json_shapes.edits import shown_edit_shape
-            from cli.json_shapes.values import json_line
+            from cli.json_shapes.diffs import shown_edit_shape
+            from objstore import json_line
 
             verdicts = workspace.history.verdicts()
             edits = [shown_edit_shape(workspace, view, units, read_errors, verdicts) for view, units in meant]

@@ -42,7 +42,7 @@ def create(*, folder: str, title: str, as_json: bool) -> None:
             taken = workspace.snapshots.take(path, who=reviewer(), title=title)
     if as_json:
         from cli.json_shapes.snapshots import taken_shape
-        from cli.json_shapes.values import json_line
+        from objstore import json_line
 
         write([json_line(taken_shape(taken))])
     else:
@@ -58,7 +58,7 @@ def listing(*, as_json: bool) -> None:
         views = workspace.snapshots.all()
     if as_json:
         from cli.json_shapes.snapshots import view_shape
-        from cli.json_shapes.values import json_line
+        from objstore import json_line
 
         write(json_line(view_shape(view)) for view in views)
     else:
@@ -77,7 +77,7 @@ def show(*, number: int, as_json: bool) -> None:
         view, found = workspace.snapshots.get(number), workspace.snapshots.files(number)
     if as_json:
         from cli.json_shapes.snapshots import shown_shape
-        from cli.json_shapes.values import json_line
+        from objstore import json_line
 
         write([json_line(shown_shape(view, found))])
     else:
@@ -108,7 +108,7 @@ def diff(*, number: int, other: str | None, paths: tuple[str, ...], patch: bool,
             found, passed = workspace.snapshots.changes(number, until, paths=[*named])
         if as_json:
             from cli.json_shapes.snapshots import changes_shape
-            from cli.json_shapes.values import json_line
+            from objstore import json_line
 
             write([json_line(changes_shape(found, passed))])
             return
@@ -139,7 +139,7 @@ def restore(*, number: int, paths: tuple[str, ...], dry_run: bool, as_json: bool
             done = workspace.snapshots.restore(number, [*named], who=reviewer(), dry_run=dry_run)
         if as_json:
             from cli.json_shapes.snapshots import restored_shape
-            from cli.json_shapes.values import json_line
+            from objstore import json_line
 
             write([json_line(restored_shape(workspace, done))])
     if not as_json:
@@ -167,7 +167,7 @@ def delete(*, numbers: tuple[int, ...], as_json: bool) -> None:
         recorded = workspace.history.next_edit() - before if renewed else 0
     if as_json:
         from cli.json_shapes.snapshots import view_shape
-        from cli.json_shapes.values import json_line
+        from objstore import json_line
 
         write(json_line(view_shape(view)) for view in gone)
     else:

@@ -53,7 +53,7 @@ def stats(*, folder: str | None, path: str | None, force: bool, as_json: bool) -
         found = workspace.history.stats()
     if as_json:
         from cli.json_shapes.store import stats_shape
-        from cli.json_shapes.values import json_line
+        from objstore import json_line
 
         write([json_line(stats_shape(found))])
     else:

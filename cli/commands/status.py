@@ -48,8 +48,7 @@ def status(*, by: TurnSelection, conversation: str, file: str, decided: str | No
         seen = workspace.review.seen_counts() if report.pending else None
         lost = workspace.lost_histories()
     if as_json:
-        from cli.json_shapes.status import status_shape
-        from cli.json_shapes.values import json_line
+        from objstore import json_line, status_shape
 
         write([json_line(status_shape(report, seen, lost))])
     else:
@@ -84,11 +83,10 @@ def _list_edits(
     views = matching(workspace, wanted, terms, None)
     read_errors = ReadErrors()
     if as_json:
-        from cli.json_shapes.edits import edit_shape
-        from cli.json_shapes.values import json_line
+        from objstore import edit_shape, json_line
 
         verdicts = workspace.history.verdicts()
-        write(json_line(edit_shape(workspace, view, read_errors, verdicts)) for view in views)
+        write(json_line(edit_shape(workspace, view, read_errors.note, verdicts)) for view in views)
         read_errors.raise_first()
         return
     newest = next(views, None)

@@ -12,8 +12,7 @@ from cli.search.candidates import names
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cli.json_shapes.values import Json
-    from objstore import BlobId, CasError, State, Workspace
+    from objstore import BlobId, CasError, Json, State, Workspace
 
 from cli.commands.plumbing import json_row
 

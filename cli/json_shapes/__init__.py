@@ -1,5 +1,4 @@
-"""JSON shapes: what commands print with `--json`. docs/json.md describes every field.
+"""JSON of the commands alone: diffs as text, snapshots, and what is in the store. `objstore/shapes` has all the rest.
 
-Read `values` first (texts, paths, hashes and times, the same everywhere); then `edits`, `net_changes`, `files`,
-`decisions`, `status`, `snapshots` and `store`. Shapes read the store and never change it.
+Read `diffs`, then `snapshots` and `store`. What is printed must agree with `docs/json.md`.
 """

@@ -5,8 +5,7 @@ Ids and hashes are hex; paths are relative to the workspace.
 
 from typing import TYPE_CHECKING
 
-from cli.json_shapes.edits import edit_shape
-from cli.json_shapes.values import Json, text_shape, time_shape
+from objstore import Json, edit_shape, text_shape, time_shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
 
-from cli.render.outcomes import BYTES_SHOWN, beginning, external_refusal
+from cli.render.outcomes import BYTES_SHOWN, external_refusal
 from cli.screen.terminal import FOR_STDERR, Screen, can_ask, shown_name
-from objstore import MAX_BLOB, ExternalChanges, FileMissing, FileTooLarge, OnExternal, PathError, placeholder
+from objstore import MAX_BLOB, ExternalChanges, FileMissing, FileTooLarge, OnExternal, PathError, beginning, placeholder
 
 if TYPE_CHECKING:
     from objstore import DecisionOutcome, ExternalChange, Workspace

@@ -11,6 +11,7 @@ from objstore import (
     ConflictKind,
     ExternalChanges,
     OnExternal,
+    beginning,
     distinct_conflicts,
     effect_words,
     is_either_binary,
@@ -26,7 +27,6 @@ __all__ = [
     "BYTES_SHOWN",
     "MY_CHANGES",
     "Preview",
-    "beginning",
     "conflict_text",
     "decided_text",
     "effect_line",
@@ -299,14 +299,6 @@ def _quoted(sign: bytes, text: bytes, screen: Screen) -> Iterator[bytes]:
 def is_of_binary(conflict: "Conflict") -> bool:
     """Return whether the conflict is in a file that is not text."""
     return is_either_binary(conflict.removed, conflict.inserted)
-
-
-def beginning(text: bytes, most: int) -> bytes:
-    """Return at most the first `most` bytes of a text, without an incomplete character at the end."""
-    end = most
-    while len(text) > most and end > most - 3 and text[end] & 0xC0 == 0x80:  # noqa: PLR2004 - as UTF-8 goes on
-        end -= 1
-    return text[:end]
 
 
 def external_refusal(changes: Sequence["ExternalChange"], program: str = "cas") -> str:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from objstore import (
         Caution,
         Collision,
-        ExternalChange,
         LostHistory,
         PendingGroup,
         PendingTurn,
@@ -35,7 +34,6 @@ __all__ = [
     "conversation_name",
     "counted",
     "running_line",
-    "shown_external",
     "shown_markers",
     "size_text",
     "status_text",
@@ -190,7 +188,7 @@ def _section(title: str, count: int, rows: Iterable[str], screen: Screen) -> Ite
 
 def _external(report: StatusReport, screen: Screen) -> Iterator[str]:
     for change in report.external:
-        kind = screen.paint(f"{shown_external(change):12}", "red")
+        kind = screen.paint(f"{change.word:12}", "red")
         yield f"{kind}  {shown_name(change.path)}"
 
 
@@ -271,15 +269,6 @@ def _reclaimable(report: StatusReport) -> str:
     if found.max_size is not None and report.store_bytes > found.max_size:
         said.append(f"frees the {size_text(report.store_bytes - found.max_size)} over the limit")
     return f"; `cas gc` {', '.join(said)}" if said else ""
-
-
-def shown_external(change: ExternalChange) -> str:
-    """Return in a word how a file differs from its last recorded state."""
-    if change.found is None:
-        return "deleted"
-    if change.recorded is None:
-        return "created"
-    return "modified" if change.found != change.recorded else "mode changed"
 
 
 def shown_markers(markers: UnresolvedMarkers) -> str:

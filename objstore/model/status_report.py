@@ -43,6 +43,15 @@ class ExternalChange:
     found: BlobId | None  # None: the file is gone
     found_mode: int
 
+    @property
+    def word(self) -> str:
+        """Return in a word how the file differs."""
+        if self.found is None:
+            return "deleted"
+        if self.recorded is None:
+            return "created"
+        return "modified" if self.found != self.recorded else "mode changed"
+
 
 class PendingGroup(NamedTuple):
     """The pending edits of one turn in one file, or of one conversation if its turns are not known."""

@@ -8,9 +8,8 @@ from typing import get_args
 import pytest
 from blake3 import blake3
 
-from cli.json_shapes.store import record_shape
 from fuzz.seeds import RARE_RECORDS
-from objstore import Comment, Edit, Mark, Record, SettingChange, Turn
+from objstore import Comment, Edit, Mark, Record, SettingChange, Turn, record_shape
 from objstore.transaction.journal import Journal
 from tests.cli.commands.reviewing.test_accept_reject_undo import file_snapshots
 from tests.support.command_runner import CommandRunner, cas

@@ -8,12 +8,12 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from objstore import date_of
+from objstore.dates import date_of
 
 if TYPE_CHECKING:
-    from objstore import BlobId
+    from objstore.model.ids import BlobId
 
-__all__ = ["Json", "hex_shape", "json_line", "path_shape", "text_of", "text_shape", "time_shape"]
+__all__ = ["Json", "beginning", "hex_shape", "json_line", "path_shape", "text_of", "text_shape", "time_shape"]
 
 Json: TypeAlias = "bool | int | str | Sequence[Json] | dict[str, Json] | None"
 
@@ -34,9 +34,17 @@ def text_of(lines: Iterable[bytes]) -> str:
     return b"".join(lines).decode(errors="replace")
 
 
+def beginning(text: bytes, most: int) -> bytes:
+    """Return at most the first `most` bytes of a text, without an incomplete character at the end."""
+    end = most
+    while len(text) > most and end > most - 3 and text[end] & 0xC0 == 0x80:  # noqa: PLR2004 - as UTF-8 goes on
+        end -= 1
+    return text[:end]
+
+
 def path_shape(root: str, path: str) -> str:
     """Return the absolute path of a file in a workspace."""
-    return text_shape(os.path.join(root, path))  # noqa: PTH118 -- a name, not a place
+    return text_shape(os.path.join(root, path))
 
 
 def hex_shape(blob: "BlobId | None") -> str | None:

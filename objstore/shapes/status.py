@@ -1,17 +1,18 @@
-"""JSON shape of the status of a workspace. docs/json.md describes it."""
+"""JSON shapes of the status of a workspace and of its parts. docs/json.md describes them."""
 
 from typing import TYPE_CHECKING
 
-from cli.json_shapes.files import external_shape, markers_shape
-from cli.json_shapes.values import Json, path_shape, text_shape, time_shape
-from objstore import hook_failures, store_folder_bytes
+from objstore.fs.store_version import store_folder_bytes
+from objstore.shapes.values import Json, hex_shape, path_shape, text_shape, time_shape
+from objstore.witnesses.failure_marks import hook_failures
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from objstore import Caution, LostHistory, StatusReport
+    from objstore.model.status_report import Caution, ExternalChange, RunningCall, StatusReport, UnresolvedMarkers
+    from objstore.witnesses.history_witness import LostHistory
 
-__all__ = ["status_shape"]
+__all__ = ["external_shape", "markers_shape", "running_shape", "status_shape"]
 
 
 def status_shape(
@@ -51,18 +52,7 @@ def status_shape(
             }
             for collision in report.collisions
         ],
-        "running_calls": [
-            {
-                "session": call.session or None,
-                "conversation_id": text_shape(call.conversation),
-                "client": text_shape(call.client),
-                "tool": text_shape(call.tool),
-                "file_paths": None if call.paths is None else [path_shape(report.root, path) for path in call.paths],
-                "began": time_shape(call.began),
-                "state": call.state,
-            }
-            for call in report.running
-        ],
+        "running_calls": [running_shape(report.root, call) for call in report.running],
         "commits": [
             {"commit": each.commit, "conversation_id": text_shape(each.conversation), "edits": list(each.edits)}
             for each in report.commits
@@ -94,9 +84,46 @@ def status_shape(
     }
 
 
+def running_shape(root: str, call: "RunningCall") -> dict[str, Json]:
+    """Return a call of an agent's own program whose end was not reported."""
+    return {
+        "session": call.session or None,
+        "conversation_id": text_shape(call.conversation),
+        "client": text_shape(call.client),
+        "tool": text_shape(call.tool),
+        "file_paths": None if call.paths is None else [path_shape(root, path) for path in call.paths],
+        "began": time_shape(call.began),
+        "state": call.state,
+    }
+
+
+def markers_shape(root: str, markers: "UnresolvedMarkers") -> dict[str, Json]:
+    """Return the conflict markers that one decision wrote into one file."""
+    return {
+        "file_path": path_shape(root, markers.path),
+        "edit": markers.edit,
+        "decision": markers.decision,
+        "lines": [line - 1 for line in markers.lines],
+        "decided": [str(unit) for unit in markers.decided],
+        "aside": [str(unit) for unit in markers.aside],
+    }
+
+
+def external_shape(root: str, change: "ExternalChange") -> dict[str, Json]:
+    """Return one file that differs from the journal."""
+    return {
+        "file_path": path_shape(root, change.path),
+        "change": change.word,
+        "blob_recorded": hex_shape(change.recorded),
+        "blob_found": hex_shape(change.found),
+        "mode_recorded": change.recorded_mode if change.recorded is not None else None,
+        "mode_found": change.found_mode if change.found is not None else None,
+    }
+
+
 def _caution(root: str, caution: "Caution") -> dict[str, Json]:
     """Return a decision inside an agent's shell, what narrows the record, or what doesn't arrive."""
-    from cli.json_shapes.store import record_shape  # only a status with cautions needs it
+    from objstore.shapes.records import record_shape  # only a status with cautions needs it
 
     record = None if caution.record is None else record_shape(caution.record)
     other = "left out" if caution.silence is None else "silence"

@@ -4,62 +4,82 @@ Line numbers are zero-based; ids and hashes are hex; paths are absolute.
 """
 
 import os
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from cli.json_shapes.files import markers_shape
-from cli.json_shapes.values import Json, path_shape, text_of, text_shape, time_shape
-from cli.render.comments import comments_by_unit
-from cli.render.edits import concerns, edit_diff
-from cli.render.unreadable import ReadErrors
-from cli.screen.terminal import EXACT
-from objstore import UNREADABLE, BlobMissing, Status, Unit
+from objstore.errors import UNREADABLE, BlobMissing
+from objstore.model.basic_types import Status
+from objstore.shapes.values import Json, path_shape, text_shape, time_shape
 
 if TYPE_CHECKING:
-    from objstore import CommentView, EditView, FileState, SessionView, TurnView, Verdict, Verdicts, Workspace
+    from collections.abc import Callable
 
-__all__ = ["comment_shape", "edit_shape", "session_shape", "shown_edit_shape", "turn_shape", "verdict_shape"]
+    from objstore.errors import StoreError
+    from objstore.history.verdicts import Verdicts
+    from objstore.model.basic_types import FileState
+    from objstore.model.views import CommentView, EditView, SessionView, TurnView, Verdict
+    from objstore.workspace import Workspace
+
+__all__ = [
+    "comment_shape",
+    "edit_shape",
+    "edit_summary",
+    "session_shape",
+    "turn_shape",
+    "turn_summary",
+    "verdict_shape",
+]
+
+
+def edit_summary(view: "EditView") -> dict[str, Json]:
+    """Return those fields of one edit that need no look into the store."""
+    edit = view.edit
+    return {
+        "seq": view.seq,
+        "timestamp": time_shape(edit.time),
+        "operation": edit.operation.value,
+        "tool_name": text_shape(edit.tool),
+        "status": view.status.value,
+        "origin": edit.origin.value,
+        "turn": edit.turn or None,
+        "lines_added": edit.added,
+        "lines_removed": edit.removed,
+        "reason": text_shape(view.reason),
+    }
 
 
 def edit_shape(
     workspace: "Workspace",
     view: "EditView",
-    read_errors: ReadErrors | None = None,
+    note: "Callable[[StoreError], None] | None" = None,
     verdicts: "Verdicts | None" = None,
 ) -> dict[str, Json]:
     """Return one edit: the fields of the edit log, and then the store's own.
 
-    If some bytes are lost, the rest is returned all the same; `read_errors` collects the loss. `verdicts`: what looks
-    up decisions, for several edits (None: this one's alone).
+    If some bytes are lost, the rest is returned all the same; `note` is called with the loss. `verdicts`: what looks up
+    decisions, for several edits (None: this one's alone).
     """
     edit = view.edit
     before, after = edit.before, edit.after
-    own = ReadErrors()
-    hash_before, hash_after = (_sha256(workspace, view, state, own) for state in (before, after))
-    if read_errors is not None and own.first is not None:
-        read_errors.note(own.first)
+    lost: list[StoreError] = []
+    hash_before, hash_after = (_sha256(workspace, view, state, lost.append) for state in (before, after))
+    if note is not None and lost:
+        note(lost[0])
     return {
         "edit_id": view.id.hex(),
         "conversation_id": text_shape(edit.conversation),
         "tool_call_index": edit.call,
-        "timestamp": time_shape(edit.time),
-        "operation": edit.operation.value,
+        **edit_summary(view),
         "file_path": path_shape(workspace.root, os.fsdecode(edit.path)),
         "source_path": None if edit.source is None else path_shape(workspace.root, os.fsdecode(edit.source)),
-        "tool_name": text_shape(edit.tool),
-        "status": view.status.value,
         # The store keeps states, not files of diffs: `cas show` and `cas cat` compute both.
         "diff_file": None,
         "checkpoint_file": None,
         "hash_before": hash_before,
         "hash_after": hash_after,
-        "seq": view.seq,
         "blob_before": None if before is None else before.blob.hex(),
         "blob_after": None if after is None else after.blob.hex(),
         "mode_before": None if before is None else before.mode,
         "mode_after": None if after is None else after.mode,
-        "origin": edit.origin.value,
-        "turn": edit.turn or None,
         "owner": text_shape(view.owner) if view.owner else None,
         "amends": edit.amends,
         "marks": None
@@ -81,13 +101,10 @@ def edit_shape(
             }
             for number, hunk in enumerate(edit.hunks, 1)
         ],
-        "lines_added": edit.added,
-        "lines_removed": edit.removed,
         "decided": [
             verdict_shape(verdict)
             for verdict in (workspace.history.verdicts() if verdicts is None else verdicts).of(view)
         ],
-        "reason": text_shape(view.reason),
         "check": text_shape(view.check),
         "reasons": [
             {"hunks": [str(unit) for unit in given.units], "reason": text_shape(given.text)}
@@ -97,7 +114,7 @@ def edit_shape(
         "expired": None
         if view.expired is None
         else {"timestamp": time_shape(view.expired.time), "reason": text_shape(view.expired.reason)},
-        "lost": None if own.first is None else str(own.first),
+        "lost": str(lost[0]) if lost else None,
         "notes": {text_shape(key): text_shape(note) for key, note in edit.notes.items()},
     }
 
@@ -116,8 +133,8 @@ def verdict_shape(verdict: "Verdict") -> dict[str, Json]:
     }
 
 
-def turn_shape(turn: "TurnView") -> dict[str, Json]:
-    """Return a turn as JSON."""
+def turn_summary(turn: "TurnView") -> dict[str, Json]:
+    """Return a turn without what its edits did."""
     return {
         "turn": turn.number,
         "session": turn.session,
@@ -126,6 +143,13 @@ def turn_shape(turn: "TurnView") -> dict[str, Json]:
         "client": text_shape(turn.client),
         "model": text_shape(turn.model),
         "prompt": text_shape(turn.prompt),
+    }
+
+
+def turn_shape(turn: "TurnView") -> dict[str, Json]:
+    """Return a turn with what its edits did."""
+    return {
+        **turn_summary(turn),
         "seqs": list(turn.seqs),
         "paths": [text_shape(path) for path in turn.paths],
         "lines_added": turn.added,
@@ -148,30 +172,7 @@ def session_shape(session: "SessionView") -> dict[str, Json]:
     }
 
 
-def shown_edit_shape(
-    workspace: "Workspace", view: "EditView", units: Iterable[Unit], read_errors: ReadErrors, verdicts: "Verdicts"
-) -> dict[str, Json]:
-    """Return one edit with its diff, limited to the selected hunks. `read_errors` collects lost bytes."""
-    units = tuple(units)
-    shape = edit_shape(workspace, view, read_errors, verdicts)
-    meant = {unit.hunk for unit in units}
-    hunks = shape["hunks"]
-    if isinstance(hunks, list):
-        shape["hunks"] = [hunk for number, hunk in enumerate(hunks, 1) if number in meant]
-    shape["markers"] = [
-        markers_shape(workspace.root, markers) for markers in workspace.review.markers() if concerns(markers, view.edit)
-    ]
-    by_unit = comments_by_unit(workspace, units)
-    shape["comments"] = [comment_shape(workspace, comment) for unit in sorted(by_unit) for comment in by_unit[unit]]
-    try:
-        shape["diff"] = None if view.expired else text_of(edit_diff(view, workspace, EXACT, units))
-    except UNREADABLE as error:  # the hashes may be known even if the bytes are lost
-        shape |= {"diff": None, "lost": shape["lost"] or str(error)}
-        read_errors.note(error)
-    return shape
-
-
-def comment_shape(workspace: "Workspace", view: "CommentView") -> dict[str, Json]:
+def comment_shape(root: str, view: "CommentView") -> dict[str, Json]:
     """Return a comment with its answers."""
     made = view.comment
     first, last = view.lines
@@ -184,7 +185,7 @@ def comment_shape(workspace: "Workspace", view: "CommentView") -> dict[str, Json
         "text": text_shape(made.text),
         "state": view.word,
         "sent_to": text_shape(view.sent_to) or None,
-        "file_path": path_shape(workspace.root, view.path),
+        "file_path": path_shape(root, view.path),
         "line": first - 1 if first else None,
         "line_count": last - first + 1 if first else None,
         "is_there": view.is_there,
@@ -202,12 +203,14 @@ def comment_shape(workspace: "Workspace", view: "CommentView") -> dict[str, Json
     }
 
 
-def _sha256(workspace: "Workspace", view: "EditView", state: "FileState | None", read_errors: ReadErrors) -> str | None:
+def _sha256(
+    workspace: "Workspace", view: "EditView", state: "FileState | None", note: "Callable[[StoreError], None]"
+) -> str | None:
     """Return the hash of a state's bytes; None if there is no file, or its bytes have expired or are lost."""
     try:
         return None if state is None else workspace.history.sha256(state.blob)
     except UNREADABLE as error:
         # The bytes of an expired edit exist only if something else holds them, such as the current file.
         if view.expired is None or not isinstance(error, BlobMissing):
-            read_errors.note(error)
+            note(error)
         return None

@@ -5,19 +5,21 @@ Line numbers are zero-based; hashes are hex; paths are absolute.
 
 from typing import TYPE_CHECKING, Final, assert_never
 
-from cli.json_shapes.edits import edit_shape
-from cli.json_shapes.files import external_shape
-from cli.json_shapes.values import Json, hex_shape, path_shape, text_of, text_shape, time_shape
-from cli.render.outcomes import Preview, beginning, effect_text, is_of_binary
-from cli.screen.terminal import EXACT
-from objstore import Action, Conflicted, Decided, ExternalChanges, NothingToDo, Unit
+from objstore.model.results import Conflicted, Decided, ExternalChanges, NothingToDo
+from objstore.shapes.edits import edit_shape
+from objstore.shapes.status import external_shape
+from objstore.shapes.values import Json, beginning, hex_shape, path_shape, text_shape, time_shape
+from objstore.text.unified_diff import is_either_binary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from objstore import Act, CallOutcome, Conflict, DecisionOutcome, FileEffect, Notice, Workspace
+    from objstore.model.basic_types import Action, Unit
+    from objstore.model.results import CallOutcome, Conflict, DecisionOutcome, FileEffect, Notice
+    from objstore.model.views import Act
+    from objstore.workspace import Workspace
 
-__all__ = ["outcome_shape", "restored_shape"]
+__all__ = ["effect_shape", "outcome_shape", "restored_shape"]
 
 BYTES_QUOTED: Final = 65_536
 """Number of bytes quoted of the lines that a conflicting hunk removed, and of those that it inserted."""
@@ -30,7 +32,7 @@ def _pairs(workspace: "Workspace", outcome: Decided, pairs: "Iterable[tuple[Unit
 
 
 def outcome_shape(
-    workspace: "Workspace", action: Action, outcome: "DecisionOutcome", *, dry_run: bool
+    workspace: "Workspace", action: "Action", outcome: "DecisionOutcome", *, dry_run: bool
 ) -> dict[str, Json]:
     """Return what a decision did, would do, or why it was refused: `outcome` says which.
 
@@ -78,10 +80,7 @@ def outcome_shape(
                     # The whole-file unit of an edit without one can't be named.
                     if unit.hunk or _has_whole(workspace, unit.seq, outcome)
                 ],
-                "files": [
-                    _effect_shape(workspace, effect, workspace.review.preview if dry_run else None)
-                    for effect in outcome.files
-                ],
+                "files": [effect_shape(workspace.root, effect) for effect in outcome.files],
                 "recorded": [view.seq for view in outcome.external],
                 "notices": [_notice_shape(workspace, notice) for notice in outcome.notices],
                 "markers": [
@@ -139,7 +138,7 @@ def outcome_shape(
 
 def restored_shape(workspace: "Workspace", outcome: "CallOutcome", *, dry_run: bool) -> dict[str, Json]:
     """Return the result of a restore; a dry run has recorded nothing, and says what would change."""
-    files = [_effect_shape(workspace, effect, workspace.review.preview) for effect in outcome.files]
+    files: list[Json] = [effect_shape(workspace.root, effect) for effect in outcome.files]
     return {
         "dry_run": dry_run,
         "decision": outcome.decision or None,
@@ -169,23 +168,20 @@ def _has_whole(workspace: "Workspace", seq: int, outcome: Decided) -> bool:
     return workspace.history.edit(seq).whole
 
 
-def _effect_shape(workspace: "Workspace", effect: "FileEffect", preview: Preview | None) -> dict[str, Json]:
-    """Return the effect on one file; with `preview` (a dry run) also its diff."""
-    shape: dict[str, Json] = {
-        "path_before": None if effect.path_before is None else path_shape(workspace.root, effect.path_before),
-        "path_after": None if effect.path_after is None else path_shape(workspace.root, effect.path_after),
+def effect_shape(root: str, effect: "FileEffect") -> dict[str, Json]:
+    """Return what happened to one file, or would."""
+    return {
+        "path_before": None if effect.path_before is None else path_shape(root, effect.path_before),
+        "path_after": None if effect.path_after is None else path_shape(root, effect.path_after),
         "blob_before": hex_shape(effect.before),
         "blob_after": hex_shape(effect.after),
         "mode_before": None if effect.before is None else effect.mode_before,
         "mode_after": None if effect.after is None else effect.mode_after,
     }
-    if preview is not None:
-        shape["diff"] = text_of(effect_text([effect], preview, EXACT))
-    return shape
 
 
 def _conflict_shape(workspace: "Workspace", conflict: "Conflict") -> dict[str, Json]:
-    is_text = not is_of_binary(conflict)
+    is_text = not is_either_binary(conflict.removed, conflict.inserted)
     return {
         "kind": conflict.kind.value,
         "unit": str(conflict.unit),

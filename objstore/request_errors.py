@@ -223,15 +223,16 @@ class EditTakenOut(CasError):
 
 
 class FileMayBeOlder(CasError):
-    """An edit that creates a file can't be rejected: its path was left out until then, so the file may be older."""
+    """An edit that creates a file can't be rejected: no look had seen the file until then, and it may be older."""
 
     def __init__(self, seqs: Sequence[int], path: str) -> None:
         self.seqs = tuple(seqs)
         self.path = path  # of the first edit's file
         named = " ".join(map(str, self.seqs))
         super().__init__(
-            f"{named.replace(' ', ', ')} can't be rejected: {path} was left out until this edit, so the file may be "
-            f"older, and nothing else has its bytes. If it should go, delete it yourself; to keep it, accept the edit."
+            f"{named.replace(' ', ', ')} can't be rejected: {path} only came into sight with this edit, so the file "
+            "may be older, and nothing else has its bytes. If it should go, delete it yourself; to keep it, accept the "
+            "edit."
         )
 
 

@@ -138,9 +138,10 @@ def _restore(workspace: "Workspace", decision_command: DecisionCommand, turn: in
     outcome = restored(dry_run=dry_run)
     if decision_command.as_json:
         from cli.json_shapes.diffs import with_diffs
-        from objstore import json_line, restored_shape
+        from objstore import json_line, path_shape, restored_shape
 
         shape = restored_shape(workspace, outcome, dry_run=dry_run)
+        shape["older"] = [path_shape(workspace.root, path) for path in outcome.older]
         write([json_line(with_diffs(workspace, outcome.files, shape) if dry_run else shape)])
         return
     write(_restored_text(workspace, decision_command, outcome), paged=dry_run)
@@ -160,6 +161,8 @@ def _restored_text(
             yield screen.line(f"Recorded the change from outside to {name} as edit {view.seq}.")
     for effect in outcome.files:
         yield screen.line(effect_line(effect, dry_run=dry_run))
+    for path in outcome.older:
+        yield screen.line(f"Kept {shown_name(path)}: it came into sight later, and may have been there then.")
     if not outcome.edits:
         yield screen.line(f"No file {'changes' if dry_run else 'changed'}: all are as they were then.")
     elif dry_run:

@@ -95,7 +95,8 @@ class Recorder:
         self._ordinals: dict[tuple[str, int], int] = {}  # the next ordinals of calls that formatters' edits belong to
         self._next_turn = 0  # the number that the next new turn gets; 0: ask the store
         self._root = journal.tree.root
-        self.left_out: Collection[bytes] = ()  # paths that the last scan left out: what is there may not be new
+        self.left_out: Collection[bytes] = ()  # paths of files that no scan read, and that are older than the last
+        self.born: Mapping[bytes, int] = {}  # when other files at new paths were made at the latest (ns)
         self._policies: Policies | None = None  # read when they are first needed
         self._forms: dict[DocumentId, TextForm] = {}  # of the texts that edits of this batch led to
 
@@ -132,7 +133,7 @@ class Recorder:
             # What a placeholder has in common with another text says nothing about the bytes.
             shared = None if before is not None and is_placeholder(before.content) else affixes
             self._batch.state(after.content, base, name=after.state.blob, affixes=shared, source=after.source)
-        if before is None and change.path in self.left_out:
+        if before is None and (change.path in self.left_out or self._is_older_than_turn(change)):
             notes = {**notes, LEFT_OUT_NOTE: "until now"}
         forms = self._forms_of(document, before, after)
         hunks, newline = _hunks(before, after, change.hunks, affixes, forms)
@@ -196,6 +197,11 @@ class Recorder:
                 known = TextForm.PLAIN
         # Earlier versions of this program counted the lines of the bytes.
         return known, forms[1]
+
+    def _is_older_than_turn(self, change: Change) -> bool:
+        """Return whether a file was made before the prompt of the turn in which it came into sight."""
+        born = self.born.get(change.path)
+        return born is not None and change.turn is not None and born < change.turn.began * 1000
 
     def _needs_review(self, change: Change) -> bool:
         """Return whether a change is recorded as pending."""

@@ -21,7 +21,7 @@ from objstore.model.tree import ExcludedEntry, TreeEntry, entry_at, tree_files
 from objstore.model.views import State
 from objstore.transaction.journal import Journal
 
-__all__ = ["files_at_moment", "state_at_moment"]
+__all__ = ["PastFiles", "files_at_moment", "past_files", "state_at_moment"]
 
 _BEFORE_FIRST_RECORD: Final = Place(0, 0)
 """The place of states that existed before anything was recorded."""
@@ -35,6 +35,14 @@ class _Event(NamedTuple):
     state: FileState | None  # None: it does not exist
     document: DocumentId
     recorded_at: Place  # the record that says so
+    may_be_older: bool = False  # whether the file came into sight by that record, and may have been there before
+
+
+class PastFiles(NamedTuple):
+    """The files of a moment."""
+
+    states: dict[bytes, FileState]  # by path
+    unseen: list[bytes]  # paths of those that no look had seen by then, and that may have been there
 
 
 class _SnapshotPlace(NamedTuple):
@@ -68,7 +76,7 @@ def state_at_moment(journal: Journal, path: bytes, moment: int) -> State | None:
         if path.startswith(taken.scope):
             with naming_snapshot(journal.store, (taken.record.number, taken.record.root)):
                 entry = entry_at(taken.record.root, path[len(taken.scope) :], journal.store.blob)
-            if entry is None or _is_file(entry):
+            if _is_file(entry) or (entry is None and not (event is not None and event.may_be_older)):
                 return _named(path, _state(entry))
     if event is None:
         return None
@@ -81,11 +89,17 @@ def files_at_moment(journal: Journal, moment: int, below: bytes = b"") -> dict[b
 
     Files whose bytes are gone are included with their recorded state. Raises SnapshotUnreadable.
     """
+    return past_files(journal, moment, below).states
+
+
+def past_files(journal: Journal, moment: int, below: bytes = b"") -> PastFiles:
+    """Return what `files_at_moment` finds, and which of these files no look had seen by then."""
     past = _Past(journal, moment)
     recorded = {
         path: event for path in journal.store.index.documents.paths_below(below) if (event := past.last_event(path))
     }
     states = {path: event.state for path, event in recorded.items()}
+    unseen = {path for path, event in recorded.items() if event.may_be_older}
     for taken in past.snapshots:
         if taken.is_baseline:
             states |= {path: event.state for path, event in recorded.items() if event.since < taken.place}
@@ -93,15 +107,17 @@ def files_at_moment(journal: Journal, moment: int, below: bytes = b"") -> dict[b
         with naming_snapshot(journal.store, (taken.record.number, taken.record.root)):
             held.update(tree_files(taken.record.root, journal.store.blob, taken.scope))
         left_out = {path for path, entry in held.items() if isinstance(entry, ExcludedEntry)}
-        for path in [path for path in states if path.startswith(taken.scope) and path not in held]:
+        for path in [path for path in states.keys() - unseen if path.startswith(taken.scope) and path not in held]:
             if not any(folder in left_out for folder in folders_of(path)):
                 held[path] = None
         for path, entry in held.items():
             is_later = path not in recorded or (recorded[path].since < taken.place and not taken.is_baseline)
             if is_later and (entry is None or _is_file(entry)):
                 states[path] = _state(entry)
+                unseen.discard(path)
     within = beginning(below)
-    return {path: state for path, state in sorted(states.items()) if state is not None and path.startswith(within)}
+    found = {path: state for path, state in sorted(states.items()) if state is not None and path.startswith(within)}
+    return PastFiles(found, [path for path in found if path in unseen])
 
 
 class _Past:
@@ -196,8 +212,10 @@ class _Past:
             record, _ = self._store.record(place)
             if isinstance(record, Edit):
                 # A file that only came into sight is not new: it counts as it was when it did.
-                found = record.after if LEFT_OUT_NOTE in record.notes else record.before
-                yield _Event(_BEFORE_FIRST_RECORD, record.source or record.path, found, document, place)
+                may_be_older = record.before is None and LEFT_OUT_NOTE in record.notes
+                found = record.after if may_be_older else record.before
+                path = record.source or record.path
+                yield _Event(_BEFORE_FIRST_RECORD, path, found, document, place, may_be_older)
 
     def _states_after(self, document: DocumentId, places: Iterable[Place]) -> Iterator[_Event]:
         """Yield the states that records gave a document, in the order of `places`."""
@@ -233,7 +251,7 @@ def _is_imported(record: Record) -> bool:
     return isinstance(record, Decision) and record.who == MCPDIFF_SOURCE
 
 
-def _is_file(entry: TreeEntry | ExcludedEntry) -> TypeGuard[TreeEntry]:
+def _is_file(entry: TreeEntry | ExcludedEntry | None) -> TypeGuard[TreeEntry]:
     return isinstance(entry, TreeEntry) and not entry.is_folder
 
 

@@ -106,6 +106,7 @@ class CallOutcome:
     external: tuple[EditView, ...]  # external edits, found and recorded before the call's
     decision: int = 0  # number of the decision that is recorded with it, by which `undo` takes it back; 0: none is
     secrets: tuple[str, ...] = ()  # paths of those of its files that look like secrets: their bytes are stored now
+    older: tuple[str, ...] = ()  # of a rewind: paths of files that are kept as they came into sight: they may be older
 
     @property
     def files(self) -> "tuple[FileEffect, ...]":

@@ -8,10 +8,11 @@ import os
 
 from objstore.calls.tracked_call import Call
 from objstore.errors import FileChanged
+from objstore.fastclass import replace
 from objstore.file_changes.open_dirs import first_symlink_on
 from objstore.history.edit_queries import edits
 from objstore.history.session_queries import turn
-from objstore.history.state_at import files_at_moment
+from objstore.history.state_at import PastFiles, past_files
 from objstore.model.basic_types import FileState, OnExternal, Origin, Status, Unit
 from objstore.model.results import CallInfo, CallOutcome, ExternalChanges
 from objstore.model.views import EditFilter, EditView, TurnView
@@ -52,7 +53,8 @@ def rewind_exactly(journal: Journal, call: Call, number: int, *, who: str, dry_r
     The call has the information of `exact_info`. Raises NoSuchName, FileChanged if a folder of a path is now a symlink,
     SnapshotUnreadable, BlobMissing and what Call.commit raises.
     """
-    differing = _differing(journal, number)
+    then = _files_then(journal, number)
+    differing = _differing(journal, then)
     for path, state in sorted(differing.items(), key=lambda each: (each[1] is not None, each[0])):  # make room first
         link = first_symlink_on(journal.tree, path)
         if link and differing.get(os.fsencode(link), link) is not None:  # the rewind doesn't remove it
@@ -63,7 +65,8 @@ def rewind_exactly(journal: Journal, call: Call, number: int, *, who: str, dry_r
         elif call.exists(name):
             call.delete(name)
 
-    return commit_act(journal, call, who=who, reason=f"files as before turn {number}", dry_run=dry_run)
+    outcome = commit_act(journal, call, who=who, reason=f"files as before turn {number}", dry_run=dry_run)
+    return replace(outcome, older=tuple(map(os.fsdecode, then.unseen)))
 
 
 def exact_info(number: int, *, who: str) -> CallInfo:
@@ -76,19 +79,23 @@ def unrecorded(journal: Journal, number: int, on_external: OnExternal) -> Extern
 
     Raises NotMounted.
     """
-    tips = [tip for path in _differing(journal, number) if (tip := journal.store.tip_at(path)) is not None]
+    differing = _differing(journal, _files_then(journal, number))
+    tips = [tip for path in differing if (tip := journal.store.tip_at(path)) is not None]
     require_mounted(journal, (tip.path for tip in tips))
     found = found_changes(journal, tips) if on_external is OnExternal.ABORT else ()
     return ExternalChanges(changes=found) if found else None
 
 
-def _differing(journal: Journal, number: int) -> dict[bytes, FileState | None]:
-    """Return the state before a turn of each file whose recorded state now is another (None: no file)."""
-    then = files_at_moment(journal, turn(journal, number).time - 1)
+def _files_then(journal: Journal, number: int) -> PastFiles:
+    return past_files(journal, turn(journal, number).time - 1)
+
+
+def _differing(journal: Journal, then: PastFiles) -> dict[bytes, FileState | None]:
+    """Return the state at a moment of each file whose recorded state now is another (None: no file)."""
     found: dict[bytes, FileState | None] = {}
     for path in journal.store.index.documents.paths_below(b""):
         tip = journal.store.tip_at(path)
         recorded = None if tip is None or tip.path != path else tip.state
-        if recorded != then.get(path):
-            found[path] = then.get(path)
+        if recorded != then.states.get(path):
+            found[path] = then.states.get(path)
     return found

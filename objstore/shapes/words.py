@@ -284,7 +284,7 @@ class _Worded:
         for seq in self._outcome.older:
             path = self._name(os.fsdecode(self._edit(seq).edit.path))
             yield (
-                f"Edit {seq} is not rejected: {path} was left out until this edit, so the file may be older. "
+                f"Edit {seq} is not rejected: {path} only came into sight with it, so the file may be older. "
                 "If it should go, delete it yourself."
             )
 

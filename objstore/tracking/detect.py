@@ -11,9 +11,11 @@ from objstore.calls.edit_recorder import Change, Recorder, Version, external_cha
 from objstore.calls.formatting import as_formatting
 from objstore.errors import UNREADABLE, BlobMissing, PathError
 from objstore.fastclass import replace, value
+from objstore.fs.birth_time import born_at
 from objstore.fs.disk import reaching
 from objstore.fs.file_state import file_at, linked
 from objstore.history.edit_queries import may_continue
+from objstore.ignore_rules.rule_files import folder_at
 from objstore.model.basic_types import (
     EXTERNAL_CONVERSATION,
     MAX_INT,
@@ -114,9 +116,7 @@ def record_differences(
         if repositories := _new_repositories(journal, info, dirty, found):
             return NewRepositories(found=repositories)
         recorder = Recorder(journal, batch)
-        appeared = (here.path for here in found if here.known is None and here.now is not None)
-        # A call that names a file is looked at when it begins: what it made is new.
-        recorder.left_out = {path for path in appeared if path not in files and last().was_left_out(path)}
+        recorder.left_out, recorder.born = _ages(journal, last(), found, files)
         returned, left = _returned(journal, recorder, batch, info, scan, found)
         edits, conversation, recorded = _recorded(journal, recorder, batch, info, left, other_names, returned)
         recorded |= {here.path for here in found} - {here.path for here in left}
@@ -162,6 +162,32 @@ def _new_repositories(
     new = {folder for here in found if here.known is None for folder in folders_above(here.path)}
     folders = [row.path for row in dirty if row.path in new and os.path.lexists(os.path.join(root, row.path, b".git"))]
     return GitPositions(journal).first_seen(folders) if folders else []
+
+
+def _ages(
+    journal: Journal, last: StatCache, found: Iterable[Difference], named: Collection[bytes]
+) -> tuple[set[bytes], dict[bytes, int]]:
+    """Return the paths at which older files came into sight, and when the others that appeared were made (ns).
+
+    `last`: what the last scan saw. `named`: by a call, which is looked at when it begins: what is new then, it made.
+    """
+    older, born = set[bytes](), dict[bytes, int]()
+    by_folder: dict[bytes, list[Difference]] = {}
+    for here in found:
+        if here.known is not None or here.now is None:
+            continue
+        if here.path not in named and last.was_left_out(here.path):
+            older.add(here.path)
+        elif here.document is None:
+            by_folder.setdefault(here.path.rpartition(b"/")[0], []).append(here)
+    for folder, new in by_folder.items():
+        with suppress(OSError), folder_at(journal.tree, folder) as fd:  # it is gone meanwhile
+            for here in new:
+                with suppress(OSError):
+                    born[here.path] = born_at(fd, here.path.rpartition(b"/")[2]) + here.tick
+                    if born[here.path] < last.looked_at(here.path):
+                        older.add(here.path)
+    return older, born
 
 
 # ---- what differs

@@ -107,6 +107,7 @@ class StatCache:
         self.newly_left_out: list[bytes] = []  # paths that the last scan covered, and this one leaves out. Not saved
         self._rows: dict[bytes, list[Any]] = {}  # folders in their encoded form
         self._open: dict[bytes, CachedFolder] = {}  # decoded or new folders; they override `_rows`
+        self._saved_names: dict[bytes, list[bytes]] = {}  # the names of the files in some of `_rows`
 
     @classmethod
     def loaded(cls, folder: str, store: bytes, baseline: int) -> Self:
@@ -290,6 +291,23 @@ class StatCache:
                 return True
             path = above
         return False
+
+    def looked_at(self, path: bytes) -> int:
+        """Return when the last scan listed the folder that a path is in, or the nearest one above it (ns).
+
+        0: that scan read a file at the path, or it listed none of these folders.
+        """
+        above, _, name = path.rpartition(b"/")
+        row = self._rows.get(above)
+        if row is not None:
+            if above not in self._saved_names:
+                self._saved_names[above] = _split(row[_NAMES])
+            names = self._saved_names[above]
+            at = bisect_left(names, name)
+            if names[at : at + 1] == [name] and row[_BLOBS][at * HASH_SIZE : (at + 1) * HASH_SIZE] != UNKNOWN:
+                return 0
+        found = (self._rows.get(folder) for folder in folders_above(path))
+        return next((int(row[_CLOCK]) for row in found if row is not None), 0)
 
     # ---- changing
 

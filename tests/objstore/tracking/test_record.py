@@ -957,7 +957,7 @@ def test_rejecting_what_only_became_visible_removes_nothing(scene: Scene, rule: 
     put(scene, "new", b"new\n")
     edits = {os.fsdecode(view.edit.path): view.seq for view in scene.workspace.record_changes(AGENT).edits}
     for cascade in (False, True):
-        with pytest.raises(FileMayBeOlder, match=f"{old} was left out until this edit"):
+        with pytest.raises(FileMayBeOlder, match=f"{old} only came into sight with this edit"):
             scene.decide(Action.REJECT, edits[old], cascade=cascade)
     outcome = scene.reject(*edits.values())
     assert outcome.older == (edits[old],)

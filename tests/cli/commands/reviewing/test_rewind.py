@@ -281,3 +281,33 @@ def test_exact_rewind_keeps_a_file_that_an_ignore_rule_hid_at_the_prompt(
     ran = cas("rewind", "1", "--exact", "-y", folder=folder)
     assert (ran.status, ran.err) == (0, b"")
     assert log.read_text() == "old\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "command"),
+    [
+        (".env", "mv .env seen"),
+        (".env", "ln .env seen && rm .env"),
+        ("build/made", "mv build/made seen"),
+        ("../outside", "mv ../outside seen && echo more >> seen"),
+    ],
+)
+def test_what_came_into_sight_under_another_name_is_kept_and_named(tmp_path: Path, source: str, command: str) -> None:
+    folder = recorded_project(tmp_path / "project", "a.txt")
+    (folder / ".gitignore").write_text("build/\n")
+    (folder / "build").mkdir()
+    (folder / source).write_text("person's\n")
+    assert cas("record", folder=folder).status == 0
+    agent = ClaudeCode(folder)
+    agent.start()
+    agent.ask("begin")
+    agent.run("echo new > made")
+    agent.run(command)
+    agent.write("seen", "agent's\n")
+    agent.stop()
+    refused = cas("reject", "3", folder=folder)
+    assert (refused.status, b"may be older" in refused.err) == (1, True)
+    ran = cas("rewind", "1", "--exact", "-y", folder=folder)
+    assert (ran.status, b"Kept seen: it came into sight later" in ran.out) == (0, True)
+    assert (folder / "seen").read_text().startswith("person's\n")
+    assert not (folder / "made").exists()

@@ -283,6 +283,7 @@ if TYPE_CHECKING:
     from objstore.shapes.words import (
         OutcomeWords as OutcomeWords,
         also_decided as also_decided,
+        broken_words as broken_words,
         distinct_conflicts as distinct_conflicts,
         effect_words as effect_words,
         outcome_words as outcome_words,
@@ -510,6 +511,7 @@ _HOMES: Final = {
         "also_decided",
         "distinct_conflicts",
         "effect_words",
+        "broken_words",
         "outcome_words",
         "refusal",
         "shown_units",

@@ -55,15 +55,17 @@ class Check:
         workspace: "Workspace",
         reason: str,
         decision: Callable[..., "DecisionOutcome"],
+        *,
+        stops_at_broken: bool,
     ) -> "DecisionOutcome":
         """Make a decision if the command succeeds on what it would leave; the end of the output becomes its reason's.
 
         The store is not locked meanwhile. If files change, nothing is decided. Raises click.ClickException if the
-        command fails, and CheckedElse.
+        command fails, and CheckedElse. `stops_at_broken`: run nothing if it breaks names, as `Review.decide`.
         """
         workspace.review.require_person()
         planned = decision(reason=reason, dry_run=True)
-        if not isinstance(planned, Decided):
+        if not isinstance(planned, Decided) or (stops_at_broken and planned.broken):
             return planned
         results = workspace.trials.results(planned.files, workspace.review.preview)
         covered = workspace.trials.covered()

@@ -173,17 +173,21 @@ class DecisionCommand:
         *,
         reason: str = "",
         asks: bool = False,
+        is_sure: bool = False,
     ) -> None:
-        """Take a decision and report it; exits 1 when it is refused. `asks`: confirm one of more than a screenful."""
+        """Take a decision and report it; exits 1 when it is refused.
+
+        `asks`: at a terminal, confirm one of more than a screenful. `is_sure`: confirm nothing.
+        """
         selection.check()
         with self.invocation.reviewed_workspace() as workspace:
             # Before the decision: the current folder may become empty by it and be removed.
             found = selected(workspace, action, selection)
             if way_out.takes_users:
                 found = _with_users(workspace, found, cascade=way_out.cascade)
-            if asks and not self.dry_run:
+            if asks and not (is_sure or self.dry_run):
                 _confirm(found, is_group=selection.is_group)
-            self.decide_units(workspace, action, selection, found, way_out, reason=reason)
+            self.decide_units(workspace, action, selection, found, way_out, reason=reason, is_sure=is_sure)
 
     def decide_units(
         self,
@@ -194,13 +198,16 @@ class DecisionCommand:
         way_out: WayOut,
         *,
         reason: str = "",
+        is_sure: bool = False,
     ) -> None:
         """Take a decision on what `selection` selects, and report it, as `decide`."""
         units = found.units
         decision = partial(workspace.decide, action, [*units], reason=reason, who=reviewer(), shown=units)
         must_pass = self._check(workspace, action, way_out)
 
-        def decide(on_external: OnExternal, expected: tuple["ExternalChange", ...]) -> "DecisionOutcome":
+        def decide(
+            on_external: OnExternal, expected: tuple["ExternalChange", ...], *, stops_at_broken: bool
+        ) -> "DecisionOutcome":
             chosen = partial(
                 decision,
                 cascade=way_out.cascade,
@@ -208,13 +215,17 @@ class DecisionCommand:
                 markers=way_out.markers,
                 on_external=on_external,
                 expected=expected,
+                stops_at_broken=stops_at_broken,
             )
             if must_pass is not None:
-                return must_pass.decide(workspace, reason, chosen)
+                return must_pass.decide(workspace, reason, chosen, stops_at_broken=stops_at_broken)
             with showing_progress(workspace, DECIDING):
                 return chosen(dry_run=self.dry_run)
 
-        outcome = settled(workspace, decide, self.on_external) if units else NothingToDo()
+        outcome: DecisionOutcome = NothingToDo()
+        if units:
+            asks = not (is_sure or self.dry_run)
+            outcome = settled(workspace, decide, self.on_external, asks_about_names=asks)
         can_mark = False
         if isinstance(outcome, Conflicted) and outcome.outside and not (way_out or selection.command):
             with suppress(CasError), showing_progress(workspace, DECIDING):
@@ -303,11 +314,14 @@ class DecisionCommand:
                 raise click.ClickException("No decision to redo.")
 
     def _stepped(self, workspace: "Workspace", step: Callable[..., "DecisionOutcome"]) -> "DecisionOutcome":
-        def decide(on_external: OnExternal, expected: tuple["ExternalChange", ...]) -> "DecisionOutcome":
+        def decide(
+            on_external: OnExternal, expected: tuple["ExternalChange", ...], *, stops_at_broken: bool
+        ) -> "DecisionOutcome":
             with showing_progress(workspace, DECIDING):
-                return step(who=reviewer(), on_external=on_external, expected=expected, dry_run=self.dry_run)
+                chosen = partial(step, stops_at_broken=stops_at_broken, dry_run=self.dry_run)
+                return chosen(who=reviewer(), on_external=on_external, expected=expected)
 
-        return settled(workspace, decide, self.on_external)
+        return settled(workspace, decide, self.on_external, asks_about_names=not self.dry_run)
 
     def _earlier_undo(self, workspace: "Workspace", made: "Sequence[DecisionInForce]", refused: int) -> list[str]:
         """Return the command that undoes the newest decision before a refused one, if any of the last few can be."""

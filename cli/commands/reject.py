@@ -30,7 +30,7 @@ KEEP_LINES_HELP: Final = "Keep a file that they created if others added lines to
 @click.option("--cascade", is_flag=True, help="Also reject what depends on them.")
 @click.option("--keep-lines", is_flag=True, help=KEEP_LINES_HELP)
 @click.option("--with-users", is_flag=True, help="Also reject the Python lines that use names which this takes out.")
-@click.option("-y", "--yes", is_flag=True, help="Don't ask before rejecting more than a screenful.")
+@click.option("-y", "--yes", is_flag=True, help="Don't ask before it rejects more than a screenful, or breaks names.")
 @click.option("--markers", is_flag=True, help=MARKERS_HELP)
 @takes_check
 @takes_decision_options
@@ -53,4 +53,4 @@ def reject(
     if cascade + markers + keep_lines > 1:
         raise click.UsageError("--cascade, --keep-lines and --markers exclude each other: pass one of them.")
     way_out = WayOut(cascade=cascade, keeps_lines=keep_lines, markers=markers, takes_users=with_users)
-    decision_command.decide(Action.REJECT, selection, way_out, reason=reason, asks=not yes)
+    decision_command.decide(Action.REJECT, selection, way_out, reason=reason, asks=True, is_sure=yes)

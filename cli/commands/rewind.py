@@ -117,6 +117,7 @@ def rewind(
             Selected(units=units, named=tuple(sorted(units))),
             way_out,
             reason=reason,
+            is_sure=yes,
         )
 
 

@@ -1,20 +1,31 @@
-"""Ask what to do about changes from outside that block a decision, and take the decision accordingly.
+"""Ask what to do about changes from outside that block a decision, and whether to break names, and decide accordingly.
 
-Without a terminal, the refusal shows how the changes begin.
+Without a terminal, the refusal shows how the changes begin, and what breaks is said after the decision.
 """
 
 import stat
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn, Protocol
 
 import click
 
 from cli.render.outcomes import BYTES_SHOWN, external_refusal
-from cli.screen.terminal import FOR_STDERR, Screen, can_ask, shown_name
-from objstore import MAX_BLOB, ExternalChanges, FileMissing, FileTooLarge, OnExternal, PathError, beginning, placeholder
+from cli.screen.terminal import FOR_STDERR, Screen, can_ask, shown_name, visible
+from objstore import (
+    MAX_BLOB,
+    Decided,
+    ExternalChanges,
+    FileMissing,
+    FileTooLarge,
+    OnExternal,
+    PathError,
+    beginning,
+    broken_words,
+    placeholder,
+)
 
 if TYPE_CHECKING:
     from objstore import DecisionOutcome, ExternalChange, Workspace
@@ -24,25 +35,47 @@ __all__ = ["external_diff", "external_sides", "refuse", "settled"]
 _LINES_SHOWN: Final = 20
 """Lines of the diffs of all changes from outside that a refusal shows."""
 
-Decide = Callable[[OnExternal, tuple["ExternalChange", ...]], "DecisionOutcome"]
-"""Takes the decision, given what to do about changes from outside, and which of them the person was shown."""
+
+class Decide(Protocol):
+    """A decision that waits for answers."""
+
+    def __call__(
+        self, on_external: OnExternal, expected: tuple["ExternalChange", ...], *, stops_at_broken: bool
+    ) -> "DecisionOutcome":
+        """Take it, given what to do about changes from outside, and which of them the person was shown.
+
+        `stops_at_broken`: if it breaks names, only return what it would do.
+        """
 
 
-def settled(workspace: "Workspace", decide: Decide, on_external: OnExternal | None) -> "DecisionOutcome":
+def settled(
+    workspace: "Workspace", decide: Decide, on_external: OnExternal | None, *, asks_about_names: bool
+) -> "DecisionOutcome":
     """Take a decision and return its outcome; on a terminal, ask what to do about changes from outside.
 
     `on_external` is the answer given in advance (None: none). The outcome is ExternalChanges if the answer is to abort,
-    or if no one can be asked.
+    or if no one can be asked. `asks_about_names`: on a terminal, also ask before it breaks names. Raises Abort if it
+    should not.
     """
-    outcome = decide(on_external or OnExternal.ABORT, ())
-    if on_external is not None or not isinstance(outcome, ExternalChanges) or not can_ask():
-        return outcome
-    # Standard output may be read by a program: the dialogue with the person is on stderr.
-    for change in outcome.changes:
-        for line in external_diff(workspace, change, FOR_STDERR):
-            click.echo(line, err=True, nl=False)
-    answer = _asked(len(outcome.changes))
-    return outcome if answer is OnExternal.ABORT else decide(answer, outcome.changes)
+    stops = asks_about_names and can_ask()
+    answer: OnExternal = on_external or OnExternal.ABORT
+    expected: tuple[ExternalChange, ...] = ()
+    outcome = decide(answer, expected, stops_at_broken=stops)
+    if on_external is None and isinstance(outcome, ExternalChanges) and can_ask():
+        # Standard output may be read by a program: the dialogue with the person is on stderr.
+        for change in outcome.changes:
+            for line in external_diff(workspace, change, FOR_STDERR):
+                click.echo(line, err=True, nl=False)
+        answer, expected = _asked(len(outcome.changes)), outcome.changes
+        if answer is OnExternal.ABORT:
+            return outcome
+        outcome = decide(answer, expected, stops_at_broken=stops)
+    if stops and isinstance(outcome, Decided) and not outcome.number:
+        for said in broken_words(outcome):
+            click.echo(visible(said), err=True)
+        click.confirm("Go ahead?", abort=True, err=True)
+        outcome = decide(answer, expected, stops_at_broken=False)
+    return outcome
 
 
 def refuse(

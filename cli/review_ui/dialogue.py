@@ -33,6 +33,7 @@ from objstore import (
     Unit,
     also_decided,
     blob_id,
+    broken_words,
     counted_edits,
     value,
 )
@@ -100,7 +101,9 @@ class ReviewDialogue:
 
     def _agreed_on_more(self, shown: Mapping[Unit, Status]) -> bool:
         """Ask before a rejection takes further hunks along by itself, such as formatting; return whether to go on."""
-        planned = self._workspace.decide(Action.REJECT, [*shown], shown=shown, who=reviewer(), dry_run=True)
+        planned = self._workspace.decide(
+            Action.REJECT, [*shown], shown=shown, who=reviewer(), with_names=False, dry_run=True
+        )
         along = also_decided(planned, self._workspace.history.edit) if isinstance(planned, Decided) else []
         if not along:
             return True
@@ -122,7 +125,7 @@ class ReviewDialogue:
         reason: str,
         refused: Conflicted | None = None,
         keeps_lines: bool = False,
-    ) -> "DecisionOutcome":
+    ) -> "DecisionOutcome | None":
         """Take a decision; `refused`: the conflict whose hunks are to be rejected too (None: none are).
 
         `keeps_lines`: in a file of which the creation is rejected, the lines of these hunks stay.
@@ -131,17 +134,30 @@ class ReviewDialogue:
         cascade = refused is not None and not keeps_lines
         return self._carried_out(partial(decide, cascade=cascade, keeps_lines=keeps_lines, refused=refused))
 
-    def _carried_out(self, decide: "Callable[..., DecisionOutcome]") -> "DecisionOutcome":
-        """Take a decision, after asking about changes from outside if there are any."""
+    def _carried_out(self, decide: "Callable[..., DecisionOutcome]") -> "DecisionOutcome | None":
+        """Take a decision, after asking about changes from outside and names that it breaks, if there are any.
+
+        Returns None if it was left, because of names.
+        """
+        chosen = partial(decide, on_external=OnExternal.ABORT, expected=())
         with showing_progress(self._workspace, DECIDING):
-            outcome = decide(on_external=OnExternal.ABORT, expected=())
-        if not isinstance(outcome, ExternalChanges):
+            outcome = chosen(stops_at_broken=True)
+        if isinstance(outcome, ExternalChanges):
+            answer = self._asked_about(outcome.changes)
+            if answer is OnExternal.ABORT:
+                return outcome
+            chosen = partial(decide, on_external=answer, expected=outcome.changes)
+            with showing_progress(self._workspace, DECIDING):
+                outcome = chosen(stops_at_broken=True)
+        if not isinstance(outcome, Decided) or outcome.number:
             return outcome
-        answer = self._asked_about(outcome.changes)
-        if answer is OnExternal.ABORT:
-            return outcome
+        for said in broken_words(outcome):
+            self._say(visible(said))
+        self._ask("Go ahead [y], or leave it [any other key]")
+        if self._key() != "y":
+            return None
         with showing_progress(self._workspace, DECIDING):
-            return decide(on_external=answer, expected=outcome.changes)
+            return chosen(stops_at_broken=False)
 
     def _asked_about(self, changes: "tuple[ExternalChange, ...]") -> OnExternal:
         from cli.render.external_prompt import external_diff
@@ -190,6 +206,8 @@ class ReviewDialogue:
                 self._say(f"Something else was decided since. `{Invocation.current().program} undo` undoes that.")
             case NothingToDo():
                 self._say("There is nothing to undo.")
+            case None:
+                pass
             case _:
                 if isinstance(outcome, Conflicted):
                     self._write(conflict_text(outcome, [], self._screen))

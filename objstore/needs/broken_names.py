@@ -8,8 +8,9 @@ from typing import Final
 
 from objstore.fastclass import NamedTuple
 from objstore.needs.python_names import Import, PythonNames
+from objstore.needs.source_kinds import is_python
 
-__all__ = ["BrokenName", "Program", "broken_names", "is_python", "module_words"]
+__all__ = ["BrokenName", "Program", "broken_names", "module_words"]
 
 _DEEPEST: Final = 20
 """Star imports that lead to star imports."""
@@ -23,22 +24,20 @@ class BrokenName(NamedTuple):
     name: str  # "": the file is no Python any more
     module: str = ""  # the module from which it is imported; "": it is used, and nothing binds it
     error: str = ""  # why the file is no Python any more
+    was_there: bool = True  # whether the module had the name before; if not, the import is what is new
 
     @property
     def words(self) -> str:
         """What a change does, and where it is felt, to go after what makes the change."""
         if self.error:
             return f"leaves {self.path} unreadable as Python: {self.error}"
+        if self.module and self.name and not self.was_there:
+            return f"imports `{self.name}` in {self.path}:{self.line} from `{self.module}`, which doesn't have it"
         if self.module and self.name:
             return f"takes `{self.name}` out of `{self.module}`, from which {self.path}:{self.line} imports it"
         if self.module:
             return f"takes `{self.module}` away, which {self.path}:{self.line} imports"
         return f"leaves `{self.name}` undefined in {self.path}:{self.line}"
-
-
-def is_python(path: str) -> bool:
-    """Return whether a file is a Python source, by its name."""
-    return path.endswith((".py", ".pyi"))
 
 
 def module_words(path: str) -> tuple[str, ...]:
@@ -86,6 +85,19 @@ class Program:
         """Return whether a file, or a folder with files, has this dotted name."""
         return module in self._modules or module in self._packages
 
+    def may_have(self, module: str, name: str) -> bool:
+        """Return whether a name can be imported from a module of these files, or that can't be known."""
+        files = self._modules.get(module, [])
+        if len(files) != 1:
+            return len(files) > 1
+        (file,) = files
+        names = self.names(file)
+        if names.error or names.is_open or name in names.defined or name in _EVERY_MODULE:
+            return True
+        supplied, is_open = self._from_stars(file)
+        is_package = file.endswith(("/__init__.py", "/__init__.pyi"))
+        return is_open or name in supplied or (is_package and self.has_module(f"{module}.{name}"))
+
     # ---- inside
 
     def _module_of(self, path: str) -> str:
@@ -118,14 +130,8 @@ class Program:
             return
         if not found.name or not file:
             return
-        names = self.names(file)
-        if names.error or names.is_open or found.name in names.defined or found.name in _EVERY_MODULE:
-            return
-        supplied, is_open = self._from_stars(file)
-        is_package = file.endswith(("/__init__.py", "/__init__.pyi"))
-        if is_open or found.name in supplied or (is_package and self.has_module(f"{module}.{found.name}")):
-            return
-        yield BrokenName(path, found.line, found.name, module=module)
+        if not self.may_have(module, found.name):
+            yield BrokenName(path, found.line, found.name, module=module)
 
     def _from_stars(self, path: str, depth: int = 0) -> tuple[set[str], bool]:
         """Return the names that star imports bring into a file, and whether there may be others."""
@@ -160,7 +166,8 @@ def broken_names(before: Program, after: Program, files: Mapping[str, str]) -> l
         for each in after.broken(path):
             if _identity(each) in known or (each.module and not each.name and not before.has_module(each.module)):
                 continue
-            found.append(each)
+            is_import = bool(each.module and each.name)
+            found.append(each._replace(was_there=not is_import or before.may_have(each.module, each.name)))
     return sorted(found)
 
 

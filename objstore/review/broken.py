@@ -6,7 +6,7 @@ compared: most files import none of those that change.
 """
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -16,12 +16,13 @@ from objstore.errors import CasError, StoreLinked, StoreNotRegular
 from objstore.fs.nofollow import read_store_file, write_derived_file
 from objstore.fs.reserved_names import NAMES_NAME, STORE_NAME
 from objstore.model.ids import HASH_SIZE, BlobId, blob_id
-from objstore.needs.broken_names import BrokenName, Program, broken_names, is_python, module_words
+from objstore.needs.broken_names import BrokenName, Program, broken_names, module_words
 from objstore.needs.python_names import Import, PythonNames, imported_words, python_names
+from objstore.needs.source_kinds import is_python
 from objstore.transaction.journal import Journal
 from objstore.trial.covered import covered_tree
 
-__all__ = ["broken_by", "concerns_python"]
+__all__ = ["Sources"]
 
 _MAGIC: Final = b"casnames1"
 _MOST: Final = 1 << 20
@@ -31,44 +32,56 @@ Texts = Mapping[str, bytes | None]
 """Files by path (None: no file)."""
 
 
-def concerns_python(paths: Iterable[str]) -> bool:
-    """Return whether one of the files is a Python source, by its name."""
-    return any(map(is_python, paths))
+class Sources:
+    """The sources of a workspace, as scans find them now, with what is known of each."""
 
+    def __init__(self, journal: Journal) -> None:
+        """Scan the workspace, and read the sources that are new: the first time takes long.
 
-def broken_by(
-    journal: Journal, before: Texts, after: Texts, moved: Mapping[str, str] | None = None
-) -> list[BrokenName]:
-    """Return what is broken after a change of files and was not before.
+        Raises what a walk raises.
+        """
+        self._index: Final = _Index(journal)
+        covered = covered_tree(journal).files
+        self._covered: Final = {os.fsdecode(path): file.blob for path, file in covered.items()}
+        self._paths: Final = [path for path in self._covered if is_python(path)]
+        for path in self._paths:
+            self._index.read(self._covered[path], path)
 
-    `before`, `after`: the texts of the changed files; `moved`: the former paths of those that have another. Raises what
-    a walk raises.
-    """
-    index = _Index(journal)
-    covered = {os.fsdecode(path): file.blob for path, file in covered_tree(journal).files.items()}
-    changed = {*before, *after}
-    others = [path for path in covered if is_python(path) and path not in changed]
-    programs = []
-    for texts in (before, after):
-        here = [path for path, text in texts.items() if text is not None]
-        programs.append(Program([*others, *here], _names_in(index, covered, texts)))
-    first, second = programs
-    files = {
-        path: (moved or {}).get(path, path) for path, text in after.items() if text is not None and is_python(path)
-    }
-    files = {path: earlier if before.get(earlier) is not None else "" for path, earlier in files.items()}
-    words = {
-        word.encode("utf-8", "surrogateescape")
-        for path in changed
-        if is_python(path) and _exports(first, path) != _exports(second, path)
-        for word in module_words(path)
-    }
-    if words:
-        files |= {path: path for path in others if index.imports_any(covered[path], path, words)}
-    found = broken_names(first, second, files)
-    changed_texts = {text for each in (before, after) for text in each.values() if text is not None}
-    index.save({*covered.values(), *map(blob_id, changed_texts)})
-    return found
+    def broken_by(self, before: Texts, after: Texts, moved: Mapping[str, str] | None = None) -> list[BrokenName]:
+        """Return what is broken after a change of files and was not before.
+
+        `before`, `after`: the texts of the changed files; `moved`: the former paths of those that have another.
+        """
+        changed = {*before, *after}
+        others = [path for path in self._paths if path not in changed]
+        programs = []
+        for texts in (before, after):
+            here = [path for path, text in texts.items() if text is not None]
+            programs.append(Program([*others, *here], self._names_in(texts)))
+        first, second = programs
+        files = {
+            path: (moved or {}).get(path, path) for path, text in after.items() if text is not None and is_python(path)
+        }
+        files = {path: earlier if before.get(earlier) is not None else "" for path, earlier in files.items()}
+        words = {
+            word.encode("utf-8", "surrogateescape")
+            for path in changed
+            if is_python(path) and _exports(first, path) != _exports(second, path)
+            for word in module_words(path)
+        }
+        if words:
+            files |= {path: path for path in others if self._index.imports_any(self._covered[path], path, words)}
+        found = broken_names(first, second, files)
+        changed_texts = {text for each in (before, after) for text in each.values() if text is not None}
+        self._index.save({*self._covered.values(), *map(blob_id, changed_texts)})
+        return found
+
+    def _names_in(self, texts: Texts) -> Callable[[str], PythonNames]:
+        def names(path: str) -> PythonNames:
+            text = texts.get(path)
+            return self._index.names(self._covered[path], path) if text is None else self._index.names_of(text)
+
+        return names
 
 
 # ---- inside
@@ -88,14 +101,6 @@ def _exports(program: Program, path: str) -> object:
     )
 
 
-def _names_in(index: "_Index", covered: Mapping[str, BlobId], texts: Texts) -> Callable[[str], PythonNames]:
-    def names(path: str) -> PythonNames:
-        text = texts.get(path)
-        return index.names(covered[path], path) if text is None else index.names_of(text)
-
-    return names
-
-
 class _Index:
     """What is known of each source, by its blob."""
 
@@ -107,13 +112,12 @@ class _Index:
 
     def imports_any(self, blob: BlobId, path: str, words: set[bytes]) -> bool:
         """Return whether a file may import a module of which one of the words is in each import ("": any import)."""
-        entry = self._entry(blob, path)
-        held = entry[0] or b""
+        held = self.read(blob, path)[0] or b""
         return any(b" " + word + b" " in held for word in words if word) or (b"" in words and held != b"  ")
 
     def names(self, blob: BlobId, path: str) -> PythonNames:
         """Return the names of a file on disk."""
-        return self._names(self._entry(blob, path), lambda: self._read(path))
+        return self._names(self.read(blob, path), lambda: self._text(path))
 
     def names_of(self, text: bytes) -> PythonNames:
         """Return the names of a text."""
@@ -138,14 +142,15 @@ class _Index:
                 place = os.path.split(NAMES_NAME)
                 write_derived_file(self._journal.disk, self._folder, *place, _MAGIC + blob_id(body) + body)
 
-    def _entry(self, blob: BlobId, path: str) -> list[bytes | None]:
+    def read(self, blob: BlobId, path: str) -> list[bytes | None]:
+        """Return what is known of a file on disk, after reading it if it is new."""
         entry = self._entries.get(blob)
         if entry is None:
-            entry = self._entries[blob] = [imported_words(self._read(path)), None]
+            entry = self._entries[blob] = [imported_words(self._text(path)), None]
             self._has_changes = True
         return entry
 
-    def _read(self, path: str) -> bytes:
+    def _text(self, path: str) -> bytes:
         try:
             return self._journal.files.read(path, limit=_MOST).bytes
         except CasError:

@@ -15,9 +15,17 @@ from objstore.model.basic_types import Action, DocumentId, OnExternal, Origin, S
 from objstore.model.ids import BlobId
 from objstore.model.records import Decision
 from objstore.model.replay_records import ReplayDecision
-from objstore.model.results import Conflicted, Decided, DecisionOutcome, ExternalChanges, FileEffect, NothingToDo
+from objstore.model.results import (
+    Broken,
+    Conflicted,
+    Decided,
+    DecisionOutcome,
+    ExternalChanges,
+    FileEffect,
+    NothingToDo,
+)
 from objstore.model.status_report import ExternalChange
-from objstore.model.views import Act, DecisionInForce, HistoryEnd
+from objstore.model.views import Act, DecisionInForce, HistoryEnd, reason_with_broken
 from objstore.planning.plan import Plan
 from objstore.planning.planner import Planner, require_expected
 from objstore.request_errors import CheckedElse, DecidedMeanwhile, EditAway, NoSuchName
@@ -26,7 +34,10 @@ from objstore.store.write_batch import Batch
 from objstore.transaction.journal import Journal
 from objstore.transaction.space_reserve import release_reserve
 
-__all__ = ["DecisionRequest", "act_numbered", "decide", "in_force"]
+__all__ = ["DecisionRequest", "FindBroken", "act_numbered", "decide", "in_force"]
+
+FindBroken = Callable[[Decided, Callable[[BlobId], bytes]], tuple[Broken, ...]]
+"""Return what a planned decision breaks, given what reads the texts in it."""
 
 _MOST_LOOKS: Final = 10
 """How often a decision looks for lines that are back: of a line with many copies, some may be found only then."""
@@ -49,6 +60,8 @@ class DecisionRequest:
     shown: Mapping[Unit, Status] = field(default_factory=dict)  # statuses that were shown, those to cascade included
     refusal: Conflicted | None = None  # the refusal that the reviewer saw before asking for a cascade; None: none
     checked: tuple[FileEffect, ...] | None = None  # the effects that a check has seen; None: there was none
+    find_broken: FindBroken | None = None  # None: what it breaks is not asked
+    stops_at_broken: bool = False  # if it breaks names, only report what it would do
     end: HistoryEnd | None = None  # for an undo or redo: the end of the history that the reviewer saw; None: not known
     dry_run: bool
     is_claim: bool = False  # for an undo or redo: whether it is that of a claim, which may change no status
@@ -275,52 +288,69 @@ def _made(journal: Journal, request: DecisionRequest, batch: Batch, *, is_writin
         _require_checked(request.checked, plan.effects())
     if request.is_claim:
         plan.verdicts = dict(request.verdicts) | plan.verdicts
-    taken_back = _taken_back(journal, plan) if request.action is Action.REJECT else ()
-    number = 0
-    markers = tuple(file.report(0) for file in plan.marked.files)
-    kept = tuple(file.report(0) for file in plan.kept.files)
-    if not request.dry_run:
-        decision, markers, kept = planner.record(
-            plan,
-            request.action,
-            who=request.who,
-            reason=request.reason,
-            takes_back=request.takes_back,
-            commit=request.commit,
-        )
-        steps = plan.steps()
-        try:
-            with _naming_the_edit(journal, plan):
-                journal.commit(batch, steps, plan.disk_stats, possibly_empty=plan.emptied)
-        except DiskFull as error:
-            if steps:
-                raise
-            raise NoSpaceToRecord(error.path) from error
-        number = decision.number
-    elif is_writing:
+    planned = _planned(journal, request, plan, tuple(dict.fromkeys(absent.values())))
+    broken = () if request.find_broken is None else request.find_broken(planned, batch.text)
+    planned = replace(planned, broken=broken)
+    if not (request.dry_run or (broken and request.stops_at_broken)):
+        return _committed(journal, request, planner, plan, planned)
+    if is_writing:
         with _naming_the_edit(journal, plan):
             journal.check_commit(batch, plan.steps(), plan.disk_stats)
-    effects = plan.effects()
+    return planned
+
+
+def _planned(journal: Journal, request: DecisionRequest, plan: Plan, absent: tuple[str, ...]) -> Decided:
+    """Return what a plan would do, without what it breaks."""
     return Decided(
         action=request.action,
-        number=number,
+        number=0,
         verdicts=tuple(sorted(plan.verdicts.items())),
         cascaded=plan.cascaded,
-        files=effects,
-        external=() if request.dry_run else tuple(edit(journal, found.seq) for found in plan.external),
-        unrecorded=tuple(plan.external) if request.dry_run else (),
+        files=plan.effects(),
+        external=(),
+        unrecorded=tuple(plan.external),
         notices=plan.notices,
-        markers=markers,
+        markers=tuple(file.report(0) for file in plan.marked.files),
         unmarked=plan.unmarked,
         returned=plan.returned,
         repeated=plan.repeated,
         taken_out=plan.taken_out,
-        given_to=() if request.dry_run else _given_to(journal, effects),
-        kept=kept,
+        kept=tuple(file.report(0) for file in plan.kept.files),
         act=request.act,
-        taken_back=taken_back,
+        taken_back=_taken_back(journal, plan) if request.action is Action.REJECT else (),
         older=plan.older,
-        absent=tuple(dict.fromkeys(absent.values())),
+        absent=absent,
+    )
+
+
+def _committed(journal: Journal, request: DecisionRequest, planner: Planner, plan: Plan, planned: Decided) -> Decided:
+    """Record a plan and change the files, and return what was done. What it breaks is in a rejection's reason."""
+    reason = request.reason
+    if planned.broken and request.action is Action.REJECT:
+        reason = reason_with_broken(reason, [*map(str, planned.broken)])
+    decision, markers, kept = planner.record(
+        plan, request.action, who=request.who, reason=reason, takes_back=request.takes_back, commit=request.commit
+    )
+    steps = plan.steps()
+    try:
+        with _naming_the_edit(journal, plan):
+            journal.commit(planner.batch, steps, plan.disk_stats, possibly_empty=plan.emptied)
+    except DiskFull as error:
+        if steps:
+            raise
+        raise NoSpaceToRecord(error.path) from error
+    effects = plan.effects()
+    return replace(
+        planned,
+        number=decision.number,
+        verdicts=tuple(sorted(plan.verdicts.items())),
+        files=effects,
+        external=tuple(edit(journal, found.seq) for found in plan.external),
+        unrecorded=(),
+        notices=plan.notices,
+        markers=markers,
+        given_to=_given_to(journal, effects),
+        kept=kept,
     )
 
 

@@ -1,4 +1,4 @@
-"""Say with an outcome what it breaks in Python sources, and whose edits put the broken lines there.
+"""Say of a planned decision what it breaks in sources, and whose edits put the broken lines there.
 
 It is a module of its own because it joins two packages, of decisions and of blame, which don't know each other.
 """
@@ -6,54 +6,87 @@ It is a module of its own because it joins two packages, of decisions and of bla
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from objstore.errors import CasError
-from objstore.fastclass import replace
-from objstore.integrity.inspection import blame
+from objstore.errors import CasError, IndexUnusable
 from objstore.model.large_file_placeholder import is_placeholder
-from objstore.model.results import Broken, Decided, FileEffect
-from objstore.review.broken import broken_by
-from objstore.text.diff import diff_lines
+from objstore.model.results import Broken
+from objstore.needs.source_kinds import concerns_sources
 
+# Every decision makes one of these, and few are about sources.
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from objstore.integrity.inspection import BlamedLines
     from objstore.model.basic_types import Unit
+    from objstore.model.ids import BlobId
+    from objstore.model.results import Decided
     from objstore.needs.broken_names import BrokenName
+    from objstore.review.broken import Sources
+    from objstore.text.hunks import Hunk
     from objstore.transaction.journal import Journal
 
-    Preview = Callable[[FileEffect], tuple[bytes | None, bytes | None]]
-
-__all__ = ["with_broken"]
+__all__ = ["Breakage"]
 
 
-def with_broken(journal: Journal, outcome: Decided, preview: Preview, *, dry_run: bool) -> Decided:
-    """Return the outcome with what it breaks. Raises what a walk raises, and what `preview` raises."""
-    before: dict[str, bytes | None] = {}
-    after: dict[str, bytes | None] = {}
-    moved: dict[str, str] = {}
-    marked = {markers.path for markers in outcome.markers}  # these are no programs until the markers are resolved
-    for effect in outcome.files:
-        if effect.path_after in marked:
-            continue
-        old, new = preview(effect)
-        if any(text is not None and is_placeholder(text) for text in (old, new)):
-            continue
-        if effect.path_before is not None:
-            before[effect.path_before] = old
-            after.setdefault(effect.path_before, None)
-        if effect.path_after is not None:
-            after[effect.path_after] = new
-            before.setdefault(effect.path_after, None)
-            moved[effect.path_after] = effect.path_before or effect.path_after
-    found = broken_by(journal, before, after, moved)
-    if not found:
-        return outcome
-    decided = {unit for unit, _ in outcome.verdicts}
-    lines = _Lines(journal, before if dry_run else {}, after, moved)
-    broken = (_attributed(each, lines, decided) for each in found)
-    return replace(outcome, broken=tuple(broken))
+class Breakage:
+    """What decisions break in a workspace's sources."""
+
+    def __init__(self, journal: Journal) -> None:
+        """Read nothing yet."""
+        self._journal = journal
+
+    @cached_property
+    def sources(self) -> Sources:
+        """Return the sources, which may take long: look at this before the store is locked.
+
+        Raises what a walk raises.
+        """
+        from objstore.review.broken import Sources
+
+        return Sources(self._journal)
+
+    def of(self, planned: Decided, text: Callable[[BlobId], bytes]) -> tuple[Broken, ...]:
+        """Return what a planned decision breaks; (): nothing, or sources can't be read. `text`: reads texts of it.
+
+        The decision is what matters. Raises IndexUnusable, so that the index is rebuilt before the decision.
+        """
+        if not concerns_sources(path for file in planned.files for path in (file.path_before, file.path_after) if path):
+            return ()
+        try:
+            with self._journal.translating_index_errors():
+                return tuple(self._of(planned, text))
+        except IndexUnusable:
+            raise
+        except (CasError, OSError):
+            return ()
+
+    def _of(self, planned: Decided, text: Callable[[BlobId], bytes]) -> list[Broken]:
+        before: dict[str, bytes | None] = {}
+        after: dict[str, bytes | None] = {}
+        moved: dict[str, str] = {}
+        marked = {markers.path for markers in planned.markers}  # these are no programs until the markers are resolved
+        for effect in planned.files:
+            if effect.path_after in marked:
+                continue
+            old, new = (None if blob is None else text(blob) for blob in (effect.before, effect.after))
+            if any(each is not None and is_placeholder(each) for each in (old, new)):
+                continue
+            if effect.path_before is not None:
+                before[effect.path_before] = old
+                after.setdefault(effect.path_before, None)
+            if effect.path_after is not None:
+                after[effect.path_after] = new
+                before.setdefault(effect.path_after, None)
+                moved[effect.path_after] = effect.path_before or effect.path_after
+        found = self.sources.broken_by(before, after, moved)
+        decided = {unit for unit, _ in planned.verdicts}
+        lines = _Lines(self._journal, after, moved)
+        return [_attributed(each, lines, decided) for each in found]
+
+
+# ---- inside
 
 
 def _attributed(broken: BrokenName, lines: _Lines, decided: set[Unit]) -> Broken:
@@ -67,38 +100,41 @@ def _attributed(broken: BrokenName, lines: _Lines, decided: set[Unit]) -> Broken
 
 
 class _Lines:
-    """Whose the lines of files are after a decision."""
+    """Whose the lines of files would be after a decision. Each file is read once: a decision may break hundreds."""
 
-    def __init__(
-        self, journal: Journal, before: dict[str, bytes | None], after: dict[str, bytes | None], moved: dict[str, str]
-    ) -> None:
-        """`before`: the texts of changed files as they are on disk, in a dry run; {}: the decision is made."""
+    def __init__(self, journal: Journal, after: dict[str, bytes | None], moved: dict[str, str]) -> None:
         self._journal = journal
-        self._before = before
         self._after = after
         self._moved = moved
+        self._read: dict[str, tuple[Sequence[BlamedLines], Sequence[Hunk]]] = {}
 
     def writer(self, path: str, line: int) -> Unit | None:
         """Return the unit that inserted a line (None: none did, or it is not known)."""
-        now = self._moved.get(path, path) if self._before else path
+        if path not in self._read:
+            self._read[path] = self._lines(path)
+        pieces, hunks = self._read[path]
+        wanted = _line_before(hunks, line - 1)
+        return next((each.unit for each in pieces if each.start <= wanted < each.start + each.count), None)
+
+    def _lines(self, path: str) -> tuple[Sequence[BlamedLines], Sequence[Hunk]]:
+        """Return whose the recorded lines of a file are, and how they differ from those after the decision."""
+        from objstore.integrity.inspection import blame
+        from objstore.text.diff import diff_lines
+
+        after = self._after.get(path)
         with suppress(CasError):
             with self._journal.reading():
-                text, pieces = blame(self._journal, now)
-            wanted = self._line_in(text, path, line - 1)
-            for piece in pieces:
-                if piece.start <= wanted < piece.start + piece.count:
-                    return piece.unit
-        return None
+                text, pieces = blame(self._journal, self._moved.get(path, path))
+            return pieces, () if after is None or after == text else diff_lines(text, after)
+        return (), ()
 
-    def _line_in(self, text: bytes, path: str, line: int) -> int:
-        """Return where a line of the file after the decision is in its recorded text (-1: nowhere), zero-based."""
-        after = self._after.get(path) if self._before else None
-        if after is None or after == text:
-            return line
-        shift = 0
-        for hunk in diff_lines(text, after):
-            if hunk.new_start <= line < hunk.new_end:
-                return -1
-            if hunk.new_end <= line:
-                shift = hunk.old_end - hunk.new_end
-        return line + shift
+
+def _line_before(hunks: Sequence[Hunk], line: int) -> int:
+    """Return where a line of the text after some hunks is before them (-1: nowhere), zero-based."""
+    shift = 0
+    for hunk in hunks:
+        if hunk.new_start <= line < hunk.new_end:
+            return -1
+        if hunk.new_end <= line:
+            shift = hunk.old_end - hunk.new_end
+    return line + shift

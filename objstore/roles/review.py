@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from objstore.errors import CasError, FileChanged, StoreError
@@ -45,12 +46,6 @@ __all__ = ["Review"]
 FileView = TypeVar("FileView", "NetFile", "FileSummary")
 
 _STATUS_OF: Final = {Action.ACCEPT: Status.ACCEPTED, Action.REJECT: Status.REJECTED, Action.RESET: Status.PENDING}
-
-
-def _concerns_python(effects: Iterable[FileEffect]) -> bool:
-    return any(
-        (path or "").endswith((".py", ".pyi")) for each in effects for path in (each.path_before, each.path_after)
-    )
 
 
 class Review:
@@ -290,6 +285,7 @@ class Review:
         refused: Conflicted | None = None,
         checked: Sequence[FileEffect] | None = None,
         with_names: bool = True,
+        stops_at_broken: bool = False,
         dry_run: bool = False,
     ) -> DecisionOutcome:
         """Accept, reject or reset units, on disk and in the journal, or change neither.
@@ -303,9 +299,10 @@ class Review:
         DecidedMeanwhile is raised. `refused`: the conflict that the reviewer was shown before choosing to cascade or
         to keep lines; if there is a different conflict by now, that is the outcome.
         `checked`: what a dry run would have done to files, if a command was run on a copy of that; if it would be
-        something else by now, CheckedElse is raised. `with_names`: say what it breaks in Python sources. `dry_run`:
-        only report what would happen. Raises AgentDecides, NoSuchName, EditAway, EditTakenOut, HistoryBroken, and as
-        Call.commit does.
+        something else by now, CheckedElse is raised. `with_names`: say what it breaks in sources, if it is a rejection
+        also in the reason, for agents. `stops_at_broken`: if it breaks any, be a dry run; the outcome's number is 0
+        then. `dry_run`: only report what would happen. Raises AgentDecides, NoSuchName, EditAway, EditTakenOut,
+        HistoryBroken, and as Call.commit does.
         """
         from objstore.review.decisions import DecisionRequest
 
@@ -324,10 +321,9 @@ class Review:
             shown=shown or {},
             refusal=refused,
             checked=None if checked is None else tuple(checked),
+            stops_at_broken=stops_at_broken,
             dry_run=dry_run,
         )
-        if with_names and action is Action.REJECT and not dry_run and self._may_break(request):
-            return self._rejected_with_reason(request)
         return self._outcome(request, with_names=with_names)
 
     def in_force(self) -> list[DecisionInForce]:
@@ -353,6 +349,7 @@ class Review:
         on_external: OnExternal = OnExternal.ABORT,
         expected: Sequence[ExternalChange] = (),
         end: HistoryEnd | None = None,
+        stops_at_broken: bool = False,
         dry_run: bool = False,
     ) -> DecisionOutcome:
         """Take back the newest act that is still in force: a decision, or a person's own change of files.
@@ -361,7 +358,7 @@ class Review:
         `number`: the decision that is meant (0: the newest), so that no other one is taken back: if it is not the
         newest in force, the outcome is NothingToDo. `past`: decisions that may have been made since and stay in force,
         as long as they are on other units. `end`: how far the history went when the reviewer looked; if anything was
-        decided since, DecidedMeanwhile is raised.
+        decided since, DecidedMeanwhile is raised. `stops_at_broken`: as for `decide`.
         """
         from objstore.review.decisions import DecisionRequest
 
@@ -373,6 +370,7 @@ class Review:
             on_external=on_external,
             expected=tuple(expected),
             end=end,
+            stops_at_broken=stops_at_broken,
             dry_run=dry_run,
             takes_back=number,
             past=frozenset(past),
@@ -386,11 +384,12 @@ class Review:
         on_external: OnExternal = OnExternal.ABORT,
         expected: Sequence[ExternalChange] = (),
         end: HistoryEnd | None = None,
+        stops_at_broken: bool = False,
         dry_run: bool = False,
     ) -> DecisionOutcome:
         """Make the decision again that the last undo took back, unless something else was decided since.
 
-        `end`: as for `undo`.
+        `end`, `stops_at_broken`: as for `undo`.
         """
         from objstore.review.decisions import DecisionRequest
 
@@ -402,6 +401,7 @@ class Review:
             on_external=on_external,
             expected=tuple(expected),
             end=end,
+            stops_at_broken=stops_at_broken,
             dry_run=dry_run,
         )
         return self._outcome(request)
@@ -522,22 +522,12 @@ class Review:
         from objstore.review.decisions import decide
         from objstore.transaction import index_repair
 
+        if with_names and self._asks_for_names():
+            request = self._asking_for_names(request)
         outcome, self._preview = index_repair.rebuild_index_and_retry(
             self._journal, lambda: decide(self._journal, request)
         )
-        return self._with_broken(outcome, dry_run=request.dry_run) if with_names else outcome
-
-    def _may_break(self, request: DecisionRequest) -> bool:
-        """Return whether a rejection concerns Python sources, and the setting asks for what it breaks there."""
-        from objstore.transaction import index_repair
-
-        def concerns_python() -> bool:
-            with self._journal.reading() as store:
-                documents = {store.index.edits.document_of(seq) for seq in {unit.seq for unit in request.verdicts}}
-                paths = [store.index.documents.tip(document).path for document in documents if document is not None]
-            return any(path.endswith((b".py", b".pyi")) for path in paths)
-
-        return index_repair.rebuild_index_and_retry(self._journal, concerns_python) and self._asks_for_names()
+        return outcome
 
     def _asks_for_names(self) -> bool:
         from objstore.config.config_files import Configuration
@@ -547,28 +537,25 @@ class Review:
         except (CasError, OSError):
             return False  # the decision is what matters
 
-    def _rejected_with_reason(self, request: DecisionRequest) -> DecisionOutcome:
-        """Make a rejection, with what it breaks in its reason, for the agents that read it: first it is planned."""
-        from objstore.model.results import Decided
-        from objstore.model.views import reason_with_broken
+    def _asking_for_names(self, request: DecisionRequest) -> DecisionRequest:
+        """Return a request that also looks for names that it breaks.
 
-        planned = self._outcome(replace(request, dry_run=True))
-        broken = planned.broken if isinstance(planned, Decided) else ()
-        if broken:
-            request = replace(request, reason=reason_with_broken(request.reason, [*map(str, broken)]))
-        made = self._outcome(request, with_names=False)
-        return replace(made, broken=broken) if broken and isinstance(made, Decided) else made
+        What names edits of sources has all sources read before the store is locked: the first time takes long.
+        """
+        from objstore.roles.broken import Breakage
+        from objstore.transaction import index_repair
 
-    def _with_broken(self, outcome: DecisionOutcome, *, dry_run: bool) -> DecisionOutcome:
-        """Return an outcome with what it breaks in Python sources, unless the setting says otherwise."""
-        from objstore.model.results import Decided
+        breakage = Breakage(self._journal)
+        if index_repair.rebuild_index_and_retry(self._journal, lambda: self._names_sources(request)):
+            with suppress(CasError, OSError):
+                _ = breakage.sources
+        return replace(request, find_broken=breakage.of)
 
-        if not isinstance(outcome, Decided) or not _concerns_python(outcome.files) or not self._asks_for_names():
-            return outcome
-        from objstore.roles.broken import with_broken
+    def _names_sources(self, request: DecisionRequest) -> bool:
+        """Return whether a request names edits of files that are sources now."""
+        from objstore.needs.source_kinds import concerns_sources
 
-        try:
-            with self._journal.translating_index_errors():
-                return with_broken(self._journal, outcome, self.preview, dry_run=dry_run)
-        except (CasError, OSError):
-            return outcome  # the decision is what matters, and it is made
+        with self._journal.reading() as store:
+            documents = {store.index.edits.document_of(seq) for seq in {unit.seq for unit in request.verdicts}}
+            tips = (store.index.documents.tip(document) for document in documents if document is not None)
+            return concerns_sources(os.fsdecode(tip.path) for tip in tips)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "OutcomeWords",
     "also_decided",
+    "broken_words",
     "distinct_conflicts",
     "effect_words",
     "files_counted",
@@ -173,6 +174,18 @@ def effect_words(effect: FileEffect, name: Name, *, dry_run: bool) -> str:
     return f"{wanted if dry_run else done} {rest}" + (modes if both and effect.mode_before != effect.mode_after else "")
 
 
+def broken_words(outcome: Decided) -> Iterator[str]:
+    """Yield what a decision breaks in sources, or would."""
+    unnamed = {*outcome.cascaded, *outcome.returned}
+    named = [unit for unit in outcome.decided if unit not in unnamed]
+    verb = _VERBS.get(outcome.action, "")
+    makes = f"{verb} {shown_units(named)}" if verb and len(named) <= _NAMED_BRIEFLY else "This"
+    for each in outcome.broken[:_NOTICES]:
+        yield f"Note: {makes} {each}."
+    if len(outcome.broken) > _NOTICES:
+        yield f"Note: and it breaks {len(outcome.broken) - _NOTICES} more names."
+
+
 # ---- inside
 
 _VERBS: Final = {Action.ACCEPT: "Accepting", Action.REJECT: "Rejecting", Action.RESET: "Reopening"}
@@ -207,7 +220,7 @@ class _Worded:
             *self._markers(),
             *self._kept(),
             *self._outside(),
-            *self._broken(),
+            *broken_words(outcome),
         )
         return OutcomeWords(
             done=f"{self._done()}{files_counted(files, self._name)}.",
@@ -340,16 +353,6 @@ class _Worded:
                 yield f"Discarded the change from outside to {name}, recorded as edit {view.seq}."
             else:
                 yield f"Recorded the change from outside to {name} as edit {view.seq}."
-
-    def _broken(self) -> Iterator[str]:
-        """Yield what the decision breaks in Python sources."""
-        broken = self._outcome.broken
-        verb = _VERBS.get(self._outcome.action, "")
-        makes = f"{verb} {shown_units(self._named)}" if verb and len(self._named) <= _NAMED_BRIEFLY else "This"
-        for each in broken[:_NOTICES]:
-            yield f"Note: {makes} {each}."
-        if len(broken) > _NOTICES:
-            yield f"Note: and it breaks {len(broken) - _NOTICES} more names."
 
     def _notes(self) -> Iterator[str]:
         outcome = self._outcome

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from cli.app.invocation import reviewer
 from cli.render.outcomes import shown_units
-from cli.screen.terminal import shown_name
+from cli.screen.terminal import shown_name, visible
 from cli.web.decisions.outcomes import WayOut, failure_shape, outcome_shape, overtaken
 from cli.web.on_screen import UnshownChange, row_count, unshown_changes, unshown_shape
 from cli.web.server_state import DecisionRequest, ServerState, Ticket
@@ -17,12 +17,14 @@ from objstore import (
     CasError,
     ChangesGone,
     Conflicted,
+    Decided,
     DecisionOutcome,
     NoSuchName,
     NothingSelected,
     OnExternal,
     Status,
     Unit,
+    broken_words,
     counted_edits,
     replace,
     value,
@@ -76,8 +78,11 @@ def resolved(server: ServerState, workspace: "Workspace", request: DecisionReque
     return Resolved(shown=shown, named=found.named, accepted=found.accepted, paths=paths, unreviewed=found.unreviewed)
 
 
-def decided(server: ServerState, workspace: "Workspace", request: DecisionRequest) -> Shape:
-    """Make a decision and return its outcome. A refusal by the core is an outcome, too."""
+def decided(server: ServerState, workspace: "Workspace", request: DecisionRequest, *, can_ask: bool = True) -> Shape:
+    """Make a decision and return its outcome. A refusal by the core is an outcome, too.
+
+    `can_ask`: whether someone answers if it breaks names.
+    """
     answered = server.shown(request.ticket) if request.ticket else _NONE
     if answered is None:
         return overtaken(_TOO_OLD)
@@ -88,7 +93,10 @@ def decided(server: ServerState, workspace: "Workspace", request: DecisionReques
         question = _question(server, workspace, request, found, answered)
         if question is not None:
             return question
-        outcome = _outcome(workspace, request, found, answered)
+        stops_at_broken = can_ask and not answered.knows_broken
+        outcome = _outcome(workspace, request, found, answered, stops_at_broken=stops_at_broken)
+        if isinstance(outcome, Decided) and not outcome.number:
+            return _question_about_names(server, outcome, found, answered)
         preview = None
         if not (request.cascade or request.markers or request.keep_lines):
             preview = partial(_previewed, workspace, request, found, answered)
@@ -121,6 +129,7 @@ def _outcome(
     answered: Ticket,
     *,
     refused: Conflicted | None = None,
+    stops_at_broken: bool = False,
     dry_run: bool = False,
 ) -> DecisionOutcome:
     shown = found.shown
@@ -142,6 +151,7 @@ def _outcome(
         expected=answered.expected,
         shown=shown,
         refused=refused if goes_further else None,
+        stops_at_broken=stops_at_broken,
         dry_run=dry_run,
     )
 
@@ -191,15 +201,29 @@ def _question(
         asked = set(Status) - {Status.PENDING}
     if {unit for unit in found.named if found.shown[unit] in asked} <= answered.listed:
         return None
-    listed = Ticket(refused=answered.refused, expected=answered.expected, listed=frozenset(found.shown))
+    listed = replace(answered, listed=frozenset(found.shown))
     taken = found.accepted if is_rejection else ()
     named = f": {shown_units(taken)}" if taken else ""
     return {
         "outcome": "confirm",
+        "title": "More goes along",
         "message": f"This {_DOES[request.action]} {counted_edits(found.shown, taken)}{named}.",
         "units": unit_names(found.named),
         "accepted": unit_names(unit for unit in taken if unit in found.named),
         "ticket": server.ticket(listed),
+    }
+
+
+def _question_about_names(server: ServerState, outcome: Decided, found: Resolved, answered: Ticket) -> Shape:
+    """Return the question before a decision that breaks names."""
+    taken = found.accepted if outcome.action is Action.REJECT else ()
+    return {
+        "outcome": "confirm",
+        "title": "This breaks names",
+        "message": " ".join(visible(said.removeprefix("Note: ")) for said in broken_words(outcome)),
+        "units": unit_names(found.named),
+        "accepted": unit_names(unit for unit in taken if unit in found.named),
+        "ticket": server.ticket(replace(answered, knows_broken=True)),
     }
 
 

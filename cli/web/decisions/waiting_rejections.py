@@ -69,7 +69,7 @@ def settled(server: ServerState, number: int, *, is_made: bool) -> Shape:
         if not is_made:
             return {"outcome": "nothing", "message": "Cancelled: nothing was rejected."}
         with server.workspace(notes_git=True) as workspace:
-            return decided(server, workspace, waiting.request)
+            return decided(server, workspace, waiting.request, can_ask=False)
     except (CasError, OSError) as error:
         return failure_shape(server, error)
     finally:
@@ -177,7 +177,7 @@ def _make(server: ServerState, workspace: "Workspace", number: int) -> None:
         return  # the user makes or cancels it at this moment
     again: WaitingRejection | None = None
     try:
-        shape = decided(server, workspace, waiting.request)
+        shape = decided(server, workspace, waiting.request, can_ask=False)
         if shape["outcome"] == "failed" and waiting.tries < _TRIES:
             again = replace(waiting, tries=waiting.tries + 1)
         elif shape["outcome"] not in {"decided", "nothing"}:

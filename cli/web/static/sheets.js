@@ -76,11 +76,11 @@ function External({ sheet: { outcome, again } }) {
   <//>`;
 }
 
-/** The question before a decision on more than was on the screen. @param {{ sheet: Extract<Sheet, { kind: "confirm" }> }} properties */
+/** The question before a decision on more than was on the screen, or one that breaks names. @param {{ sheet: Extract<Sheet, { kind: "confirm" }> }} properties */
 function Confirm({ sheet: { outcome, again } }) {
   const foot = html`<span class="grow"></span><button type="button" class="b" onClick=${closeSheet}>Leave it as it is</button>
     <button type="button" class="b main" onClick=${() => again({ ticket: outcome.ticket })}>Go ahead</button>`;
-  return html`<${Dialog} title="More goes along" kind="narrow" close=${closeSheet} foot=${foot}>
+  return html`<${Dialog} title=${outcome.title} kind="narrow" close=${closeSheet} foot=${foot}>
     <p>${outcome.message}</p>
     <p class="dim small">${counted(outcome.units.length, "hunk")}${outcome.accepted.length > 0 && `, ${outcome.accepted.length.toLocaleString("en")} of them accepted`}. One undo brings all of it back.</p>
   <//>`;

@@ -243,8 +243,8 @@ export type Outcome =
       can_cascade: boolean; can_mark: boolean; can_keep_lines: boolean; cascade: Effect[]; keep_lines: Effect[];
       ticket: string }
   | { outcome: "external"; message: string; changes: { path: Path; name: string; what: string; rows: Row[] }[]; ticket: string }
-  /** A rejection takes back accepted edits, or the decision is on more than was shown: the ticket says that it is meant. */
-  | { outcome: "confirm"; message: string; units: Unit[]; accepted: Unit[]; ticket: string }
+  /** A rejection takes back accepted edits, the decision is on more than was shown, or it breaks names: the ticket says that it is meant. */
+  | { outcome: "confirm"; title: string; message: string; units: Unit[]; accepted: Unit[]; ticket: string }
   | { outcome: "running"; message: string; calls: RunningCall[] }
   | { outcome: "waiting"; id: number; message: string }
   | { outcome: "overtaken"; message: string }

@@ -325,6 +325,23 @@ def test_y_rejects_what_depends_on_a_change_too(runner: CommandRunner, review: R
     assert runner.bytes("a") == b"top\nend\n"
 
 
+def test_y_goes_ahead_with_what_breaks_names(runner: CommandRunner, review: Review) -> None:
+    runner.write("a.py", b"x = 1\n\n\nprint(x)\n")
+    runner.write("b.py", b"")
+    runner.edit("a.py", b"x = 1\n", b"x = 1\ny = 2\n")
+    runner.edit("b.py", b"", b"from a import y\n")
+    runner.done("accept", "1", "2", "4")
+    with review() as terminal:
+        terminal.wait_for(prompt("3:1"))
+        said = press(terminal, "x", r"Go ahead \[y\], or leave it \[any other key\]")
+        assert "takes `y` out of `a`, from which b.py:1 imports it, which 4:1 added." in said
+        press(terminal, "n", prompt("3:1"))
+        assert runner.statuses()["3:1"] is PENDING
+        press(terminal, "x", r"Go ahead")
+        press(terminal, "y", r"1 change rejected, nothing is left pending\.")
+    assert runner.bytes("a.py") == b"x = 1\n\n\nprint(x)\n"
+
+
 def test_k_keeps_a_created_file_with_the_lines_of_others(runner: CommandRunner, review: Review) -> None:
     runner.write("new", b"top\nend\n")
     (runner.folder / "new").write_bytes(b"top\nmine\nend\n")

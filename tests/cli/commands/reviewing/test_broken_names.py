@@ -144,3 +144,40 @@ def test_file_with_conflict_markers_is_no_news(runner: CommandRunner) -> None:
     runner.edit("a.py", b"x = 1\n", b"x = 2\n")
     runner.edit("a.py", b"x = 2\n", b"x = 3\n")
     assert "unreadable" not in runner.done("reject", "2", "--markers").text
+
+
+def test_at_a_terminal_what_breaks_is_said_before_the_decision_and_the_default_is_no(two: CommandRunner) -> None:
+    for answer in ("\n", "n\n"):
+        status, said = two.typed_at("[y/N]", lambda answer=answer: answer, "reject", "3")
+        assert "takes `retry` out of `net`" in said.partition("Go ahead?")[0]
+        assert (status, two.bytes("net.py")) == (130, RETRY)
+    status, _ = two.typed_at("[y/N]", lambda: "y\n", "reject", "3")
+    assert (status, two.bytes("net.py")) == (0, NET)
+    two.done("undo")
+    status, said = two.typed("reject", "3", "--yes")
+    assert "Go ahead" not in said
+    assert (status, two.bytes("net.py")) == (0, NET)
+
+
+def test_at_a_terminal_nothing_is_asked_if_nothing_breaks_and_no_check_runs_before_the_answer(
+    two: CommandRunner,
+) -> None:
+    status, said = two.typed_at("[y/N]", lambda: "n\n", "reject", "3", "--check", "touch ../ran")
+    assert (status, (two.folder.parent / "ran").exists()) == (130, False)
+    status, said = two.typed("reject", "3", "4")
+    assert "Go ahead" not in said
+    assert (status, two.bytes("net.py"), two.bytes("app.py")) == (0, NET, APP)
+
+
+def test_acceptance_and_undo_ask_as_a_rejection_does(two: CommandRunner) -> None:
+    two.done("reject", "3", "4")
+    status, said = two.typed_at("[y/N]", lambda: "n\n", "accept", "4")
+    assert "Accepting edit 4 imports `retry` in app.py:1 from `net`, which doesn't have it." in said
+    assert (status, two.bytes("app.py")) == (130, APP), said
+    two.done("undo")
+    two.done("reject", "4")
+    two.done("reject", "3")
+    two.done("undo")
+    two.done("undo")
+    assert (two.bytes("net.py"), two.bytes("app.py")) == (RETRY, USES)
+

@@ -272,6 +272,19 @@ def test_a_rejection_of_a_single_accepted_hunk_counts_it_before_and_after_and_as
     assert server.decide("reset", units={"2:1": "accepted"})["outcome"] == "decided"
 
 
+def test_a_rejection_that_breaks_names_is_asked_about_once(runner: CommandRunner, server: ReviewServer) -> None:
+    accepted(runner, "a.py", b"x = 1\n")
+    runner.edit("a.py", b"x = 1\n", b"x = 1\ny = 2\n")
+    accepted(runner, "b.py", b"from a import y\n")
+    asked = server.decide("reject", units={"2:1": "pending"})
+    assert (asked["outcome"], asked["title"], asked["units"]) == ("confirm", "This breaks names", ["2:1"])
+    assert asked["message"].endswith("takes `y` out of `a`, from which b.py:1 imports it, which 3:0 added.")
+    assert runner.statuses()["2:1"] is Status.PENDING
+    done = server.decide("reject", units={"2:1": "pending"}, ticket=asked["ticket"])
+    assert done["outcome"] == "decided"
+    assert any("takes `y` out of `a`" in said for said in done["notes"])
+
+
 def test_a_conflict_is_answered_by_markers(stacked: CommandRunner, server: ReviewServer) -> None:
     ticket = server.decide("reject", units={"2:1": "pending"})["ticket"]
     outcome = server.decide("reject", units={"2:1": "pending"}, markers=True, ticket=ticket)

@@ -166,6 +166,8 @@ def broken_names(before: Program, after: Program, files: Mapping[str, str]) -> l
         for each in after.broken(path):
             if _identity(each) in known or (each.module and not each.name and not before.has_module(each.module)):
                 continue
+            if each.error and not earlier:
+                continue  # a file that is back is as it once was
             is_import = bool(each.module and each.name)
             found.append(each._replace(was_there=not is_import or before.may_have(each.module, each.name)))
     return sorted(found)

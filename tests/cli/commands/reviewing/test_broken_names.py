@@ -67,6 +67,12 @@ def test_file_that_is_no_python_after_a_rejection_is_named(runner: CommandRunner
     assert "Rejecting hunk 2:1 leaves a.py unreadable as Python: unmatched ')' (line 4)." in said
 
 
+def test_file_that_is_back_and_never_was_python_is_no_news(runner: CommandRunner) -> None:
+    runner.write("a.py", b"{% if x %}\n")
+    runner.call(lambda call: call.delete("a.py"))
+    assert "unreadable" not in runner.done("reject", "2").text
+
+
 def test_module_that_goes_with_its_edit_is_named(runner: CommandRunner) -> None:
     runner.write("net.py", NET)
     runner.write("app.py", APP)

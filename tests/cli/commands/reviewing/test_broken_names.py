@@ -186,4 +186,3 @@ def test_acceptance_and_undo_ask_as_a_rejection_does(two: CommandRunner) -> None
     two.done("undo")
     two.done("undo")
     assert (two.bytes("net.py"), two.bytes("app.py")) == (RETRY, USES)
-

@@ -73,16 +73,16 @@ def log_of(runner: CommandRunner) -> list[object]:
     return runner.done("store", "records", "--json").lines()
 
 
-@pytest.mark.parametrize("words", DECISIONS, ids=" ".join)
 def test_decision_inside_an_agents_shell_is_refused_and_changes_nothing(
-    words: tuple[str, ...], runner: CommandRunner, client: ClientProcess
+    runner: CommandRunner, client: ClientProcess
 ) -> None:
     before = log_of(runner), (runner.folder / "a.txt").read_bytes()
-    ran = client.cas(*words)
-    assert (ran.status, ran.out) == (1, b""), ran
-    assert "This is claude-code's shell; a person decides" in ran.said
-    assert (log_of(runner), (runner.folder / "a.txt").read_bytes()) == before
-    assert not (runner.folder / ".cas" / "config.toml").exists()
+    for words in DECISIONS:
+        ran = client.cas(*words)
+        assert (ran.status, ran.out) == (1, b""), ran
+        assert "This is claude-code's shell; a person decides" in ran.said, words
+        assert (log_of(runner), (runner.folder / "a.txt").read_bytes()) == before, words
+        assert not (runner.folder / ".cas" / "config.toml").exists(), words
 
 
 def test_looking_and_dry_runs_are_allowed_inside_an_agents_shell(client: ClientProcess) -> None:
@@ -285,13 +285,13 @@ def left_out(runner: CommandRunner) -> set[str]:
     return {Path(each["file_path"]).name for each in found if each["kind"] == "left out"}
 
 
-@pytest.mark.parametrize("held", [b"", b"{", b"[1]", b"[-1, 2, 3]", b'[99, "00", 99]', b"\xff\0"])
-def test_damaged_acknowledgements_show_everything_again(held: bytes, runner: CommandRunner) -> None:
+def test_damaged_acknowledgements_show_everything_again(runner: CommandRunner) -> None:
     runner.done("config", "set", "record.exclude", "*.log")
     runner.cas("doctor", "--forget")
-    (runner.folder / ".cas" / "agents" / "cautions-acknowledged").write_bytes(held)
-    (runner.folder / ".cas" / "agents" / "remarks").write_bytes(b"\xff x\0no time\0" + held)
-    assert "setting" in cautions(runner)
+    for held in (b"", b"{", b"[1]", b"[-1, 2, 3]", b'[99, "00", 99]', b"\xff\0"):
+        (runner.folder / ".cas" / "agents" / "cautions-acknowledged").write_bytes(held)
+        (runner.folder / ".cas" / "agents" / "remarks").write_bytes(b"\xff x\0no time\0" + held)
+        assert "setting" in cautions(runner), held
 
 
 # ---- the page

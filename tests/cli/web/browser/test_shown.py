@@ -140,7 +140,7 @@ def press(review: ReviewPage, rng: random.Random) -> str:
     return f"key: {key}"
 
 
-@pytest.mark.parametrize("seed", range(20 if WHOLE else 3))
+@pytest.mark.parametrize("seed", range(20 if WHOLE else 2))
 def test_each_line_of_each_decided_change_was_on_the_screen(
     tmp_path: Path, serve: Callable[..., ReviewServer], opened: Opener, seed: int
 ) -> None:
@@ -153,7 +153,7 @@ def test_each_line_of_each_decided_change_was_on_the_screen(
     review.page.get_by_role("link", name=re.compile("^[a-d]")).first.click()
     review.current.wait_for()
     made: list[str] = []
-    for _ in range(40 if WHOLE else 16):
+    for _ in range(40 if WHOLE else 12):
         before = pending_changes(root)
         made.append(press(review, rng))
         review.page.wait_for_load_state("networkidle")

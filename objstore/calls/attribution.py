@@ -113,6 +113,8 @@ def _named(change: FoundChange, facts: Facts) -> CallInfo | None:
     if not callers:
         return None
     others = _running(change, facts)
+    if len({call.conversation for call in callers}) > 1:
+        return _unattributed([*callers, *others], "tools of several sessions had named the file")
     if any(call.is_asked or (call.is_known_to_run and call.is_announced) for call in callers):
         return _only(callers) or _unattributed([*callers, *others])
     return _first_of([*callers, *_waiting(change, facts)], others)

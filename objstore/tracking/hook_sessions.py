@@ -49,6 +49,7 @@ _SUBAGENT_PATIENCE: Final = 15 * 60 * 1_000_000
 """Microseconds after which a subagent's call without further reports counts as ended: its session may go on alone."""
 
 _NOT_LOOKED: Final = "the files could not be looked at when a tool began"
+_NOT_SEEN: Final = "the file could not be looked at when a tool began: it waited for an answer"
 _NOT_ANNOUNCED: Final = "the beginning of a tool was not reported"
 _OVERDUE: Final = "no event of a subagent had arrived for a quarter of an hour"
 _BEGINNING, _END, _UNANNOUNCED = "beginning", "end", "end without a beginning"
@@ -275,9 +276,9 @@ class HookSessions:
             if may_have_run:
                 open_calls[name] = replace(begun, is_asked=True)
             paths = _all_of(begun.paths, known.paths)
-            found = self._scan.record_released(paths or (), open_calls) + self._scan.record_edits(paths, open_calls)
+            found = self._record_released(paths or (), [begun], open_calls) + self._scan.record_edits(paths, open_calls)
             if not may_have_run:
-                self._settle_doubt(replace(begun, paths=()), open_calls)
+                self._missing.note_not_run(begun, open_calls.values())
             self._note_done(known.conversation, [begun, known])
             self._open.remove(name)
             return found
@@ -589,8 +590,22 @@ class HookSessions:
 
         `open_calls`: what is known now. Raises what the disk raises.
         """
-        if call.doubt == END_AWAITED:
-            self._missing.note_late_end(call, _first_in_doubt(open_calls, call.conversation))
+        self._missing.note_late_end(call, _first_in_doubt(open_calls, call.conversation))
+
+    def _record_released(
+        self, paths: Iterable[str], released: Sequence[AgentCall], open_calls: Mapping[str, AgentCall]
+    ) -> list[EditView]:
+        """Record what changed in files that waited for calls which may not have run. Raises as `begin`.
+
+        No look has seen these files since the calls began: a shell that began later may not have made the change.
+        """
+        since = min((call.began for call in released), default=MAX_INT)
+        doubted = {
+            name: replace(call, doubt=call.doubt or _NOT_SEEN)
+            for name, call in open_calls.items()
+            if call.paths is None and call.kind is CallKind.CALL and call.began > since
+        }
+        return self._scan.record_released(paths, {**open_calls, **doubted})
 
     def _expect(self, call: AgentCall, found: Iterable[EditView]) -> None:
         """Expect changes of the files that a call has named and left unchanged. Raises what the disk raises."""
@@ -708,8 +723,9 @@ class HookSessions:
             shells = [call for call in over if call.kind is CallKind.CALL and call.paths is None]
             left = {call.id: self._outliving([call]) for call in shells}
             refused = {name for name in ended if open_calls[name].is_asked and not open_calls[name].is_over}
-            paths = dict.fromkeys(path for name in sorted(refused) for path in open_calls[name].paths or ())
-            found = self._scan.record_released(paths, open_calls) + self._scan.record_edits(None, open_calls)
+            released = [open_calls[name] for name in sorted(refused)]
+            paths = dict.fromkeys(path for call in released for path in call.paths or ())
+            found = self._record_released(paths, released, open_calls) + self._scan.record_edits(None, open_calls)
             for call in shells:
                 found += self._note_outliving(call, left[call.id], open_calls)
             for name in sorted(inferred & ended):

@@ -365,8 +365,8 @@ class Day:
         text = f"prompt {self.next()}"
         self.note(text, session)
         turn = TurnInfo(session=session, began=0, prompt=text)
-        self.report(session, lambda: self.hooks.pause(session), lambda: self.hooks.note_turn(turn, has_begun=True))
-        self.pass_by(session, "")
+        if self.report(session, lambda: self.hooks.pause(session), lambda: self.hooks.note_turn(turn, has_begun=True)):
+            self.pass_by(session, "")
         self.in_turn[session] = text
         if self.is_complete:
             self.end(self.begin(session, is_shell=False), is_late=False)
@@ -569,7 +569,7 @@ class Day:
             each.is_over = True
             each.is_begun = each.is_begun or each.is_past
         for each in self.running:
-            if each.call.conversation == session and not each.is_begun:
+            if each.call.conversation == session and not (each.is_begun or each.is_reported):
                 self.deliver(each)  # nothing else would show that it ran
         self.in_turn.pop(session, None)
         self.sent = {agent: sent for agent, sent in self.sent.items() if sent[0] != session}

@@ -8,6 +8,7 @@ import pytest
 from objstore import Action, AgentCall, CallInfo, Decided, Origin, Seq, Status, TurnInfo, Workspace
 from objstore.fastclass import replace
 from objstore.model.results import EXTERNAL_CALL
+from objstore.witnesses.failure_marks import note_hook_failure
 from tests.support.faulty_disk import UnsyncedDisk
 
 CALL: Final = AgentCall(conversation="c", id="1", tool="Bash", paths=None, notes={"command": "make"})
@@ -171,3 +172,59 @@ def test_what_parallel_shells_left_open_is_their_session_s_once_all_that_ran_the
         for name in "yz":
             hooks.end(shells[name])
         assert list(workspace.history.edits())[-1].owner == "c"
+
+
+def test_the_end_of_a_tool_settles_whose_its_named_file_is_though_another_session_s_shell_ran(root: Path) -> None:
+    with prompted(root) as workspace:
+        shell = replace(CALL, conversation="d", id="9")
+        workspace.hooks.begin(shell)
+        write = replace(CALL, id="1", tool="Write", paths=("a",), notes={})
+        workspace.hooks.begin(write)
+        (root / "a").write_bytes(b"written\n")
+        workspace.hooks.begin(replace(write, id="2", paths=("b",)))
+        workspace.hooks.end(shell)
+        assert workspace.history.edit(1).is_unattributed
+        workspace.hooks.end(write)
+        view = workspace.history.edit(1)
+        assert (view.status, view.owner, view.is_unattributed) == (Status.PENDING, "c", False)
+
+
+def test_what_tools_of_two_sessions_had_named_is_settled_by_no_end(root: Path) -> None:
+    with prompted(root) as workspace:
+        writes = [
+            replace(CALL, conversation=session, id=name, tool="Write", paths=(path,), notes={})
+            for session, name, path in (("c", "1", "a"), ("d", "1", "a"), ("c", "2", "b"))
+        ]
+        for write in writes[:2]:
+            workspace.hooks.begin(write)
+        (root / "a").write_bytes(b"written\n")
+        workspace.hooks.begin(writes[2])
+        for write in writes[1::-1]:
+            workspace.hooks.end(write)
+        assert workspace.history.edit(1).is_unattributed
+
+
+def test_what_a_person_typed_while_a_tool_waited_for_an_answer_is_no_later_shell_s(root: Path) -> None:
+    with prompted(root) as workspace:
+        write = replace(CALL, conversation="d", id="1", tool="Write", paths=("a",), notes={})
+        workspace.hooks.begin(write)
+        workspace.hooks.asked(write)
+        (root / "a").write_bytes(b"mine\n")
+        workspace.hooks.begin(CALL)
+        (root / "a").write_bytes(b"mine\nmore\n")
+        workspace.hooks.mark_not_run(write)
+        workspace.hooks.end(CALL)
+        view = workspace.history.edit(1)
+        assert (view.status, view.is_unattributed) == (Status.PENDING, True)
+        assert view.edit.notes["candidates"] == "c"
+
+
+def test_a_tool_that_did_not_run_gets_nothing_that_was_left_open(root: Path) -> None:
+    with prompted(root) as workspace:
+        workspace.hooks.begin(CALL)
+        note_hook_failure(str(root), "client", "DiskFull")
+        (root / "a").write_bytes(b"mine\n")
+        workspace.hooks.notice(EXTERNAL_CALL)
+        workspace.hooks.mark_not_run(CALL)
+        view = workspace.history.edit(1)
+        assert (view.status, view.is_unattributed) == (Status.PENDING, True)

@@ -764,8 +764,8 @@ def _silent_turn(session: str) -> AgentCall:
 
 
 def _first_in_doubt(open_calls: Mapping[str, AgentCall], conversation: str) -> int:
-    """Return when the first call of the conversation began of which it is not known whether it still runs."""
-    doubted = (call for call in open_calls.values() if call.doubt == END_AWAITED)
+    """Return when the first call that may touch any file began of which it is not known whether it still runs."""
+    doubted = (call for call in open_calls.values() if call.doubt == END_AWAITED and call.paths is None)
     return min((call.began for call in doubted if call.conversation == conversation), default=MAX_INT)
 
 

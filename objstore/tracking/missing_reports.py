@@ -63,16 +63,17 @@ class MissingReports:
     def note_late_end(self, call: AgentCall, until: int) -> None:
         """Give a call what was left open because it was not known that it still ran. Raises as `Journal.commit`.
 
-        That is what was found in the files that it named, which no other session's call had; and elsewhere, what only
-        its conversation may have changed, until another call of the conversation began of which it is not known either.
-        `until`: when that was; what was found later may be that one's.
+        That is what was found in the files that it named, which no other session's call had; or, if it may touch any
+        file, what only its conversation may have changed, until another such call of the conversation began of which it
+        is not known either. `until`: when that was; what was found later may be that one's.
         """
 
         def is_its_own(view: EditView) -> bool:
             candidates = view.edit.notes.get(CANDIDATES, "").split("\n")
-            if os.fsdecode(view.edit.path) in (call.paths or ()) and view.edit.time >= call.began:
-                return call.conversation in candidates if call.is_announced else candidates == [call.conversation]
-            return candidates == [call.conversation] and view.edit.time < until
+            if call.paths is None:
+                return candidates == [call.conversation] and view.edit.time < until
+            is_possible = call.conversation in candidates if call.is_announced else candidates == [call.conversation]
+            return is_possible and os.fsdecode(view.edit.path) in call.paths and view.edit.time >= call.began
 
         self._give(call, is_its_own, f"the end of a tool of session {call.conversation} was reported")
 

@@ -212,6 +212,7 @@ if TYPE_CHECKING:
         BundleRefused as BundleRefused,
         ChangesGone as ChangesGone,
         CheckedElse as CheckedElse,
+        CheckFailed as CheckFailed,
         DecidedMeanwhile as DecidedMeanwhile,
         EditAway as EditAway,
         EditExpired as EditExpired,
@@ -240,7 +241,7 @@ if TYPE_CHECKING:
     from objstore.retention.garbage_collection import GcPlan as GcPlan, GcResult as GcResult
     from objstore.retention.pins import PinView as PinView
     from objstore.retention.purge import PurgePlan as PurgePlan
-    from objstore.roles.trials import Copy as Copy
+    from objstore.roles.trials import Check as Check, Copy as Copy
     from objstore.selection.places import NamedPlace as NamedPlace, PathSelection as PathSelection
     from objstore.selection.units import Selected as Selected, Selection as Selection
     from objstore.shapes.changes import (
@@ -422,6 +423,7 @@ _HOMES: Final = {
         "BundleRefused",
         "ChangesGone",
         "CheckedElse",
+        "CheckFailed",
         "DecidedMeanwhile",
         "AgentDecides",
         "EditAway",

@@ -173,6 +173,22 @@ class NoPlaceForCopy(CasError):
         )
 
 
+class CheckFailed(CasError):
+    """A check ran on what a decision would leave, and did not succeed; the decision was not made."""
+
+    def __init__(self, command: str, how: str, output: str, *, is_cut: bool = False) -> None:
+        self.command = command
+        self.output = output  # its end
+        self.is_cut = is_cut  # whether it wrote more
+        super().__init__(f"Nothing was decided: `{command}` {how} on a copy of what this would leave.")
+
+    @property
+    def lines(self) -> list[str]:
+        """Return the lines of the output's end, after one that says that it is an end."""
+        said = self.output.splitlines()
+        return [*([f"... (the last {len(said)} lines)"] if self.is_cut else []), *said]
+
+
 class CheckedElse(CasError):
     """Files changed while a check ran, so that the decision would not lead to what was checked; it was not made."""
 

@@ -118,7 +118,7 @@ class _Search:
 
             def status(key: str) -> int:
                 for _ in range(self.repeat):
-                    ran = copies[key].run_kept(self.words, self.below, limit=None, stopped=stopped)
+                    ran = copies[key].run_kept(self.words, self.below, limit=None, stopped=stopped.is_set)
                     if ran.status:
                         return ran.status
                 return 0

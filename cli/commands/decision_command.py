@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeVar, assert_never, cast
 import click
 
 from cli.app.invocation import Command, Invocation, json_option, reviewer
-from cli.commands.check import Check
+from cli.commands.check import check_of, checked
 from cli.render.external_prompt import refuse, settled
 from cli.render.outcomes import (
     MY_CHANGES,
@@ -45,7 +45,7 @@ from objstore import (
 )
 
 if TYPE_CHECKING:
-    from objstore import DecisionInForce, DecisionOutcome, ExternalChange, Selected, Workspace
+    from objstore import Check, DecisionInForce, DecisionOutcome, ExternalChange, Selected, Workspace
 
 
 __all__ = ["MARKERS_HELP", "DecisionCommand", "Undo", "WayOut", "takes_decision_options", "takes_selection"]
@@ -215,12 +215,11 @@ class DecisionCommand:
                 markers=way_out.markers,
                 on_external=on_external,
                 expected=expected,
-                stops_at_broken=stops_at_broken,
             )
             if must_pass is not None:
-                return must_pass.decide(workspace, reason, chosen, stops_at_broken=stops_at_broken)
+                return checked(workspace, must_pass, chosen, reason=reason, stops_at_broken=stops_at_broken)
             with showing_progress(workspace, DECIDING):
-                return chosen(dry_run=self.dry_run)
+                return chosen(stops_at_broken=stops_at_broken, dry_run=self.dry_run)
 
         outcome: DecisionOutcome = NothingToDo()
         if units:
@@ -269,7 +268,7 @@ class DecisionCommand:
             raise click.UsageError("Conflict markers are for you to resolve: pass --check or --markers, not both.")
         if self.dry_run or way_out.markers or action not in {Action.ACCEPT, Action.REJECT}:
             return None
-        return Check.of(workspace, self.check)
+        return check_of(workspace, self.check)
 
     def undo(self, number: int) -> None:
         """Undo a decision and report it; exits 1 when there is none, or it is refused.

@@ -24,6 +24,7 @@ from cli.screen.terminal import Screen, flush, visible, write
 from objstore import (
     Action,
     CasError,
+    CheckFailed,
     Conflicted,
     Decided,
     ExternalChanges,
@@ -35,6 +36,7 @@ from objstore import (
     blob_id,
     broken_words,
     counted_edits,
+    ending_on_signals,
     value,
 )
 
@@ -130,9 +132,41 @@ class ReviewDialogue:
 
         `keeps_lines`: in a file of which the creation is rejected, the lines of these hunks stay.
         """
-        decide = partial(self._workspace.decide, action, units, reason=reason, who=reviewer(), shown=shown)
         cascade = refused is not None and not keeps_lines
-        return self._carried_out(partial(decide, cascade=cascade, keeps_lines=keeps_lines, refused=refused))
+        decide = partial(
+            self._workspace.decide,
+            action,
+            units,
+            who=reviewer(),
+            shown=shown,
+            cascade=cascade,
+            keeps_lines=keeps_lines,
+            refused=refused,
+        )
+        check = self._workspace.trials.check()
+        if check is None:
+            return self._carried_out(partial(decide, reason=reason))
+
+        def checked(
+            *, on_external: OnExternal, expected: "tuple[ExternalChange, ...]", stops_at_broken: bool
+        ) -> "DecisionOutcome":
+            chosen = partial(decide, on_external=on_external, expected=expected)
+            with ending_on_signals():
+                return self._workspace.trials.checked(
+                    check,
+                    chosen,
+                    self._workspace.review.preview,
+                    reason=reason,
+                    stops_at_broken=stops_at_broken,
+                    copied=lambda _: self._say(f"Checking with `{visible(check.command)}`; Ctrl-C stops it ..."),
+                )
+
+        try:
+            return self._carried_out(checked)
+        except CheckFailed as error:
+            for said in (*error.lines, str(error)):
+                self._say(visible(said))
+            return None
 
     def _carried_out(self, decide: "Callable[..., DecisionOutcome]") -> "DecisionOutcome | None":
         """Take a decision, after asking about changes from outside and names that it breaks, if there are any.

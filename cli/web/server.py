@@ -118,7 +118,7 @@ async def _served(
         limit_concurrency=_MOST_CONNECTIONS,
         timeout_graceful_shutdown=_GRACE,
     )
-    web = _Web(config, watcher, f"{shown_name(server.root)} is at\n{address}")
+    web = _Web(config, server, watcher, f"{shown_name(server.root)} is at\n{address}")
     with _forward_page(address) if opens_browser else nullcontext("") as page:
         web.browser = page
         await web.serve(sockets=[listener])
@@ -148,10 +148,11 @@ def _application(
 class _Web(uvicorn.Server):
     """A uvicorn server that prints the address when it is ready, and ends its event streams when it ends."""
 
-    def __init__(self, config: uvicorn.Config, watcher: Watcher, words: str) -> None:
+    def __init__(self, config: uvicorn.Config, server: ServerState, watcher: Watcher, words: str) -> None:
         super().__init__(config)
         self.browser = ""
         """The address of the page to open; "": none."""
+        self._server: Final = server
         self._watcher: Final = watcher
         self._words: Final = words
 
@@ -169,6 +170,8 @@ class _Web(uvicorn.Server):
         """End the server; running requests get the grace period to finish."""
         logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
         self._watcher.end()
+        for check in self._server.checks():
+            check.stopped.set()
         await super().shutdown(sockets)
 
     @contextmanager

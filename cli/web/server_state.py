@@ -104,6 +104,14 @@ class WaitingRejection:
     tries: int = 0  # how often it failed, for example because of a lock
 
 
+class RunningCheck:
+    """A command that has to succeed before a decision is made."""
+
+    def __init__(self, command: str) -> None:
+        self.command: Final = command
+        self.stopped: Final = threading.Event()
+
+
 class ServerState:
     """The state that one server keeps between requests. Safe to use from several threads."""
 
@@ -127,6 +135,7 @@ class ServerState:
         self._diffs: Final[OrderedDict[object, tuple[int, Any]]] = OrderedDict()
         self._put_off = self._put_off_before = 0
         self._taken: Final[set[int]] = set()
+        self._checks: Final[list[RunningCheck]] = []
         self._number = 0
         self._touched = 0
 
@@ -247,6 +256,27 @@ class ServerState:
             self._put_off_before, self._put_off = self._put_off, files
         if files:
             self.touch()
+
+    # ---- checks
+
+    @contextmanager
+    def checking(self, command: str) -> Iterator[RunningCheck]:
+        """List a check while it runs, so that pages show it and can stop it."""
+        check = RunningCheck(command)
+        with self._inner:
+            self._checks.append(check)
+        self.touch()
+        try:
+            yield check
+        finally:
+            with self._inner:
+                self._checks.remove(check)
+            self.touch()
+
+    def checks(self) -> list[RunningCheck]:
+        """Return the checks that run now."""
+        with self._inner:
+            return list(self._checks)
 
     # ---- waiting rejections
 

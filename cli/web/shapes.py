@@ -173,6 +173,7 @@ class Edits:
             "added": edit.added,
             "removed": edit.removed,
             "reason": prose(view.reason),
+            "check": prose(view.check),
         }
 
     def author(self, view: "EditView") -> str:

@@ -11,9 +11,8 @@ from objstore.fastclass import value
 # What only some methods need is imported in them: most commands try nothing.
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from threading import Event
 
-    from objstore.model.results import FileEffect
+    from objstore.model.results import DecisionOutcome, FileEffect
     from objstore.transaction.journal import Journal
     from objstore.trial.covered import CoveredTree, FileResult
     from objstore.trial.known_runs import KnownRuns
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from objstore.trial.scratch import Scratch
     from objstore.worktree.walk import SkippedPath
 
-__all__ = ["Copy", "Trials"]
+__all__ = ["Check", "Copy", "Trials"]
 
 _ORIGINAL: Final = "CAS_TRY_OF"
 """The variable that tells a command of which folder it runs on a copy."""
@@ -42,9 +41,17 @@ class Copy:
         return run_attached(words, self._folder(below), self._environment(below), self.scratch.fd)
 
     def run_kept(
-        self, words: Sequence[str], below: str = "", *, limit: float | None, stopped: Event | None = None
+        self,
+        words: Sequence[str],
+        below: str = "",
+        *,
+        limit: float | None,
+        stopped: Callable[[], bool] = lambda: False,
     ) -> Ran:
-        """Run a command without input, and keep the end of its output. `limit`: seconds; None: no limit."""
+        """Run a command without input, and keep the end of its output. `limit`: seconds; None: no limit.
+
+        `stopped`: asked ten times a second whether to end it.
+        """
         from objstore.trial.process import run_kept
 
         folder, environment = self._folder(below), self._environment(below)
@@ -58,6 +65,15 @@ class Copy:
         # A `cas` that the command runs must not reach the workspace itself.
         kept = {name: text for name, text in os.environ.items() if name != "CAS_WORKSPACE"}
         return kept | {"PWD": self._folder(below), _ORIGINAL: self.root}
+
+
+@value
+class Check:
+    """A command that must succeed on what a decision would leave."""
+
+    command: str  # for /bin/sh
+    limit: float | None  # seconds; None: no limit
+    below: str = ""  # the folder in which it starts, relative to the workspace
 
 
 class Trials:
@@ -99,6 +115,64 @@ class Trials:
         from objstore.trial.covered import tree_key
 
         return tree_key(covered, results)
+
+    def check(self, command: str = "", below: str = "") -> Check | None:
+        """Return a check with a command, or else that of the settings, which starts in the root (None: there is none).
+
+        Raises SettingInvalid and SettingsUnreadable.
+        """
+        from objstore.config.config_files import Configuration
+
+        configured, limit = Configuration(self._journal.tree.root).several("review.check", "review.check_limit")
+        chosen = command or configured.value
+        if not isinstance(chosen, str):
+            return None
+        seconds = limit.value if isinstance(limit.value, int) else None
+        return Check(command=chosen, limit=seconds, below=below if command else "")
+
+    def checked(
+        self,
+        check: Check,
+        decide: Callable[..., DecisionOutcome],
+        preview: Callable[[FileEffect], tuple[bytes | None, bytes | None]],
+        *,
+        reason: str = "",
+        stops_at_broken: bool = False,
+        copied: Callable[[Copy], object] = lambda _: None,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> DecisionOutcome:
+        """Make a decision if a command succeeds on what it would leave; the end of the output becomes its reason's.
+
+        `decide`: makes it, given the `reason`, `checked`, `stops_at_broken` and `dry_run` of `Review.decide`, which has
+        `preview`. The store is not locked meanwhile; if files change, nothing is decided. `copied`: is given the copy
+        before the command runs in it; `stopped`: asked ten times a second whether to end the command. Raises
+        CheckFailed, CheckedElse, and what `copy` and `decide` raise.
+        """
+        from objstore.model.results import Decided
+        from objstore.model.views import reason_with_check
+        from objstore.request_errors import CheckedElse, CheckFailed
+
+        planned = decide(reason=reason, stops_at_broken=stops_at_broken, dry_run=True)
+        if not isinstance(planned, Decided) or (stops_at_broken and planned.broken):
+            return planned
+        results = self.results(planned.files, preview)
+        covered = self.covered()
+        with self.copy(covered, results) as copy:
+            copied(copy)
+            ran = copy.run_kept(["/bin/sh", "-c", check.command], check.below, limit=check.limit, stopped=stopped)
+        said = ran.tail.decode("utf-8", "replace")
+        if ran.status or ran.is_over_limit:
+            how = f"took longer than {check.limit:g} s" if ran.is_over_limit else f"failed with status {ran.status}"
+            raise CheckFailed(check.command, "was stopped" if stopped() else how, said, is_cut=ran.is_cut)
+        changed = self.covered().changed_since(covered)
+        if changed:
+            raise CheckedElse(list(map(os.fsdecode, changed)))
+        return decide(
+            reason=reason_with_check(reason, check.command, said),
+            stops_at_broken=stops_at_broken,
+            checked=planned.files,
+            dry_run=False,
+        )
 
     def known_runs(self, command: str) -> KnownRuns:
         """Return how a command ended in earlier runs, by the key of the files."""

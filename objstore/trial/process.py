@@ -7,11 +7,11 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from selectors import EVENT_READ, DefaultSelector
-from threading import Event
 from typing import IO, Final
 
 from objstore.fastclass import value
@@ -72,35 +72,39 @@ def run_kept(
     held: int,
     *,
     limit: float | None,
-    stopped: Event | None = None,
+    stopped: Callable[[], bool] = lambda: False,
 ) -> Ran:
     """Run a command without input, and keep the end of its output; end it after `limit` seconds (None: no limit).
 
-    `stopped`: end it when this is set.
+    `stopped`: asked ten times a second whether to end it; what it raises ends it too.
     """
     began = time.monotonic()
-    try:
-        process = subprocess.Popen(  # noqa: S603 - as above
-            words,
-            cwd=folder,
-            env=environment,
-            process_group=0,
-            pass_fds=(held,),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
-    except OSError as error:
-        return _not_started(words, error)
     output = _Tail()
     is_over = False
+    process: subprocess.Popen[bytes] | None = None
     try:
+        with _deferred_signals():
+            process = subprocess.Popen(  # noqa: S603 - as above
+                words,
+                cwd=folder,
+                env=environment,
+                process_group=0,
+                pass_fds=(held,),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+            )
         if process.stdout is not None:  # always, because it is a pipe
-            is_over = _read(process, process.stdout, output, _until(began, limit), stopped or Event())
+            is_over = _read(process, process.stdout, output, _until(began, limit), stopped)
+    except OSError as error:
+        if process is not None:
+            raise
+        return _not_started(words, error)
     finally:
-        _end(process, is_gentle=is_over)
-        if process.stdout is not None:
-            process.stdout.close()
+        if process is not None:
+            _end(process, is_gentle=is_over)
+            if process.stdout is not None:
+                process.stdout.close()
     return Ran(
         status=_shell_status(process.returncode),
         tail=output.kept,
@@ -145,14 +149,16 @@ def _until(began: float, limit: float | None) -> float:
     return float("inf") if limit is None else began + limit
 
 
-def _read(process: "subprocess.Popen[bytes]", stream: IO[bytes], output: _Tail, until: float, stopped: Event) -> bool:
+def _read(
+    process: "subprocess.Popen[bytes]", stream: IO[bytes], output: _Tail, until: float, stopped: Callable[[], bool]
+) -> bool:
     """Read until the command has ended; return whether the time was over first."""
     os.set_blocking(stream.fileno(), False)
     with DefaultSelector() as selector:
         selector.register(stream, EVENT_READ)
         is_open = True
         while process.poll() is None:
-            if stopped.is_set():
+            if stopped():
                 return False
             if time.monotonic() > until:
                 return True
@@ -216,6 +222,24 @@ def _awaited(pid: int) -> int:
         os.kill(os.getpid(), signal.SIGSTOP)
         _give_terminal(pid)
         os.killpg(pid, signal.SIGCONT)
+
+
+@contextmanager
+def _deferred_signals() -> Iterator[None]:
+    """Let signals whose handlers raise wait until a started process is known, so that it can be ended."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    raising = [number for number in _FORWARDED if callable(signal.getsignal(number))]
+    before = [(number, signal.signal(number, lambda number, _: came.append(number))) for number in raising]
+    try:
+        yield
+    finally:
+        for number, handler in before:
+            signal.signal(number, handler)
+        for each in came:
+            signal.raise_signal(each)
 
 
 @contextmanager

@@ -29,13 +29,16 @@ def windowed(
     options: Sequence[str] = ("--tools", "default"),
     client_roots: Callable[[], Sequence[str]] | None = None,
     others: Sequence[ClientExtension] = (),
+    environment: dict[str, str] | None = None,
 ) -> Iterator[Agent]:
     """Start a server on a directory, and connect a client that draws windows.
 
-    `client_roots`: as of `connected`. `others`: further extensions of the client.
+    `client_roots`, `environment`: as of `connected`. `others`: further extensions of the client.
     """
     extensions = [advertise(EXTENSION_ID, {"mimeTypes": [APP_MIME_TYPE]}), *others]
-    with connected(root, mode=mode, options=options, extensions=extensions, client_roots=client_roots) as agent:
+    with connected(
+        root, mode=mode, options=options, extensions=extensions, client_roots=client_roots, environment=environment
+    ) as agent:
         yield agent
 
 

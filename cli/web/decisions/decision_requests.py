@@ -94,7 +94,7 @@ def decided(server: ServerState, workspace: "Workspace", request: DecisionReques
         if question is not None:
             return question
         stops_at_broken = can_ask and not answered.knows_broken
-        outcome = _outcome(workspace, request, found, answered, stops_at_broken=stops_at_broken)
+        outcome = _checked(server, workspace, request, found, answered, stops_at_broken=stops_at_broken)
         if isinstance(outcome, Decided) and not outcome.number:
             return _question_about_names(server, outcome, found, answered)
         preview = None
@@ -122,6 +122,31 @@ def stepped(server: ServerState, on_external: OnExternal, ticket: str, step: Ste
 # ---- inside
 
 
+def _checked(
+    server: ServerState,
+    workspace: "Workspace",
+    request: DecisionRequest,
+    found: Resolved,
+    answered: Ticket,
+    *,
+    stops_at_broken: bool,
+) -> DecisionOutcome:
+    """Make a decision, after the check of the settings if there is one. Raises CheckFailed and CheckedElse."""
+    decide = partial(_outcome, workspace, request, found, answered)
+    check = None if request.markers or request.action is Action.RESET else workspace.trials.check()
+    if check is None:
+        return decide(reason=request.reason, stops_at_broken=stops_at_broken)
+    with server.checking(check.command) as running:
+        return workspace.trials.checked(
+            check,
+            decide,
+            workspace.review.preview,
+            reason=request.reason,
+            stops_at_broken=stops_at_broken,
+            stopped=running.stopped.is_set,
+        )
+
+
 def _outcome(
     workspace: "Workspace",
     request: DecisionRequest,
@@ -129,8 +154,7 @@ def _outcome(
     answered: Ticket,
     *,
     refused: Conflicted | None = None,
-    stops_at_broken: bool = False,
-    dry_run: bool = False,
+    **options: Any,  # noqa: ANN401 - `review.decide` names and checks them
 ) -> DecisionOutcome:
     shown = found.shown
     goes_further = request.cascade or request.keep_lines
@@ -142,7 +166,6 @@ def _outcome(
     return workspace.decide(
         request.action,
         [*found.shown],
-        reason=request.reason,
         who=reviewer(),
         cascade=request.cascade,
         markers=request.markers,
@@ -151,8 +174,7 @@ def _outcome(
         expected=answered.expected,
         shown=shown,
         refused=refused if goes_further else None,
-        stops_at_broken=stops_at_broken,
-        dry_run=dry_run,
+        **options,
     )
 
 

@@ -14,6 +14,7 @@ from cli.web.server_state import ServerState, Ticket
 from cli.web.shapes import Edits, named, unit_names
 from objstore import (
     CasError,
+    CheckFailed,
     Conflicted,
     Decided,
     DecidedMeanwhile,
@@ -99,6 +100,8 @@ def failure_shape(server: ServerState, error: CasError | OSError) -> Shape:
     match error:
         case DecidedMeanwhile() | EditAway() | EditExpired() | FileChanged():
             return overtaken(words)
+        case CheckFailed():
+            return {"outcome": "unchecked", "message": words, "output": [*map(visible, error.lines)]}
         case StoreLocked():
             return {"outcome": "failed", "message": f"{words} Nothing was decided."}
         case PermissionRefused():

@@ -5,6 +5,7 @@ changes are not as they were shown, nothing is decided, and the queue says so.
 """
 
 import os
+import threading
 import time
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Final
@@ -84,9 +85,13 @@ def make_due(server: ServerState) -> None:
         try:
             with server.workspace(notes_git=True) as workspace:
                 at_work = {call.conversation for call in _at_work(workspace)}
+                has_check = workspace.trials.check() is not None
                 for number, waiting in server.all_waiting().items():
                     if _is_due(workspace, waiting, at_work):
-                        _make(server, workspace, number)
+                        if has_check:  # it may run for long, and pages get their events from this thread
+                            threading.Thread(target=_make_alone, args=(server, number)).start()
+                        else:
+                            _make(server, workspace, number)
                     else:
                         _note_quiet(server, number, is_quiet=at_work.isdisjoint(waiting.conversations))
         except (CasError, OSError):
@@ -169,6 +174,12 @@ def _note_quiet(server: ServerState, number: int, *, is_quiet: bool) -> None:
         waiting = server.waiting.get(number)
         if waiting is not None and is_quiet != bool(waiting.quiet_since):
             server.waiting[number] = replace(waiting, quiet_since=time.monotonic() if is_quiet else 0.0)
+
+
+def _make_alone(server: ServerState, number: int) -> None:
+    """Make a waiting rejection on a thread of its own."""
+    with click.Context(server.context.command, parent=server.context), server.workspace() as workspace:
+        _make(server, workspace, number)
 
 
 def _make(server: ServerState, workspace: "Workspace", number: int) -> None:

@@ -102,6 +102,13 @@ def waiting(server: ServerState, fields: Fields) -> Json:
     return settled(server, fields.number("id", least=1), is_made=fields.choice("do", ["now", "cancel"]) == "now")
 
 
+def stop_checks(server: ServerState, _: Fields) -> Json:
+    """End the checks that run; what waits for them is not decided."""
+    for check in server.checks():
+        check.stopped.set()
+    return {}
+
+
 # ---- inside
 
 
@@ -138,4 +145,5 @@ ROUTES: Final[list[Route]] = [
     post("/api/undo", undo, "number", "on_external", "ticket"),
     post("/api/redo", redo, "on_external", "ticket"),
     post("/api/waiting", waiting, "id", "do"),
+    post("/api/stop_checks", stop_checks),
 ]

@@ -146,6 +146,10 @@ async function performed(name, body, about) {
     case "confirm":
       set({ sheet: { kind: "confirm", outcome, again } });
       break;
+    case "unchecked":
+      set({ sheet: { kind: "unchecked", outcome } });
+      say(outcome.message, { is_failure: true });
+      break;
     case "unshown":
       set({ sheet: { kind: "unshown", outcome, action: /** @type {Decide} */ (body).action, again } });
       break;

@@ -1,6 +1,6 @@
 // The single edits that make a change, with buttons to decide on each hunk.
 
-/** @import {EditDetail, Edits, Status} from "./types.d.ts" */
+/** @import {EditDetail, EditSummary, Edits, Status} from "./types.d.ts" */
 /** @import {Sheet} from "./state.js" */
 import { get, Refused } from "./api.js";
 import { editWords } from "./conflict_sheet.js";
@@ -39,7 +39,14 @@ export function EditsSheet({ sheet }) {
         <div class="from hunk-foot"><span class="small dim">${hunk.unit} · ${hunk.status}</span><span class="grow"></span><${Verdicts} unit=${hunk.unit} status=${hunk.status} why=${why} /></div>
       </div>`)}
       ${edit.prompt && html`<p class="from">“${short(edit.prompt, 300)}”</p>`}
+      <${Reason} edit=${edit} />
     </div>`)}`;
+}
+
+/** Why an edit was decided so: the reason, and the check with the end of its output. @param {{ edit: EditSummary }} properties */
+export function Reason({ edit }) {
+  return html`${edit.reason && html`<p class="from">${edit.status}: ${short(edit.reason, 300)}</p>`}
+    ${edit.check && html`<pre class="output" tabindex="0" aria-label=${`What was checked for edit ${edit.seq}`}>${edit.check}</pre>`}`;
 }
 
 /** Decide on one hunk. @param {{ unit: string, status: Status, why: string }} properties */

@@ -3,6 +3,7 @@
 /** @import {Comment, FileSummary, Queue, Session} from "./types.d.ts" */
 /** @import {Stop, TurnStops} from "./progress.js" */
 /** @import {Child} from "./vendor/preact-htm.js" */
+import { post } from "./api.js";
 import { perform } from "./decisions.js";
 import { Icon } from "./icons.js";
 import { fileStops, turnStops } from "./progress.js";
@@ -213,6 +214,10 @@ function Notices({ queue }) {
   const note = (/** @type {Child} */ words) => notices.push(html`<li class="notice calm"><span>${words}</span></li>`);
   for (const { client, tool, names } of queue.running) {
     note(html`<b>${client || "An agent"}</b> runs ${tool || "a tool"}${names.length ? ` on ${names.slice(0, 3).join(", ")}` : ""}.`);
+  }
+  for (const command of queue.checks) {
+    note(html`Checking with <code>${command}</code> before it is decided …
+      <span class="acts"><button type="button" class="b" onClick=${() => post("stop_checks", {})}>Stop it</button></span>`);
   }
   for (const { id, names } of queue.waiting) {
     const send = (/** @type {"now" | "cancel"} */ what) => () => perform("waiting", { id, do: what });

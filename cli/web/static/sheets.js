@@ -30,6 +30,8 @@ export function Sheets() {
       return html`<${ConflictSheet} sheet=${sheet} close=${closeSheet} />`;
     case "external":
       return html`<${External} sheet=${sheet} />`;
+    case "unchecked":
+      return html`<${Unchecked} sheet=${sheet} />`;
     case "confirm":
       return html`<${Confirm} sheet=${sheet} />`;
     case "running":
@@ -83,6 +85,15 @@ function Confirm({ sheet: { outcome, again } }) {
   return html`<${Dialog} title=${outcome.title} kind="narrow" close=${closeSheet} foot=${foot}>
     <p>${outcome.message}</p>
     <p class="dim small">${counted(outcome.units.length, "hunk")}${outcome.accepted.length > 0 && `, ${outcome.accepted.length.toLocaleString("en")} of them accepted`}. One undo brings all of it back.</p>
+  <//>`;
+}
+
+/** A check that failed, with the end of its output. @param {{ sheet: Extract<Sheet, { kind: "unchecked" }> }} properties */
+function Unchecked({ sheet: { outcome } }) {
+  const foot = html`<span class="grow"></span><button type="button" class="b main" onClick=${closeSheet}>Close</button>`;
+  return html`<${Dialog} title="The check failed" close=${closeSheet} foot=${foot}>
+    <p>${outcome.message}</p>
+    ${outcome.output.length > 0 && html`<pre class="output" tabindex="0" aria-label="The end of its output">${outcome.output.join("\n")}</pre>`}
   <//>`;
 }
 

@@ -12,6 +12,7 @@ import { parsed } from "./routes.js";
  * @typedef {(extra: object) => void} Again
  * @typedef {{ kind: "conflicted", outcome: Extract<Outcome, { outcome: "conflicted" }>, again: Again, what: string }
  *   | { kind: "external", outcome: Extract<Outcome, { outcome: "external" }>, again: Again }
+ *   | { kind: "unchecked", outcome: Extract<Outcome, { outcome: "unchecked" }> }
  *   | { kind: "confirm", outcome: Extract<Outcome, { outcome: "confirm" }>, again: Again }
  *   | { kind: "running", outcome: Extract<Outcome, { outcome: "running" }>, again: Again }
  *   | { kind: "unshown", outcome: Extract<Outcome, { outcome: "unshown" }>, action: "accept" | "reject" | "reset", again: Again }

@@ -2,6 +2,7 @@
 
 /** @import {EditSummary, Moment, State, Timeline} from "./types.d.ts" */
 import { address, decide, get, Refused } from "./api.js";
+import { Reason } from "./edits_sheet.js";
 import { EditLine, Lines } from "./lines.js";
 import { PlotFigure } from "./plot.js";
 import { FileName } from "./queue.js";
@@ -51,7 +52,7 @@ export function TimelineScreen({ path }) {
       ${point && html`<${Slider} points=${points} here=${here} go=${go} />`}
       ${timeline?.more && html`<button type="button" class="b" onClick=${() => ask(points[0].seq)}>Show what came before</button>`}
       ${path && html`<div class="chips"><a class="b" href=${blameAddress(path)}>Blame</a><a class="b" href=${timelineAddress("")}>Whole workspace</a></div>`}
-      ${point && html`<p class="point" aria-live="polite"><${EditLine} edit=${point} />${!path && html`<br /><span class="name">${point.name}</span>`}</p>`}
+      ${point && html`<p class="point" aria-live="polite"><${EditLine} edit=${point} />${!path && html`<br /><span class="name">${point.name}</span>`}</p><${Reason} edit=${point} />`}
     </div>
     ${point && (path ? html`<${StateThen} point=${point} />` : html`<${MomentThen} point=${point} />`)}
     ${point && path && html`<${PlotFigure} name="file" path=${path} />`}

@@ -64,6 +64,8 @@ export interface Queue {
   running: RunningCall[];
   /** Rejections that wait for the end of a turn. They are in this server's memory only. */
   waiting: { id: number; action: "reject"; units: Unit[]; names: string[]; session: number }[];
+  /** Commands (the setting review.check) that run now, and have to succeed before what was requested is decided. */
+  checks: string[];
   /** Sentences about files that could not be read, and about waiting rejections that could not be made. */
   unreadable: string[];
 }
@@ -234,6 +236,7 @@ export interface Decide {
 }
 /** POST /api/undo {number: the decision shown as newest, on_external?, ticket?}, POST /api/redo {}. Answer: Outcome. */
 /** POST /api/waiting {id, do: "now" | "cancel"}. Answer: Outcome. */
+/** POST /api/stop_checks {}: end the checks that run. Answer: {}. */
 
 export type Outcome =
   | { outcome: "decided"; number: number; action: string; units: Unit[]; cascaded: Unit[]; files: Effect[]; notes: string[]; message: string; version: string }
@@ -253,6 +256,8 @@ export type Outcome =
    * The page shows them and asks again, with more in `on_screen`.
    */
   | { outcome: "unshown"; message: string; lines: number; changes: { document: Document; path: Path; name: string; key: Key; rows: Span[] }[]; units: Unit[] }
+  /** The check did not succeed on a copy of what the decision would leave: the end of its output. */
+  | { outcome: "unchecked"; message: string; output: string[] }
   | { outcome: "read_only"; message: string }
   | { outcome: "failed"; message: string };
 export interface Effect { name: string; words: string }
@@ -276,6 +281,8 @@ export interface Edits { edits: EditDetail[] }
 export interface EditSummary {
   seq: number; time: Time; who: string; tool: string; turn: number; prompt: string; status: Status; path: Path; name: string;
   operation: string; added: number; removed: number; reason: string;
+  /** What was found out for the decision: names that it breaks, and the check that succeeded, with the end of its output. */
+  check: string;
 }
 export interface EditDetail extends EditSummary { hunks: { unit: Unit; status: Status; words: string; rows: Row[]; splits: Row[][] }[] }
 /**

@@ -85,6 +85,7 @@ def queue_shape(server: ServerState, workspace: "Workspace", version: str) -> Sh
         "collisions": [{**named(each.path), "sessions": list(each.edits)} for each in report.collisions],
         "running": [running_shape(call) for call in report.running],
         "waiting": waiting,
+        "checks": [visible(check.command) for check in server.checks()],
         "unreadable": [*map(visible, map(str, unreadable)), *map(shown_name, report.unreadable), *server.notes],
     }
 

@@ -4,14 +4,17 @@ An agent must never accept its own edits, so `review_edits` only shows them. The
 call of these needs the ticket that only the window gets, and a decision also needs a setting that a person turns on.
 """
 
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Final, Literal, TypeAlias
 
 from mcptools.answers.edits import Answer
 from mcptools.answers.review import DecisionTaken, ReviewShown, WindowShown
-from mcptools.edit.display import cut, one_line
+from mcptools.edit.display import cut, one_line, shown
+from mcptools.model.cancellation import progress
 from mcptools.model.failures import Failure, FailureKind, failure_of
 from mcptools.model.tickets import Shown
 from mcptools.tools.context import ToolContext, converting_errors
@@ -25,7 +28,9 @@ from objstore import (
     Action,
     CasError,
     ChangesGone,
+    CheckFailed,
     DecidedMeanwhile,
+    DecisionOutcome,
     NoSuchName,
     Selection,
     Surface,
@@ -41,6 +46,7 @@ _MOST_DECISIONS: Final = 500
 """Decisions that a window can take back."""
 
 _LONGEST_CLIENT: Final = 60
+_LONGEST_OUTPUT: Final = 2_000
 
 _NOTHING: Final = DecisionTaken(outcome="", message="", number=0)
 _NOT_SHOWN: Final = "Only what this review shows whole can be decided here. Nothing was decided."
@@ -127,13 +133,8 @@ class ReviewTools:
                 return DecisionTaken(
                     outcome="commented", message=f"Comment {view.number} waits for the agent.", number=0
                 )
-            outcome = workspace.review.decide(
-                doing,
-                [*found.units],
-                reason=text if action == "reject" else "",
-                who=self._who(),
-                shown=found.units,
-            )
+            chosen = partial(workspace.review.decide, doing, [*found.units], who=self._who(), shown=found.units)
+            outcome = _checked(workspace, chosen, reason=text if action == "reject" else "")
             return taken(outcome, workspace.history.edit, found.files)
 
         return self._window(self._redeemed(ticket), offset, decide)
@@ -215,6 +216,9 @@ class ReviewTools:
             return act(workspace, selection)
         except DecidedMeanwhile:
             return DecisionTaken(outcome="overtaken", message=_OVERTAKEN, number=0)
+        except CheckFailed as error:
+            said = "\n".join([str(error), *error.lines])
+            return DecisionTaken(outcome="failed", message=cut(shown(said), _LONGEST_OUTPUT), number=0)
         except (CasError, OSError) as error:
             return DecisionTaken(outcome="failed", message=sentence(str(failure_of(error, selection.root))), number=0)
         finally:
@@ -244,6 +248,23 @@ def _in_force(workspace: Workspace, decisions: Sequence[int]) -> tuple[int, ...]
     """Return the decisions that were not taken back, at most as many as a window remembers."""
     made = {decision.number for decision in workspace.review.in_force()}
     return tuple(number for number in dict.fromkeys(decisions) if number in made)[-_MOST_DECISIONS:]
+
+
+def _checked(workspace: Workspace, decide: Callable[..., DecisionOutcome], *, reason: str) -> DecisionOutcome:
+    """Make a decision, after the check of the settings if there is one; meanwhile report progress to the client.
+
+    Raises CheckFailed and CheckedElse, and Cancelled if the client cancels the call.
+    """
+    check = workspace.trials.check()
+    if check is None:
+        return decide(reason=reason)
+    began = time.monotonic()
+
+    def reported() -> bool:
+        progress(time.monotonic() - began, check.limit, f"Checking with `{one_line(check.command)}`")
+        return False
+
+    return workspace.trials.checked(check, decide, workspace.review.preview, reason=reason, stopped=reported)
 
 
 def _refused(message: str) -> DecisionTaken:

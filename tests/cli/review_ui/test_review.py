@@ -9,6 +9,7 @@ import pytest
 
 from cli.review_ui.keys import ASKED, KEYS, TERMINAL_KEYS
 from objstore import Call, CallInfo, Operation, Status, TurnInfo
+from tests.cli.commands.reviewing.test_trial import noted_pid, wait_until_gone
 from tests.support.command_runner import CommandRunner
 from tests.support.terminal_driver import TERMINALS, TerminalDriver, run_in_terminal
 
@@ -340,6 +341,37 @@ def test_y_goes_ahead_with_what_breaks_names(runner: CommandRunner, review: Revi
         press(terminal, "x", r"Go ahead")
         press(terminal, "y", r"1 change rejected, nothing is left pending\.")
     assert runner.bytes("a.py") == b"x = 1\n\n\nprint(x)\n"
+
+
+def test_the_check_of_the_settings_runs_before_a_decision(
+    history: CommandRunner, review: Review, tmp_path: Path
+) -> None:
+    own = {"XDG_CONFIG_HOME": str(tmp_path / "config")}
+    history.done("config", "set", "review.check", "echo what it said; grep -q zwei a", **own)
+    with review(**own) as terminal:
+        terminal.wait_for(prompt("2:1", "3:1"))
+        said = press(terminal, "x", prompt("2:1", "3:1"))
+        assert "Checking with `echo what it said; grep -q zwei a`; Ctrl-C stops it" in said
+        assert "what it said\n" in said
+        assert "failed with status 1 on a copy" in said
+        press(terminal, "a", prompt("2:2"))
+        terminal.type("q")
+        terminal.wait_for_exit()
+    assert history.statuses()["2:1"] is ACCEPTED
+    assert "which succeeded" in history.done("show", "3").text
+
+
+def test_ctrl_c_ends_a_check_and_decides_nothing(history: CommandRunner, review: Review, tmp_path: Path) -> None:
+    own, note = {"XDG_CONFIG_HOME": str(tmp_path / "config")}, tmp_path / "pid"
+    history.done("config", "set", "review.check", f"echo $$ > {note}; exec sleep 1000", **own)
+    with review(**own) as terminal:
+        terminal.wait_for(prompt("2:1", "3:1"))
+        press(terminal, "x", "Ctrl-C stops it")
+        pid = noted_pid(note)
+        terminal.type("\x03")
+        terminal.wait_for_exit()
+    wait_until_gone(pid)
+    assert history.statuses()["2:1"] is PENDING
 
 
 def test_k_keeps_a_created_file_with_the_lines_of_others(runner: CommandRunner, review: Review) -> None:

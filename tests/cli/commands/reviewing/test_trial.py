@@ -171,6 +171,14 @@ def is_alive(pid: int) -> bool:
     return state != "Z"
 
 
+def noted_pid(note: Path) -> int:
+    """Wait until a command has written its number into a file."""
+    until = time.monotonic() + PATIENCE
+    while not (note.exists() and note.read_text().endswith("\n")) and time.monotonic() < until:
+        time.sleep(0.01)
+    return int(note.read_text())
+
+
 def wait_until_gone(pid: int) -> None:
     until = time.monotonic() + PATIENCE
     while is_alive(pid) and time.monotonic() < until:

@@ -209,6 +209,24 @@ def test_a_window_is_not_asked_for_roots(root: Path) -> None:
 # ---- what becomes of a decision
 
 
+def test_the_check_of_the_settings_runs_before_a_decision(root: Path, tmp_path: Path) -> None:
+    own = {"XDG_CONFIG_HOME": str(tmp_path / "config")}
+    with windowed(root, environment=own) as agent:
+        edit(agent, "a.txt", "2\n3\n", "two\n3\n")
+        allow_deciding(root)
+        check = "cat a.txt | head -2 | tail -1; test -e ../passes"
+        assert cas("config", "set", "review.check", check, folder=root, settings=own).status == 0
+        done = decided(agent, raw_call(agent, "review_edits"), "reject", text="no")
+        outcome, said = taken(done)
+        assert outcome == "failed"
+        assert said == f"Nothing was decided: `{check}` failed with status 1 on a copy of what this would leave.\n2"
+        assert (root / "a.txt").read_text() != LINES
+        assert cas("config", "set", "review.check", "echo passed", folder=root, settings=own).status == 0
+        assert taken(decided(agent, done, "reject", text="no"))[0] == "decided"
+    assert (root / "a.txt").read_text() == LINES
+    assert "Checked with `echo passed`, which succeeded" in cas("show", "1", folder=root).text
+
+
 def test_a_change_that_was_edited_meanwhile_is_overtaken(agent: Agent, root: Path) -> None:
     turn = edit(agent, "a.txt", "2\n3\n", "two\n3\n")
     allow_deciding(root)

@@ -140,6 +140,10 @@ $(VENV)/.browser: requirements/browser.txt $(VENV)/.project
 	@$(call install,--require-hashes --requirement $<)
 	@touch $@
 
+$(VENV)/.engine: requirements/engine.txt $(VENV)/.project
+	@$(call install,--require-hashes --requirement $<)
+	@touch $@
+
 $(VENV)/.mutants: requirements/mutants.txt $(VENV)/.project
 	@$(call install,--require-hashes --requirement $<)
 	@touch $@
@@ -151,8 +155,9 @@ COMPILE = pip compile --quiet --universal --python-version 3.11 --generate-hashe
 
 lock: ## write requirements/ again from pyproject.toml (needs uv and the network)
 	@if [ -z '$(UV)' ]; then echo 'make lock needs uv on PATH: python3 -m pip install uv' >&2; exit 1; fi
-	'$(UV)' $(COMPILE) --group dev -o requirements/dev.txt pyproject.toml
+	'$(UV)' $(COMPILE) --extra remote --group dev -o requirements/dev.txt pyproject.toml
 	'$(UV)' $(COMPILE) --constraint requirements/dev.txt -o requirements/runtime.txt pyproject.toml
 	'$(UV)' $(COMPILE) --constraint requirements/dev.txt --group bench -o requirements/bench.txt pyproject.toml
+	'$(UV)' $(COMPILE) --constraint requirements/dev.txt --group engine -o requirements/engine.txt pyproject.toml
 	'$(UV)' $(COMPILE) --constraint requirements/dev.txt --group browser -o requirements/browser.txt pyproject.toml
 	'$(UV)' $(COMPILE) --constraint requirements/dev.txt --group mutants -o requirements/mutants.txt pyproject.toml

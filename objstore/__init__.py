@@ -206,6 +206,15 @@ if TYPE_CHECKING:
         reason_with_check as reason_with_check,
     )
     from objstore.packing.repack import Repacked as Repacked, RepackPlan as RepackPlan
+    from objstore.remote.collect import WAIT_HOURS as WAIT_HOURS, Collected as Collected
+    from objstore.remote.probe import Probed as Probed
+    from objstore.remote.push import Pushed as Pushed, PushPlan as PushPlan
+    from objstore.remote.remotes import (
+        PUSH_CHOICES as PUSH_CHOICES,
+        Member as Member,
+        Remote as Remote,
+        RemoteState as RemoteState,
+    )
     from objstore.request_errors import (
         AgentDecides as AgentDecides,
         AmbiguousName as AmbiguousName,
@@ -229,6 +238,14 @@ if TYPE_CHECKING:
         NothingSelected as NothingSelected,
         NotInSnapshot as NotInSnapshot,
         PurgeRefused as PurgeRefused,
+        RemoteDecided as RemoteDecided,
+        RemoteDiverged as RemoteDiverged,
+        RemoteFailed as RemoteFailed,
+        RemoteRefused as RemoteRefused,
+        RemoteRolledBack as RemoteRolledBack,
+        RemoteSupportMissing as RemoteSupportMissing,
+        RemoteUnknown as RemoteUnknown,
+        RemoteUrlRefused as RemoteUrlRefused,
         Selecting as Selecting,
         SeriesBroken as SeriesBroken,
         SettingInvalid as SettingInvalid,
@@ -241,6 +258,12 @@ if TYPE_CHECKING:
     from objstore.retention.garbage_collection import GcPlan as GcPlan, GcResult as GcResult
     from objstore.retention.pins import PinView as PinView
     from objstore.retention.purge import PurgePlan as PurgePlan
+    from objstore.roles.remotes import (
+        Added as Added,
+        Carried as Carried,
+        PulledMember as PulledMember,
+        clone_remote as clone_remote,
+    )
     from objstore.roles.trials import Check as Check, Copy as Copy
     from objstore.selection.places import NamedPlace as NamedPlace, PathSelection as PathSelection
     from objstore.selection.units import Selected as Selected, Selection as Selection
@@ -441,6 +464,14 @@ _HOMES: Final = {
         "NotInSnapshot",
         "NothingSelected",
         "PurgeRefused",
+        "RemoteDecided",
+        "RemoteDiverged",
+        "RemoteFailed",
+        "RemoteRefused",
+        "RemoteRolledBack",
+        "RemoteSupportMissing",
+        "RemoteUnknown",
+        "RemoteUrlRefused",
         "Selecting",
         "SeriesBroken",
         "SettingInvalid",
@@ -655,6 +686,11 @@ _HOMES: Final = {
     "snapshots.diff": ("SnapshotChange",),
     "snapshots.catalog": ("PathState", "SnapshotView"),
     "snapshots.restore": ("RestoreResult",),
+    "remote.collect": ("WAIT_HOURS", "Collected"),
+    "remote.probe": ("Probed",),
+    "remote.push": ("Pushed", "PushPlan"),
+    "remote.remotes": ("PUSH_CHOICES", "Member", "Remote", "RemoteState"),
+    "roles.remotes": ("Added", "Carried", "PulledMember", "clone_remote"),
     "roles.trials": ("Copy",),
     "trial.bisection": ("NotFound", "first_failing", "smallest_failing"),
     "trial.covered": ("CoveredTree", "FileResult"),

@@ -29,7 +29,17 @@ __all__ = [
     "NotClaimable",
     "NotInSnapshot",
     "NothingSelected",
+    "ObjectMissing",
+    "ObjectTooLarge",
     "PurgeRefused",
+    "RemoteDecided",
+    "RemoteDiverged",
+    "RemoteFailed",
+    "RemoteRefused",
+    "RemoteRolledBack",
+    "RemoteSupportMissing",
+    "RemoteUnknown",
+    "RemoteUrlRefused",
     "Selecting",
     "SeriesBroken",
     "SettingInvalid",
@@ -414,3 +424,105 @@ def _day(microseconds: int) -> str:
     from objstore.dates import date_of
 
     return date_of(microseconds).strftime("%Y-%m-%d")
+
+
+# ---- remotes
+
+
+class RemoteSupportMissing(CasError):
+    """The library that reaches object stores is not installed."""
+
+    def __init__(self) -> None:
+        super().__init__("Remotes need the library obstore. Install it: pip install 'editledger[remote]'")
+
+
+class RemoteUrlRefused(CasError):
+    """A URL can't be that of a remote."""
+
+    def __init__(self, url: str, reason: str) -> None:
+        self.url = url
+        self.reason = reason
+        super().__init__(f"{url} can't be the place of a remote: {reason}.")
+
+
+class RemoteUnknown(CasError):
+    """No remote has a name."""
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        self.name = name
+        self.known = tuple(known)
+        listed = f"There are {', '.join(known)}." if known else "There is none."
+        super().__init__(f"No remote is named {name!r}. {listed}")
+
+
+class RemoteFailed(CasError):
+    """A bucket did not do what was asked of it; what was sent before stays there, and is not sent again."""
+
+    def __init__(self, url: str, reason: str) -> None:
+        self.url = url
+        self.reason = reason
+        super().__init__(f"{url}: {reason}.")
+
+
+class ObjectMissing(RemoteFailed):
+    """A bucket lacks an object."""
+
+    def __init__(self, url: str, key: str) -> None:
+        self.key = key
+        super().__init__(url, f"the object {key} is missing")
+
+
+class ObjectTooLarge(RemoteFailed):
+    """An object of a bucket has more bytes than it may have."""
+
+    def __init__(self, url: str, key: str, most: int) -> None:
+        self.key = key
+        super().__init__(url, f"the object {key} has more than the {most} bytes that it may have")
+
+
+class RemoteRefused(CasError):
+    """What a bucket holds is not what it should be; nothing was taken from it."""
+
+    def __init__(self, url: str, reason: str) -> None:
+        self.url = url
+        self.reason = reason
+        super().__init__(f"{url}: {reason}. Nothing was taken from there.")
+
+
+class RemoteRolledBack(CasError):
+    """A bucket holds an older state than the one seen last: somebody restored or emptied it."""
+
+    def __init__(self, url: str, what: str, seen: int, found: int) -> None:
+        self.url = url
+        self.what = what
+        self.seen = seen
+        self.found = found  # 0: none
+        now = f"{found} is the newest there" if found else "there is none"
+        super().__init__(
+            f"{url} was rolled back: of {what}, number {seen} was seen there, and now {now}. "
+            "Nothing was taken from there."
+        )
+
+
+class RemoteDiverged(CasError):
+    """The lane of this store in a bucket continues a history that this store doesn't have."""
+
+    def __init__(self, url: str, head: int) -> None:
+        self.url = url
+        self.head = head
+        super().__init__(
+            f"{url} has a later history of this store (head {head}) that is not here: this .cas was copied or restored "
+            "from a backup, or its copy was pushed. Nothing was sent."
+        )
+
+
+class RemoteDecided(CasError):
+    """Somebody else has decided on a unit of a remote store."""
+
+    def __init__(self, unit: str, who: str, action: str, *, is_carried: bool) -> None:
+        self.unit = unit
+        self.who = who
+        self.action = action
+        self.is_carried = is_carried
+        then = "it was carried out" if is_carried else "it waits to be carried out"
+        super().__init__(f"{unit} is decided: {action} by {who or 'somebody'}, and {then}.")

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     )
     from objstore.roles.comments import Comments
     from objstore.roles.history import History
+    from objstore.roles.remotes import Remotes
     from objstore.roles.retention import Retention
     from objstore.roles.review import Review
     from objstore.roles.sessions import Sessions
@@ -353,6 +354,13 @@ class Workspace:
         from objstore.roles.transfer import Transfer
 
         return Transfer(self._journal)
+
+    @cached_property
+    def remotes(self) -> Remotes:
+        """Share the store through buckets."""
+        from objstore.roles.remotes import Remotes
+
+        return Remotes(self._journal, self.review)
 
     @cached_property
     def messages(self) -> AgentMessages:

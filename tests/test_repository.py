@@ -31,6 +31,7 @@ LOCKS: Final = (
     "requirements/bench.txt",
     "requirements/browser.txt",
     "requirements/dev.txt",
+    "requirements/engine.txt",
     "requirements/mutants.txt",
     "requirements/runtime.txt",
 )
@@ -173,11 +174,13 @@ def test_lock_files_contain_pins_and_hashes_and_no_host(lock: str) -> None:
 def test_lock_files_satisfy_the_requirements_of_the_project() -> None:
     wanted = {
         "requirements/dev.txt": project()["project"]["dependencies"]
+        + project()["project"]["optional-dependencies"]["remote"]
         + project()["dependency-groups"]["dev"]
         + project()["build-system"]["requires"],
         "requirements/runtime.txt": project()["project"]["dependencies"],
         "requirements/bench.txt": project()["dependency-groups"]["bench"],
         "requirements/browser.txt": project()["dependency-groups"]["browser"],
+        "requirements/engine.txt": project()["dependency-groups"]["engine"],
         "requirements/mutants.txt": project()["dependency-groups"]["mutants"],
     }
     for lock, requirements in wanted.items():
@@ -245,7 +248,8 @@ def test_no_text_of_the_core_names_a_command() -> None:
 
 def test_packages_import_exactly_the_declared_dependencies() -> None:
     stated = project()["project"]
-    declared = {Requirement(text).name for text in stated["dependencies"]}
+    extras = [text for texts in stated["optional-dependencies"].values() for text in texts]
+    declared = {Requirement(text).name for text in [*stated["dependencies"], *extras]}
     used = {name for path in shipped() for name in imported(ast.parse(path.read_bytes()))}
     used = {OTHERWISE_NAMED.get(name, name) for name in used}
     assert used - sys.stdlib_module_names - set(PACKAGES) == declared

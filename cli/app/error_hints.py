@@ -76,6 +76,14 @@ def _command_for(error: Exception) -> str:
             hint = "`cas config` lists all settings."
         case core.SnapshotUnreadable():
             hint = f"Delete it with `cas snapshot delete {error.number}`."
+        case core.RemoteUnknown(known=()):
+            hint = "Add one with `cas remote add NAME URL`."
+        case core.RemoteRolledBack():
+            hint = "If you know why, `cas push --again` sends this store again."
+        case core.RemoteDiverged():
+            hint = "`cas push --new-lane` shares what is here next to it; `cas clone` gets what is there."
+        case core.RemoteDecided(is_carried=True):
+            hint = "`cas pull` shows it."
         case core.NotBundled():
             them = "them" if len(error.lost) > 1 else "it"
             hint = (

@@ -86,6 +86,10 @@ COMMANDS: Final = {
     "salvage": "cli.commands.salvage:salvage",
     "export": "cli.commands.export:export",
     "import": "cli.commands.import_:import_",
+    "remote": "cli.commands.remote:remote",
+    "push": "cli.commands.push:push",
+    "pull": "cli.commands.pull:pull",
+    "clone": "cli.commands.clone:clone",
     "gc": "cli.commands.gc:gc",
     "purge": "cli.commands.purge:purge",
     "pin": "cli.commands.pin:pin",
@@ -122,6 +126,7 @@ SECTIONS: Final = {
     ],
     "History": ["log", "show", "blame", "restore", "snapshot", "record", "export", "import"],
     "Project": ["init", "setup", "doctor", "config", "watch", "demo"],
+    "Sharing": ["remote", "push", "pull", "clone"],
     "Store": ["gc", "fsck", "store"],
 }
 """The commands that help lists, by heading. The others are called by programs, or have new names."""

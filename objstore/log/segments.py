@@ -165,14 +165,15 @@ class Log:
                     yield number, found
 
     def raw_frames(self, start: Place, end: int | None = None) -> Iterator[RawFrame]:
-        """Yield the frames of a segment, of the generation that `start` is in.
+        """Yield the frames of a segment from `start` on, of the generation that it is in.
 
-        `end`: the position after its last whole group (None: the segment is full, and that is the end of the file).
-        Raises StoreDamaged.
+        `start`: where a group begins, or before the first one. `end`: the position after its last whole group (None:
+        the segment is full, and that is the end of the file). Raises StoreDamaged.
         """
         with self.files.kept_open(start.segment, start.generation) as fd:
             end = os.fstat(fd).st_size if end is None else end
-            for found in raw_frames(_reader(fd, start.segment), self.key, SEGMENT_HEADER_SIZE, end):
+            begins = max(start.position, SEGMENT_HEADER_SIZE)
+            for found in raw_frames(_reader(fd, start.segment), self.key, begins, end):
                 if isinstance(found, Gap):
                     raise StoreDamaged(start.segment, found.offset, found.reason)
                 yield found

@@ -10,7 +10,8 @@ import stat
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from objstore.errors import CasError, FileExists
 from objstore.fastclass import value
@@ -45,7 +46,10 @@ from objstore.worktree.baseline import KnownStates
 if TYPE_CHECKING:
     from objstore.model.ids import BlobId
 
-__all__ = ["Imported", "export_bundle", "import_bundle", "send_bundle"]
+__all__ = ["Fill", "Imported", "checked_store", "export_bundle", "import_bundle", "import_store", "send_bundle"]
+
+Fill: TypeAlias = Callable[[str, Disk], None]
+"""Writes the segments of a store, which nothing has checked, into an empty folder."""
 
 _STORE_ONLY: Final = "import it without files (--store-only)"
 
@@ -108,6 +112,16 @@ def import_bundle(
     may have files, and those that differ are reported as external edits, but it must not have a store. Raises
     FileExists, PathReserved, BundleRefused with nothing changed, and what the disk raises.
     """
+    return import_store(partial(unpack_bundle, path), directory, files=files, progress=progress, disk=disk)
+
+
+def import_store(
+    fill: Fill, directory: str, *, files: bool = True, progress: Progress | None = None, disk: Disk | None = None
+) -> Imported:
+    """Make the store whose segments `fill` writes the store of `directory`, as `import_bundle` does, and raise as that.
+
+    `fill` also raises what it raises by itself, with nothing changed.
+    """
     require_not_reserved(directory)
     disk = disk or Disk()
     made: list[str] = []
@@ -117,7 +131,7 @@ def import_bundle(
             disk.sync_directory(
                 os.path.dirname(os.path.abspath(folder))
             )  # otherwise a power cut could remove all of it
-        return _imported(path, directory, disk, files=files, progress=progress)
+        return _imported(fill, directory, disk, files=files, progress=progress)
     except BaseException:
         with suppress(OSError):  # another process has put something there
             for folder in reversed(made):
@@ -155,7 +169,7 @@ def _make_folders(directory: str, made: list[str], disk: Disk) -> None:
         os.close(folder)
 
 
-def _imported(path: str, directory: str, disk: Disk, *, files: bool, progress: Progress | None) -> Imported:
+def _imported(fill: Fill, directory: str, disk: Disk, *, files: bool, progress: Progress | None) -> Imported:
     root = os.path.realpath(directory)
     for name in sorted(os.listdir(root)):
         if is_creation_folder(name) and discard_leftover(os.path.join(root, name), disk):
@@ -165,7 +179,7 @@ def _imported(path: str, directory: str, disk: Disk, *, files: bool, progress: P
     making = os.path.join(root, creation_folder_name())
     disk.make_creation_folder(making)
     try:
-        records, blobs, steps = _checked(path, making, disk, files=files, progress=progress)
+        records, blobs, steps = checked_store(fill, making, disk, files=files, progress=progress)
         with closing(Journal(making, disk)) as journal, journal.writing():
             journal.carry_out(steps)
         give_to_owner_above(making, disk)
@@ -214,10 +228,14 @@ def _move(source: str, target: str, name: str, disk: Disk) -> None:
         raise FileExists(os.path.join(target, name)) from error
 
 
-def _checked(
-    path: str, making: str, disk: Disk, *, files: bool, progress: Progress | None
+def checked_store(
+    fill: Fill, making: str, disk: Disk, *, files: bool, progress: Progress | None
 ) -> tuple[int, int, list[FileStep]]:
-    """Make the store in `making` and check it; return the counts of records and blobs, and the steps for its files."""
+    """Make a store in the creation folder `making` and check it from its frames to the replay of every document.
+
+    Return the counts of records and blobs, and the steps that write its files (none unless `files`). Raises
+    BundleRefused, what `fill` raises, and what the disk raises.
+    """
     folder = os.path.join(making, STORE_NAME)
     disk.make_store_folder(folder)
     write_creation_proof(folder, making, disk)
@@ -225,7 +243,7 @@ def _checked(
         disk.make_store_folder(made)
     disk.create(os.path.join(folder, IGNORE_NAME), b"*\n")
     disk.create(os.path.join(folder, "lock"), b"")
-    unpack_bundle(path, os.path.join(folder, "segments"), disk)
+    fill(os.path.join(folder, "segments"), disk)
     report = check_store(making, progress=progress)
     if report.faults:
         raise BundleRefused(report.faults[0].what)

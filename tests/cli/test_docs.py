@@ -121,6 +121,7 @@ def printed_by(command: str, runner: CommandRunner, settings: dict[str, str]) ->
     [
         ("review.md", record_greet_edits),
         ("transfer.md", record_greet_edits),
+        ("remote.md", record_greet_edits),
         ("repair.md", record_notes),
         ("snapshots.md", write_sources),
         ("retention.md", record_drafts),
@@ -138,6 +139,7 @@ def test_commands_print_what_the_page_shows(
     program.chmod(0o755)
     settings = environment({})
     settings["PATH"] = f"{program.parent}:{settings['PATH']}"
+    settings["HOME"] = str(tmp_path)
     commands = examples(DOCS / page)
     assert len(commands) > 10
     for command, shown in commands:

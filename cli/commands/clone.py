@@ -25,7 +25,7 @@ def clone(*, url: str, directory: str, store: str, as_json: bool) -> None:
     with Progress(PULLING) as progress:
         made, remote = clone_remote(url, directory, store=store, progress=progress.report)
     if as_json:
-        from cli.json_shapes.values import json_line, text_shape
+        from objstore import json_line, text_shape
 
         write(
             [

@@ -35,7 +35,7 @@ def pull(*, name: str, dry_run: bool, as_json: bool) -> None:
         with Progress(PULLING) as progress:
             found = workspace.remotes.pull(name, dry_run=dry_run, progress=progress.report)
     if as_json:
-        from cli.json_shapes.values import json_line
+        from objstore import json_line
 
         write(
             json_line(

@@ -41,7 +41,7 @@ def push(*, name: str, again: bool, new_lane: bool, dry_run: bool, background: b
             raise
     sent, size = (len(done.sent), done.size) if isinstance(done, PushPlan) else (done.pieces, done.size)
     if as_json:
-        from cli.json_shapes.values import json_line
+        from objstore import json_line
 
         head = None if isinstance(done, PushPlan) else done.head.number
         write([json_line({"remote": name, "objects": sent, "bytes": size, "head": head, "dry_run": dry_run})])

@@ -10,8 +10,7 @@ from cli.screen.terminal import Screen, shown_name, write
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cli.json_shapes.values import Json
-    from objstore import Remote, RemoteState, Workspace
+    from objstore import Json, Remote, RemoteState, Workspace
 
 __all__ = ["behind_words", "remote"]
 
@@ -32,7 +31,7 @@ def listing(*, as_json: bool) -> None:
     with invocation.workspace() as workspace:
         found = [(each, state, workspace.remotes.behind(state)) for each, state in workspace.remotes.all()]
         if as_json:
-            from cli.json_shapes.values import json_line
+            from objstore import json_line
 
             write(json_line(_shape(each, state, behind)) for each, state, behind in found)
             return
@@ -64,7 +63,7 @@ def add(*, name: str, url: str, label: str, push: str, as_json: bool) -> None:
         added = workspace.remotes.add(name, url, label=label, push=push)
         state = workspace.remotes.get(name)[1]
         if as_json:
-            from cli.json_shapes.values import json_line
+            from objstore import json_line
 
             shape = _shape(added.remote, state, workspace.remotes.behind(state))
             write([json_line({**shape, "probe": {"writers": added.probed.writers, "keys": added.probed.keys}})])
@@ -120,7 +119,7 @@ def collect(*, name: str, purge: bool, dry_run: bool, as_json: bool) -> None:
         name = name or only_remote(workspace)
         done = workspace.remotes.collect(name, purge=purge, dry_run=dry_run)
     if as_json:
-        from cli.json_shapes.values import json_line
+        from objstore import json_line
 
         write(
             [

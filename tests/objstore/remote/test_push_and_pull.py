@@ -115,6 +115,7 @@ def test_mirror_follows_and_keeps_no_file(root: Path, tmp_path: Path, bucket: Fa
 @given(pushes=st.lists(st.integers(1, 3 * PIECE), min_size=1, max_size=40))
 def test_pieces_stay_few_and_cover_the_segment(pushes: list[int]) -> None:
     head, size, sent = None, 0, 0
+    pieces: list[Piece] = []
     for grown in pushes:
         size += grown
         plan = plan_push(head, {}, {1: size + 64}, Place(1, size + 64))
@@ -221,8 +222,7 @@ def test_harmed_piece_is_refused_and_the_mirror_stays(
     assert segments(tmp_path / "mirrors" / "desk") == before
 
 
-def _lying(head: Head, **changed: object) -> bytes:
-    return replace(head, number=head.number + 1, **changed).encode()
+TOO_LARGE = Piece(name=bytes(HASH_SIZE), size=PIECE + 1)
 
 
 @pytest.mark.parametrize(
@@ -231,15 +231,13 @@ def _lying(head: Head, **changed: object) -> bytes:
         lambda _: b"",
         lambda _: b"\x80",
         lambda head: head.encode(),  # of another number
-        lambda head: _lying(head, lane=Lane("0" * 32)),
-        lambda head: _lying(head, segments=()),
-        lambda head: _lying(head, segments=(replace(head.segments[0], number=2),)),
-        lambda head: _lying(head, segments=(replace(head.segments[0], generation=1),)),
-        lambda head: _lying(head, segments=(replace(head.segments[0], pieces=()),)),
-        lambda head: _lying(head, label="x" * 65),
-        lambda head: _lying(
-            head, segments=(replace(head.segments[0], pieces=(Piece(name=bytes(32), size=PIECE + 1),)),)
-        ),
+        lambda head: replace(head, number=2, lane=Lane("0" * 32)).encode(),
+        lambda head: replace(head, number=2, segments=()).encode(),
+        lambda head: replace(head, number=2, segments=(replace(head.segments[0], number=2),)).encode(),
+        lambda head: replace(head, number=2, segments=(replace(head.segments[0], generation=1),)).encode(),
+        lambda head: replace(head, number=2, segments=(replace(head.segments[0], pieces=()),)).encode(),
+        lambda head: replace(head, number=2, segments=(replace(head.segments[0], pieces=(TOO_LARGE,)),)).encode(),
+        lambda head: replace(head, number=2, label="x" * 65).encode(),
     ],
 )
 def test_head_that_is_none_is_refused(root: Path, bucket: FailingBucket, body: Callable[[Head], bytes]) -> None:

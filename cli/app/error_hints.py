@@ -76,14 +76,6 @@ def _command_for(error: Exception) -> str:
             hint = "`cas config` lists all settings."
         case core.SnapshotUnreadable():
             hint = f"Delete it with `cas snapshot delete {error.number}`."
-        case core.RemoteUnknown(known=()):
-            hint = "Add one with `cas remote add NAME URL`."
-        case core.RemoteRolledBack():
-            hint = "If you know why, `cas push --again` sends this store again."
-        case core.RemoteDiverged():
-            hint = "`cas push --new-lane` shares what is here next to it; `cas clone` gets what is there."
-        case core.RemoteDecided(is_carried=True):
-            hint = "`cas pull` shows it."
         case core.NotBundled():
             them = "them" if len(error.lost) > 1 else "it"
             hint = (
@@ -92,7 +84,26 @@ def _command_for(error: Exception) -> str:
             )
         case core.PurgeRefused() if error.changed_outside:
             hint = "`cas record` records what changed."
+        case _:
+            hint = _remote_command_for(error)
     return hint
+
+
+def _remote_command_for(error: Exception) -> str:
+    """Return the sentence with the command that helps with a remote; "": none does."""
+    import objstore as core
+
+    match error:
+        case core.RemoteUnknown(known=()):
+            return "Add one with `cas remote add NAME URL`."
+        case core.RemoteRolledBack():
+            return "If you know why, `cas push --again` sends this store again."
+        case core.RemoteDiverged():
+            return "`cas push --new-lane` shares what is here next to it; `cas clone` gets what is there."
+        case core.RemoteDecided(is_carried=True):
+            return "`cas pull` shows it."
+        case _:
+            return ""
 
 
 def _rejection_of(units: "Sequence[str]", *, is_recorded: bool) -> str:

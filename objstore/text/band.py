@@ -100,8 +100,9 @@ class Band:
         ones = _ones(step.top - step.base)
         row = step.above
         for line in self._old[step.first : step.last]:
-            if line in columns:
-                grown = row & columns[line]
+            equal = columns.get(line)
+            if equal is not None:
+                grown = row & equal
                 row = (row + grown | row - grown) & ones
             yield row
 

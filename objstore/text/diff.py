@@ -40,7 +40,10 @@ _WASTE: Final = 4
 """How many times as many lines as must change may be shown as changed, for anchors that read better."""
 
 _SLACK: Final = 32
-"""Diagonals on each side of the narrowest band; each further band is four times as wide."""
+"""Diagonals on each side of the narrowest band."""
+
+_WIDER: Final = 16
+"""How many times as wide each further band is: up to some hundred diagonals, a row takes as long as a narrow one."""
 
 _BITS: Final = 500_000_000
 """Budget of bits for all bands together."""
@@ -225,7 +228,7 @@ class _Matching:
     def _banded(self, old: list[int], new: list[int], most: int) -> list[tuple[int, int]]:
         """Return the matched lines of an alignment that leaves at most `most` lines over, or nothing."""
         slack, found = 0, None
-        while (wider := min(max(_SLACK, 4 * slack), Band.widest(len(old), len(new), self._bits))) > slack:
+        while (wider := min(max(_SLACK, _WIDER * slack), Band.widest(len(old), len(new), self._bits))) > slack:
             slack = wider
             found = Band(old, new, slack)
             self._bits -= found.size

@@ -87,17 +87,8 @@ def joined_parts(parts: Sequence[FilePatch]) -> list[FilePatch]:
         changes_lines = part.more is None and part.source is not None and part.target is not None and not part.is_copy
         key = part.names if changes_lines else at
         prior = found.get(key)
-        found[key] = part if prior is None else _joined(prior, part)
+        found[key] = part if prior is None else prior.joined(part)
     return list(found.values())
-
-
-def _joined(first: FilePatch, second: FilePatch) -> FilePatch:
-    return replace(
-        first,
-        hunks=first.hunks + second.hunks,
-        bridges=first.bridges and second.bridges,
-        doubt=first.doubt or second.doubt,
-    )
 
 
 # ---- parsing

@@ -20,7 +20,7 @@ hunk whose header counted its lines wrong must occur exactly once, even at its s
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import accumulate, chain, groupby, pairwise, repeat
 from typing import Final, TypeAlias
 
@@ -107,6 +107,7 @@ class FilePatch:
     more: InvalidPatch | None = None  # the refusal of a part that asks for more than changed lines; None: it doesn't
     is_copy: bool = False  # it leaves its source as it is
     is_reverse: bool = False  # made by `reverse`: its hunks may lack context below them anywhere in the file
+    later: tuple[int, ...] = ()  # at which hunks (from 0) further parts of the patch for the same file begin
 
     @property
     def names(self) -> tuple[str, str]:
@@ -117,8 +118,27 @@ class FilePatch:
         return source, target
 
     @property
+    def parts(self) -> "list[FilePatch]":
+        """Return the patch's parts for the file, in order."""
+        bounds = pairwise((0, *self.later, len(self.hunks)))
+        return [replace(self, hunks=self.hunks[start:end], later=()) for start, end in bounds]
+
+    def joined(self, further: "FilePatch") -> "FilePatch":
+        """Return the patch with a further part for the same file."""
+        return replace(
+            self,
+            hunks=self.hunks + further.hunks,
+            bridges=self.bridges and further.bridges,
+            doubt=self.doubt or further.doubt,
+            later=(*self.later, len(self.hunks), *(len(self.hunks) + at for at in further.later)),
+        )
+
+    @property
     def reverse(self) -> "FilePatch":
         """Return the patch that reverts this one, if this one was applied at its stated lines."""
+        if self.later:
+            last, *others = (part.reverse for part in reversed(self.parts))
+            return reduce(FilePatch.joined, others, last)
         order = sorted(range(len(self.hunks)), key=lambda index: self.hunks[index].start)
         grown = (len(self.hunks[index].new) - len(self.hunks[index].old) for index in order)
         shifts = dict(zip(order, accumulate(grown, initial=0), strict=False))
@@ -163,6 +183,7 @@ class Applied:
     content: bytes
     spans: tuple[Span, ...]  # ascending; one for each run of changed lines
     moved: tuple[int, ...]  # for each hunk, how many lines below the stated line it was applied
+    in_turn: bool = False  # whether each part was applied to what the parts before it left
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,7 +224,84 @@ def apply_patch(
 
     `believed`: trust the stated line numbers if all hunks fit there, even if a hunk would fit elsewhere too. `between`:
     called before each search for a hunk, which goes through the whole file. Raises what it raises.
+
+    Several parts of a patch for the file may all be made of the file as it is, or each of what the parts before it
+    leave, as programs apply them. Both are tried: where both apply, they must give the same.
     """
+    at_once = _at_once(content, patch, believed=believed, between=between)
+    in_turn = _in_turn(content, patch, believed=believed, between=between) if patch.later else None
+    if not isinstance(in_turn, Applied):
+        return at_once
+    if not isinstance(at_once, Applied):
+        return in_turn
+    if at_once.content != in_turn.content:
+        return _two_places(patch, at_once, in_turn)
+    return min(at_once, in_turn, key=lambda made: sum(map(bool, made.moved)))
+
+
+def _in_turn(content: bytes, patch: FilePatch, *, believed: bool, between: Callable[[], object]) -> Applied | None:
+    """Return `content` with each part applied to what the parts before it left; None: one doesn't fit, or repeats one.
+
+    What is sent twice was meant once, even where it would fit again.
+    """
+    made = Applied(content=content, spans=(), moved=(), in_turn=True)
+    seen: list[list[tuple[int, list[tuple[str, bytes]]]]] = []
+    for part in patch.parts:
+        said = [(hunk.start, [(line.mark, line.text) for line in hunk.lines]) for hunk in part.hunks]
+        outcome = None if said in seen else _at_once(made.content, part, believed=believed, between=between)
+        if not isinstance(outcome, Applied):
+            return None
+        seen.append(said)
+        made = replace(
+            made,
+            content=outcome.content,
+            spans=_spans_through(made.spans, outcome.spans),
+            moved=made.moved + outcome.moved,
+        )
+    return made
+
+
+def _two_places(patch: FilePatch, at_once: Applied, in_turn: Applied) -> AmbiguousContext:
+    """Return the first hunk that two ways to apply the parts of a patch place differently, and its places.
+
+    Both are lines of the text that the parts before the hunk's leave.
+    """
+    begins = (0, *patch.later)
+
+    def places(index: int) -> tuple[int, int]:
+        start = patch.hunks[index].start
+        at = start + at_once.moved[index]
+        above = zip(patch.hunks[: max(first for first in begins if first <= index)], at_once.moved, strict=False)
+        grown = sum(len(hunk.new) - len(hunk.old) for hunk, moved in above if hunk.start + moved <= at)
+        return at + grown + 1, start + in_turn.moved[index] + 1
+
+    found = ((index, places(index)) for index in range(len(patch.hunks)))
+    index, other = next((each for each in found if len({*each[1]}) > 1), (patch.later[0], places(patch.later[0])))
+    return AmbiguousContext(hunk=index + 1, places=other)
+
+
+def _spans_through(first: Sequence[Span], second: Sequence[Span]) -> tuple[Span, ...]:
+    """Return the spans of two changes, one after the other, as those of one change; spans that touch become one."""
+    through = list(first)
+    for old_start, old_end, new_start, new_end in reversed(second):
+        grown = new_end - new_start - (old_end - old_start)
+        above = [span for span in through if span[3] < old_start]
+        below = [span for span in through if span[2] > old_end]
+        met = through[len(above) : len(through) - len(below)]
+        shift = above[-1][3] - above[-1][1] if above else 0  # how much lower a place of the middle text is than before
+        start, end = old_start, old_end
+        if met:
+            start, end = min(start, met[0][2]), max(end, met[-1][3])
+            shift_below = met[-1][3] - met[-1][1]
+        else:
+            shift_below = shift
+        span = (start - shift, end - shift_below, start, end + grown)
+        through = [*above, span, *((a, b, c + grown, d + grown) for a, b, c, d in below)]
+    return tuple(through)
+
+
+def _at_once(content: bytes, patch: FilePatch, *, believed: bool, between: Callable[[], object]) -> DiffOutcome:
+    """Return `content` with all hunks applied to it as it is, or the first hunk that does not fit."""
     file = _File(content, bridges=patch.bridges, ties=not patch.is_reverse)
     for number, hunk in enumerate(patch.hunks, 1):
         if hunk.counted is not None:

@@ -6,7 +6,7 @@ A patch may be about several files; the tools that work on one file use the part
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import PurePath
 from typing import Annotated, Final
 
@@ -121,8 +121,8 @@ class PatchTools:
             ),
         )
 
-    def _moved(self, path: str, now: FileText, part: FilePatch) -> tuple[int, ...] | None:
-        """Return where a part was applied, as `Applied.moved`, if that was the last change of the file.
+    def _made(self, path: str, now: FileText, part: FilePatch) -> Applied | None:
+        """Return how a part was applied, if that was the last change of the file.
 
         None: it was not, or that is unknown because the change is not recorded or the bytes before it have expired.
         """
@@ -137,7 +137,7 @@ class PatchTools:
                 then = file_text(workspace.history.blob(before.blob))
                 outcome = apply_patch(then.lines, _for_text(part, then), between=checkpoint)
                 if isinstance(outcome, Applied) and outcome.content == now.lines:
-                    return outcome.moved
+                    return outcome
         return None
 
     def _place(self, path: str, found: Content | None) -> str:
@@ -207,7 +207,7 @@ class PatchTools:
             part, _ = _likely_part(patch, self._place(file_path, found))
 
             def reverted(now: FileText) -> Applied:
-                return _reverted(now, part, self._moved(file_path, now, part))
+                return _reverted(now, part, self._made(file_path, now, part))
 
             edited = self._edits.apply(
                 "revert_patch", file_path, mcp_conversation_id, reverted, searches=len(part.hunks)
@@ -363,9 +363,8 @@ def _hinting_at_creation(patch: str, path: str) -> Iterator[None]:
 def part_for(parts: Sequence[FilePatch], place: str) -> FilePatch:
     """Return the part that is for the file at `place`: the only one, or the one whose name matches it best.
 
-    A blank patch has a part without hunks. Parts of one file that only change its lines are one, because hunks are
-    placed by their lines, in any order. Raises InvalidPatch if no part or several parts match, and for a part that does
-    more than change the lines of its file.
+    A blank patch has a part without hunks. Parts of one file that only change its lines are one. Raises InvalidPatch if
+    no part or several parts match, and for a part that does more than change the lines of its file.
     """
     if not parts:
         return _NOTHING
@@ -405,18 +404,22 @@ def _for_text(part: FilePatch, text: FileText) -> FilePatch:
     return part.split_at_cr if text.ends_in_cr else part
 
 
-def _reverted(text: FileText, part: FilePatch, moved: tuple[int, ...] | None) -> Applied:
+def _reverted(text: FileText, part: FilePatch, made: Applied | None) -> Applied:
     """Return the result of applying the reverse of a part to the lines of a file. Raises Failure.
 
-    `moved`: where the part was applied; None: unknown, so the stated lines are not trusted.
+    `made`: how the part was applied; None: unknown, so the stated lines are not trusted.
     """
     if not part.hunks:
         return Applied(content=text.lines, spans=(), moved=())
     part = _for_text(part, text)
-    back = (part if moved is None else part.at(moved)).reverse
-    outcome = apply_patch(text.lines, back, believed=moved is not None, between=checkpoint)
+    if made is not None:
+        part = replace(part.at(made.moved), later=part.later if made.in_turn else ())
+    back = part.reverse
+    outcome = apply_patch(text.lines, back, believed=made is not None, between=checkpoint)
     if isinstance(outcome, Applied):
-        return outcome if moved is None else replace(outcome, moved=moved)
+        bounds = [*pairwise((0, *back.later, len(back.hunks)))]
+        moved = [lines for start, end in reversed(bounds) for lines in outcome.moved[start:end]]
+        return replace(outcome, moved=tuple(moved) if made is None else made.moved)
     if part.doubt is not None:
         raise refusals.invalid_patch(part.doubt)
     not_utf8 = refusals.not_utf8(outcome) if isinstance(outcome, ContextMismatch) else None

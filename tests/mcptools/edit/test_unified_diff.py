@@ -2,16 +2,19 @@
 
 import re
 from contextlib import suppress
+from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import assume, example, given, reject, strategies as st
 
-from mcptools.edit.patch_parser import InvalidPatch, parse_patch, parse_patches
+from mcptools.edit.patch_parser import InvalidPatch, joined_parts, parse_patch, parse_patches
 from mcptools.edit.unified_diff import (
     AmbiguousContext,
     Applied,
     ContextMismatch,
     DiffOutcome,
+    FilePatch,
     HunksOverlap,
     PatchHunk,
     apply_patch,
@@ -915,3 +918,40 @@ def test_application_of_a_patch_can_be_cancelled_between_hunks() -> None:
     patch = parse_patch("--- f\n+++ f\n@@ -5 +5 @@\n-a\n+b\n@@ -9 +9 @@\n-c\n+d\n")
     with pytest.raises(InterruptedError):
         apply_patch(b"a\nc\n", patch, between=between)
+
+
+def parts_of(patch: str) -> FilePatch:
+    (part,) = joined_parts(parse_patches(patch))
+    return part
+
+
+@given(st.lists(st.text("ab", max_size=8).map("\n".join), min_size=2, max_size=4), st.sampled_from([1, 3]))
+def test_parts_made_one_after_the_other_apply_and_are_reverted_as_such(texts: list[str], context: int) -> None:
+    versions = ["".join(f"{line}\n" for line in (*"12", *text.split("\n"), *"34")).encode() for text in texts]
+    patch = "".join(diff(before, after, context) for before, after in pairwise(versions) if before != after)
+    assume(patch)
+    part = parts_of(patch)
+    outcome = apply_patch(versions[0], part)
+    if not isinstance(outcome, Applied):  # one of the parts is a repeated one, or its context is at several places
+        assert len(versions) > 2
+        return
+    assert outcome.content == versions[-1]
+    hunks = hunks_from_spans(versions[0], versions[-1], outcome.spans)
+    assert hunks_fit(versions[0], versions[-1], hunks)
+    made = replace(part.at(outcome.moved), later=part.later if outcome.in_turn else ())
+    back = apply_patch(versions[-1], made.reverse)
+    assert isinstance(back, Applied)
+    assert back.content == versions[0]
+
+
+def test_parts_that_two_ways_place_differently_are_refused() -> None:
+    patch = "--- f\n+++ f\n@@ -1 +1,3 @@\n-a\n+x\n+y\n+z\n--- f\n+++ f\n@@ -4,2 +4,2 @@\n }\n-b\n+c\n"
+    file = b"a\n}\nb\n}\nb\n"
+    assert apply_patch(file, parts_of(patch)) == AmbiguousContext(hunk=2, places=(6, 4))
+    assert isinstance(apply_patch(b"a\n-\nb\n}\nb\n", parts_of(patch)), Applied)
+
+
+def test_a_part_sent_twice_is_not_applied_twice() -> None:
+    once = "--- f\n+++ f\n@@ -1 +1,2 @@\n+new\n a\n"
+    assert isinstance(apply_patch(b"a\n", parts_of(once)), Applied)
+    assert isinstance(apply_patch(b"a\n", parts_of(once * 2)), HunksOverlap)

@@ -337,6 +337,18 @@ def test_parts_for_one_file_are_applied_as_one(agent: Agent, folder: Path) -> No
     assert file.read_text() == made
 
 
+def test_a_part_may_be_made_of_what_the_part_before_it_leaves(agent: Agent, folder: Path) -> None:
+    file = folder / "f"
+    file.write_text("1\n2\n3\n")
+    patch = "--- f\n+++ f\n@@ -1 +1,2 @@\n-1\n+one\n+more\n--- f\n+++ f\n@@ -2,2 +2,2 @@\n-more\n+MORE\n 2\n"
+    assert agent.done("validate_patch", file_path=str(file), patch=patch).structured["can_apply"]
+    made = agent.done("apply_patch", file_path=str(file), patch=patch)
+    assert made.structured["hunk_offsets"] == [0, 0]
+    assert file.read_text() == "one\nMORE\n2\n3\n"
+    assert agent.done("revert_patch", file_path=str(file), patch=patch).structured["hunk_offsets"] == [0, 0]
+    assert file.read_text() == "1\n2\n3\n"
+
+
 def test_paths_in_a_patch_are_never_opened(tmp_path: Path) -> None:
     root, outside = tmp_path / "workspace", tmp_path / "outside.txt"
     root.mkdir()

@@ -281,7 +281,9 @@ if TYPE_CHECKING:
         verdict_shape as verdict_shape,
     )
     from objstore.shapes.outcomes import (
+        conflict_shape as conflict_shape,
         effect_shape as effect_shape,
+        empty_outcome as empty_outcome,
         outcome_shape as outcome_shape,
         restored_shape as restored_shape,
     )
@@ -289,6 +291,7 @@ if TYPE_CHECKING:
         record_shape as record_shape,
     )
     from objstore.shapes.status import (
+        collision_shape as collision_shape,
         external_shape as external_shape,
         markers_shape as markers_shape,
         running_shape as running_shape,
@@ -518,12 +521,15 @@ _HOMES: Final = {
         "verdict_shape",
     ),
     "shapes.outcomes": (
+        "conflict_shape",
         "effect_shape",
+        "empty_outcome",
         "outcome_shape",
         "restored_shape",
     ),
     "shapes.records": ("record_shape",),
     "shapes.status": (
+        "collision_shape",
         "external_shape",
         "markers_shape",
         "running_shape",

@@ -97,7 +97,7 @@ def unshown_shape(changes: Sequence[UnshownChange], units: Mapping[Unit, Rows]) 
             {"document": each.file.document, **named(each.file.path), "key": each.key.hex(), "rows": list(each.rows)}
             for each in changes[:_MOST_PLACES]
         ],
-        "units": [str(unit) for unit in list(units)[:_MOST_PLACES]],
+        "hunks": [str(unit) for unit in list(units)[:_MOST_PLACES]],
     }
 
 

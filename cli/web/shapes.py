@@ -1,4 +1,4 @@
-"""Parts of several answers: paths, times, comments, running calls, edits. `static/types.d.ts` describes them."""
+"""Parts of several answers: shapes as the page shows them, paths, edits. `static/types.d.ts` describes them."""
 
 import os
 from collections.abc import Iterable
@@ -7,23 +7,12 @@ from urllib.parse import quote_from_bytes
 
 from cli.render.turns import session_name
 from cli.screen.terminal import shown_name, visible
-from objstore import LINK_MODE, EditAway, NoSuchName, Unit
+from objstore import LINK_MODE, EditAway, NoSuchName, Unit, edit_summary, running_shape
 
 if TYPE_CHECKING:
-    from objstore import CommentView, EditView, NetChange, NetFile, RunningCall, SessionView, TurnView, Workspace
+    from objstore import EditView, NetChange, NetFile, RunningCall, SessionView, TurnView, Workspace
 
-__all__ = [
-    "Edits",
-    "change_words",
-    "comment_shape",
-    "kind_of",
-    "named",
-    "path_key",
-    "prose",
-    "running_shape",
-    "time_shape",
-    "unit_names",
-]
+__all__ = ["Edits", "at_path", "change_words", "kind_of", "named", "path_key", "running_call", "shown", "units_named"]
 
 Shape = dict[str, Any]
 
@@ -42,17 +31,25 @@ def named(path: str) -> Shape:
     return {"path": path_key(path), "name": shown_name(path)}
 
 
-def prose(text: str) -> str:
-    """Return a text of several lines as shown, with control characters escaped."""
-    return visible(text, keep="\t\n")
+def shown(value: Any) -> Any:  # noqa: ANN401 -- any JSON
+    """Return a JSON value with the control and direction characters of all its texts escaped."""
+    match value:
+        case str():
+            return visible(value, keep="\t\n")
+        case dict():
+            return {name: shown(each) for name, each in value.items()}
+        case list():
+            return [shown(each) for each in value]
+        case _:
+            return value
 
 
-def time_shape(microseconds: int) -> float:
-    """Return a time in seconds since 1970, given in microseconds."""
-    return microseconds / 1_000_000
+def at_path(shape: Shape, path: str) -> Shape:
+    """Return a shape of what is at a path as the page gets it: escaped, with the path's key and name."""
+    return {**shown(shape), **named(path)}
 
 
-def unit_names(units: Iterable[Unit]) -> list[str]:
+def units_named(units: Iterable[Unit]) -> list[str]:
     """Return the names of hunks."""
     return [str(unit) for unit in units]
 
@@ -88,34 +85,9 @@ def change_words(file: "NetFile", change: "NetChange") -> str:
     return ""
 
 
-def comment_shape(view: "CommentView") -> Shape:
-    """Return a comment with its answers."""
-    made = view.comment
-    units = {*made.units, *(Unit(anchor.seq, anchor.hunk) for anchor in (made.first, made.last) if anchor.seq)}  # type: ignore[arg-type]  # an anchor's number is that of an edit
-    return {
-        "number": view.number,
-        "text": prose(made.text),
-        "who": visible(made.who),
-        "by_agent": view.is_by_agent,
-        "time": time_shape(made.time),
-        "state": view.word,
-        **named(view.path),
-        "lines": list(view.lines),
-        "units": unit_names(sorted(units)),
-        "answers": [comment_shape(answer) for answer in view.answers],
-    }
-
-
-def running_shape(call: "RunningCall") -> Shape:
-    """Return a running call."""
-    return {
-        "session": call.session,
-        "client": visible(call.client or "agent"),
-        "tool": visible(call.tool),
-        "state": call.state,
-        "began": time_shape(call.began),
-        "names": [shown_name(path) for path in call.paths or ()],
-    }
+def running_call(root: str, call: "RunningCall") -> Shape:
+    """Return a running call, with the names of its files."""
+    return {**shown(running_shape(root, call)), "names": [shown_name(path) for path in call.paths or ()]}
 
 
 class Edits:
@@ -156,25 +128,17 @@ class Edits:
         return found
 
     def summary(self, view: "EditView") -> Shape:
-        """Return the summary of an edit."""
-        edit = view.edit
-        turn = self.turn(edit.turn)
-        prompt = edit.notes.get("prompt", "") if turn is None else turn.prompt
+        """Return an edit with its author and prompt."""
         return {
-            "seq": view.seq,
-            "time": time_shape(edit.time),
+            **at_path(edit_summary(view), os.fsdecode(view.edit.path)),
             "who": visible(self.author(view)),
-            "tool": visible(edit.tool or edit.origin.value),
-            "turn": edit.turn,
-            "prompt": prose(prompt),
-            "status": view.status.value,
-            **named(os.fsdecode(edit.path)),
-            "operation": edit.operation.value,
-            "added": edit.added,
-            "removed": edit.removed,
-            "reason": prose(view.reason),
-            "check": prose(view.check),
+            "prompt": shown(self.prompt(view)),
         }
+
+    def prompt(self, view: "EditView") -> str:
+        """Return the prompt that an edit was made for; "": none is known."""
+        turn = self.turn(view.edit.turn)
+        return view.edit.notes.get("prompt", "") if turn is None else turn.prompt
 
     def author(self, view: "EditView") -> str:
         """Return who made an edit: a session, a person, or a word such as `unattributed`."""

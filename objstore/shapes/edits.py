@@ -44,6 +44,7 @@ def edit_summary(view: "EditView") -> dict[str, Json]:
         "lines_added": edit.added,
         "lines_removed": edit.removed,
         "reason": text_shape(view.reason),
+        "check": text_shape(view.check),
     }
 
 
@@ -105,7 +106,6 @@ def edit_shape(
             verdict_shape(verdict)
             for verdict in (workspace.history.verdicts() if verdicts is None else verdicts).of(view)
         ],
-        "check": text_shape(view.check),
         "reasons": [
             {"hunks": [str(unit) for unit in given.units], "reason": text_shape(given.text)}
             for given in view.given

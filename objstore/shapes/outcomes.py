@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from objstore.model.views import Act
     from objstore.workspace import Workspace
 
-__all__ = ["effect_shape", "outcome_shape", "restored_shape"]
+__all__ = ["conflict_shape", "effect_shape", "empty_outcome", "outcome_shape", "restored_shape"]
 
 BYTES_QUOTED: Final = 65_536
 """Number of bytes quoted of the lines that a conflicting hunk removed, and of those that it inserted."""
@@ -38,33 +38,7 @@ def outcome_shape(
 
     Every field is always present.
     """
-    shape: dict[str, Json] = {
-        "outcome": "",
-        "action": action.value,
-        "dry_run": dry_run,
-        "decision": None,
-        "act": None,
-        "changed": [],
-        "edits": 0,
-        "accepted_edits": 0,
-        "taken_back": [],
-        "files": [],
-        "recorded": [],
-        "notices": [],
-        "markers": [],
-        "unmarked": [],
-        "repeated": [],
-        "taken_out": [],
-        "kept": [],
-        "older": [],
-        "broken": [],
-        "absent": [],
-        "conflicts": [],
-        "accept_first": [],
-        "reject_first": [],
-        "can_keep_lines": False,
-        "external_changes": [],
-    }
+    shape = empty_outcome(action.value, dry_run=dry_run)
     match outcome:
         case Decided():
             shape |= {
@@ -119,7 +93,7 @@ def outcome_shape(
         case Conflicted():
             shape |= {
                 "outcome": "conflict",
-                "conflicts": [_conflict_shape(workspace, conflict) for conflict in outcome.conflicts],
+                "conflicts": [conflict_shape(workspace.root, conflict) for conflict in outcome.conflicts],
                 "accept_first": [str(unit) for unit in outcome.accept_first],
                 "reject_first": [str(unit) for unit in outcome.reject_first],
                 "can_keep_lines": outcome.can_keep_lines,
@@ -134,6 +108,37 @@ def outcome_shape(
         case _:
             assert_never(outcome)
     return shape
+
+
+def empty_outcome(action: str, *, dry_run: bool = False) -> dict[str, Json]:
+    """Return an outcome with every field, and nothing in any of them."""
+    return {
+        "outcome": "",
+        "action": action,
+        "dry_run": dry_run,
+        "decision": None,
+        "act": None,
+        "changed": [],
+        "edits": 0,
+        "accepted_edits": 0,
+        "taken_back": [],
+        "files": [],
+        "recorded": [],
+        "notices": [],
+        "markers": [],
+        "unmarked": [],
+        "repeated": [],
+        "taken_out": [],
+        "kept": [],
+        "older": [],
+        "broken": [],
+        "absent": [],
+        "conflicts": [],
+        "accept_first": [],
+        "reject_first": [],
+        "can_keep_lines": False,
+        "external_changes": [],
+    }
 
 
 def restored_shape(workspace: "Workspace", outcome: "CallOutcome", *, dry_run: bool) -> dict[str, Json]:
@@ -180,13 +185,14 @@ def effect_shape(root: str, effect: "FileEffect") -> dict[str, Json]:
     }
 
 
-def _conflict_shape(workspace: "Workspace", conflict: "Conflict") -> dict[str, Json]:
+def conflict_shape(root: str, conflict: "Conflict") -> dict[str, Json]:
+    """Return why units can't be decided as asked: which unit needs which others, and its lines."""
     is_text = not is_either_binary(conflict.removed, conflict.inserted)
     return {
         "kind": conflict.kind.value,
         "unit": str(conflict.unit),
         "needs": [str(unit) for unit in conflict.needs],
-        "file_path": path_shape(workspace.root, conflict.path),
+        "file_path": path_shape(root, conflict.path),
         "line": conflict.line or None,
         "removed": _quoted(conflict.removed) if is_text else None,
         "inserted": _quoted(conflict.inserted) if is_text else None,

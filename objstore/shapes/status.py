@@ -9,10 +9,17 @@ from objstore.witnesses.failure_marks import hook_failures
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from objstore.model.status_report import Caution, ExternalChange, RunningCall, StatusReport, UnresolvedMarkers
+    from objstore.model.status_report import (
+        Caution,
+        Collision,
+        ExternalChange,
+        RunningCall,
+        StatusReport,
+        UnresolvedMarkers,
+    )
     from objstore.witnesses.history_witness import LostHistory
 
-__all__ = ["external_shape", "markers_shape", "running_shape", "status_shape"]
+__all__ = ["collision_shape", "external_shape", "markers_shape", "running_shape", "status_shape"]
 
 
 def status_shape(
@@ -45,13 +52,7 @@ def status_shape(
         "compared_files": report.compared,
         "markers": [markers_shape(report.root, markers) for markers in report.markers],
         "comments": {word: report.comments.get(word, 0) for word in ("open", "sent", "answered")},
-        "collisions": [
-            {
-                "file_path": path_shape(report.root, collision.path),
-                "sessions": [{"session": number, "edits": list(seqs)} for number, seqs in collision.edits.items()],
-            }
-            for collision in report.collisions
-        ],
+        "collisions": [collision_shape(report.root, collision) for collision in report.collisions],
         "running_calls": [running_shape(report.root, call) for call in report.running],
         "commits": [
             {"commit": each.commit, "conversation_id": text_shape(each.conversation), "edits": list(each.edits)}
@@ -94,6 +95,14 @@ def running_shape(root: str, call: "RunningCall") -> dict[str, Json]:
         "file_paths": None if call.paths is None else [path_shape(root, path) for path in call.paths],
         "began": time_shape(call.began),
         "state": call.state,
+    }
+
+
+def collision_shape(root: str, collision: "Collision") -> dict[str, Json]:
+    """Return a file in which several sessions have pending edits."""
+    return {
+        "file_path": path_shape(root, collision.path),
+        "sessions": [{"session": number, "edits": list(seqs)} for number, seqs in collision.edits.items()],
     }
 
 

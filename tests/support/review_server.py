@@ -79,10 +79,15 @@ class ReviewServer:
 
     def of_turn(self, turn: int = 0, **_: object) -> dict[str, list[list[int]]]:
         """Return what a page that shows all changes of a turn has on the screen; {} for turn 0."""
-        turns = [found for found in self.queue()["turns"] if found["number"] == turn] if turn else []
-        files = [(file["document"], found["number"]) for found in turns for file in found["files"]]
+        turns = [found for found in self.queue()["turns"] if found["turn"] == turn] if turn else []
+        files = [(file["document"], found["turn"]) for found in turns for file in found["files"]]
         shown = [self.get("/api/file", document=document, turn=number)["all"] for document, number in files]
         return {change["key"]: WHOLE for changes in shown for change in changes}
+
+    @staticmethod
+    def changed(outcome: dict[str, Any], *, cascaded: bool | None = None) -> list[str]:
+        """Return the hunks that an outcome changed. `cascaded`: only those that went along, or that did not."""
+        return [each["name"] for each in outcome["changed"] if cascaded in {None, each["cascaded"]}]
 
     @contextmanager
     def events(self) -> Iterator[Iterator[tuple[str, str]]]:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from cli.app.invocation import reviewer
 from cli.render.outcomes import shown_units
 from cli.screen.terminal import shown_name, visible
-from cli.web.decisions.outcomes import WayOut, failure_shape, outcome_shape, overtaken
+from cli.web.decisions.outcomes import WayOut, failure_shape, overtaken, shown_outcome
 from cli.web.on_screen import UnshownChange, row_count, unshown_changes, unshown_shape
 from cli.web.server_state import DecisionRequest, ServerState, Ticket
-from cli.web.shapes import unit_names
+from cli.web.shapes import units_named
 from objstore import (
     Action,
     AmbiguousName,
@@ -100,13 +100,13 @@ def decided(server: ServerState, workspace: "Workspace", request: DecisionReques
         preview = None
         if not (request.cascade or request.markers or request.keep_lines):
             preview = partial(_previewed, workspace, request, found, answered)
-        shape = outcome_shape(server, workspace, outcome, answered=answered, preview=preview)
+        shape = shown_outcome(server, workspace, request.action, outcome, answered=answered, preview=preview)
         return _with_left_out(shape, found)
     except (CasError, OSError) as error:
         return failure_shape(server, error)
 
 
-def stepped(server: ServerState, on_external: OnExternal, ticket: str, step: Step) -> Shape:
+def stepped(server: ServerState, action: Action, on_external: OnExternal, ticket: str, step: Step) -> Shape:
     """Undo or redo a decision and return the outcome."""
     answered = server.shown(ticket) if ticket else _NONE
     if answered is None:
@@ -114,7 +114,7 @@ def stepped(server: ServerState, on_external: OnExternal, ticket: str, step: Ste
     try:
         with server.workspace(notes_git=True) as workspace:
             outcome = step(workspace, on_external, answered.expected)
-            return outcome_shape(server, workspace, outcome, answered=answered)
+            return shown_outcome(server, workspace, action, outcome, answered=answered)
     except (CasError, OSError) as error:
         return failure_shape(server, error)
 
@@ -230,8 +230,8 @@ def _question(
         "outcome": "confirm",
         "title": "More goes along",
         "message": f"This {_DOES[request.action]} {counted_edits(found.shown, taken)}{named}.",
-        "units": unit_names(found.named),
-        "accepted": unit_names(unit for unit in taken if unit in found.named),
+        "hunks": units_named(found.named),
+        "accepted": units_named(unit for unit in taken if unit in found.named),
         "ticket": server.ticket(listed),
     }
 

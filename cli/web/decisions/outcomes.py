@@ -1,6 +1,6 @@
 """Describe the outcomes of decisions for the page: a message for each, and the answers that are possible."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final
@@ -11,8 +11,9 @@ from cli.render.outcomes import effect_line, is_of_binary
 from cli.screen.terminal import shown_name, visible
 from cli.web.diff_rows.net_rows import line_row, shown_line
 from cli.web.server_state import ServerState, Ticket
-from cli.web.shapes import Edits, named, unit_names
+from cli.web.shapes import Edits, at_path, shown, units_named
 from objstore import (
+    Action,
     CasError,
     CheckFailed,
     Conflicted,
@@ -27,9 +28,14 @@ from objstore import (
     PathError,
     PermissionRefused,
     StoreLocked,
+    conflict_shape,
     diff_lines,
     distinct_conflicts,
+    effect_shape,
+    empty_outcome,
+    external_shape,
     is_either_binary,
+    outcome_shape,
     outcome_words,
     refusal,
     replace,
@@ -38,9 +44,18 @@ from objstore import (
 )
 
 if TYPE_CHECKING:
-    from objstore import Conflict, ExternalChange, Workspace
+    from objstore import Conflict, ExternalChange, FileEffect, Workspace
 
-__all__ = ["Preview", "WayOut", "failure_shape", "outcome_shape", "overtaken"]
+__all__ = [
+    "Preview",
+    "WayOut",
+    "done_shape",
+    "failure_shape",
+    "named_effects",
+    "nothing_to_do",
+    "overtaken",
+    "shown_outcome",
+]
 
 Shape = dict[str, Any]
 
@@ -70,28 +85,56 @@ def overtaken(message: str) -> Shape:
     return {"outcome": "overtaken", "message": visible(message)}
 
 
-def outcome_shape(
+def shown_outcome(
     server: ServerState,
     workspace: "Workspace",
+    action: Action,
     outcome: DecisionOutcome,
     *,
     answered: Ticket,
     preview: Preview | None = None,
 ) -> Shape:
-    """Return an outcome with its message. `answered`: what the reviewer was shown before; its answers still apply.
+    """Return an outcome, as `--json` prints it, with its message and what the page needs for an answer.
 
-    `preview`: computes the ways out of a conflict (None: there are none).
+    `answered`: what the reviewer was shown before; its answers still apply. `preview`: computes the ways out of a
+    conflict (None: there are none).
     """
+    shape: Shape = {**shown(outcome_shape(workspace, action, outcome, dry_run=False)), "notes": []}
     match outcome:
         case Decided():
-            return _decided(server, workspace, outcome)
+            return {**shape, **_decided(workspace, outcome)}
         case NothingToDo():
-            words = outcome_words(outcome, workspace.history.edit, shown_name)
-            return {"outcome": "nothing", "message": words.done}
+            return {**shape, "message": outcome_words(outcome, workspace.history.edit, shown_name).done}
         case Conflicted():
-            return _conflicted(server, workspace, outcome, answered, preview)
+            return {**shape, **_conflicted(server, workspace, outcome, answered, preview)}
         case ExternalChanges():
-            return _external(server, workspace, outcome, answered)
+            return {**shape, **_external(server, workspace, outcome, answered)}
+
+
+def done_shape(action: str, decision: int, message: str, **fields: object) -> Shape:
+    """Return the outcome of what a person did that is no decision on hunks by itself, such as a restore.
+
+    `decision`: the number by which an undo takes it back. `fields`: what else is not empty.
+    """
+    shape: Shape = {**empty_outcome(action), "outcome": "decided", "decision": decision or None, "notes": []}
+    return {**shape, "message": visible(message), **fields}
+
+
+def nothing_to_do(action: str, message: str) -> Shape:
+    """Return the outcome of a request that changes nothing."""
+    return {**empty_outcome(action), "outcome": "nothing-to-do", "notes": [], "message": visible(message)}
+
+
+def named_effects(root: str, effects: "Iterable[FileEffect]", *, dry_run: bool = False) -> list[Shape]:
+    """Return what happened to files, or would, with their names and in words."""
+    return [
+        {
+            **shown(effect_shape(root, effect)),
+            "name": shown_name(effect.path_after or effect.path_before or ""),
+            "words": visible(effect_line(effect, dry_run=dry_run)),
+        }
+        for effect in effects
+    ]
 
 
 def failure_shape(server: ServerState, error: CasError | OSError) -> Shape:
@@ -115,29 +158,13 @@ def failure_shape(server: ServerState, error: CasError | OSError) -> Shape:
 # ---- inside
 
 
-def _decided(server: ServerState, workspace: "Workspace", outcome: Decided) -> Shape:
+def _decided(workspace: "Workspace", outcome: Decided) -> Shape:
     words = outcome_words(outcome, workspace.history.edit, shown_name)
     return {
-        "outcome": "decided",
-        "number": outcome.number,
-        "action": outcome.action.value,
-        "units": unit_names(unit for unit, _ in outcome.verdicts),
-        "cascaded": unit_names(outcome.cascaded),
-        "files": _effects(outcome, dry_run=False),
+        "files": named_effects(workspace.root, outcome.files),
         "notes": [visible(note) for note in (*words.along, *words.notes)],
         "message": visible(words.done),
-        "version": server.version(),
     }
-
-
-def _effects(outcome: Decided, *, dry_run: bool) -> list[Shape]:
-    return [
-        {
-            "name": named(effect.path_after or effect.path_before or "")["name"],
-            "words": visible(effect_line(effect, dry_run=dry_run)),
-        }
-        for effect in outcome.files
-    ]
 
 
 def _conflicted(
@@ -147,16 +174,16 @@ def _conflicted(
     kept = _tried(preview, outcome, WayOut.KEEP_LINES) if outcome.can_keep_lines else None
     edits = Edits(workspace)
     return {
-        "outcome": "conflicted",
         "message": refusal(outcome, shown_name),
-        "conflicts": [_conflict(edits, conflict) for conflict in distinct_conflicts(outcome)[:_CONFLICTS]],
-        "accept_first": unit_names(outcome.accept_first),
-        "reject_first": unit_names(unit for unit in outcome.reject_first if unit.seq not in outcome.outside),
+        "conflicts": [
+            _conflict(workspace.root, edits, conflict) for conflict in distinct_conflicts(outcome)[:_CONFLICTS]
+        ],
+        "reject_first": units_named(unit for unit in outcome.reject_first if unit.seq not in outcome.outside),
         "can_cascade": cascade is not None,
         "can_mark": marked is not None,
         "can_keep_lines": kept is not None,
-        "cascade": [] if cascade is None else _effects(cascade, dry_run=True),
-        "keep_lines": [] if kept is None else _effects(kept, dry_run=True),
+        "cascade": [] if cascade is None else named_effects(workspace.root, cascade.files, dry_run=True),
+        "keep_lines": [] if kept is None else named_effects(workspace.root, kept.files, dry_run=True),
         "ticket": server.ticket(replace(answered, refused=outcome)),
     }
 
@@ -171,36 +198,29 @@ def _tried(preview: Preview | None, outcome: Conflicted, way: WayOut) -> Decided
     return None
 
 
-def _conflict(edits: Edits, conflict: "Conflict") -> Shape:
+def _conflict(root: str, edits: Edits, conflict: "Conflict") -> Shape:
     is_binary = is_of_binary(conflict)
     seqs = dict.fromkeys([conflict.unit.seq, *(unit.seq for unit in conflict.needs)])
     return {
-        "unit": str(conflict.unit),
-        "needs": unit_names(conflict.needs),
-        **named(conflict.path),
-        "line": conflict.line,
-        "words": visible(str(conflict)),
-        "removed": [] if is_binary else _quoted(conflict.removed),
-        "inserted": [] if is_binary else _quoted(conflict.inserted),
+        **at_path(conflict_shape(root, conflict), conflict.path),
+        "rows": [] if is_binary else [*_quoted("-", conflict.removed), *_quoted("+", conflict.inserted)],
         "edits": edits.of([seq for seq in seqs if seq not in conflict.outside][:_EDITS]),
     }
 
 
-def _quoted(text: bytes) -> list[str]:
+def _quoted(sign: str, text: bytes) -> Iterator[Shape]:
     lines = split_lines(text)
-    more = len(lines) - _QUOTED_LINES
-    quoted = [shown_line(line)[0] for line in lines[:_QUOTED_LINES]]
-    return [*quoted, f"and {more} more lines"] if more > 0 else quoted
+    yield from ({"k": sign, "t": shown_line(line)[0]} for line in lines[:_QUOTED_LINES])
+    if len(lines) > _QUOTED_LINES:
+        yield {"k": sign, "t": f"and {len(lines) - _QUOTED_LINES} more lines"}
 
 
 def _external(server: ServerState, workspace: "Workspace", outcome: ExternalChanges, answered: Ticket) -> Shape:
     return {
-        "outcome": "external",
         "message": refusal(outcome, shown_name),
-        "changes": [
+        "external_changes": [
             {
-                **named(change.path),
-                "what": "new" if change.recorded is None else "gone" if change.found is None else "changed",
+                **at_path(external_shape(workspace.root, change), change.path),
                 "rows": list(_external_rows(workspace, change)) if at < _EXTERNAL_FILES else [],
             }
             for at, change in enumerate(outcome.changes)

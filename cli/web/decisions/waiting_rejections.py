@@ -14,9 +14,9 @@ import click
 
 from cli.screen.terminal import shown_name
 from cli.web.decisions.decision_requests import asked_first, decided, resolved
-from cli.web.decisions.outcomes import failure_shape, overtaken
+from cli.web.decisions.outcomes import failure_shape, nothing_to_do, overtaken
 from cli.web.server_state import DecisionRequest, ServerState, WaitingRejection
-from cli.web.shapes import running_shape, unit_names
+from cli.web.shapes import running_call, units_named
 from objstore import Action, CasError, Configuration, replace
 
 if TYPE_CHECKING:
@@ -53,7 +53,11 @@ def decided_or_asked(server: ServerState, request: DecisionRequest, running: str
                     wanted = running or _setting(server.root)
                     if calls and wanted == "ask":
                         words = "An agent is at work and may change what you reject."
-                        return {"outcome": "running", "message": words, "calls": list(map(running_shape, calls))}
+                        return {
+                            "outcome": "running",
+                            "message": words,
+                            "calls": [running_call(server.root, call) for call in calls],
+                        }
                     if calls and wanted == "wait":
                         return _kept(server, request, calls, found.paths, found.named)
             return decided(server, workspace, request)
@@ -68,7 +72,7 @@ def settled(server: ServerState, number: int, *, is_made: bool) -> Shape:
         return overtaken("This rejection is no longer waiting: it was made or cancelled.")
     try:
         if not is_made:
-            return {"outcome": "nothing", "message": "Cancelled: nothing was rejected."}
+            return nothing_to_do("reject", "Cancelled: nothing was rejected.")
         with server.workspace(notes_git=True) as workspace:
             return decided(server, workspace, waiting.request, can_ask=False)
     except (CasError, OSError) as error:
@@ -104,7 +108,7 @@ def waiting_shapes(server: ServerState) -> list[Shape]:
         {
             "id": number,
             "action": "reject",
-            "units": unit_names(waiting.units),
+            "hunks": units_named(waiting.units),
             "names": list(waiting.names),
             "session": waiting.session,
         }
@@ -191,7 +195,7 @@ def _make(server: ServerState, workspace: "Workspace", number: int) -> None:
         shape = decided(server, workspace, waiting.request, can_ask=False)
         if shape["outcome"] == "failed" and waiting.tries < _TRIES:
             again = replace(waiting, tries=waiting.tries + 1)
-        elif shape["outcome"] not in {"decided", "nothing"}:
+        elif shape["outcome"] not in {"decided", "nothing-to-do"}:
             server.note(f"The rejection in {_names(waiting)}, which waited, was not made: {shape['message']}")
     finally:
         server.settle(number, again)

@@ -7,12 +7,12 @@ from starlette.routing import Route
 
 from cli.app.invocation import reviewer
 from cli.web.decisions.decision_requests import resolved
-from cli.web.decisions.outcomes import failure_shape, outcome_shape
+from cli.web.decisions.outcomes import failure_shape, shown_outcome
 from cli.web.endpoints import Json, post
 from cli.web.request_fields import BadRequest, Fields, NotThere
 from cli.web.server_state import DecisionRequest, ServerState, Ticket
-from cli.web.shapes import comment_shape
-from objstore import Action, CallInfo, CasError, FileChanged, Origin, Selection
+from cli.web.shapes import at_path
+from objstore import Action, CallInfo, CasError, FileChanged, Origin, Selection, comment_shape
 
 if TYPE_CHECKING:
     from objstore import CommentView, Workspace
@@ -45,7 +45,7 @@ def comment(server: ServerState, fields: Fields) -> Json:
                 number = fields.number("answers", least=1)
                 comments.get(number)
                 view = comments.answer(number, text, who=who)
-        return comment_shape(view)
+        return at_path(comment_shape(server.root, view), view.path)
 
 
 def resolve(server: ServerState, fields: Fields) -> Json:
@@ -55,7 +55,7 @@ def resolve(server: ServerState, fields: Fields) -> Json:
         comments = workspace.comments
         comments.get(number)
         (view,) = (comments.resolve if is_resolved else comments.reopen)([number], who=reviewer())
-        return comment_shape(view)
+        return at_path(comment_shape(server.root, view), view.path)
 
 
 def claim(server: ServerState, fields: Fields) -> Json:
@@ -65,7 +65,7 @@ def claim(server: ServerState, fields: Fields) -> Json:
     try:
         with server.workspace(notes_git=True) as workspace:
             outcome = workspace.review.claim(seqs, session=session, who=reviewer())
-            return outcome_shape(server, workspace, outcome, answered=Ticket())
+            return shown_outcome(server, workspace, Action.CLAIM, outcome, answered=Ticket())
     except (CasError, OSError) as error:
         return failure_shape(server, error)
 

@@ -77,10 +77,10 @@ def undo(server: ServerState, fields: Fields) -> Json:
     ) -> "DecisionOutcome":
         return workspace.review.undo(number, who=reviewer(), on_external=on_external, expected=expected)
 
-    shape = _stepped(server, fields, undone)
+    shape = _stepped(server, Action.UNDO, fields, undone)
     return (
         overtaken("Something else was decided or undone since. Look at the changes, then undo again.")
-        if shape["outcome"] == "nothing"
+        if shape["outcome"] == "nothing-to-do"
         else shape
     )
 
@@ -93,8 +93,8 @@ def redo(server: ServerState, fields: Fields) -> Json:
     ) -> "DecisionOutcome":
         return workspace.review.redo(who=reviewer(), on_external=on_external, expected=expected)
 
-    shape = _stepped(server, fields, redone)
-    return {**shape, "message": "There is no decision to redo."} if shape["outcome"] == "nothing" else shape
+    shape = _stepped(server, Action.REDO, fields, redone)
+    return {**shape, "message": "There is no decision to redo."} if shape["outcome"] == "nothing-to-do" else shape
 
 
 def waiting(server: ServerState, fields: Fields) -> Json:
@@ -112,12 +112,12 @@ def stop_checks(server: ServerState, _: Fields) -> Json:
 # ---- inside
 
 
-def _stepped(server: ServerState, fields: Fields, step: Step) -> dict[str, Any]:
+def _stepped(server: ServerState, action: Action, fields: Fields, step: Step) -> dict[str, Any]:
     on_external = OnExternal(fields.choice("on_external", _ANSWERS, "abort"))
     ticket = fields.text("ticket", "", most=100)
     if on_external is not OnExternal.ABORT and not ticket:
         raise BadRequest("on_external answers what was shown: give its ticket.")
-    return stepped(server, on_external, ticket, step)
+    return stepped(server, action, on_external, ticket, step)
 
 
 ROUTES: Final[list[Route]] = [

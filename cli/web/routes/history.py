@@ -9,7 +9,7 @@ from cli.web.diff_rows.net_rows import CONTEXT, shown_line
 from cli.web.endpoints import Json, get, post
 from cli.web.request_fields import BadRequest, Fields, NotThere
 from cli.web.server_state import ServerState
-from cli.web.shapes import Edits, named, time_shape
+from cli.web.shapes import Edits, named
 from cli.web.views.past_states import PastState, restored, state_named, state_shape
 from cli.web.views.search_hits import search_hits
 from objstore import (
@@ -22,6 +22,7 @@ from objstore import (
     PathError,
     is_binary,
     split_lines,
+    time_shape,
 )
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def moment(server: ServerState, fields: Fields) -> Json:
         effects = workspace.history.files_changed_since(seq, _MOST_FILES + 1)
         time = workspace.history.edit(seq).edit.time
     files = sorted(map(_difference, effects[:_MOST_FILES]), key=lambda file: str(file["name"]))
-    return {"time": time_shape(time), "files": files, "more": len(effects) > _MOST_FILES}
+    return {"timestamp": time_shape(time), "files": files, "more": len(effects) > _MOST_FILES}
 
 
 def restore(server: ServerState, fields: Fields) -> Json:

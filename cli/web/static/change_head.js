@@ -30,15 +30,15 @@ const VERDICTS = { accepted: ["yes", "check", "Accepted"], rejected: ["nay", "cr
 export function whereOf(change) {
   if (change.words) return change.words;
   const line = (/** @type {number} */ n) => n.toLocaleString("en");
-  if (!change.inserted) return `after line ${line(Math.max(0, change.line_after - 1))}`;
-  if (change.inserted === 1) return `line ${line(change.line_after)}`;
-  return `lines ${line(change.line_after)}–${line(change.line_after + change.inserted - 1)}`;
+  if (!change.new_count) return `after line ${line(change.new_start)}`;
+  if (change.new_count === 1) return `line ${line(change.new_start + 1)}`;
+  return `lines ${line(change.new_start + 1)}–${line(change.new_start + change.new_count)}`;
 }
 
 /** Return the name of a change for screen readers. @param {ShownFile} file @param {number} index */
 export function titleOf(file, index) {
   const change = file.all[index];
-  const lines = change.rows ? `: ${netInWords(change.inserted, change.removed)}` : "";
+  const lines = change.rows ? `: ${netInWords(change.new_count, change.old_count)}` : "";
   const state = change.verdict ?? (change.seen ? "seen" : "");
   return `Change ${index + 1} of ${file.all.length}, ${whereOf(change)}${lines}${state && `, ${state}`}`;
 }
@@ -58,7 +58,7 @@ export function headElement(file, index, look, acts) {
     made.append(element("span", { class: "turns", title: prompts.join("\n\n") || null }, turnsOf(change)));
   }
   if (change.verdict) return decidedHead(made, change, index, where, acts);
-  if (change.rows && !look.is_current) made.append(counts(change.inserted, change.removed));
+  if (change.rows && !look.is_current) made.append(counts(change.new_count, change.old_count));
   made.append(...tags(file, change, look, acts));
   if (!look.is_current && !acts.read_only) made.append(tools(index, where, acts));
   return made;

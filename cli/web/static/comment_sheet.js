@@ -46,7 +46,7 @@ export function RejectSheet({ sheet, close }) {
 /** Return who wrote the current change. */
 function writers() {
   const turns = state.file?.all[state.cursor]?.turns ?? [];
-  const names = turns.map((number) => state.queue?.turns.find((turn) => turn.number === number)).flatMap((turn) => (turn ? [sessionName(state.queue, turn.session, turn.client)] : []));
+  const names = turns.map((number) => state.queue?.turns.find((turn) => turn.turn === number)).flatMap((turn) => (turn ? [sessionName(state.queue, turn.session, turn.client)] : []));
   return names.length ? `${listed([...new Set(names)])}, who wrote it` : "the agent that wrote it";
 }
 

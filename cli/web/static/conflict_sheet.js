@@ -10,7 +10,7 @@ import { counted, short } from "./words.js";
 
 /** A way out. @typedef {{ name: string, words: string, button: string, what: string, effects: Effect[], answer: object | null }} WayOut */
 
-/** The dialog. @param {{ sheet: Extract<Sheet, { kind: "conflicted" }>, close: () => void }} properties */
+/** The dialog. @param {{ sheet: Extract<Sheet, { kind: "conflict" }>, close: () => void }} properties */
 export function ConflictSheet({ sheet: { outcome, again, what }, close }) {
   const ways = waysOut(outcome, what);
   const [name, choose] = useState(ways[0].name);
@@ -34,7 +34,7 @@ export function ConflictSheet({ sheet: { outcome, again, what }, close }) {
   <//>`;
 }
 
-/** @param {Extract<Sheet, { kind: "conflicted" }>["outcome"]} outcome @param {string} what @returns {WayOut[]} */
+/** @param {Extract<Sheet, { kind: "conflict" }>["outcome"]} outcome @param {string} what @returns {WayOut[]} */
 function waysOut(outcome, what) {
   /** @type {WayOut[]} */
   const found = [];
@@ -47,16 +47,15 @@ function waysOut(outcome, what) {
 
 /** One edit that needs others. @param {{ conflict: Conflict }} properties */
 function Need({ conflict }) {
-  const rows = [...conflict.removed.map((t) => ({ k: /** @type {const} */ ("-"), t })), ...conflict.inserted.map((t) => ({ k: /** @type {const} */ ("+"), t }))];
   const own = conflict.edits.find(({ seq }) => String(seq) === conflict.unit.split(":")[0]) ?? conflict.edits[0];
   return html`<div class="card"><div class="card-head"><b class="mono">${conflict.name} ${conflict.line}</b>${own && html`<span class="dim">${editWords(own)}</span>`}</div>
-    <${Lines} rows=${rows} label=${`Lines of ${conflict.unit}`} />
+    <${Lines} rows=${conflict.rows} label=${`Lines of ${conflict.unit}`} />
     ${own?.prompt && html`<p class="from">“${short(own.prompt, 160)}”</p>`}</div>`;
 }
 
 const STATUSES = { pending: "to decide", accepted: "accepted", rejected: "rejected", away: "away" };
 
 /** Return who made an edit, in which turn, and what became of it. @param {EditSummary} edit */
-export function editWords({ turn, who, tool, status }) {
-  return [turn ? `Turn ${turn}` : "", who || tool, STATUSES[status]].filter(Boolean).join(" · ");
+export function editWords({ turn, who, tool_name, status }) {
+  return [turn ? `Turn ${turn}` : "", who || tool_name, STATUSES[status]].filter(Boolean).join(" · ");
 }

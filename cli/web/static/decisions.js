@@ -66,7 +66,7 @@ async function decideOnChanges(action, indices, reason) {
 
 /** Accept or reject every change of a turn. @param {Verdict} action @param {number} number */
 export async function decideOnTurn(action, number) {
-  const turn = state.queue?.turns.find((one) => one.number === number);
+  const turn = state.queue?.turns.find((one) => one.turn === number);
   if (!turn || acting || isReadOnly()) return null;
   const changes = turn.files.reduce((n, file) => n + file.changes, 0);
   const about = { action, keys: [], changes, where: `of turn ${number}` };
@@ -84,7 +84,7 @@ export async function reopen(index) {
   const was = change?.verdict;
   if (!change || !was || isReadOnly()) return;
   const { key } = change;
-  const units = Object.fromEntries(change.units.map((unit) => [unit, was]));
+  const units = Object.fromEntries(change.hunks.map((unit) => [unit, was]));
   await perform("decide", { action: "reset", units }, { action: "reset", keys: [key], changes: 1, where: `in ${base(state.file?.name ?? "")}` });
 }
 
@@ -137,11 +137,11 @@ async function performed(name, body, about) {
     perform(name, { ...body, ...extra }, about);
   };
   switch (outcome.outcome) {
-    case "conflicted":
-      set({ sheet: { kind: "conflicted", outcome, again, what: about ? `${counted(about.changes, "change")} ${about.where}` : "it" } });
+    case "conflict":
+      set({ sheet: { kind: "conflict", outcome, again, what: about ? `${counted(about.changes, "change")} ${about.where}` : "it" } });
       break;
-    case "external":
-      set({ sheet: { kind: "external", outcome, again } });
+    case "external-changes":
+      set({ sheet: { kind: "external-changes", outcome, again } });
       break;
     case "confirm":
       set({ sheet: { kind: "confirm", outcome, again } });
@@ -160,10 +160,7 @@ async function performed(name, body, about) {
       await wasDecided(name, outcome, about);
       break;
     case "waiting":
-      await refresh();
-      say(outcome.message);
-      break;
-    case "nothing":
+    case "nothing-to-do":
       await refresh();
       say(outcome.message);
       break;
@@ -189,24 +186,25 @@ async function wasDecided(name, outcome, about) {
     return;
   }
   if (about && about.action !== "reset") {
-    const covered = new Set(outcome.units);
-    const keys = file?.all.filter(({ key, units, verdict }) => about.keys.includes(key) || (!verdict && units.length && units.every((unit) => covered.has(unit)))) ?? [];
+    const covered = new Set(outcome.changed.map(({ name: hunk }) => hunk));
+    const keys = file?.all.filter(({ key, hunks, verdict }) => about.keys.includes(key) || (!verdict && hunks.length && hunks.every((hunk) => covered.has(hunk)))) ?? [];
     const word = about.action === "accept" ? "accepted" : "rejected";
     for (const { key } of keys) verdicts.set(key, word);
     const changes = Math.max(about.changes, keys.length);
-    noteDecision({ number: outcome.number, action: about.action, document: here?.document ?? 0, turn: here?.turn ?? null, keys: keys.map(({ key }) => key), changes, where: about.where });
+    noteDecision({ number: outcome.decision ?? 0, action: about.action, document: here?.document ?? 0, turn: here?.turn ?? null, keys: keys.map(({ key }) => key), changes, where: about.where });
     await next(keys);
     say(sentence(about, changes, outcome), { can_undo: true, detail: outcome.message });
     return;
   }
   for (const key of about?.keys ?? []) verdicts.delete(key);
   await refresh(about?.keys[0]);
-  say([about ? sentence(about, about.changes, outcome) : outcome.message, ...(about ? [] : outcome.notes)].join(" "), { can_undo: outcome.number > 0, detail: outcome.message });
+  say([about ? sentence(about, about.changes, outcome) : outcome.message, ...(about ? [] : outcome.notes)].join(" "), { can_undo: outcome.decision !== null, detail: outcome.message });
 }
 
 /** Return what was decided as a sentence; what goes along is said too. @param {About} about @param {number} changes @param {Extract<Outcome, { outcome: "decided" }>} outcome */
 function sentence({ action, where }, changes, outcome) {
-  const along = outcome.cascaded.length ? `, with ${counted(outcome.cascaded.length, "hunk")} of other edits` : "";
+  const cascaded = outcome.changed.filter(({ cascaded: goes }) => goes).length;
+  const along = cascaded ? `, with ${counted(cascaded, "hunk")} of other edits` : "";
   return [`${WORDS[action]} ${counted(changes, "change")} ${where}${along}.`, ...outcome.notes].join(" ");
 }
 
@@ -224,7 +222,7 @@ async function next(decided) {
 /** Show what undo or redo did. @param {"undo" | "redo"} name @param {Extract<Outcome, { outcome: "decided" }>} outcome */
 async function steppedBack(name, outcome) {
   const is_undo = name === "undo";
-  const entry = is_undo ? noteUndo(state.queue?.undo ?? 0) : noteRedo(outcome.number);
+  const entry = is_undo ? noteUndo(state.queue?.undo ?? 0) : noteRedo(outcome.decision ?? 0);
   for (const key of entry?.keys ?? []) {
     if (is_undo) verdicts.delete(key);
     else verdicts.set(key, entry?.action === "accept" ? "accepted" : "rejected");

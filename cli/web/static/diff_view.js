@@ -112,7 +112,7 @@ export class DiffView {
     const sections = sectionsOf(file.total, file.all);
     const elements = sections.map((section) => this.empty(section));
     this.body.replaceChildren(...(whole.childElementCount ? [whole] : []), ...elements);
-    const last = file.all.reduce((n, { line_before, line_after, removed, inserted }) => Math.max(n, line_before + removed, line_after + inserted), 0);
+    const last = file.all.reduce((n, { old_start, old_count, new_start, new_count }) => Math.max(n, old_start + old_count, new_start + new_count), 0) + 1;
     this.body.style.setProperty("--digits", `${Math.max(3, 1.4 + 0.55 * String(last + 10).length).toFixed(2)}rem`);
     const row = file.all[seen]?.row ?? 0;
     const current = Math.max(0, sections.findIndex(({ end }) => row < end));
@@ -247,7 +247,7 @@ export class DiffView {
     for (const part of parts) for (const old of part.querySelectorAll(".thread")) old.remove();
     let is_whole = true;
     for (const comment of change.comments) {
-      const line = Math.min(comment.lines[1], change.line_after + change.inserted - 1);
+      const line = Math.min((comment.line ?? 0) + (comment.line_count ?? 0), change.new_start + change.new_count);
       let row = change.row + change.rows - 1;
       while (row >= change.row && this.data.get(row)?.n !== line) row -= 1;
       const above = row >= change.row ? this.drawn.get(row) : parts[0].querySelector(":scope > .change-head");

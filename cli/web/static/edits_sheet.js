@@ -32,11 +32,11 @@ export function EditsSheet({ sheet }) {
   const why = state.queue?.read_only ?? "";
   return html`<p class="dim">What each edit did by itself, without later edits.</p>
     ${edits.map((edit) => html`<div class="card" key=${edit.seq}>
-      <div class="card-head"><b>Edit ${edit.seq}</b><span class="dim">${editWords(edit)} · ${clockOrDay(edit.time)}</span></div>
-      ${edit.hunks.map((hunk) => html`<div key=${hunk.unit} class="hunk">
-        ${(hunk.words || !hunk.rows.length) && html`<p class="from" data-of=${hunk.rows.length ? null : hunk.unit}>${hunk.words || hunk.unit}</p>`}
-        <${Lines} rows=${hunk.rows} label=${`Lines of hunk ${hunk.unit}`} of=${hunk.unit} />
-        <div class="from hunk-foot"><span class="small dim">${hunk.unit} · ${hunk.status}</span><span class="grow"></span><${Verdicts} unit=${hunk.unit} status=${hunk.status} why=${why} /></div>
+      <div class="card-head"><b>Edit ${edit.seq}</b><span class="dim">${editWords(edit)} · ${clockOrDay(edit.timestamp)}</span></div>
+      ${edit.hunks.map((hunk) => html`<div key=${hunk.name} class="hunk">
+        ${(hunk.words || !hunk.rows.length) && html`<p class="from" data-of=${hunk.rows.length ? null : hunk.name}>${hunk.words || hunk.name}</p>`}
+        <${Lines} rows=${hunk.rows} label=${`Lines of hunk ${hunk.name}`} of=${hunk.name} />
+        <div class="from hunk-foot"><span class="small dim">${hunk.name} · ${hunk.status}</span><span class="grow"></span><${Verdicts} unit=${hunk.name} status=${hunk.status} why=${why} /></div>
       </div>`)}
       ${edit.prompt && html`<p class="from">“${short(edit.prompt, 300)}”</p>`}
       <${Reason} edit=${edit} />

@@ -72,7 +72,7 @@ function FileHead({ file }) {
   ];
   return html`<header class="file-head"><a class="b icon plain phone-only" href="#/" aria-label="Back to the queue"><${Icon} name="back" /></a>
     <h1 class="path mid" title=${file.name}><span>${file.name.slice(0, at)}</span><b>${file.name.slice(at)}</b></h1>
-    ${file.added + file.removed > 0 && html`<span class="more"><${Counts} added=${file.added} removed=${file.removed} /></span>`}
+    ${file.lines_added + file.lines_removed > 0 && html`<span class="more"><${Counts} added=${file.lines_added} removed=${file.lines_removed} /></span>`}
     ${decided > 0 && html`<span class="pill more wide-only">${decided} of ${file.all.length} decided</span>`}
     <span class="grow"></span><span class="phone-only"><${Progress} /></span>
     ${isRenderable(file) && html`<button type="button" class="b plain desk more" aria-pressed=${state.tab === "rendered"} onClick=${switch_rendered}>Rendered</button>`}
@@ -101,7 +101,7 @@ function ChangeBar({ file }) {
   const act = (/** @type {"accept" | "reject"} */ action) => () => decideOn(action, cursor);
   return html`<div class="change-bar" role="group" aria-label="The current change">
     <div class="what"><b class="of">Change ${cursor + 1} of ${file.all.length}</b>
-      ${picked ? html`<${PickedWords} />` : html`<span class="dim clip">${upper(whereOf(change))}</span><span class="more">${change.rows > 0 && html`<${Counts} added=${change.inserted} removed=${change.removed} />`}</span>`}</div>
+      ${picked ? html`<${PickedWords} />` : html`<span class="dim clip">${upper(whereOf(change))}</span><span class="more">${change.rows > 0 && html`<${Counts} added=${change.new_count} removed=${change.old_count} />`}</span>`}</div>
     <span class="grow"></span>
     <button class="b icon plain" type="button" aria-label="Previous change" title="Previous change: k" aria-keyshortcuts="k" onClick=${() => move(-1)}><${Icon} name="up" /></button>
     <button class="b icon plain" type="button" aria-label="Next change" title="Next change: j" aria-keyshortcuts="j" onClick=${() => move(1)}><${Icon} name="down" /></button>
@@ -115,7 +115,7 @@ function ChangeBar({ file }) {
 /** @param {ShownChange} change @param {string} why */
 function changeItems(change, why) {
   const { cursor } = state;
-  const units = change.units.join(" ");
+  const units = change.hunks.join(" ");
   return [
     { words: "Reject with a reason…", letter: "X", act: () => rejectWithReason(cursor), why },
     { words: "Split…", letter: "s", act: splitCurrent, why },
@@ -183,8 +183,8 @@ function Notes({ file }) {
 function facts(file) {
   const said = [];
   if (file.name_before) said.push(`was ${file.name_before}`);
-  if (file.mode_before && file.mode && file.mode !== file.mode_before) said.push(`mode ${octal(file.mode_before)} → ${octal(file.mode)}`);
-  if (file.kind === "binary" || file.kind === "image") said.push(`${file.kind}, ${size(file.size_before)} → ${size(file.size)}`);
+  if (file.mode_before && file.mode_after && file.mode_after !== file.mode_before) said.push(`mode ${octal(file.mode_before)} → ${octal(file.mode_after)}`);
+  if (file.kind === "binary" || file.kind === "image") said.push(`${file.kind}, ${size(file.size_before)} → ${size(file.size_after)}`);
   return said;
 }
 
@@ -204,17 +204,17 @@ function Whose({ file, queue }) {
   const [whose, choose] = useState("");
   const claim = async (/** @type {Event} */ event) => {
     event.preventDefault();
-    const units = file.all.flatMap((change) => change.units);
+    const units = file.all.flatMap((change) => change.hunks);
     /** @type {{ edits: EditDetail[] }} */
     const { edits } = await get("edits", { units: units.join(",") });
-    const unclaimed = edits.filter(({ tool }) => tool === "unattributed").map(({ seq }) => seq);
+    const unclaimed = edits.filter(({ origin }) => origin === "unattributed").map(({ seq }) => seq);
     await perform("claim", { edits: unclaimed, session: whose ? Number(whose) : null });
   };
   return html`<form class="note" onSubmit=${claim}>
     <label>No call of an agent is known to have changed this file. It is the work of
       <select value=${whose} onChange=${(/** @type {Event} */ event) => choose(/** @type {HTMLSelectElement} */ (event.target).value)}>
         <option value="">you</option>
-        ${queue.sessions.map((/** @type {Session} */ one) => html`<option value=${one.number}>${sessionName(queue, one.number)}${one.prompt && ` · ${short(one.prompt, 60)}`}</option>`)}
+        ${queue.sessions.map((/** @type {Session} */ one) => html`<option value=${one.session}>${sessionName(queue, one.session)}${one.prompt && ` · ${short(one.prompt, 60)}`}</option>`)}
       </select></label>
     <button type="submit" class="b" disabled=${!!queue.read_only}>Claim</button>
   </form>`;
@@ -222,7 +222,7 @@ function Whose({ file, queue }) {
 
 /** An image before and after. @param {{ file: ShownFile }} properties */
 function Images({ file }) {
-  const sides = /** @type {const} */ ([["before", file.blob_before, file.size_before], ["after", file.blob, file.size]]);
+  const sides = /** @type {const} */ ([["before", file.blob_before, file.size_before], ["after", file.blob_after, file.size_after]]);
   return html`<div class="images">${sides.map(([word, blob, bytes]) => html`<figure key=${word}>
     ${blob ? html`<img src=${address("/image", { blob, secret: secret() })} alt=${`${file.name} ${word}`} />` : html`<p>There was no file.</p>`}
     <figcaption>${word}${blob ? `, ${size(bytes)}` : ""}</figcaption></figure>`)}</div>`;

@@ -108,13 +108,13 @@ function onChange(act) {
 
 /** Show the single edits behind the current change. */
 export function showEdits() {
-  set({ sheet: { kind: "edits", units: state.file?.all[state.cursor]?.units ?? [] } });
+  set({ sheet: { kind: "edits", units: state.file?.all[state.cursor]?.hunks ?? [] } });
 }
 
 /** Open the dialog that splits the current change. */
 export function splitCurrent() {
   const change = state.file?.all[state.cursor];
-  if (change && !change.verdict) set({ sheet: { kind: "split", units: change.units, where: state.file?.name ?? "" } });
+  if (change && !change.verdict) set({ sheet: { kind: "split", units: change.hunks, where: state.file?.name ?? "" } });
 }
 
 /** Return the turn that the review is about: that of the address, else that of the current change's newest edit; 0: none is known. */
@@ -142,7 +142,7 @@ export function decideOnWhole(action, what, turn) {
 }
 
 function blame() {
-  if (state.route.screen === "file" && state.file) goTo(blameAddress(state.file.path, state.file.all[state.cursor]?.line_after));
+  if (state.route.screen === "file" && state.file) goTo(blameAddress(state.file.path, (state.file.all[state.cursor]?.new_start ?? 0) + 1));
 }
 
 function timeline() {

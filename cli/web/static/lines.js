@@ -11,8 +11,8 @@ const GROUP = 100;
 
 /** An edit on one line. @param {{ edit: EditSummary }} properties */
 export function EditLine({ edit }) {
-  return html`<b>Edit ${edit.seq}</b> · ${edit.who || edit.tool} · ${ago(edit.time)} · ${edit.status}
-    ${edit.turn > 0 && ` · turn ${edit.turn}`}${edit.prompt && html`<br /><q>${short(edit.prompt, 300)}</q>`}`;
+  return html`<b>Edit ${edit.seq}</b> · ${edit.who || edit.tool_name} · ${ago(edit.timestamp)} · ${edit.status}
+    ${edit.turn && ` · turn ${edit.turn}`}${edit.prompt && html`<br /><q>${short(edit.prompt, 300)}</q>`}`;
 }
 
 /**

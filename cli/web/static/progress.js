@@ -24,9 +24,9 @@ function noteArrivals(queue) {
   if (queue === newest) return;
   if (newest && !newest.reading) queues += 1;
   newest = queue;
-  for (const { number, files } of [...queue.turns, ...queue.done.files.map(({ turn, document }) => ({ number: turn, files: [{ document }] }))]) {
+  for (const { turn, files } of [...queue.turns, ...queue.done.files.map(({ turn, document }) => ({ turn, files: [{ document }] }))]) {
     for (const { document } of files) {
-      const own = `${number} ${document}`;
+      const own = `${turn} ${document}`;
       if (!arrived.has(own)) arrived.set(own, queues);
     }
   }
@@ -44,14 +44,14 @@ export function turnStops(queue) {
   const known = new Map(queue.files.map((file) => [file.document, file]));
   /** @type {Map<string, { turn: Omit<Turn, "files">, stops: Map<number, Stop> }>} */
   const found = new Map();
-  const nameOf = (/** @type {{ session: number, number: number }} */ { session, number }) => `${session}:${number}`;
+  const nameOf = (/** @type {{ session: number, turn: number }} */ { session, turn }) => `${session}:${turn}`;
   for (const turn of queue.turns) {
     const stops = new Map();
-    for (const { document, added, removed, changes, unseen } of turn.files) {
+    for (const { document, lines_added: added, lines_removed: removed, changes, unseen } of turn.files) {
       const file = known.get(document);
       if (!file) continue;
       const { name, path, operation } = file;
-      counts.set(`${turn.number} ${document}`, { added, removed });
+      counts.set(`${turn.turn} ${document}`, { added, removed });
       stops.set(document, { document, added, removed, changes, unseen, total: changes, name, path, operation, verdict: "" });
     }
     found.set(nameOf(turn), { turn, stops });
@@ -62,19 +62,19 @@ export function turnStops(queue) {
     if (own) addDone(own.stops, file);
   }
   const all = [...found.values()].map(({ turn, stops }) => {
-    const files = inOrder(queue, turn.number, [...stops.values()]);
+    const files = inOrder(queue, turn.turn, [...stops.values()]);
     const left = files.reduce((n, { changes }) => n + changes, 0);
     const is_unread = queue.reading > 0 && !left && files.some(({ total }) => !total);
     return { ...turn, files, left: left || Number(is_unread), total: files.reduce((n, { total }) => n + total, 0) };
   });
-  return all.sort((a, b) => Number(!a.number) - Number(!b.number) || a.number - b.number || a.session - b.session);
+  return all.sort((a, b) => Number(!a.turn) - Number(!b.turn) || a.turn - b.turn || a.session - b.session);
 }
 
 /** Return every file, those that are decided included, by path. @param {Queue} queue @returns {Stop[]} */
 export function fileStops(queue) {
   /** @type {Map<number, Stop>} */
   const stops = new Map();
-  for (const { document, added, removed, changes, unseen, name, path, operation } of queue.files) {
+  for (const { document, lines_added: added, lines_removed: removed, changes, unseen, name, path, operation } of queue.files) {
     stops.set(document, { document, added, removed, changes, unseen, total: changes, name, path, operation, verdict: "" });
   }
   for (const file of queue.done.files) addDone(stops, file);

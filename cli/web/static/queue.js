@@ -80,26 +80,26 @@ function Turns({ queue, filter, here }) {
   if (text && !shown.length) return html`<p class="session">Nothing has “${filter.trim()}” in its path or prompt.</p>`;
   return shown.map((turn, at) => html`
     ${turn.session !== shown[at - 1]?.session && html`<${SessionLine} queue=${queue} number=${turn.session} turn=${turn} />`}
-    <${TurnFiles} key=${`${turn.session}:${turn.number}`} turn=${turn} here=${here} filter=${text} />`);
+    <${TurnFiles} key=${`${turn.session}:${turn.turn}`} turn=${turn} here=${here} filter=${text} />`);
 }
 
 /** Return what a session is called, so that a person can tell it from others. @param {Queue | null} queue @param {number} number @param {string} [client] */
 export function sessionName(queue, number, client) {
-  const session = queue?.sessions.find((one) => one.number === number);
+  const session = queue?.sessions.find((one) => one.session === number);
   return `${session?.client || client || "agent"} ${number}`;
 }
 
 /** @param {{ queue: Queue, number: number, turn: TurnStops }} properties */
 function SessionLine({ queue, number, turn }) {
   if (!number) return html`<p class="session"><b>No session</b></p>`;
-  const session = queue.sessions.find((one) => one.number === number);
+  const session = queue.sessions.find((one) => one.session === number);
   const about = session && session.prompt !== turn.prompt ? session.prompt : "";
   return html`<p class="session"><b class="clip">${sessionName(queue, number, turn.client)}</b><span class="clip" title=${short(about, 400)}>${short(about, 60)}</span></p>`;
 }
 
 /** One turn with its prompt and files; one in which all is decided is a line. @param {{ turn: TurnStops, here: string, filter: string }} properties */
 function TurnFiles({ turn, here, filter }) {
-  const number = turn.number || null;
+  const number = turn.turn || null;
   const prompt = turn.prompt || (number === null ? "Without a prompt" : `Turn ${number}`);
   const is_done = turn.left === 0;
   const title = short(turn.prompt, 2000);
@@ -112,7 +112,7 @@ function TurnFiles({ turn, here, filter }) {
   const progress = decided ? `${decided.toLocaleString("en")} of ${turn.total.toLocaleString("en")}` : counted(turn.left, "change");
   return html`<section class="turn" aria-label=${number === null ? prompt : `Turn ${number}`}>
     <div class="turn-head"><h3 title=${title}>${short(prompt, 280)}</h3>
-    <span class="meta"><span>${number !== null && `Turn ${number} · `}<time title=${clock(turn.time)}>${clockOrDay(turn.time)}</time>${turn.running && html` · <span class="running">running</span>`}</span><span>${progress}</span></span></div>
+    <span class="meta"><span>${number !== null && `Turn ${number} · `}<time title=${clock(turn.timestamp)}>${clockOrDay(turn.timestamp)}</time>${turn.running && html` · <span class="running">running</span>`}</span><span>${progress}</span></span></div>
     ${rows}</section>`;
 }
 
@@ -162,9 +162,9 @@ function allChips(queue) {
   const add = (/** @type {string} */ path, /** @type {string} */ word, /** @type {string} */ sentence) => found.set(path, [...(found.get(path) ?? []), [word, sentence]]);
   const unattributed = new Set(queue.unattributed);
   for (const { document, path } of queue.files) if (unattributed.has(document)) add(path, "unattributed", "An agent may have made some of it, or you. Say whose it is.");
-  for (const { path, sessions } of queue.collisions) add(path, "shared", `${listed(sessions.map((number) => sessionName(queue, number)))} have both changed it.`);
+  for (const { path, sessions } of queue.collisions) add(path, "shared", `${listed(sessions.map(({ session }) => sessionName(queue, session)))} have ${sessions.length === 2 ? "both" : "all"} changed it.`);
   for (const { path } of queue.markers) add(path, "conflict", "It has conflict markers. Put them right in the file.");
-  for (const { path } of queue.outside) add(path, "outside", "It was changed outside, and that isn’t recorded yet.");
+  for (const { path } of queue.external_changes) add(path, "outside", "It was changed outside, and that isn’t recorded yet.");
   return found;
 }
 
@@ -212,7 +212,7 @@ function Notices({ queue }) {
   const notices = [];
   const warn = (/** @type {Child} */ words, key = "") => notices.push(warning(words, key));
   const note = (/** @type {Child} */ words) => notices.push(html`<li class="notice calm"><span>${words}</span></li>`);
-  for (const { client, tool, names } of queue.running) {
+  for (const { client, tool, names } of queue.running_calls) {
     note(html`<b>${client || "An agent"}</b> runs ${tool || "a tool"}${names.length ? ` on ${names.slice(0, 3).join(", ")}` : ""}.`);
   }
   for (const command of queue.checks) {
@@ -226,13 +226,13 @@ function Notices({ queue }) {
   }
   if (queue.collisions.length) warn(collided(queue));
   for (const { name, lines } of queue.markers) {
-    warn(html`Conflict markers are in <b>${name}</b>, ${lines.length === 1 ? "line" : "lines"} ${lines.slice(0, 5).join(", ")}. Put them right in the file.`);
+    warn(html`Conflict markers are in <b>${name}</b>, ${lines.length === 1 ? "line" : "lines"} ${lines.slice(0, 5).map((line) => line + 1).join(", ")}. Put them right in the file.`);
   }
-  for (const { path, name, what } of queue.outside.slice(0, 20)) {
-    warn(html`<b>${name}</b> ${{ changed: "was changed", gone: "was deleted", new: "was created" }[what]} outside, and isn’t recorded yet.`, path);
+  for (const { path, name, change } of queue.external_changes.slice(0, 20)) {
+    warn(html`<b>${name}</b> was ${/^(created|deleted)$/.test(change) ? change : "changed"} outside, and isn’t recorded yet.`, path);
   }
   if (queue.away) note(html`${counted(queue.away, "edit")} ${queue.away === 1 ? "is" : "are"} away: git put other content there. ${queue.away === 1 ? "It comes" : "They come"} back with it.`);
-  if (queue.outside.length > 20) warn(`${counted(queue.outside.length - 20, "more file")} changed outside.`);
+  if (queue.external_changes.length > 20) warn(`${counted(queue.external_changes.length - 20, "more file")} changed outside.`);
   return notices.length > 0 && html`<ul class="notices meanwhile" aria-label="Notices">${notices}</ul>`;
 }
 
@@ -241,7 +241,7 @@ function collided(queue) {
   const [first, ...rest] = queue.collisions;
   const file = queue.files.find((/** @type {FileSummary} */ one) => one.path === first.path);
   const link = file ? html`<a href=${fileAddress(file.document, null)}>${first.name}</a>` : html`<b>${first.name}</b>`;
-  return html`${listed(first.sessions.map((number) => sessionName(queue, number)))} have both changed ${link}${rest.length > 0 && html` <span title=${rest.map(({ name }) => name).join("\n")}>and ${counted(rest.length, "more file")}</span>`}.`;
+  return html`${listed(first.sessions.map(({ session }) => sessionName(queue, session)))} have ${first.sessions.length === 2 ? "both" : "all"} changed ${link}${rest.length > 0 && html` <span title=${rest.map(({ name }) => name).join("\n")}>and ${counted(rest.length, "more file")}</span>`}.`;
 }
 
 /** Files with unattributed edits. @param {{ queue: Queue, here: string }} properties */
@@ -256,18 +256,18 @@ function Unattributed({ queue, here }) {
 /** Comments that are not resolved. @param {{ queue: Queue }} properties */
 function Comments({ queue }) {
   /** @param {Comment} comment */
-  const address = ({ path, lines }) => {
+  const address = ({ path, line }) => {
     const file = queue.files.find((/** @type {FileSummary} */ one) => one.path === path);
-    return file ? fileAddress(file.document, null) : blameAddress(path, lines[0]);
+    return file ? fileAddress(file.document, null) : blameAddress(path, (line ?? 0) + 1);
   };
   return queue.comments.length > 0 && html`<section class="turn comments" aria-label="Comments">
     <div class="turn-head"><h3>Comments</h3></div>
-    <ul>${queue.comments.map((comment) => html`<li key=${comment.number}>
+    <ul>${queue.comments.map((comment) => html`<li key=${comment.comment}>
       <a class="row" href=${address(comment)} title=${comment.text}><${Icon} name="say" kind="mark" /><span class="clip name">${short(comment.text, 80)}</span><span class="grow"></span><span class="kind">${comment.state}</span></a></li>`)}</ul>
   </section>`;
 }
 
 /** Return the session of a turn. @param {Queue | null} queue @param {number} number @returns {Session | undefined} */
 export function sessionOf(queue, number) {
-  return queue?.sessions.find((one) => one.number === number);
+  return queue?.sessions.find((one) => one.session === number);
 }

@@ -219,7 +219,7 @@ function noteMeanwhile(old, file, cursor, want) {
   const was = old?.all[state.cursor];
   const now = file.all[cursor];
   if (!was || was.verdict || !now || want !== undefined || was.key === now.key) return;
-  if (now.units.some((unit) => was.units.includes(unit))) {
+  if (now.hunks.some((unit) => was.hunks.includes(unit))) {
     view?.altered.add(now.key);
     say(`The change at ${whereOf(now)} changed since you looked.`);
   } else say(`The change at ${whereOf(was)} was decided or taken back meanwhile.`);
@@ -240,9 +240,9 @@ function placed(file, old, want) {
 
 /** Return what identifies the rows and headings of a file. @param {ShownFile} file */
 function drawing(file) {
-  const changes = file.all.map(({ key, row, rows: count, line_after: line }) => `${key} ${row} ${count} ${line}`);
+  const changes = file.all.map(({ key, row, rows: count, new_start: line }) => `${key} ${row} ${count} ${line}`);
   const { route } = state;
-  return [file.document, route.screen === "file" && route.turn, file.blob, file.blob_before, file.total, isSplit(), ...changes].join("\n");
+  return [file.document, route.screen === "file" && route.turn, file.blob_after, file.blob_before, file.total, isSplit(), ...changes].join("\n");
 }
 
 /** Return whether old and new are side by side. */
@@ -279,12 +279,12 @@ function acts(file) {
     reopen,
     reach: (row) => select(state.file?.all.findIndex((change) => change.rows && change.row <= row && row < change.row + change.rows) ?? -1),
     pick,
-    resolve: (comment) => speak("comment/resolve", { number: comment.number, resolved: comment.state !== "resolved" }),
+    resolve: (comment) => speak("comment/resolve", { number: comment.comment, resolved: comment.state !== "resolved" }),
     answer: async (comment, text) => {
-      sessionStorage.removeItem(`answer:${comment.number}`);
-      if (!(await speak("comment", { answers: comment.number, text }))) sessionStorage.setItem(`answer:${comment.number}`, text);
+      sessionStorage.removeItem(`answer:${comment.comment}`);
+      if (!(await speak("comment", { answers: comment.comment, text }))) sessionStorage.setItem(`answer:${comment.comment}`, text);
     },
-    prompt: (number) => state.queue?.turns.find((one) => one.number === number)?.prompt ?? "",
+    prompt: (number) => state.queue?.turns.find((one) => one.turn === number)?.prompt ?? "",
     read_only: state.queue?.read_only ?? "",
     syntax: (first, count) => syntax(file, turn, first, count),
     lines: async (first, count) => /** @type {Row[]} */ ((await get("lines", { document, turn, first: lineNow(state.file ?? file, first), count })).rows),
@@ -321,7 +321,7 @@ export function order(queue) {
   const has = new Set(queue.files.map(({ document }) => document));
   if (state.arrangement === "tree") return fileStops(queue).filter(({ document }) => has.has(document)).map(({ document }) => ({ document, turn: null }));
   const names = new Map(queue.files.map(({ document, name }) => [document, name]));
-  return queue.turns.flatMap(({ number, files }) => inOrder(queue, number, files.map(({ document }) => ({ document, name: names.get(document) ?? "", turn: number || null }))));
+  return queue.turns.flatMap(({ turn, files }) => inOrder(queue, turn, files.map(({ document }) => ({ document, name: names.get(document) ?? "", turn: turn || null }))));
 }
 
 /** @param {Stop} one @param {{ document: number, turn: number | null }} other */

@@ -26,9 +26,9 @@ export function closeSheet() {
 export function Sheets() {
   const { sheet } = state;
   switch (sheet?.kind) {
-    case "conflicted":
+    case "conflict":
       return html`<${ConflictSheet} sheet=${sheet} close=${closeSheet} />`;
-    case "external":
+    case "external-changes":
       return html`<${External} sheet=${sheet} />`;
     case "unchecked":
       return html`<${Unchecked} sheet=${sheet} />`;
@@ -64,7 +64,7 @@ function Effects({ title, effects }) {
   return html`<p>${title}</p><ul class="effects">${effects.map(({ name, words }) => html`<li key=${name}>${words}</li>`)}</ul>`;
 }
 
-/** The question about files that were changed outside. @param {{ sheet: Extract<Sheet, { kind: "external" }> }} properties */
+/** The question about files that were changed outside. @param {{ sheet: Extract<Sheet, { kind: "external-changes" }> }} properties */
 function External({ sheet: { outcome, again } }) {
   const answer = (/** @type {"keep" | "discard"} */ on_external) => () => again({ on_external, ticket: outcome.ticket });
   /** @type {Child} */
@@ -73,8 +73,8 @@ function External({ sheet: { outcome, again } }) {
     <button type="button" class="b main" onClick=${answer("keep")}>Keep the changes</button>`;
   return html`<${Dialog} title="Changed outside meanwhile" close=${closeSheet} foot=${foot}>
     <p class="dim">${outcome.message}</p>
-    ${outcome.changes.map(({ path, name, what, rows }) => html`<div class="card" key=${path}>
-      <div class="card-head"><b class="mono">${name}</b><span class="dim">${{ changed: "changed", gone: "deleted", new: "created" }[what] ?? what}</span></div><${Lines} rows=${rows} label=${`What changed in ${name}`} /></div>`)}
+    ${outcome.external_changes.map(({ path, name, change, rows }) => html`<div class="card" key=${path}>
+      <div class="card-head"><b class="mono">${name}</b><span class="dim">${change}</span></div><${Lines} rows=${rows} label=${`What changed in ${name}`} /></div>`)}
   <//>`;
 }
 
@@ -84,7 +84,7 @@ function Confirm({ sheet: { outcome, again } }) {
     <button type="button" class="b main" onClick=${() => again({ ticket: outcome.ticket })}>Go ahead</button>`;
   return html`<${Dialog} title=${outcome.title} kind="narrow" close=${closeSheet} foot=${foot}>
     <p>${outcome.message}</p>
-    <p class="dim small">${counted(outcome.units.length, "hunk")}${outcome.accepted.length > 0 && `, ${outcome.accepted.length.toLocaleString("en")} of them accepted`}. One undo brings all of it back.</p>
+    <p class="dim small">${counted(outcome.hunks.length, "hunk")}${outcome.accepted.length > 0 && `, ${outcome.accepted.length.toLocaleString("en")} of them accepted`}. One undo brings all of it back.</p>
   <//>`;
 }
 
@@ -104,7 +104,7 @@ function Running({ sheet: { outcome, again } }) {
     <button type="button" class="b main" onClick=${() => again({ running: "wait" })}>Wait for the end of the turn</button>`;
   return html`<${Dialog} title="An agent is at work" kind="narrow" close=${closeSheet} foot=${foot}>
     <p class="dim">${outcome.message}</p>
-    <ul class="effects">${outcome.calls.map(({ client, tool, began, names }) => html`<li>${client} runs ${tool}, since ${ago(began)}${names.length ? `: ${names.join(", ")}` : ""}</li>`)}</ul>
+    <ul class="effects">${outcome.calls.map(({ client, tool, began, names }) => html`<li>${client || "An agent"} runs ${tool}, since ${ago(began)}${names.length ? `: ${names.join(", ")}` : ""}</li>`)}</ul>
   <//>`;
 }
 

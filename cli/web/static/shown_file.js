@@ -24,27 +24,27 @@ export function keptOn(old, fresh, verdicts) {
   for (const was of inOrder(old.all)) {
     const is = now.get(was.key);
     if (is) {
-      if (is.line_before !== was.line_before + skew.before || is.line_after !== was.line_after + skew.after) return null;
+      if (is.old_start !== was.old_start + skew.before || is.new_start !== was.new_start + skew.after) return null;
       const shares_with = is.shares_with.map((at) => places.get(fresh.all[at].key) ?? -1);
-      all[places.get(was.key) ?? 0] = { ...is, line_before: was.line_before, line_after: was.line_after, row: was.row, rows: was.rows, shares_with };
+      all[places.get(was.key) ?? 0] = { ...is, old_start: was.old_start, new_start: was.new_start, row: was.row, rows: was.rows, shares_with };
       continue;
     }
     const verdict = verdicts.get(was.key);
-    if (verdict === "accepted") skew.before += was.inserted - was.removed;
-    else skew.after += was.removed - was.inserted;
+    if (verdict === "accepted") skew.before += was.new_count - was.old_count;
+    else skew.after += was.old_count - was.new_count;
     all[places.get(was.key) ?? 0] = { ...was, verdict, shares_with: [], writers: [], before: [] }; // positions in lists of before
   }
-  return { ...fresh, all, rows: old.rows, first: old.first, total: old.total, blob: old.blob, blob_before: old.blob_before };
+  return { ...fresh, all, rows: old.rows, first: old.first, total: old.total, blob_after: old.blob_after, blob_before: old.blob_before };
 }
 
 /** Return changes by their lines. @param {readonly ShownChange[]} all */
 function inOrder(all) {
-  return [...all].sort((a, b) => a.line_after - b.line_after || a.line_before - b.line_before);
+  return [...all].sort((a, b) => a.new_start - b.new_start || a.old_start - b.old_start);
 }
 
 /** Return a line of the file as it is now for a line as it is shown. @param {ShownFile} file @param {number} line */
 export function lineNow(file, line) {
-  return file.all.reduce((n, change) => (change.verdict === "rejected" && change.line_after < line ? n + change.removed - change.inserted : n), line);
+  return file.all.reduce((n, change) => (change.verdict === "rejected" && change.new_start + 1 < line ? n + change.old_count - change.new_count : n), line);
 }
 
 /** Return the changes that are left to decide on. @param {ShownFile | null} file */
@@ -59,8 +59,8 @@ export function sameChange(change, all) {
   if (same >= 0) return same;
   let best = -1;
   let most = 0;
-  all.forEach(({ units }, index) => {
-    const common = units.filter((unit) => change.units.includes(unit)).length;
+  all.forEach(({ hunks }, index) => {
+    const common = hunks.filter((unit) => change.hunks.includes(unit)).length;
     if (common > most) [best, most] = [index, common];
   });
   return best;

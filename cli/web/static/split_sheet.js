@@ -72,7 +72,7 @@ function Pick({ hunk: { unit, rows }, ticked, toggle }) {
 
 /** @param {EditDetail[] | null} edits @returns {Hunk[]} */
 function hunksOf(edits) {
-  return (edits ?? []).flatMap((edit) => edit.hunks.filter(({ rows, status, unit }) => rows.length > 1 && status !== "rejected" && status !== "away" && !unit.endsWith(":0")).map(({ unit, status, rows, splits }) => {
+  return (edits ?? []).flatMap((edit) => edit.hunks.filter(({ rows, status, name }) => rows.length > 1 && status !== "rejected" && status !== "away" && !name.endsWith(":0")).map(({ name: unit, status, rows, splits }) => {
     const parts = splits.map((part) => part.map((row) => rows.findIndex((one) => one.k === row.k && one.o === row.o && one.n === row.n)).filter((at) => at >= 0));
     return { unit, status, edit, rows, parts };
   }));

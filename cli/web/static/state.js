@@ -10,8 +10,8 @@ import { parsed } from "./routes.js";
 /**
  * An open dialog. `again` repeats the request with the answer that the person chose; `what` says in words what was asked for.
  * @typedef {(extra: object) => void} Again
- * @typedef {{ kind: "conflicted", outcome: Extract<Outcome, { outcome: "conflicted" }>, again: Again, what: string }
- *   | { kind: "external", outcome: Extract<Outcome, { outcome: "external" }>, again: Again }
+ * @typedef {{ kind: "conflict", outcome: Extract<Outcome, { outcome: "conflict" }>, again: Again, what: string }
+ *   | { kind: "external-changes", outcome: Extract<Outcome, { outcome: "external-changes" }>, again: Again }
  *   | { kind: "unchecked", outcome: Extract<Outcome, { outcome: "unchecked" }> }
  *   | { kind: "confirm", outcome: Extract<Outcome, { outcome: "confirm" }>, again: Again }
  *   | { kind: "running", outcome: Extract<Outcome, { outcome: "running" }>, again: Again }
@@ -26,7 +26,7 @@ import { parsed } from "./routes.js";
  *   | { kind: "keys" }} Sheet
  */
 
-/** What an action came to. `detail` names hunks. @typedef {{ text: string, detail: string, is_failure: boolean, can_undo: boolean, time: number }} Message */
+/** What an action came to. `detail` names hunks. @typedef {{ text: string, detail: string, is_failure: boolean, can_undo: boolean, time: string }} Message */
 /** A change as it is shown; one that was decided stays until the file is left. @typedef {Change & { verdict?: "accepted" | "rejected" }} ShownChange */
 /** A file as it is shown. @typedef {Omit<ChangedFile, "all"> & { all: ShownChange[] }} ShownFile */
 /** Rows of a diff that the person chose by their line numbers. @typedef {{ first: number, last: number }} Picked */
@@ -88,7 +88,7 @@ export function choose(name, value) {
 
 /** Show a message; all messages are kept in a list. @param {string} text @param {{ is_failure?: boolean, can_undo?: boolean, detail?: string }} [how] */
 export function say(text, { is_failure = false, can_undo = false, detail = "" } = {}) {
-  const said = { text, detail, is_failure, can_undo, time: Date.now() / 1000 };
+  const said = { text, detail, is_failure, can_undo, time: new Date().toISOString() };
   set({ said, messages: [said, ...state.messages].slice(0, KEPT_MESSAGES) });
 }
 

@@ -66,9 +66,9 @@ function Slider({ points, here, go }) {
   return html`<div class="slider">
     <button type="button" class="b icon" disabled=${here <= 0} onClick=${() => go(here - 1)} aria-label="Earlier">‹</button>
     <input type="range" min="0" max=${last} value=${here} onInput=${moved} aria-label="Moment"
-      aria-valuetext=${`${here + 1} of ${last + 1}: edit ${points[here].seq}, ${clock(points[here].time)}`} />
+      aria-valuetext=${`${here + 1} of ${last + 1}: edit ${points[here].seq}, ${clock(points[here].timestamp)}`} />
     <button type="button" class="b icon" disabled=${here >= last} onClick=${() => go(here + 1)} aria-label="Later">›</button>
-    <span class="of">${clock(points[here].time)}, ${here + 1} of ${last + 1}</span>
+    <span class="of">${clock(points[here].timestamp)}, ${here + 1} of ${last + 1}</span>
   </div>`;
 }
 
@@ -107,7 +107,7 @@ function StateThen({ point }) {
         perform("restore", { ...body, ...extra });
       };
       set({ sheet: { kind: "restore", message: outcome.message, effects: outcome.files, again } });
-    } else say(outcome.message, { is_failure: outcome.outcome !== "nothing" });
+    } else say(outcome.message, { is_failure: outcome.outcome !== "nothing-to-do" });
   };
   const word = before ? "before" : "after";
   return html`<section class="then" aria-label="The moment">

@@ -1,5 +1,9 @@
 /**
- * The requests and answers of the server of `cas web`. This file is their only description.
+ * The requests and answers of the server of `cas web`.
+ *
+ * What `cas` prints with --json has the same fields here, and docs/json.md says what they mean: edits, changes, turns,
+ * sessions, comments, running calls, outcomes. The page gets them with names of files as they are shown, with what it
+ * needs to ask for more, and with control characters escaped in all texts. Lines count from 0 in these fields.
  *
  * Every request needs the cookie; everything under /api answers JSON. A refused request has a status of 400 or more and
  * a `Refusal` as body; every outcome of a decision, conflicts and failures included, is an `Outcome` with status 200.
@@ -12,8 +16,8 @@ export type Document = number;
 /** A hunk of an edit, such as "12:2"; "12:0" is what edit 12 does to the file as a whole. */
 export type Unit = string;
 export type Status = "pending" | "accepted" | "rejected" | "away";
-/** Seconds since 1970-01-01 UTC, with a fraction. */
-export type Time = number;
+/** A moment in UTC, as ISO 8601. */
+export type Time = string;
 /** Start and end of a range of characters, counted in UTF-16 units, as String.slice does. */
 export type Span = [start: number, end: number];
 /** The id of a net change in hex, computed from its file, units and text: if these change, so does the key. */
@@ -56,14 +60,14 @@ export interface Queue {
   /** Documents of `files` with unattributed edits. */
   unattributed: Document[];
   /** Files with external changes that are not recorded yet. */
-  outside: { path: Path; name: string; what: "changed" | "gone" | "new" }[];
+  external_changes: ExternalChange[];
   /** Comments that are not resolved. */
   comments: Comment[];
-  markers: { path: Path; name: string; lines: number[]; aside: Unit[] }[];
-  collisions: { path: Path; name: string; sessions: number[] }[];
-  running: RunningCall[];
+  markers: { file_path: string; path: Path; name: string; edit: number; decision: number; lines: number[]; decided: Unit[]; aside: Unit[] }[];
+  collisions: { file_path: string; path: Path; name: string; sessions: { session: number; edits: number[] }[] }[];
+  running_calls: RunningCall[];
   /** Rejections that wait for the end of a turn. They are in this server's memory only. */
-  waiting: { id: number; action: "reject"; units: Unit[]; names: string[]; session: number }[];
+  waiting: { id: number; action: "reject"; hunks: Unit[]; names: string[]; session: number }[];
   /** Commands (the setting review.check) that run now, and have to succeed before what was requested is decided. */
   checks: string[];
   /** Sentences about files that could not be read, and about waiting rejections that could not be made. */
@@ -72,15 +76,23 @@ export interface Queue {
 
 /** Decided changes of a file, within the first turn that they were part of. `turn` 0: edits of the session without a turn. */
 export interface DoneFile { turn: number; session: number; document: Document; path: Path; name: string; accepted: number; rejected: number }
-export interface Session { number: number; client: string; prompt: string; began: Time; edits: number }
+export interface Session { session: number; name: string; client: string; prompt: string; began: Time; ended: Time; turns: number; edits: number }
+/** `change`: modified, created, deleted or mode changed. */
+export interface ExternalChange {
+  file_path: string; path: Path; name: string; change: string;
+  blob_recorded: string | null; blob_found: string | null; mode_recorded: number | null; mode_found: number | null;
+}
 export interface Turn {
-  number: number; session: number; client: string; model: string; prompt: string; time: Time;
+  turn: number; session: number; conversation_id: string; timestamp: Time; client: string; model: string; prompt: string;
   /** Whether a call of its session is running. */
   running: boolean;
   /** By path. `own`: the pending changes that no earlier turn lists; the review goes on to the next file that has any. */
-  files: { document: Document; added: number; removed: number; changes: number; unseen: number; own: number }[];
+  files: { document: Document; lines_added: number; lines_removed: number; changes: number; unseen: number; own: number }[];
 }
-export interface RunningCall { session: number; client: string; tool: string; state: string; began: Time; names: string[] }
+export interface RunningCall {
+  session: number | null; conversation_id: string; client: string; tool: string; file_paths: string[] | null; began: Time; state: string;
+  names: string[];
+}
 
 export interface FileSummary {
   document: Document; path: Path;
@@ -89,7 +101,7 @@ export interface FileSummary {
   /** The accepted name if it differs, else "". */
   name_before: string;
   operation: string;
-  added: number; removed: number; changes: number; unseen: number;
+  lines_added: number; lines_removed: number; changes: number; unseen: number;
   turns: number[];
   kind: "text" | "binary" | "image" | "markdown" | "notebook";
   unrecorded: boolean;
@@ -98,8 +110,8 @@ export interface FileSummary {
 /** GET /api/file?document=D[&turn=T][&first=0&count=2000][&context=3]: a file's changes, and rows of its diff. */
 export interface File extends FileSummary {
   version: string;
-  mode_before: number; mode: number; size_before: number; size: number;
-  blob_before: string; blob: string;
+  mode_before: number; mode_after: number; size_before: number; size_after: number;
+  blob_before: string; blob_after: string;
   all: Change[];
   /** Hunks that cancel out; that later accepted edits took out; that are pending but needed by accepted edits. */
   cancelled: Unit[]; taken_out: Unit[]; kept_on: Unit[];
@@ -116,11 +128,11 @@ export interface File extends FileSummary {
 }
 export interface Change {
   key: Key;
-  kind: "lines" | "create" | "delete" | "move" | "mode" | "content" | "encoding";
+  kind: "lines" | "newline" | "create" | "delete" | "move" | "mode" | "content" | "encoding";
   /** The change in words, such as "moved from a", if no row shows it; "" for lines. */
   words: string;
-  line_before: number; line_after: number; removed: number; inserted: number;
-  units: Unit[]; turns: number[];
+  old_start: number; old_count: number; new_start: number; new_count: number;
+  hunks: Unit[]; turns: number[];
   /** Indices of other changes of the file that are always decided with this one, even without their keys. */
   shares_with: number[];
   seen: boolean;
@@ -139,14 +151,14 @@ export interface Change {
 export interface Author {
   turn: number; session: number; who: string; client: string; model: string; prompt: string;
   /** When the prompt was given; without one, when the first of the edits was made. */
-  time: Time;
+  timestamp: Time;
   origin: "agent" | "person" | "formatter" | "git" | "external" | "unattributed";
 }
 /**
  * The part of an author in a change. `rows` are counted from 0 within the change, as in `OnScreen`: the removed lines that
  * the author took out, and the inserted ones that the author wrote. Rows of no writer are in both texts.
  */
-export interface Writer { author: number; edits: number[]; units: Unit[]; rows: Span[] }
+export interface Writer { author: number; edits: number[]; hunks: Unit[]; rows: Span[] }
 /**
  * GET /api/rejection?document=D[&turn=T]&key=K: what a rejection of a change would do, in `words` and as hunks: those of
  * other edits that go along, those that need it (a cascade would take them), and which of both are accepted now.
@@ -181,11 +193,13 @@ export interface Line { t: string; cut: number }
 /** GET /api/syntax?document=D[&turn=T][&context=3]&first=F&count=N: syntax marks of rows; [] where there are none. */
 export interface Syntax { first: number; rows: [start: number, end: number, kind: "keyword" | "string" | "comment" | "number" | "name"][][] }
 
-export interface Comment {
-  number: number; text: string; who: string; by_agent: boolean; time: Time;
-  state: "open" | "sent" | "answered" | "resolved";
-  path: Path; name: string; lines: [number, number]; units: Unit[];
-  answers: Comment[];
+/** `conversation_id`: of the agent that wrote it; null: a person did. */
+export interface Answer { comment: number; timestamp: Time; who: string; conversation_id: string | null; text: string }
+/** `line`: null: it is on the file as a whole. */
+export interface Comment extends Answer {
+  id: string; state: "open" | "sent" | "answered" | "resolved"; sent_to: string | null;
+  file_path: string; path: Path; name: string; line: number | null; line_count: number | null; is_there: boolean; hunks: Unit[];
+  answers: Answer[];
 }
 
 /**
@@ -238,16 +252,28 @@ export interface Decide {
 /** POST /api/waiting {id, do: "now" | "cancel"}. Answer: Outcome. */
 /** POST /api/stop_checks {}: end the checks that run. Answer: {}. */
 
+/** What `cas` prints with --json of a decision, with its message; `notes`: what else a person should read. */
+export interface Answered {
+  action: string; dry_run: boolean; decision: number | null; act: object | null;
+  changed: { name: Unit; status: Status; cascaded: boolean }[];
+  edits: number; accepted_edits: number; taken_back: Unit[]; files: Effect[]; recorded: number[];
+  notices: object[]; markers: object[]; unmarked: number[]; repeated: object[]; taken_out: object[]; kept: object[];
+  older: number[]; broken: object[]; absent: string[];
+  conflicts: Conflict[]; accept_first: Unit[]; reject_first: Unit[]; can_keep_lines: boolean;
+  external_changes: (ExternalChange & { rows: Row[] })[];
+  message: string; notes: string[];
+}
+/** Decided and the two after it have all that `cas` prints; the others are those of the page alone. */
 export type Outcome =
-  | { outcome: "decided"; number: number; action: string; units: Unit[]; cascaded: Unit[]; files: Effect[]; notes: string[]; message: string; version: string }
-  | { outcome: "nothing"; message: string }
-  | { outcome: "conflicted"; message: string; conflicts: Conflict[]; accept_first: Unit[]; reject_first: Unit[];
+  | Answered & { outcome: "decided" }
+  | Answered & { outcome: "nothing-to-do" }
+  | Answered & { outcome: "conflict";
       /** Whether `cascade`, `markers` or `keep_lines` would succeed, and the effects of the first and last on files. */
-      can_cascade: boolean; can_mark: boolean; can_keep_lines: boolean; cascade: Effect[]; keep_lines: Effect[];
+      can_cascade: boolean; can_mark: boolean; cascade: Effect[]; keep_lines: Effect[];
       ticket: string }
-  | { outcome: "external"; message: string; changes: { path: Path; name: string; what: string; rows: Row[] }[]; ticket: string }
+  | Answered & { outcome: "external-changes"; ticket: string }
   /** A rejection takes back accepted edits, the decision is on more than was shown, or it breaks names: the ticket says that it is meant. */
-  | { outcome: "confirm"; title: string; message: string; units: Unit[]; accepted: Unit[]; ticket: string }
+  | { outcome: "confirm"; title: string; message: string; hunks: Unit[]; accepted: Unit[]; ticket: string }
   | { outcome: "running"; message: string; calls: RunningCall[] }
   | { outcome: "waiting"; id: number; message: string }
   | { outcome: "overtaken"; message: string }
@@ -255,15 +281,21 @@ export type Outcome =
    * The decision covers what was not on the screen: `lines` rows, of these changes and hunks (the first 5,000 of each).
    * The page shows them and asks again, with more in `on_screen`.
    */
-  | { outcome: "unshown"; message: string; lines: number; changes: { document: Document; path: Path; name: string; key: Key; rows: Span[] }[]; units: Unit[] }
+  | { outcome: "unshown"; message: string; lines: number; changes: { document: Document; path: Path; name: string; key: Key; rows: Span[] }[]; hunks: Unit[] }
   /** The check did not succeed on a copy of what the decision would leave: the end of its output. */
   | { outcome: "unchecked"; message: string; output: string[] }
   | { outcome: "read_only"; message: string }
   | { outcome: "failed"; message: string };
-export interface Effect { name: string; words: string }
+export interface Effect {
+  path_before: string | null; path_after: string | null; blob_before: string | null; blob_after: string | null;
+  mode_before: number | null; mode_after: number | null;
+  name: string; words: string;
+}
 export interface Conflict {
-  unit: Unit; needs: Unit[]; path: Path; name: string; line: number; words: string;
-  removed: string[]; inserted: string[];
+  kind: string; unit: Unit; needs: Unit[]; file_path: string; path: Path; name: string; line: number | null;
+  removed: string | null; inserted: string | null; removed_bytes: number; inserted_bytes: number; outside: Unit[]; message: string;
+  /** The first of its removed and inserted lines. */
+  rows: Row[];
   /** The edits that the units belong to. */
   edits: EditSummary[];
 }
@@ -279,12 +311,13 @@ export interface Conflict {
  */
 export interface Edits { edits: EditDetail[] }
 export interface EditSummary {
-  seq: number; time: Time; who: string; tool: string; turn: number; prompt: string; status: Status; path: Path; name: string;
-  operation: string; added: number; removed: number; reason: string;
+  seq: number; timestamp: Time; operation: string; tool_name: string; status: Status; origin: string; turn: number | null;
+  lines_added: number; lines_removed: number; reason: string;
   /** What was found out for the decision: names that it breaks, and the check that succeeded, with the end of its output. */
   check: string;
+  who: string; prompt: string; path: Path; name: string;
 }
-export interface EditDetail extends EditSummary { hunks: { unit: Unit; status: Status; words: string; rows: Row[]; splits: Row[][] }[] }
+export interface EditDetail extends EditSummary { hunks: { name: Unit; status: Status; words: string; rows: Row[]; splits: Row[][] }[] }
 /**
  * POST /api/split {unit, rows: positions in the hunk's `rows`, status: the hunk's}: Outcome. An edit takes these lines out:
  * inserted ones go, removed ones come back. The hunk's status stays; `number` is that by which an undo takes it back.
@@ -320,7 +353,7 @@ export interface State {
  * GET /api/moment?seq=N: the files that differ between the moment after that edit and now, at most 1,000. what: "new",
  * "gone", "changed" or "moved to NAME"; path is that of the file at the earlier moment.
  */
-export interface Moment { time: Time; files: { path: Path; name: string; what: string }[]; more: boolean }
+export interface Moment { timestamp: Time; files: { path: Path; name: string; what: string }[]; more: boolean }
 /**
  * POST /api/restore {path, seq, before?, dry_run?, on_external?, ticket?}: Outcome. "decided" has action "restore" and
  * the number by which an undo takes it back. If the file has changes that are not recorded, the first outcome is

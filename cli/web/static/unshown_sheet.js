@@ -21,7 +21,7 @@ const WORDS = { accept: "Accept", reject: "Reject", reset: "Make pending" };
 export function UnshownSheet({ sheet, close }) {
   const { outcome, action, again } = sheet;
   const [parts, show] = useState(/** @type {Part[]} */ ([]));
-  const [left, count] = useState(outcome.changes.length + outcome.units.length);
+  const [left, count] = useState(outcome.changes.length + outcome.hunks.length);
   const [error, fail] = useState("");
   useEffect(() => {
     let is_open = true;
@@ -53,7 +53,7 @@ export function UnshownSheet({ sheet, close }) {
 /** Request what was not on the screen, one change or hunk after the other. @param {Unshown["outcome"]} outcome @param {(parts: Part[]) => void} arrived */
 async function load(outcome, arrived) {
   for (const { document, name, key, rows } of outcome.changes) arrived(await ofChange(document, name, key, rows));
-  for (const unit of outcome.units) arrived(await ofUnit(unit));
+  for (const unit of outcome.hunks) arrived(await ofUnit(unit));
 }
 
 /** @param {number} document @param {string} name @param {string} key @param {Span[]} spans @returns {Promise<Part[]>} */
@@ -70,7 +70,7 @@ async function ofChange(document, name, key, spans) {
       const change = file.all.find((one) => one.key === key);
       if (change?.row !== place.row) throw new Refused(409, "The file has changed meanwhile.");
       await Promise.all(file.rows.map((row, index) => whole(row, document, key, at + index)));
-      parts.push({ of: key, title: `${name}, ${change.words || `line ${change.line_after.toLocaleString("en")}`}`, at, rows: file.rows, words: "" });
+      parts.push({ of: key, title: `${name}, ${change.words || `line ${(change.new_start + 1).toLocaleString("en")}`}`, at, rows: file.rows, words: "" });
       if (end === 0) break;
     }
   }
@@ -100,6 +100,6 @@ async function ofUnit(unit) {
   /** @type {{ edits: EditDetail[] }} */
   const { edits } = await get("edits", { units: unit });
   return edits.flatMap((edit) => edit.hunks.map((hunk) => ({
-    of: hunk.unit, title: html`${edit.name}, hunk ${hunk.unit}: <${EditLine} edit=${edit} />`, at: 0, rows: hunk.rows, words: hunk.words,
+    of: hunk.name, title: html`${edit.name}, hunk ${hunk.name}: <${EditLine} edit=${edit} />`, at: 0, rows: hunk.rows, words: hunk.words,
   })));
 }

@@ -12,7 +12,7 @@ import { counted, short } from "./words.js";
 /** The dialog. @param {{ sheet: Extract<Sheet, { kind: "whole" }>, close: () => void }} properties */
 export function WholeSheet({ sheet: { what, turn: number }, close }) {
   const { file, queue } = state;
-  const turn = queue?.turns.find((one) => one.number === number);
+  const turn = queue?.turns.find((one) => one.turn === number);
   const changes = what === "file" ? (file ? leftIn(file) : 0) : (turn?.files.reduce((n, one) => n + one.changes, 0) ?? 0);
   const names = what === "turn" ? (turn?.files.map(({ document }) => queue?.files.find((one) => one.document === document)?.name ?? "") ?? []) : [];
   const act = (/** @type {"accept" | "reject"} */ action) => () => decideOnWhole(action, what, number);

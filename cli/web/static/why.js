@@ -61,7 +61,7 @@ function Asked({ file, change, writer, is_first }) {
   return html`<section><h2>${title} ${lines && html`<span class="dim">for ${lines}</span>`}</h2>
     ${author.prompt ? html`<blockquote class=${is_first ? null : "second"}>${author.prompt}</blockquote>` : !author.turn && author.origin === "unattributed" && html`<p class="dim">No call of an agent is known to have made it.</p>`}
     <dl class="facts"><dt>${author.session ? "Session" : "By"}</dt><dd>${author.who}${author.model && ` · ${author.model}`}</dd>
-      <dt>Written</dt><dd><time title=${clock(author.time)}>${clockOrDay(author.time)}</time>, ${writer.edits.length === 1 ? "edit" : "edits"} ${listed(writer.edits.slice(0, 6).map(String))}${writer.edits.length > 6 && " …"}</dd></dl></section>`;
+      <dt>Written</dt><dd><time title=${clock(author.timestamp)}>${clockOrDay(author.timestamp)}</time>, ${writer.edits.length === 1 ? "edit" : "edits"} ${listed(writer.edits.slice(0, 6).map(String))}${writer.edits.length > 6 && " …"}</dd></dl></section>`;
 }
 
 /** Return the lines of a writer in words, such as "lines 158–169"; "": they are not loaded. @param {ShownFile} file @param {ShownChange} change @param {Writer} writer */
@@ -90,11 +90,11 @@ function Along({ rejection: { goes_along, needed_by, accepted, edits } }) {
 
 /** One earlier edit of the lines. @param {{ edit: EditSummary }} properties */
 function Step({ edit }) {
-  return html`<time title=${clock(edit.time)}>${clockOrDay(edit.time)}</time> · ${edit.turn ? `turn ${edit.turn}` : edit.who}, edit ${edit.seq}${edit.status === "pending" ? "" : `, ${edit.status}`}`;
+  return html`<time title=${clock(edit.timestamp)}>${clockOrDay(edit.timestamp)}</time> · ${edit.turn ? `turn ${edit.turn}` : edit.who}, edit ${edit.seq}${edit.status === "pending" ? "" : `, ${edit.status}`}`;
 }
 
 /** Return what a rejection does to the lines, until the server has tried it out. @param {ShownChange} change */
-function rejectionWords({ removed, inserted, words, kind }) {
+function rejectionWords({ old_count: removed, new_count: inserted, words, kind }) {
   if (kind === "create") return "The file is deleted.";
   if (kind === "delete") return "The file comes back.";
   if (words) return "That is taken back.";

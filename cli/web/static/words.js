@@ -29,18 +29,18 @@ export function size(bytes) {
   return `${value.toPrecision(3)} ${units[unit]}`;
 }
 
-/** Return how long ago a moment was. @param {number} time in seconds since 1970 */
+/** Return how long ago a moment was. @param {string} time */
 export function ago(time) {
-  const passed = Math.max(0, Date.now() / 1000 - time);
+  const passed = Math.max(0, (Date.now() - Date.parse(time)) / 1000);
   if (passed < 60) return "just now";
   if (passed < 3600) return `${Math.floor(passed / 60)} min ago`;
   if (passed < 86400) return `${Math.floor(passed / 3600)} h ago`;
   return clock(time);
 }
 
-/** Return a moment as date and time. @param {number} time in seconds since 1970 */
+/** Return a moment as date and time. @param {string | number} time */
 export function clock(time) {
-  const date = new Date(time * 1000);
+  const date = new Date(time);
   const two = (/** @type {number} */ n) => String(n).padStart(2, "0");
   const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
   return `${day} ${two(date.getHours())}:${two(date.getMinutes())}`;
@@ -67,8 +67,8 @@ export function listed(words) {
   return words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words[words.length - 1]}`;
 }
 
-/** Return the time of day of a moment of today, else its day. @param {number} time in seconds since 1970 */
+/** Return the time of day of a moment of today, else its day. @param {string} time */
 export function clockOrDay(time) {
   const [day, minute] = clock(time).split(" ");
-  return day === clock(Date.now() / 1000).split(" ")[0] ? minute : day;
+  return day === clock(Date.now()).split(" ")[0] ? minute : day;
 }

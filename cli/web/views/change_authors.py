@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 from cli.app.invocation import reviewer
 from cli.render.status import counted
 from cli.screen.terminal import visible
-from cli.web.shapes import Edits, prose, time_shape, unit_names
-from objstore import Action, CasError, Conflicted, Decided, Status, Unit, counted_edits
+from cli.web.shapes import Edits, shown, units_named
+from objstore import Action, CasError, Conflicted, Decided, Status, Unit, counted_edits, time_shape
 
 if TYPE_CHECKING:
     from objstore import EditView, NetChange, NetFile, Workspace
@@ -53,7 +53,7 @@ class FileAuthors:
             {
                 "author": author,
                 "edits": sorted({unit.seq for unit in own}),
-                "units": unit_names(own),
+                "hunks": units_named(own),
                 "rows": rows.get(author, []),
             }
             for author, own in sorted(units.items())
@@ -85,15 +85,14 @@ class FileAuthors:
 
     def _shape(self, view: "EditView", number: int, session: int, who: str) -> Shape:
         turn = self._edits.turn(number)
-        prompt = view.edit.notes.get("prompt", "") if turn is None else turn.prompt
         return {
             "turn": number,
             "session": session,
             "who": visible(who),
             "client": visible("" if turn is None else turn.client),
             "model": visible("" if turn is None else turn.model),
-            "prompt": prose(prompt),
-            "time": time_shape(view.edit.time if turn is None else turn.time),
+            "prompt": shown(self._edits.prompt(view)),
+            "timestamp": time_shape(view.edit.time if turn is None else turn.time),
             "origin": view.edit.origin.value,
         }
 
@@ -131,9 +130,9 @@ def _rejection(
     seqs = list(dict.fromkeys(unit.seq for unit in units))[:_MOST_EDITS]
     return {
         "words": words,
-        "goes_along": unit_names(goes_along),
-        "needed_by": unit_names(needed_by),
-        "accepted": unit_names(_accepted(workspace, units)),
+        "goes_along": units_named(goes_along),
+        "needed_by": units_named(needed_by),
+        "accepted": units_named(_accepted(workspace, units)),
         "edits": Edits(workspace).of(seqs),
     }
 

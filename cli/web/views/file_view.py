@@ -10,9 +10,20 @@ from cli.selection.turn_selection import TurnSelection
 from cli.web.diff_rows.net_rows import CONTEXT, DiffRows, is_whitespace_only
 from cli.web.request_fields import NotThere
 from cli.web.server_state import ServerState, ShownChange
-from cli.web.shapes import change_words, comment_shape, kind_of, named, unit_names
+from cli.web.shapes import at_path, change_words, kind_of, named, units_named
 from cli.web.views.change_authors import FileAuthors, rejection_shape
-from objstore import ChangeKind, DocumentId, NoSuchName, PathError, TextForm, blob_id, encoded, is_placeholder, value
+from objstore import (
+    DocumentId,
+    NoSuchName,
+    PathError,
+    TextForm,
+    blob_id,
+    change_shape,
+    comment_shape,
+    encoded,
+    is_placeholder,
+    value,
+)
 
 if TYPE_CHECKING:
     from objstore import NetFile, StoreError, Unit, Workspace
@@ -91,8 +102,8 @@ def file_shape(server: ServerState, shown: ShownFile, seen: Collection[bytes]) -
         **named(file.path),
         "name_before": shown_name(file.path_before) if file.path_before != file.path else "",
         "operation": file.operation.value,
-        "added": file.added,
-        "removed": file.removed,
+        "lines_added": file.added,
+        "lines_removed": file.removed,
         "changes": len(keys),
         "unseen": sum(key not in seen for key in keys),
         "turns": sorted({turn for change in file.changes for turn in change.turns}),
@@ -103,7 +114,7 @@ def file_shape(server: ServerState, shown: ShownFile, seen: Collection[bytes]) -
 
 def file_view(server: ServerState, workspace: "Workspace", shown: ShownFile, first: int, count: int) -> Shape:
     """Return a file's changes, and rows of its diff."""
-    file, keys, rows = shown.file, shown.keys, shown.rows
+    file, keys, rows, root = shown.file, shown.keys, shown.rows, workspace.root
     seen = workspace.review.seen_changes()
     comments = comments_by_change(workspace, file)
     paths = (file.path, file.path_before)
@@ -117,25 +128,17 @@ def file_view(server: ServerState, workspace: "Workspace", shown: ShownFile, fir
     return {
         **file_shape(server, shown, seen),
         "mode_before": file.mode_before,
-        "mode": file.mode,
+        "mode_after": file.mode,
         "size_before": file.size_before,
-        "size": file.size,
+        "size_after": file.size,
         **_blobs(file),
         "all": [
             {
+                **change_shape(root, change, seen, ()),
+                "comments": [at_path(comment_shape(root, view), view.path) for view in comments.get(at, ())],
                 "key": key.hex(),
-                "kind": "lines" if change.kind is ChangeKind.NEWLINE else change.kind.value,
                 "words": change_words(file, change),
-                "line_before": change.line_before,
-                "line_after": change.line_after,
-                "removed": change.removed_lines,
-                "inserted": change.inserted_lines,
-                "units": unit_names(change.units),
-                "turns": list(change.turns),
-                "shares_with": list(change.shares_with),
-                "seen": key in seen,
                 "whitespace_only": is_whitespace_only(change),
-                "comments": [comment_shape(view) for view in comments.get(at, ())],
                 "row": rows.places[at][0],
                 "rows": rows.places[at][1],
                 "place": server.progress.place(key),
@@ -144,9 +147,9 @@ def file_view(server: ServerState, workspace: "Workspace", shown: ShownFile, fir
             for at, (key, change) in enumerate(zip(keys, file.changes, strict=True))
         ],
         **shown.authors,
-        "cancelled": unit_names(file.cancelled),
-        "taken_out": unit_names(file.taken_out),
-        "kept_on": unit_names(file.kept_on),
+        "cancelled": units_named(file.cancelled),
+        "taken_out": units_named(file.taken_out),
+        "kept_on": units_named(file.kept_on),
         "rows": rows.rows(first, count),
         "first": first,
         "total": rows.total,
@@ -195,4 +198,4 @@ def _blobs(file: "NetFile") -> Shape:
     def name(text: bytes | None, form: TextForm) -> str:
         return "" if text is None or is_placeholder(text) else blob_id(encoded(text, form)).hex()
 
-    return {"blob_before": name(file.before, file.forms[0]), "blob": name(file.after, file.forms[1])}
+    return {"blob_before": name(file.before, file.forms[0]), "blob_after": name(file.after, file.forms[1])}

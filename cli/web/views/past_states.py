@@ -4,15 +4,22 @@ import os
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cli.app.invocation import reviewer
-from cli.render.outcomes import effect_line
-from cli.screen.terminal import shown_name, visible
-from cli.web.decisions.outcomes import failure_shape, outcome_shape, overtaken
+from cli.screen.terminal import shown_name
+from cli.web.decisions.outcomes import (
+    done_shape,
+    failure_shape,
+    named_effects,
+    nothing_to_do,
+    overtaken,
+    shown_outcome,
+)
 from cli.web.diff_rows.net_rows import DiffRows
 from cli.web.request_fields import NotThere
 from cli.web.server_state import ServerState, Ticket
-from cli.web.shapes import named, unit_names
+from cli.web.shapes import named
 from objstore import (
     UNREADABLE,
+    Action,
     CasError,
     ChangeKind,
     DocumentId,
@@ -24,7 +31,6 @@ from objstore import (
     Operation,
     PathError,
     State,
-    Unit,
     diff_lines,
     is_either_binary,
     is_placeholder,
@@ -118,9 +124,10 @@ def restored(server: ServerState, named: PastState, on_external: OnExternal, tic
             is_answered = on_external is not OnExternal.ABORT and answered.expected == outside
             if outside and not dry_run and not is_answered:
                 changes = ExternalChanges(changes=outside)
-                return outcome_shape(server, workspace, changes, answered=_NONE)
+                refused = shown_outcome(server, workspace, Action.ACCEPT, changes, answered=_NONE)
+                return {**refused, "action": "restore"}
             outcome = workspace.review.restore(state, who=reviewer(), dry_run=dry_run)
-            return _restored(server, state, outcome, dry_run=dry_run)
+            return _restored(server.root, state, outcome, dry_run=dry_run)
     except (CasError, OSError) as error:
         return failure_shape(server, error)
 
@@ -128,15 +135,10 @@ def restored(server: ServerState, named: PastState, on_external: OnExternal, tic
 # ---- inside
 
 
-def _restored(server: ServerState, state: State, outcome: "CallOutcome", *, dry_run: bool) -> Shape:
+def _restored(root: str, state: State, outcome: "CallOutcome", *, dry_run: bool) -> Shape:
     name = shown_name(state.path)
     if not outcome.edits:
-        return {"outcome": "nothing", "message": f"Nothing to restore: {name} is in this state already."}
-    effects = [
-        {"name": shown_name(effect.path_after or effect.path_before or ""), "words": visible(words)}
-        for effect in outcome.files
-        for words in [effect_line(effect, dry_run=dry_run)]
-    ]
+        return nothing_to_do("restore", f"Nothing to restore: {name} is in this state already.")
     seqs = [view.seq for view in outcome.edits]
     if dry_run:
         message = f"{name} would be {'removed' if state.blob is None else 'restored'}."
@@ -144,17 +146,15 @@ def _restored(server: ServerState, state: State, outcome: "CallOutcome", *, dry_
         done = "Removed" if state.blob is None else "Restored"
         message = f"{done} {name} as edit {seqs[-1]}."
     recorded = "would be recorded first" if dry_run else f"is recorded as edit {', '.join(map(str, _seqs(outcome)))}"
-    return {
-        "outcome": "decided",
-        "number": outcome.decision,
-        "action": "restore",
-        "units": [] if dry_run else unit_names(Unit(view.seq, hunk) for view in outcome.edits for hunk in view.telling),
-        "cascaded": [],
-        "files": effects,
-        "notes": [f"The change from outside {recorded}."] if outcome.external else [],
-        "message": message,
-        "version": server.version(),
-    }
+    return done_shape(
+        "restore",
+        outcome.decision,
+        message,
+        dry_run=dry_run,
+        files=named_effects(root, outcome.files, dry_run=dry_run),
+        recorded=[] if dry_run else _seqs(outcome),
+        notes=[f"The change from outside {recorded}."] if outcome.external else [],
+    )
 
 
 def _seqs(outcome: "CallOutcome") -> list[int]:

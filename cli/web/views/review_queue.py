@@ -1,6 +1,7 @@
 """Compute the queue: pending changes by turn and by file, running calls, comments, sessions and notices."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -8,11 +9,28 @@ from cli.screen.terminal import shown_name, visible
 from cli.web.decisions.waiting_rejections import waiting_shapes
 from cli.web.review_progress import DoneFile, ListedChange, Stop
 from cli.web.server_state import ServerState
-from cli.web.shapes import comment_shape, kind_of, named, prose, running_shape, time_shape, unit_names
-from objstore import DocumentId, EditFilter, NoSuchName, Operation, Seq, Status, StoreError, Unit
+from cli.web.shapes import at_path, kind_of, named, running_call, shown
+from objstore import (
+    DocumentId,
+    EditFilter,
+    NoSuchName,
+    Operation,
+    Seq,
+    Status,
+    StoreError,
+    TurnView,
+    Unit,
+    collision_shape,
+    comment_shape,
+    external_shape,
+    markers_shape,
+    replace,
+    session_shape,
+    turn_summary,
+)
 
 if TYPE_CHECKING:
-    from objstore import ExternalChange, FileSummary, PendingGroup, StatusReport, Workspace
+    from objstore import FileSummary, PendingGroup, StatusReport, Workspace
 
 __all__ = ["queue_shape"]
 
@@ -21,12 +39,28 @@ Shape = dict[str, Any]
 _NEWEST: Final = 20
 """Most sessions that are offered when edits are claimed."""
 
+_NO_TURN: Final = TurnView(
+    number=0,
+    session=0,
+    conversation="",
+    time=0,
+    prompt="",
+    client="",
+    model="",
+    seqs=(),
+    paths=(),
+    added=0,
+    removed=0,
+    counts={},
+)
+
 
 def queue_shape(server: ServerState, workspace: "Workspace", version: str) -> Shape:
     """Return the queue. `version`: that of the store before it was read."""
     unreadable: list[StoreError] = []
     review = workspace.review
     report, seen = review.status(), review.seen_changes()
+    root = report.root
     put_off: dict[str, DocumentId] = {}
     files = review.change_summaries(
         unreadable=unreadable.append,
@@ -54,13 +88,13 @@ def queue_shape(server: ServerState, workspace: "Workspace", version: str) -> Sh
     changes = sum(len(file.changes) for file in files)
     return {
         "version": version,
-        "root": shown_name(report.root),
+        "root": shown_name(root),
         "read_only": server.read_only(),
         "undo": in_force[0].number if in_force else 0,
         "changes": changes,
         "total": changes + server.progress.decided,
         "decided": server.progress.decided,
-        "done": _done(workspace, done, {(turn["number"], turn["session"]) for turn in shown_turns}),
+        "done": _done(workspace, done, {(turn["turn"], turn["session"]) for turn in shown_turns}),
         "unseen": sum(change.key not in seen for file in files for change in file.changes),
         "pending": report.pending,
         "accepted": report.accepted,
@@ -77,13 +111,11 @@ def queue_shape(server: ServerState, workspace: "Workspace", version: str) -> Sh
         ],
         "reading": len(put_off),
         "unattributed": unattributed,
-        "outside": [{**named(change.path), "what": _what(change)} for change in report.external],
-        "comments": [comment_shape(view) for view in comments],
-        "markers": [
-            {**named(each.path), "lines": list(each.lines), "aside": unit_names(each.aside)} for each in report.markers
-        ],
-        "collisions": [{**named(each.path), "sessions": list(each.edits)} for each in report.collisions],
-        "running": [running_shape(call) for call in report.running],
+        "external_changes": [at_path(external_shape(root, each), each.path) for each in report.external],
+        "comments": [at_path(comment_shape(root, view), view.path) for view in comments],
+        "markers": [at_path(markers_shape(root, each), each.path) for each in report.markers],
+        "collisions": [at_path(collision_shape(root, each), each.path) for each in report.collisions],
+        "running_calls": [running_call(root, call) for call in report.running],
         "waiting": waiting,
         "checks": [visible(check.command) for check in server.checks()],
         "unreadable": [*map(visible, map(str, unreadable)), *map(shown_name, report.unreadable), *server.notes],
@@ -148,8 +180,8 @@ def _net_counts(file: "FileSummary", places: Collection[int], seen: Collection[b
     """Return how many lines some changes of a file add and remove, and how many of these changes are not seen."""
     chosen = [file.changes[at] for at in sorted(places)]
     return {
-        "added": sum(change.inserted_lines for change in chosen),
-        "removed": sum(change.removed_lines for change in chosen),
+        "lines_added": sum(change.inserted_lines for change in chosen),
+        "lines_removed": sum(change.removed_lines for change in chosen),
         "changes": len(chosen),
         "unseen": sum(change.key not in seen for change in chosen),
     }
@@ -235,23 +267,20 @@ def _unread_files(report: "StatusReport", put_off: Mapping[str, DocumentId]) -> 
 def _own_counts(groups: "list[PendingGroup]") -> Shape:
     """Return how many lines edits add and remove, for use until their changes are computed."""
     added, removed = sum(group.added for group in groups), sum(group.removed for group in groups)
-    return {"added": added, "removed": removed, "changes": 0, "unseen": 0}
+    return {"lines_added": added, "lines_removed": removed, "changes": 0, "unseen": 0}
 
 
 def _turn(workspace: "Workspace", number: int, session: int) -> Shape:
-    empty = {"client": "", "model": "", "prompt": "", "time": 0}
-    shape: Shape = {"number": number, "session": session, **empty}
-    try:
+    """Return a turn; as turn 0, the edits of a session without a turn."""
+    view = _NO_TURN
+    with suppress(NoSuchName):  # it was purged since
         if number:
-            turn = workspace.sessions.turn(number)
-            shape |= {"client": visible(turn.client), "model": visible(turn.model), "prompt": prose(turn.prompt)}
-            shape["time"] = time_shape(turn.time)
+            view = workspace.sessions.turn(number)
         elif session:
             made = workspace.sessions.session(session)
-            shape |= {"client": visible(made.client), "prompt": prose(made.prompt), "time": time_shape(made.began)}
-    except NoSuchName:
-        pass  # it was purged since
-    return shape
+            view = replace(view, conversation=made.name, client=made.client, prompt=made.prompt, time=made.began)
+    shape: Shape = shown(turn_summary(view))
+    return {**shape, "turn": number, "session": session}
 
 
 def _sessions(workspace: "Workspace", numbers: Collection[int]) -> list[Shape]:
@@ -261,15 +290,7 @@ def _sessions(workspace: "Workspace", numbers: Collection[int]) -> list[Shape]:
             session = workspace.sessions.session(number)
         except NoSuchName:
             continue
-        found.append(
-            {
-                "number": number,
-                "client": visible(session.client or "agent"),
-                "prompt": prose(session.prompt),
-                "began": time_shape(session.began),
-                "edits": session.edits,
-            }
-        )
+        found.append(shown(session_shape(session)))
     return found
 
 
@@ -280,7 +301,3 @@ def _unattributed(workspace: "Workspace", files: "list[FileSummary]") -> list[in
     pending = workspace.history.edits(EditFilter(status=Status.PENDING))
     documents = {view.edit.document for view in pending if view.is_unattributed}
     return [file.document for file in files if file.document in documents]
-
-
-def _what(change: "ExternalChange") -> str:
-    return "new" if change.recorded is None else "gone" if change.found is None else "changed"

@@ -67,9 +67,7 @@ def _condition(workspace: "Workspace", text: str, kind: str, edits: Edits) -> "C
         return any(folded in os.fsdecode(path).casefold() for path in paths)
 
     def has_prompt(view: "EditView") -> bool:
-        turn = edits.turn(view.edit.turn)
-        prompt = view.edit.notes.get("prompt", "") if turn is None else turn.prompt
-        return folded in prompt.casefold()
+        return folded in edits.prompt(view).casefold()
 
     if kind == "path":
         return has_path

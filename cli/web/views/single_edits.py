@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cli.app.invocation import reviewer
 from cli.render.edits import existence_changes
-from cli.render.outcomes import effect_line
 from cli.review_ui.hunk_place import located_hunk
 from cli.review_ui.split_hunk import Part, Split, parts
 from cli.screen.terminal import shown_name, visible
-from cli.web.decisions.outcomes import failure_shape, overtaken
+from cli.web.decisions.outcomes import done_shape, failure_shape, named_effects, nothing_to_do, overtaken
 from cli.web.diff_rows.net_rows import MOST_CHARACTERS, Row, line_row
 from cli.web.on_screen import edit_sides, is_told_by_lines
 from cli.web.server_state import ServerState
-from cli.web.shapes import Edits, named, unit_names
+from cli.web.shapes import Edits
 from objstore import (
     CasError,
     Hunk,
@@ -84,7 +83,7 @@ def lines_taken_out(
             return overtaken(f"{unit} has no such lines any more.")
         chosen, hunks = _without(split, _parts(Part(old=split.old, new=split.new)), rows)
         if not hunks:
-            return {"outcome": "nothing", "message": "Nothing to do: without these lines, the text is the same."}
+            return nothing_to_do("split", "Nothing to do: without these lines, the text is the same.")
         outcome = workspace.review.amend(
             unit.seq,
             split.text(chosen),
@@ -96,20 +95,8 @@ def lines_taken_out(
         return failure_shape(server, error)
     made = [edit.seq for edit in outcome.edits]
     words = f"Recorded edit {made[0]}, which amends edit {unit.seq}." if made else "Nothing was changed."
-    return {
-        "outcome": "decided",
-        "number": outcome.decision,
-        "action": "split",
-        "units": unit_names([unit]),
-        "cascaded": [],
-        "files": [
-            {**named(effect.path_after or ""), "words": visible(effect_line(effect, dry_run=False))}
-            for effect in outcome.files
-        ],
-        "notes": [],
-        "message": f"Took that out. {words} {unit} itself is still {status.value}.",
-        "version": server.version(),
-    }
+    message = f"Took that out. {words} {unit} itself is still {status.value}."
+    return done_shape("split", outcome.decision, message, files=named_effects(workspace.root, outcome.files))
 
 
 # ---- inside
@@ -154,7 +141,7 @@ def _hunk_shape(view: "EditView", hunk: int, sides: tuple[list[bytes], list[byte
         elif is_told_by_lines(edit):
             rows = _rows(old, new, 0, 0, is_whole=is_whole)
     return {
-        "unit": str(Unit(view.seq, hunk)),
+        "name": str(Unit(view.seq, hunk)),
         "status": view.units[hunk].value,
         "words": words,
         "rows": rows if is_whole else rows[:_MOST_ROWS],

@@ -29,9 +29,9 @@ def edited(runner: CommandRunner) -> CommandRunner:
 
 
 def test_the_edits_behind_a_change_have_their_own_diffs(edited: CommandRunner, server: ReviewServer) -> None:
-    units = ",".join(server.file("a")["all"][0]["units"])
+    units = ",".join(server.file("a")["all"][0]["hunks"])
     edits = server.get("/api/edits", units=units)["edits"]
-    assert [(edit["seq"], edit["tool"], edit["status"], edit["name"]) for edit in edits] == [
+    assert [(edit["seq"], edit["tool_name"], edit["status"], edit["name"]) for edit in edits] == [
         (2, "edit_file_diff", "pending", "a"),
         (3, "edit_file_diff", "pending", "a"),
     ]
@@ -72,7 +72,7 @@ def test_a_part_of_a_hunk_is_taken_out(runner: CommandRunner, server: ReviewServ
     assert "Recorded edit 3, which amends edit 2." in outcome["message"]
     assert runner.bytes("a") == TEN.replace(b"5\n", b"5\nfirst\n\n")
     assert runner.statuses()["2:1"] is Status.PENDING
-    assert server.post("/api/undo", number=outcome["number"])["outcome"] == "decided"
+    assert server.post("/api/undo", number=outcome["decision"])["outcome"] == "decided"
     assert b"second" in runner.bytes("a")
 
 
@@ -129,21 +129,22 @@ def test_a_comment_is_shown_at_its_change_and_answered_and_resolved(
 ) -> None:
     first, _ = server.file("a")["all"]
     made = server.post("/api/comment", keys=[first["key"]], text=" Why <b>shout</b>?\n")
-    assert (made["text"], made["by_agent"], made["state"], made["lines"]) == (
+    assert (made["text"], made["conversation_id"], made["state"], made["line"], made["line_count"]) == (
         "Why <b>shout</b>?",
-        False,
+        None,
         "open",
-        [2, 2],
+        1,
+        1,
     )
-    assert [comment["number"] for comment in server.file("a")["all"][0]["comments"]] == [made["number"]]
-    answered = server.post("/api/comment", answers=made["number"], text="Because.")
+    assert [comment["comment"] for comment in server.file("a")["all"][0]["comments"]] == [made["comment"]]
+    answered = server.post("/api/comment", answers=made["comment"], text="Because.")
     assert [answer["text"] for answer in answered["answers"]] == ["Because."]
-    assert server.post("/api/comment/resolve", number=made["number"], resolved=True)["state"] == "resolved"
+    assert server.post("/api/comment/resolve", number=made["comment"], resolved=True)["state"] == "resolved"
     assert server.queue()["comments"] == []
-    assert server.post("/api/comment/resolve", number=made["number"], resolved=False)["state"] == "open"
-    assert [comment["number"] for comment in server.queue()["comments"]] == [made["number"]]
+    assert server.post("/api/comment/resolve", number=made["comment"], resolved=False)["state"] == "open"
+    assert [comment["comment"] for comment in server.queue()["comments"]] == [made["comment"]]
     with edited.workspace() as workspace:
-        assert workspace.comments.get(made["number"]).comment.text == "Why <b>shout</b>?"
+        assert workspace.comments.get(made["comment"]).comment.text == "Why <b>shout</b>?"
 
 
 def test_a_comment_on_nothing_is_refused(edited: CommandRunner, server: ReviewServer) -> None:
@@ -172,7 +173,7 @@ def test_a_comment_on_lines_records_what_is_on_disk_first(edited: CommandRunner,
     path = edited.folder / "a"
     path.write_bytes(b"0\n" + path.read_bytes())
     made = server.post("/api/comment", path="a", lines=[1, 2], text="Mine.")
-    assert made["lines"] == [1, 2]
+    assert (made["line"], made["line_count"]) == (0, 2)
 
 
 # ---- claims
@@ -192,7 +193,7 @@ def test_a_change_without_a_known_author_is_claimed(tmp_path: Path) -> None:
         names = {file["document"]: file["name"] for file in queue["files"]}
         assert [names[document] for document in queue["unattributed"]] == ["a.txt"]
         (change,) = server.file("a.txt")["all"]
-        seq = int(change["units"][0].partition(":")[0])
+        seq = int(change["hunks"][0].partition(":")[0])
         assert server.client.post("/api/claim", json={"edits": [seq]}).status_code == 400
         assert server.post("/api/claim", edits=[99], session=None)["outcome"] == "failed"
         outcome = server.post("/api/claim", edits=[seq], session=None)

@@ -68,7 +68,7 @@ def test_the_beginning_and_the_end_of_an_agents_call_are_reported(runner: Comman
         next_version(events)
         for event, running in ((begin, 1), (end, 0)):
             agent.tell(event)
-            while len(server.queue()["running"]) != running:
+            while len(server.queue()["running_calls"]) != running:
                 next_version(events)
 
 

@@ -42,14 +42,17 @@ def test_the_queue_has_turns_with_their_prompts_and_files(runner: CommandRunner,
     runner.write("c", b"without a turn\n")
     queue = server.queue()
     assert (queue["changes"], queue["unseen"], queue["pending"], queue["accepted"]) == (4, 4, 4, 1)
-    assert [(each["number"], each["prompt"], each["time"], each["running"]) for each in queue["turns"]] == [
-        (1, "Spell two\nand <b>five</b>", 1.0, False),
-        (2, "Spell nine", 2.0, False),
-        (0, "", queue["turns"][2]["time"], False),
+    assert [(each["turn"], each["prompt"], each["timestamp"], each["running"]) for each in queue["turns"]] == [
+        (1, "Spell two\nand <b>five</b>", "1970-01-01T00:00:01.000000Z", False),
+        (2, "Spell nine", "1970-01-01T00:00:02.000000Z", False),
+        (0, "", queue["turns"][2]["timestamp"], False),
     ]
     names = {file["document"]: file["name"] for file in queue["files"]}
     assert [
-        [(names[file["document"]], file["added"], file["removed"], file["changes"]) for file in each["files"]]
+        [
+            (names[file["document"]], file["lines_added"], file["lines_removed"], file["changes"])
+            for file in each["files"]
+        ]
         for each in queue["turns"]
     ] == [[("a", 1, 1, 1), ("b", 1, 0, 1)], [("a", 1, 1, 1)], [("c", 1, 0, 1)]]
     assert [(file["name"], file["operation"], file["turns"]) for file in queue["files"]] == [
@@ -58,7 +61,7 @@ def test_the_queue_has_turns_with_their_prompts_and_files(runner: CommandRunner,
         ("c", "create", []),
     ]
     assert [(each["name"], len(each["sessions"])) for each in queue["collisions"]] == [("a", 2)]
-    assert {each["client"] for each in queue["sessions"]} == {"claude-code", "agent"}
+    assert {each["client"] for each in queue["sessions"]} == {"claude-code", ""}
 
 
 def test_the_queue_leaves_out_what_cannot_be_read_and_says_so(runner: CommandRunner, server: ReviewServer) -> None:
@@ -139,7 +142,7 @@ def test_the_changes_of_one_turn_leave_those_of_others_in_the_gaps(runner: Comma
     shown = server.file("a", turn=2)
     assert drawn(shown["rows"]) == " 1\n~3\n 3\n-4\n+four\n 5\n 6\n 7\n~2\n".replace(" 1\n~3\n", "~4\n")
     assert [change["turns"] for change in shown["all"]] == [[2]]
-    assert server.decide("reject", keys=[shown["all"][0]["key"]])["units"] == ["3:1"]
+    assert server.changed(server.decide("reject", keys=[shown["all"][0]["key"]])) == ["3:1"]
 
 
 def test_words_that_differ_are_counted_as_a_browser_counts(runner: CommandRunner, server: ReviewServer) -> None:
@@ -186,7 +189,7 @@ def test_facts_that_no_row_shows_are_in_words(runner: CommandRunner, server: Rev
     assert (shown["rows"], shown["total"], shown["name_before"]) == ([], 0, "a")
     binary = server.file("bin.png")
     assert (binary["kind"], binary["all"][0]["words"]) == ("image", "4 bytes -> 6 bytes")
-    assert len(binary["blob"]) == 64
+    assert len(binary["blob_after"]) == 64
 
 
 def test_a_file_with_nothing_pending_is_not_there(runner: CommandRunner, server: ReviewServer) -> None:
@@ -228,7 +231,7 @@ def test_a_hostile_name_is_shown_escaped_and_found_by_its_key(runner: CommandRun
         shown = server.get("/api/file", document=file["document"])
         assert shown["name"] == file["name"]
         comment = server.post("/api/comment", path=shown["path"], lines=[1, 1], text="Here?")
-        assert (comment["path"], comment["lines"]) == (file["path"], [1, 1])
+        assert (comment["path"], comment["line"], comment["line_count"]) == (file["path"], 0, 1)
         assert server.decide("reject", keys=[shown["all"][0]["key"]])["outcome"] == "decided"
         assert not (runner.folder / name).exists()
 
@@ -246,7 +249,7 @@ def test_texts_full_of_markup_and_escapes_stay_text(runner: CommandRunner, serve
     escaped = "<script>alert(1)</script>\\x1b]0;x\\a\\u202e"
     assert queue["turns"][0]["prompt"] == escaped
     assert shown["rows"][0]["t"] == escaped
-    assert (edit["prompt"], edit["tool"]) == (escaped, "<i>tool\\x1b</i>")
+    assert (edit["prompt"], edit["tool_name"]) == (escaped, "<i>tool\\x1b</i>")
     server.decide("reject", keys=[shown["all"][0]["key"]], reason=script)
     (edit,) = server.get("/api/edits", units="1:0")["edits"]
     assert edit["reason"] == escaped

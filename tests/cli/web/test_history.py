@@ -194,19 +194,18 @@ def test_a_restore_is_tried_and_made_and_taken_back(runner: CommandRunner, serve
     runner.write("a", b"1\n")
     runner.write("a", b"2\n")
     tried = server.post("/api/restore", path="a", seq=1, before=False, dry_run=True)
-    assert (tried["outcome"], tried["action"], tried["number"], tried["units"]) == ("decided", "restore", 0, [])
+    assert (tried["outcome"], tried["action"], tried["decision"], tried["recorded"]) == ("decided", "restore", None, [])
     assert tried["message"] == "a would be restored."
     assert [file["name"] for file in tried["files"]] == ["a"]
     assert runner.bytes("a") == b"2\n"
     made = server.post("/api/restore", path="a", seq=1)
     assert made["message"] == "Restored a as edit 3."
-    assert made["units"] == ["3:1"]
     assert runner.bytes("a") == b"1\n"
     with runner.workspace() as workspace:
         assert workspace.history.edit(3).edit.origin.value == "person"
     again = server.post("/api/restore", path="a", seq=1)
-    assert again["outcome"] == "nothing"
-    assert server.post("/api/undo", number=made["number"])["outcome"] == "decided"
+    assert again["outcome"] == "nothing-to-do"
+    assert server.post("/api/undo", number=made["decision"])["outcome"] == "decided"
     assert runner.bytes("a") == b"2\n"
 
 
@@ -225,11 +224,11 @@ def test_a_change_from_outside_is_shown_before_a_restore(runner: CommandRunner, 
     (runner.folder / "a").write_bytes(b"mine\n")
     (runner.folder / "b").write_bytes(b"not about this\n")
     shown = server.post("/api/restore", path="a", seq=1)
-    assert (shown["outcome"], [change["name"] for change in shown["changes"]]) == ("external", ["a"])
-    assert signs(shown["changes"][0]["rows"]) == ["-2", "+mine"]
+    assert (shown["outcome"], [change["name"] for change in shown["external_changes"]]) == ("external-changes", ["a"])
+    assert signs(shown["external_changes"][0]["rows"]) == ["-2", "+mine"]
     (runner.folder / "a").write_bytes(b"mine again\n")
     stale = server.post("/api/restore", path="a", seq=1, on_external="keep", ticket=shown["ticket"])
-    assert stale["outcome"] == "external"
+    assert stale["outcome"] == "external-changes"
     assert runner.bytes("a") == b"mine again\n"
     made = server.post("/api/restore", path="a", seq=1, on_external="keep", ticket=stale["ticket"])
     assert made["outcome"] == "decided"
@@ -277,8 +276,8 @@ def test_a_restore_through_a_symlink_changes_nothing(
     (runner.folder / "d").rename(tmp_path / "elsewhere")
     (runner.folder / "d").symlink_to(tmp_path / "elsewhere")
     outcome = server.post("/api/restore", path="d/a", seq=1)
-    assert outcome["outcome"] in {"external", "overtaken", "failed"}
-    if outcome["outcome"] == "external":
+    assert outcome["outcome"] in {"external-changes", "overtaken", "failed"}
+    if outcome["outcome"] == "external-changes":
         outcome = server.post("/api/restore", path="d/a", seq=1, on_external="keep", ticket=outcome["ticket"])
         assert outcome["outcome"] in {"overtaken", "failed"}
     assert (tmp_path / "elsewhere" / "a").read_bytes() == b"2\n"

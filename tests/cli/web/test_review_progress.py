@@ -47,7 +47,7 @@ def test_decided_changes_are_counted_and_listed_whoever_decided(
     assert counts(queue) == (2, 1, 3)
     done = [(each["turn"], each["name"], each["accepted"], each["rejected"]) for each in queue["done"]["files"]]
     assert done == [(1, "a", 1, 0), (2, "b", 0, 1)]
-    assert [(turn["number"], turn["prompt"]) for turn in queue["done"]["turns"]] == [(2, "prompt 2")]
+    assert [(turn["turn"], turn["prompt"]) for turn in queue["done"]["turns"]] == [(2, "prompt 2")]
     runner.done("undo")
     assert counts(server.queue()) == (1, 2, 3)
     server.decide("reject", keys=[second])

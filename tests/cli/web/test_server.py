@@ -169,7 +169,7 @@ def test_a_server_that_is_killed_in_a_decision_leaves_all_or_nothing(runner: Com
         with review_server(runner.folder) as server:
             queue = server.queue()
             assert len(queue["files"]) in {0, 3}
-            assert queue["outside"] == []
+            assert queue["external_changes"] == []
             assert {runner.bytes(name) for name in "abc"} < states
             if not queue["files"]:
                 assert server.post("/api/undo", number=queue["undo"])["outcome"] == "decided"

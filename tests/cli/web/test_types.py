@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import pytest
 
+from tests.cli.json_shapes.test_json import documented
 from tests.support.command_runner import CommandRunner
 from tests.support.review_project import agents_worked, changed_outside, new_project
 from tests.support.review_server import ReviewServer, review_server
@@ -33,9 +34,11 @@ def outcomes() -> dict[str, Fields]:
     """Return the fields of each outcome, by its name."""
     text = COMMENT.sub("", TYPES.read_text())
     body = text[text.index("export type Outcome =") :].partition("export interface")[0]
-    starts = [at.start() for at in re.finditer(r"\{ outcome:", body)]
-    each = [fields_of(closed(body[start + 1 :])) for start in starts]
-    return {fields["outcome"][1].strip('"'): fields for fields in each}
+    found: dict[str, Fields] = {}
+    for at in re.finditer(r"(\w+ & )?\{ outcome:", body):
+        own = fields_of(closed(body[body.index("{", at.start()) + 1 :]))
+        found[own["outcome"][1].strip('"')] = {**(interfaces()["Answered"] if at[1] else {}), **own}
+    return found
 
 
 def closed(text: str) -> str:
@@ -67,29 +70,36 @@ OUTCOMES: Final = outcomes()
 def differences(shape: Any, kind: str, where: str) -> Iterator[str]:  # noqa: ANN401 -- whatever the document holds
     """Yield where an answer has other fields than its type, or a value of another kind."""
     kind = kind.strip()
-    if kind == "Outcome":
-        yield from fields_differ(shape, OUTCOMES.get(shape["outcome"], {}), f"{where} {shape['outcome']}")
+    if kind.endswith(" | null"):
+        yield from () if shape is None else differences(shape, kind.removesuffix(" | null"), where)
     elif kind.endswith("[]"):
         for at, each in enumerate(shape):
-            yield from differences(each, kind[:-2], f"{where}[{at}]")
-    elif kind.startswith("{"):
-        yield from fields_differ(shape, fields_of(closed(kind[1:])), where)
+            yield from differences(each, kind[:-2].removeprefix("(").removesuffix(")"), f"{where}[{at}]")
     elif record := re.fullmatch(r"Record<[^,]+, (.*)>", kind):
         for name, each in shape.items():
             yield from differences(each, record[1], f"{where}.{name}")
-    elif partial := re.fullmatch(r"Omit<(\w+), (.*)>", kind):
-        left_out = set(re.findall(r'"(\w+)"', partial[2]))
-        yield from fields_differ(
-            shape, {name: each for name, each in TYPED[partial[1]].items() if name not in left_out}, where
-        )
-    elif kind in TYPED:
-        yield from fields_differ(shape, TYPED[kind], where)
+    elif fields := fields_named(kind, shape):
+        yield from fields_differ(shape, fields, f"{where} {kind}")
     elif kind in {"string", "number", "boolean"}:
         wanted = {"string": str, "number": (int, float), "boolean": bool}[kind]
         if not isinstance(shape, wanted) or (kind == "number" and isinstance(shape, bool)):  # type: ignore[arg-type]  # each is a class or several
             yield f"{where} is {shape!r}, no {kind}"
     elif kind.startswith('"') and shape not in re.findall(r'"([^"]*)"', kind):
         yield f"{where} is {shape!r}, not one of {kind}"
+
+
+def fields_named(kind: str, shape: Any) -> Fields:  # noqa: ANN401 -- as above
+    """Return the fields of a type, as it is written; {}: it is no type of objects. `shape`: an outcome says its own."""
+    if kind == "Outcome":
+        return OUTCOMES.get(shape["outcome"], {})
+    if kind.startswith("{"):
+        return fields_of(closed(kind[1:]))
+    if joined := re.fullmatch(r"(\w+) & \{(.*)\}", kind):
+        return {**TYPED[joined[1]], **fields_of(joined[2])}
+    if partial := re.fullmatch(r"Omit<(\w+), (.*)>", kind):
+        left_out = set(re.findall(r'"(\w+)"', partial[2]))
+        return {name: each for name, each in TYPED[partial[1]].items() if name not in left_out}
+    return TYPED.get(kind, {})
 
 
 def fields_differ(shape: Any, fields: Fields, where: str) -> Iterator[str]:  # noqa: ANN401 -- as above
@@ -121,7 +131,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReviewServer]:
 
 def test_there_are_types_of_all_answers() -> None:
     assert {"Queue", "File", "Change", "Row", "Edits", "Blame", "Timeline", "State", "Moment", "Search"} <= TYPED.keys()
-    assert {"decided", "conflicted", "external", "unshown", "overtaken", "failed"} <= OUTCOMES.keys()
+    assert {"decided", "conflict", "external-changes", "unshown", "overtaken", "failed"} <= OUTCOMES.keys()
 
 
 def test_answers_have_the_fields_of_their_types(served: ReviewServer) -> None:
@@ -134,7 +144,7 @@ def test_answers_have_the_fields_of_their_types(served: ReviewServer) -> None:
         for change in shape["all"][:2]:
             asked = {"document": file["document"], "key": change["key"]}
             found += differences(served.get("/api/rejection", **asked), "Rejection", "rejection")
-            found += differences(served.get("/api/edits", units=",".join(change["units"])), "Edits", "edits")
+            found += differences(served.get("/api/edits", units=",".join(change["hunks"])), "Edits", "edits")
         found += differences(served.get("/api/syntax", document=file["document"]), "Syntax", "syntax")
         found += differences(served.get("/api/lines", document=file["document"]), "Lines", "lines")
     paths = {file["name"]: file["path"] for file in queue["files"]}
@@ -146,6 +156,31 @@ def test_answers_have_the_fields_of_their_types(served: ReviewServer) -> None:
     found += differences(served.get("/api/store"), "Store", "store")
     found += differences(served.get("/plots/store.json"), "Plot", "plot")
     assert found == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "own", "row"),
+    [
+        ("EditSummary", {"who", "prompt", "path", "name"}, "log"),
+        ("Turn", {"running", "files"}, "log --turns"),
+        ("Session", set(), "log --sessions"),
+        ("Comment", {"path", "name"}, "comment"),
+        ("RunningCall", {"names"}, "status.running_calls"),
+        ("ExternalChange", {"path", "name"}, "status.external_changes"),
+        ("Answered", {"message", "notes"}, "accept"),
+        ("Effect", {"name", "words"}, "accept.files"),
+        ("Conflict", {"path", "name", "rows", "edits"}, "accept.conflicts"),
+        (
+            "Change",
+            {"key", "words", "whitespace_only", "row", "rows", "place", "writers", "before"},
+            "diff.changes",
+        ),
+    ],
+)
+def test_what_the_command_prints_too_has_its_names(kind: str, own: set[str], row: str) -> None:
+    """`own`: what the page needs besides, such as names as they are shown, and places of rows that it can ask for."""
+    assert TYPED[kind].keys() - own - documented()[row] == set()
+    assert own <= TYPED[kind].keys()
 
 
 def test_outcomes_have_the_fields_of_their_types(served: ReviewServer) -> None:
@@ -161,5 +196,5 @@ def test_outcomes_have_the_fields_of_their_types(served: ReviewServer) -> None:
         served.decide("reject", turn=1, running="now"),
     ]
     found = [words for each in made for words in differences(each, "Outcome", "outcome")]
-    assert {each["outcome"] for each in made} >= {"unshown", "decided", "overtaken", "external"}
+    assert {each["outcome"] for each in made} >= {"unshown", "decided", "overtaken", "external-changes"}
     assert found == []

@@ -117,7 +117,7 @@ def test_a_single_hunk_is_decided_once_its_own_rows_were_on_the_screen(
 ) -> None:
     [first, _] = server.keys("a")
     refused = server.decide("accept", units={"2:1": "pending"}, on_screen={first: WHOLE})
-    assert (refused["outcome"], refused["lines"], refused["units"]) == ("unshown", 2, ["2:1"])
+    assert (refused["outcome"], refused["lines"], refused["hunks"]) == ("unshown", 2, ["2:1"])
     [edit] = server.get("/api/edits", units="2:1")["edits"]
     rows = len(edit["hunks"][0]["rows"])
     assert server.decide("accept", units={"2:1": "pending"}, on_screen={"2:1": [[0, rows]]})["outcome"] == "decided"
@@ -150,9 +150,9 @@ def test_a_line_that_was_cut_is_only_completed_for_its_own_change(runner: Comman
 def test_a_change_is_accepted_and_rejected_by_its_key(edited: CommandRunner, server: ReviewServer) -> None:
     first, second = server.keys("a")
     outcome = server.decide("reject", keys=[first], reason="Keep the digit.")
-    assert (outcome["outcome"], outcome["action"], outcome["units"]) == ("decided", "reject", ["2:1"])
+    assert (outcome["outcome"], outcome["action"], server.changed(outcome)) == ("decided", "reject", ["2:1"])
     assert outcome["message"] == "Rejected hunk 2:1."
-    assert outcome["files"] == [{"name": "a", "words": "Rewrote a"}]
+    assert [(each["name"], each["words"]) for each in outcome["files"]] == [("a", "Rewrote a")]
     assert edited.bytes("a") == TEN.replace(b"9\n", b"nine\n")
     assert server.decide("accept", keys=[second])["outcome"] == "decided"
     assert edited.statuses() == {
@@ -170,17 +170,17 @@ def test_undo_and_redo_take_the_newest_decision(edited: CommandRunner, server: R
     server.decide("reject", keys=server.keys("a"))
     number = server.queue()["undo"]
     undone = server.post("/api/undo", number=number)
-    assert (undone["outcome"], undone["action"], undone["units"]) == ("decided", "undo", ["2:1", "3:1"])
+    assert (undone["outcome"], undone["action"], server.changed(undone)) == ("decided", "undo", ["2:1", "3:1"])
     assert edited.bytes("a") == TEN.replace(b"2\n", b"two\n").replace(b"9\n", b"nine\n")
     assert server.post("/api/undo", number=number)["outcome"] == "overtaken"
     assert server.post("/api/redo")["outcome"] == "decided"
     assert edited.bytes("a") == TEN
-    assert server.post("/api/redo")["outcome"] == "nothing"
+    assert server.post("/api/redo")["outcome"] == "nothing-to-do"
 
 
 def test_a_single_hunk_is_decided_with_the_status_that_was_shown(edited: CommandRunner, server: ReviewServer) -> None:
-    assert server.decide("reject", units={"2:1": "pending"})["units"] == ["2:1"]
-    assert server.decide("reset", units={"2:1": "rejected"})["units"] == ["2:1"]
+    assert server.changed(server.decide("reject", units={"2:1": "pending"})) == ["2:1"]
+    assert server.changed(server.decide("reset", units={"2:1": "rejected"})) == ["2:1"]
     assert server.decide("accept", units={"2:1": "rejected"})["outcome"] == "overtaken"
     assert edited.statuses()["2:1"] is Status.PENDING
 
@@ -195,7 +195,7 @@ def test_changes_that_share_a_hunk_are_decided_together(runner: CommandRunner, s
     refused = server.decide("reject", keys=keys[:1], on_screen={keys[0]: WHOLE})
     assert (refused["outcome"], refused["changes"][0]["key"]) == ("unshown", keys[1])
     outcome = server.decide("reject", keys=keys[:1], on_screen=dict.fromkeys(keys, WHOLE))
-    assert (outcome["outcome"], outcome["units"]) == ("decided", ["2:1", "3:1"])
+    assert (outcome["outcome"], server.changed(outcome)) == ("decided", ["2:1", "3:1"])
     assert runner.bytes("a") == b"1\n2\n3\n"
 
 
@@ -219,13 +219,13 @@ def test_with_the_last_change_of_a_file_goes_what_has_no_effect(runner: CommandR
     shown = server.file("a")
     assert shown["cancelled"] == ["2:1", "3:1"]
     outcome = server.decide("accept", keys=[change["key"] for change in shown["all"]])
-    assert outcome["units"] == ["2:1", "3:1", "4:1"]
+    assert server.changed(outcome) == ["2:1", "3:1", "4:1"]
     assert server.queue()["files"] == []
 
 
 def test_there_may_be_nothing_to_do(edited: CommandRunner, server: ReviewServer) -> None:
     edited.done("accept", "2")
-    assert server.decide("accept", units={"2:1": "accepted"})["outcome"] == "nothing"
+    assert server.decide("accept", units={"2:1": "accepted"})["outcome"] == "nothing-to-do"
 
 
 # ---- conflicted
@@ -235,22 +235,22 @@ def test_a_conflict_says_who_needs_whom_and_what_a_cascade_would_do(
     stacked: CommandRunner, server: ReviewServer
 ) -> None:
     refused = server.decide("reject", units={"2:1": "pending"})
-    assert refused["outcome"] == "conflicted"
+    assert refused["outcome"] == "conflict"
     assert refused["message"] == "Refused, nothing was changed: 1 conflict."
     (conflict,) = refused["conflicts"]
     assert (conflict["unit"], conflict["needs"], conflict["name"], conflict["line"]) == ("3:1", ["2:1"], "a", 2)
-    assert (conflict["removed"], conflict["inserted"]) == (["two"], ["TWO"])
+    assert (conflict["removed"], conflict["inserted"]) == ("two\n", "TWO\n")
     assert [edit["seq"] for edit in conflict["edits"]] == [2, 3]
     assert (refused["accept_first"], refused["reject_first"]) == ([], ["3:1"])
     assert (refused["can_cascade"], refused["can_mark"]) == (True, True)
-    assert refused["cascade"] == [{"name": "a", "words": "Would rewrite a"}]
+    assert [(each["name"], each["words"]) for each in refused["cascade"]] == [("a", "Would rewrite a")]
     assert stacked.bytes("a") == TEN.replace(b"2\n", b"TWO\n")
 
 
 def test_a_conflict_is_answered_by_a_cascade(stacked: CommandRunner, server: ReviewServer) -> None:
     ticket = server.decide("reject", units={"2:1": "pending"})["ticket"]
     outcome = server.decide("reject", units={"2:1": "pending"}, cascade=True, ticket=ticket)
-    assert (outcome["outcome"], outcome["cascaded"]) == ("decided", ["3:1"])
+    assert (outcome["outcome"], server.changed(outcome, cascaded=True)) == ("decided", ["3:1"])
     assert stacked.bytes("a") == TEN
 
 
@@ -260,13 +260,13 @@ def test_a_rejection_of_a_single_accepted_hunk_counts_it_before_and_after_and_as
     stacked.done("accept", "2")
     accepted_now = {"2:1": "accepted"}
     asked = server.decide("reject", units=accepted_now)
-    assert (asked["outcome"], asked["units"], asked["accepted"]) == ("confirm", ["2:1"], ["2:1"])
+    assert (asked["outcome"], asked["hunks"], asked["accepted"]) == ("confirm", ["2:1"], ["2:1"])
     assert asked["message"] == "This rejects 1 edit, accepted: hunk 2:1."
     assert stacked.statuses()["2:1"] is Status.ACCEPTED
     refused = server.decide("reject", units=accepted_now, ticket=asked["ticket"])
-    assert refused["outcome"] == "conflicted"
+    assert refused["outcome"] == "conflict"
     done = server.decide("reject", units=accepted_now, cascade=True, ticket=refused["ticket"])
-    assert (done["outcome"], done["cascaded"]) == ("decided", ["3:1"])
+    assert (done["outcome"], server.changed(done, cascaded=True)) == ("decided", ["3:1"])
     assert "2 edits, 1 of them accepted: hunk 2:1." in done["notes"]
     assert server.decide("accept", units={"2:1": "rejected"})["outcome"] == "decided"
     assert server.decide("reset", units={"2:1": "accepted"})["outcome"] == "decided"
@@ -297,7 +297,7 @@ def test_a_cascade_takes_only_what_the_conflict_showed(stacked: CommandRunner, s
     ticket = server.decide("reject", units={"2:1": "pending"})["ticket"]
     stacked.edit("a", b"TWO\n", b"Two\n")
     again = server.decide("reject", units={"2:1": "pending"}, cascade=True, ticket=ticket)
-    assert again["outcome"] == "conflicted"
+    assert again["outcome"] == "conflict"
     assert again["reject_first"] == ["3:1", "4:1"]
     assert stacked.bytes("a") == TEN.replace(b"2\n", b"Two\n")
 
@@ -305,7 +305,7 @@ def test_a_cascade_takes_only_what_the_conflict_showed(stacked: CommandRunner, s
 def test_an_accept_that_needs_others_offers_no_cascade(stacked: CommandRunner, server: ReviewServer) -> None:
     stacked.done("reject", "2", "3")
     refused = server.decide("accept", units={"3:1": "rejected"})
-    assert refused["outcome"] == "conflicted"
+    assert refused["outcome"] == "conflict"
     assert (refused["accept_first"], refused["can_cascade"]) == (["2:1"], False)
 
 
@@ -326,11 +326,11 @@ def test_a_change_from_outside_is_kept_or_discarded(
     path = edited.folder / "a"
     path.write_bytes(path.read_bytes().replace(b"1\n", b"mine\n", 1))
     stopped = server.decide("reject", keys=keys)
-    assert stopped["outcome"] == "external"
-    (change,) = stopped["changes"]
-    assert (change["name"], change["what"]) == ("a", "changed")
+    assert stopped["outcome"] == "external-changes"
+    (change,) = stopped["external_changes"]
+    assert (change["name"], change["change"]) == ("a", "modified")
     assert [(row["k"], row["t"]) for row in change["rows"]] == [("-", "1"), ("+", "mine")]
-    assert [each["name"] for each in server.queue()["outside"]] == ["a"]
+    assert [each["name"] for each in server.queue()["external_changes"]] == ["a"]
     outcome = server.decide("reject", keys=keys, on_external=answer, ticket=stopped["ticket"])
     assert outcome["outcome"] == "decided"
     assert edited.bytes("a") == left
@@ -353,9 +353,9 @@ def test_an_answer_to_outside_changes_goes_on_to_the_cascade(stacked: CommandRun
     units = {"2:1": "pending"}
     stopped = server.decide("reject", units=units)
     refused = server.decide("reject", units=units, on_external="keep", ticket=stopped["ticket"])
-    assert refused["outcome"] == "conflicted"
+    assert refused["outcome"] == "conflict"
     outcome = server.decide("reject", units=units, on_external="keep", cascade=True, ticket=refused["ticket"])
-    assert (outcome["outcome"], outcome["cascaded"]) == ("decided", ["3:1"])
+    assert (outcome["outcome"], server.changed(outcome, cascaded=True)) == ("decided", ["3:1"])
     assert path.read_bytes() == TEN + b"11\n"
 
 
@@ -401,7 +401,7 @@ def test_a_change_counts_as_itself_when_its_lines_or_its_file_have_moved(
     edited.edit("a", b"5\n", b"5\n5a\n5b\n")
     edited.move("a", "b")
     outcome = server.decide("reject", keys=[second])
-    assert (outcome["outcome"], outcome["units"]) == ("decided", ["3:1"])
+    assert (outcome["outcome"], server.changed(outcome)) == ("decided", ["3:1"])
     assert b"nine" not in edited.bytes("b")
 
 
@@ -418,8 +418,8 @@ def test_of_two_who_decide_at_once_one_is_overtaken(edited: CommandRunner, serve
     made = [each for each in outcomes if each["outcome"] == "decided"]
     assert len(made) == 1, outcomes
     # Who would reject what another has accepted meanwhile is asked first.
-    assert {each["outcome"] for each in outcomes} <= {"decided", "overtaken", "nothing", "confirm"}
-    assert {edited.statuses()[unit].value for unit in made[0]["units"]} == {f"{made[0]['action']}ed"}
+    assert {each["outcome"] for each in outcomes} <= {"decided", "overtaken", "nothing-to-do", "confirm"}
+    assert {edited.statuses()[unit].value for unit in server.changed(made[0])} == {f"{made[0]['action']}ed"}
 
 
 # ---- read-only and failed
@@ -457,7 +457,7 @@ def test_a_file_that_may_not_be_written_fails_with_what_to_do(edited: CommandRun
         edited.folder.chmod(0o555)
         outcome = server.decide("reject", keys=keys)
         edited.folder.chmod(0o755)
-        assert outcome["outcome"] in {"failed", "external"}
+        assert outcome["outcome"] in {"failed", "external-changes"}
         assert server.queue()["read_only"] == ""
     assert edited.statuses()["2:1"] is Status.PENDING
 
@@ -504,8 +504,8 @@ def test_a_rejected_creation_is_answered_by_keeping_the_lines_of_others(
     runner.done("record")
     refused = server.decide("reject", units={"1:0": "pending"})
     assert (refused["can_keep_lines"], refused["can_cascade"]) == (True, True)
-    assert refused["keep_lines"] == [{"name": "new", "words": "Would rewrite new"}]
-    assert refused["cascade"] == [{"name": "new", "words": "Would remove new"}]
+    assert [(each["name"], each["words"]) for each in refused["keep_lines"]] == [("new", "Would rewrite new")]
+    assert [(each["name"], each["words"]) for each in refused["cascade"]] == [("new", "Would remove new")]
     answer = {"keep_lines": True, "ticket": refused["ticket"]}
     outcome = server.decide("reject", units={"1:0": "pending"}, **answer)
     assert outcome["outcome"] == "decided"
@@ -536,7 +536,7 @@ def test_a_turn_on_the_page_leaves_the_hunks_of_other_sessions(
 ) -> None:
     preview = two_sessions.cas(action, "--turn", "1", "--dry-run", "--json").json()
     outcome = server.decide(action, turn=1)
-    assert outcome["outcome"] == {"decided": "decided", "conflict": "conflicted"}[str(preview["outcome"])]
+    assert outcome["outcome"] == {"decided": "decided", "conflict": "conflict"}[str(preview["outcome"])]
     assert two_sessions.statuses()["3:1"] is Status.PENDING
 
 
@@ -546,7 +546,7 @@ def test_a_rejected_turn_names_its_accepted_edits_first(two_sessions: CommandRun
     turn = TurnInfo(session="session 1", began=1_000_000)
     two_sessions.call(lambda call: call.write("b", b"new\n"), conversation="conv_1", turn=turn)
     asked = server.decide("reject", turn=1)
-    assert (asked["outcome"], asked["units"], asked["accepted"]) == ("confirm", ["2:1", "4:0"], ["2:1"])
+    assert (asked["outcome"], asked["hunks"], asked["accepted"]) == ("confirm", ["2:1", "4:0"], ["2:1"])
     assert asked["message"] == "This rejects 2 edits, 1 of them accepted: edit 2."
     assert two_sessions.statuses()["4:0"] is Status.PENDING
     done = server.decide("reject", turn=1, ticket=asked["ticket"])

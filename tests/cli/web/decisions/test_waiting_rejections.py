@@ -61,7 +61,7 @@ def test_a_rejection_asks_while_the_agent_may_change_the_file(agent: ClaudeCode,
     ]
     queue = server.queue()
     assert [turn["running"] for turn in queue["turns"]] == [True]
-    assert [call["tool"] for call in queue["running"]] == ["Bash"]
+    assert [call["tool"] for call in queue["running_calls"]] == ["Bash"]
     assert (agent.folder / "a.txt").read_text() == "one\n2\n3\n"
 
 
@@ -86,7 +86,7 @@ def test_a_rejection_waits_for_the_end_of_the_turn(agent: ClaudeCode, server: Re
     outcome = server.decide("reject", keys=server.keys("a.txt"), running="wait", reason="No.")
     assert outcome["outcome"] == "waiting"
     (waiting,) = server.queue()["waiting"]
-    assert waiting == {"id": outcome["id"], "action": "reject", "units": ["1:1"], "names": ["a.txt"], "session": 1}
+    assert waiting == {"id": outcome["id"], "action": "reject", "hunks": ["1:1"], "names": ["a.txt"], "session": 1}
     end_call(agent)
     assert server.queue()["waiting"]  # the agent goes on with its turn
     assert (agent.folder / "a.txt").read_text() == "one\n2\n3\n"
@@ -112,7 +112,7 @@ def test_what_the_agent_changes_meanwhile_is_not_rejected_unseen(agent: ClaudeCo
 def test_what_waits_can_be_made_now_or_cancelled(agent: ClaudeCode, server: ReviewServer) -> None:
     first = server.decide("reject", keys=server.keys("a.txt"), running="wait")["id"]
     second = server.decide("reject", keys=server.keys("b.txt"), running="wait")["id"]
-    assert server.post("/api/waiting", id=first, do="cancel")["outcome"] == "nothing"
+    assert server.post("/api/waiting", id=first, do="cancel")["outcome"] == "nothing-to-do"
     assert server.post("/api/waiting", id=second, do="now")["outcome"] == "decided"
     assert server.post("/api/waiting", id=second, do="now")["outcome"] == "overtaken"
     assert server.queue()["waiting"] == []

@@ -284,6 +284,7 @@ if TYPE_CHECKING:
         conflict_shape as conflict_shape,
         effect_shape as effect_shape,
         empty_outcome as empty_outcome,
+        outcome_name as outcome_name,
         outcome_shape as outcome_shape,
         restored_shape as restored_shape,
     )
@@ -524,6 +525,7 @@ _HOMES: Final = {
         "conflict_shape",
         "effect_shape",
         "empty_outcome",
+        "outcome_name",
         "outcome_shape",
         "restored_shape",
     ),

@@ -1,4 +1,7 @@
-"""Define the answers of the review in a client's window: changes that await a person, and what a decision did."""
+"""Define the answers of the review in a client's window: changes that await a person, and what a decision did.
+
+What `cas` prints with --json too has the same names, which docs/json.md explains. Its lines count from 0.
+"""
 
 from dataclasses import dataclass
 
@@ -10,8 +13,12 @@ class ChangeShown:
     """One net change: what a decision on it concerns, and its lines."""
 
     key: str  # names the change as it is now, in hex
-    path: str
-    line: int  # of its first line in the file, from 1; 0: it is about the file as a whole
+    file_path: str
+    kind: str
+    old_start: int
+    old_count: int
+    new_start: int
+    new_count: int
     words: str  # what it does to the file as a whole; "": it only changes lines
     hunks: list[str]  # names for `cas accept` and `cas reject`, the first ones
     more_hunks: int  # that are not named
@@ -45,11 +52,9 @@ class ReviewShown:
 class DecisionTaken:
     """The outcome of a decision."""
 
-    outcome: (
-        str  # decided, commented, nothing, overtaken, conflicted, external, refused, failed; "": none was asked for
-    )
+    outcome: str  # as of `cas accept --json`, or commented, overtaken, refused, failed; "": none was asked for
     message: str
-    number: int  # of the decision, for `undo`; 0: there is nothing to undo
+    decision: int  # its number, for `undo`; 0: there is nothing to undo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +69,14 @@ class WindowShown:
 
 def change_size(change: ChangeShown) -> int:
     """Return the size of a change in an answer, in characters, as structured content or as text, whichever is more."""
-    texts = [change.path, change.words, change.before, change.removed, change.inserted, change.after, *change.comments]
+    texts = [
+        change.file_path,
+        change.words,
+        change.before,
+        change.removed,
+        change.inserted,
+        change.after,
+        *change.comments,
+    ]
     lines = sum(text.count("\n") for text in texts)
     return 300 + sum(map(len, texts)) + 2 * lines + sum(len(name) + 4 for name in change.hunks)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from objstore.model.views import Act
     from objstore.workspace import Workspace
 
-__all__ = ["conflict_shape", "effect_shape", "empty_outcome", "outcome_shape", "restored_shape"]
+__all__ = ["conflict_shape", "effect_shape", "empty_outcome", "outcome_name", "outcome_shape", "restored_shape"]
 
 BYTES_QUOTED: Final = 65_536
 """Number of bytes quoted of the lines that a conflicting hunk removed, and of those that it inserted."""
@@ -38,11 +38,10 @@ def outcome_shape(
 
     Every field is always present.
     """
-    shape = empty_outcome(action.value, dry_run=dry_run)
+    shape = {**empty_outcome(action.value, dry_run=dry_run), "outcome": outcome_name(outcome)}
     match outcome:
         case Decided():
             shape |= {
-                "outcome": "decided",
                 "decision": outcome.number or None,
                 "act": None if outcome.act is None else _act_shape(workspace, outcome.act),
                 "edits": len({unit.seq for unit in outcome.decided}),
@@ -92,22 +91,31 @@ def outcome_shape(
             }
         case Conflicted():
             shape |= {
-                "outcome": "conflict",
                 "conflicts": [conflict_shape(workspace.root, conflict) for conflict in outcome.conflicts],
                 "accept_first": [str(unit) for unit in outcome.accept_first],
                 "reject_first": [str(unit) for unit in outcome.reject_first],
                 "can_keep_lines": outcome.can_keep_lines,
             }
         case ExternalChanges():
-            shape |= {
-                "outcome": "external-changes",
-                "external_changes": [external_shape(workspace.root, change) for change in outcome.changes],
-            }
+            shape["external_changes"] = [external_shape(workspace.root, change) for change in outcome.changes]
         case NothingToDo():
-            shape |= {"outcome": "nothing-to-do"}
+            pass
         case _:
             assert_never(outcome)
     return shape
+
+
+def outcome_name(outcome: "DecisionOutcome") -> str:
+    """Return the word for what a decision came to, the same on every surface."""
+    match outcome:
+        case Decided():
+            return "decided"
+        case Conflicted():
+            return "conflict"
+        case ExternalChanges():
+            return "external-changes"
+        case NothingToDo():
+            return "nothing-to-do"
 
 
 def empty_outcome(action: str, *, dry_run: bool = False) -> dict[str, Json]:

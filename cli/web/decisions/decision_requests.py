@@ -243,8 +243,8 @@ def _question_about_names(server: ServerState, outcome: Decided, found: Resolved
         "outcome": "confirm",
         "title": "This breaks names",
         "message": " ".join(visible(said.removeprefix("Note: ")) for said in broken_words(outcome)),
-        "units": unit_names(found.named),
-        "accepted": unit_names(unit for unit in taken if unit in found.named),
+        "hunks": units_named(found.named),
+        "accepted": units_named(unit for unit in taken if unit in found.named),
         "ticket": server.ticket(replace(answered, knows_broken=True)),
     }
 

@@ -138,8 +138,12 @@ def _shown(
     said = dict.fromkeys(comment for unit in change.units for comment in comments.get(unit, ()))
     return ChangeShown(
         key=change.key.hex(),
-        path=absolute(workspace, file.path),
-        line=change.line_before if file.after is None else change.line_after,
+        file_path=absolute(workspace, file.path),
+        kind=change.kind.value,
+        old_start=max(0, change.line_before - 1),
+        old_count=change.removed_lines,
+        new_start=max(0, change.line_after - 1),
+        new_count=change.inserted_lines,
         words=_words(file, change),
         hunks=list(map(str, change.units[:_MOST_HUNKS])),
         more_hunks=max(0, len(change.units) - _MOST_HUNKS),

@@ -48,7 +48,7 @@ _MOST_DECISIONS: Final = 500
 _LONGEST_CLIENT: Final = 60
 _LONGEST_OUTPUT: Final = 2_000
 
-_NOTHING: Final = DecisionTaken(outcome="", message="", number=0)
+_NOTHING: Final = DecisionTaken(outcome="", message="", decision=0)
 _NOT_SHOWN: Final = "Only what this review shows whole can be decided here. Nothing was decided."
 _OVERTAKEN: Final = "The change is no longer as it was shown. Nothing was decided; this is how it is now."
 
@@ -125,13 +125,13 @@ class ReviewTools:
             try:
                 found = workspace.review.select(doing, names)
             except ChangesGone:
-                return DecisionTaken(outcome="overtaken", message=_OVERTAKEN, number=0)
+                return DecisionTaken(outcome="overtaken", message=_OVERTAKEN, decision=0)
             if not selection.keys >= {key.hex() for key in found.changes}:
                 return _refused(f"It is decided together with changes that are not shown. {_NOT_SHOWN}")
             if action == "comment":
                 view = workspace.comments.add_to_units(found.named, text, who=self._who())
                 return DecisionTaken(
-                    outcome="commented", message=f"Comment {view.number} waits for the agent.", number=0
+                    outcome="commented", message=f"Comment {view.number} waits for the agent.", decision=0
                 )
             chosen = partial(workspace.review.decide, doing, [*found.units], who=self._who(), shown=found.units)
             outcome = _checked(workspace, chosen, reason=text if action == "reject" else "")
@@ -155,7 +155,9 @@ class ReviewTools:
             wanted = next((decision for decision in made if decision.number == number), None)
             later = [decision for decision in made if decision.number > number]
             if wanted is None:
-                return DecisionTaken(outcome="nothing", message="The decision was already taken back.", number=0)
+                return DecisionTaken(
+                    outcome="nothing-to-do", message="The decision was already taken back.", decision=0
+                )
             if any(not wanted.units.isdisjoint(decision.units) for decision in later):
                 return _refused("A later decision is about the same hunks: take that back first. Nothing was changed.")
             outcome = workspace.review.undo(number, past=[decision.number for decision in later], who=self._who())
@@ -188,11 +190,11 @@ class ReviewTools:
                 workspace = self._workspace(selection)
                 if act is not None:
                     done = self._acted(workspace, selection, act)
-                decisions = _in_force(workspace, (*decisions, done.number))
+                decisions = _in_force(workspace, (*decisions, done.decision))
                 review = review_of(self._context, workspace, selection, offset)
         except Failure as failure:  # a decision that was made stays: the window has to get it
             if not done.outcome:
-                done = DecisionTaken(outcome="failed", message=sentence(str(failure)), number=0)
+                done = DecisionTaken(outcome="failed", message=sentence(str(failure)), decision=0)
             review = _empty(str(failure))
         ticket = self._next_ticket(replace(selection, decisions=decisions), review)
         content = WindowShown(taken=done, review=review, decisions=list(decisions))
@@ -215,12 +217,12 @@ class ReviewTools:
         try:
             return act(workspace, selection)
         except DecidedMeanwhile:
-            return DecisionTaken(outcome="overtaken", message=_OVERTAKEN, number=0)
+            return DecisionTaken(outcome="overtaken", message=_OVERTAKEN, decision=0)
         except CheckFailed as error:
             said = "\n".join([str(error), *error.lines])
-            return DecisionTaken(outcome="failed", message=cut(shown(said), _LONGEST_OUTPUT), number=0)
+            return DecisionTaken(outcome="failed", message=cut(shown(said), _LONGEST_OUTPUT), decision=0)
         except (CasError, OSError) as error:
-            return DecisionTaken(outcome="failed", message=sentence(str(failure_of(error, selection.root))), number=0)
+            return DecisionTaken(outcome="failed", message=sentence(str(failure_of(error, selection.root))), decision=0)
         finally:
             workspace.decide_through(None)
 
@@ -268,7 +270,7 @@ def _checked(workspace: Workspace, decide: Callable[..., DecisionOutcome], *, re
 
 
 def _refused(message: str) -> DecisionTaken:
-    return DecisionTaken(outcome="refused", message=message, number=0)
+    return DecisionTaken(outcome="refused", message=message, decision=0)
 
 
 def _empty(reason: str) -> ReviewShown:

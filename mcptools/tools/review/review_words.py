@@ -1,7 +1,7 @@
 """Write the text of a review for the model, and the outcome of a person's decision for the window."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, assert_never
+from typing import Final
 
 from mcptools.answers.review import ChangeShown, DecisionTaken, ReviewShown
 from mcptools.edit.display import one_line, shown
@@ -12,8 +12,8 @@ from objstore import (
     DecisionOutcome,
     EditView,
     ExternalChanges,
-    NothingToDo,
     Unit,
+    outcome_name,
     outcome_words,
 )
 
@@ -56,25 +56,19 @@ def taken(outcome: DecisionOutcome, edit: Callable[[int], EditView], files: Sequ
     """Return the outcome of a decision as text. `edit`: returns an edit by its number. `files`: of its edits."""
     words = outcome_words(outcome, edit, _name, files=files)
     first = ""
+    said = words.sentences
     match outcome:
-        case Decided():
-            kind, said = "decided", words.sentences
         case Conflicted():
-            kind, said = "conflicted", (words.done, *words.along[:_MOST_NAMED])
+            said = (words.done, *words.along[:_MOST_NAMED])
             more = len(words.along) - _MOST_NAMED
             first = f" And {more} more." if more > 0 else ""
             first += f" Accept {_named(outcome.accept_first)} first." if outcome.accept_first else ""
             first += f" Reject {_named(outcome.reject_first)} first." if outcome.reject_first else ""
         case ExternalChanges():
-            kind, said = "external", (words.done,)
             first = " `cas review` in a terminal asks whether to keep or to drop that."
-        case NothingToDo():
-            kind, said = "nothing", (words.done,)
-        case _:
-            assert_never(outcome)
     number = outcome.number if isinstance(outcome, Decided) and outcome.action is not Action.UNDO else 0
     message = " ".join(sentence(one_line(shown(text))) for text in said)
-    return DecisionTaken(outcome=kind, message=f"{message}{first}", number=number)
+    return DecisionTaken(outcome=outcome_name(outcome), message=f"{message}{first}", decision=number)
 
 
 def _name(path: str) -> str:
@@ -93,7 +87,9 @@ def sentence(text: str) -> str:
 
 def _change_text(change: ChangeShown) -> str:
     """Return a change as text: where it is, the names of its hunks, and its lines as in a diff."""
-    where = f"{one_line(change.path)}:{change.line}" if change.line else one_line(change.path)
+    line = (change.old_start if change.kind == "delete" else change.new_start) + 1
+    is_of_lines = change.old_count or change.new_count
+    where = f"{one_line(change.file_path)}:{line}" if is_of_lines else one_line(change.file_path)
     words = f" {change.words}" if change.words else ""
     more = f" and {change.more_hunks} more" if change.more_hunks else ""
     parts = [

@@ -51,7 +51,7 @@ def edit(agent: Agent, name: str, old: str, new: str, turn: str = "") -> str:
 
 def paths(result: dict[str, Any]) -> list[str]:
     content = result["structuredContent"]
-    return [Path(change["path"]).name for change in content.get("review", content)["changes"]]
+    return [Path(change["file_path"]).name for change in content.get("review", content)["changes"]]
 
 
 def decided(agent: Agent, shown: dict[str, Any], action: str, at: int = 0, text: str = "") -> dict[str, Any]:
@@ -133,7 +133,7 @@ def test_facts_about_files_are_said_in_words(agent: Agent, root: Path) -> None:
     for name in ("gone.txt", "data.bin"):
         agent.done("delete_file", path=str(root / name), mcp_conversation_id=turn["mcp_conversation_id"])
     shown = raw_call(agent, "review_edits")["structuredContent"]["changes"]
-    assert {Path(change["path"]).name: change["words"] for change in shown} == {
+    assert {Path(change["file_path"]).name: change["words"] for change in shown} == {
         "data.bin": "deleted file of 2 bytes",
         "gone.txt": "deleted file",
         "n.txt": "moved from old.txt",
@@ -270,7 +270,7 @@ def test_a_conflict_names_what_depends_on_the_change(agent: Agent, root: Path) -
     shown = raw_call(agent, "review_edits")
     at = [change["words"] for change in shown["structuredContent"]["changes"]].index("moved from a.txt")
     outcome, message = taken(decided(agent, shown, "reject", at))
-    assert outcome == "conflicted"
+    assert outcome == "conflict"
     assert message.startswith("Refused, nothing was changed: 1 conflict. ")
     assert message.endswith("Reject 2:0 first.")
     assert (root / "a.txt").read_text() == "another\n"
@@ -283,7 +283,7 @@ def test_a_file_that_was_changed_on_disk_stops_the_decision(agent: Agent, root: 
     mine = LINES.replace("2\n", "two\n", 1) + "mine\n"
     (root / "a.txt").write_text(mine)
     done = decided(agent, shown, "reject")
-    assert taken(done) == ("external", ON_DISK)
+    assert taken(done) == ("external-changes", ON_DISK)
     assert (root / "a.txt").read_text() == mine
     assert "not recorded" in done["structuredContent"]["review"]["remarks"][0]
 

@@ -357,7 +357,7 @@ export interface Moment { timestamp: Time; files: { path: Path; name: string; wh
 /**
  * POST /api/restore {path, seq, before?, dry_run?, on_external?, ticket?}: Outcome. "decided" has action "restore" and
  * the number by which an undo takes it back. If the file has changes that are not recorded, the first outcome is
- * "external"; on_external "keep" with its ticket records them, and then restores.
+ * "external-changes"; on_external "keep" with its ticket records them, and then restores.
  */
 
 /**

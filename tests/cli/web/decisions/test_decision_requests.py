@@ -277,7 +277,7 @@ def test_a_rejection_that_breaks_names_is_asked_about_once(runner: CommandRunner
     runner.edit("a.py", b"x = 1\n", b"x = 1\ny = 2\n")
     accepted(runner, "b.py", b"from a import y\n")
     asked = server.decide("reject", units={"2:1": "pending"})
-    assert (asked["outcome"], asked["title"], asked["units"]) == ("confirm", "This breaks names", ["2:1"])
+    assert (asked["outcome"], asked["title"], asked["hunks"]) == ("confirm", "This breaks names", ["2:1"])
     assert asked["message"].endswith("takes `y` out of `a`, from which b.py:1 imports it, which 3:0 added.")
     assert runner.statuses()["2:1"] is Status.PENDING
     done = server.decide("reject", units={"2:1": "pending"}, ticket=asked["ticket"])

@@ -258,9 +258,9 @@ if TYPE_CHECKING:
     from objstore.retention.garbage_collection import GcPlan as GcPlan, GcResult as GcResult
     from objstore.retention.pins import PinView as PinView
     from objstore.retention.purge import PurgePlan as PurgePlan
+    from objstore.roles.remote_decisions import Carried as Carried, RemoteVerdict as RemoteVerdict
     from objstore.roles.remotes import (
         Added as Added,
-        Carried as Carried,
         PulledMember as PulledMember,
         clone_remote as clone_remote,
     )
@@ -698,7 +698,8 @@ _HOMES: Final = {
     "remote.probe": ("Probed",),
     "remote.push": ("Pushed", "PushPlan"),
     "remote.remotes": ("PUSH_CHOICES", "Member", "Remote", "RemoteState"),
-    "roles.remotes": ("Added", "Carried", "PulledMember", "clone_remote"),
+    "roles.remote_decisions": ("Carried", "RemoteVerdict"),
+    "roles.remotes": ("Added", "PulledMember", "clone_remote"),
     "roles.trials": ("Copy",),
     "trial.bisection": ("NotFound", "first_failing", "smallest_failing"),
     "trial.covered": ("CoveredTree", "FileResult"),

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     )
     from objstore.roles.comments import Comments
     from objstore.roles.history import History
+    from objstore.roles.remote_decisions import RemoteDecisions
     from objstore.roles.remotes import Remotes
     from objstore.roles.retention import Retention
     from objstore.roles.review import Review
@@ -360,7 +361,14 @@ class Workspace:
         """Share the store through buckets."""
         from objstore.roles.remotes import Remotes
 
-        return Remotes(self._journal, self.review)
+        return Remotes(self._journal)
+
+    @cached_property
+    def remote_decisions(self) -> RemoteDecisions:
+        """Decide on what other stores have, and carry out what others have decided."""
+        from objstore.roles.remote_decisions import RemoteDecisions
+
+        return RemoteDecisions(self._journal, self.remotes, self.review, self.trials)
 
     @cached_property
     def messages(self) -> AgentMessages:

@@ -24,6 +24,7 @@ from cli.render.status import counted
 from cli.screen.progress import DECIDING, showing_progress
 from cli.screen.terminal import FOR_STDERR, can_ask, write
 from cli.search.candidates import conversation_option, file_option, names, takes_turns
+from cli.selection.member_names import member_named
 from cli.selection.turn_selection import TurnSelection
 from cli.selection.unit_selection import UnitSelection, selected, way_back
 from objstore import (
@@ -45,7 +46,17 @@ from objstore import (
 )
 
 if TYPE_CHECKING:
-    from objstore import Check, DecisionInForce, DecisionOutcome, ExternalChange, Selected, Workspace
+    from objstore import (
+        Check,
+        DecisionInForce,
+        DecisionOutcome,
+        ExternalChange,
+        Json,
+        Member,
+        Remote,
+        Selected,
+        Workspace,
+    )
 
 
 __all__ = ["MARKERS_HELP", "DecisionCommand", "Undo", "WayOut", "takes_decision_options", "takes_selection"]
@@ -181,6 +192,10 @@ class DecisionCommand:
         """
         selection.check()
         with self.invocation.reviewed_workspace() as workspace:
+            elsewhere = member_named(workspace, selection.names)
+            if elsewhere is not None:
+                self._decide_elsewhere(workspace, action, selection, elsewhere, way_out, reason=reason)
+                return
             # Before the decision: the current folder may become empty by it and be removed.
             found = selected(workspace, action, selection)
             if way_out.takes_users:
@@ -188,6 +203,43 @@ class DecisionCommand:
             if asks and not (is_sure or self.dry_run):
                 _confirm(found, is_group=selection.is_group)
             self.decide_units(workspace, action, selection, found, way_out, reason=reason, is_sure=is_sure)
+
+    def _decide_elsewhere(
+        self,
+        workspace: "Workspace",
+        action: Action,
+        selection: UnitSelection,
+        elsewhere: "tuple[Remote, Member, tuple[str, ...]]",
+        way_out: WayOut,
+        *,
+        reason: str,
+    ) -> None:
+        """Decide on what another store has, by the log of the bucket: the store with the files carries it out."""
+        from objstore import Workspace, json_line
+
+        remote, member, names = elsewhere
+        if way_out or way_out.takes_users or self.check or self.on_external is not None:
+            raise click.UsageError(f"How a conflict is solved is decided where the files are: by {member.name}.")
+        if not names and not selection.is_group:
+            raise click.UsageError(f"Name edits or hunks of {member.name}, such as {member.name}/12:2.")
+        with Workspace.open(workspace.remotes.mirror(remote, member)) as mirror:
+            units = selected(mirror, action, replace(selection, names=names)).units
+        if not units:
+            write([self.invocation.screen().line(f"Nothing to do: already {RESULTS[action]}.")])
+            return
+        shown = ", ".join(f"{member.name}/{unit}" for unit in sorted(units))
+        number = 0
+        if not self.dry_run:
+            decide = workspace.remote_decisions.decide
+            number = decide(remote, member, action, units, who=reviewer(), reason=reason)
+        if self.as_json:
+            names_of = [str(unit) for unit in sorted(units)]
+            shape: dict[str, Json] = {"store": member.name, "action": action.value, "units": [*names_of]}
+            write([json_line({**shape, "entry": number or None, "dry_run": self.dry_run})])
+            return
+        said = f"Would ask {member.name} to" if self.dry_run else f"Decision {number} asks {member.name} to"
+        then = "" if self.dry_run else " It is carried out there by the next `cas pull`."
+        write([self.invocation.screen().line(f"{said} {action.value} {shown}.{then}")])
 
     def decide_units(
         self,

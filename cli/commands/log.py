@@ -17,6 +17,7 @@ from cli.screen.terminal import Screen, write
 from cli.search.candidates import conversation_option, file_option, moments, names, takes_turns
 from cli.search.edit_list import EditConditions, accepted_by, lineage_at, matching, tool_named
 from cli.search.pickaxe import Pickaxe
+from cli.selection.member_names import opened
 from cli.selection.selectors import edit_filter, places_named
 from cli.selection.turn_selection import TurnSelection
 from objstore import MAX_INT, EditFilter, EditView, GitEvent, NoSuchName, Origin, Status, replace
@@ -145,7 +146,7 @@ def log(  # noqa: PLR0913 -- each is an option of the command
     read_errors = ReadErrors()
     from cli.screen.progress import Progress
 
-    with invocation.reviewed_workspace() as workspace, Progress({"edits": "searching"}) as progress:
+    with opened(invocation, places) as (workspace, places), Progress({"edits": "searching"}) as progress:
         found = places_named(workspace, places, hidden=not follow)
         if follow and not found.file:
             raise NoSuchName(places[0], "recorded file")  # it is a folder, or a pattern

@@ -12,7 +12,7 @@ from cli.screen.terminal import Screen, shown_name, write
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from objstore import PulledMember
+    from objstore import Carried, Json, PulledMember, Workspace
 
 __all__ = ["PULLING", "pull"]
 
@@ -22,18 +22,22 @@ PULLING = {"bytes": "fetching", "blobs": "checking", "documents": "replaying"}
 
 @command("pull")
 @click.argument("name", metavar="[REMOTE]", default="")
+@click.option("--no-carry", is_flag=True, help="Only fetch; leave what others decided on this store for later.")
 @click.option("-n", "--dry-run", is_flag=True, help="Say what would be fetched; fetch nothing.")
 @json_option
-def pull(*, name: str, dry_run: bool, as_json: bool) -> None:
-    """Fetch what others have pushed to a remote, and check it as an import does; your files stay as they are.
+def pull(*, name: str, no_carry: bool, dry_run: bool, as_json: bool) -> None:
+    """Fetch what others have pushed to a remote, check it as an import does, and carry out what they decided.
 
-    `cas log NAME/` then lists the edits of the store NAME.
+    `cas log NAME/` then lists the edits of the store NAME, and `cas reject NAME/12:2 -m REASON` decides on one. What
+    others decided on this store is carried out by the rules for your own decisions, and `cas undo` takes it back; in an
+    agent's shell nothing is. Your files change by nothing else.
     """
     invocation = Invocation.current()
-    with invocation.workspace() as workspace:
+    with invocation.reviewed_workspace() as workspace:
         name = name or only_remote(workspace)
         with Progress(PULLING) as progress:
             found = workspace.remotes.pull(name, dry_run=dry_run, progress=progress.report)
+        carried = [] if no_carry or dry_run else _carried(workspace, name)
     if as_json:
         from objstore import json_line
 
@@ -52,13 +56,52 @@ def pull(*, name: str, dry_run: bool, as_json: bool) -> None:
             )
             for each in found
         )
+        write(map(json_line, map(_carried_shape, carried)))
     else:
         write(_rows(found, invocation.screen(), name, dry_run=dry_run))
+        write(map(invocation.screen().line, map(_carried_line, carried)))
     if any(each.error for each in found):
         for each in found:
             if each.error:
                 click.echo(f"cas: {each.member.name}: {shown_name(each.error)}", err=True)
         click.get_current_context().exit(1)
+
+
+def _carried(workspace: "Workspace", name: str) -> "list[Carried]":
+    """Carry out what others decided, unless an agent's shell asks for it."""
+    from objstore import AgentDecides
+
+    try:
+        return workspace.remote_decisions.carry(name)
+    except AgentDecides as error:
+        click.echo(f"cas: what others decided here was not carried out. {error}", err=True)
+        return []
+
+
+def _carried_line(each: "Carried") -> str:
+    units = ", ".join(map(str, each.units))
+    what = f"{each.action.value} of {units} by {shown_name(each.who) or 'somebody'}"
+    reason = f", because: {shown_name(each.reason)}" if each.reason else ""
+    match each.result:
+        case "carried":
+            return f"Carried out: {what}{reason}"
+        case "refused":
+            return f"Refused: {what}{reason}: {shown_name(each.why)}"
+        case _:
+            return f"Waits: {what}{reason}: {shown_name(each.why)}"
+
+
+def _carried_shape(each: "Carried") -> "dict[str, Json]":
+    units: list[Json] = [*map(str, each.units)]
+    return {
+        "entry": each.number,
+        "action": each.action.value,
+        "units": units,
+        "who": each.who,
+        "reason": each.reason or None,
+        "result": each.result,
+        "why": each.why or None,
+    }
 
 
 def _rows(found: "list[PulledMember]", screen: Screen, name: str, *, dry_run: bool) -> "Iterator[bytes]":

@@ -26,17 +26,24 @@ def remote() -> None:
 @json_option
 def listing(*, as_json: bool) -> None:
     """List the remotes: what is not pushed yet, and the stores of others. With --json, one object a line."""
+    from cli.render.status import counted
+
     invocation = Invocation.current()
     screen = invocation.screen()
     with invocation.workspace() as workspace:
         found = [(each, state, workspace.remotes.behind(state)) for each, state in workspace.remotes.all()]
+        waiting = {each.name: workspace.remote_decisions.waiting(each) for each, _, _ in found}
         if as_json:
             from objstore import json_line
 
-            write(json_line(_shape(each, state, behind)) for each, state, behind in found)
+            shapes = ({**_shape(each, state, behind), "waiting": waiting[each.name]} for each, state, behind in found)
+            write(map(json_line, shapes))
             return
         for each, state, behind in found:
             write(_rows(each, state, behind, screen))
+            if waiting[each.name]:
+                decided = f"{counted(waiting[each.name], 'decision')} of others to be carried out"
+                write([screen.line(f"  {decided} (`{invocation.program} pull {each.name}`)")])
     if not found:
         click.echo(f"There are no remotes. `{invocation.program} remote add NAME URL` adds one.", err=True)
 

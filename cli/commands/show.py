@@ -14,6 +14,7 @@ from cli.render.unreadable import ReadErrors
 from cli.screen.diff_layout import for_pager, takes_layout
 from cli.screen.terminal import Screen, write
 from cli.search.candidates import names, takes_turns
+from cli.selection.member_names import opened
 from cli.selection.selectors import edits_meant, edits_named
 from cli.selection.turn_selection import TurnSelection
 from objstore import UNREADABLE, EditFilter, EditView, Unit
@@ -39,8 +40,8 @@ def show(*, names: tuple[str, ...], by: TurnSelection, stat: bool, columns: bool
     """
     invocation = Invocation.current()
     read_errors = ReadErrors()
-    with invocation.reviewed_workspace() as workspace:
-        chosen = names or (() if by.is_given else (_newest(workspace),))
+    with opened(invocation, names) as (workspace, inside):
+        chosen = inside or (() if by.is_given else (_newest(workspace),))
         meant = [edit for name in chosen for edit in edits_named(workspace, name)]
         if by.is_given:
             views = edits_meant(workspace, conversation="", file="", by=by)

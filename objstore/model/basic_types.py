@@ -149,6 +149,7 @@ class Surface(StrEnum):
     EDITOR = "editor"  # the command `cas`, run by an editor that says so
     PAGE = "page"  # `cas web`
     CHAT = "chat"  # the review that a chat program shows
+    REMOTE = "remote"  # another store of a bucket; this one carried it out
 
 
 @value

@@ -65,7 +65,6 @@ class RemoteState:
     pushed_edits: int = 0
     pushed_end: tuple[int, int] = (0, 0)  # segment and offset
     members: Mapping[str, Member] = field(default_factory=dict)  # by lane
-    log: int = 0  # the newest entry of the decision log that was read
     failure: str = ""  # why the last push in the background failed; "": it did not
 
 
@@ -141,7 +140,6 @@ class Remotes:
                 pushed_edits=int(read.get("pushed_edits", 0)),
                 pushed_end=(int(read["pushed_end"][0]), int(read["pushed_end"][1])) if "pushed_end" in read else (0, 0),
                 members={lane: _member(lane, each) for lane, each in read.get("members", {}).items() if is_lane(lane)},
-                log=int(read.get("log", 0)),
                 failure=str(read.get("failure", "")),
             )
         except (KeyError, TypeError, ValueError):
@@ -158,7 +156,6 @@ class Remotes:
             "pushed_edits": state.pushed_edits,
             "pushed_end": list(state.pushed_end),
             "members": members,
-            "log": state.log,
             "failure": state.failure,
         }
         if state.pushed is not None:
@@ -167,6 +164,37 @@ class Remotes:
                 self._replace(name, "head", state.pushed.body)
         self._write(name, "state", fields)
         return state
+
+    def entries(self, name: str) -> list[tuple[int, bytes]]:
+        """Return the entries of a remote's decision log that were read so far, ascending by number."""
+        folder = self.folder(name, "log")
+        try:
+            numbers = sorted(int(each) for each in os.listdir(folder) if each.isascii() and each.isdigit())
+        except FileNotFoundError:
+            return []
+        return [(number, read_store_file(os.path.join(folder, str(number)))) for number in numbers]
+
+    def keep_entry(self, name: str, number: int, encoded: bytes) -> None:
+        """Keep an entry that was read."""
+        self._make(self.folder(name, "log"))
+        with suppress(FileExistsError):
+            self._disk.create(self.folder(name, "log", str(number)), encoded)
+
+    def carrying(self, name: str) -> tuple[int, int] | None:
+        """Return the decision that was being carried out, and the number that one made for it has at least."""
+        match self._read(name, "carrying"):
+            case {"entry": int(entry), "decision": int(decision)}:
+                return entry, decision
+            case _:
+                return None
+
+    def note_carrying(self, name: str, noted: tuple[int, int] | None) -> None:
+        """Note, durably, which decision is being carried out (None: it was answered)."""
+        if noted is not None:
+            self._write(name, "carrying", {"entry": noted[0], "decision": noted[1]})
+            return
+        with suppress(FileNotFoundError):
+            self._disk.remove_store_file(self.folder(name, "carrying"))
 
     def member(self, spelling: str) -> tuple[Remote, Member] | None:
         """Return the other store that `NAME` or `REMOTE/NAME` names (None: none).

@@ -10,18 +10,17 @@ from objstore.fastclass import value
 # What only some methods need is imported in them, as in the other roles.
 if TYPE_CHECKING:
     from objstore.fs.disk import Disk
-    from objstore.model.basic_types import Action, Progress, Unit
+    from objstore.model.basic_types import Progress
     from objstore.remote.bucket import Bucket
     from objstore.remote.collect import Collected
     from objstore.remote.heads import Head
     from objstore.remote.probe import Probed
     from objstore.remote.push import Pushed, PushPlan
     from objstore.remote.remotes import Member, Remote, RemoteState
-    from objstore.roles.review import Review
     from objstore.transaction.journal import Journal
     from objstore.transfer.import_export import Imported
 
-__all__ = ["Added", "Carried", "PulledMember", "Remotes", "clone_remote", "stores_in"]
+__all__ = ["Added", "PulledMember", "Remotes", "clone_remote", "stores_in"]
 
 _TRIES: Final = 3
 _MOST_STORES: Final = 10_000
@@ -45,28 +44,14 @@ class PulledMember:
     error: str = ""  # why nothing was taken of it; "": nothing was wrong
 
 
-@value
-class Carried:
-    """What became of a decision that somebody else made on this store."""
-
-    number: int  # in the log of the bucket
-    who: str
-    action: Action
-    units: tuple[Unit, ...]
-    result: str  # carried, refused, or waiting
-    reason: str  # the reviewer's
-    why: str = ""  # why it was refused, or waits
-
-
 class Remotes:
     """Share the store through buckets."""
 
-    def __init__(self, journal: Journal, review: Review) -> None:
-        """Wrap an open journal. `review`: carries out what others decided."""
+    def __init__(self, journal: Journal) -> None:
+        """Wrap an open journal."""
         from objstore.remote.remotes import Remotes as KnownRemotes
 
         self._journal: Final = journal
-        self._review: Final = review
         self._known: Final = KnownRemotes(journal.tree.root, journal.disk)
 
     # ---- the remotes
@@ -102,6 +87,14 @@ class Remotes:
         remote = Remote(name=name, url=url, lane=lane, label=own, push=push)
         self._known.put(remote)
         return Added(remote=remote, probed=probed)
+
+    def member(self, spelling: str) -> tuple[Remote, Member] | None:
+        """Return the other store that `NAME` or `REMOTE/NAME` names (None: none); it has been pulled before."""
+        return self._known.member(spelling)
+
+    def mirror(self, remote: Remote, member: Member) -> str:
+        """Return the folder of the mirror of another store, which `Workspace.open` opens."""
+        return self._known.folder(remote.name, "members", member.name)
 
     def set_push(self, name: str, push: str) -> Remote:
         """Say when a remote is pushed to by itself. Raises RemoteUnknown."""
@@ -142,35 +135,43 @@ class Remotes:
         from objstore.fastclass import replace
         from objstore.remote.bucket import open_bucket
         from objstore.remote.keys import new_lane as further_lane, store_of
-        from objstore.remote.push import Pushed, push
 
         remote = self._known.get(name)
         bucket = open_bucket(remote.url)
-        with self._known.held(name), self._journal.reading() as store:
-            state = self._known.state(name)
+        with self._known.held(name):
             if new_lane and not dry_run:
                 remote = replace(remote, lane=further_lane(store_of(remote.lane), os.urandom(4)))
                 self._known.put(remote)
-                state = self._known.save(name, pushed=None)
+                self._known.save(name, pushed=None)
+            return self.push_held(remote, bucket, again=again, dry_run=dry_run, progress=progress)
+
+    def push_held(
+        self,
+        remote: Remote,
+        bucket: Bucket,
+        *,
+        again: bool = False,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+    ) -> Pushed | PushPlan:
+        """Do as `push` while the remote is held."""
+        from objstore.remote.push import Pushed, push
+
+        with self._journal.reading() as store:
             done = push(
                 bucket,
                 remote.lane,
                 store,
                 label=remote.label,
-                seen=state.pushed,
+                seen=self._known.state(remote.name).pushed,
                 again=again,
                 dry_run=dry_run,
                 progress=progress,
             )
-            if isinstance(done, Pushed):
-                end = done.head.end
-                self._known.save(
-                    name,
-                    pushed=done.seen,
-                    pushed_edits=done.head.edits,
-                    pushed_end=(end.segment, end.offset),
-                    failure="",
-                )
+        if isinstance(done, Pushed):
+            end, edits = done.head.end, done.head.edits
+            pushed_end = (end.segment, end.offset)
+            self._known.save(remote.name, pushed=done.seen, pushed_edits=edits, pushed_end=pushed_end, failure="")
         return done
 
     def note_failure(self, name: str, why: str) -> None:

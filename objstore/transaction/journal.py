@@ -18,6 +18,7 @@ from objstore.errors import (
     DiskFailed,
     DiskFull,
     NotAWorkspace,
+    PathReserved,
     PermissionRefused,
     StoreLocked,
     StoreReplaced,
@@ -114,6 +115,7 @@ class Journal:
         self.tree: Final[Tree] = self.files.tree
         self._folder: Final = os.path.join(self.tree.root, STORE_NAME)
         self._index: Final = os.path.join(self._folder, INDEX_NAME)
+        self._is_mirror: Final = STORE_NAME in self.tree.root.split(os.sep)
         try:
             self.store = self._open_store()
         except BaseException:
@@ -230,9 +232,11 @@ class Journal:
         of the user's; completing what a crashed writer left may then be deferred until there is disk space for it.
         `waiting` is called now and then while another process writes; an exception from it ends the wait.
 
-        Raises StoreLocked, StoreRefuses, StoreDamaged, DiskFull if that can't be completed for lack of space,
+        Raises PathReserved in a mirror, StoreLocked, StoreRefuses, StoreDamaged, DiskFull if that can't be completed,
         NotAWorkspace, and StoreReplaced if another folder has the workspace's path by now.
         """
+        if self._is_mirror:
+            raise PathReserved(self.tree.root, "mirrors of other stores, in which nothing is decided")
         catch_ups = _CATCH_UPS
         with closing(self._turns(within, waiting)) as turns:
             for _ in turns:

@@ -51,7 +51,12 @@ REGISTRY_HOSTS: Final = tuple(
 FOREIGN_PATH: Final = re.compile(r"(?<![\w.~-])/(?:work|farm|tmp/venv)/")
 
 NAMES_WITHOUT_A_CONCEPT: Final = {"common", "helper", "helpers", "manager", "misc", "util", "utils"}
-OTHERWISE_NAMED: Final = {"markdown_it": "markdown-it-py"}
+OTHERWISE_NAMED: Final = {
+    "markdown_it": "markdown-it-py",
+    "tree_sitter": "tree-sitter",
+    "tree_sitter_javascript": "tree-sitter-javascript",
+    "tree_sitter_typescript": "tree-sitter-typescript",
+}
 """Distributions whose packages have another name."""
 
 IMPURE: Final = {

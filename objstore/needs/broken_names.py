@@ -1,19 +1,15 @@
 """Name what a change of a program's files breaks: names that become undefined, and imports of what is gone.
 
-What was broken before is no news. A module is found by its place: packages are folders with `__init__.py`.
+What was broken before is no news.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Protocol
 
 from objstore.fastclass import NamedTuple
-from objstore.needs.python_names import Import, PythonNames
-from objstore.needs.source_kinds import is_python
+from objstore.needs.source_kinds import language_of
 
-__all__ = ["BrokenName", "Program", "broken_names", "module_words"]
-
-_DEEPEST: Final = 20
-"""Star imports that lead to star imports."""
+__all__ = ["BrokenName", "Program", "broken_names"]
 
 
 class BrokenName(NamedTuple):
@@ -21,137 +17,47 @@ class BrokenName(NamedTuple):
 
     path: str  # of the file that uses it
     line: int  # 1-based, in its text after the change
-    name: str  # "": the file is no Python any more
+    name: str  # "": the file can't be read any more, or `module` is gone
     module: str = ""  # the module from which it is imported; "": it is used, and nothing binds it
-    error: str = ""  # why the file is no Python any more
-    was_there: bool = True  # whether the module had the name before; if not, the import is what is new
+    error: str = ""  # why the file can't be read any more
+    was_there: bool = True  # whether what is imported was there before; if not, the import is what is new
 
     @property
     def words(self) -> str:
         """What a change does, and where it is felt, to go after what makes the change."""
         if self.error:
-            return f"leaves {self.path} unreadable as Python: {self.error}"
+            return f"leaves {self.path} unreadable as {language_of(self.path)}: {self.error}"
         if self.module and self.name and not self.was_there:
             return f"imports `{self.name}` in {self.path}:{self.line} from `{self.module}`, which doesn't have it"
         if self.module and self.name:
             return f"takes `{self.name}` out of `{self.module}`, from which {self.path}:{self.line} imports it"
+        if self.module and not self.was_there:
+            return f"imports `{self.module}` in {self.path}:{self.line}, which isn't there"
         if self.module:
             return f"takes `{self.module}` away, which {self.path}:{self.line} imports"
         return f"leaves `{self.name}` undefined in {self.path}:{self.line}"
 
 
-def module_words(path: str) -> tuple[str, ...]:
-    """Return the words of which one is in each import of the module in a file."""
-    name = path.rpartition("/")[2].removesuffix(".pyi").removesuffix(".py")
-    folder = path.rpartition("/")[0].rpartition("/")[2]
-    # `from . import name` names no package, but what it imports from it.
-    return (folder, "") if name == "__init__" else (name,)
-
-
-class Program:
-    """The Python files of a workspace at one moment."""
-
-    def __init__(self, paths: Iterable[str], names: Callable[[str], PythonNames]) -> None:
-        """Take the paths of all its files, and a function that returns the names of one."""
-        self.paths: Final = frozenset(path for path in paths if is_python(path))
-        self._names: Final = names
-        self._read: dict[str, PythonNames] = {}
-        self._modules: dict[str, list[str]] = {}
-        for path in self.paths:
-            self._modules.setdefault(self._module_of(path), []).append(path)
-        self._packages: Final = {
-            module[:at] for module in self._modules for at, letter in enumerate(module) if letter == "."
-        }
-
-    def names(self, path: str) -> PythonNames:
-        """Return the names of a file."""
-        if path not in self._read:
-            self._read[path] = self._names(path)
-        return self._read[path]
+class Program(Protocol):
+    """The sources of one language in a workspace, at one moment."""
 
     def broken(self, path: str) -> Iterator[BrokenName]:
-        """Yield what is broken in a file."""
-        found = self.names(path)
-        if found.error:
-            yield BrokenName(path, 0, "", error=found.error)
-            return
-        supplied, is_open = self._from_stars(path)
-        if not is_open:
-            yield from (BrokenName(path, line, name) for name, line in found.undefined if name not in supplied)
-        for each in found.imports:
-            yield from self._broken_import(path, each)
+        """Yield what is broken in a source."""
+
+    def exports(self, path: str) -> object:
+        """Return what others can import from a source, for a comparison; None: there is no such file."""
 
     def has_module(self, module: str) -> bool:
-        """Return whether a file, or a folder with files, has this dotted name."""
-        return module in self._modules or module in self._packages
+        """Return whether there is a module of this name."""
+
+    def could_have_module(self, module: str) -> bool:
+        """Return whether a module that is not there afterwards could only be one of these files."""
 
     def may_have(self, module: str, name: str) -> bool:
-        """Return whether a name can be imported from a module of these files, or that can't be known."""
-        files = self._modules.get(module, [])
-        if len(files) != 1:
-            return len(files) > 1
-        (file,) = files
-        names = self.names(file)
-        if names.error or names.is_open or name in names.defined or name in _EVERY_MODULE:
-            return True
-        supplied, is_open = self._from_stars(file)
-        is_package = file.endswith(("/__init__.py", "/__init__.pyi"))
-        return is_open or name in supplied or (is_package and self.has_module(f"{module}.{name}"))
+        """Return whether a name can be imported from a module, or that can't be known."""
 
-    # ---- inside
-
-    def _module_of(self, path: str) -> str:
-        folder, _, name = path.rpartition("/")
-        name = name.removesuffix(".pyi").removesuffix(".py")
-        parts = [] if name == "__init__" else [name]
-        while folder and f"{folder}/__init__.py" in self.paths:
-            above, _, own = folder.rpartition("/")
-            parts.append(own)
-            folder = above
-        return ".".join(reversed(parts))
-
-    def _target(self, path: str, module: str, level: int) -> tuple[str, str]:
-        """Return the dotted name of an imported module and its file ("": none of these files)."""
-        if level:
-            base = self._module_of(path).split(".")
-            if path.rpartition("/")[2] not in {"__init__.py", "__init__.pyi"}:
-                base = base[:-1]
-            base = base[: len(base) - level + 1] if level > 1 else base
-            module = ".".join([*(part for part in base if part), *([module] if module else [])])
-        files = self._modules.get(module, [])
-        return module, files[0] if len(files) == 1 else ""
-
-    def _broken_import(self, path: str, found: Import) -> Iterator[BrokenName]:
-        module, file = self._target(path, found.module, found.level)
-        if not module or found.name == "*":
-            return
-        if not self.has_module(module):
-            yield BrokenName(path, found.line, "", module=module)
-            return
-        if not found.name or not file:
-            return
-        if not self.may_have(module, found.name):
-            yield BrokenName(path, found.line, found.name, module=module)
-
-    def _from_stars(self, path: str, depth: int = 0) -> tuple[set[str], bool]:
-        """Return the names that star imports bring into a file, and whether there may be others."""
-        supplied: set[str] = set()
-        for each in self.names(path).imports:
-            if each.name != "*":
-                continue
-            _, file = self._target(path, each.module, each.level)
-            if not file or file == path or depth > _DEEPEST:
-                return supplied, True
-            names = self.names(file)
-            inner, is_open = self._from_stars(file, depth + 1)
-            if names.error or names.is_open or is_open:
-                return supplied, True
-            own = names.defined | inner
-            supplied |= set(names.exported) if names.exported is not None else {n for n in own if not n.startswith("_")}
-        return supplied, False
-
-
-_EVERY_MODULE: Final = frozenset({"__name__", "__file__", "__doc__", "__path__", "__spec__", "__package__", "__all__"})
+    def may_be_bound(self, path: str, name: str) -> bool:
+        """Return whether a name could be one that a source has lost; if not, something outside may provide it."""
 
 
 def broken_names(before: Program, after: Program, files: Mapping[str, str]) -> list[BrokenName]:
@@ -164,12 +70,18 @@ def broken_names(before: Program, after: Program, files: Mapping[str, str]) -> l
     for path, earlier in files.items():
         known = set() if not earlier else {_identity(each) for each in before.broken(earlier)}
         for each in after.broken(path):
-            if _identity(each) in known or (each.module and not each.name and not before.has_module(each.module)):
+            if _identity(each) in known or (
+                each.module and not each.name and not before.could_have_module(each.module)
+            ):
                 continue
             if each.error and not earlier:
                 continue  # a file that is back is as it once was
-            is_import = bool(each.module and each.name)
-            found.append(each._replace(was_there=not is_import or before.may_have(each.module, each.name)))
+            if earlier and each.name and not each.module and not before.may_be_bound(earlier, each.name):
+                continue
+            was_there = not each.module or (
+                before.may_have(each.module, each.name) if each.name else before.has_module(each.module)
+            )
+            found.append(each._replace(was_there=was_there))
     return sorted(found)
 
 

@@ -12,9 +12,11 @@ import warnings
 from collections.abc import Iterator
 from typing import Final
 
+from msgpack import packb, unpackb
+
 from objstore.fastclass import NamedTuple
 
-__all__ = ["NO_NAMES", "Import", "PythonNames", "imported_words", "python_names"]
+__all__ = ["NO_NAMES", "Import", "PythonNames", "imported_words", "packed", "python_names", "unpacked"]
 
 _MODULE_NAMES: Final = frozenset(dir(builtins)) | {
     *("__file__", "__path__", "__annotations__", "__module__", "__qualname__", "__builtins__", "WindowsError"),
@@ -66,6 +68,29 @@ def python_names(source: bytes) -> PythonNames:
         line = getattr(error, "lineno", 0) or 0
         return PythonNames(error=f"{getattr(error, 'msg', '') or error} (line {line})")
     return _Reading(tree, table).names()
+
+
+def packed(names: PythonNames) -> bytes:
+    """Return names as bytes, for a cache."""
+    exported = None if names.exported is None else list(names.exported)
+    body: bytes = packb(
+        (names.error, sorted(names.defined), names.is_open, exported, names.undefined, names.imports),
+        unicode_errors="surrogatepass",
+    )
+    return body
+
+
+def unpacked(body: bytes) -> PythonNames:
+    """Return the names that `packed` packed."""
+    error, defined, is_open, exported, undefined, imports = unpackb(body, unicode_errors="surrogatepass")
+    return PythonNames(
+        error=error,
+        defined=frozenset(defined),
+        is_open=is_open,
+        exported=None if exported is None else tuple(exported),
+        undefined=tuple((name, line) for name, line in undefined),
+        imports=tuple(Import(*each) for each in imports),
+    )
 
 
 # ---- inside

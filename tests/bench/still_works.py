@@ -1,4 +1,4 @@
-"""Measure how many broken names a rejection names, on releases of real packages, with pyflakes as judge.
+"""Measure how many broken names a rejection names, on releases of real packages, with pyflakes or tsc as judge.
 
     python -m tests.bench.still_works FOLDER [MOST]
 
@@ -7,15 +7,21 @@ Between two releases that follow each other, each hunk of each Python file is ta
 them at random, 40 by default), as a rejection of it would. A file that is new with a release is taken out as a whole.
 pyflakes, which is needed for this only, and knows nothing of this program, says which names become undefined. For
 imports between files, its scopes say which names the imported module has.
+
+Of npm's packages (`npm pack` puts them there as `.tgz`), the TypeScript compiler is the judge, of JavaScript too. It is
+looked for in the folder that NODE_PATH names, with `@types/node`.
 """
 
 import ast
 import importlib
+import json
 import random
 import re
+import subprocess
 import sys
+import tarfile
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -24,6 +30,10 @@ from typing import Any
 
 from objstore.needs.broken_names import Program, broken_names
 from objstore.needs.python_names import python_names
+from objstore.needs.python_program import PythonProgram
+from objstore.needs.script_names import DECLARES_GLOBAL, imported_files, script_names
+from objstore.needs.script_program import ScriptProgram
+from objstore.needs.source_kinds import is_script
 from objstore.text.diff import diff_lines
 
 # Installed for this measurement only.
@@ -97,6 +107,57 @@ def judge(before: Sources, after: Sources) -> set[Broken]:
     return found
 
 
+class Compiler:
+    """The TypeScript compiler, as a process that judges one program after the other."""
+
+    def __init__(self) -> None:
+        """Start it."""
+        script = Path(__file__).with_name("typescript_judge.cjs")
+        self._process = subprocess.Popen(["node", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._base: Sources = {}
+        self._found: set[Broken] = set()
+
+    def judge(self, before: Sources, after: Sources) -> set[Broken]:
+        """Return what is broken after a change that was not before."""
+        if before is not self._base:
+            self._base = before
+            self._found = self._asked({"files": {path: _decoded(text) for path, text in before.items()}})
+        changed = {path for path in {*before, *after} if before.get(path) != after.get(path)}
+        texts = {path: after.get(path) for path in changed}
+        change = {path: None if text is None else _decoded(text) for path, text in texts.items()}
+        return self._asked({"change": change}) - self._found
+
+    def _asked(self, question: object) -> set[Broken]:
+        if self._process.stdin is None or self._process.stdout is None:
+            raise AssertionError
+        self._process.stdin.write(json.dumps(question) + "\n")
+        self._process.stdin.flush()
+        return {(path, name) for path, name in json.loads(self._process.stdout.readline())}
+
+
+def _decoded(text: bytes) -> str:
+    return text.decode("utf-8", "replace")
+
+
+def packed_releases(folder: Path) -> Iterator[tuple[str, Sources]]:
+    """Yield the releases of a package of npm, oldest first, each with its sources: those of `src`, if it has some."""
+    archives = sorted(folder.glob("*/*.tgz"), key=lambda path: [int(n) for n in re.findall(r"\d+", path.parent.name)])
+    for path in archives:
+        with tarfile.open(path) as archive:
+            texts = {
+                member.name.partition("/")[2]: file.read()
+                for member in archive.getmembers()
+                if member.isfile() and (file := archive.extractfile(member)) is not None
+            }
+        own = {name: text for name, text in texts.items() if is_script(name) and not _TESTS.search(name)}
+        sources = {name: text for name, text in own.items() if name.startswith("src/")}
+        yield path.parent.name, sources or {n: text for n, text in own.items() if not _COMPILED.match(n)}
+
+
+_COMPILED = re.compile(r"(dist|build|types|umd|es|legacy)/")
+_TESTS = re.compile(r"(^|/)(tests?|__tests__|benchmarks|examples)/|\.min\.|\.test\.")
+
+
 def releases(folder: Path) -> Iterator[tuple[str, Sources]]:
     """Yield the releases of a package, oldest first, each with its Python files."""
     wheels = sorted(folder.glob("*/*.whl"), key=lambda path: [int(n) for n in re.findall(r"\d+", path.parent.name)])
@@ -119,14 +180,26 @@ def rejections(old: Sources, new: Sources) -> Iterator[tuple[str, Sources]]:
 
 
 names_of = cache(python_names)
+script_names_of = cache(script_names)
 
 
-def program(sources: Sources) -> Program:
+def python_program(sources: Sources) -> Program:
     """Return sources as this program sees them."""
-    return Program(sources, lambda path: names_of(sources[path]))
+    return PythonProgram(sources, lambda path: names_of(sources[path]))
 
 
-def told(before: Sources, after: Sources) -> set[Broken]:
+def script_program(sources: Sources) -> Program:
+    """Return sources as this program sees them."""
+    declaring = [path for path, text in sources.items() if path.endswith(".d.ts") or _declares(text)]
+    return ScriptProgram(sources, lambda path: script_names_of(sources[path], path), declaring)
+
+
+@cache
+def _declares(text: bytes) -> bool:
+    return DECLARES_GLOBAL in imported_files(text)
+
+
+def told(before: Sources, after: Sources, program: Callable[[Sources], Program]) -> set[Broken]:
     """Return what this program says is broken."""
     first, second = program(before), program(after)
     found = broken_names(first, second, {path: path if path in before else "" for path in after})
@@ -138,11 +211,14 @@ def measure(folder: Path, most: int) -> tuple[int, int, int, int, list[str]]:
     chance = random.Random(SEED)
     tried = broken = named = false = 0
     misses: list[str] = []
-    found = list(releases(folder))[-20:]
+    is_of_npm = any(folder.glob("*/*.tgz"))
+    found = list(packed_releases(folder) if is_of_npm else releases(folder))[-20:]
+    judged_by = Compiler().judge if is_of_npm else judge
+    program = script_program if is_of_npm else python_program
     for (_, old), (version, new) in pairwise(found):
         all_of_them = list(rejections(old, new))
         for name, after in chance.sample(all_of_them, min(most, len(all_of_them))):
-            expected, said = judge(new, after), told(new, after)
+            expected, said = judged_by(new, after), told(new, after, program)
             tried += 1
             broken += bool(expected)
             named += bool(expected and said)

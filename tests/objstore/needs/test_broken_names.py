@@ -4,14 +4,15 @@ from collections.abc import Mapping
 
 import pytest
 
-from objstore.needs.broken_names import Program, broken_names, module_words
+from objstore.needs.broken_names import broken_names
 from objstore.needs.python_names import python_names
+from objstore.needs.python_program import PythonProgram, module_words
 
 Sources = Mapping[str, str]
 
 
-def program(sources: Sources) -> Program:
-    return Program(sources, lambda path: python_names(sources[path].encode()))
+def program(sources: Sources) -> PythonProgram:
+    return PythonProgram(sources, lambda path: python_names(sources[path].encode()))
 
 
 def broken(before: Sources, after: Sources) -> list[str]:

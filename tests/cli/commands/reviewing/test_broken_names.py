@@ -80,6 +80,17 @@ def test_module_that_goes_with_its_edit_is_named(runner: CommandRunner) -> None:
     assert "takes `net` away, which app.py:1 imports" in said
 
 
+def test_typescript_is_read_as_python_is(runner: CommandRunner) -> None:
+    runner.write("src/net.ts", b"export const get = (url: string) => url\n")
+    runner.write("src/app.tsx", b"import { get } from './net'\nexport const main = () => get('a')\n")
+    runner.edit("src/net.ts", b"export const get", b"export const retry = (n: number) => n\nexport const get")
+    runner.edit("src/app.tsx", b"{ get }", b"{ get, retry }")
+    words = "takes `retry` out of `src/net`, from which src/app.tsx:1 imports it, which 4:1 added."
+    assert f"Rejecting edit 3 {words}" in runner.done("reject", "3", "--dry-run").text
+    assert words not in runner.done("reject", "3", "--with-users").text
+    assert runner.bytes("src/app.tsx") == b"import { get } from './net'\nexport const main = () => get('a')\n"
+
+
 def test_setting_turns_it_off(two: CommandRunner) -> None:
     two.done("config", "set", "review.names", "off")
     assert "Note:" not in two.done("reject", "3").text
@@ -95,7 +106,7 @@ def test_files_of_other_languages_and_data_cost_nothing(runner: CommandRunner) -
 def test_index_can_be_deleted_or_damaged(two: CommandRunner) -> None:
     index = two.folder / ".cas" / "cache" / "names"
     expected = two.done("reject", "3", "--dry-run").text
-    for content in (b"", b"casnames1" + bytes(64), index.read_bytes()[:-1], None):
+    for content in (b"", b"casnames2" + bytes(64), index.read_bytes()[:-1], None):
         if content is None:
             index.unlink()
         else:

@@ -30,7 +30,8 @@ _MOST_INCLUDES: Final = 10
 _SECTION: Final = r'\s*\[\s*([\w.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\](.*)'
 _VALUE: Final = r"\s*([A-Za-z][\w-]*)\s*(?:=\s*(.*))?"
 _PIECE: Final = r'\\(.)|(")|([#;])|([^\\"#;]+)'
-_RELEVANT: Final = (b"excludesfile", b"ignorecase", b"objectformat", b"include")
+_BY_WORKTREE: Final = "extensions.worktreeconfig"
+_RELEVANT: Final = (b"excludesfile", b"ignorecase", b"objectformat", b"include", b"worktreeconfig")
 """What a configuration file has somewhere if a setting in it matters here. Few have."""
 
 _SHA1: Final = 20
@@ -47,7 +48,7 @@ class GitWorktree:
         """
         self.top: Final = top
         self._folder: Final = folder
-        values = _configuration(os.path.join(shared, "config"))
+        values = _configuration(os.path.join(shared, "config"), os.path.join(folder, "config.worktree"))
         self._hash_size: Final = _SHA256 if values.get("extensions.objectformat", "").lower() == "sha256" else _SHA1
         self.ignores_case: Final = _is_true(values.get("core.ignorecase", ""))
         self.user: Final = read_start(_user_excludes(top, values))
@@ -149,8 +150,11 @@ def _settings_folder() -> str:
     return os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
 
 
-def _configuration(own: str) -> dict[str, str]:
-    """Return git's settings for the repository whose configuration file is `own`; the names are in lower case."""
+def _configuration(own: str, of_worktree: str) -> dict[str, str]:
+    """Return git's settings for the repository whose configuration file is `own`; the names are in lower case.
+
+    `of_worktree`: the file that overrides it for one of its worktrees, which git reads if a setting says so.
+    """
     values: dict[str, str] = {}
     settings = os.environ
     files = [] if settings.get("GIT_CONFIG_NOSYSTEM") else [settings.get("GIT_CONFIG_SYSTEM", "/etc/gitconfig")]
@@ -158,7 +162,7 @@ def _configuration(own: str) -> dict[str, str]:
     files += [settings["GIT_CONFIG_GLOBAL"]] if "GIT_CONFIG_GLOBAL" in settings else of_user
     for path in (*files, own):
         values |= _settings_in(path, _MOST_INCLUDES)
-    return values
+    return values | _settings_in(of_worktree, _MOST_INCLUDES) if _is_true(values.get(_BY_WORKTREE, "")) else values
 
 
 def _settings_in(path: str, includes: int) -> dict[str, str]:

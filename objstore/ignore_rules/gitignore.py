@@ -60,7 +60,7 @@ TAGS: Final = {
 
 Source: the Cache Directory Tagging Specification; PEP 405."""
 
-_RULES_VERSION: Final = b"7"
+_RULES_VERSION: Final = b"8"
 """Raised when the meaning of a line changes, so that every folder is scanned again."""
 
 _BUILT_IN: Final = blob_id(b"\n".join([*sorted(REBUILT_FOLDERS), _RULES_VERSION]))
@@ -135,7 +135,7 @@ class _Lines:
 def _lines(text: bytes) -> Iterator[bytes]:
     """Yield the lines of an ignore file that are patterns, without the spaces at their ends."""
     for raw in text.removeprefix(_BOM).split(b"\n"):
-        line = raw.removesuffix(b"\r")
+        line = raw.removesuffix(b"\r").partition(b"\0")[0]
         bare = line.rstrip(b" ")
         # Of the spaces at the end, one after a backslash belongs to the pattern.
         if len(bare) < len(line) and (len(bare) - len(bare.rstrip(b"\\"))) % 2:

@@ -30,7 +30,24 @@ LINES: Final = (
     *("*.log", "*.LOG", "!*.log", "*.Log", "build/", "BUILD", "/a", "/A", "a", "!a", "!A", "A/b", "a/B.LOG", "**/b"),
     *("a/**", "A/**/b", "[a-b]", "[A-B]", "[AB]", "[!a]*", "[!A-B]*", "[[:upper:]]", "[[:lower:]]*", "[^[:upper:]]"),
     *("\\A", "\\a", "*\\A", "?", "x.[l-m]*", "X.?OG", "#x", "\\#x", "É.log", "é*", "a b", "a b  ", "k\\", "K\\\\", ""),
-    *("*", "!*/", "!/b", "*.[oO]", "build/*", "!build/a", "B*/**", "  ", "!", "/", "c.o", "[", "a[", "[C]*", "[c-C]*"),
+    *(
+        "c.o\0x",
+        "*",
+        "!*/",
+        "!/b",
+        "*.[oO]",
+        "build/*",
+        "!build/a",
+        "B*/**",
+        "  ",
+        "!",
+        "/",
+        "c.o",
+        "[",
+        "a[",
+        "[C]*",
+        "[c-C]*",
+    ),
 )
 
 
@@ -60,7 +77,11 @@ class DrawnTree:
         if draws.random() < 0.5 or self.ignores_case:
             words = ["ignorecase", "ignoreCase = true", "IGNORECASE=yes", "ignorecase = 1", "ignorecase = on"]
             values = words if self.ignores_case else ["ignorecase = 0", "ignorecase =", "ignorecase = no"]
-            with draws.choice([self.top / ".git" / "config", self.home / ".gitconfig"]).open("a") as file:
+            of_worktree = self.top / ".git" / "config.worktree"
+            config = draws.choice([self.top / ".git" / "config", self.home / ".gitconfig", of_worktree])
+            if config == of_worktree:
+                git(self.top, "config", "extensions.worktreeConfig", "true")
+            with config.open("a") as file:
                 file.write(f"[core]\n\t{draws.choice(values)}\n")
         self.folders = [self.top]
         for _ in range(draws.randrange(6)):

@@ -25,18 +25,18 @@ _TIME: Final = 80
 _SECOND: Final = 1_000_000_000
 
 
-def born_at(folder: int, name: bytes) -> int:
-    """Return when the file or symlink `name` in an open folder was made, in nanoseconds since 1970-01-01 UTC.
+def born_at(folder: int, name: bytes) -> tuple[int, int]:
+    """Return when the file or symlink `name` in an open folder was made (ns since 1970-01-01 UTC), and its inode.
 
-    A rename, a link or a change leaves that time as it is. Where the system doesn't tell it, this is the time at which
-    the bytes last changed: the file is at least as old. Raises OSError.
+    A rename, a link or a change leaves both as they are. Where the system doesn't tell that time, the time at which the
+    bytes last changed is returned: the file is at least as old. Raises OSError.
     """
     seen = os.lstat(name, dir_fd=folder)
     if sys.platform == "darwin":
-        return int(seen.st_birthtime * _SECOND)
+        return int(seen.st_birthtime * _SECOND), seen.st_ino
     ask = _statx()
     born = 0 if ask is None else ask(folder, name)
-    return born or seen.st_mtime_ns
+    return born or seen.st_mtime_ns, seen.st_ino
 
 
 @cache

@@ -169,9 +169,10 @@ def _ages(
 ) -> tuple[set[bytes], dict[bytes, int]]:
     """Return the paths at which older files came into sight, and when the others that appeared were made (ns).
 
-    `last`: what the last scan saw. `named`: by a call, which is looked at when it begins: what is new then, it made.
+    A new name of a file that the last scan read is no older file. `last`: what that scan saw. `named`: by a call, which
+    is looked at when it begins: what is new then, it made.
     """
-    older, born = set[bytes](), dict[bytes, int]()
+    older, born = set[bytes](), dict[bytes, tuple[int, int]]()
     by_folder: dict[bytes, list[Difference]] = {}
     for here in found:
         if here.known is not None or here.now is None:
@@ -184,10 +185,12 @@ def _ages(
         with suppress(OSError), folder_at(journal.tree, folder) as fd:  # it is gone meanwhile
             for here in new:
                 with suppress(OSError):
-                    born[here.path] = born_at(fd, here.path.rpartition(b"/")[2]) + here.tick
-                    if born[here.path] < last.looked_at(here.path):
-                        older.add(here.path)
-    return older, born
+                    time, inode = born_at(fd, here.path.rpartition(b"/")[2])
+                    born[here.path] = time + here.tick, inode
+    known = last.inodes_read({inode for _, inode in born.values()}) if born else ()
+    times = {path: time for path, (time, inode) in born.items() if inode not in known}
+    older.update(path for path, time in times.items() if time < last.looked_at(path))
+    return older, times
 
 
 # ---- what differs

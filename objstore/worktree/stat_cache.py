@@ -309,6 +309,20 @@ class StatCache:
         found = (self._rows.get(folder) for folder in folders_above(path))
         return next((int(row[_CLOCK]) for row in found if row is not None), 0)
 
+    def inodes_read(self, inodes: AbstractSet[int]) -> set[int]:
+        """Return the inodes, of those given, of files that the last scan read."""
+        found = set[int]()
+        for row in self._rows.values():
+            here = inodes_of(row[_SIGNATURES])
+            if not inodes.isdisjoint(here):
+                blobs = row[_BLOBS]
+                found.update(
+                    inode
+                    for at, inode in enumerate(here)
+                    if inode in inodes and blobs[at * HASH_SIZE : (at + 1) * HASH_SIZE] != UNKNOWN
+                )
+        return found
+
     # ---- changing
 
     def put(self, cached: CachedFolder) -> None:

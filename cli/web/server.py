@@ -79,8 +79,7 @@ def serve(root: str, context: click.Context, *, port: int, opens_browser: bool) 
         try:
             asyncio.run(_served(server, listener, token, address, opens_browser=opens_browser))
         finally:
-            server.renderer.close()
-            server.syntax.close()
+            server.close()
     for words in waiting_words(server):
         click.echo(f"cas: {words}", err=True)
     _end_threads()

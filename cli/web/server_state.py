@@ -51,6 +51,9 @@ _MOST_DIFFS: Final = 40
 _MOST_TEXT: Final = 20_000_000
 """Diffs of files that are kept, and bytes of their texts: the next request mostly asks for one of them again."""
 
+_MOST_IDLE: Final = 2
+"""Workspaces that stay open between requests: as many as answer requests for files at the same time."""
+
 _MOST_NOTES: Final = 20
 _STORE: Final = ".cas"
 
@@ -133,6 +136,7 @@ class ServerState:
         self._places: Final[OrderedDict[int, tuple[str, ...]]] = OrderedDict()
         self._unrecorded: frozenset[int] | None = None  # None: the queue was not read yet
         self._diffs: Final[OrderedDict[object, tuple[int, Any]]] = OrderedDict()
+        self._idle: list[Workspace] = []  # open, and used by no request
         self._put_off = self._put_off_before = 0
         self._taken: Final[set[int]] = set()
         self._checks: Final[list[RunningCheck]] = []
@@ -151,6 +155,38 @@ class ServerState:
                 with suppress(CasError, OSError):
                     workspace.note_git()
             yield workspace
+
+    @contextmanager
+    def reading(self) -> Iterator[Workspace]:
+        """Yield a workspace to a request that only reads: one that an earlier request has left open, if there is one.
+
+        To open the store takes as long as to read a file's changes. Raises what Workspace.open raises.
+        """
+        with self._inner:
+            opened = self._idle.pop() if self._idle else None
+        if opened is not None and not opened.is_there:
+            opened.close()
+            opened = None
+        opened = opened or Workspace.open(self.root)
+        try:
+            yield opened
+        except BaseException:
+            opened.close()  # perhaps because of what it has open
+            raise
+        with self._inner:
+            self._idle.append(opened)
+            spare = self._idle.pop(0) if len(self._idle) > _MOST_IDLE else None
+        if spare is not None:
+            spare.close()
+
+    def close(self) -> None:
+        """End the processes that draw, and close what is open."""
+        self.renderer.close()
+        self.syntax.close()
+        with self._inner:
+            idle, self._idle = self._idle, []
+        for workspace in idle:
+            workspace.close()
 
     def version(self) -> str:
         """Return a text that changes with every record, every call of an agent, and every waiting rejection."""

@@ -10,7 +10,7 @@ from cli.screen.terminal import shown_name, visible
 from objstore import LINK_MODE, EditAway, NoSuchName, Unit, edit_summary, running_shape
 
 if TYPE_CHECKING:
-    from objstore import EditView, NetChange, NetFile, RunningCall, SessionView, TurnView, Workspace
+    from objstore import EditView, NetChange, NetFile, RunningCall, SessionView, TurnPrompt, Workspace
 
 __all__ = ["Edits", "at_path", "change_words", "kind_of", "named", "path_key", "running_call", "shown", "units_named"]
 
@@ -96,14 +96,14 @@ class Edits:
     def __init__(self, workspace: "Workspace") -> None:
         """Summarize edits of `workspace`, which must stay open."""
         self._workspace: Final = workspace
-        self._turns: dict[int, TurnView | None] = {}
+        self._turns: dict[int, TurnPrompt | None] = {}
         self._sessions: dict[int, SessionView | None] = {}
 
-    def turn(self, number: int) -> "TurnView | None":
+    def turn(self, number: int) -> "TurnPrompt | None":
         """Return a turn (None: it is not known)."""
         if number not in self._turns:
             try:
-                self._turns[number] = self._workspace.sessions.turn(number) if number else None
+                self._turns[number] = self._workspace.sessions.turn_prompt(number) if number else None
             except NoSuchName:
                 self._turns[number] = None
         return self._turns[number]

@@ -10,11 +10,11 @@ from objstore.fs.nofollow import read_store_file
 from objstore.fs.reserved_names import AGENTS_NAME, EVENTS_NAME, STORE_NAME
 from objstore.history.edit_queries import edit
 from objstore.index.rows import SessionRow, TurnEdit, TurnRow
-from objstore.model.views import SessionView, TurnLines, TurnView
+from objstore.model.views import SessionView, TurnLines, TurnPrompt, TurnView
 from objstore.request_errors import NoSuchName
 from objstore.transaction.journal import Journal
 
-__all__ = ["had_agents", "session", "sessions", "turn", "turn_lines", "turns"]
+__all__ = ["had_agents", "session", "sessions", "turn", "turn_lines", "turn_prompt", "turns"]
 
 
 def sessions(journal: Journal) -> list[SessionView]:
@@ -45,6 +45,22 @@ def turn(journal: Journal, number: int) -> TurnView:
     if row is None:
         raise NoSuchName(str(number), "turn")
     return next(_turns(journal, [row]))
+
+
+def turn_prompt(journal: Journal, number: int) -> TurnPrompt:
+    """Return what was asked in one turn, without a look at its edits. Raises NoSuchName."""
+    row = journal.store.index.turns.turn(number)
+    if row is None:
+        raise NoSuchName(str(number), "turn")
+    return TurnPrompt(
+        number=row.number,
+        session=row.session,
+        conversation=row.conversation,
+        time=row.time,
+        prompt=row.prompt,
+        client=row.client,
+        model=row.model,
+    )
 
 
 def turn_lines(journal: Journal) -> list[TurnLines]:

@@ -33,6 +33,7 @@ __all__ = [
     "SessionView",
     "State",
     "TurnLines",
+    "TurnPrompt",
     "TurnView",
     "UnreportedComments",
     "Verdict",
@@ -387,6 +388,19 @@ class SessionView:
     ended: int  # time of its last turn or edit
     turns: int  # number of its turns
     edits: int  # number of its edits
+
+
+@value
+class TurnPrompt:
+    """What an agent was asked in a turn. Texts may be empty: not known."""
+
+    number: int
+    session: int  # number of its session
+    conversation: str
+    time: int  # when the prompt was given, in microseconds since 1970-01-01 UTC
+    prompt: str
+    client: str
+    model: str
 
 
 @value

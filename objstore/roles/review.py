@@ -182,8 +182,7 @@ class Review:
     def position(self, document: DocumentId) -> DocumentPosition | None:
         """Return what changes with every edit of, and decision on, a document; None: nothing of it is pending."""
         with self._journal.reading() as store:
-            positions = store.index.edits.pending_documents()
-        return next((position for position in positions if position.document == document), None)
+            return next(iter(store.index.edits.pending_documents(document)), None)
 
     def seen_changes(self) -> frozenset[bytes]:
         """Return the keys of the seen changes."""

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from objstore.model.basic_types import Seq
     from objstore.model.status_report import Collision, RunningCall
-    from objstore.model.views import SessionView, TurnLines, TurnView
+    from objstore.model.views import SessionView, TurnLines, TurnPrompt, TurnView
     from objstore.transaction.journal import Journal
 
 __all__ = ["Sessions"]
@@ -74,6 +74,13 @@ class Sessions:
 
         with self._journal.reading():
             return session_queries.turn(self._journal, number)
+
+    def turn_prompt(self, number: int) -> TurnPrompt:
+        """Return what was asked in one turn, without a look at its edits. Raises NoSuchName."""
+        from objstore.history import session_queries
+
+        with self._journal.reading():
+            return session_queries.turn_prompt(self._journal, number)
 
     def turn_lines(self) -> list[TurnLines]:
         """Return the lines of all edits but git's by turn, session and status, in the order of the first edits.

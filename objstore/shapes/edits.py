@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from objstore.errors import StoreError
     from objstore.history.verdicts import Verdicts
     from objstore.model.basic_types import FileState
-    from objstore.model.views import CommentView, EditView, SessionView, TurnView, Verdict
+    from objstore.model.views import CommentView, EditView, SessionView, TurnPrompt, TurnView, Verdict
     from objstore.workspace import Workspace
 
 __all__ = [
@@ -133,7 +133,7 @@ def verdict_shape(verdict: "Verdict") -> dict[str, Json]:
     }
 
 
-def turn_summary(turn: "TurnView") -> dict[str, Json]:
+def turn_summary(turn: "TurnView | TurnPrompt") -> dict[str, Json]:
     """Return a turn without what its edits did."""
     return {
         "turn": turn.number,

@@ -38,14 +38,14 @@ def file(server: ServerState, fields: Fields) -> Json:
     """Answer with the changes of a file and rows of its diff."""
     first, count = _page(fields)
     version = server.version()
-    with server.workspace() as workspace:
+    with server.reading() as workspace:
         return {"version": version, **file_view(server, workspace, _shown(server, workspace, fields), first, count)}
 
 
 def lines(server: ServerState, fields: Fields) -> Json:
     """Answer with lines of a file's current text, to fill an opened gap."""
     first, count = fields.number("first", 1, least=1), fields.number("count", 100, most=_MOST_ROWS)
-    with server.workspace() as workspace:
+    with server.reading() as workspace:
         return {"rows": _shown(server, workspace, fields).rows.context_rows(first, count)}
 
 
@@ -53,7 +53,7 @@ def line(server: ServerState, fields: Fields) -> Json:
     """Answer with further characters of a row whose line was cut."""
     first, count = fields.number("first", 0), fields.number("count", _CHARACTERS, most=_CHARACTERS)
     number, key = fields.number("row"), fields.key("key")
-    with server.workspace() as workspace:
+    with server.reading() as workspace:
         row = _shown(server, workspace, fields).line(number, key)
     if row is None:
         raise NotThere("The diff has no such row any more.")
@@ -64,7 +64,7 @@ def line(server: ServerState, fields: Fields) -> Json:
 def syntax(server: ServerState, fields: Fields) -> Json:
     """Answer with the syntax marks of rows of a diff."""
     first, count = _page(fields)
-    with server.workspace() as workspace:
+    with server.reading() as workspace:
         shown = _shown(server, workspace, fields)
     return {"first": first, "rows": rows_syntax(server.syntax, shown.file, shown.rows, first, count)}
 
@@ -81,7 +81,7 @@ def edits(server: ServerState, fields: Fields) -> Json:
     units = fields.units("units")
     if not 0 < len(units) <= _MOST_UNITS:
         raise BadRequest(f"units has to name 1 to {_MOST_UNITS} hunks.")
-    with server.workspace() as workspace:
+    with server.reading() as workspace:
         return {"edits": edits_shape(workspace, units)}
 
 

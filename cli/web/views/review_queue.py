@@ -18,7 +18,7 @@ from objstore import (
     Seq,
     Status,
     StoreError,
-    TurnView,
+    TurnPrompt,
     Unit,
     collision_shape,
     comment_shape,
@@ -39,20 +39,7 @@ Shape = dict[str, Any]
 _NEWEST: Final = 20
 """Most sessions that are offered when edits are claimed."""
 
-_NO_TURN: Final = TurnView(
-    number=0,
-    session=0,
-    conversation="",
-    time=0,
-    prompt="",
-    client="",
-    model="",
-    seqs=(),
-    paths=(),
-    added=0,
-    removed=0,
-    counts={},
-)
+_NO_TURN: Final = TurnPrompt(number=0, session=0, conversation="", time=0, prompt="", client="", model="")
 
 
 def queue_shape(server: ServerState, workspace: "Workspace", version: str) -> Shape:
@@ -275,7 +262,7 @@ def _turn(workspace: "Workspace", number: int, session: int) -> Shape:
     view = _NO_TURN
     with suppress(NoSuchName):  # it was purged since
         if number:
-            view = workspace.sessions.turn(number)
+            view = workspace.sessions.turn_prompt(number)
         elif session:
             made = workspace.sessions.session(session)
             view = replace(view, conversation=made.name, client=made.client, prompt=made.prompt, time=made.began)

@@ -266,15 +266,20 @@ class EditQueries:
         query = "SELECT count(*) FROM edits WHERE status = ? AND owner IN (?, ?) AND NOT void AND NOT expired"
         return self._db.number(query, STATUS_LETTERS[Status.PENDING], EXTERNAL_CONVERSATION, UNKNOWN_AGENT)
 
-    def pending_documents(self) -> list[DocumentPosition]:
-        """Return the documents that have a pending edit which has not expired, ascending, with their positions."""
+    def pending_documents(self, document: DocumentId | None = None) -> list[DocumentPosition]:
+        """Return the documents that have a pending edit which has not expired, ascending, with their positions.
+
+        `document`: only this one (None: all).
+        """
+        one, parameters = ("", ()) if document is None else ("AND document = ?", (document,))
         rows = self._db.execute(
-            "WITH pending AS (SELECT DISTINCT document AS name FROM edits "
-            "WHERE status = 'p' AND NOT void AND NOT expired) "
+            "WITH pending AS (SELECT DISTINCT document AS name FROM edits "  # noqa: S608 - `one` is a text of this method
+            f"WHERE status = 'p' AND NOT void AND NOT expired {one}) "
             "SELECT name, (SELECT min(seq) FROM edits WHERE document = name AND NOT void AND NOT expired), "
             "(SELECT id FROM edits WHERE document = name AND NOT void ORDER BY seq DESC LIMIT 1), "
             "(SELECT id FROM decided JOIN decisions USING (number) WHERE document = name AND NOT void "
-            "ORDER BY number DESC LIMIT 1) FROM pending ORDER BY name"
+            "ORDER BY number DESC LIMIT 1) FROM pending ORDER BY name",
+            parameters,
         )
         return [DocumentPosition._make(row) for row in rows]
 

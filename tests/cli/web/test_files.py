@@ -1,6 +1,7 @@
 """The server's answers about the queue and about files: counts, rows, words, hostile names."""
 
 import os
+import shutil
 from typing import Any
 
 from objstore import Call, Operation, Status, TurnInfo
@@ -296,3 +297,19 @@ def test_what_a_rejection_takes_along_is_known_before(runner: CommandRunner, ser
     asked = {"document": plain["document"], "key": moved["all"][0]["key"]}
     assert server.client.get("/api/rejection", params=asked).status_code == 404
     assert set(runner.statuses().values()) == {Status.ACCEPTED, Status.PENDING}
+
+
+def test_a_file_is_read_from_the_store_that_is_there_now(runner: CommandRunner, server: ReviewServer) -> None:
+    """Requests that only read find the store open already, which may be another one's, or gone, by then."""
+    runner.write("a", b"1\n")
+    (file,) = server.queue()["files"]
+    address = {"document": file["document"]}
+    first = server.get("/api/file", **address)
+    store, aside = runner.folder / ".cas", runner.folder / "aside"
+    store.rename(aside)
+    assert server.client.get("/api/file", params=address).status_code == 410
+    runner.done("init")
+    assert server.client.get("/api/file", params=address).status_code == 404
+    shutil.rmtree(store)
+    aside.rename(store)
+    assert server.get("/api/file", **address)["rows"] == first["rows"]

@@ -363,6 +363,11 @@ class Workspace:
 
         return Remotes(self._journal)
 
+    @property
+    def has_remotes(self) -> bool:
+        """Return whether a remote may have been added; nothing is imported for that."""
+        return os.path.isdir(os.path.join(self.root, STORE_NAME, "remotes"))
+
     @cached_property
     def remote_decisions(self) -> RemoteDecisions:
         """Decide on what other stores have, and carry out what others have decided."""

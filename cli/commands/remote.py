@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from objstore import Json, Remote, RemoteState, Workspace
 
-__all__ = ["behind_words", "remote"]
+__all__ = ["only_remote", "remote"]
 
 _WHEN = click.Choice(["never", "stop"])
 
@@ -163,24 +163,11 @@ def only_remote(workspace: "Workspace") -> str:
     return names[0] if names else workspace.remotes.get("origin")[0].name
 
 
-def behind_words(state: "RemoteState", behind: int) -> str:
-    """Return how far a remote is behind this store."""
-    from cli.render.status import counted
-
-    if state.pushed is None:
-        return "nothing pushed yet"
-    if behind > 0:
-        return f"{counted(behind, 'edit')} not pushed"
-    return "decisions or other records not pushed" if behind else "all pushed"
-
-
 def _rows(each: "Remote", state: "RemoteState", behind: int, screen: Screen) -> "Iterator[bytes]":
-    from cli.render.status import counted
+    from cli.render.status import behind_words, counted
 
     when = ", after each turn" if each.push == "stop" else ""
     yield screen.line(f"{each.name}  {shown_name(each.url)}  {behind_words(state, behind)}{when}")
-    if state.failure:
-        yield screen.line(f"  the last push in the background failed: {shown_name(state.failure)}")
     for member in state.members.values():
         yield screen.line(f"  {member.name}  {counted(member.edits, 'edit')}  {member.lane}")
 

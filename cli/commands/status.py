@@ -13,7 +13,7 @@ from cli.selection.turn_selection import TurnSelection
 from objstore import Status
 
 if TYPE_CHECKING:
-    from objstore import Workspace
+    from objstore import Remote, RemoteState, Workspace
 
 __all__ = ["status"]
 
@@ -47,12 +47,19 @@ def status(*, by: TurnSelection, conversation: str, file: str, decided: str | No
         report = workspace.review.status()
         seen = workspace.review.seen_counts() if report.pending else None
         lost = workspace.lost_histories()
+        remotes = _remotes(workspace) if workspace.has_remotes else []
     if as_json:
         from objstore import json_line, status_shape
 
-        write([json_line(status_shape(report, seen, lost))])
+        behind = [(remote.name, state.failure, edits) for remote, state, edits in remotes]
+        write([json_line(status_shape(report, seen, lost, behind))])
     else:
-        write(status_text(report, invocation.screen(), seen, lost))
+        write(status_text(report, invocation.screen(), seen, lost, remotes))
+
+
+def _remotes(workspace: "Workspace") -> "list[tuple[Remote, RemoteState, int]]":
+    """Return each remote with what was seen of it, and how far it is behind."""
+    return [(remote, state, workspace.remotes.behind(state)) for remote, state in workspace.remotes.all()]
 
 
 def _short(workspace: "Workspace", screen: Screen) -> Iterator[bytes]:

@@ -174,6 +174,8 @@ def _handle(client: Client, event: Event, roots: list[str], say: Callable[[Paylo
         answer = client.reply(event, "\n\n".join(message)) if message else None
         notice = _notice(client, event, workspace)
         say({**(notice or {}), **(answer or {})} or None)
+        if event.moment is EventKind.IDLE and workspace.has_remotes:
+            _push_in_background(workspace)
         if rejected:
             messages.mark_reported(event.conversation, rejected)
         if collisions:
@@ -182,6 +184,26 @@ def _handle(client: Client, event: Event, roots: list[str], say: Callable[[Paylo
             workspace.comments.mark_sent(
                 [view.number for view in comments.comments], messages.conversations_of(event.conversation)[0]
             )
+
+
+def _push_in_background(workspace: "Workspace") -> None:
+    """Push to the remotes that are pushed to after each turn, in processes of their own; never raise.
+
+    The agent waits for none of them: a status says what they did.
+    """
+    try:
+        names = [remote.name for remote, _ in workspace.remotes.all() if remote.push == "stop"]
+        for name in names:
+            command = [sys.executable, "-P", "-m", "editledger.cas", "-C", workspace.root, "push", name, "--background"]
+            _start(command)
+    except Exception as error:  # noqa: BLE001 - as above
+        log_fault(workspace.root, ["push"], error)
+
+
+def _start(command: list[str]) -> None:
+    """Start a process that outlives this one, and has nothing of its terminal and its pipes."""
+    nowhere = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in range(3)]
+    os.posix_spawn(command[0], command, os.environ, file_actions=nowhere, setsid=True)
 
 
 def _notice_of_loss(client: Client, event: Event) -> Payload | None:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
         LostHistory,
         PendingGroup,
         PendingTurn,
+        Remote,
+        RemoteState,
         RunningCall,
         Seq,
         StatusReport,
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "behind_words",
     "caution_line",
     "conversation_name",
     "counted",
@@ -57,9 +60,16 @@ LEAST_ROOT: Final = 12
 
 
 def status_text(
-    report: StatusReport, screen: Screen, seen: tuple[int, int] | None = None, lost: Iterable[LostHistory] = ()
+    report: StatusReport,
+    screen: Screen,
+    seen: tuple[int, int] | None = None,
+    lost: Iterable[LostHistory] = (),
+    remotes: Iterable[tuple[Remote, RemoteState, int]] = (),
 ) -> Iterator[bytes]:
-    """Yield the workspace on one screen. `seen`: how many changes are pending, and how many of them no one has seen."""
+    """Yield the workspace on one screen. `seen`: how many changes are pending, and how many of them no one has seen.
+
+    `remotes`: each with what was seen of it, and how many edits it lacks, as `Remotes.behind` says.
+    """
     sessions = f" in {counted(report.sessions, 'session')}" if report.sessions else ""
     counts = (
         f"{counted(report.edits, 'edit')}{sessions}, "
@@ -115,6 +125,17 @@ def status_text(
     yield from map(screen.line, _twins(report))
     yield from map(screen.line, _faults(report.root))
     yield from (screen.line(f"{each} (see `cas doctor`)") for each in lost)
+    yield from (screen.line(f"{remote.name}: {behind_words(state, behind)}") for remote, state, behind in remotes)
+
+
+def behind_words(state: RemoteState, behind: int) -> str:
+    """Return how far a remote is behind this store, and why it stays so."""
+    said = "all pushed"
+    if state.pushed is None:
+        said = "nothing pushed yet"
+    elif behind:
+        said = f"{counted(behind, 'edit')} not pushed" if behind > 0 else "decisions or other records not pushed"
+    return f"{said}; the last push failed: {shown_name(state.failure)}" if state.failure else said
 
 
 def running_line(call: RunningCall) -> str:

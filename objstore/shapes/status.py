@@ -23,9 +23,16 @@ __all__ = ["collision_shape", "external_shape", "markers_shape", "running_shape"
 
 
 def status_shape(
-    report: "StatusReport", seen: tuple[int, int] | None, lost: "Iterable[LostHistory]" = ()
+    report: "StatusReport",
+    seen: tuple[int, int] | None,
+    lost: "Iterable[LostHistory]" = (),
+    remotes: "Iterable[tuple[str, str, int]]" = (),
 ) -> dict[str, Json]:
-    """Return the status of the workspace. `seen`: how many changes are pending, and how many were not seen."""
+    """Return the status of the workspace. `seen`: how many changes are pending, and how many were not seen.
+
+    `remotes`: of each its name, why its last push in the background failed (""), and how many edits it lacks; -1: only
+    other records.
+    """
     return {
         "workspace": text_shape(report.root),
         "edits": report.edits,
@@ -65,6 +72,10 @@ def status_shape(
         "cautions": [_caution(report.root, each) for each in report.cautions],
         "lost_histories": [
             {"edits": each.edits, "missing": each.missing, "until": time_shape(each.until)} for each in lost
+        ],
+        "remotes": [
+            {"name": name, "is_behind": behind != 0, "edits_behind": max(behind, 0), "failure": failure or None}
+            for name, failure, behind in remotes
         ],
         "hook_failures": len(hook_failures(report.root)),
         "unreadable": [text_shape(path) for path in report.unreadable],

@@ -122,6 +122,7 @@ def open_bucket(url: str) -> ObjectBucket:
             client_options={
                 "connect_timeout": timedelta(seconds=_CONNECT_SECONDS),
                 "timeout": timedelta(seconds=_ANSWER_SECONDS),
+                "allow_http": _may_be_unencrypted(),
             },
             retry_config={"max_retries": _RETRIES, "retry_timeout": timedelta(seconds=_RETRY_SECONDS)},
         )
@@ -229,6 +230,12 @@ class ObjectBucket:
             raise ObjectMissing(self.url, key) from error
         except (BaseError, OSError, ValueError) as error:
             raise RemoteFailed(self.url, _reason(error)) from error
+
+
+def _may_be_unencrypted() -> bool:
+    """Return whether the environment allows a connection without TLS, as to a server on this machine."""
+    names = ("AWS_ALLOW_HTTP", "AZURE_ALLOW_HTTP", "GOOGLE_ALLOW_HTTP")
+    return any(os.environ.get(name, "").lower() in {"1", "true", "yes"} for name in names)
 
 
 def _folders_above(path: str, top: str) -> Iterator[str]:

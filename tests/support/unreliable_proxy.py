@@ -47,9 +47,9 @@ class _Handler(BaseHTTPRequestHandler):
         number = proxy.next_number()
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         proxy.before(number)
-        times = 2 if proxy.repeats(number, self.command) else 1
-        for _ in range(times):
-            status, headers, answer = self._answered(proxy, body)
+        if proxy.repeats(number, self.command):
+            self._answered(proxy, body)
+        status, headers, answer = self._answered(proxy, body)
         time.sleep(proxy.delay)
         if proxy.loses(number, self.command):
             self.close_connection = True

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from datetime import datetime
 from threading import Event
 from typing import TYPE_CHECKING, Final
 
@@ -21,13 +22,17 @@ from objstore import (
     Action,
     CasError,
     Conflicted,
+    EditFilter,
     EditView,
     ExternalChanges,
+    NoSuchName,
     NotFound,
     Status,
     Unit,
     ending_on_signals,
     first_failing,
+    moment_of,
+    replace,
     smallest_failing,
 )
 
@@ -51,10 +56,10 @@ Item = tuple[Unit, ...]
 @command("bisect", cls=RunningCommand)
 @click.option(
     "--good",
-    metavar="EDIT",
+    metavar="STATE",
     default="",
     shell_complete=names("edit"),
-    help="The command succeeded after this edit (12): search only among later ones.",
+    help="It succeeded then: after edit 12 (12^: before it), turn:3 or session:2, in snapshot:4, or at a time.",
 )
 @click.option("--by", type=click.Choice(["edit", "hunk", "turn"]), default="edit", help="What to name. Default: edit.")
 @click.option("--set", "by_set", is_flag=True, help="Find all that is needed for the failure, such as two edits.")
@@ -69,7 +74,7 @@ def bisect(*, good: str, by: str, by_set: bool, repeat: int, jobs: int, words: t
     """
     invocation = Invocation.current()
     with invocation.reviewed_workspace() as workspace, ending_on_signals():
-        after = workspace.history.find_units(good)[0].seq if good else 0
+        after = _last_edit(workspace, good) if good else 0
         items = _items(workspace, by, after)
         if not items:
             raise click.ClickException("No edit is live" + (f" after edit {after}." if after else "."))
@@ -85,6 +90,36 @@ def bisect(*, good: str, by: str, by_set: bool, repeat: int, jobs: int, words: t
             raise click.ClickException(f"`{_shown(words)}`: {error}.") from None
         culprits = [items[at] for at in found]
         write(_report(workspace, culprits, by, search, words, invocation.screen(), invocation.program))
+
+
+def _last_edit(workspace: "Workspace", state: str) -> int:
+    """Return the newest edit of a state: an edit's, a turn's, a session's, a snapshot's, or that of a moment; 0: none.
+
+    Raises NoSuchName, AmbiguousName, and ClickException if it names nothing.
+    """
+    kind, _, name = state.partition(":")
+    if kind in {"turn", "session"} and name:
+        wanted = EditFilter(newest_first=True, limit=1)
+        if kind == "turn":
+            wanted = replace(wanted, turn=workspace.sessions.turn(int(name) if name.isdecimal() else 0).number)
+        else:
+            wanted = replace(wanted, session=name)
+        return next((view.seq for view in workspace.history.edits(wanted)), 0)
+    if kind == "snapshot" and name.isdecimal():
+        return _last_edit_until(workspace, workspace.snapshots.get(int(name)).time)
+    try:
+        seq = workspace.history.find_units(state.removesuffix("^"))[0].seq
+    except NoSuchName:
+        moment = moment_of(state, datetime.now().astimezone())
+        if moment is None:
+            raise
+        return _last_edit_until(workspace, moment)
+    return seq - 1 if state.endswith("^") else seq
+
+
+def _last_edit_until(workspace: "Workspace", moment: int) -> int:
+    views = workspace.history.edits(EditFilter(newest_first=True))
+    return next((view.seq for view in views if view.edit.time <= moment), 0)
 
 
 class _Search:
@@ -145,7 +180,7 @@ class _Search:
         trial = Trial(workspace=self.workspace, cascade=True)
         outcome = trial.outcome(Action.REJECT, gone)
         if isinstance(outcome, Conflicted | ExternalChanges):
-            raise click.ClickException("A state between can't be made: edits conflict. Search with --good EDIT.")
+            raise click.ClickException("A state between can't be made: edits conflict. Search with --good STATE.")
         found = trial.results_in(outcome)
         # The texts of a dry run are gone with the next one.
         return {path: each if each is None else _in_memory(each) for path, each in found.items()}

@@ -121,3 +121,25 @@ def test_command_that_is_not_there_is_no_failure_of_an_edit(turns: CommandRunner
 
 def test_folder_without_edits_is_said(runner: CommandRunner) -> None:
     assert "No edit is live" in runner.cas("bisect", "true").said
+
+
+IS_LIVE = ["true", "test -e a", "grep -q two a", "test -e b", "grep -qx 4 a", "grep -q three a", "test -e c"]
+"""Commands that succeed if an edit is live, by its number."""
+
+
+@pytest.mark.parametrize(
+    ("state", "newest"),
+    [("3", 3), ("3^", 2), ("turn:2", 3), ("session:2", 4), ("snapshot:1", 5), ("2 hours ago", 0)],
+)
+def test_good_takes_any_state(turns: CommandRunner, state: str, newest: int) -> None:
+    turns.done("snapshot", "create")
+    turns.write("c", b"last\n")
+    said = turns.done("bisect", "--good", state, "--", "sh", "-c", f"! {IS_LIVE[newest + 1]}").text
+    assert f"fails with edit {newest + 1} (" in said
+    refused = turns.cas("bisect", "--good", state, "--", "sh", "-c", f"! {IS_LIVE[newest]}")
+    assert "it fails without any of these changes too" in refused.said
+
+
+@pytest.mark.parametrize("state", ["99", "turn:99", "turn:x", "session:99", "snapshot:9", "soon"])
+def test_good_that_names_no_state_is_refused(turns: CommandRunner, state: str) -> None:
+    assert turns.cas("bisect", "--good", state, "--", "false").status == 1

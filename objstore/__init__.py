@@ -203,6 +203,7 @@ if TYPE_CHECKING:
         UnreportedRejections as UnreportedRejections,
         Verdict as Verdict,
         WaitingMessage as WaitingMessage,
+        check_in_brief as check_in_brief,
         parted_reason as parted_reason,
         reason_with_check as reason_with_check,
     )
@@ -685,6 +686,7 @@ _HOMES: Final = {
         "UnreportedRejections",
         "Verdict",
         "WaitingMessage",
+        "check_in_brief",
         "parted_reason",
         "reason_with_check",
     ),

@@ -491,7 +491,7 @@ def _words(event: Event) -> str:
 
 def _rejections(unreported: "UnreportedRejections") -> str:
     """Return the text that tells an agent about its rejected edits."""
-    from objstore import parted_reason
+    from objstore import check_in_brief, parted_reason
 
     lines = []
     for each in unreported.rejections:
@@ -499,9 +499,7 @@ def _rejections(unreported: "UnreportedRejections") -> str:
         reason, check = parted_reason(each.reason)
         because = f", because: {reason}" if reason else ""
         if check:
-            # What it breaks, and the command that it was checked with; not what that printed.
-            kept = [line.rstrip(":.") for line in check.splitlines()[:2] if line.startswith(("This breaks", "Checked"))]
-            because += f" ({'. '.join(kept)})"
+            because += f" ({check_in_brief(check)})"
         lines.append(f"- edit {name} of {os.fsdecode(each.edit.edit.path)!r}: rejected{because}")
     more = [f"- and {unreported.more} more"] if unreported.more else []
     return "\n".join([_REJECTED, *lines, *more])

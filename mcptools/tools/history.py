@@ -243,7 +243,7 @@ def edit_listed(workspace: Workspace, view: EditView, longest: int = 0) -> EditL
         edit=view.seq,
         status=view.status.value,
         partly=view.partly,
-        reason=cut(view.reason, longest) if longest else view.reason,
+        reason=cut(view.reason_told, longest) if longest else view.reason_told,
         operation=edit.operation.value,
         path=absolute(workspace, os.fsdecode(edit.path)),
         source_path="" if edit.source is None else absolute(workspace, os.fsdecode(edit.source)),
@@ -264,9 +264,9 @@ def reasons_given(view: EditView, most: int = 0) -> list[ReasonGiven]:
     """
     each = max(1, most // max(1, len(view.given))) if most else len(view.units)
     return [
-        ReasonGiven(hunks=list(map(str, given.units[:each])), more=max(0, len(given.units) - each), reason=given.text)
+        ReasonGiven(hunks=list(map(str, given.units[:each])), more=max(0, len(given.units) - each), reason=given.told)
         for given in view.given
-        if given.text
+        if given.told
     ]
 
 

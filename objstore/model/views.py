@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from objstore.fastclass import value
+from objstore.fastclass import replace, value
 from objstore.model.basic_types import UNKNOWN_AGENT, Origin, Unit
 from objstore.request_errors import EditExpired
 
@@ -37,6 +37,7 @@ __all__ = [
     "TurnView",
     "UnreportedComments",
     "Verdict",
+    "check_in_brief",
     "parted_reason",
     "reason_with_broken",
     "reason_with_check",
@@ -126,6 +127,12 @@ def parted_reason(text: str) -> tuple[str, str]:
     return text, ""
 
 
+def check_in_brief(check: str) -> str:
+    """Return what was added to a reason as an agent reads it: what breaks, and the check, not what that printed."""
+    said = [line for line in check.splitlines()[:2] if line.startswith((_BREAKS, _CHECKED))]
+    return ". ".join(line.rstrip(":.") for line in said)
+
+
 @value
 class Reason:
     """The reason of the decision on some units of one edit: what the person gave, what a check added, or both."""
@@ -133,6 +140,12 @@ class Reason:
     units: tuple[Unit, ...]
     text: str  # "": the person gave none
     check: str = ""  # a command that had to succeed, and the end of its output; "": none
+
+    @property
+    def told(self) -> str:
+        """Return the reason as an agent reads it, with what was added to it in brief ("": there is none)."""
+        brief = check_in_brief(self.check)
+        return f"{self.text} ({brief})" if self.text and brief else self.text or brief
 
     def __str__(self) -> str:
         more = len(self.units) - _NAMED
@@ -177,6 +190,13 @@ class EditView:
     def check(self) -> str:
         """Return which command had to succeed for the decision, and the end of its output ("": none)."""
         return "\n".join(dict.fromkeys(each.check for each in self.given if each.check))
+
+    @property
+    def reason_told(self) -> str:
+        """Return the reason as an agent reads it, with its check and what breaks; of several, each after its units."""
+        given = self.given
+        told = [replace(each, text=each.told) for each in given if each.told]
+        return told[0].text if len(given) == len(told) == 1 else "; ".join(map(str, told))
 
     @property
     def is_unattributed(self) -> bool:

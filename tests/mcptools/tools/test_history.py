@@ -12,6 +12,7 @@ from mcp.types import TextResourceContents
 
 from mcptools.tools.history import edit_diff
 from objstore import Action, CallInfo, EditFilter, Workspace
+from tests.support.command_runner import cas
 from tests.support.faulty_disk import UnsyncedDisk
 from tests.support.mcp_agent import Agent, connected
 
@@ -44,6 +45,19 @@ def test_edits_are_listed_with_status_and_reason(agent: Agent, folder: Path) -> 
     assert shown.structured["diff"] == f"--- {name}\n+++ {name}\n@@ -1 +1 @@ {label}\n-one\n+two\n"
     assert shown.structured["edit"]["reason"] == "not two, three"
     assert shown.structured["hunk_statuses"] == ["rejected"]
+
+
+def test_what_a_rejection_breaks_and_its_check_are_part_of_the_reason(agent: Agent, folder: Path) -> None:
+    agent.done("write_file", path=str(folder / "net.py"), content="def retry(): ...\n")
+    agent.done("write_file", path=str(folder / "app.py"), content="from net import retry\n")
+    # The check may print what is no agent's business.
+    done = cas("reject", str(folder / "net.py"), "-m", "no", "--check", "echo 12 passed", folder=agent.root)
+    assert done.status == 0, done
+    (listed,) = agent.done("list_edits", path=str(folder / "net.py")).structured["edits"]
+    assert listed["reason"].startswith("no (This breaks names: it takes `")
+    assert listed["reason"].endswith(":0 added. Checked with `echo 12 passed`, which succeeded)")
+    shown = agent.done("show_edit", edit=listed["edit"]).structured
+    assert shown["edit"]["reason"] == shown["reasons"][0]["reason"] == listed["reason"]
 
 
 lines = st.sampled_from(["a", "b", "", " x", "-x", "+x", "\ttab", "é", "--- a", "@@", "c", "d"])

@@ -304,10 +304,12 @@ class _Group:
 
 
 def _status(journal: Journal, unit: Unit) -> Status:
-    view = edit(journal, unit.seq)
-    if not 0 <= unit.hunk < len(view.units):
+    row = journal.store.index.edits.get(unit.seq)
+    if row is None:
+        raise NoSuchName(str(unit.seq), "edit")
+    if not 0 <= unit.hunk < len(row.units):
         raise NoSuchName(str(unit), "hunk")
-    return view.units[unit.hunk]
+    return row.units[unit.hunk]
 
 
 def _named(journal: Journal, units: Iterable[Unit]) -> tuple[Unit, ...]:

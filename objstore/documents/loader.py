@@ -19,7 +19,7 @@ from objstore.fs.nofollow import open_store_folder, read_store_file, write_deriv
 from objstore.fs.reserved_names import NET_CACHE_NAME, SEEN_NAME, STORE_NAME
 from objstore.model.basic_types import DocumentId, FileState, Seq, Unit, settable_state
 from objstore.model.ids import HASH_SIZE, RecordId, blob_id
-from objstore.model.large_file_placeholder import blob_of_text
+from objstore.model.large_file_placeholder import blob_of_text, is_placeholder
 from objstore.model.records import Expiry
 from objstore.model.replay_records import ReplayDecision, ReplayEdit
 from objstore.text.diff import diff_lines
@@ -248,6 +248,8 @@ def _check(journal: Journal, loaded: Document) -> None:
     is_recorded = state == tip.state or (state is not None and settable_state(state, None) == tip.state)
     if not is_recorded or (state is not None and version.path != tip.path):
         raise HistoryBroken(os.fsdecode(tip.path), loaded.last, "replaying it does not give the recorded state")
+    if state is not None and version.content is not None and not is_placeholder(version.content):
+        journal.store.remember(state.blob, version.content)  # a decision shows and changes what was loaded
 
 
 # ---- cached states

@@ -65,6 +65,9 @@ _CALLED: Final = (
     "INSERT INTO calls VALUES (?, ?) ON CONFLICT (conversation) DO UPDATE SET newest = max(newest, excluded.newest)"
 )
 
+_DECIDED_EDIT: Final = (
+    f"SELECT checksum IS {SUMS['edits']}, units, whole, reasons, owner, session FROM edits WHERE seq = ?"  # noqa: S608 - this module's own names
+)
 
 _UNDONE: Final = frozenset({Action.UNDO, Action.REDO})
 
@@ -282,12 +285,12 @@ class LogIngest:
 
         `owner`: whose the edit is from now on (None: as before).
         """
-        self._require_row_checksum("edits", "seq", seq, seq)
-        query = "SELECT units, whole, reasons, owner, session FROM edits WHERE seq = ?"
-        row = self._db.execute(query, (seq,)).fetchone()
-        if row is None or max(said) >= len(row[0]):
+        row = self._db.execute(_DECIDED_EDIT, (seq,)).fetchone()
+        if row is not None and not row[0]:
+            raise unusable(f"row {seq} of edits differs from what was written")
+        if row is None or max(said) >= len(row[1]):
             raise self.last_place.damaged(f"a decision names edit {seq}, which has no such hunk")
-        units, whole, encoded_reasons, *former = row
+        _, units, whole, encoded_reasons, *former = row
         reasons = decode_reasons(encoded_reasons, len(units))
         self._set_units(
             seq,

@@ -60,6 +60,7 @@ _MAX_COMMIT: Final = 64
 
 _INT: Final = frozenset({int})
 _STR: Final = frozenset({str})
+_STATUSES: Final = {status.value: status for status in Status}
 _EXISTS: Final = {Operation.CREATE: (False, True), Operation.DELETE: (True, False)}
 """Whether the file exists before and after an operation; for all other operations it exists both times."""
 
@@ -308,8 +309,8 @@ def _unit(value: Value) -> Unit:
 
 def _verdict(value: Value) -> tuple[Unit, Status]:
     match value:
-        case [int(seq), int(hunk), str(status)] if is_number(seq) and is_number(hunk) and status in set(Status):
-            return Unit(Seq(seq), hunk), Status(status)
+        case [int(seq), int(hunk), str(status)] if is_number(seq) and is_number(hunk) and status in _STATUSES:
+            return Unit(Seq(seq), hunk), _STATUSES[status]
         case _:
             raise RecordInvalid("a verdict is not [edit, hunk, status]")
 

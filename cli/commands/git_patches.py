@@ -41,6 +41,7 @@ CLOSED: Final = re.compile(r"[^()]*(\([^()\\]*\)[^()]*)*")
 
 NULL_ID: Final = "0" * 40
 LONGEST_SLUG: Final = 52
+NOT_IN_SLUG: Final = re.compile("[^0-9A-Za-z]+")
 EXECUTABLE: Final = 0o111
 LINE_BYTES: Final = 52
 """Bytes of a binary literal that one line holds."""
@@ -100,8 +101,7 @@ class _Made(NamedTuple):
 
 
 def _name(title: str, number: int) -> str:
-    slug = "".join(c if c.isascii() and c.isalnum() else "-" for c in title)
-    slug = "-".join(filter(None, slug.split("-")))[:LONGEST_SLUG]
+    slug = NOT_IN_SLUG.sub("-", title).strip("-")[:LONGEST_SLUG]
     return f"{number:04d}-{slug}.patch"
 
 
@@ -178,7 +178,7 @@ def _header(text: str) -> str:
 
 
 def _without_brackets(text: str) -> str:
-    return "".join(c for c in visible(text) if c not in "<>")
+    return visible(text).replace("<", "").replace(">", "")
 
 
 def _nothing() -> "StepState":

@@ -1,7 +1,9 @@
-"""How the cost of bulk work grows with the history: seconds and peak memory, beside git where it does the same.
+"""How the cost of bulk work grows with the history: seconds and peak memory, next to git, restic and borg.
 
-The files are those of Python's standard library, of about 12 kB, with 20 edits each. The 1,000 newest edits are
-pending. Each run of more than one size writes the table and the chart of `docs/benchmarks.md`.
+Seconds are those of the processor, which other processes disturb less; waiting for the disk comes on top. Each peer is
+measured where it does the same, restic and borg only if they are on PATH. The files are those of Python's standard
+library, of about 12 kB, with 20 edits each. The 1,000 newest edits are pending. Each run of more than one size writes
+the table and the chart of `docs/benchmarks.md`.
 """
 
 import os
@@ -15,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from math import log10
 from pathlib import Path
-from shutil import copytree, rmtree
+from shutil import copytree, rmtree, which
 from typing import IO, Final, NamedTuple, TypeAlias
 
 from objstore import Action, Decided, Hunk, Seq, Unit, Workspace
@@ -49,12 +51,51 @@ TARGETS: Final = {
     "export --patch": ("<= 40", "<= 100"),
     "gc": ("-", "-"),
     "first record": ("-", "-"),
+    "check it": ("-", "-"),
+    "export it": ("-", "-"),
+    "restore it": ("-", "-"),
 }
-"""Seconds and megabytes at 100,000 edits; the first record is of as many files."""
+"""Seconds of the processor, and megabytes, at 100,000 edits; from the first record on, of as many files."""
+
+PEERS: Final = {
+    "git": {
+        "init": ["git init --quiet"],
+        "first record": ["git add --all", "git -c user.name=cas -c user.email=cas@localhost commit --quiet -m ."],
+        "check it": ["git fsck --full"],
+        "export it": ["git bundle create --quiet ../git.bundle HEAD"],
+        "restore it": ["git checkout --quiet HEAD ."],
+    },
+    "restic": {
+        "init": ["restic init --quiet"],
+        "first record": ["restic backup --quiet ."],
+        "check it": ["restic check --quiet --read-data"],
+        "export it": ["restic dump --quiet latest /"],
+        "restore it": ["restic restore --quiet latest --target ."],
+    },
+    "borg": {
+        "init": ["borg init --encryption none"],
+        "first record": ["borg create ::first ."],
+        "check it": ["borg check --verify-data"],
+        "export it": ["borg export-tar ::first ../borg.tar"],
+        "restore it": ["borg extract ::first"],
+    },
+}
+"""What does the same as ours, on the same files."""
+
+OURS: Final = {
+    "init": ["cas init"],
+    "first record": ["cas record"],
+    "check it": ["cas fsck"],
+    "export it": ["cas export --bundle ../ours.bundle"],
+    "restore it": ["cas snapshot restore 1"],
+}
+"""The first snapshot is the baseline, with all files."""
 
 STYLE: Final = """<style>text{font:10px sans-serif;fill:#5b6270}polyline{fill:none}
-.ours{stroke:#1f6feb;stroke-width:2}
+.cas{stroke:#1f6feb;stroke-width:2}
 .git{stroke:#8a6100;stroke-dasharray:4 3}
+.restic{stroke:#2d7d46;stroke-dasharray:4 3}
+.borg{stroke:#8c3a8f;stroke-dasharray:4 3}
 .linear{stroke:#b5b9c2;stroke-dasharray:1 3}</style>"""
 
 MEASURED: Final = """
@@ -74,84 +115,89 @@ os.write(2, b"\\nmeasured %d %.4f %.4f %d" % (os.waitstatus_to_exitcode(status),
 class Cost(NamedTuple):
     """What a command took."""
 
-    seconds: float
-    processor: float  # seconds of processor time, which other processes disturb less
+    seconds: float  # until it ended
+    processor: float  # seconds of processor time
     megabytes: float
 
 
-Costs: TypeAlias = dict[str, dict[int, tuple[Cost, Cost | None]]]
-"""By command and number of edits: ours, and git's (None: git has nothing like it)."""
+Programs: TypeAlias = dict[str, Cost]
+"""What a command took by program, ours (`cas`) first; only of programs that have such a command."""
+
+Costs: TypeAlias = dict[str, dict[int, Programs]]
+"""By command and number of edits."""
+
+Sizes: TypeAlias = dict[int, dict[str, float]]
+"""Megabytes of the store of a first record, by number of files and program."""
 
 
 def bench_curves(report: Report) -> None:
     """Measure every bulk command at each size, and what it takes more than in proportion."""
     sizes = [size for size in SIZES if size <= MOST]
     costs: Costs = {name: {} for name in TARGETS}
+    stored: Sizes = {}
     # In this file's folder, not in /tmp: that may be a memory file system.
     with tempfile.TemporaryDirectory(dir=Path(__file__).parent, prefix="bench-") as scratch:
         folder = Path(scratch)
         _git("init", "--quiet", cwd=folder)  # so that nothing is a part of the project's repository
         start = min(_run("cas", "--help", cwd=folder).processor for _ in range(5))
         for size in sizes:
-            for name, both in _costs(folder / str(size), size):
-                costs[name][size] = both
-                _print(name, size, *both)
+            stored[size] = {}
+            for name, programs in _costs(folder / str(size), size, stored[size]):
+                costs[name].setdefault(size, {}).update(programs)
+                _print(name, size, programs)
             rmtree(folder / str(size))
         few, many = (_record_large(folder / f"large{count}", count) for count in (4, 40))
         report.ratio("first record of 40 files of 50 MB, MB of memory", many.megabytes, "<= 250")
         report.ratio("the same / of 4 files", many.megabytes / few.megabytes, "<= 1.1")
     for name, by_size in costs.items():
-        for size, (ours, theirs) in by_size.items():
+        for size, programs in by_size.items():
+            ours, theirs = programs["cas"], programs.get("git")
             seconds, megabytes = TARGETS[name] if size == SIZES[2] else ("-", "-")
-            report.ratio(f"{name}, {size:,}: seconds", ours.seconds, seconds)
+            report.ratio(f"{name}, {size:,}: seconds", ours.processor, seconds)
             report.ratio(f"{name}, {size:,}: MB", ours.megabytes, megabytes)
             if theirs is not None:
                 target = "<= 1.5" if name == "first record" else "-"
-                report.ratio(f"{name}, {size:,}: seconds / git's", ours.seconds / theirs.seconds, target)
+                ratio = ours.processor / max(0.01, theirs.processor)
+                report.ratio(f"{name}, {size:,}: seconds / git's", ratio, target)
         for fewer, more in pairwise(sizes):
-            before, after = (max(0.01, by_size[size][0].processor - start) for size in (fewer, more))
+            before, after = (max(0.01, by_size[size]["cas"].processor - start) for size in (fewer, more))
             what = f"{name}: growth from {fewer:,} to {more:,} edits, of what is in proportion"
             report.ratio(what, after / before / (more / fewer), f"<= {GROWTH}")
     if len(sizes) > 1:
-        _write_page(costs, sizes, report)
+        _write_page(costs, stored, sizes, report)
 
 
-def _costs(root: Path, size: int) -> Iterator[tuple[str, tuple[Cost, Cost | None]]]:
-    """Yield what each command takes on a history of `size` edits, beside git on the same commits."""
+def _costs(root: Path, size: int, stored: dict[str, float]) -> Iterator[tuple[str, Programs]]:
+    """Yield what each command takes on a history of `size` edits, and git's on the same commits.
+
+    `stored`: gets the megabytes of the stores of a first record, by program.
+    """
     root.mkdir()
     ours, theirs = root / "ours", root / "git"
     _history(ours, theirs, size)
-    yield "diff", (_run("cas", "diff", cwd=ours), _run("git", "diff", f"HEAD~{PENDING}", cwd=theirs))
-    yield "stats", (_run("cas", "stats", cwd=ours), None)
+
+    def both(own: str, gits: str = "", *, at: Path = ours, gits_at: Path = theirs) -> Programs:
+        found = {"cas": _run(*own.split(), cwd=at)}
+        return found | {"git": _run(*gits.split(), cwd=gits_at)} if gits else found
+
+    yield "diff", both("cas diff", f"git diff HEAD~{PENDING}")
+    yield "stats", both("cas stats")
     pending = [str(seq) for seq in range(size - PENDING + 1, size + 1)]
-    yield "reject 500", (_run("cas", "reject", *pending[-500:], cwd=ours), None)
-    _run("cas", "undo", cwd=ours)
-    yield "reject 1,000", (_run("cas", "reject", *pending, cwd=ours), None)
-    yield "undo", (_run("cas", "undo", cwd=ours), None)
-    yield "fsck", (_run("cas", "fsck", cwd=ours), _run("git", "fsck", "--full", cwd=theirs))
-    bundle = str(root / "bundle")
-    yield (
-        "export --bundle",
-        (
-            _run("cas", "export", "--bundle", bundle, cwd=ours),
-            _run("git", "bundle", "create", "--quiet", f"{bundle}.git", "main", cwd=theirs),
-        ),
-    )
-    yield (
-        "import",
-        (
-            _run("cas", "import", bundle, str(root / "imported"), cwd=root),
-            _run("git", "clone", "--quiet", "--branch", "main", f"{bundle}.git", str(root / "cloned"), cwd=root),
-        ),
-    )
+    yield "reject 500", both(f"cas reject {' '.join(pending[-500:])}")
+    both("cas undo")
+    yield "reject 1,000", both(f"cas reject {' '.join(pending)}")
+    yield "undo", both("cas undo")
+    yield "fsck", both("cas fsck", "git fsck --full")
+    yield "export --bundle", both("cas export --bundle ../bundle", "git bundle create --quiet ../bundle.git main")
+    gits = "git clone --quiet --branch main bundle.git cloned"
+    yield "import", both("cas import bundle imported", gits, at=root, gits_at=root)
     rmtree(root / "imported")
     rmtree(root / "cloned")
-    series = _run("cas", "export", "--patch", cwd=ours)
-    yield "export --patch", (series, _run("git", "format-patch", "--stdout", "--root", "main", cwd=theirs))
-    yield "gc", (_run("cas", "gc", "--older-than", "0s", cwd=ours), _run("git", "gc", "--quiet", cwd=theirs))
+    yield "export --patch", both("cas export --patch", "git format-patch --stdout --root main")
+    yield "gc", both("cas gc --older-than 0s", "git gc --quiet")
     rmtree(ours)
     rmtree(theirs)
-    yield "first record", _record_files(root / "files", size)
+    yield from _of_files(root / "files", size, stored)
 
 
 def _history(ours: Path, theirs: Path, size: int) -> None:
@@ -220,23 +266,43 @@ def _commit(stream: IO[bytes], files: Mapping[str, bytes]) -> None:
         stream.write(content + b"\n")
 
 
-def _record_files(root: Path, count: int) -> tuple[Cost, Cost]:
-    """Return what the first record of `count` small files takes, and what `git add` and `git commit` take together."""
-    ours, theirs = root / "ours", root / "git"
+def _of_files(root: Path, count: int, stored: dict[str, float]) -> Iterator[tuple[str, Programs]]:
+    """Yield what the first record of `count` small files takes, and what can be done with its store."""
+    files = root / "files"
     for number in range(count):
-        path = ours / f"part{number // 200}/file{number}.py"
+        path = files / f"part{number // 200}/file{number}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"".join(b"line_%d = %d\n" % (line, number * line) for line in range(60)))
-    copytree(ours, theirs)
-    _run("cas", "init", cwd=ours)
-    _git("init", "--quiet", cwd=theirs)
-    recorded = _run("cas", "record", cwd=ours)
-    added = _run("git", "add", "--all", cwd=theirs)
-    commit = ("-c", "user.name=cas", "-c", "user.email=cas@localhost", "commit", "--quiet", "--message=.")
-    committed = _run("git", *commit, cwd=theirs)
+    for program, commands in {"cas": OURS, **PEERS}.items():
+        if program != "cas" and which(program) is None:
+            print(f"  {program} is not installed: it is left out", flush=True)
+            continue
+        own = root / program
+        copytree(files, own)
+        for name, words in commands.items():
+            if name == "restore it":
+                for folder in own.glob("part*"):
+                    rmtree(folder)
+            costs = [_run(*command.split(), cwd=own) for command in words]
+            seconds, processor, _ = map(sum, zip(*costs, strict=True))
+            if name != "init":
+                yield name, {program: Cost(seconds, processor, max(each.megabytes for each in costs))}
+            if name == "first record":
+                stored[program] = _megabytes(own / ".cas" if program == "cas" else _store(own, program))
+        if sum(1 for _ in own.glob("part*/*.py")) != count:
+            raise AssertionError(f"{program} did not restore every file")
+        rmtree(own)
     rmtree(root)
-    both = [first + second for first, second in zip(added, committed, strict=True)]
-    return recorded, Cost(both[0], both[1], max(added.megabytes, committed.megabytes))
+
+
+def _store(folder: Path, program: str) -> Path:
+    """Return where a peer has its store of a folder: restic and borg next to the folder, as they would record it."""
+    return folder / ".git" if program == "git" else folder.with_name(f"{program}-store")
+
+
+def _megabytes(store: Path) -> float:
+    """Return what a store takes on the disk."""
+    return sum(path.lstat().st_blocks for path in store.rglob("*")) * 512 / 1e6
 
 
 def _record_large(root: Path, count: int) -> Cost:
@@ -252,9 +318,19 @@ def _record_large(root: Path, count: int) -> Cost:
 
 def _run(*words: str, cwd: Path) -> Cost:
     """Run a command, which must succeed; return what it took."""
-    program = [sys.executable, "-m", "editledger.cas"] if words[0] == "cas" else ["git"]
+    program = [sys.executable, "-m", "editledger.cas"] if words[0] == "cas" else [words[0]]
     command = [sys.executable, "-S", "-c", MEASURED, *program, *words[1:]]
-    ran = subprocess.run(command, cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
+    environment = os.environ | {
+        "RESTIC_REPOSITORY": str(_store(cwd, "restic")),
+        "RESTIC_CACHE_DIR": str(cwd.with_name("restic-cache")),
+        "RESTIC_PASSWORD": "cas",
+        "BORG_REPO": str(_store(cwd, "borg")),
+        "BORG_BASE_DIR": str(cwd.with_name("borg-cache")),
+        "BORG_UNKNOWN_UNENCRYPTED_REPO_ACCESS_IS_OK": "yes",
+    }
+    ran = subprocess.run(
+        command, cwd=cwd, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False
+    )
     before, _, measured = ran.stderr.rpartition(b"\nmeasured ")
     status, seconds, processor, peak = measured.split()
     if int(status):
@@ -266,26 +342,30 @@ def _git(*words: str, cwd: Path) -> None:
     subprocess.run(["git", *words], cwd=cwd, check=True)
 
 
-def _print(name: str, size: int, ours: Cost, theirs: Cost | None) -> None:
-    peer = "" if theirs is None else f"   git {theirs.seconds:8.2f} s {theirs.megabytes:7.0f} MB"
-    own = f"{ours.seconds:8.2f} s, {ours.processor:.2f} of it busy, {ours.megabytes:.0f} MB"
-    print(f"  {name:<16} {size:>9,} edits {own}{peer}", flush=True)
+def _print(name: str, size: int, programs: Programs) -> None:
+    for program, cost in programs.items():
+        took = f"{cost.seconds:8.2f} s, {cost.processor:8.2f} of it busy, {cost.megabytes:5.0f} MB"
+        print(f"  {name:<16} {size:>9,}  {program:<6} {took}", flush=True)
 
 
 # ---- the page
 
 
-def _write_page(costs: Costs, sizes: Sequence[int], report: Report) -> None:
+def _write_page(costs: Costs, stored: Sizes, sizes: Sequence[int], report: Report) -> None:
     """Write the table, with missed targets as plain as others, and the chart."""
     head = [f"| command | {' | '.join(f'{size:,}' for size in sizes)} | target at 100,000 |"]
     head.append(f"|---|{'---|' * len(sizes)}---|")
     rows = []
     for name, by_size in costs.items():
-        cells = [_cell(*by_size[size]) for size in sizes]
+        cells = [_cell(by_size[size]) for size in sizes]
         rows.append(f"| {name} | {' | '.join(cells)} | {_said(report, f'{name}, {SIZES[2]:,}: ')} |")
+    in_stores = [
+        ", ".join(_named(program, f"{found:.1f} MB") for program, found in stored[size].items()) for size in sizes
+    ]
+    rows.append(f"| its store | {' | '.join(in_stores)} | |")
     growth = [found for found in report.targets if ": growth " in found.what and not found.is_met]
     grown = [f"- **{found.what}: {found.value:.2f}**" for found in growth] or ["- none"]
-    chart = f"![Seconds by edits in the history: ours as a line, git's dashed, linear growth dotted.]({CHART.name})"
+    chart = f"![Seconds of the processor by edits: ours as a line, peers' dashed, linear growth dotted.]({CHART.name})"
     beyond = f"Growth beyond linear, more than {GROWTH} times what is in proportion:"
     text = "\n".join([chart, "", *head, *rows, "", beyond, "", *grown])
     page = PAGE.read_text()
@@ -301,9 +381,13 @@ def _said(report: Report, beginning: str) -> str:
     )
 
 
-def _cell(ours: Cost, theirs: Cost | None) -> str:
-    cell = f"{ours.seconds:.2f} s, {ours.megabytes:.0f} MB"
-    return cell if theirs is None else f"{cell} (git {theirs.seconds:.2f} s, {theirs.megabytes:.0f} MB)"
+def _cell(programs: Programs) -> str:
+    said = (_named(program, f"{cost.processor:.2f} s, {cost.megabytes:.0f} MB") for program, cost in programs.items())
+    return "; ".join(said)
+
+
+def _named(program: str, figure: str) -> str:
+    return figure if program == "cas" else f"{program} {figure}"
 
 
 def _chart(costs: Costs, sizes: Sequence[int]) -> str:
@@ -312,18 +396,15 @@ def _chart(costs: Costs, sizes: Sequence[int]) -> str:
     rows = -(-len(costs) // columns)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width * columns} {height * rows}">',
-        "<title>Seconds of each command by edits in the history</title>",
+        "<title>Seconds of the processor that each command takes, by edits in the history</title>",
         STYLE,
     ]
     for number, (name, by_size) in enumerate(costs.items()):
         left, top = number % columns * width, number // columns * height
-        first = by_size[sizes[0]][0].seconds
-        lines = {
-            "linear": [first * size / sizes[0] for size in sizes],
-            "git": [cost.seconds for size in sizes if (cost := by_size[size][1]) is not None],
-            "ours": [by_size[size][0].seconds for size in sizes],
-        }
-        parts.append(f'<text x="{left + 12}" y="{top + 16}">{name}: {lines["ours"][-1]:.1f} s</text>')
+        first = by_size[sizes[0]]["cas"].processor
+        lines = {"linear": [first * size / sizes[0] for size in sizes]}
+        lines |= {program: [by_size[size][program].processor for size in sizes] for program in by_size[sizes[0]]}
+        parts.append(f'<text x="{left + 12}" y="{top + 16}">{name}: {lines["cas"][-1]:.1f} s</text>')
         for kind, values in lines.items():
             points = " ".join(
                 f"{left + 12 + at * 176 / max(1, len(sizes) - 1):.0f},{top + height - 12 - _height(value):.0f}"

@@ -1,8 +1,8 @@
 """Keep disk space in reserve that a store releases when the disk is full.
 
 Deciding on edits and expiring history needs a record, and rewriting a segment needs space for what remains of it. So a
-store keeps an empty file of up to 1 MiB, and removes it when space is needed, together with the caches, which can be
-rebuilt.
+store keeps an empty file of up to 1 MiB, in proportion to its history, and removes it when space is needed, together
+with the index and the caches, which can be rebuilt.
 """
 
 import os
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from objstore.errors import CompactionSpaceNeeded, DiskFailed, DiskFull, PermissionRefused, StoreLocked
 from objstore.fs.nofollow import open_store_folder
-from objstore.fs.reserved_names import STORE_NAME
+from objstore.fs.reserved_names import LOG_NAME, STORE_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MAX_RESERVE_BYTES",
+    "MIN_RESERVE_BYTES",
     "RESERVE_NAME",
     "finish_compaction",
     "release_reserve",
@@ -33,13 +34,16 @@ RESERVE_NAME: Final = "room"
 """The file that takes up the reserved space; FORMAT.md lists it."""
 
 MAX_RESERVE_BYTES: Final = 1 << 20
-"""Size of the reserve on a disk with plenty of free space."""
+"""Size of the reserve of a long history, on a disk with plenty of free space."""
+
+_OF_HISTORY: Final = 8
+"""The reserve takes this fraction of the segments' size: what remains of one is written before it is removed."""
 
 _MAX_SHARE: Final = 16
 """The reserve takes at most this fraction of the free space, because a person who frees space needs it."""
 
-_MIN_RESERVE_BYTES: Final = 64 << 10
-"""A smaller reserve is of no use."""
+MIN_RESERVE_BYTES: Final = 64 << 10
+"""Size of the reserve of a short history; a smaller one is of no use."""
 
 _CACHE: Final = "cache"
 
@@ -47,14 +51,24 @@ Result = TypeVar("Result")
 
 
 def reserve_space(root: str, disk: "Disk") -> None:
-    """Reserve space in the store of `root` for work on a full disk, in proportion to what is free."""
-    path = os.path.join(root, STORE_NAME, RESERVE_NAME)
+    """Reserve space in the store of `root` for work on a full disk, in proportion to its history and to what is free.
+
+    A reserve of about the right size stays.
+    """
+    store = os.path.join(root, STORE_NAME)
+    path = os.path.join(store, RESERVE_NAME)
     with suppress(FileExistsError, FileNotFoundError, DiskFailed, PermissionRefused):
-        if os.path.lexists(path):
+        kept = os.lstat(path).st_size if os.path.lexists(path) else 0
+        wanted = min(MAX_RESERVE_BYTES, max(MIN_RESERVE_BYTES, _history_bytes(store) // _OF_HISTORY))
+        if kept > 2 * wanted:
+            disk.remove_store_file(path)
+            kept = 0
+        size = min(wanted, (disk.free_bytes(store, path) + kept) // _MAX_SHARE)
+        if size < MIN_RESERVE_BYTES or size < 2 * kept:
             return
-        size = min(MAX_RESERVE_BYTES, disk.free_bytes(os.path.dirname(path), path) // _MAX_SHARE)
-        if size >= _MIN_RESERVE_BYTES:
-            disk.reserve(path, size)
+        if kept:
+            disk.remove_store_file(path)
+        disk.reserve(path, size)
 
 
 def finish_compaction(journal: "Journal") -> None:
@@ -103,3 +117,12 @@ def with_compaction_space(journal: "Journal", act: "Callable[[], Result]") -> Re
         raise
     except DiskFull as error:
         raise CompactionSpaceNeeded(error.path, 0) from error
+
+
+# ---- inside
+
+
+def _history_bytes(store: str) -> int:
+    with suppress(FileNotFoundError), os.scandir(os.path.join(store, LOG_NAME)) as segments:
+        return sum(entry.stat(follow_symlinks=False).st_size for entry in segments)
+    return 0

@@ -28,7 +28,7 @@ from objstore import (
 )
 from objstore.config.setting_sources import RetentionLimits
 from objstore.transaction.journal import Journal
-from objstore.transaction.space_reserve import MAX_RESERVE_BYTES, RESERVE_NAME
+from objstore.transaction.space_reserve import MAX_RESERVE_BYTES, MIN_RESERVE_BYTES, RESERVE_NAME, reserve_space
 from tests.support.crash_scenarios import write
 from tests.support.faulty_disk import CountdownDisk, PowerCut, TooFullDisk, broken_disk, full_disk, power_cut
 from tests.support.index_tables import rebuilt_tables, tables
@@ -265,9 +265,9 @@ class FullDisk(PartlyFailing):
 
 
 def test_collection_on_a_full_disk_uses_the_space_reserve(root: Path) -> None:
-    assert (root / ".cas" / RESERVE_NAME).stat().st_blocks * 512 >= MAX_RESERVE_BYTES
+    assert (root / ".cas" / RESERVE_NAME).stat().st_blocks * 512 >= MIN_RESERVE_BYTES
     collect(root, FullExceptReserve(root))
-    assert (root / ".cas" / RESERVE_NAME).stat().st_size == MAX_RESERVE_BYTES  # there is plenty again
+    assert (root / ".cas" / RESERVE_NAME).stat().st_size == MIN_RESERVE_BYTES  # there is plenty again
     assert check_store(str(root)).faults == ()
 
 
@@ -297,14 +297,32 @@ def test_collection_without_space_says_how_much_to_free_and_loses_nothing(root: 
     assert check_store(str(root)).faults == ()
 
 
-@pytest.mark.parametrize(("free", "kept"), [(1 << 30, MAX_RESERVE_BYTES), (8 << 20, 512 << 10), (1 << 20, 64 << 10)])
-def test_space_reserve_is_proportional_to_the_free_space(tmp_path: Path, free: int, kept: int) -> None:
+@pytest.mark.parametrize(
+    ("history", "free", "kept"),
+    [
+        (0, 1 << 30, MIN_RESERVE_BYTES),
+        (4 << 20, 1 << 30, 512 << 10),
+        (64 << 20, 1 << 30, MAX_RESERVE_BYTES),
+        (64 << 20, 8 << 20, 512 << 10),
+        (64 << 20, 1 << 20, MIN_RESERVE_BYTES),
+    ],
+)
+def test_space_reserve_is_proportional_to_the_history_and_to_the_free_space(
+    tmp_path: Path, history: int, free: int, kept: int
+) -> None:
     class Small(CountdownDisk):
         def free_bytes(self, _folder: str | int, _name: str) -> int:
             return free
 
     with Workspace.init(tmp_path, Small(None)):
-        assert (tmp_path / ".cas" / RESERVE_NAME).stat().st_size == kept
+        pass
+    room, segment = tmp_path / ".cas" / RESERVE_NAME, tmp_path / ".cas/segments/long"
+    assert room.stat().st_size == MIN_RESERVE_BYTES
+    for size, expected in ((history, kept), (0, MIN_RESERVE_BYTES)):
+        segment.touch()
+        os.truncate(segment, size)
+        reserve_space(str(tmp_path), Small(None))
+        assert room.stat().st_size == pytest.approx(expected, abs=1 << 13)  # it was reserved itself, too
 
 
 def test_no_space_is_reserved_on_a_nearly_full_disk(tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ __all__ = [
     "is_unwritable",
     "malformed",
     "prepare",
+    "raise_interruption",
     "unusable",
 ]
 
@@ -70,6 +71,9 @@ _NO_SHARED_MEMORY: Final = frozenset(
     {sqlite3.SQLITE_IOERR_SHMOPEN, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_SHMMAP}
 )
 """The same for the file that all connections share: on a full disk this is the first one without room."""
+
+_INTERRUPTED: Final = "user-defined function raised exception"
+"""What SQLite says where a checksum raised an exception, which only a signal makes it do."""
 
 SCHEMA: Final = f"""
 CREATE TABLE position (
@@ -340,6 +344,12 @@ def is_blocked_by_another(error: SqliteError, size: int) -> bool:
     return _code(error) == sqlite3.SQLITE_IOERR and size <= PAGE
 
 
+def raise_interruption(error: BaseException | None) -> None:
+    """Raise KeyboardInterrupt if that is why a statement failed: SQLite keeps what a signal raises in a checksum."""
+    if isinstance(error, sqlite3.OperationalError) and str(error) == _INTERRUPTED:
+        raise KeyboardInterrupt from error
+
+
 def _code(error: SqliteError) -> int:
     # Python finds text that is not UTF-8, in a row or in SQLite's message about a schema, and gives no code.
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & _PRIMARY
@@ -368,7 +378,11 @@ class IndexErrors:
         """Do nothing: only the exit matters."""
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
-        """Raise StoreLocked, DiskFull, IndexUnusable or DiskFailed in place of an error of SQLite's."""
+        """Raise StoreLocked, DiskFull, IndexUnusable or DiskFailed in place of an error of SQLite's.
+
+        And KeyboardInterrupt, after Ctrl-C in the middle of a statement.
+        """
+        raise_interruption(error)
         is_damaged = isinstance(error, IndexUnusable) or (isinstance(error, SQLITE_ERRORS) and is_broken(error))
         if is_damaged and self._doubt is not None:
             self._doubt()

@@ -27,6 +27,7 @@ from objstore.index.database import (
     is_broken,
     is_unwritable,
     prepare,
+    raise_interruption,
 )
 from objstore.index.index_file import Checkpoints, IndexFile, checkpoint, empty_in_memory, nameless
 from objstore.index.queries.blob_queries import BlobQueries
@@ -466,10 +467,11 @@ class Index:
             begin_writing(self._db.connection)
             yield
             self._db.execute("COMMIT")
-        except BaseException:
+        except BaseException as error:
             if self._db.connection.in_transaction:  # SQLite rolls some back itself, for example on a full disk
                 self._db.execute("ROLLBACK")
             self.end, self.last_record, self._last_place, self._newest = known
+            raise_interruption(error)
             raise
         if self._checkpoints is not None:
             self._checkpoints.after_change()

@@ -6,6 +6,7 @@ import os
 import random
 import resource
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -153,6 +154,30 @@ def test_index_equals_a_rebuilt_one_after_any_history(tmp_path: Path, seed: int)
         play(root, seed=seed * 10 + part, length=12)
         # A call that could not be rolled back is in the log, and its process has not read it again.
         assert open_and_read_tables(root) == rebuilt_tables(root / ".cas")
+
+
+@pytest.mark.parametrize("is_writing", [False, True], ids=["reading", "writing"])
+def test_ctrl_c_in_the_middle_of_a_statement_interrupts_and_leaves_the_index(root: Path, *, is_writing: bool) -> None:
+    """SQLite keeps what is raised while it computes a checksum, and reports another error."""
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(row_checksum(i)) FROM n"
+
+    def wait(journal: Journal) -> None:
+        with journal.reading() as store, store.index.changing() if is_writing else nullcontext():
+            signal.setitimer(signal.ITIMER_REAL, 0.02)
+            store.index._db.connection.execute(endless).fetchone()  # noqa: SLF001 - a statement that takes long
+
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        with closing(Journal(str(root), Disk())) as journal:
+            inode = (root / ".cas/index.sqlite").stat().st_ino
+            with pytest.raises(KeyboardInterrupt):
+                wait(journal)
+            with journal.reading() as store:
+                assert store.index.edits.count()
+        assert (root / ".cas/index.sqlite").stat().st_ino == inode
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_closed_index_is_freed_without_the_garbage_collector(root: Path) -> None:
